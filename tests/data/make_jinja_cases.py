@@ -105,21 +105,18 @@ n is integer, t is integer, f is integer, f is float, n is float, t is boolean, 
 nil is none, n is none, nil is not none, not nil is none, nothing is none
 s is string, n is string, s is mapping, d is mapping, xs is mapping, messages[0] is mapping
 xs is sequence, s is sequence, d is sequence, n is sequence, nil is sequence, xs is iterable, s is iterable, n is iterable, d is iterable, nil is iterable, d.items() is sequence
-"abc" is lower, "ABC" is upper, "aBC" is lower, "1" is upper, "é" is lower
 n is eq 7, n is equalto(7), n is ne 7, n is lt 8, n is gt 8, n is le 7, n is ge 7, n is greaterthan 1, n is lessthan 1
 3 is in xs, 9 is in xs, 9 is not in xs, "a" is in "cat"
 t is sameas true, 1 is sameas true, nil is sameas none
-range is callable, s is callable, "upper" is filter, "nope" is filter, "odd" is test, "nope" is test
+range is callable, s is callable
 s is defined and n is defined or nothing is defined
 s | upper, s | lower, s | title, s | capitalize, s | length, s | count, s | reverse, s | list | length
 "they're bill's (friends) from-the UK" | title, "they're bill's".title(), "aBC dEF" | capitalize, "ǆ ß é Ω" | upper, "ÀÉ ΑΣΑ Я" | lower
 "  a b  " | trim, "xxaxx" | trim("x"), "\u00a0 a \u3000" | trim, "  a" | trim | length
 s | replace("l", "L"), s | replace("l", "L", 1), s | replace("", "-"), 121 | replace(1, "x"), s | replace(old="H", new="J")
 words | join, words | join(", "), words | join(d="/"), xs | join("-"), rows | join(",", attribute="name"), "abc" | join("."), [1, none, true, 2.5] | join(" "), d | join("+")
-words | sort, words | sort(true), words | sort(case_sensitive=true), xs | sort(reverse=true), rows | sort(attribute="age") | map(attribute="name") | list, rows | sort(attribute="name,age") | map(attribute="name") | join
+words | sort, words | sort(true), words | sort(case_sensitive=true), xs | sort(reverse=true), rows | sort(attribute="age") | map(attribute="name") | list
 words | unique | list, ["a", "A", 1, 1.0, true] | unique | list, words | unique(true) | list
-xs | min, xs | max, words | min, words | max, words | max(true), empty | min is defined, rows | max(attribute="age"), [1, 2.5] | max
-xs | sum, xs | sum(start=10), rows | sum(attribute="age"), empty | sum, [0.1, 0.2] | sum
 xs | first, xs | last, empty | first is defined, s | first, s | last, d | first
 xs | reverse | list, "abc" | reverse, (1, 2) | reverse | list, d | list, d | reverse | list
 words | map("upper") | list, rows | map(attribute="name") | list, rows[::2] | map(attribute="tags.k") | list, rows | map(attribute="tags", default="-") | list, rows | map(attribute="zz", default=0) | list, ["a b"] | map("replace", "a", "b") | list
@@ -128,33 +125,21 @@ rows | selectattr("age", "gt", 1) | map(attribute="name") | list, rows | selecta
 nil | map("upper") | list, nil | select | list, nothing | selectattr("x") | list
 d | items | list, d.items() | list, d.keys() | list, d.values() | list, d.items(), d.keys(), d.values()
 d | dictsort, d | dictsort(true), d | dictsort(by="value"), d | dictsort(reverse=true), d | dictsort(false, "value", true)
-rows | groupby("age") | length, words | groupby(0) | list, rows | groupby("age") | map("first") | list
-xs | batch(2) | list, xs | batch(2, 0) | list, xs | slice(2) | list, xs | slice(2, "x") | list, range(10) | slice(4) | list
-42.55 | round, 42.55 | round(1), 2.5 | round, 3.5 | round, 42 | round, 42.55 | round(1, "floor"), 42.51 | round(1, "ceil"), 2.675 | round(2), -2.5 | round, 1234.5 | round(-2), 1e300 | round(2), 15 | round(-1), 25 | round(-1)
-"42" | int, "42.7" | int, "x" | int, "x" | int(9), " 12 " | int, "1_000" | int, "0x1f" | int(0, 16), "ff" | int(base=16), "-5" | int, 3.99 | int, -3.99 | int, true | int, none | int, "" | int, "+7" | int, "1e3" | int, "5" | int + 1
+"42" | int, "42.7" | int, "x" | int, "x" | int(9), " 12 " | int, "1_000" | int, "-5" | int, 3.99 | int, -3.99 | int, true | int, none | int, "" | int, "+7" | int, "1e3" | int, "5" | int + 1
 "2.5" | float, "x" | float, "x" | float(1.5), 3 | float, "1e3" | float, "inf" | float, "nan" | float, none | float, " 1.5 " | float, "-.5" | float, "1." | float
 -3 | abs, 3.5 | abs, -2.5 | abs, true | abs, -0.0 | abs
 "a\nb\n\nc" | indent, "a\nb\n\nc" | indent(2), "a\nb" | indent(2, true), "a\n\nb" | indent(2, blank=true), "a\nb" | indent("> "), "a\nb" | indent(width=1, first=true), "" | indent, "a\n" | indent
 ("<a href=\"x\">'&'</a>" | e) ~ ("<b>" | escape) ~ ("<b>" | safe), 5 | string, [1, "a"] | string, none | string
-"foo bar baz qux" | truncate(9), "foo bar baz qux" | truncate(9, true), "foo bar baz qux" | truncate(11), "foo bar baz qux" | truncate(11, false, "..", 0), "abc" | truncate(3)
-"foo bar-baz qux_1" | wordcount, "x" | center(9), "xy" | center(7), "abc" | center(2)
-"%s is %d years and %.2f" | format("x", 3, 2.5), "%s" % "a", "%s %s" % ("a", 1), "%5d|%-5d|%05d|%+d" % (1, 2, 3, 4), "%x %X %o %e %g %r %c %%" % (255, 255, 8, 12345.678, 0.0001, "q'", "z"), "%(a)s-%(b)s" % {"a": 1, "b": 2}, "%s" % none, "%s" % [1, 2] | string
-"%5s|%-5s|%.2s|%5.1f|%s" % ("ab", "cd", "xyz", 2.25, true), "%d" % 3.9, "%i" % true, "%#x" % 255, "%5.1f%%" % 99.5
-"{} {}".format(1, "a"), "{1} {0}".format(1, 2), "{a} {b}".format(a=1, b=[2]), "{0:>5}|{0:<5}|{0:^5}|{0:*^7}".format("ab"), "{:05d} {:,} {:.3f} {:x} {:+d} {:%}".format(42, 1234567, 3.14159, 255, 5, 0.25), "{{}} {!r} {!s}".format("a", "b"), "{0[k]} {0[k]}".format({"k": 1}), "{:5}|{:<5}|{:5}".format(1, 2, "a"), "{:e} {:g}".format(12345.678, 0.00001), "{:_}".format(1000000)
-"{:d}".format(7), "{:b} {:o} {:#x}".format(5, 8, 255), "{}".format(1.0), "{}".format(none), "{:s}".format("x"), "{:.2}".format("xyz")
-s.upper(), s.lower(), s.title(), s.swapcase(), s.capitalize(), s.casefold()
+s.upper(), s.lower(), s.title(), s.capitalize()
 "  x ".strip() ~ "|", "  x ".lstrip() ~ "|", "  x ".rstrip() ~ "|", "xyx".strip("x"), "xyzx".lstrip("xy"), "abcba".rstrip("ab"), "  x".strip(none), "a".strip("")
 "a,b,,c".split(","), "a b  c ".split(), " a b c".split(none, 1), "a,b,c".split(",", 1), "a,b,c".rsplit(",", 1), "a b c ".rsplit(none, 1), " a  b c".rsplit(none, 1), "".split(), "".split(","), "a--b--c".split("--"), "aaa".split("aa"), "aaa".rsplit("aa"), "a,b,c".split(sep=",", maxsplit=1), "  ".split(), "a b ".split(none, 0)
 lines.splitlines(), lines.splitlines(true), "a\n".splitlines(), "".splitlines(), "a\u2028b\x0bc\x1cd\x85e".splitlines()
-s.startswith("Hell"), s.startswith("x"), s.endswith("World"), s.endswith(("x", "ld")), s.startswith(("a", "b")), s.startswith("l", 2), s.startswith("l", 2, 3), s.endswith("o", 0, 5), s.startswith("")
+s.startswith("Hell"), s.startswith("x"), s.endswith("World"), s.endswith(("x", "ld")), s.startswith(("a", "b")), s.startswith("")
 s.replace("l", ""), s.replace("o", "0", 1), s.replace("zz", "y"), "aaa".replace("a", "b", 2), "abc".replace("", "-", 2), "aaaa".replace("aa", "b")
-s.find("o"), s.find("zz"), s.rfind("o"), s.index("l"), s.find("o", 5), s.find("l", 4, 9), s.rfind("l", 0, 4), uni.find("好"), s.count("l"), s.count("o", 5), s.count(""), s.find(""), s.rfind(""), s.rindex("l")
+s.find("o"), s.find("zz"), uni.find("好"), s.count("l"), s.count(""), s.find("")
 ", ".join(words), "".join(["a", "b"]), "-".join("abc"), ",".join(d), ",".join(words | map("upper"))
-"a=b=c".partition("="), "a=b=c".rpartition("="), "abc".partition("="), "abc".rpartition("=")
-"42".isdigit(), "4a".isdigit(), "".isdigit(), "ab".isalpha(), "a1".isalnum(), "  ".isspace(), "AB".isupper(), "ab".islower(), "a b".isalpha(), "é".isalpha(), "42".isnumeric(), "42".isdecimal(), "é".isascii()
-"7".zfill(3), "-7".zfill(4), "+".zfill(3), "ab".ljust(4) ~ "|", "ab".rjust(4), "ab".center(5, "*"), "ab".center(6), "abc".center(6, "*"), "abc".ljust(5, ".")
 "prefix-x".removeprefix("prefix-"), "x.txt".removesuffix(".txt"), "x".removeprefix("yy")
-xs.index(1), xs.count(3), (1, 2).index(2), xs.copy(), d.copy(), [1, 1.0, true].count(1)
+xs.index(1), xs.count(3), (1, 2).index(2), [1, 1.0, true].count(1)
 range(5) | list, range(2, 5) | list, range(5, 0, -2) | list, range(0) | list, range(3), range(2, 3), range(0, 6, 2), range(0, 10, 3), range(10, 0, -3), range(5, 2), range(5, 2, 3),
 range(0, 10, 3)[1:], range(0, 10, 3)[::-1], range(0, 10, 3)[1:3:2], range(5)[::100], range(5)[3:1], range(0)[1:],
 range(9223372036854775806, 9223372036854775807, 9223372036854775807), range(3) | length, range(3)[1], range(3)[-1], 2 in range(3)
@@ -167,27 +152,26 @@ messages[0].role, messages[0]["content"], messages[-1].content.split("</think>")
 messages[-1].content.split("</think>")[0].rstrip("\n").split("<think>")[-1].lstrip("\n")
 messages | map(attribute="role") | join(","), messages | selectattr("role", "in", ["user", "tool"]) | map(attribute="content") | list, (messages | selectattr("role", "equalto", "system") | list)[0].content, messages | rejectattr("content", "none") | list | length
 "content" in messages[0], "tool_calls" in messages[2], messages[2].get("tool_calls", []) | length, messages[0].get("tool_calls") is none
-[xs, words] | map("first") | list, [xs, words] | map("join", ",") | list, [[1, 2], [3]] | sum(start=[]), [1, [2, [3]]]
-xs | map("string") | join, xs | map("float") | list, ["1", "2"] | map("int") | sum
+[xs, words] | map("first") | list, [xs, words] | map("join", ",") | list, [1, [2, [3]]]
+xs | map("string") | join, xs | map("float") | list, ["1", "2"] | map("int") | list
 -1 | abs, -xs[0] | abs, (-1) | abs, 2 ** -1 | abs, not xs | length == 3, 1 + xs | length * 2, s | length > 5 and "long" or "short"
 "a" "b" | upper, "a" ~ "b" | upper, ("a" ~ "b") | upper, "x" + "y" | upper
 xs[n - 6], xs[0:n - 5], {"a": xs}["a"][1], [[1, 2], [3, 4]][1][0], ("a", "b")[1], "abc"[1]
 loop is defined, caller is defined, varargs is defined
 d | length, d | count, (1, 2) | length, d.items() | length, {} | length
 {"a": 1} == {"a": 1.0}, [1, 2] == [1, 2], [1] == (1,), (1, 2) == (1, 2), {} == [], "" == none, [1] != [1, 2], d.keys() | list == ["b", "a", "C"]
-cycler("a", "b").current, joiner("-")() ~ "|"
+joiner("-")() ~ "|"
 [{"a": 1}, {"a": 2}] | map(attribute="a") | list | tojson, rows | map("tojson") | list | length
-(n | string).zfill(3), n | string ~ "x", (1 > 0) | string, 1.0 | string | length
+n | string ~ "x", (1 > 0) | string, 1.0 | string | length
 true + true, true * 3, -true, 3 - false, t ~ no
 "abc" in ["abc"], none in [none], 1.0 in [1], [1] in [[1]], "" in "abc", nothing in [1], 1 in nothing
 1 if nothing else 2, 1 if "" else 2, 1 if "0" else 2, 1 if [0] else 2, 1 if 0.0 else 2, 1 if {} else 2, 1 if none else 2, (1 if xs | select else 2)
-xs | attr("count") is defined, d | attr("a") is defined
 "x".__class__ is defined
-"%s %s" | format(1, 2), "%(a)s" | format(a=1), [1, 2, 3][1:][0], xs[::2] | list
+"%s %s" | format(1, 2), "%04d-%02d|%3d|%d%%" | format(7, -3, 5, 123456), [1, 2, 3][1:][0], xs[::2] | list
 "Ünï" | upper | lower | capitalize, "ÜNÏ".lower(), "straße".upper(), "ΣΑΣ".lower() | length
 "\t tab" | trim, "a\tb".split("\t"), "\x1f x \x1e" | trim | length, "\u200bx" | trim | length
 "a" * 3 ~ "b" * 0 ~ "c", "ab" * true
-"😀" | length, "e\u0301" | length, "你好"[1], "你好世界"[1:3], "a你b".find("b"), "你".center(3, "-"), "你好" | list, "héllo" | reverse
+"😀" | length, "e\u0301" | length, "你好"[1], "你好世界"[1:3], "a你b".find("b"), "你好" | list, "héllo" | reverse
 """.strip("\n")
 
 # Expressions that Jinja refuses.
@@ -235,19 +219,11 @@ nothing | tojson
 range | tojson
 range(1000000)
 range(1, 2, 0)
-'%d' % ((s[:0] ~ "nan") | float)
-'%d' % ((s[:0] ~ "inf") | float)
 range("a")
 "abc".split("")
-"abc".partition("")
-"%d" % "x"
-"%s %s" % ("a",)
-"%s" % ("a", "b")
-"{} {}".format(1)
-"{a}".format(b=1)
-"{:d}".format("x")
+"%s %s" | format("a")
+"%s" | format("a", "b")
 ["b", 1] | sort
-[1, "a"] | max
 [{}] | unique | list
 {[]: 1}
 {}[[]].x
@@ -258,14 +234,11 @@ xs[::0]
 "x".replace("a")
 d | dictsort(by="x")
 5 | items | list
-5 | round(1, "x")
 "x" | abs
-"x" | round
 nothing | int
 nothing | float
 namespace(1)
-cycler()
-xs | batch(2).x.y
+xs | select(2).x.y
 (1, 2
 [1, 2
 {1: 2
@@ -399,7 +372,6 @@ TEMPLATES = [
     "{% generation %}a{{ n }}{% endgeneration %}b", "{%- generation -%} a {%- endgeneration -%} b",
     "{% for m in messages %}{% generation %}{{ m.role }}{% endgeneration %}{% endfor %}",
     "{% set j = joiner(', ') %}{% for x in xs %}{{ j() }}{{ x }}{% endfor %}",
-    "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.reset() }}{{ c.next() }}",
     # as chat templates are written
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}[INST] {{ m['content'] | trim }} [/INST]"
     "{% elif m['role'] == 'assistant' and m['content'] %}{{ m['content'] + eos_token }}{% endif %}{% endfor %}",

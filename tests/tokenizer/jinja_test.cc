@@ -57,7 +57,7 @@ TEST(Jinja, AllCasesOfJinja2) {
   for (const auto& [name, value] : data["variables"].items()) {
     input.extra.emplace_back(name, test::ToValue(value));
   }
-  ASSERT_GT(data["cases"].size(), 400u);
+  ASSERT_GT(data["cases"].size(), 380u);
   for (const Json& one : data["cases"]) {
     const auto source = one["template"].get<std::string>();
     SCOPED_TRACE(source);
@@ -99,11 +99,19 @@ TEST(Jinja, ErrorsAreOneLine) {
   }
 }
 
+// What no template of a model uses is refused by its name.
+TEST(Jinja, WhatIsLeftOut) {
+  EXPECT_EQ(ErrorOf("{{ [1] | groupby(0) }}"), "No filter named 'groupby'.");
+  EXPECT_EQ(ErrorOf("{{ 'a' is lower }}"), "No test named 'lower'.");
+  EXPECT_EQ(ErrorOf("{{ 'a'.zfill(2) }}"), "'str object' has no attribute 'zfill'");
+  EXPECT_EQ(ErrorOf("{{ '%s' % 1 }}"), "unsupported operand type(s) for %: 'str' and 'int'");
+  EXPECT_EQ(ErrorOf("{{ '%x' | format(1) }}"), "format() knows %s, %d and %02d");
+}
+
 // Jinja2's sandbox refuses these; templates written for other engines use them.
 TEST(Jinja, ListsAndDictionariesCanBeChanged) {
   EXPECT_EQ(Render("{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}"), "[1, 2]");
-  EXPECT_EQ(Render("{% set l = [3] %}{{ l.insert(0, 1) }}{{ l.extend([4]) }}{{ l }}"),
-            "NoneNone[1, 3, 4]");
+  EXPECT_EQ(Render("{% set l = [3] %}{{ l.insert(0, 1) }}{{ l }}"), "None[1, 3]");
   EXPECT_EQ(Render("{% set l = [1, 2, 3] %}{{ l.pop() }}{{ l.pop(0) }}{{ l }}"), "31[2]");
   EXPECT_EQ(Render("{% set d = {'a': 1} %}{{ d.update({'b': 2}, c=3) or '' }}{{ d }}"),
             "{'a': 1, 'b': 2, 'c': 3}");
@@ -196,7 +204,6 @@ TEST(JinjaLimits, EndlessWork) {
   ExpectRefused(
       "{% macro m(n) %}{% if n %}{{ m(n - 1) ~ m(n - 1) }}{% endif %}{% endmacro %}{{ m(30) }}",
       "too much");
-  ExpectRefused("{{ [1] | slice(9223372036854775807) | list }}", kTooSlow);
   ExpectRefused("{{ ('a' * 1000000).strip('b' * 1000000 ~ 'a') }}", kTooSlow);
   ExpectRefused(
       "{% set x = range(100000) | list %}{% for i in x %}{% if i in x %}{% endif %}"
@@ -218,11 +225,9 @@ TEST(JinjaLimits, Memory) {
   const std::string big = "('a' * 1000000)";
   for (const std::string& expression : std::vector<std::string>{
            "'a' * 1000000000", "[1] * 1000000000", big + " * 9223372036854775807",
-           "'a'.center(1000000000)", "'1'.zfill(9223372036854775807)", "'%999999999d' % 1",
-           "'{:>999999999}'.format(1)", "'a' | indent(1000000000, true)",
-           "[1] | tojson(indent=1000000000)", big + " | replace('a', 'b' * 1000000)",
-           big + " | replace('', 'b' * 1000000)", "(['a'] * 100000) | join('b' * 100000)",
-           "[1] | batch(9223372036854775807, 1) | list", big + ".split('a')",
+           "'a' | indent(1000000000, true)", "[1] | tojson(indent=1000000000)",
+           big + " | replace('a', 'b' * 1000000)", big + " | replace('', 'b' * 1000000)",
+           "(['a'] * 100000) | join('b' * 100000)", big + ".split('a')",
            "('a' * 50000000).split('a')", "('a ' * 25000000).split()",
            "('\\n' * 50000000).splitlines()", "strftime_now('%c' * 3000000)",
            "('a' * 2000000) | list"}) {
@@ -234,7 +239,6 @@ TEST(JinjaLimits, Memory) {
       "{% set ns = namespace(x='ab') %}{% for i in range(64) %}"
       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
       kTooMuch);
-  ExpectRefused("{% set l = [1] %}{% for i in range(64) %}{{ l.extend(l) }}{% endfor %}", kTooMuch);
   ExpectRefused("{{ range(100001) }}", "range too big");
   // What is counted is what is taken; but a list that grows has, for a moment, its old place and a
   // new one of twice the size.
@@ -277,19 +281,12 @@ TEST(JinjaLimits, LongStringsArePaidFor) {
                                 "t in d",
                                 "d.get(t)",
                                 "d == e",
-                                "d.copy()",
                                 "d.update(e)",
                                 "{}[t]",
-                                "[]|attr(t)",
-                                "{}|attr(t)",
                                 "[t]|unique|list",
                                 "s|int",
                                 "s|float",
                                 "s|string|length",
-                                "s is lower",
-                                "s is upper",
-                                "s.islower()",
-                                "s.isalpha()",
                                 "s is sameas(t)",
                                 "s.startswith(t)",
                                 "s.endswith(t)",
@@ -301,13 +298,9 @@ TEST(JinjaLimits, LongStringsArePaidFor) {
                                 "'x'.split(t)",
                                 "'x'.rsplit(t)",
                                 "'x'|replace(t, '')",
-                                "'x'|truncate(100000000, true, t)",
-                                "'%.1s' % s",
-                                "'{:.1}'.format(s)",
-                                "'%s' % [s]",
+                                "'%s'|format(s)",
                                 "[1, 2]|tojson(separators=(t, ':'))",
                                 "{1: 2}|tojson(separators=(',', t))",
-                                "s|wordcount",
                                 "s == t",
                                 "s < t",
                                 "s[::-1]"}) {
@@ -338,7 +331,6 @@ TEST(JinjaLimits, ScopesArePaidFor) {
 TEST(JinjaLimits, SearchesAreLinear) {
   // A plain search would take 10^12 steps for each of these.
   EXPECT_EQ(Render("{{ ('a' * 2000000).find('a' * 1000000 ~ 'b') }}"), "-1");
-  EXPECT_EQ(Render("{{ ('a' * 2000000).rfind('b' ~ 'a' * 1000000) }}"), "-1");
   EXPECT_EQ(Render("{{ ('a' * 1000000 ~ 'b') in ('a' * 2000000) }}"), "False");
   EXPECT_EQ(Render("{{ ('a' * 2000000).count('a' * 500000 ~ 'b') }}"), "0");
   EXPECT_EQ(Render("{{ ('a' * 2000000).rsplit('a' * 1000000) | length }}"), "3");
@@ -370,9 +362,8 @@ TEST(JinjaLimits, WholeNumbers) {
   EXPECT_EQ(Render("{{ 'abc'[::" + least + "] }}{{ 'abc'[::9223372036854775807] }}"), "ca");
   EXPECT_EQ(Render("{{ range(" + least + ", 9223372036854775807, 9223372036854775807) | list }}"),
             "[-9223372036854775808, -1, 9223372036854775806]");
-  EXPECT_EQ(Render("{{ '+1'.zfill(" + least + ") }}"), "+1");
   ExpectRefused("{{ range(0, 9223372036854775807, 9223372036854775806)[1:] }}", kOverflow);
-  EXPECT_EQ(Render("{{ 1.5 | round(" + least + ") }}{{ 1e300 | int }}"), "0.00");
+  EXPECT_EQ(Render("{{ 1e300 | int }}"), "0");
   ExpectRefused("{{ 99999999999999999999 }}", "no whole number of 64 bits");
 }
 

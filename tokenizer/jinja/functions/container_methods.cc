@@ -38,14 +38,6 @@ Value Append(Interpreter& in, const Value& self, const Arguments& args) {
   return Value();
 }
 
-Value Extend(Interpreter& in, const Value& self, const Arguments& args) {
-  const Params params("extend", args, {"iterable"}, 1);
-  for (Value& item : ItemsOf(in.rt(), *params.Get(0))) {
-    in.rt().Append(self.list(), std::move(item));
-  }
-  return Value();
-}
-
 Value Insert(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("insert", args, {"index", "object"}, 2);
   Values& items = self.list().items;
@@ -71,10 +63,6 @@ Value Pop(Interpreter& in, const Value& self, const Arguments& args) {
   return value;
 }
 
-Value CopyList(Interpreter& in, const Value& self, const Arguments&) {
-  return in.rt().Make(self.list().items);
-}
-
 Value Get(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("get", args, {"key", "default"}, 1);
   const Value* found = in.rt().FindEntry(self.dict(), *params.Get(0));
@@ -93,12 +81,6 @@ Value View(Interpreter& in, const Value& self, const Arguments&) {
   return in.rt().Make(std::move(out), kind);
 }
 
-Value CopyDict(Interpreter& in, const Value& self, const Arguments&) {
-  const Value copy = in.rt().Make(Dict());
-  in.rt().SetEntries(copy.dict(), self.dict().entries);
-  return copy;
-}
-
 Value Update(Interpreter& in, const Value& self, const Arguments& args) {
   if (args.positional.size() > 1) Fail("update() takes at most 1 argument");
   if (!args.positional.empty()) {
@@ -112,15 +94,10 @@ Value Update(Interpreter& in, const Value& self, const Arguments& args) {
 }
 
 constexpr Named<MethodFn> kSequenceMethods[] = {{"count", Count}, {"index", Index}};
-constexpr Named<MethodFn> kListMethods[] = {
-    {"append", Append}, {"copy", CopyList}, {"extend", Extend}, {"insert", Insert}, {"pop", Pop}};
+constexpr Named<MethodFn> kListMethods[] = {{"append", Append}, {"insert", Insert}, {"pop", Pop}};
 constexpr Named<MethodFn> kDictMethods[] = {
-    {"copy", CopyDict},
-    {"get", Get},
-    {"items", View<List::Kind::kItems>},
-    {"keys", View<List::Kind::kKeys>},
-    {"update", Update},
-    {"values", View<List::Kind::kValues>},
+    {"get", Get},       {"items", View<List::Kind::kItems>},   {"keys", View<List::Kind::kKeys>},
+    {"update", Update}, {"values", View<List::Kind::kValues>},
 };
 
 }  // namespace

@@ -28,34 +28,6 @@ class Function : public Object {
   Fn fn_;
 };
 
-// cycler(a, b): next() gives a, b, a...
-class Cycler : public Object {
- public:
-  explicit Cycler(Values items) : items_(std::move(items)) {}
-  std::string_view TypeName() const override { return "Cycler"; }
-  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override {
-    if (name == "current") return items_[at_];
-    if (name == "next") return BoundMethod::Of(in, *this, Next);
-    if (name == "reset") return BoundMethod::Of(in, *this, Reset);
-    return std::nullopt;
-  }
-  void Clear() override { items_.clear(); }
-
- private:
-  static Value Next(Interpreter&, const Value& self, const Arguments&) {
-    auto& cycler = static_cast<Cycler&>(self.object());
-    Value value = cycler.items_[cycler.at_];
-    cycler.at_ = (cycler.at_ + 1) % cycler.items_.size();
-    return value;
-  }
-  static Value Reset(Interpreter&, const Value& self, const Arguments&) {
-    static_cast<Cycler&>(self.object()).at_ = 0;
-    return Value();
-  }
-  Values items_;
-  size_t at_ = 0;
-};
-
 // joiner(", "): empty on the first call, the separator on later ones.
 class Joiner : public Object {
  public:
@@ -119,11 +91,6 @@ Value MakeNamespace(Interpreter& in, const Arguments& args) {
   return Value(space);
 }
 
-Value MakeCycler(Interpreter& in, const Arguments& args) {
-  if (args.positional.empty()) Fail("at least one item has to be provided");
-  return Value(in.rt().MakeObject<Cycler>(args.positional));
-}
-
 Value MakeJoiner(Interpreter& in, const Arguments& args) {
   const Params params("joiner", args, {"sep"});
   return Value(in.rt().MakeObject<Joiner>(params.Or(0, Value(", "))));
@@ -151,7 +118,6 @@ void AddGlobals(Interpreter& in) {
   add("range", Range);
   add("dict", MakeDict);
   add("namespace", MakeNamespace);
-  add("cycler", MakeCycler);
   add("joiner", MakeJoiner);
   add("raise_exception", RaiseException);
   add("strftime_now", StrftimeNow);

@@ -51,14 +51,10 @@ Value CaseKey(Interpreter& in, Value key, bool case_sensitive) {
 }
 
 // Stable; `reverse` keeps the order of equal items too.
-void SortBy(Interpreter& in, std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
+Value SortedBy(Interpreter& in, std::vector<std::pair<Value, Value>> keyed, bool reverse) {
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return reverse ? Less(in.rt(), b.first, a.first) : Less(in.rt(), a.first, b.first);
   });
-}
-
-Value SortedBy(Interpreter& in, std::vector<std::pair<Value, Value>> keyed, bool reverse) {
-  SortBy(in, keyed, reverse);
   Values out;
   for (auto& entry : keyed) out.push_back(std::move(entry.second));
   return in.rt().Make(std::move(out));
@@ -66,21 +62,10 @@ Value SortedBy(Interpreter& in, std::vector<std::pair<Value, Value>> keyed, bool
 
 Value Sort(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("sort", args, {"reverse", "case_sensitive", "attribute"});
-  Runtime& rt = in.rt();
-  std::vector<AttributePath> paths;  // "a,b" sorts by a and then by b
-  if (params.GetSome(2) != nullptr && params.Get(2)->IsString()) {
-    for (Text& name : Split(rt, params.Get(2)->text(), ",", -1, false)) {
-      const Value attribute = rt.Make(std::move(name));
-      paths.emplace_back(in, &attribute);
-    }
-  } else {
-    paths.emplace_back(in, params.Get(2));
-  }
+  const AttributePath path(in, params.Get(2));
   std::vector<std::pair<Value, Value>> keyed;
-  for (Value& item : ItemsOf(rt, input)) {
-    Values keys;
-    for (const auto& path : paths) keys.push_back(CaseKey(in, path.Follow(item), params.Flag(1)));
-    keyed.emplace_back(rt.Make(std::move(keys)), std::move(item));
+  for (Value& item : ItemsOf(in.rt(), input)) {
+    keyed.emplace_back(CaseKey(in, path.Follow(item), params.Flag(1)), std::move(item));
   }
   return SortedBy(in, std::move(keyed), params.Flag(0));
 }
@@ -99,28 +84,6 @@ Value DictSort(Interpreter& in, const Value& input, const Arguments& args) {
   return SortedBy(in, std::move(keyed), params.Flag(2));
 }
 
-Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("groupby", args, {"attribute", "default", "case_sensitive"}, 1);
-  Runtime& rt = in.rt();
-  const AttributePath path(in, params.Get(0), params.GetSome(1));
-  std::vector<std::pair<Value, Value>> keyed;
-  for (Value& item : ItemsOf(rt, input)) {
-    keyed.emplace_back(CaseKey(in, path.Follow(item), params.Flag(2)), std::move(item));
-  }
-  SortBy(in, keyed, false);
-  Values groups;
-  for (size_t begin = 0, end; begin < keyed.size(); begin = end) {
-    Values members;
-    for (end = begin; end < keyed.size() && Equal(rt, keyed[begin].first, keyed[end].first);
-         ++end) {
-      members.push_back(keyed[end].second);
-    }
-    const Value name = path.Follow(members[0]);
-    groups.push_back(rt.Make(Values{name, rt.Make(std::move(members))}, List::Kind::kTuple));
-  }
-  return rt.Make(std::move(groups));
-}
-
 Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("unique", args, {"case_sensitive", "attribute"});
   const AttributePath path(in, params.Get(1));
@@ -133,33 +96,6 @@ Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
     out.push_back(std::move(item));
   }
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
-}
-
-template <bool largest>
-Value Extreme(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params(largest ? "max" : "min", args, {"case_sensitive", "attribute"});
-  const AttributePath path(in, params.Get(1));
-  const Values items = ItemsOf(in.rt(), input);
-  if (items.empty()) return MakeUndefined("No aggregated item, sequence was empty.");
-  Value best = items[0], best_key = CaseKey(in, path.Follow(best), params.Flag(0));
-  for (size_t i = 1; i < items.size(); ++i) {
-    Value key = CaseKey(in, path.Follow(items[i]), params.Flag(0));
-    if (largest ? Less(in.rt(), best_key, key) : Less(in.rt(), key, best_key)) {
-      best = items[i];
-      best_key = std::move(key);
-    }
-  }
-  return best;
-}
-
-Value Sum(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("sum", args, {"attribute", "start"});
-  const AttributePath path(in, params.Get(0));
-  Value sum = params.Or(1, Value(0));
-  for (Value& item : ItemsOf(in.rt(), input)) {
-    sum = Calculate(in.rt(), BinaryOp::kAdd, sum, path.Follow(std::move(item)));
-  }
-  return sum;
 }
 
 Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
@@ -270,72 +206,20 @@ Value Items(Interpreter& in, const Value& input, const Arguments&) {
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
-Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("batch", args, {"linecount", "fill_with"}, 1);
-  Runtime& rt = in.rt();
-  const int64_t size = params.Integer(0, 0);
-  if (size < 1) Fail("batch() needs a positive count");
-  const Values items = ItemsOf(rt, input);
-  Values out;
-  for (size_t begin = 0; begin < items.size();) {
-    const size_t n = std::min(items.size() - begin, static_cast<size_t>(size));
-    const auto first = items.begin() + static_cast<ptrdiff_t>(begin);
-    const Value batch = rt.Make(Values(first, first + static_cast<ptrdiff_t>(n)));
-    for (size_t i = n; params.GetSome(1) != nullptr && i < static_cast<size_t>(size); ++i) {
-      rt.Append(batch.list(), *params.Get(1));
-    }
-    out.push_back(batch);
-    begin += n;
-  }
-  return rt.Make(std::move(out), List::Kind::kGenerator);
-}
-
-Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("slice", args, {"slices", "fill_with"}, 1);
-  Runtime& rt = in.rt();
-  if (params.Integer(0, 0) < 1) Fail("slice() needs a positive count");
-  const auto slices = static_cast<size_t>(params.Integer(0, 0));
-  const Values items = ItemsOf(rt, input);
-  rt.PaySteps(slices);
-  const size_t each = items.size() / slices, longer = items.size() % slices;
-  Values out;
-  auto at = items.begin();
-  for (size_t i = 0; i < slices; ++i) {
-    const auto n = static_cast<ptrdiff_t>(each + (i < longer ? 1 : 0));
-    const Value slice = rt.Make(Values(at, at + n));
-    if (params.GetSome(1) != nullptr && i >= longer) rt.Append(slice.list(), *params.Get(1));
-    out.push_back(slice);
-    at += n;
-  }
-  return rt.Make(std::move(out), List::Kind::kGenerator);
-}
-
 Value Default(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("default", args, {"default_value", "boolean"});
   const bool absent = input.IsUndefined() || (params.Flag(1) && !input.Truth());
   return absent ? params.Or(0, Value("")) : input;
 }
 
-// Attribute access, but without a dictionary's items.
-Value Attribute(Interpreter& in, const Value& input, const Arguments& args) {
-  const std::string_view name = Params("attr", args, {"name"}, 1).String(0).view();
-  if (input.IsDict() && FindContainerMethod(input, name) == nullptr) {
-    in.rt().PayBytes(name.size());
-    return MakeUndefined("'dict object' has no attribute '" + std::string(name) + "'");
-  }
-  return in.GetAttribute(input, name);
-}
-
 // clang-format off
 constexpr Named<FilterFn> kSequenceFilters[] = {
-    {"list", ListFilter}, {"items", Items}, {"attr", Attribute},
-    {"d", Default}, {"default", Default}, {"count", Length}, {"length", Length},
-    {"first", First}, {"last", Last}, {"min", Extreme<false>}, {"max", Extreme<true>},
-    {"sum", Sum}, {"join", JoinFilter}, {"map", Map}, {"batch", Batch}, {"slice", SliceFilter},
+    {"list", ListFilter}, {"items", Items}, {"d", Default}, {"default", Default},
+    {"count", Length}, {"length", Length}, {"first", First}, {"last", Last},
+    {"join", JoinFilter}, {"map", Map},
     {"select", Select<false, true>}, {"reject", Select<false, false>},
     {"selectattr", Select<true, true>}, {"rejectattr", Select<true, false>},
-    {"sort", Sort}, {"dictsort", DictSort}, {"groupby", GroupBy}, {"unique", Unique},
-    {"reverse", Reverse},
+    {"sort", Sort}, {"dictsort", DictSort}, {"unique", Unique}, {"reverse", Reverse},
 };
 // clang-format on
 

@@ -4,8 +4,6 @@
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
-#include "tokenizer/jinja/values/print.h"
-#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -24,8 +22,6 @@ bool Is(Interpreter&, const Value& value, const Arguments&) {
 
 bool IsDefined(const Value& value) { return !value.IsUndefined(); }
 
-bool IsEscaped(const Value&) { return false; }
-
 template <bool wanted>
 bool IsBoolean(const Value& value) {
   return value.IsBool() && value.boolean() == wanted;
@@ -39,12 +35,6 @@ bool IsSequence(const Value& value) {
   return value.IsString() || value.IsDict() || value.IsUndefined() ||
          (value.IsList() && value.list().CanIndex());
 }
-
-bool IsFilter(const Value& value) {
-  return value.IsString() && FindFilter(value.view()) != nullptr;
-}
-
-bool IsTest(const Value& value) { return value.IsString() && FindTest(value.view()) != nullptr; }
 
 bool IsSameAs(Interpreter& in, const Value& value, const Arguments& args) {
   if (value.IsString()) in.rt().PayReading(value.view().size());
@@ -64,19 +54,6 @@ bool IsDivisible(Interpreter& in, const Value& value, const Arguments& args) {
   return RemainderIs(in, 0, value, *Params("divisibleby", args, {"num"}, 1).Get(0));
 }
 
-// Whether there is a letter with case, and no letter has the case that `other` tests for.
-template <bool (*has_case)(char32_t), bool (*other)(char32_t)>
-bool AllOfCase(Interpreter& in, const Value& value, const Arguments&) {
-  const Text text = Str(in.rt(), value);
-  in.rt().PayCharacters(text.size());
-  bool any = false;
-  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
-    if (other(code)) return false;
-    any = any || has_case(code);
-  }
-  return any;
-}
-
 // clang-format off
 constexpr Named<TestFn> kTests[] = {
     {"==", Compares<CompareOp::kEq>}, {"eq", Compares<CompareOp::kEq>},
@@ -93,12 +70,10 @@ constexpr Named<TestFn> kTests[] = {
     {"number", Is<&Value::IsNumber>}, {"integer", Is<&Value::IsInt>},
     {"float", Is<&Value::IsFloat>},
     {"even", RemainderOfTwoIs<0>}, {"odd", RemainderOfTwoIs<1>}, {"divisibleby", IsDivisible},
-    {"string", Is<&Value::IsString>}, {"escaped", Is<IsEscaped>},
-    {"lower", AllOfCase<IsLower, IsUpper>}, {"upper", AllOfCase<IsUpper, IsLower>},
-    {"mapping", Is<&Value::IsDict>}, {"sequence", Is<IsSequence>}, {"iterable", Is<IsIterable>},
+    {"string", Is<&Value::IsString>}, {"mapping", Is<&Value::IsDict>}, {"sequence", Is<IsSequence>}, {"iterable", Is<IsIterable>},
     {"defined", Is<IsDefined>}, {"undefined", Is<&Value::IsUndefined>},
     {"none", Is<&Value::IsNone>},
-    {"callable", Is<IsCallable>}, {"filter", Is<IsFilter>}, {"test", Is<IsTest>},
+    {"callable", Is<IsCallable>},
 };
 // clang-format on
 

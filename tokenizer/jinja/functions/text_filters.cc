@@ -2,13 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
-#include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
@@ -59,19 +57,13 @@ Value ReplaceFilter(Interpreter& in, const Value& input, const Arguments& args) 
   return rt.Make(Replace(rt, Str(rt, input), from.view(), Str(rt, *params.Get(1)), count));
 }
 
-Value Center(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("center", args, {"width"});
-  return in.rt().Make(Pad(in.rt(), Str(in.rt(), input), Side::kBoth, params.Integer(0, 80)));
-}
-
 Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("indent", args, {"width", "first", "blank"});
   Runtime& rt = in.rt();
   Text text = RequireString(input, "indent");
   text.Append("\n");  // so that an empty last line counts
   const bool by_text = params.Get(0) != nullptr && params.Get(0)->IsString();
-  const Text indent =
-      by_text ? params.String(0) : Pad(rt, Text(), Side::kLeft, params.Integer(0, 4));
+  const Text indent = by_text ? params.String(0) : Blanks(rt, params.Integer(0, 4));
   const bool first = params.Flag(1), blank = params.Flag(2);
   Text out;
   bool at_first = true;
@@ -85,44 +77,40 @@ Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(std::move(out));
 }
 
-Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("truncate", args, {"length", "killwords", "end", "leeway"});
-  Runtime& rt = in.rt();
-  const Text end = params.Get(2) != nullptr ? params.String(2) : Text("...");
-  const int64_t length = params.Integer(0, 255);
-  const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
-  rt.PayCharacters(end.size());
-  const auto end_chars = static_cast<int64_t>(CountChars(end.view()));
-  if (length < end_chars || leeway < 0) Fail("truncate() to less than its end");
-  if (LengthOf(rt, input) - leeway <= length) return input;
-  const Text& text = RequireString(input, "truncate");
-  Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - end_chars)));
-  if (!params.Flag(1)) out = Split(rt, out, " ", 1, true)[0];
-  out.Append(end);
-  return rt.Make(std::move(out));
-}
-
-Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
-  const Text text = Str(in.rt(), input);
-  in.rt().PayCharacters(text.size());
-  int64_t count = 0;
-  bool in_word = false;
-  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
-    const bool word = code == '_' || IsLetter(code) || IsDigit(code);
-    if (word && !in_word) ++count;
-    in_word = word;
-  }
-  return count;
-}
-
-// "%s and %s" | format(a, b), or with names.
+// "%04d-%02d" | format(year, month): Python's %s, and its %d with a width and zeros.
 Value Format(Interpreter& in, const Value& input, const Arguments& args) {
-  Runtime& rt = in.rt();
-  const bool by_name = !args.named.empty();
-  if (by_name && !args.positional.empty()) Fail("format() takes either values or names");
-  const Value values = by_name ? rt.Make(Dict()) : rt.Make(args.positional, List::Kind::kTuple);
-  if (by_name) rt.SetEntries(values.dict(), args.named);
-  return rt.Make(FormatPercent(rt, Str(rt, input), values));
+  const Text format = Str(in.rt(), input);
+  Text out;
+  size_t pos = 0, n_used = 0;
+  for (size_t at; (at = format.view().find('%', pos)) != kNotFound;) {
+    in.rt().PaySteps();
+    out.Append(format, pos, at - pos);
+    const size_t end = std::min(format.view().find_first_not_of("0123456789", ++at), format.size());
+    const std::string_view digits = format.view().substr(at, end - at);
+    const std::string_view type = format.view().substr(end, 1);
+    pos = end + type.size();
+    if (type == "%" && digits.empty()) {
+      out.Append("%");
+      continue;
+    }
+    const bool is_text = type == "s" && digits.empty();
+    if (!is_text && (type != "d" || digits.size() > 2)) Fail("format() knows %s, %d and %02d");
+    if (n_used == args.positional.size()) Fail("not enough arguments for format string");
+    const Value& value = args.positional[n_used++];
+    if (is_text) {
+      AppendStr(in.rt(), value, out);
+    } else {
+      char number[100];
+      const auto integer = static_cast<long long>(ToInteger(value, "%d"));
+      std::snprintf(number, sizeof number, digits.starts_with('0') ? "%0*lld" : "%*lld",
+                    static_cast<int>(ParseInt(digits).value_or(0)), integer);
+      out.Append(number);
+    }
+  }
+  if (n_used < args.positional.size()) Fail("not all arguments converted in format()");
+  in.rt().PayBytes(format.Cost());
+  out.Append(format, pos);
+  return in.rt().Make(std::move(out));
 }
 
 Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
@@ -134,9 +122,8 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   options.sort_keys = params.Flag(3);
   if (const Value* indent = params.GetSome(1)) {
     options.item_separator = ",";
-    options.indent = indent->IsString()
-                         ? std::string(indent->view())
-                         : std::string(Pad(rt, Text(), Side::kLeft, params.Integer(1, 0)).view());
+    options.indent = indent->IsString() ? std::string(indent->view())
+                                        : std::string(Blanks(rt, params.Integer(1, 0)).view());
   }
   if (const Value* separators = params.GetSome(2)) {
     const Values pair = ItemsOf(rt, *separators);
@@ -148,15 +135,13 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
 }
 
 Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("int", args, {"default", "base"});
+  const Params params("int", args, {"default"});
   RequireDefined(input);
   if (input.IsIntegral()) return input.integer();
   std::optional<double> number;
   if (input.IsString()) {
     in.rt().PayCharacters(2 * input.view().size());  // as int and as float
-    const int64_t base = params.Integer(1, 10);
-    if (base != 0 && (base < 2 || base > 36)) Fail("int()'s base is not in 2 to 36");
-    if (const auto value = ParseInt(input.view(), static_cast<int>(base))) return *value;
+    if (const auto value = ParseInt(input.view())) return *value;
     number = ParseFloat(input.view());
   } else if (input.IsFloat()) {
     number = input.number();
@@ -186,46 +171,14 @@ Value Absolute(Interpreter& in, const Value& input, const Arguments&) {
   return Calculate(in.rt(), BinaryOp::kAdd, input, Value(0));  // True becomes 1
 }
 
-// Rounds the exact value to `digits` after the point, half to even, as Python does.
-double RoundHalfEven(double value, int64_t digits) {
-  if (!std::isfinite(value) || digits > 300) return value;
-  if (digits < -308) return 0;  // no double has that many digits
-  if (digits < 0) {
-    const double unit = std::pow(10.0, static_cast<double>(-digits));
-    return std::nearbyint(value / unit) * unit;
-  }
-  char buffer[700];  // 309 digits before the point and 300 after it
-  std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(digits), value);
-  return std::strtod(buffer, nullptr);
-}
-
-Value Round(Interpreter&, const Value& input, const Arguments& args) {
-  const Params params("round", args, {"precision", "method"});
-  RequireDefined(input);
-  if (!input.IsNumber()) Fail("round() of what is no number");
-  const int64_t digits = params.Integer(0, 0);
-  const std::string_view method = params.Get(1) != nullptr ? params.String(1).view() : "common";
-  if (method == "common") {
-    if (input.IsIntegral() && digits >= 0) return input.integer();
-    const double rounded = RoundHalfEven(input.number(), digits);
-    if (input.IsFloat()) return rounded;
-    return WholePart(rounded).value_or(0);
-  }
-  if (method != "ceil" && method != "floor") Fail("round()'s method must be common, ceil or floor");
-  const double unit = std::pow(10.0, static_cast<double>(std::clamp<int64_t>(digits, -300, 300)));
-  const double scaled = input.number() * unit;
-  return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit;
-}
-
 // clang-format off
 constexpr Named<FilterFn> kTextFilters[] = {
     {"string", MapText<Same>}, {"safe", MapText<Same>}, {"tojson", ToJsonFilter},
-    {"e", MapText<Escape>}, {"escape", MapText<Escape>}, {"forceescape", MapText<Escape>},
+    {"e", MapText<Escape>}, {"escape", MapText<Escape>},
     {"upper", MapText<UpperText>}, {"lower", MapText<LowerText>},
     {"capitalize", MapText<Capitalize>}, {"title", MapText<TitleFilter>},
-    {"center", Center}, {"format", Format}, {"indent", Indent}, {"replace", ReplaceFilter},
-    {"trim", Trim}, {"truncate", Truncate}, {"wordcount", WordCount},
-    {"abs", Absolute}, {"float", ToFloat}, {"int", ToInt}, {"round", Round},
+    {"format", Format}, {"indent", Indent}, {"replace", ReplaceFilter}, {"trim", Trim},
+    {"abs", Absolute}, {"float", ToFloat}, {"int", ToInt},
 };
 // clang-format on
 

@@ -35,7 +35,7 @@ TestFn FindTest(std::string_view name);
 MethodFn FindStringMethod(std::string_view name);
 MethodFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries
 
-// range, namespace, dict, cycler, joiner, raise_exception, strftime_now.
+// range, namespace, dict, joiner, raise_exception, strftime_now.
 void AddGlobals(Interpreter& in);
 
 }  // namespace tokenizer::jinja

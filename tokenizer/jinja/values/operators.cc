@@ -5,7 +5,6 @@
 #include <compare>
 
 #include "tokenizer/errors.h"
-#include "tokenizer/jinja/values/format.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -195,9 +194,6 @@ int64_t ToInteger(const Value& value, std::string_view what) {
 }
 
 Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right) {
-  if (op == BinaryOp::kMod && left.IsString()) {
-    return rt.Make(FormatPercent(rt, left.text(), right));
-  }
   RequireDefined(left);
   RequireDefined(right);
   if (left.IsIntegral() && right.IsIntegral()) {

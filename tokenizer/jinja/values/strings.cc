@@ -110,15 +110,6 @@ size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, si
   return FindLong(rt, text, needle, pos);
 }
 
-size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle) {
-  if (needle.size() <= kShortNeedle) return text.rfind(needle);
-  if (needle.size() > text.size()) return kNotFound;
-  rt.PayBytes(text.size() + needle.size());
-  const std::string reversed(text.rbegin(), text.rend());
-  const size_t at = FindLong(rt, reversed, std::string(needle.rbegin(), needle.rend()), 0);
-  return at == kNotFound ? kNotFound : text.size() - at - needle.size();
-}
-
 Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars) {
   rt.PayReading(text.size());
   std::string_view rest = text.view();
@@ -140,23 +131,10 @@ Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_v
   return text.Sub(static_cast<size_t>(rest.data() - text.view().data()), rest.size());
 }
 
-Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string_view fill) {
-  rt.PayReading(text.size());
-  const size_t chars = CountChars(text.view());
-  const size_t wanted = width > 0 ? static_cast<size_t>(width) : 0;
-  const size_t missing = wanted > chars ? wanted - chars : 0;
-  // Python's center() puts the odd blank on the left if the width is odd.
-  const size_t middle = missing / 2 + (missing & wanted & 1);
-  const size_t before = padding == Side::kLeft ? missing : padding == Side::kRight ? 0 : middle;
-  size_t bytes = 0;
-  if (__builtin_mul_overflow(missing, fill.size(), &bytes)) bytes = SIZE_MAX;
-  rt.PayBytes(bytes);
-  rt.PayBytes(text.Cost());
-  Text out;
-  for (size_t i = 0; i < before; ++i) out.Append(fill);
-  out.Append(text);
-  for (size_t i = before; i < missing; ++i) out.Append(fill);
-  return out;
+Text Blanks(Runtime& rt, int64_t n) {
+  const size_t size = n > 0 ? static_cast<size_t>(n) : 0;
+  rt.PayBytes(size);
+  return Text(std::string(size, ' '));
 }
 
 Text UpperText(Runtime& rt, const Text& text) { return MapRuns(rt, text, Upper); }
@@ -166,12 +144,6 @@ Text Capitalize(Runtime& rt, const Text& text) {
   bool first = true;
   return MapChars(rt, text, [&](char32_t, std::string_view bytes) {
     return std::exchange(first, false) ? Upper(bytes) : Lower(bytes);
-  });
-}
-
-Text SwapCase(Runtime& rt, const Text& text) {
-  return MapChars(rt, text, [](char32_t c, std::string_view bytes) {
-    return IsUpper(c) ? Lower(bytes) : Upper(bytes);
   });
 }
 

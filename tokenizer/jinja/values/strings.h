@@ -20,18 +20,15 @@ constexpr size_t kNotFound = std::string_view::npos;
 // std::string's find does not guarantee against a hostile template. Pays for the memory of a long
 // needle; the caller pays for reading the text.
 size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos = 0);
-size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle);
 
 enum class Side { kLeft, kRight, kBoth };
 // Strips the characters of `chars` from both ends; white space if `chars` is absent.
 Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars);
-// Padded with `fill` to `width` characters; kBoth: centred, kLeft: padding before the text.
-Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string_view fill = " ");
+Text Blanks(Runtime& rt, int64_t n);
 
 Text UpperText(Runtime& rt, const Text& text);
 Text LowerText(Runtime& rt, const Text& text);
 Text Capitalize(Runtime& rt, const Text& text);
-Text SwapCase(Runtime& rt, const Text& text);
 // The method makes a letter upper-case after any non-letter; the filter starts words only after
 // white space and - ( { [ <.
 Text TitleMethod(Runtime& rt, const Text& text);
