@@ -57,7 +57,7 @@ TEST(Jinja, AllCasesOfJinja2) {
   for (const auto& [name, value] : data["variables"].items()) {
     input.extra.emplace_back(name, test::ToValue(value));
   }
-  ASSERT_GT(data["cases"].size(), 380u);
+  ASSERT_GT(data["cases"].size(), 370u);
   for (const Json& one : data["cases"]) {
     const auto source = one["template"].get<std::string>();
     SCOPED_TRACE(source);
@@ -182,8 +182,8 @@ TEST(JinjaLimits, NestedSource) {
 }
 
 TEST(JinjaLimits, LongChains) {
-  for (const std::string link : {" + 1", " and 1", " or 1", " * 1", " ** 1", ".a", "[0]", "()",
-                                 "|d", " if 1", " is odd()"}) {
+  for (const std::string link :
+       {" + 1", " and 1", " or 1", " * 1", ".a", "[0]", "()", "|d", " if 1", " is odd()"}) {
     ExpectRefused("{{ 1" + Times(link, 20'000) + " }}", kTooLong);
   }
   // These are lists and not trees.
@@ -195,7 +195,6 @@ TEST(JinjaLimits, LongChains) {
 
 TEST(JinjaLimits, Recursion) {
   ExpectRefused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", kTooDeep);
-  ExpectRefused("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", kTooDeep);
   ExpectRefused("{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{{ m() }}",
                 kTooDeep);
 }
@@ -216,7 +215,6 @@ TEST(JinjaLimits, EndlessWork) {
   ExpectRefused(doubled + "{{ ns.a }}", kTooMuch);
   ExpectRefused(doubled + "{{ ns.a | tojson }}", kTooSlow);
   ExpectRefused(doubled + "{{ ns.a == ns.b }}", kTooSlow);
-  ExpectRefused(doubled + "{{ ns.a < ns.b }}", kTooSlow);
 }
 
 TEST(JinjaLimits, Memory) {
@@ -224,11 +222,10 @@ TEST(JinjaLimits, Memory) {
   const size_t before = test::CountAllocations().bytes;
   const std::string big = "('a' * 1000000)";
   for (const std::string& expression : std::vector<std::string>{
-           "'a' * 1000000000", "[1] * 1000000000", big + " * 9223372036854775807",
-           "'a' | indent(1000000000, true)", "[1] | tojson(indent=1000000000)",
-           big + " | replace('a', 'b' * 1000000)", big + " | replace('', 'b' * 1000000)",
-           "(['a'] * 100000) | join('b' * 100000)", big + ".split('a')",
-           "('a' * 50000000).split('a')", "('a ' * 25000000).split()",
+           "'a' * 1000000000", big + " * 9223372036854775807", "'a' | indent(1000000000, true)",
+           "[1] | tojson(indent=1000000000)", big + " | replace('a', 'b' * 1000000)",
+           big + " | replace('', 'b' * 1000000)", "range(100000) | join('b' * 100000)",
+           big + ".split('a')", "('a' * 50000000).split('a')", "('a ' * 25000000).split()",
            "('\\n' * 50000000).splitlines()", "strftime_now('%c' * 3000000)",
            "('a' * 2000000) | list"}) {
     ExpectRefused("{{ " + expression + " }}", kTooMuch);
@@ -263,7 +260,7 @@ TEST(JinjaLimits, RepeatedText) {
 TEST(JinjaLimits, LongStringsArePaidFor) {
   const std::string setup =
       "{% set s = 'a' * 100000 %}{% set t = s ~ '' %}{% set d = {s: 1} %}{% set e = {t: 1} %}"
-      "{% set ns = namespace(**d) %}{% for i in range(100) %}{% if ";
+      "{% set ns = namespace(d) %}{% for i in range(100) %}{% if ";
   const auto error_of = [&](const std::string& expression) -> std::string {
     jinja::Runtime rt({.steps = 80'000, .bytes = 6'000'000});
     jinja::Interpreter in(rt, std::chrono::local_seconds());
@@ -313,7 +310,6 @@ TEST(JinjaLimits, LongStringsArePaidFor) {
 
 TEST(JinjaLimits, PaidBeforeItIsMade) {
   ExpectRefused("{{ strftime_now('%c' * 5000000) }}", kTooSlow);  // it would become 120 MB
-  ExpectRefused("{{ ([1] * 4000000) | length }}", kTooMuch);      // of 24 bytes each
   ExpectRefused("{{ ('\x01' * 10000000) | tojson | length }}", kTooMuch);
   ExpectRefused("{{ ['\x01' * 13000000] | string | length }}", kTooMuch);
   ExpectRefused("{{ " + std::string(1'001, 'a') + " }}", "longer than 1000 bytes");
@@ -354,7 +350,7 @@ TEST(JinjaLimits, WholeNumbers) {
   const std::string least = "(-9223372036854775807 - 1)";
   for (const std::string& expression : std::vector<std::string>{
            "9223372036854775807 + 1", "-9223372036854775807 - 2", "4294967296 * 4294967296",
-           "10 ** 100", "-" + least, least + " // -1", least + " | abs", least + " * -1"}) {
+           "-" + least, least + " // -1", least + " | abs", least + " * -1"}) {
     ExpectRefused("{{ " + expression + " }}", kOverflow);
   }
   EXPECT_EQ(Render("{{ " + least + " % -1 }}"), "0");
@@ -362,7 +358,6 @@ TEST(JinjaLimits, WholeNumbers) {
   EXPECT_EQ(Render("{{ 'abc'[::" + least + "] }}{{ 'abc'[::9223372036854775807] }}"), "ca");
   EXPECT_EQ(Render("{{ range(" + least + ", 9223372036854775807, 9223372036854775807) | list }}"),
             "[-9223372036854775808, -1, 9223372036854775806]");
-  ExpectRefused("{{ range(0, 9223372036854775807, 9223372036854775806)[1:] }}", kOverflow);
   EXPECT_EQ(Render("{{ 1e300 | int }}"), "0");
   ExpectRefused("{{ 99999999999999999999 }}", "no whole number of 64 bits");
 }

@@ -69,16 +69,10 @@ Value Get(Interpreter& in, const Value& self, const Arguments& args) {
   return found != nullptr ? *found : params.Or(1, Value());
 }
 
-// keys(), values() or items().
-template <List::Kind kind>
-Value View(Interpreter& in, const Value& self, const Arguments&) {
+Value DictValues(Interpreter& in, const Value& self, const Arguments&) {
   Values out;
-  for (const auto& [key, value] : self.dict().entries) {
-    const bool pairs = kind == List::Kind::kItems;
-    out.push_back(pairs ? in.rt().Make(Values{key, value}, List::Kind::kTuple)
-                        : (kind == List::Kind::kKeys ? key : value));
-  }
-  return in.rt().Make(std::move(out), kind);
+  for (const auto& entry : self.dict().entries) out.push_back(entry.second);
+  return in.rt().Make(std::move(out));
 }
 
 Value Update(Interpreter& in, const Value& self, const Arguments& args) {
@@ -96,15 +90,15 @@ Value Update(Interpreter& in, const Value& self, const Arguments& args) {
 constexpr Named<MethodFn> kSequenceMethods[] = {{"count", Count}, {"index", Index}};
 constexpr Named<MethodFn> kListMethods[] = {{"append", Append}, {"insert", Insert}, {"pop", Pop}};
 constexpr Named<MethodFn> kDictMethods[] = {
-    {"get", Get},       {"items", View<List::Kind::kItems>},   {"keys", View<List::Kind::kKeys>},
-    {"update", Update}, {"values", View<List::Kind::kValues>},
+    {"get", Get},       {"items", ItemsFilter}, {"keys", ListFilter},
+    {"update", Update}, {"values", DictValues},
 };
 
 }  // namespace
 
 MethodFn FindContainerMethod(const Value& self, std::string_view name) {
   if (self.IsDict()) return FindNamed(kDictMethods, name);
-  if (!self.IsList() || !self.list().CanIndex()) return nullptr;
+  if (!self.IsList() || !self.list().HasLength()) return nullptr;
   if (const MethodFn method = FindNamed(kSequenceMethods, name)) return method;
   return self.list().kind == List::Kind::kList ? FindNamed(kListMethods, name) : nullptr;
 }

@@ -59,9 +59,7 @@ Value Range(Interpreter& in, const Arguments& args) {
     items.push_back(Value(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  const Value range = in.rt().Make(std::move(items), List::Kind::kRange);
-  range.list().range = {start, stop, step};
-  return range;
+  return in.rt().Make(std::move(items));
 }
 
 // dict(mapping or pairs, name=value...)

@@ -169,10 +169,6 @@ Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
-Value ListFilter(Interpreter& in, const Value& input, const Arguments&) {
-  return in.rt().Make(ItemsOf(in.rt(), input));
-}
-
 Value First(Interpreter& in, const Value& input, const Arguments&) {
   const Values items = ItemsOf(in.rt(), input);
   return items.empty() ? MakeUndefined("No first item, sequence was empty.") : items.front();
@@ -195,17 +191,6 @@ Value Length(Interpreter& in, const Value& input, const Arguments&) {
   return LengthOf(in.rt(), input);
 }
 
-Value Items(Interpreter& in, const Value& input, const Arguments&) {
-  if (!input.IsDict() && !input.IsUndefined()) Fail("Can only get item pairs from a mapping.");
-  Values out;
-  if (input.IsDict()) {
-    for (const auto& [key, value] : input.dict().entries) {
-      out.push_back(in.rt().Make(Values{key, value}, List::Kind::kTuple));
-    }
-  }
-  return in.rt().Make(std::move(out), List::Kind::kGenerator);
-}
-
 Value Default(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("default", args, {"default_value", "boolean"});
   const bool absent = input.IsUndefined() || (params.Flag(1) && !input.Truth());
@@ -214,7 +199,7 @@ Value Default(Interpreter&, const Value& input, const Arguments& args) {
 
 // clang-format off
 constexpr Named<FilterFn> kSequenceFilters[] = {
-    {"list", ListFilter}, {"items", Items}, {"d", Default}, {"default", Default},
+    {"list", ListFilter}, {"items", ItemsFilter}, {"d", Default}, {"default", Default},
     {"count", Length}, {"length", Length}, {"first", First}, {"last", Last},
     {"join", JoinFilter}, {"map", Map},
     {"select", Select<false, true>}, {"reject", Select<false, false>},
@@ -224,6 +209,21 @@ constexpr Named<FilterFn> kSequenceFilters[] = {
 // clang-format on
 
 }  // namespace
+
+Value ListFilter(Interpreter& in, const Value& input, const Arguments&) {
+  return in.rt().Make(ItemsOf(in.rt(), input));
+}
+
+Value ItemsFilter(Interpreter& in, const Value& input, const Arguments&) {
+  if (!input.IsDict() && !input.IsUndefined()) Fail("Can only get item pairs from a mapping.");
+  Values out;
+  if (input.IsDict()) {
+    for (const auto& [key, value] : input.dict().entries) {
+      out.push_back(in.rt().Make(Values{key, value}, List::Kind::kTuple));
+    }
+  }
+  return in.rt().Make(std::move(out));
+}
 
 FilterFn FindSequenceFilter(std::string_view name) { return FindNamed(kSequenceFilters, name); }
 

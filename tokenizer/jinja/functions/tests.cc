@@ -33,7 +33,7 @@ bool IsCallable(const Value& value) {
 
 bool IsSequence(const Value& value) {
   return value.IsString() || value.IsDict() || value.IsUndefined() ||
-         (value.IsList() && value.list().CanIndex());
+         (value.IsList() && value.list().HasLength());
 }
 
 bool IsSameAs(Interpreter& in, const Value& value, const Arguments& args) {

@@ -31,6 +31,9 @@ Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
 FilterFn FindFilter(std::string_view name);
 FilterFn FindTextFilter(std::string_view name);      // return text or numbers
 FilterFn FindSequenceFilter(std::string_view name);  // work on items
+// Methods of dictionaries, too: keys and items.
+Value ListFilter(Interpreter& in, const Value& input, const Arguments& args);
+Value ItemsFilter(Interpreter& in, const Value& input, const Arguments& args);
 TestFn FindTest(std::string_view name);
 MethodFn FindStringMethod(std::string_view name);
 MethodFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries

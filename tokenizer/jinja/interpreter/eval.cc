@@ -124,17 +124,7 @@ Value Interpreter::Eval(const CallExpr& expr) {
 Arguments Interpreter::EvalArgs(const CallArgs& args) {
   Arguments out;
   for (const ExprPtr& arg : args.positional) out.positional.push_back(Eval(*arg));
-  if (args.star) {
-    for (Value& item : ItemsOf(rt_, Eval(*args.star))) out.positional.push_back(std::move(item));
-  }
   for (const auto& [name, value] : args.named) out.named.emplace_back(name, Eval(*value));
-  if (args.star_star) {
-    const Value rest = Eval(*args.star_star);
-    if (!rest.IsDict()) Fail("the argument after ** must be a mapping");
-    for (const auto& [key, value] : rest.dict().entries) {
-      out.named.emplace_back(Str(rt_, key).view(), value);
-    }
-  }
   return out;
 }
 

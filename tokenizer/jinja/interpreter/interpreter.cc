@@ -11,13 +11,13 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Removes the value of `name` from the keyword arguments, if present.
-std::optional<Value> TakeNamed(std::vector<NamedValue>& named, std::string_view name) {
+// Moves the value of `name` out of the keyword arguments, if it is there.
+bool TakeNamed(std::vector<NamedValue>& named, std::string_view name, Value& out) {
   const auto found = std::ranges::find(named, name, &NamedValue::first);
-  if (found == named.end()) return std::nullopt;
-  std::optional<Value> value(std::move(found->second));
+  if (found == named.end()) return false;
+  out = std::move(found->second);
   named.erase(found);
-  return value;
+  return true;
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
   const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);
   const bool may_be_none =
       variable != nullptr && (variable->name == "tools" || variable->name == "documents");
-  return RunLoop(stmt, may_be_none && items.IsNone() ? Values() : ItemsOf(rt_, items), 0);
+  return RunLoop(stmt, may_be_none && items.IsNone() ? Values() : ItemsOf(rt_, items));
 }
 
 Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
@@ -119,8 +119,8 @@ Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
   return kept;
 }
 
-Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int depth) {
-  const auto loop = rt_.MakeObject<Loop>(stmt, scope_, Filtered(stmt, std::move(items)), depth);
+Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items) {
+  const auto loop = rt_.MakeObject<Loop>(Filtered(stmt, std::move(items)));
   bool completed = false;  // an iteration reached its end; otherwise Jinja runs the else block
   for (size_t i = 0; i < loop->items().size(); ++i) {
     const InnerScope scope(*this);
@@ -134,14 +134,6 @@ Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int de
   if (completed) return Flow::kNext;
   const InnerScope scope(*this);
   return Exec(stmt.otherwise);
-}
-
-Value Interpreter::RunLoopAgain(const ForStmt& loop, const std::shared_ptr<Scope>& scope,
-                                const Value& items, int depth) {
-  return Capture([&] {
-    const InnerScope inner(*this, scope);
-    RunLoop(loop, ItemsOf(rt_, items), depth);
-  });
 }
 
 void Interpreter::Assign(const Target& target, const Value& value) {
@@ -231,34 +223,25 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
   const size_t n = macro.parameters.size();
   for (size_t i = 0; i < n; ++i) {
     const Parameter& parameter = macro.parameters[i];
+    Value value = MakeUndefined("parameter '" + parameter.name + "' was not provided");
     if (i < args.positional.size()) {
-      SetVariable(parameter.name, args.positional[i]);
-    } else if (auto value = TakeNamed(named, parameter.name)) {
-      SetVariable(parameter.name, *value);
-    } else {
-      // A default that names its own parameter sees it undefined.
-      SetVariable(parameter.name,
-                  MakeUndefined("parameter '" + parameter.name + "' was not provided"));
-      if (parameter.fallback) SetVariable(parameter.name, Eval(*parameter.fallback));
+      value = args.positional[i];
+    } else if (!TakeNamed(named, parameter.name, value) && parameter.fallback) {
+      SetVariable(parameter.name, value);  // a default that names its own parameter sees no value
+      value = Eval(*parameter.fallback);
     }
+    SetVariable(parameter.name, value);
   }
   const auto explicit_caller = std::ranges::find(macro.parameters, "caller", &Parameter::name);
   if (macro.uses_caller && explicit_caller == macro.parameters.end()) {
-    SetVariable("caller", TakeNamed(named, "caller").value_or(MakeUndefined("No caller defined")));
+    Value caller = MakeUndefined("No caller defined");
+    TakeNamed(named, "caller", caller);
+    SetVariable("caller", caller);
   }
-  if (macro.uses_kwargs) {
-    const Value kwargs = rt_.Make(Dict());
-    rt_.SetEntries(kwargs.dict(), named);
-    SetVariable("kwargs", kwargs);
-  } else if (!named.empty()) {
+  if (!named.empty()) {
     Fail("macro '", macro.name, "' takes no keyword argument '", named[0].first, "'");
   }
-  if (macro.uses_varargs) {
-    const size_t first = std::min(n, args.positional.size());
-    SetVariable("varargs", rt_.Make(Values(args.positional.begin() + static_cast<ptrdiff_t>(first),
-                                           args.positional.end()),
-                                    List::Kind::kTuple));
-  } else if (args.positional.size() > n) {
+  if (args.positional.size() > n) {
     Fail("macro '", macro.name, "' takes not more than ", n, " argument(s)");
   }
   Value output = Capture([&] { Exec(macro.body); });

@@ -43,9 +43,6 @@ class Interpreter {
   bool CallTest(std::string_view name, const Value& input, const Arguments& args);
   Value CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
                   const Arguments& args);
-  // The output of a loop over `items`, for recursive loops. `depth` counts from 0.
-  Value RunLoopAgain(const ForStmt& loop, const std::shared_ptr<Scope>& scope, const Value& items,
-                     int depth);
 
  private:
   enum class Flow { kNext, kBreak, kContinue };
@@ -68,7 +65,7 @@ class Interpreter {
   template <typename Fn>
   Value Capture(Fn run);
   // How a loop ended for the surrounding block: only its else block can break out of that.
-  Flow RunLoop(const ForStmt& stmt, Values items, int depth);
+  Flow RunLoop(const ForStmt& stmt, Values items);
   Values Filtered(const ForStmt& stmt, Values items);
   void Assign(const Target& target, const Value& value);
   // The filters of a filter block, on `input`.

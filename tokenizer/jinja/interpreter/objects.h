@@ -7,11 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
 #include "tokenizer/jinja/syntax/ast.h"
-#include "tokenizer/jinja/values/arguments.h"
-#include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/value.h"
 
 namespace tokenizer::jinja {
@@ -25,12 +22,6 @@ class BoundMethod : public Object {
   bool IsCallable() const override { return true; }
   Value Call(Interpreter& in, const Arguments& args) override { return fn_(in, self_, args); }
   void Clear() override { self_ = Value(); }
-
-  // A method of an object that the runtime owns and that lives as long as the rendering.
-  static Value Of(Interpreter& in, Object& object, Fn fn) {
-    const std::shared_ptr<Object> self(std::shared_ptr<Object>(), &object);
-    return Value(in.rt().MakeObject<BoundMethod>(Value(self), fn));
-  }
 
  private:
   Value self_;
@@ -57,15 +48,6 @@ class Macro : public Object {
   Macro(const MacroStmt& stmt, std::shared_ptr<Scope> closure)
       : stmt_(stmt), closure_(std::move(closure)) {}
   std::string_view TypeName() const override { return "Macro"; }
-  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override {
-    if (name == "name") return in.rt().Make(Text(stmt_.name));
-    if (name != "arguments") return std::nullopt;
-    Values names;
-    for (const Parameter& parameter : stmt_.parameters) {
-      names.push_back(in.rt().Make(Text(parameter.name)));
-    }
-    return in.rt().Make(std::move(names), List::Kind::kTuple);
-  }
   bool IsCallable() const override { return true; }
   Value Call(Interpreter& in, const Arguments& args) override {
     return in.CallMacro(stmt_, closure_, args);
@@ -80,13 +62,12 @@ class Macro : public Object {
 // The variable `loop` inside a for loop.
 class Loop : public Object {
  public:
-  Loop(const ForStmt& stmt, std::shared_ptr<Scope> scope, Values items, int depth)
-      : stmt_(stmt), scope_(std::move(scope)), items_(std::move(items)), depth_(depth) {}
+  explicit Loop(Values items) : items_(std::move(items)) {}
   const Values& items() const { return items_; }
   void MoveTo(size_t index) { index_ = index; }
 
   std::string_view TypeName() const override { return "LoopContext"; }
-  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override {
+  std::optional<Value> Attribute(Interpreter&, std::string_view name) override {
     const auto number = [](size_t value) { return Value(static_cast<int64_t>(value)); };
     const size_t n = items_.size();
     if (name == "index") return number(index_ + 1);
@@ -96,55 +77,19 @@ class Loop : public Object {
     if (name == "first") return Value(index_ == 0);
     if (name == "last") return Value(index_ + 1 == n);
     if (name == "length") return number(n);
-    if (name == "depth") return Value(depth_ + 1);
-    if (name == "depth0") return Value(depth_);
     if (name == "previtem") {
       return index_ > 0 ? items_[index_ - 1] : MakeUndefined("there is no previous item");
     }
     if (name == "nextitem") {
       return index_ + 1 < n ? items_[index_ + 1] : MakeUndefined("there is no next item");
     }
-    if (name == "cycle") return BoundMethod::Of(in, *this, &Loop::Cycle);
-    if (name == "changed") return BoundMethod::Of(in, *this, &Loop::Changed);
     return std::nullopt;
   }
-  bool IsCallable() const override { return true; }
-  Value Call(Interpreter& in, const Arguments& args) override {
-    if (!stmt_.recursive) {
-      Fail("The loop must have the 'recursive' marker to be called recursively.");
-    }
-    const Params params("loop", args, {"iterable"}, 1);
-    return in.RunLoopAgain(stmt_, scope_, *params.Get(0), depth_ + 1);
-  }
-  void Clear() override {
-    scope_.reset();
-    items_.clear();
-    last_changed_.reset();
-  }
+  void Clear() override { items_.clear(); }
 
  private:
-  static Value Cycle(Interpreter&, const Value& self, const Arguments& args) {
-    if (args.positional.empty()) Fail("no items for cycling given");
-    const auto& loop = static_cast<Loop&>(self.object());
-    return args.positional[loop.index_ % args.positional.size()];
-  }
-  static Value Changed(Interpreter& in, const Value& self, const Arguments& args) {
-    auto& loop = static_cast<Loop&>(self.object());
-    const Values& now = args.positional;
-    bool same = loop.last_changed_ && loop.last_changed_->size() == now.size();
-    for (size_t i = 0; same && i < now.size(); ++i) {
-      same = Equal(in.rt(), (*loop.last_changed_)[i], now[i]);
-    }
-    if (!same) loop.last_changed_ = now;
-    return !same;
-  }
-
-  const ForStmt& stmt_;
-  std::shared_ptr<Scope> scope_;
   Values items_;
-  int depth_;
   size_t index_ = 0;
-  std::optional<Values> last_changed_;  // the last arguments of loop.changed
 };
 
 }  // namespace tokenizer::jinja

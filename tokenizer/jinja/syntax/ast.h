@@ -21,11 +21,10 @@ using ExprPtr = std::unique_ptr<Expr>;
 struct Stmt;
 using Block = std::vector<Stmt>;
 
-// (a, b, name=c, *rest, **options)
+// (a, b, name=c)
 struct CallArgs {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
-  ExprPtr star, star_star;  // null: absent
 };
 
 // Expressions.
@@ -127,7 +126,6 @@ struct ForStmt {
   Target target;
   ExprPtr items;
   ExprPtr condition;  // null: absent
-  bool recursive = false;
   Block body, otherwise;
 };
 struct SetStmt {
@@ -147,7 +145,7 @@ struct MacroStmt {
   std::string name;
   std::vector<Parameter> parameters;
   Block body;
-  bool uses_varargs = false, uses_kwargs = false, uses_caller = false;  // names in the body
+  bool uses_caller = false;  // in the body
 };
 struct CallStmt {  // {% call(parameters) macro(args) %} body {% endcall %}
   ExprPtr call;    // a CallExpr

@@ -26,7 +26,7 @@ class ExpressionParser : protected TokenCursor {
     const int line = Peek().line;
     std::vector<ExprPtr> items;
     bool is_tuple = false;
-    while (!AtTupleEnd() && !(is_tuple && AtName("recursive"))) {
+    while (!AtTupleEnd()) {
       items.push_back(with_conditional ? ParseExpression() : ParseOr());
       if (!SkipOperator(",")) break;
       is_tuple = true;
@@ -61,7 +61,7 @@ class ExpressionParser : protected TokenCursor {
     return input;
   }
 
-  // Names read as variables so far: shows whether a macro's body uses varargs, kwargs and caller.
+  // Names read as variables so far: shows whether a macro's body uses caller.
   std::set<std::string, std::less<>> names_read_;
 
  private:
@@ -153,12 +153,7 @@ class ExpressionParser : protected TokenCursor {
 
   ExprPtr ParseProduct() {
     return ParseBinary({BinaryOp::kMul, BinaryOp::kDiv, BinaryOp::kFloorDiv, BinaryOp::kMod},
-                       &ExpressionParser::ParsePower);
-  }
-
-  // Jinja's power is left-associative, unlike Python's: 2 ** 3 ** 2 is 64.
-  ExprPtr ParsePower() {
-    return ParseBinary({BinaryOp::kPow}, &ExpressionParser::ParseFilteredUnary);
+                       &ExpressionParser::ParseFilteredUnary);
   }
 
   ExprPtr ParseFilteredUnary() { return ParseUnary(/*with_filters=*/true); }
@@ -302,20 +297,12 @@ class ExpressionParser : protected TokenCursor {
     CallArgs args;
     ExpectOperator("(");
     ParseItems(")", [&] {
-      if (SkipOperator("**")) {
-        if (args.star_star) Fail("two ** in one call");
-        args.star_star = ParseExpression();
-      } else if (args.star_star) {
-        Fail("an argument after **");
-      } else if (SkipOperator("*")) {
-        if (args.star) Fail("two * in one call");
-        args.star = ParseExpression();
-      } else if (Peek().kind == TokenKind::kName && AtOperator("=", 1)) {
+      if (Peek().kind == TokenKind::kName && AtOperator("=", 1)) {
         std::string name = Next().text;
         Next();
         args.named.emplace_back(std::move(name), ParseExpression());
       } else {
-        if (args.star || !args.named.empty()) Fail("a positional argument after a named one");
+        if (!args.named.empty()) Fail("a positional argument after a named one");
         args.positional.push_back(ParseExpression());
       }
     });

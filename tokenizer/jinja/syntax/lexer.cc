@@ -1,6 +1,7 @@
 #include "tokenizer/jinja/syntax/lexer.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/print.h"
@@ -29,7 +30,10 @@ std::string NormalizeNewlines(std::string_view source) {
 }
 
 bool IsAsciiDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameChar(char32_t c) { return c == '_' || IsLetter(c) || IsDigit(c); }
+bool IsNameChar(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '_' || byte >= 0x80 || IsAsciiDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
 
 class Lexer {
  public:
@@ -217,15 +221,12 @@ class Lexer {
 
   size_t NameLength(size_t pos) const {
     size_t n = 0;
-    for (const auto& [code, bytes] : gguf::Characters(std::string_view(source_).substr(pos))) {
-      if (!IsNameChar(code)) break;
-      n += bytes.size();
-    }
+    while (IsNameChar(CharAt(pos + n))) ++n;
     return n;
   }
 
   void LexOperator(std::string& open) {
-    constexpr std::string_view kDouble[] = {"//", "**", "==", "!=", ">=", "<="};
+    constexpr std::string_view kDouble[] = {"//", "==", "!=", ">=", "<="};
     constexpr std::string_view kSingle = "+-*/%~[](){}><=.:|,;";
     for (const std::string_view op : kDouble) {
       if (SkipIf(op)) {
@@ -246,10 +247,7 @@ class Lexer {
 
   size_t DigitsAt(size_t pos) const {
     size_t n = 0;
-    while (IsAsciiDigit(CharAt(pos + n)) ||
-           (n > 0 && CharAt(pos + n) == '_' && IsAsciiDigit(CharAt(pos + n + 1)))) {
-      ++n;
-    }
+    while (IsAsciiDigit(CharAt(pos + n))) ++n;
     return n;
   }
 
@@ -271,27 +269,16 @@ class Lexer {
     return is_float ? end - pos_ : 0;
   }
 
-  size_t IntegerLength() const {
-    const char prefix = static_cast<char>(CharAt(pos_ + 1) | 0x20);
-    if (source_[pos_] != '0' || (prefix != 'x' && prefix != 'o' && prefix != 'b')) {
-      return DigitsAt(pos_);
-    }
-    return NameLength(pos_);
-  }
-
   void LexNumber() {
     if (const size_t n = FloatLength(); n > 0) {
       Add(TokenKind::kFloat, {}).number = *ParseFloat(Rest().substr(0, n));
       Advance(n);
       return;
     }
-    const size_t n = IntegerLength();
+    const size_t n = NameLength(pos_);
     const std::string_view digits = Rest().substr(0, n);
-    const bool leading_zero = n > 1 && digits[0] == '0' && IsAsciiDigit(digits[1]);
-    const auto value = ParseInt(digits, 0);
-    if (!value || (leading_zero && *value != 0)) {
-      Fail("'", digits, "' is no whole number of 64 bits");
-    }
+    const auto value = ParseInt(digits);
+    if (!value) Fail("'", digits, "' is no whole number of 64 bits");
     Add(TokenKind::kInteger, {}).integer = *value;
     Advance(n);
   }
@@ -326,12 +313,6 @@ class Lexer {
       out += kValues[i];
       return 1;
     }
-    if (c >= '0' && c <= '7') {
-      size_t n = 1;
-      while (n < 3 && n < text.size() && text[n] >= '0' && text[n] <= '7') ++n;
-      out += gguf::ToUtf8(static_cast<char32_t>(*ParseInt(text.substr(0, n), 8)));
-      return n;
-    }
     const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (digits == 0) {  // not an escape: the backslash stays
       out += '\\';
@@ -350,16 +331,13 @@ class Lexer {
   }
 
   char32_t HexCode(std::string_view text, size_t digits) const {
-    const auto is_hex = [](char c) {
-      return IsAsciiDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-    };
-    const std::string_view hex = text.substr(0, digits);
-    if (hex.size() < digits || !std::all_of(hex.begin(), hex.end(), is_hex)) {
+    uint32_t code = 0;
+    const char* const end = text.data() + std::min(digits, text.size());
+    if (text.size() < digits || std::from_chars(text.data(), end, code, 16).ptr != end) {
       Fail("a \\x, \\u or \\U in a string lacks digits");
     }
-    const int64_t code = *ParseInt(hex, 16);
     if (code > 0x10FFFF) Fail("a \\U in a string is no character");
-    return static_cast<char32_t>(code);
+    return code;
   }
 
   const std::string source_;

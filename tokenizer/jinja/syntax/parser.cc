@@ -125,7 +125,6 @@ class Parser : private ExpressionParser {
     if (!SkipName("in")) Fail("expected 'in', found ", Here());
     out.items = ParseTuple(false);
     if (SkipName("if")) out.condition = ParseExpression();
-    out.recursive = SkipName("recursive");
     EndStatement();
     ++loops_;
     out.body = ParseBlock({"else", "endfor"}, "for");
@@ -184,8 +183,6 @@ class Parser : private ExpressionParser {
     const int outer_loops = std::exchange(loops_, 0);
     macro.body = ParseBody(opened, end);
     loops_ = outer_loops;
-    macro.uses_varargs = names_read_.count("varargs") > 0;
-    macro.uses_kwargs = names_read_.count("kwargs") > 0;
     macro.uses_caller = names_read_.count("caller") > 0;
     names_read_.merge(outer);
   }

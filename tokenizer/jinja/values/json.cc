@@ -19,8 +19,7 @@ class JsonWriter {
       WriteString(value.text());
     } else if (value.IsDict()) {
       WriteDict(value.dict());
-    } else if (value.IsList() && (value.list().kind == List::Kind::kList ||
-                                  value.list().kind == List::Kind::kTuple)) {
+    } else if (value.IsList() && value.list().HasLength()) {
       const Values& items = value.list().items;
       WriteItems("[]", items.size(), [&](size_t i) { Write(items[i]); });
     } else {

@@ -18,14 +18,6 @@ int64_t Multiply(int64_t a, int64_t b) {
   return product;
 }
 
-int64_t Power(int64_t base, int64_t exponent) {
-  if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
-  if (base == -1) return exponent % 2 == 0 ? 1 : -1;
-  int64_t result = 1;
-  for (; exponent > 0; --exponent) result = Multiply(result, base);  // overflows within 64 rounds
-  return result;
-}
-
 // Both round towards minus infinity, as Python does.
 int64_t FloorDivide(int64_t a, int64_t b) {
   if (b == 0) DivideByZero();
@@ -52,22 +44,17 @@ Value CalculateFloats(BinaryOp op, double a, double b) {
   if (op == BinaryOp::kSub) return a - b;
   if (op == BinaryOp::kMul) return a * b;
   if (op == BinaryOp::kMod) return Modulo(a, b);
-  if (b == 0 && op != BinaryOp::kPow) DivideByZero();
+  if (b == 0) DivideByZero();
   if (op == BinaryOp::kDiv) return a / b;
-  if (op == BinaryOp::kFloorDiv) return std::floor((a - Modulo(a, b)) / b);
-  if (a == 0 && b < 0) DivideByZero();
-  if (a < 0 && b != std::floor(b)) Fail("a root of a negative number");
-  return std::pow(a, b);
+  return std::floor((a - Modulo(a, b)) / b);
 }
 
 Value CalculateIntegers(BinaryOp op, int64_t a, int64_t b) {
-  if (op == BinaryOp::kDiv || (op == BinaryOp::kPow && b < 0)) {
+  if (op == BinaryOp::kDiv)
     return CalculateFloats(op, static_cast<double>(a), static_cast<double>(b));
-  }
   if (op == BinaryOp::kMul) return Multiply(a, b);
   if (op == BinaryOp::kFloorDiv) return FloorDivide(a, b);
   if (op == BinaryOp::kMod) return Modulo(a, b);
-  if (op == BinaryOp::kPow) return Power(a, b);
   int64_t result = 0;
   const bool overflows = op == BinaryOp::kAdd ? __builtin_add_overflow(a, b, &result)
                                               : __builtin_sub_overflow(a, b, &result);
@@ -75,40 +62,26 @@ Value CalculateIntegers(BinaryOp op, int64_t a, int64_t b) {
   return result;
 }
 
-Value Repeat(Runtime& rt, const Value& value, int64_t times) {
+Value Repeat(Runtime& rt, const Text& text, int64_t times) {
   const size_t n = times > 0 ? static_cast<size_t>(times) : 0;
-  const size_t unit =
-      value.IsString() ? value.text().Cost() : value.list().items.size() * sizeof(Value);
   size_t total = 0;
-  if (__builtin_mul_overflow(unit, n, &total)) total = std::string_view::npos;
-  rt.PayBytes(total);  // paid before it is allocated
-  if (value.IsString()) {
-    constexpr size_t kPart = size_t{1} << 16;  // bytes copied at once
-    const size_t size = value.text().size() * n;
-    Text out;
-    out.Reserve(size, value.text().foreign().size() * n);  // growing would triple the memory
-    Text part = value.text();
-    while (out.size() < size) {
-      out.Append(part, 0, size - out.size());
-      if (part.size() < kPart) part = out;  // doubles
-    }
-    return rt.Make(std::move(out));
+  if (__builtin_mul_overflow(text.Cost(), n, &total)) total = std::string_view::npos;
+  rt.PayBytes(total);                        // paid before it is allocated
+  constexpr size_t kPart = size_t{1} << 16;  // bytes copied at once
+  const size_t size = text.size() * n;
+  Text out;
+  out.Reserve(size, text.foreign().size() * n);  // growing would triple the memory
+  Text part = text;
+  while (out.size() < size) {
+    out.Append(part, 0, size - out.size());
+    if (part.size() < kPart) part = out;  // doubles
   }
-  const Values& items = value.list().items;
-  rt.PaySteps(items.size() * n);
-  Values out;
-  out.reserve(items.size() * n);
-  for (size_t i = 0; unit > 0 && i < n; ++i) out.insert(out.end(), items.begin(), items.end());
-  return rt.Make(std::move(out), value.list().kind);
-}
-
-bool IsPlainSequence(const Value& value) {
-  return value.IsList() &&
-         (value.list().kind == List::Kind::kList || value.list().kind == List::Kind::kTuple);
+  return rt.Make(std::move(out));
 }
 
 bool SameSequenceType(const Value& left, const Value& right) {
-  return IsPlainSequence(left) && right.IsList() && left.list().kind == right.list().kind;
+  return left.IsList() && right.IsList() && left.list().kind == right.list().kind &&
+         left.list().HasLength();
 }
 
 Value Join(Runtime& rt, const Value& left, const Value& right) {
@@ -124,23 +97,12 @@ Value Join(Runtime& rt, const Value& left, const Value& right) {
   return rt.Make(std::move(out), left.list().kind);
 }
 
-// Exact: an int64 may have more digits than a double.
-std::partial_ordering OrderIntFloat(int64_t a, double b) {
-  const std::optional<int64_t> whole = WholePart(b);
-  if (!whole) return 0.0 <=> b;  // nan, or further from 0 than a
-  if (const auto order = a <=> *whole; order != 0) return order;
-  return 0.0 <=> b - static_cast<double>(*whole);
-}
-
 std::partial_ordering OrderNumbers(const Value& left, const Value& right) {
   if (left.IsIntegral() && right.IsIntegral()) return left.integer() <=> right.integer();
-  if (left.IsIntegral()) return OrderIntFloat(left.integer(), right.number());
-  if (right.IsIntegral()) return 0 <=> OrderIntFloat(right.integer(), left.number());
   return left.number() <=> right.number();
 }
 
 std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, CompareOp op) {
-  const Nesting nesting = rt.OneLevel();
   rt.PaySteps();
   RequireDefined(left);
   RequireDefined(right);
@@ -149,15 +111,8 @@ std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, 
     rt.PayReading(left.view().size());
     return left.view().compare(right.view()) <=> 0;  // UTF-8 sorts as its code points do
   }
-  if (!SameSequenceType(left, right)) {
-    Fail("'", Symbol(op), "' not supported between instances of ", QuotedType(left), " and ",
-         QuotedType(right));
-  }
-  const Values &a = left.list().items, &b = right.list().items;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    if (!Equal(rt, a[i], b[i])) return Order(rt, a[i], b[i], op);
-  }
-  return a.size() <=> b.size();
+  Fail("'", Symbol(op), "' not supported between instances of ", QuotedType(left), " and ",
+       QuotedType(right));
 }
 
 bool EqualDicts(Runtime& rt, const Dict& left, const Dict& right) {
@@ -172,7 +127,7 @@ bool EqualDicts(Runtime& rt, const Dict& left, const Dict& right) {
 }  // namespace
 
 std::string_view Symbol(BinaryOp op) {
-  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "**"};
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%"};
   return kSymbols[static_cast<size_t>(op)];
 }
 
@@ -206,12 +161,8 @@ Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right)
       ((left.IsString() && right.IsString()) || SameSequenceType(left, right))) {
     return Join(rt, left, right);
   }
-  if (op == BinaryOp::kMul) {
-    const auto repeatable = [](const Value& value) {
-      return value.IsString() || IsPlainSequence(value);
-    };
-    if (repeatable(left) && right.IsIntegral()) return Repeat(rt, left, right.integer());
-    if (repeatable(right) && left.IsIntegral()) return Repeat(rt, right, left.integer());
+  if (op == BinaryOp::kMul && left.IsString() && right.IsIntegral()) {
+    return Repeat(rt, left.text(), right.integer());
   }
   Fail("unsupported operand type(s) for ", Symbol(op), ": ", QuotedType(left), " and ",
        QuotedType(right));
@@ -235,7 +186,7 @@ bool Equal(Runtime& rt, const Value& left, const Value& right) {
   if (left.IsDict() && right.IsDict()) return EqualDicts(rt, left.dict(), right.dict());
   if (left.IsList() && right.IsList() && left.list().kind == right.list().kind) {
     const Values &a = left.list().items, &b = right.list().items;
-    if (!left.list().CanIndex() || a.size() != b.size()) return &a == &b;
+    if (!left.list().HasLength() || a.size() != b.size()) return &a == &b;
     for (size_t i = 0; i < a.size(); ++i) {
       if (!Equal(rt, a[i], b[i])) return false;
     }

@@ -44,20 +44,13 @@ void AppendStringRepr(Runtime& rt, const Text& text, Text& out) {
 void AppendListRepr(Runtime& rt, const Value& value, Text& out) {
   const List& list = value.list();
   if (list.kind == List::Kind::kGenerator) return out.Append("<generator object>");
-  if (list.kind == List::Kind::kRange) {
-    const auto [start, stop, step] = list.range;
-    out.Append("range(" + std::to_string(start) + ", " + std::to_string(stop));
-    return out.Append(step == 1 ? ")" : ", " + std::to_string(step) + ")");
-  }
   const bool is_tuple = list.kind == List::Kind::kTuple;
-  const bool is_view = !is_tuple && list.kind != List::Kind::kList;  // dict_keys([1, 2])
-  if (is_view) out.Append(std::string(value.TypeName()) + "(");
   out.Append(is_tuple ? "(" : "[");
   for (size_t i = 0; i < list.items.size(); ++i) {
     if (i > 0) out.Append(", ");
     AppendRepr(rt, list.items[i], out);
   }
-  out.Append(is_tuple ? list.items.size() == 1 ? ",)" : ")" : is_view ? "])" : "]");
+  out.Append(!is_tuple ? "]" : list.items.size() == 1 ? ",)" : ")");
 }
 
 void AppendRepr(Runtime& rt, const Value& value, Text& out) {
@@ -144,59 +137,22 @@ std::string FloatRepr(double value) {
 
 namespace {
 
-bool IsWordChar(char c) {
-  const auto code = static_cast<unsigned char>(c);
-  return IsDigit(code) || (code < 0x80 && IsLetter(code));
-}
-
-// The digits of a number in from_chars's form; empty if _ or white space is misplaced.
-std::optional<std::string> CleanNumber(std::string_view text) {
+// A number in from_chars's form: without white space around it and a plus.
+std::string_view Bare(std::string_view text) {
   text.remove_prefix(LeadingSpace(text));
   text.remove_suffix(TrailingSpace(text));
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_') {
-      out += text[i];
-    } else if (i == 0 || i + 1 == text.size() || !IsWordChar(text[i - 1]) ||
-               !IsWordChar(text[i + 1])) {
-      return std::nullopt;
-    }
-  }
-  return out;
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
 }
 
 }  // namespace
 
-std::optional<int64_t> ParseInt(std::string_view text, int base) {
-  const std::optional<std::string> clean = CleanNumber(text);
-  if (!clean || clean->empty()) return std::nullopt;
-  std::string_view digits = *clean;
-  const bool negative = digits[0] == '-';
-  if (digits[0] == '-' || digits[0] == '+') digits.remove_prefix(1);
-  if (digits.size() > 2 && digits[0] == '0') {
-    const char prefix = static_cast<char>(digits[1] | 0x20);
-    const int prefix_base = prefix == 'x' ? 16 : prefix == 'o' ? 8 : prefix == 'b' ? 2 : 0;
-    if (prefix_base != 0 && (base == prefix_base || base == 0)) {
-      base = prefix_base;
-      digits.remove_prefix(2);
-    }
-  }
-  if (base == 0) base = 10;
-  if (digits.empty() || digits[0] == '-') return std::nullopt;
-  const std::string signed_digits = (negative ? "-" : "") + std::string(digits);
-  int64_t value = 0;
-  const char* end = signed_digits.data() + signed_digits.size();
-  const auto result = std::from_chars(signed_digits.data(), end, value, base);
-  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return value;
+std::optional<int64_t> ParseInt(std::string_view text) {
+  return gguf::NumberIn<int64_t>(Bare(text));
 }
 
 std::optional<double> ParseFloat(std::string_view text) {
-  const std::optional<std::string> clean = CleanNumber(text);
-  if (!clean || clean->empty()) return std::nullopt;
-  std::string_view digits = *clean;
-  if (digits[0] == '+' && digits.size() > 1 && digits[1] != '-') digits.remove_prefix(1);
-  return gguf::NumberIn<double>(digits);
+  return gguf::NumberIn<double>(Bare(text));
 }
 
 }  // namespace tokenizer::jinja

@@ -40,9 +40,9 @@ Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 // without the leading zero; others are copied.
 std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
 
-// As Python's int() and float() of a string: white space around it and _ between digits are
-// allowed. A base other than 10 allows its prefix (0x, 0o, 0b). Empty if it is not a number.
-std::optional<int64_t> ParseInt(std::string_view text, int base = 10);
+// As Python's int() and float() of a string, which may have white space around it. Empty if it is
+// not a number.
+std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseFloat(std::string_view text);
 
 }  // namespace tokenizer::jinja

@@ -21,9 +21,13 @@ Values CharsOf(Runtime& rt, const Text& text) {
   return out;
 }
 
+struct Range {
+  int64_t start = 0, stop = 0, step = 1;
+};
+
 // The bounds of a slice of `length` items, as in Python's slice.indices().
-List::Range Bounds(int64_t length, const Value& start, const Value& stop, const Value& step) {
-  List::Range out;
+Range Bounds(int64_t length, const Value& start, const Value& stop, const Value& step) {
+  Range out;
   out.step = step.IsNone() ? 1 : ToInteger(step, "a slice's step");
   if (out.step == 0) Fail("slice step cannot be zero");
   out.step = std::clamp(out.step, -length - 1, length + 1);  // a larger step gives the same result
@@ -41,14 +45,14 @@ List::Range Bounds(int64_t length, const Value& start, const Value& stop, const 
 }
 
 template <typename Fn>
-void ForEachIndex(const List::Range& bounds, Fn fn) {
+void ForEachIndex(const Range& bounds, Fn fn) {
   for (int64_t i = bounds.start; bounds.step > 0 ? i < bounds.stop : i > bounds.stop;
        i += bounds.step) {
     fn(static_cast<size_t>(i));
   }
 }
 
-Text SliceText(Runtime& rt, const Text& text, const List::Range& bounds) {
+Text SliceText(Runtime& rt, const Text& text, const Range& bounds) {
   if (bounds.step == 1) {
     if (bounds.stop <= bounds.start) return Text();
     const size_t begin = ByteOfChar(text.view(), static_cast<size_t>(bounds.start));
@@ -66,20 +70,6 @@ Text SliceText(Runtime& rt, const Text& text, const List::Range& bounds) {
   Text out;
   ForEachIndex(bounds, [&](size_t i) { out.Append(text, begins[i], begins[i + 1] - begins[i]); });
   return out;
-}
-
-// A slice of a range is a range.
-List::Range SliceRange(const List::Range& range, const List::Range& bounds, const Value& step) {
-  const auto start_plus = [&range](int64_t start, int64_t steps) {
-    int64_t value = 0;
-    if (__builtin_mul_overflow(steps, range.step, &value) ||
-        __builtin_add_overflow(start, value, &value)) {
-      Fail("a whole number does not fit 64 bits");
-    }
-    return value;
-  };
-  return {start_plus(range.start, bounds.start), start_plus(range.start, bounds.stop),
-          start_plus(0, step.IsNone() ? 1 : step.integer())};
 }
 
 // The position of an index, which may count from the end, among `length` items.
@@ -154,19 +144,16 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
             const Value& step) {
   RequireDefined(value);
   if (value.IsString()) {
-    const List::Range bounds = Bounds(LengthOf(rt, value), start, stop, step);
+    const Range bounds = Bounds(LengthOf(rt, value), start, stop, step);
     return rt.Make(SliceText(rt, value.text(), bounds));
   }
-  if (!value.IsList() || !value.list().CanIndex()) Fail(QuotedType(value), " object has no slices");
+  if (!value.IsList() || !value.list().HasLength())
+    Fail(QuotedType(value), " object has no slices");
   const Values& items = value.list().items;
-  const List::Range bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
+  const Range bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
   Values out;
   ForEachIndex(bounds, [&](size_t i) { out.push_back(items[i]); });
-  Value slice = rt.Make(std::move(out), value.list().kind);
-  if (value.list().kind == List::Kind::kRange) {
-    slice.list().range = SliceRange(value.list().range, bounds, step);
-  }
-  return slice;
+  return rt.Make(std::move(out), value.list().kind);
 }
 
 std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
@@ -176,7 +163,7 @@ std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }
   if (!index.IsIntegral()) return std::nullopt;
-  if (value.IsList() && value.list().CanIndex()) {
+  if (value.IsList() && value.list().HasLength()) {
     const auto place = Place(index, value.list().items.size());
     return place ? std::optional<Value>(value.list().items[*place]) : std::nullopt;
   }

@@ -129,18 +129,6 @@ bool IsSpace(char32_t c) {
          std::find(std::begin(kOthers), std::end(kOthers), c) != std::end(kOthers);
 }
 
-bool IsDigit(char32_t c) { return Between(c, '0', '9'); }
-
-bool IsLetter(char32_t c) {
-  if (c < 0x80) return Between(c | 0x20, 'a', 'z');
-  if (c < 0xC0) return c == 0xAA || c == 0xB5 || c == 0xBA;
-  const bool symbol = c == 0xD7 || c == 0xF7 || Between(c, 0x2000, 0x2BFF) ||
-                      Between(c, 0x3000, 0x3004) || Between(c, 0x3007, 0x3030) ||
-                      Between(c, 0xFE10, 0xFE6F) || Between(c, 0xFF00, 0xFF20) ||
-                      Between(c, 0x1F000, 0x1FAFF) || c == 0xFFFD;
-  return !symbol && !IsSpace(c);
-}
-
 bool IsPrintable(char32_t c) {
   if (c == ' ') return true;
   return !(IsSpace(c) || c < 0x20 || Between(c, 0x7F, 0xA0) || c == 0xAD ||

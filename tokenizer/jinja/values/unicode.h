@@ -17,10 +17,7 @@ gguf::Characters::Character CharBefore(std::string_view text, size_t pos);
 size_t CountChars(std::string_view text);
 // The byte at which character number `index` begins; the size of the text if there is none.
 size_t ByteOfChar(std::string_view text, size_t index);
-bool IsSpace(char32_t c);  // as str.isspace and \s of regular expressions
-bool IsDigit(char32_t c);  // ASCII only
-// Letters: ASCII, and everything beyond except Unicode's blocks of spaces, punctuation and symbols.
-bool IsLetter(char32_t c);
+bool IsSpace(char32_t c);      // as str.isspace and \s of regular expressions
 bool IsPrintable(char32_t c);  // as str.isprintable, except in private and unassigned planes
 char32_t ToUpper(char32_t c);  // simple mappings: one character for one
 char32_t ToLower(char32_t c);

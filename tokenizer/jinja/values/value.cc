@@ -43,8 +43,7 @@ bool Value::SameAs(const Value& other) const {
 std::string_view Value::TypeName() const {
   constexpr std::string_view kNames[] = {"NoneType", "Undefined", "bool", "int",
                                          "float",    "str",       "list", "dict"};
-  constexpr std::string_view kListNames[] = {"list",      "tuple",       "range",     "generator",
-                                             "dict_keys", "dict_values", "dict_items"};
+  constexpr std::string_view kListNames[] = {"list", "tuple", "generator"};
   if (IsObject()) return object().TypeName();
   return IsList() ? kListNames[static_cast<size_t>(list().kind)] : kNames[data_.index()];
 }

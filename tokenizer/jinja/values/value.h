@@ -101,19 +101,13 @@ std::optional<int64_t> WholePart(double number);
 
 using Values = std::vector<Value>;
 
-// Every kind of sequence except strings. A generator has no length and can be read once; a view of
-// a dictionary cannot be indexed.
+// Every kind of sequence except strings. A generator has no length and can be read once.
 struct List {
-  struct Range {
-    int64_t start = 0, stop = 0, step = 1;
-  };
-  enum class Kind { kList, kTuple, kRange, kGenerator, kKeys, kValues, kItems };
+  enum class Kind { kList, kTuple, kGenerator };
   Values items;
   Kind kind = Kind::kList;
-  Range range{};  // of a kRange: its items do not determine its stop
 
   bool HasLength() const { return kind != Kind::kGenerator; }
-  bool CanIndex() const { return kind <= Kind::kRange; }
 };
 
 // Keeps the order of insertion. Keys are values; 1, 1.0 and true are the same key.
