@@ -97,7 +97,7 @@ void Warn(const std::vector<PlannedTensor>& plan, const convert::Importance* imp
 void CheckImportance(const std::vector<PlannedTensor>& plan,
                      const convert::Importance* importance) {
   const auto has_columns = [&](const PlannedTensor& planned) {
-    return planned.is_changed() && importance->Columns(*planned.tensor, 0) != nullptr;
+    return importance->Columns(*planned.tensor, 0) != nullptr;
   };
   if (importance == nullptr || std::ranges::any_of(plan, has_columns)) return;
   throw gguf::Error(gguf::PrintablePath(importance->path()) +
