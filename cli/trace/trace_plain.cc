@@ -27,11 +27,20 @@ std::string Best(const engine::Model& model, const Number* logits) {
          Format("%6.2f   ", double{*best});
 }
 
+// A number of a table in `width` columns; large ones have fewer decimals, so that none touches the
+// one before it.
+std::string InColumn(int width, double x) {
+  return Format("%*.*f", width, std::abs(x) < 100 ? 3 : 1, x);
+}
+
 // The first five numbers of a vector, then two others.
-std::string HeadRow(const std::string& label, const double* vector, const std::string& more) {
+std::string HeadRow(const std::string& label, const double* vector) {
   std::string text = Padded(label, 19);
-  for (size_t i = 0; i < 5; ++i) text += Format("%8.3f", vector[i]);
-  return text + more + "\n";
+  for (size_t i = 0; i < 5; ++i) text += InColumn(8, vector[i]);
+  return text;
+}
+std::string HeadRow(const std::string& label, const double* vector, double first, double second) {
+  return HeadRow(label, vector) + InColumn(8, first) + InColumn(9, second) + "\n";
 }
 
 }  // namespace
@@ -99,19 +108,17 @@ std::string HeadTable(const engine::Model& model, const std::vector<TokenId>& id
           "q and k are after rope. score = q . k / sqrt(%zu); out is the sum of softmax * v.\n",
           layer, head, kv_head, dim) +
       Padded(Format("the first 5 of %zu", dim), 59) + Format("%8s%9s\n", "these 5", "q . k") +
-      HeadRow(label("q", last), q, "");
+      HeadRow(label("q", last), q) + "\n";
   for (size_t p = 0; p <= last; ++p) {
     const double* const k = of_head("attn_k_rope", p, kv_head);
-    text += HeadRow(label("k", p), k,
-                    Format("%8.3f%9.3f", std::inner_product(q, q + 5, k, 0.0),
-                           std::inner_product(q, q + dim, k, 0.0)));
+    text += HeadRow(label("k", p), k, std::inner_product(q, q + 5, k, 0.0),
+                    std::inner_product(q, q + dim, k, 0.0));
   }
   text += Format("%67s%9s\n", "score", "softmax");
   for (size_t p = 0; p <= last; ++p) {
-    text += HeadRow(label("v", p), of_head("attn_v", p, kv_head),
-                    Format("%8.3f%9.3f", scores[p], shares[p]));
+    text += HeadRow(label("v", p), of_head("attn_v", p, kv_head), scores[p], shares[p]);
   }
-  return text + HeadRow("out", of_head("attn_mean", last, head), "");
+  return text + HeadRow("out", of_head("attn_mean", last, head)) + "\n";
 }
 
 }  // namespace cli

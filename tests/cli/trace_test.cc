@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <regex>
 #include <set>
 #include <span>
 #include <string>
@@ -244,6 +245,15 @@ TEST(TraceValues, OfOneHeadByHand) {
   };
   fails("2", "0");
   fails("0", "4");
+}
+
+// Products of this head are above a thousand.
+TEST(TraceValues, LargeNumbersStayInTheirColumns) {
+  const Finished run =
+      Pronk({"trace", "-p", "Once upon a time", "--values", "--layer", "1", "--head", "2"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(std::regex_search(run.out, std::regex(" [0-9]{4}\\.")));
+  EXPECT_FALSE(std::regex_search(run.out, std::regex("\\.[0-9]+[-.]"))) << run.out;
 }
 
 // The worked head of engine/README.md is what the program prints.
