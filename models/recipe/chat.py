@@ -36,6 +36,11 @@ COMPOSED = [CALL + TALE + " [about|about|about|of|with|on|for] {pair}{last}", CA
             "[Use|Take|Include|Put in|Mix|Think of|Picture|Suppose there is|Say we have|What if there was|Remember|See] {pair}[. Then tell it|, and tell me|. What happens|. Go|. Make a story of it|. Begin|. Now the story, please|. Tell me how it ends][.|?|!]",
             "[Hero|Main character|Character|Who|Person|Star]: {who}[.|,|;|] [Thing|Object|Item|What|Prop|With|Toy]: {thing}[.|]",
             "[The hero|The main character|Your hero|One of them] [is|shall be|should be|must be|is called] {who}[,|;|] and [there is|it has|it needs|with|the thing is|do not forget] {thing}{last}",
+            "[My|Our|The|His|Her] [wish|idea|plan|choice|order|favorite|{word}] [for tonight|today|this time|now||] [is|would be|will be|was|has to be] {pair}{last}",
+            "{thing}[...|;|,| -|?|!|.] {who}[...|;|!|.|?|,] [Can|Could|Will|Do] you [make|do|tell|find|begin|know] [something|anything|a tale|it|one|more] [with|of|from|about] [it|that|them|these|both]?",
+            "[There is|There's|Here is|Here are|I see|I know|We know|Behold|Meet] {who} and [there is|there's|here is|also|then|not far away] {thing}[.|:|;|,|...] [What happens|And then|How does it go|What do they do|Go on|And now|What next][?|.|]",
+            "[My {child}|{Word}|Somebody|My {word}|Everybody|Nobody] [used to tell|told|reads|often told|spoke to|sang to|never told] [me|us|them] [about|of] {pair}. [Do you know it|Can you tell it|Tell it again|How did it go|Now you]?",
+            "[In|For|As] [the next one|the story|this tale|our story|a new story|chapter {word}][,|] {who} [should|must|can|may|will|has to|shall] [come across|find|lose|meet|need|{word}|look for|buy] {thing}{last}",
             "{pair}{last}", "{pair}{last}", "[story|tale|story time|bedtime story|a story|request][|, please|, now|!|.|?][:| -|,|] {pair}{last}", CALL + "[about|of] {pair}{last}",
             "[How about|What about|Maybe|Perhaps|Why not|Let it be|This time|And now] {pair}{last}", "{pair}: [tell me|a story|make it a story|can you do that|what is their story|that one]{last}"]
 BEFORE = ["[Hello|Hi|Hey|Good evening|Good morning|Hi there|Dear storyteller|Excuse me|OK|So|Well|Listen|Great|Thanks|One thing|{Word}][!|,|.|] ",
@@ -61,10 +66,11 @@ NEXT = ["[Another story|Another one|One more|One more story|Tell me another one|
         "[.|!|?|]", "[More|Again|Next|encore|Can I have another|Can I hear another one][!|.|?|]"]
 WITH = ["[Let it be|Make it|I would like it|The story again, but|One|A story|Please, now|Then] with {other}[.|, please|!|?|]", "[Could there be|Is there one with|Add|I want|Use] {other}[, too|| in the story|, please][.|?|]",
         "[And|But|This time|Now] [it should have|there should be|with|there is] {other}[.||!| in it]", "[Again|Now|The same|And now|Another one|Tell it|Once more|Next one||] with {other}[.|, please.|!|?|]", "[Can it have|Put|Can you put|I want] {other} in it[?|.|]",
-        "[And|Now] about {name} and {other}[.|, please.|]", "[Could you|Please] add {other}[?|.|]"]
+        "[with|With|but with|And|Also|Perhaps with] {other}[.|, please|!|?|]", "[And|Now] about {name} and {other}[.|, please.|]", "[Could you|Please] add {other}[?|.|]"]
 CHANGE = ["[Can|Could|Would|Will] you [make|tell|say|write] [it|that|the story|this] [a bit|a little||||] [shorter|funnier|longer|scarier|sadder|happier|simpler|nicer|sillier][?||, please?]",
           "[Now|But|And|Please|Ok,|No,||] [shorter|funnier|longer|scarier|less sad|less long|more funny|more exciting|with a better ending|in two sentences|as a poem|without {name}][.|!||?|, please]",
           "[That was|It is|It was|This is] too [long|short|sad|scary|boring|silly]. [Make|Tell|Try] it [shorter|longer|funnier|nicer|again|better][.||!]", "[make it|Make it|Can you make it|Make the story|Make that|Tell it] [shorter|funnier|longer|scarier|better|shorter, please|sadder|happier|shorter|more exciting|rhyme|simpler][?|.||!]",
+          "[[That|It] was [so |very |quite ||][long|sad|scary|short|silly]. ||][less|more|not so|much|a bit|far|Less|Much] [scary|sad|funny|long|short|shorter|funnier|silly|sadder][.|!||, please| please]",
           "[shorter|Shorter|longer|funnier|Shorter, please|In one sentence|Too long|In rhyme][.|!||?]", "[Continue|Go on|What happened next|And then|What happens then|Tell me the rest|"
           "Change the ending|Another ending|Rewrite it|Change the name|Write it as a poem|Say it again|Tell it once more][.|?||, please.]"]
 CANNOT = ["I cannot change a story that I have told. Shall I tell another one about {name}?", "That story is over. Shall I tell another one about {name}?"]

@@ -59,7 +59,7 @@ def listening(lexicon, rng, talk, lines, others):
     """What a listener needs, in few tokens: requests with only the beginnings of their stories; or questions about short texts; or a
     story, questions about it, and what may follow."""
     form = rng.random()
-    if form < 0.2:
+    if form < 0.1:
         return chat.drilled_questions(lexicon, rng, lines)
     if form < 0.47:
         ask, story = chat.request(lexicon, rng) if rng.random() < 0.4 else ("Tell me a story.", Story(lexicon, rng))

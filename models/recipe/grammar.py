@@ -204,7 +204,7 @@ class Lexicon:
         everyday = self.asked["nouns"]
         while True:
             chance = rng.random()
-            if chance < 0.3:
+            if chance < 0.25:
                 word = rng.choice(everyday)
             elif chance < 0.62:
                 word = self.fragment_word(rng)

@@ -7,11 +7,12 @@ import itertools
 import random
 import re
 
-from grammar import HELD_OUT_REQUESTS, Lexicon, article, draw, plain, rows
+from grammar import HELD_OUT_REQUESTS, Lexicon, Story, article, capital, draw, plain, rows
 
-KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 25, "rude": 20, "task": 32, "word": 20, "foreign": 5, "noise": 5, "long": 3, "form": 28}
+KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 25, "rude": 20, "task": 32, "word": 20, "foreign": 5, "noise": 5, "long": 3, "form": 28, "said": 25}
 # Words that mean something when they are all that is said.
 MEANT = set("again another next more yes please sure one different story tale go begin start ok okay gladly".split())
+GREETING = re.compile("(hello|good|thank|bye|yes|no|sleep|tell|again|more|another|once|of course|please|i would|why not|go on)\\b", re.I)  # what is said has another answer
 ALPHABETS = ["abcdefghijklmnopqrstuvwxyzäöüß", "aeiouabcdefghilmnopqrstuvzéèêçàùñáíóú", "аеиоуабвгдежзийклмнопрстуфхцчшщыьэюя",
              "αεηιουβγδζθκλμνξπρσςτφχψω", "".join(map(chr, range(0x5d0, 0x5eb))), "".join(map(chr, range(0x627, 0x64b))),
              "".join(map(chr, range(0x3042, 0x3094))), "".join(map(chr, range(0x4e00, 0x9fa0, 7))), "".join(map(chr, range(0xac00, 0xd7a4, 5))),
@@ -69,6 +70,8 @@ class Others:
         self.kinds, self.things = sorted(lexicon.kinds), [noun for noun, _, _ in lexicon.things]
         told = set(re.findall(r"(?<![{@\w'])[a-z]+(?![\w}'])", " ".join(itertools.chain(*(plot.lines for plot in lexicon.plots)))))
         self.common = sorted(told - MEANT - set(re.findall(r"\w+", " ".join(rows("chat.txt")).lower())) - set(lexicon.nouns))
+        rng = random.Random(7)  # what is said in stories
+        self.said = re.findall(r'"([^"]+)"', " ".join(Story(lexicon, rng, plot).text for plot in lexicon.plots for _ in range(12)))
         self.known = self.kinds + self.things + lexicon.asked["words"] + lexicon.asked_kinds
 
     def word(self, rng):
@@ -108,6 +111,14 @@ class Others:
                 text = rng.choice(["", "", "", "¿", "¡"]) + text[:1].upper() + text[1:]
             elif kind == "noise":
                 text = " ".join((noise if rng.random() < 0.4 else self.word)(rng) for _ in range(rng.choice([1, 1, 2, 3, 4, 6, 9])))
+            elif kind == "said":
+                words = rng.choice(self.said).split()
+                at = rng.randrange(len(words))
+                if rng.random() < 0.4:
+                    words[at] = rng.choice(self.common) if rng.random() < 0.5 else self.word(rng)
+                text = " ".join(words[at:] if rng.random() < 0.15 else words[:at + 1] if rng.random() < 0.15 else words).rstrip(",")
+                if GREETING.match(text):
+                    continue
             elif kind == "long":
                 size, text = rng.choice([30, 60, 120, 200]), ""
                 while len(text.split()) < size:

@@ -22,6 +22,7 @@ The learning rate warms up, stays, and then falls to zero over the last `--decay
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import random
@@ -72,8 +73,9 @@ def learned(ids):
 class Emphasis:
     """How much each target counts. Of three hundred tokens of a story all but some ten follow from its plot: those that say for the first
     time, or again, what was asked for decide whether the model listened, and the first ones of a turn whether it tells or refuses."""
-    COPY, START, SHORT, NAME, PRONOUN = 4.0, 3.0, 4.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
-    FIRST = 3.0  # a name that nobody has yet
+    COPY, START, SHORT, NAME, PRONOUN = 4.0, 5.0, 4.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
+    FIRST = 5.0  # what the story says for the first time: a name, or what was asked for
+    HEARD = 10.0  # the first piece of what was asked for: most words that are none begin with another one
     AGAIN = 1.5  # the first piece of a word that the story has said: where a copy counts more than what else may come there, friends get the
     #              hero's name, and "X saw X. X liked X." is a story
     MENTION = 2.5  # the sentence that has a word of the request for the first time
@@ -114,11 +116,12 @@ class Emphasis:
                     while speaks[at] and ids[at] != vocab.ASSISTANT and not set(".!?") & set(self.text[abs(ids[at])]):
                         weights[at] = max(weights[at], self.MENTION)
                         at -= 1
-                value = ((self.NAME if word in seen else self.FIRST) if word in self.names else self.COPY if word in seen and word not in self.common else
-                         self.PRONOUN if word in ("he", "she", "his", "her", "him") else 1.0)
-                recalled = word in told and value > self.PRONOUN
+                value = self.PRONOUN if word in ("he", "she", "his", "her", "him") else 1.0
+                if word in self.names or word in seen and word not in self.common:
+                    value = self.FIRST if word not in told else self.NAME if word in self.names else self.COPY
+                begin = value if value <= self.PRONOUN or word not in seen else self.AGAIN if word in told else self.HEARD
                 for at in range(first, min(end + 1, len(ids))):  # and where the word ends
-                    weights[at] = max(weights[at], (self.AGAIN if recalled and at == first else value) * speaks[at])
+                    weights[at] = max(weights[at], (begin if at == first else value) * speaks[at])
                 told.add(word)
             seen.add(word)
         starts = [at for at, token in enumerate(ids) if token == vocab.ASSISTANT]
@@ -221,6 +224,7 @@ def main():
     parser.add_argument("--power", type=float, default=1.0, help="above 1 the rate falls faster at first: more time for the last digits")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from", dest="file", help="start from the weights and the vocabulary of this GGUF file")
+    parser.add_argument("--thin", action="store_true", help="pieces of that vocabulary that no story needs are never read again")
     parser.add_argument("--ctx", type=int, default=512, help="the longest document; a conversation of three stories has about 1000 tokens")
     parser.add_argument("--workers", type=int, default=2, help="cores to use")
     parser.add_argument("--minutes", type=float, default=5, help="between checkpoints")
@@ -233,6 +237,12 @@ def main():
 
     if a.file:
         meta, weights = read_gguf(a.file)
+        if a.thin:  # what the stories have, and of requests the words that are common
+            lists, rng = Lexicon(), random.Random(7)
+            counts = collections.Counter(word for d in corpus.documents(7, 4000, requests=0.5) for _, said in d for word in set(said.split()))
+            lines = [*lists.nouns, *itertools.chain(*lists.names.values()), *(Story(lists, rng).text for _ in range(10_000))]
+            keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.scores")
+            meta[keys[0]] = vocab.thinned(*map(meta.get, keys), " ".join(lines).split() + [word for word in counts if counts[word] > 7])
         (a.work / "vocab.model").write_bytes(vocab.of_gguf(meta).serialized_model_proto())
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
     heads = a.width // 32

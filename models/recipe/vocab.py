@@ -65,6 +65,19 @@ def fragments(pieces):
     return [text[1:] for text in texts if text[0] == "▁" and text[1:].isalpha() and len(text) < 7], [text for text in texts if text.isalpha() and len(text) < 5]
 
 
+def thinned(tokens, scores, words):
+    """The tokens, all that no word of `words` is made of under names that no text has. Left over from names that an older corpus invented, they
+    are too rare to be learned, and take new names that begin like one from the short pieces that are copied well."""
+    rank, kept = dict(zip(tokens, scores)), set()
+    for word in words:
+        parts = list("▁" + word)
+        while pairs := [(rank[a + b], -at) for at, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in rank]:
+            at = -max(pairs)[1]
+            parts[at:at + 2] = [parts[at] + parts[at + 1]]
+            kept.add(parts[at])
+    return [token if token in kept or len(token) == 1 or token[0] == "<" else f"<unused{i}>" for i, token in enumerate(tokens)]
+
+
 def prompt(pieces, messages):
     """Ids of a conversation whose next turn is the assistant's, as the chat template writes it."""
     ids = encode(pieces, messages) + pieces.encode("\n") if messages else [BOS]

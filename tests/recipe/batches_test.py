@@ -69,14 +69,16 @@ def main():
         weighed = weights(work)
     assert 3 < len(slow) < len(fast), (len(slow), len(fast))
     assert slow == fast[:len(slow)], (slow, fast)
+    thin = vocab.thinned(["<s>", "▁", "a", "b", "ab", "▁ab", "aba", "ba"], [0, 0, 0, 0, -1, -2, -3, -4], ["ab", "b"])
+    assert thin == ["<s>", "▁", "a", "b", "ab", "▁ab", "<unused6>", "<unused7>"], thin
     emphasis = train.Emphasis
 
     def of(*starts):
         return [weight for piece, weight in weighed if piece.startswith(starts)]
 
-    assert of("Z", "▁Z") == [0, emphasis.COPY, emphasis.AGAIN, emphasis.AGAIN], weighed
+    assert of("Z", "▁Z") == [0, emphasis.HEARD, emphasis.AGAIN, emphasis.AGAIN], weighed
     after = [weighed[at + 1][1] for at, (piece, _) in enumerate(weighed) if piece.startswith(("Z", "▁Z"))]
-    assert after == [0] + [emphasis.COPY] * 3, weighed  # the first piece of what was said before is one of many that may come, the others are not
+    assert after == [0, emphasis.FIRST, emphasis.COPY, emphasis.COPY], weighed  # the first piece of what was said before is one of many that may come, the others are not
     assert of("▁was")[2:] == [emphasis.MENTION, 1, 1], weighed  # the first sentence that has the name
     assert of("▁N") == [emphasis.FIRST, emphasis.AGAIN], weighed
     assert (of("▁she")[0], of("▁about")) == (emphasis.PRONOUN, [0]), weighed
