@@ -210,7 +210,7 @@ void Conversation::Answer(const std::string& question) {
     return open_ = out.Write(text);
   });
   progress.Clear();
-  open_ = open_ && out.Finish(/*follows=*/false);
+  open_ = open_ && out.Finish();
   SaveItself();
   if (!open_) return;
   ExplainEnd(*last_);

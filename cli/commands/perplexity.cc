@@ -27,34 +27,20 @@ namespace {
 struct PerplexityOptions {
   ModelOptions model;
   std::string file, save, kl;
-  // llama.cpp's flag for both: without the switch the file is written, with it the file is read.
-  std::string kl_file;
-  bool kl_switch = false;
   size_t most_windows = 0;
   bool json = false;
 };
 
-// Translates llama.cpp's flags to --save-logits and --kl.
-PerplexityOptions Settled(PerplexityOptions options) {
-  if (options.kl_switch && options.kl_file.empty()) {
-    throw UsageError("--kl-divergence: expected --kl-divergence-base FILE, the base to read");
-  }
-  std::string& meant = options.kl_switch ? options.kl : options.save;
-  if (!options.kl_file.empty() && !meant.empty()) {
-    throw UsageError("--kl-divergence-base: the same was said by " +
-                     std::string(options.kl_switch ? "--kl" : "--save-logits"));
-  }
-  if (!options.kl_file.empty()) meant = options.kl_file;
+void CheckUsage(const PerplexityOptions& options) {
   if (options.kl.empty()) {
     if (options.file.empty()) throw UsageError("-f: expected a text, or with --kl its base");
-    return options;
+    return;
   }
   // The base contains the text and its windows.
   if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
   if (options.model.context != 0) throw UsageError("-c: the windows are in the file of --kl");
   if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");
   if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");
-  return options;
 }
 
 void CheckFinite(double value) {
@@ -125,8 +111,8 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
   return kExitDone;
 }
 
-int Perplexity(const PerplexityOptions& given) {
-  const PerplexityOptions options = Settled(given);
+int Perplexity(const PerplexityOptions& options) {
+  CheckUsage(options);
   const engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = LoadModel(options.model);
   CatchInterrupts();
@@ -151,12 +137,6 @@ void AddPerplexity(CommandLine& line) {
       .Add("--kl FILE", options.kl,
            "How far predictions are from those kept in this file, on its text")
       .Reads();
-  command
-      .Add("--kl-divergence-base FILE", options.kl_file,
-           "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl")
-      .Reads()
-      .Writes();
-  command.Add("--kl-divergence", options.kl_switch, "See --kl-divergence-base");
   command.Add("--json", options.json, "Print one JSON object");
   options.model.AddSessionFlags(
       command, "Tokens of a window (default: 512, or what the model was trained for if less)");

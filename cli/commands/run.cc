@@ -1,11 +1,10 @@
-// pronk run: completes one or several prompts and streams the text.
+// pronk run: completes a prompt and streams the text.
 #include "cli/commands/run.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "cli/command.h"
@@ -34,18 +33,6 @@ std::string WithoutLastNewline(std::string text) {
   return text;
 }
 
-// One prompt per line, except empty lines. A line in JSON's quotes may contain line feeds as \n.
-std::vector<std::string> ReadPrompts(const std::string& path) {
-  std::vector<std::string> prompts;
-  std::istringstream lines(ReadText(path));
-  for (std::string line; std::getline(lines, line);) {
-    line = WithoutLastNewline(line);
-    if (line.empty()) continue;
-    prompts.push_back(UnquoteJson(line).value_or(line));
-  }
-  return prompts;
-}
-
 // What is piped in besides -p and -f; "" if nothing is. Some programs start others with a pipe that
 // nobody writes to: a pipe without a byte within a second counts as such.
 std::string Piped() {
@@ -66,7 +53,7 @@ void Append(std::string part, std::string& text) {
 }
 
 // What is piped in, the files in their order, and the text of -p, which is about them.
-std::vector<std::string> PromptsOf(const RunOptions& options) {
+std::string PromptOf(const RunOptions& options) {
   std::string prompt = FromTerminal(options.prompt.value_or(options.text.value_or("")));
   if (options.escape) prompt = Unescaped(prompt);
   const bool has_prompt = options.prompt || options.text;
@@ -74,26 +61,20 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
     options.model.command()->RefuseValue(*options.text);
     throw UsageError("-p and " + gguf::Quoted(*options.text) + ": give one of them");
   }
-  if (!options.prompts.empty()) {
-    if (has_prompt || !options.files.empty()) {
-      throw UsageError("--prompts and -p or -f: give one of them");
-    }
-    return ReadPrompts(options.prompts);
-  }
-  std::vector<std::string> prompts(1);
+  std::string all;
   const bool is_given = has_prompt || !options.files.empty();
   if (!is_given) options.model.ModelPath();  // a word that names no model may be the prompt
-  if (!is_given && !IsTerminal(0)) prompts[0] = WithoutLastNewline(ReadStdin(kMaxTextBytes));
-  if (!is_given && prompts[0].empty()) {
+  if (!is_given && !IsTerminal(0)) all = WithoutLastNewline(ReadStdin(kMaxTextBytes));
+  if (!is_given && all.empty()) {
     throw UsageError(
         "no prompt: give one with -p TEXT or -f FILE, or pipe it in; 'pronk chat' converses");
   }
-  if (is_given && std::ranges::count(options.files, "-") == 0) prompts[0] = Piped();
+  if (is_given && std::ranges::count(options.files, "-") == 0) all = Piped();
   for (const std::string& file : options.files) {
-    Append(WithoutLastNewline(ReadText(file)), prompts[0]);
+    Append(WithoutLastNewline(ReadText(file)), all);
   }
-  Append(std::move(prompt), prompts[0]);
-  return prompts;
+  Append(std::move(prompt), all);
+  return all;
 }
 
 // Restores the common prefix with the prompt from the --prompt-cache file, if it exists. Returns
@@ -108,7 +89,6 @@ size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> i
   return n_reused;
 }
 
-// Completes one prompt in a session of its own: the result does not depend on other prompts.
 engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts,
                                 grammar::Constraint* constraint, const std::string& prompt,
                                 TextOutput& out) {
@@ -176,13 +156,11 @@ void CheckFlags(const RunOptions& options) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(std::string(flag) + why);
   };
-  refuse(!options.prompts.empty() && !options.prompt_cache.empty(), "--prompt-cache",
-         " keeps one prompt: it does not go with --prompts");
   if (options.jsonl) {
     refuse(options.prompt || options.text || options.files.size() > 1, "--jsonl",
            " answers the lines of one -f, and no other prompt");
-    refuse(!options.prompts.empty() || options.json || !options.prompt_cache.empty(), "--jsonl",
-           " does not go with --prompts, --json or --prompt-cache");
+    refuse(options.json || !options.prompt_cache.empty(), "--jsonl",
+           " does not go with --json or --prompt-cache");
     refuse(options.parallel > 1 && !options.generation.draft_model.empty(), "--draft-model",
            " has no effect with --parallel");
   } else {
@@ -208,9 +186,13 @@ int Run(const RunOptions& options) {
   // Checked before the model is loaded.
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});
-  const std::vector<std::string> prompts =
-      options.jsonl ? ReadPromptLines(options.files.empty() ? "-" : options.files[0])
-                    : PromptsOf(options);
+  std::vector<std::string> lines;
+  std::string prompt;
+  if (options.jsonl) {
+    lines = ReadPromptLines(options.files.empty() ? "-" : options.files[0]);
+  } else {
+    prompt = PromptOf(options);
+  }
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
@@ -224,22 +206,15 @@ int Run(const RunOptions& options) {
   grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
   parts.load_seconds = watch.Seconds();
   CatchInterrupts();
-  if (options.jsonl) return RunLines(options, parts, prompts);
-  int status = kExitDone;
-  for (const std::string& prompt : prompts) {
-    TextOutput out;
-    const engine::GenerateResult result = Complete(options, parts, kept_to, prompt, out);
-    // Several objects are written one per line.
-    const int indent = options.prompts.empty() ? 2 : -1;
-    const uint64_t seed = session_options.sampler.seed;
-    const bool open = options.json ? WriteOut(ResultJson(result, seed, parts.load_seconds, indent))
-                                   : out.Finish(/*follows=*/&prompt != &prompts.back());
-    ReportRun(options, model, result);
-    if (!open) return kExitDone;  // nobody reads any more
-    if (ComplainIfCut(kept_to, result.stop_reason)) status = kExitCut;
-    if (Interrupted()) break;
-  }
-  return status;
+  if (options.jsonl) return RunLines(options, parts, lines);
+  TextOutput out;
+  const engine::GenerateResult result = Complete(options, parts, kept_to, prompt, out);
+  const uint64_t seed = session_options.sampler.seed;
+  const bool open =
+      options.json ? WriteOut(ResultJson(result, seed, parts.load_seconds, 2)) : out.Finish();
+  ReportRun(options, model, result);
+  if (!open) return kExitDone;  // nobody reads any more
+  return ComplainIfCut(kept_to, result.stop_reason) ? kExitCut : kExitDone;
 }
 
 }  // namespace
@@ -297,10 +272,6 @@ void AddRun(CommandLine& line) {
   command
       .Add("-f,--file FILE", options.files,
            "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)")
-      .Reads();
-  command
-      .Add("--prompts FILE", options.prompts,
-           "Complete each line of a file; a line in JSON's quotes may hold \\n")
       .Reads();
   command
       .Add("--prompt-cache FILE", options.prompt_cache,

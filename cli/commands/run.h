@@ -28,7 +28,6 @@ struct RunOptions {
   std::optional<std::string> prompt;
   std::optional<std::string> text;  // the prompt given without a flag
   std::vector<std::string> files;   // documents
-  std::string prompts;              // a file with several
   std::string prompt_cache;
   std::string system;
   int64_t max_tokens = -1;

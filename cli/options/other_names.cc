@@ -102,6 +102,8 @@ constexpr Synonyms kForeign[] = {
     {"numactl places a program on the nodes of a machine", "--numa"},
     {"the context does not shift: run ends where it is full, chat forgets the oldest messages",
      "--context-shift --keep"},
+    {"--save-logits FILE keeps predictions, and --kl FILE compares with them",
+     "--kl-divergence --kl-divergence-base"},
     {"--template takes a file", "--chat-template"},
     {"--template does that", "--chat-template-file"},
     {"--template-var NAME=JSON does that", "--chat-template-kwargs"},

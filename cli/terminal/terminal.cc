@@ -201,14 +201,10 @@ bool TextOutput::Write(std::string_view text) {
   return WriteOut(text_.Push(text, Columns(STDOUT_FILENO)));
 }
 
-bool TextOutput::Finish(bool follows) {
+bool TextOutput::Finish() {
   EndThinking();
   std::string end = text_.Finish(Columns(STDOUT_FILENO));
-  if (IsTerminal(STDOUT_FILENO)) {
-    end += "\n\n";
-  } else {
-    end += std::string(last_ == '\n' ? "" : "\n") + (follows ? "\n" : "");
-  }
+  end += IsTerminal(STDOUT_FILENO) ? "\n\n" : last_ == '\n' ? "" : "\n";
   return WriteOut(end);
 }
 

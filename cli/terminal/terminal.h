@@ -81,9 +81,8 @@ class TextOutput {
   // Returns false if nobody reads any more. Throws as WriteOut().
   bool Write(std::string_view text);
   void WriteThinking(std::string_view text);
-  // Ends the text. A terminal gets an empty line, a pipe the line feed that ends a text, plus an
-  // empty line if another text `follows`.
-  bool Finish(bool follows);
+  // Ends the text. A terminal gets an empty line, a pipe the line feed that ends a text.
+  bool Finish();
 
  private:
   void EndThinking();

@@ -205,11 +205,8 @@ TEST(Arguments, WithoutAPromptItIsAskedFor) {
 }
 
 TEST(Arguments, OneLineFeedEndsAPipedText) {
-  const test::TempDir dir;
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", "Hello"}), "Hello\n");
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", "Hello\n"}), "Hello\n");
-  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "--prompts", dir.Write("p", "one\ntwo\n")}),
-            "one\n\ntwo\n");
 }
 
 TEST(Arguments, VerboseTellsSpeedsAndJsonTheSeed) {

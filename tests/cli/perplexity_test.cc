@@ -117,12 +117,6 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
   EXPECT_NEAR(difference["value"], differences / n, rounding);
   EXPECT_NEAR(difference["root_mean_square"]["value"], std::sqrt(squares / n), rounding);
   EXPECT_NEAR(found["same_top"]["value"], same / n, 1.5 / n);  // two alike may change places
-
-  // llama.cpp's names say the same.
-  EXPECT_EQ(Pronk({"perplexity", "-m", quantized_, "--kl-divergence", "--kl-divergence-base", base_,
-                   "--json"})
-                .out,
-            run.out);
 }
 
 TEST_F(Divergence, FromItselfIsNone) {
@@ -144,7 +138,7 @@ TEST_F(Divergence, FromItselfIsNone) {
   }
 }
 
-// The file as llama-perplexity has it, and the same by its names.
+// The file as llama-perplexity has it, and the same by its name.
 TEST_F(Divergence, TheFileIsAsPublished) {
   const std::string bytes = test::ReadText(base_);
   const size_t n_vocab = 320, row = 8 + 2 * n_vocab;
@@ -166,7 +160,6 @@ TEST_F(Divergence, TheFileIsAsPublished) {
     return test::ReadText(path);
   };
   EXPECT_EQ(says("--save-all-logits"), bytes);
-  EXPECT_EQ(says("--kl-divergence-base"), bytes);
 }
 
 TEST_F(Divergence, StrangersFiles) {
@@ -255,12 +248,11 @@ TEST_F(Divergence, WrongUsage) {
     ExpectError(Pronk(args), 2, says);
   };
   wrong({}, "-f: expected a text");
-  wrong({"--kl-divergence"}, "expected --kl-divergence-base FILE");
+  wrong({"--kl-divergence-base", "x"}, "--kl FILE compares with them");
   wrong({"--kl", base_, "-f", text_path_}, "-f: the text is in the file of --kl");
   wrong({"--kl", base_, "-c", "8"}, "-c: the windows are in the file of --kl");
   wrong({"--kl", base_, "--save-logits", "x"}, "--save-logits: not together with --kl");
   wrong({"--kl", base_, "--chunks", "1"}, "--chunks: the windows");
-  wrong({"--kl", base_, "--kl-divergence", "--kl-divergence-base", "x"}, "by --kl");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-// pronk run beyond one prompt: files of prompts, chat templates, pipes, character sets.
+// pronk run beyond a plain prompt: its cache, chat templates, pipes, character sets.
 #include <gtest/gtest.h>
 
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,34 +16,6 @@ using test::Pronk;
 using test::Shell;
 
 const std::string& kModel = test::kTinyModel;
-
-// What a prompt gives does not depend on those before it, and JSON is one object per line.
-TEST(RunPrompts, EachAsIfItWereAlone) {
-  const test::TempDir dir;
-  const std::string prompts = dir.Write("prompts", "Hello\n\n\"two\\nlines\"\r\n\"not closed\n");
-  const std::vector<std::string> rest = {"-m", kModel, "-n", "6", "-s", "3", "--ignore-eos"};
-  const auto run = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), "run");
-    args.insert(args.end(), rest.begin(), rest.end());
-    return Pronk(args);
-  };
-  const Finished all = run({"--prompts", prompts, "--json"});
-  ASSERT_EQ(all.status, 0) << all.err;
-  std::istringstream lines(all.out);
-  std::string line;
-  for (const std::string prompt : {"Hello", "two\nlines", "\"not closed"}) {
-    ASSERT_TRUE(std::getline(lines, line)) << prompt;
-    const auto alone = test::Json::parse(run({"-p", prompt, "--json"}).out);
-    EXPECT_EQ(test::Json::parse(line)["tokens"], alone["tokens"]) << prompt;
-  }
-  EXPECT_FALSE(std::getline(lines, line)) << line;
-
-  const std::string text = run({"--prompts", prompts}).out;
-  EXPECT_EQ(text.rfind("Hello", 0), 0u) << text;
-  EXPECT_NE(text.find("\n\ntwo\nlines"), std::string::npos) << text;
-  ExpectError(run({"--prompts", prompts, "-p", "x"}), 2, "give one of them");
-  ExpectError(run({"--prompts", dir.Path("none")}), 1, "cannot be opened");
-}
 
 // A text without a flag is completed by the usual model; one word alone names a model.
 TEST(Run, TakesATextAlone) {
@@ -90,9 +61,6 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");
   ExpectError(run(prompt, {"--prompt-cache", kModel}), 1, "is a file that is read");
   ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "no/folder");
-  const std::string prompts = dir.Write("prompts", "a\nb\n");
-  ExpectError(Pronk({"run", "-m", kModel, "--prompts", prompts, "--prompt-cache", cache}), 2,
-              "one prompt");
 }
 
 // --chat is what the template makes of the prompt: the same ids as the rendered text has.

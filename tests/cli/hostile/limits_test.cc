@@ -263,7 +263,6 @@ TEST_F(Limits, TextsWithoutEnd) {
   };
   expect("run -m \"$MODEL\" -f /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
   expect("run -m \"$MODEL\" </dev/zero", 1, "stdin: is longer than 268435456 bytes");
-  expect("run -m \"$MODEL\" --prompts /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
   expect("tokenize -m \"$MODEL\" </dev/zero", 1, "stdin: is longer than 268435456 bytes");
   expect("perplexity -m \"$MODEL\" -f /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
   expect("chat -m \"$MODEL\" </dev/zero", 1, "stdin: a line is longer than 67108864 bytes");
