@@ -16,6 +16,7 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/logits.h"
 #include "tests/support/paths.h"
 
@@ -132,13 +133,8 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
     return Model::From(std::move(file));
   };
   const auto expect_refusal = [](const Model& model, const std::string& has) {
-    try {
-      PlainLlama plain(model);
-      ADD_FAILURE() << has;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("this model has " + has), std::string::npos)
-          << error.what();
-    }
+    const std::string error = test::ErrorOf<Error>([&] { PlainLlama plain(model); });
+    EXPECT_NE(error.find("this model has " + has), std::string::npos) << error;
   };
   const Changes none = [](auto&) {};
   expect_refusal(load("tiny/qwen3.gguf", none), "the family qwen3");

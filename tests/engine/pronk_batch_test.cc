@@ -9,6 +9,7 @@
 
 #include "engine/pronk.h"
 #include "tests/engine/library.h"
+#include "tests/support/error_of.h"
 
 namespace {
 
@@ -65,14 +66,7 @@ TEST(LibraryBatch, WritesWhatEachWritesAlone) {
 
 TEST(LibraryBatch, SaysWhatIsWrong) {
   const pronk::Model model(kDefault), other(kDefault);
-  const auto says = [](const std::function<void()>& does) {
-    try {
-      does();
-    } catch (const pronk::Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing");
-  };
+  const auto says = [](const auto& does) { return test::ErrorOf<pronk::Error>(does); };
   pronk::Batch batch(model);
   pronk::Session session(model, Options(1)), stranger(other, Options(1));
   EXPECT_EQ(says([&] { batch.Add(stranger, "A"); }),

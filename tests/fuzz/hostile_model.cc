@@ -17,6 +17,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/regex.h"
 #include "tests/support/small_model.h"
+#include "tests/support/texts.h"
 
 namespace fuzz {
 namespace {
@@ -29,21 +30,12 @@ using Bytes = std::vector<std::byte>;
 
 // Every key that the sources read: of an architecture as "ARCH.block_count", others as they are.
 std::vector<std::string> KeysOfSources() {
-  std::set<std::string> keys = {"general.architecture",
-                                "general.alignment",
-                                "general.name",
-                                "general.file_type",
-                                "split.no",
-                                "split.count",
-                                "split.tensors.count",
-                                "tokenizer.chat_template",
-                                "tokenizer.ggml.token_type_count",
-                                "ARCH.classifier.output_labels",
-                                "xielu.alpha_n",
-                                "xielu.alpha_p",
-                                "xielu.beta",
-                                "xielu.eps",
-                                "general.sampling.sequence"};
+  const std::vector<std::string> named = test::Texts(
+      "general.architecture | general.alignment | general.name | general.file_type"
+      " | split.no | split.count | split.tensors.count | tokenizer.chat_template"
+      " | tokenizer.ggml.token_type_count | ARCH.classifier.output_labels | xielu.alpha_n"
+      " | xielu.alpha_p | xielu.beta | xielu.eps | general.sampling.sequence");
+  std::set<std::string> keys(named.begin(), named.end());
   engine::SamplerOptions sampler;
   for (const engine::Setting& setting : engine::Settings(sampler)) {
     if (!setting.key.empty()) keys.insert(std::string(engine::kSamplingPrefix).append(setting.key));
@@ -116,22 +108,19 @@ constexpr std::array<uint64_t, 22> kEdges = {
     32, 63, 64, 255, 4096, 65536, 1u << 20, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
 
 std::string OddText(const Choices& choose) {
-  switch (choose(10)) {
-    case 0:
-      return "";
-    case 1:
-      return std::string(1u << choose(20), static_cast<char>('a' + choose(3)));
-    case 2:
-      return "evil\nforged\x1b[2J\x7f\xc2\x9b\xff";
-    case 3:
-      return std::string("nul\0nul", 7);
-    case 4:
-      return Pick<const char*>(choose, {"none", "linear", "yarn", "longrope", "su", "dynamic"});
-    case 5:
-      return Pick<const char*>(choose, {"llama", "gpt2", "gemma4", "bert", "t5", "default"});
-    default:
-      return Pick<const char*>(choose, {"a", "<s>", "{{ a }}", "0", "\u2581", "\xe2\x96"});
-  }
+  const size_t kind = choose(13);
+  if (kind == 0) return std::string(1u << choose(20), static_cast<char>('a' + choose(3)));
+  if (kind == 1) return std::string("nul\0nul", 7);
+  return Pick<const char*>(choose, {"",        "evil\nforged\x1b[2J\x7f\xc2\x9b\xff",
+                                    "none",    "linear",
+                                    "yarn",    "longrope",
+                                    "su",      "dynamic",
+                                    "llama",   "gpt2",
+                                    "gemma4",  "bert",
+                                    "t5",      "default",
+                                    "a",       "<s>",
+                                    "{{ a }}", "0",
+                                    "\u2581",  "\xe2\x96"});
 }
 
 double OddNumber(const Choices& choose) {
@@ -169,33 +158,13 @@ void AddNumbers(gguf::Writer& writer, const std::string& key, const Choices& cho
 // A value of any type. Choices are made while it is added.
 void AddOddValue(gguf::Writer& writer, const std::string& key, const Choices& choose) {
   const bool array = choose(4) == 0;
-  switch (choose(13)) {
-    case 0:
-      return AddNumbers<uint8_t>(writer, key, choose, array);
-    case 1:
-      return AddNumbers<int8_t>(writer, key, choose, array);
-    case 2:
-      return AddNumbers<uint16_t>(writer, key, choose, array);
-    case 3:
-      return AddNumbers<int16_t>(writer, key, choose, array);
-    case 4:
-    case 5:
-      return AddNumbers<uint32_t>(writer, key, choose, array);
-    case 6:
-      return AddNumbers<int32_t>(writer, key, choose, array);
-    case 7:
-      return AddNumbers<float>(writer, key, choose, array);
-    case 8:
-      return AddNumbers<bool>(writer, key, choose, array);
-    case 9:
-      return AddNumbers<uint64_t>(writer, key, choose, array);
-    case 10:
-      return AddNumbers<int64_t>(writer, key, choose, array);
-    case 11:
-      return AddNumbers<double>(writer, key, choose, array);
-    default:
-      break;
-  }
+  using Add = void (*)(gguf::Writer&, const std::string&, const Choices&, bool array);
+  constexpr std::array<Add, 12> kAdd = {
+      AddNumbers<uint8_t>,  AddNumbers<int8_t>,   AddNumbers<uint16_t>, AddNumbers<int16_t>,
+      AddNumbers<uint32_t>, AddNumbers<uint32_t>, AddNumbers<int32_t>,  AddNumbers<float>,
+      AddNumbers<bool>,     AddNumbers<uint64_t>, AddNumbers<int64_t>,  AddNumbers<double>};
+  const size_t type = choose(kAdd.size() + 1);
+  if (type < kAdd.size()) return kAdd[type](writer, key, choose, array);
   if (!array) return writer.Add(key, OddText(choose));
   const std::vector<std::string> texts(choose(100), OddText(choose));
   const std::vector<std::string_view> views(texts.begin(), texts.end());

@@ -10,6 +10,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/json.h"
+#include "tests/support/texts.h"
 
 namespace gguf {
 namespace {
@@ -19,59 +20,15 @@ std::string FaultOf(const std::string& text, const JsonLimits& limits = {}) {
 }
 
 TEST(Json, TakesWhatIsJson) {
-  const std::vector<std::string> texts = {"",
-                                          "nul",
-                                          "null",
-                                          " true ",
-                                          "[1,]",
-                                          "[1,2",
-                                          "{\"a\" 1}",
-                                          "{\"a\":1,}",
-                                          "{a:1}",
-                                          "{1:1}",
-                                          "[1]]",
-                                          "1 2",
-                                          "-",
-                                          "-0",
-                                          "01",
-                                          "1.",
-                                          ".5",
-                                          "1.5e",
-                                          "1e+",
-                                          "1E-2",
-                                          "+1",
-                                          "0x1",
-                                          "NaN",
-                                          "1e999",
-                                          "-1e999",
-                                          "1e-999",
-                                          "\"a",
-                                          "\"\\x\"",
-                                          "\"\\u12\"",
-                                          "\"\\u12g4\"",
-                                          "\"\t\"",
-                                          "\"\x7f\"",
-                                          "\"\\ud800\"",
-                                          "\"\\ud800\\n\"",
-                                          "\"\\udc00\"",
-                                          "\"\\ud83d\\ude00\"",
-                                          "\"\xff\"",
-                                          "\"\xc3\xa9\"",
-                                          "\"\xc0\x80\"",
-                                          "\"\xed\xa0\x80\"",
-                                          "\"\\u0000\"",
-                                          "\xef\xbb\xbf[]",
-                                          "\xef\xbb[]",
-                                          "[] // x",
-                                          "/**/ []",
-                                          "'a'",
-                                          "[\"a\":1]",
-                                          "{\"a\":1,\"a\":2}",
-                                          "{}{}",
-                                          "[[[]]]",
-                                          "[1,2.5,\"\"]",
-                                          "{\"\":{\"b\":[null,false]}}"};
-  for (const std::string& text : texts) {
+  const std::string texts =
+      R"( | nul | null |  true  | [1,] | [1,2 | {"a" 1} | {"a":1,} | {a:1} | {1:1} | [1]])"
+      R"( | 1 2 | - | -0 | 01 | 1. | .5 | 1.5e | 1e+ | 1E-2 | +1 | 0x1 | NaN | 1e999)"
+      R"( | -1e999 | 1e-999 | "a | "\x" | "\u12" | "\u12g4" | "\ud800" | "\ud800\n")"
+      R"( | "\udc00" | "\ud83d\ude00" | "\u0000" | [] // x | /**/ [] | 'a' | ["a":1])"
+      R"( | {"a":1,"a":2} | {}{} | [[[]]] | [1,2.5,""] | {"":{"b":[null,false]}})"
+      " | \"\t\" | \"\x7f\" | \"\xff\" | \"\xc3\xa9\" | \"\xc0\x80\" | \"\xed\xa0\x80\" | "
+      "\xef\xbb\xbf[] | \xef\xbb[]";
+  for (const std::string& text : test::Texts(texts)) {
     EXPECT_EQ(FaultOf(text).empty(), test::Json::accept(text)) << text;
   }
   EXPECT_TRUE(FaultOf("[" + std::string(300, '1') + "]").empty());

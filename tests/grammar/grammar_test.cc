@@ -4,11 +4,14 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "gguf/utf8.h"
 #include "grammar/error.h"
 #include "grammar/gbnf.h"
 #include "grammar/matcher.h"
+#include "tests/support/error_of.h"
+#include "tests/support/texts.h"
 
 namespace grammar {
 namespace {
@@ -30,12 +33,7 @@ bool Matches(std::string_view gbnf, std::string_view text) {
 }
 
 std::string FaultOf(std::string_view gbnf) {
-  try {
-    ParseGbnf(gbnf);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::ErrorOf<Error>([&] { ParseGbnf(gbnf); });
 }
 
 std::string Times(size_t n, std::string_view text) {
@@ -44,14 +42,14 @@ std::string Times(size_t n, std::string_view text) {
   return all;
 }
 
+// Lists of texts, for test::Texts().
+void ExpectMatches(std::string_view gbnf, const std::string& right, const std::string& wrong) {
+  for (const std::string& text : test::Texts(right)) EXPECT_TRUE(Matches(gbnf, text)) << text;
+  for (const std::string& text : test::Texts(wrong)) EXPECT_FALSE(Matches(gbnf, text)) << text;
+}
+
 TEST(Gbnf, LiteralsAndAlternatives) {
-  constexpr std::string_view kGrammar = R"(root ::= "yes" | "no" | "")";
-  EXPECT_TRUE(Matches(kGrammar, "yes"));
-  EXPECT_TRUE(Matches(kGrammar, "no"));
-  EXPECT_TRUE(Matches(kGrammar, ""));
-  EXPECT_FALSE(Matches(kGrammar, "ye"));
-  EXPECT_FALSE(Matches(kGrammar, "yesno"));
-  EXPECT_FALSE(Matches(kGrammar, "Yes"));
+  ExpectMatches(R"(root ::= "yes" | "no" | "")", " | yes | no", "ye | yesno | Yes");
 }
 
 TEST(Gbnf, EmptyAlternatives) {
@@ -65,20 +63,12 @@ TEST(Gbnf, EmptyAlternatives) {
 }
 
 TEST(Gbnf, Classes) {
-  EXPECT_TRUE(Matches("root ::= [a-cx]", "b"));
-  EXPECT_TRUE(Matches("root ::= [a-cx]", "x"));
-  EXPECT_FALSE(Matches("root ::= [a-cx]", "d"));
-  EXPECT_TRUE(Matches("root ::= [-a]", "-"));
-  EXPECT_TRUE(Matches("root ::= [a-]", "-"));
-  EXPECT_TRUE(Matches(R"(root ::= [\]\[\\"])", "]"));
-  EXPECT_TRUE(Matches(R"(root ::= [\]\[\\"])", "\\"));
-  EXPECT_TRUE(Matches("root ::= [^a-z]", "A"));
-  EXPECT_TRUE(Matches("root ::= [^a-z]", "\n"));
-  EXPECT_TRUE(Matches("root ::= [^a-z]", "€"));
-  EXPECT_FALSE(Matches("root ::= [^a-z]", "q"));
-  EXPECT_TRUE(Matches("root ::= .", "\n"));
-  EXPECT_TRUE(Matches("root ::= .", "\U0001F999"));
-  EXPECT_FALSE(Matches("root ::= .", "ab"));
+  ExpectMatches("root ::= [a-cx]", "b | x", "d");
+  ExpectMatches("root ::= [-a]", "-", "b");
+  ExpectMatches("root ::= [a-]", "-", "b");
+  ExpectMatches(R"(root ::= [\]\[\\"])", "] | \\", "x");
+  ExpectMatches("root ::= [^a-z]", "A | \n | €", "q");
+  ExpectMatches("root ::= .", "\n | \U0001F999", "ab");
 }
 
 TEST(Gbnf, Escapes) {
@@ -95,18 +85,20 @@ TEST(Gbnf, Repetitions) {
     EXPECT_FALSE(Matches("root ::= \"ab\"" + sign, "aba")) << sign;
     return found;
   };
-  EXPECT_EQ(lengths("?"), "01");
-  EXPECT_EQ(lengths("*"), "01234567");
-  EXPECT_EQ(lengths("+"), "1234567");
-  EXPECT_EQ(lengths("{3}"), "3");
-  EXPECT_EQ(lengths("{2,}"), "234567");
-  EXPECT_EQ(lengths("{0,}"), "01234567");
-  EXPECT_EQ(lengths("{ 2 , 4 }"), "234");
-  EXPECT_EQ(lengths("{0}"), "0");
-  EXPECT_EQ(lengths("{0,2}"), "012");
-  EXPECT_EQ(lengths("{1,2}{2}"), "234");
-  EXPECT_EQ(lengths("?*"), "01234567");
-  EXPECT_EQ(lengths("{2}?"), "02");
+  for (const auto& [sign, found] : {std::pair("?", "01"),
+                                    {"*", "01234567"},
+                                    {"+", "1234567"},
+                                    {"{3}", "3"},
+                                    {"{2,}", "234567"},
+                                    {"{0,}", "01234567"},
+                                    {"{ 2 , 4 }", "234"},
+                                    {"{0}", "0"},
+                                    {"{0,2}", "012"},
+                                    {"{1,2}{2}", "234"},
+                                    {"?*", "01234567"},
+                                    {"{2}?", "02"}}) {
+    EXPECT_EQ(lengths(sign), found) << sign;
+  }
 }
 
 TEST(Gbnf, GroupsLinesAndComments) {
@@ -120,17 +112,12 @@ TEST(Gbnf, GroupsLinesAndComments) {
       "  \"- \" word\n"
       "  | \"* \" word # the other bullet\n"
       "word ::= [a-z]+";
-  EXPECT_TRUE(Matches(kGrammar, "- milk"));
-  EXPECT_TRUE(Matches(kGrammar, "- milk\n* bread"));
-  EXPECT_FALSE(Matches(kGrammar, "- milk\n"));
-  EXPECT_FALSE(Matches(kGrammar, "- "));
+  ExpectMatches(kGrammar, "- milk | - milk\n* bread", "- milk\n | - ");
 }
 
 TEST(Gbnf, RulesThatCallThemselves) {
   constexpr std::string_view kNested = R"g(root ::= "(" root ")" root | "")g";
-  EXPECT_TRUE(Matches(kNested, "(()(()))()"));
-  EXPECT_FALSE(Matches(kNested, "(()"));
-  EXPECT_FALSE(Matches(kNested, "())"));
+  ExpectMatches(kNested, "(()(()))()", "(() | ())");
   // More levels than a call stack would bear.
   const size_t n = 20'000;
   EXPECT_TRUE(Matches(kNested, std::string(n, '(') + std::string(n, ')')));
@@ -138,10 +125,7 @@ TEST(Gbnf, RulesThatCallThemselves) {
   EXPECT_TRUE(Matches("root ::= \"a\" root | \"b\"", std::string(n, 'a') + "b"));
   // Empty rules in front of others, and rules of which several may be empty.
   constexpr std::string_view kEmpties = "root ::= e e e\ne ::= \"a\"? f \"b\"?\nf ::= \"c\"?";
-  EXPECT_TRUE(Matches(kEmpties, ""));
-  EXPECT_TRUE(Matches(kEmpties, "bcab"));
-  EXPECT_TRUE(Matches(kEmpties, "acbacbacb"));
-  EXPECT_FALSE(Matches(kEmpties, "bbbb"));
+  ExpectMatches(kEmpties, " | bcab | acbacbacb", "bbbb");
 }
 
 TEST(Gbnf, CharactersOfManyBytes) {

@@ -1,4 +1,4 @@
-// The message of the gguf::Error that a piece of code throws, for tests that check messages.
+// The message of what a piece of code throws, for tests that check messages.
 #ifndef PRONK_TESTS_SUPPORT_ERROR_OF_H_
 #define PRONK_TESTS_SUPPORT_ERROR_OF_H_
 
@@ -9,11 +9,11 @@
 namespace test {
 
 // "" where nothing is thrown.
-template <typename Code>
+template <typename Error = gguf::Error, typename Code>
 std::string ErrorOf(Code code) {
   try {
     code();
-  } catch (const gguf::Error& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "";

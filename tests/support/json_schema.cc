@@ -203,44 +203,13 @@ class SchemaCheck {
   }
 
   static bool IsKnown(const std::string& rule) {
-    static const std::vector<std::string> rules = {"type",
-                                                   "enum",
-                                                   "const",
-                                                   "anyOf",
-                                                   "oneOf",
-                                                   "allOf",
-                                                   "$ref",
-                                                   "required",
-                                                   "properties",
-                                                   "additionalProperties",
-                                                   "items",
-                                                   "prefixItems",
-                                                   "additionalItems",
-                                                   "minItems",
-                                                   "maxItems",
-                                                   "minLength",
-                                                   "maxLength",
-                                                   "pattern",
-                                                   "format",
-                                                   "minimum",
-                                                   "maximum",
-                                                   "exclusiveMinimum",
-                                                   "exclusiveMaximum",
-                                                   "uniqueItems",
-                                                   "not",
-                                                   "if",
-                                                   "then",
-                                                   "else",
-                                                   "multipleOf",
-                                                   "minProperties",
-                                                   "maxProperties",
-                                                   "patternProperties",
-                                                   "nullable",
-                                                   "title",
-                                                   "description",
-                                                   "$defs",
-                                                   "definitions"};
-    return std::find(rules.begin(), rules.end(), rule) != rules.end();
+    const std::string rules =
+        " type enum const anyOf oneOf allOf $ref required properties additionalProperties "
+        "items prefixItems additionalItems minItems maxItems minLength maxLength pattern "
+        "format minimum maximum exclusiveMinimum exclusiveMaximum uniqueItems not if then "
+        "else multipleOf minProperties maxProperties patternProperties nullable title "
+        "description $defs definitions ";
+    return rules.find(" " + rule + " ") != std::string::npos;
   }
 
   const Json& root_;

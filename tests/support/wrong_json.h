@@ -42,29 +42,16 @@ inline std::vector<JsonPlace> Places(const Json& json, const JsonPlace& at = {})
 }
 
 inline const std::vector<Json>& WrongValues() {
-  static const std::vector<Json> kWrong = {nullptr,
-                                           true,
-                                           -1,
-                                           0,
-                                           1,
-                                           3,
-                                           65536,
-                                           4294967295u,
-                                           UINT64_MAX,
-                                           INT64_MIN,
-                                           0.5,
-                                           -1e300,
-                                           1e300,
-                                           "",
-                                           "x",
-                                           std::string("a\0\n\x1b[2J", 7),
-                                           std::string(5000, 'y'),
-                                           Json::array(),
-                                           Json::object(),
-                                           {1e300, -1e300},
-                                           {-1, "x", nullptr},
-                                           {{"x", -1}},
-                                           Json::array({Json::array({Json::array()})})};
+  static const std::vector<Json> kWrong = [] {
+    std::vector<Json> wrong = {UINT64_MAX, std::string("a\0\n\x1b[2J", 7), std::string(5000, 'y')};
+    for (const Json& value :
+         Json::parse(R"([null, true, -1, 0, 1, 3, 65536, 4294967295, 0.5, -1e300,
+        1e300, -9223372036854775808, "", "x", [], {}, [1e300, -1e300], [-1, "x", null], {"x": -1},
+        [[[]]]])")) {
+      wrong.push_back(value);
+    }
+    return wrong;
+  }();
   return kWrong;
 }
 

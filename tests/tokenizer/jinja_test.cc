@@ -11,6 +11,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/data.h"
 #include "tests/support/template_values.h"
+#include "tests/support/texts.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
 #include "tokenizer/jinja/syntax/ast.h"
@@ -272,35 +273,14 @@ TEST(JinjaLimits, LongStringsArePaidFor) {
     return "";
   };
   EXPECT_EQ(error_of("s is string and 'a'|int and {}['a'] and 'a'.startswith(s)"), "");
-  for (const std::string& expression :
-       std::vector<std::string>{"d[t]",
-                                "ns[t]",
-                                "t in d",
-                                "d.get(t)",
-                                "d == e",
-                                "d.update(e)",
-                                "{}[t]",
-                                "[t]|unique|list",
-                                "s|int",
-                                "s|float",
-                                "s|string|length",
-                                "s is sameas(t)",
-                                "s.startswith(t)",
-                                "s.endswith(t)",
-                                "s.startswith((t, t))",
-                                "s.removeprefix(t)",
-                                "s.removesuffix(t)",
-                                "s.strip('a')",
-                                "s.find('b')",
-                                "'x'.split(t)",
-                                "'x'.rsplit(t)",
-                                "'x'|replace(t, '')",
-                                "'%s'|format(s)",
-                                "[1, 2]|tojson(separators=(t, ':'))",
-                                "{1: 2}|tojson(separators=(',', t))",
-                                "s == t",
-                                "s < t",
-                                "s[::-1]"}) {
+  const std::string expressions =
+      "d[t] | ns[t] | t in d | d.get(t) | d == e | d.update(e) | {}[t] | [t]|unique|list"
+      " | s|int | s|float | s|string|length | s is sameas(t) | s.startswith(t)"
+      " | s.endswith(t) | s.startswith((t, t)) | s.removeprefix(t) | s.removesuffix(t)"
+      " | s.strip('a') | s.find('b') | 'x'.split(t) | 'x'.rsplit(t) | 'x'|replace(t, '')"
+      " | '%s'|format(s) | [1, 2]|tojson(separators=(t, ':'))"
+      " | {1: 2}|tojson(separators=(',', t)) | s == t | s < t | s[::-1]";
+  for (const std::string& expression : test::Texts(expressions)) {
     const std::string error = error_of(expression);
     EXPECT_TRUE(error.find(kTooSlow) != std::string::npos ||
                 error.find(kTooMuch) != std::string::npos)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/error_of.h"
+#include "tests/support/texts.h"
 #include "tests/tokenizer/vocab_file.h"
 
 namespace tokenizer {
@@ -63,63 +64,50 @@ TEST(Vocabulary, MissingKeys) {
   ExpectError(spec, "merges", "expected an array of strings, found no such key");
 }
 
-TEST(Vocabulary, WrongTypes) {
-  VocabSpec spec = SpmSpec();
-  spec.scores.clear();
-  const std::vector<uint8_t> bytes(spec.tokens.size());
-  spec.more.AddArray("tokenizer.ggml.scores", std::span<const uint8_t>(bytes));
-  ExpectError(spec, "scores", "expected an array of floats, found array of 259 u8");
+// A vocabulary in which one thing is changed.
+struct Changed {
+  const char *key, *what;
+  std::function<void(VocabSpec&)> change;
+  VocabSpec (*of)() = SpmSpec;
+};
 
-  spec = SpmSpec();
-  spec.types.clear();
-  const std::vector<float> floats(spec.tokens.size());
-  spec.more.AddArray("tokenizer.ggml.token_type", std::span<const float>(floats));
-  ExpectError(spec, "token_type", "expected an array of integers, found array of 259 f32");
-
-  spec = SpmSpec();
-  spec.tokens.clear();
-  spec.more.AddArray("tokenizer.ggml.tokens", std::span<const float>(floats));
-  ExpectError(spec, "tokens", "expected an array of strings, found array of 259 f32");
-
-  spec = SpmSpec();
-  spec.more.Add("tokenizer.ggml.bos_token_id", "1");
-  ExpectError(spec, "bos_token_id", "expected an integer, found string");
-
-  spec = SpmSpec();
-  spec.more.Add("tokenizer.ggml.add_bos_token", "yes");
-  ExpectError(spec, "add_bos_token", "expected a bool, found string");
-
-  spec = MergedBpeSpec();
-  spec.merges.clear();
-  spec.more.AddArray("tokenizer.ggml.merges", std::span<const float>(floats));
-  ExpectError(spec, "merges", "expected an array of strings, found array of 259 f32");
+template <class T>
+void SetArray(VocabSpec& spec, const char* key, T element) {
+  std::vector<T> elements(spec.tokens.size(), T{1});
+  elements[7] = element;
+  spec.more.AddArray(std::string("tokenizer.ggml.") + key, std::span<const T>(elements));
 }
 
-TEST(Vocabulary, CountsMustAgree) {
-  VocabSpec spec = SpmSpec();
-  spec.scores.pop_back();
-  ExpectError(spec, "scores", "expected 259 elements, one per token, found 258");
-  spec = SpmSpec();
-  spec.types.pop_back();
-  ExpectError(spec, "token_type", "expected 259 elements, one per token, found 258");
-}
-
-TEST(Vocabulary, BadElements) {
-  VocabSpec spec = SpmSpec();
-  spec.scores[7] = NAN;
-  ExpectError(spec, "scores", "token 7");
-  spec = SpmSpec();
-  spec.types[7] = static_cast<TokenType>(9);
-  ExpectError(spec, "token_type", "found 9 for token 7");
-  spec = SpmSpec();
-  std::vector<int64_t> types(spec.tokens.size(), 1);
-  types[7] = -1;
-  spec.types.clear();
-  spec.more.AddArray("tokenizer.ggml.token_type", std::span<const int64_t>(types));
-  ExpectError(spec, "token_type", "found -1 for token 7");
-  spec = SpmSpec();
-  spec.tokens[7] = std::string(kMaxTokenBytes + 1, 'x');
-  ExpectError(spec, "tokens", "token 7");
+TEST(Vocabulary, WrongTypesCountsAndElements) {
+  for (const auto& [key, what, change, of] : std::vector<Changed>{
+           {"scores", "expected an array of floats, found array of 259 u8",
+            [](VocabSpec& spec) { SetArray(spec, "scores", uint8_t{1}), spec.scores.clear(); }},
+           {"token_type", "expected an array of integers, found array of 259 f32",
+            [](VocabSpec& spec) { SetArray(spec, "token_type", 1.0f), spec.types.clear(); }},
+           {"tokens", "expected an array of strings, found array of 259 f32",
+            [](VocabSpec& spec) { SetArray(spec, "tokens", 1.0f), spec.tokens.clear(); }},
+           {"merges", "expected an array of strings, found array of 257 f32",
+            [](VocabSpec& spec) { SetArray(spec, "merges", 1.0f), spec.merges.clear(); },
+            MergedBpeSpec},
+           {"bos_token_id", "expected an integer, found string",
+            [](VocabSpec& spec) { spec.more.Add("tokenizer.ggml.bos_token_id", "1"); }},
+           {"add_bos_token", "expected a bool, found string",
+            [](VocabSpec& spec) { spec.more.Add("tokenizer.ggml.add_bos_token", "yes"); }},
+           {"scores", "expected 259 elements, one per token, found 258",
+            [](VocabSpec& spec) { spec.scores.pop_back(); }},
+           {"token_type", "expected 259 elements, one per token, found 258",
+            [](VocabSpec& spec) { spec.types.pop_back(); }},
+           {"scores", "token 7", [](VocabSpec& spec) { spec.scores[7] = NAN; }},
+           {"token_type", "found 9 for token 7",
+            [](VocabSpec& spec) { spec.types[7] = static_cast<TokenType>(9); }},
+           {"token_type", "found -1 for token 7",
+            [](VocabSpec& spec) { SetArray(spec, "token_type", int64_t{-1}), spec.types.clear(); }},
+           {"tokens", "token 7",
+            [](VocabSpec& spec) { spec.tokens[7] = std::string(kMaxTokenBytes + 1, 'x'); }}}) {
+    VocabSpec spec = of();
+    change(spec);
+    ExpectError(spec, key, what);
+  }
 }
 
 TEST(Vocabulary, BytesMustBeBytes) {
@@ -283,85 +271,60 @@ TEST(Vocabulary, NoTurnMarker) {
 // What the vocabularies of a family have of control tokens, and which of them end a generation
 // although the file names no eos.
 struct FamilyMarkers {
-  std::string name;
-  std::vector<std::string> control, end;
-  std::string eot;
+  std::string name, control, end, eot;
 };
 
 TEST(Vocabulary, EndOfGenerationOfFamilies) {
   const std::vector<FamilyMarkers> families = {
       {"gpt-oss",
-       {"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>",
-        "<|start|>", "<|end|>", "<|message|>", "<|call|>"},
-       {"<|endoftext|>", "<|return|>", "<|call|>"},
-       "<|return|>"},
-      {"phi3",
-       {"<s>", "</s>", "<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>"},
-       {"</s>", "<|endoftext|>", "<|end|>"},
-       "<|end|>"},
-      {"gemma3",
-       {"<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"},
-       {"<eos>", "<end_of_turn>"},
+       "<|startoftext|> | <|endoftext|> | <|return|> | <|constrain|> | <|channel|> | <|start|> | "
+       "<|end|> | <|message|> | <|call|>",
+       "<|endoftext|> | <|return|> | <|call|>", "<|return|>"},
+      {"phi3", "<s> | </s> | <|endoftext|> | <|assistant|> | <|system|> | <|end|> | <|user|>",
+       "</s> | <|endoftext|> | <|end|>", "<|end|>"},
+      {"gemma3", "<pad> | <eos> | <bos> | <start_of_turn> | <end_of_turn>", "<eos> | <end_of_turn>",
        "<end_of_turn>"},
       {"gemma4",
-       {"<eos>", "<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool_call>",
-        "<tool_call|>", "<|tool_response>", "<tool_response|>"},
-       {"<eos>", "<turn|>", "<|tool_response>"},
-       "<turn|>"},
-      {"granite",
-       {"<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"},
-       {"<|end_of_text|>"},
-       ""},
+       "<eos> | <bos> | <|turn> | <turn|> | <|channel> | <channel|> | <|tool_call> | <tool_call|> "
+       "| <|tool_response> | <tool_response|>",
+       "<eos> | <turn|> | <|tool_response>", "<turn|>"},
+      {"granite", "<|end_of_text|> | <|start_of_role|> | <|end_of_role|> | <|tool_call|>",
+       "<|end_of_text|>", ""},
       {"glm4",
-       {"<|endoftext|>", "[gMASK]", "<sop>", "<eop>", "<|system|>", "<|user|>", "<|assistant|>",
-        "<|observation|>"},
-       {"<|endoftext|>", "<|user|>", "<|observation|>"},
-       "<|user|>"},
-      {"exaone4",
-       {"[PAD]", "[BOS]", "[EOS]", "[|system|]", "[|user|]", "[|endofturn|]"},
-       {"[EOS]", "[|endofturn|]"},
-       "[|endofturn|]"},
+       "<|endoftext|> | [gMASK] | <sop> | <eop> | <|system|> | <|user|> | <|assistant|> | "
+       "<|observation|>",
+       "<|endoftext|> | <|user|> | <|observation|>", "<|user|>"},
+      {"exaone4", "[PAD] | [BOS] | [EOS] | [|system|] | [|user|] | [|endofturn|]",
+       "[EOS] | [|endofturn|]", "[|endofturn|]"},
       {"hunyuan-dense",
-       {"<｜hy_begin▁of▁sentence｜>", "<｜hy_User｜>", "<｜hy_Assistant｜>",
-        "<｜hy_place▁holder▁no▁2｜>", "<｜hy_place▁holder▁no▁8｜>"},
-       {"<｜hy_place▁holder▁no▁2｜>"},
-       "<｜hy_place▁holder▁no▁2｜>"},
-      {"ernie4_5",
-       {"<s>", "</s>", "<|begin_of_sentence|>", "<|end_of_sentence|>"},
-       {"</s>", "<|end_of_sentence|>"},
-       "<|end_of_sentence|>"},
-      {"lfm2",
-       {"<|pad|>", "<|startoftext|>", "<|im_start|>", "<|im_end|>", "<|tool_call_start|>"},
-       {"<|im_end|>"},
-       "<|im_end|>"},
-      {"smollm3",
-       {"<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>"},
-       {"<|end_of_text|>", "<|im_end|>"},
-       "<|im_end|>"},
-      {"bitnet",
-       {"<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|eot_id|>"},
-       {"<|end_of_text|>", "<|eot_id|>"},
-       "<|eot_id|>"},
-      {"deepseek2",
-       {"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>"},
-       {"<｜end▁of▁sentence｜>"},
-       "<｜end▁of▁sentence｜>"},
-      {"mistral3", {"<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]"}, {"</s>"}, ""},
-      {"llama4",
-       {"<|end_of_text|>", "<|eom|>", "<|eot|>", "<|header_start|>"},
-       {"<|end_of_text|>", "<|eom|>", "<|eot|>"},
-       "<|eot|>"},
+       "<｜hy_begin▁of▁sentence｜> | <｜hy_User｜> | <｜hy_Assistant｜> | "
+       "<｜hy_place▁holder▁no▁2｜> | <｜hy_place▁holder▁no▁8｜>",
+       "<｜hy_place▁holder▁no▁2｜>", "<｜hy_place▁holder▁no▁2｜>"},
+      {"ernie4_5", "<s> | </s> | <|begin_of_sentence|> | <|end_of_sentence|>",
+       "</s> | <|end_of_sentence|>", "<|end_of_sentence|>"},
+      {"lfm2", "<|pad|> | <|startoftext|> | <|im_start|> | <|im_end|> | <|tool_call_start|>",
+       "<|im_end|>", "<|im_end|>"},
+      {"smollm3", "<|begin_of_text|> | <|end_of_text|> | <|im_start|> | <|im_end|>",
+       "<|end_of_text|> | <|im_end|>", "<|im_end|>"},
+      {"bitnet", "<|begin_of_text|> | <|end_of_text|> | <|start_header_id|> | <|eot_id|>",
+       "<|end_of_text|> | <|eot_id|>", "<|eot_id|>"},
+      {"deepseek2", "<｜begin▁of▁sentence｜> | <｜end▁of▁sentence｜> | <｜User｜>",
+       "<｜end▁of▁sentence｜>", "<｜end▁of▁sentence｜>"},
+      {"mistral3", "<s> | </s> | [INST] | [/INST] | [TOOL_CALLS]", "</s>", ""},
+      {"llama4", "<|end_of_text|> | <|eom|> | <|eot|> | <|header_start|>",
+       "<|end_of_text|> | <|eom|> | <|eot|>", "<|eot|>"},
   };
   for (const FamilyMarkers& family : families) {
     SCOPED_TRACE(family.name);
     VocabSpec spec = MergedBpeSpec();
-    for (const std::string& token : family.control) spec.Add(token, 0, TokenType::kControl);
+    for (const std::string& token : test::Texts(family.control))
+      spec.Add(token, 0, TokenType::kControl);
     const VocabFile file(spec);
     std::vector<std::string> end;
     for (const TokenId id : file->vocab().eog) end.push_back(file->Piece(id, true));
-    EXPECT_EQ(end, family.end);
+    EXPECT_EQ(end, test::Texts(family.end));
     EXPECT_EQ(file->vocab().eot, file->Find(family.eot));
-    for (const std::string& token : family.control) {
+    for (const std::string& token : test::Texts(family.control)) {
       EXPECT_TRUE(file->vocab().IsControl(file->Find(token))) << token;
     }
   }

@@ -84,16 +84,6 @@ TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   EXPECT_FALSE(drafter.Look(text(16)));
 }
 
-template <class Code>
-std::string EngineErrorOf(Code code) {
-  try {
-    code();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // What a session wrote: with a text that is cut, and goes on otherwise.
 std::vector<TokenId> Write(const Model& model, const SessionOptions& options, DraftCounts* counts) {
   Session session(model, options);
@@ -136,9 +126,9 @@ INSTANTIATE_TEST_SUITE_P(Models, AssistantTest, testing::Values("gemma4", "gemma
 
 TEST(Assistant, WritesNoTextAlone) {
   const Model assistant = Load("assistants/gemma4");
-  EXPECT_EQ(EngineErrorOf([&] { Session(assistant, {}); }),
+  EXPECT_EQ(test::ErrorOf<Error>([&] { Session(assistant, {}); }),
             "this model only drafts for a larger one, which has to be opened with it");
-  EXPECT_EQ(EngineErrorOf([&] { Embedder(assistant, {}, Pooling::kLast); }),
+  EXPECT_EQ(test::ErrorOf<Error>([&] { Embedder(assistant, {}, Pooling::kLast); }),
             "this model only drafts for a larger one, and makes no vectors of texts");
 }
 
@@ -155,7 +145,7 @@ TEST(Assistant, FitsOneModel) {
     kernels::Team team(1, kernels::Oversubscription::kGoAlone);
     SequenceState state(model.config, {.capacity = 64, .batch = 8});
     const std::string error =
-        EngineErrorOf([&, draft = draft] { AssistantDrafter(model, *draft, state, team); });
+        test::ErrorOf<Error>([&, draft = draft] { AssistantDrafter(model, *draft, state, team); });
     EXPECT_NE(error.find("the draft model is an assistant of another model: expected " +
                          std::string(expected)),
               std::string::npos)
@@ -164,7 +154,7 @@ TEST(Assistant, FitsOneModel) {
   const Model llama = Load("tiny/llama");  // other tokens
   SessionOptions options;
   options.draft = {.on = true, .model = &assistant};
-  EXPECT_NE(EngineErrorOf([&] { Session(llama, options); }).find("another vocabulary"),
+  EXPECT_NE(test::ErrorOf<Error>([&] { Session(llama, options); }).find("another vocabulary"),
             std::string::npos);
 }
 

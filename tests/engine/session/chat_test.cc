@@ -10,6 +10,7 @@
 
 #include "engine/error.h"
 #include "engine/model/model.h"
+#include "tests/support/error_of.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/small_model.h"
 
@@ -78,14 +79,9 @@ TEST(Chat, DropsAllWhereOnlyTheQuestionFits) {
   EXPECT_EQ(small.Say(std::string(55, '?')).n_dropped, 6u);
 }
 
-template <class Function>
-std::string ErrorFrom(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+template <class Code>
+std::string ErrorFrom(Code code) {
+  return test::ErrorOf<Error>(code);
 }
 
 const Message kCalls = {"assistant", "", "", {{"call00001", "f", R"({"x": 1})"}}};

@@ -114,22 +114,13 @@ std::string NameOf(const testing::TestParamInfo<Golden>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Vectors, EmbedderTest, testing::ValuesIn(Goldens()), NameOf);
 
-std::string ErrorOfEngine(const std::function<void()>& code) {
-  try {
-    code();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 Model Load(const std::string& name) { return Model::Load(test::DataPath(name + ".gguf")); }
 
 TEST(Embedder, RefusesWhatAModelIsNotFor) {
   const Model embed = Load("vectors/qwen3-embed"), rerank = Load("vectors/qwen3-rerank"),
               both_ways = Load("vectors/gemma-embedding"), writes = Load("tiny/llama");
   const auto error = [](const Model& model, std::optional<Pooling> pooling = {}) {
-    return ErrorOfEngine([&] { Embedder(model, {}, pooling); });
+    return test::ErrorOf<Error>([&] { Embedder(model, {}, pooling); });
   };
   EXPECT_EQ(error(embed), "");
   EXPECT_NE(error(writes).find("names no pooling"), std::string::npos);
@@ -137,7 +128,7 @@ TEST(Embedder, RefusesWhatAModelIsNotFor) {
   EXPECT_NE(error(rerank, Pooling::kMean).find("makes scores, not vectors"), std::string::npos);
   EXPECT_NE(error(embed, Pooling::kRank).find("is no reranker"), std::string::npos);
   const auto session = [](const Model& model) {
-    return ErrorOfEngine([&] { Session(model, {}); });
+    return test::ErrorOf<Error>([&] { Session(model, {}); });
   };
   EXPECT_EQ(session(embed), "");
   EXPECT_NE(session(rerank).find("scores pairs of texts and writes none"), std::string::npos);
@@ -171,7 +162,7 @@ TEST(Encoders, RefuseKeysThatDisagree) {
 TEST(Embedder, NamesTheTextThatDoesNotFit) {
   const Model model = Load("vectors/gemma-embedding");
   const auto error = [&](const Texts& texts) {
-    return ErrorOfEngine([&] { Embedded(model, texts, {}); });
+    return test::ErrorOf<Error>([&] { Embedded(model, texts, {}); });
   };
   EXPECT_EQ(error({std::vector<TokenId>(64, 5)}), "");
   EXPECT_NE(error({std::vector<TokenId>(65, 5)}).find("needs 65 tokens"), std::string::npos);
@@ -224,7 +215,7 @@ TEST(EncodePair, FillsTheTemplate) {
   // What the texts spell is text, whatever it spells.
   EXPECT_EQ(model.tokenizer->Decode(ids, true), model.tokenizer->Decode(special, true));
   EXPECT_EQ(std::ranges::count(ids, model.tokenizer->vocab().eos), 1);
-  EXPECT_NE(ErrorOfEngine([&] { EncodePair(model, std::string(100000, 'x'), "a", 9); }), "");
+  EXPECT_NE(test::ErrorOf<Error>([&] { EncodePair(model, std::string(100000, 'x'), "a", 9); }), "");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/session/session.h"
 #include "tests/support/allocations.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -97,12 +98,8 @@ TEST(MachineMemory, WhereAContainerDoesNotSeeItsPath) {
 Config SomeConfig() { return Model::Load(test::DataPath("tiny/llama.gguf")).config; }
 
 std::string PlanError(size_t context, uint64_t available) {
-  try {
-    PlanMemory(SomeConfig(), 0, {.context = context, .batch = 512}, available);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::ErrorOf<Error>(
+      [&] { PlanMemory(SomeConfig(), 0, {.context = context, .batch = 512}, available); });
 }
 
 TEST(PlanMemory, RefusesWhatDoesNotFitAndSaysWhatWould) {
@@ -152,13 +149,10 @@ TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
   SessionOptions options;
   options.context = 100'000;
-  try {
-    const Session session(model, options, Memory{10'000'000, 10'000'000});
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("10 MB are free here"), std::string::npos)
-        << error.what();
-  }
+  const std::string error = test::ErrorOf<Error>([&] {
+    Session(model, options, Memory{10'000'000, 10'000'000});
+  });
+  EXPECT_NE(error.find("10 MB are free here"), std::string::npos) << error;
 }
 
 // Every sampling step, penalties and biases included, in memory of its own.

@@ -18,6 +18,7 @@
 #include "engine/model/model.h"
 #include "gguf/error.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
 namespace engine {
@@ -52,15 +53,9 @@ std::vector<float> Continue(Session& session, size_t n) {
   return logits;
 }
 
-// The message of what is thrown.
 template <class Code>
 std::string Message(Code code) {
-  try {
-    code();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
+  return test::ErrorOf<std::exception>(code);
 }
 
 class SessionFileTest : public testing::TestWithParam<std::filesystem::path> {};

@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 #include "engine/session/encode.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 
 namespace engine {
 namespace {
@@ -46,13 +47,9 @@ TEST_F(SessionTest, RewindingTakesPenaltiesBack) {
   EXPECT_EQ(session.Sample(), next);
 }
 
-std::string MessageOf(const std::function<void()>& code) {
-  try {
-    code();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+template <class Code>
+std::string MessageOf(Code code) {
+  return test::ErrorOf<Error>(code);
 }
 
 TEST_F(SessionTest, ContextIsALimitWithAMessage) {

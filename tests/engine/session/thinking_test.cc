@@ -9,6 +9,7 @@
 
 #include "engine/error.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 
 namespace engine {
 namespace {
@@ -23,12 +24,7 @@ const ThinkingFormat kGemma = FindThinkingFormat("<channel|>");
 // The message of SetThinking; "" where nothing is wrong.
 std::string Refusal(const ChatTemplate& chat_template, std::string_view level) {
   std::vector<std::pair<std::string, Value>> variables;
-  try {
-    SetThinking(chat_template, level, variables);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::ErrorOf<Error>([&] { SetThinking(chat_template, level, variables); });
 }
 
 struct Split {
