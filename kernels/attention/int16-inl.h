@@ -35,11 +35,16 @@ using VU32 = hn::Vec<DU32>;
 constexpr size_t kPairLanes = 2 * kFloats;  // numbers in a vector of pairs
 static_assert(kPart % kPairLanes == 0 && kKeys % kPairLanes == 0);
 
-constexpr size_t CountPairs(size_t n) { return (n + kPairLanes - 1) / kPairLanes * kFloats; }
+// Words of n numbers, whole vectors.
+template <size_t kNumbers>
+constexpr size_t CountWords(size_t n) {
+  return (n + kNumbers * kFloats - 1) / (kNumbers * kFloats) * kFloats;
+}
 
-// The addend is so large that the sum's last bits are the integer.
-HWY_INLINE VF Rounded(VF x, VF factor) {
-  return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
+// The addend is so large that the sum's last bits are the integer, or a multiple of 256 / 256.
+constexpr float kRound = 12582912.0f, kRound256 = 256 * kRound;  // 1.5 * 2^23
+HWY_INLINE VF Rounded(VF x, VF factor, float round = kRound) {
+  return hn::MulAdd(x, factor, hn::Set(DF(), round));
 }
 
 // Lane i holds the integers of lane i of both.
@@ -49,35 +54,53 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
   return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(d16, shifted), hn::BitCast(d16, low)));
 }
 
-// dots[row][lane] = sum over i < n of the two products of x[row * kStride + i] and
-// w[i * w_stride + lane].
-template <size_t kRows, size_t kStride, class Next>
-HWY_INLINE void MultiplyPairs(const uint32_t* HWY_RESTRICT w, size_t w_stride, size_t n,
-                              const uint32_t* HWY_RESTRICT x, Next ahead,
-                              VI32 (&dots)[kRows][kRowVectors]) {
-  const DI16 d16;
-  const DU32 d32;
+template <size_t kRows>
+using VDots = VI32[kRows][kRowVectors];
+
+template <size_t kRows>
+HWY_INLINE void SetZero(VDots<kRows>& dots) {
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
     for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = hn::Zero(DI32());
   }
+}
+
+// Adds to dots[row][lane] the products of numbers in the words x[row * kStride] and w[lane].
+template <size_t kRows, size_t kStride, class Dot>
+HWY_INLINE void AddProducts(const uint32_t* HWY_RESTRICT w, const uint32_t* HWY_RESTRICT x, Dot dot,
+                            VDots<kRows>& dots) {
+  VU32 words[kRowVectors];
+  for (size_t v = 0; v < kRowVectors; ++v) words[v] = hn::Load(DU32(), w + v * kFloats);
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    const VU32 factors = hn::Set(DU32(), x[r * kStride]);
+    for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = dot(dots[r][v], words[v], factors);
+  }
+}
+
+// The same for n words x[row * kStride + i] and w[i * w_stride + lane].
+template <size_t kRows, size_t kStride, class Dot, class Next>
+HWY_INLINE void MultiplyWords(const uint32_t* HWY_RESTRICT w, size_t w_stride, size_t n,
+                              const uint32_t* HWY_RESTRICT x, Dot dot, Next ahead,
+                              VDots<kRows>& dots) {
   for (size_t i = 0; i < n; i += 4) {  // GCC copies all sums wherever a loop ends
     HWY_UNROLL(4)
     for (size_t k = i; k < i + 4; ++k) {
       ahead.Step();
-      VI16 pairs[kRowVectors];
-      for (size_t v = 0; v < kRowVectors; ++v) {
-        pairs[v] = hn::BitCast(d16, hn::Load(d32, w + k * w_stride + v * kFloats));
-      }
-      HWY_UNROLL(8)
-      for (size_t r = 0; r < kRows; ++r) {
-        const VI16 factors = hn::BitCast(d16, hn::Set(d32, x[r * kStride + k]));
-        for (size_t v = 0; v < kRowVectors; ++v) {
-          dots[r][v] = DotWords(dots[r][v], pairs[v], factors);
-        }
-      }
+      AddProducts<kRows, kStride>(w + k * w_stride, x + k, dot, dots);
     }
   }
+}
+
+// Of int16.
+template <size_t kRows, size_t kStride, class Next>
+HWY_INLINE void MultiplyPairs(const uint32_t* HWY_RESTRICT w, size_t w_stride, size_t n,
+                              const uint32_t* HWY_RESTRICT x, Next ahead, VDots<kRows>& dots) {
+  const auto dot = [](VI32 sum, VU32 a, VU32 b) HWY_ATTR {
+    return DotWords(sum, hn::BitCast(DI16(), a), hn::BitCast(DI16(), b));
+  };
+  SetZero<kRows>(dots);
+  MultiplyWords<kRows, kStride>(w, w_stride, n, x, dot, ahead, dots);
 }
 
 // A query's weights times `factors` of their keys, as pairs; weights of keys that no query of the
@@ -123,7 +146,7 @@ class Int16Products {
   HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
                         VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
-    MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountPairs(n), q_[unit],
+    MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountWords<2>(n), q_[unit],
                                     Ahead<kStep>(next_keys_, unit == 0), dots);
     Convert<kRows>(dots, q_gains_ + unit, scales_, sums);
   }
@@ -133,7 +156,7 @@ class Int16Products {
     const DF d;
     const size_t bytes = CachedBytes<T>(block.kv.value_stride);
     next_values_ = NextTile<T>(block.kv.v, bytes, keys, first);
-    const size_t n_keys = 2 * CountPairs(keys.seen.end);
+    const size_t n_keys = 2 * CountWords<2>(keys.seen.end);
     const CachedRows rows = FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys,
                                      CachedBytes<T>(first), CachedBytes<T>(n), copy_, kCopyStride);
     VI32 max[kPart / kFloats];
@@ -158,12 +181,11 @@ class Int16Products {
         hn::Store(Pairs(a, b), DU32(), panel_ + pair * kPart + i * kFloats);
       }
     }
-    packed_weights_ = first != 0;  // those of the first part serve all
   }
 
   template <size_t kRows>
-  void PackWeights(const BlockState& s, const TileKeys& keys) {
-    if (packed_weights_) return;
+  void PackWeights(const BlockState& s, const TileKeys& keys, size_t first) {
+    if (first != 0) return;  // those of the first part serve all
     for (size_t i = 0; i < s.n_queries; ++i) {
       const float limit = std::min(kInt16Limit, kWeightSum / s.tile_sum[i]);
       const VF factor = hn::Set(DF(), limit);
@@ -179,7 +201,7 @@ class Int16Products {
                        size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
     MultiplyPairs<kRows, kKeys / 2>(
-        panel_ + lane, kPart, CountPairs(keys.end), weights_[unit],
+        panel_ + lane, kPart, CountWords<2>(keys.end), weights_[unit],
         Ahead<kStep>(next_values_ + kKeys * CachedBytes<T>(lane), unit == 0), dots);
     Convert<kRows>(dots, gains_ + unit, scales_ + lane, sums);
   }
@@ -236,10 +258,9 @@ class Int16Products {
   alignas(64) uint32_t weights_[kBlockQueries][kKeys / 2];
   alignas(64) uint32_t rows_[kMicroRows][kPart / 2];  // of keys
   static constexpr size_t kCopyStride = CachedBytes<T>(kPart);
-  std::byte copy_[kKeys * kCopyStride];                  // of rows that are not read in place
-  alignas(64) float scales_[kPart];                      // of the panel's lanes
-  float q_gains_[kBlockQueries], gains_[kBlockQueries];  // of the rows of q_ and weights_
-  bool packed_weights_ = false;
+  std::byte copy_[kKeys * kCopyStride];                        // of rows that are not read in place
+  alignas(64) float scales_[kPart];                            // of the panel's lanes
+  float q_gains_[kBlockQueries], gains_[kBlockQueries];        // of the rows of q_ and weights_
   static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);  // bytes of a step's pairs
   const std::byte *next_keys_, *next_values_;                  // of the next tile
 };

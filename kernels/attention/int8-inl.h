@@ -2,8 +2,13 @@
 //
 // Keys stay the bytes that they are, and queries are rounded to int8 with a scale for each 32
 // numbers, as keys are. Values become int16 without rounding, and weights int16 after they are
-// multiplied by their values' scales. All sums are integers below 2^31 (128 keys * 32767 * 127), so
+// multiplied by their values' scales. All sums are integers below 2^31 (128 keys * 65280 * 127), so
 // no result depends on the other queries of a block.
+//
+// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights have 16
+// bits, in two bytes, or the first of them only, which halves the products: if no key of the tile
+// has more than 1/32 of all weights so far. Then rounding moves at most 128 / 2 / 255 / 32 = 0.8%
+// of these, usually far less, since errors have both signs.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
@@ -67,33 +72,23 @@ class Int8Products {
     const DF d;
     Ahead<kMicroRows * sizeof(Block) / 8> ahead(next_keys_, unit == 0);
     for (size_t b = 0; b < (n + 31) / 32; ++b) {
-      VI32 dots[kRows][kRowVectors];
+      VDots<kRows> dots;
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
-        for (size_t v = 0; v < kRowVectors; ++v) {
-          dots[r][v] = hn::Set(DI32(), q_offsets_[b][unit + r]);
-        }
+        for (VI32& sum : dots[r]) sum = hn::Set(DI32(), q_offsets_[b][unit + r]);
       }
+      const auto product = [](VI32 sum, VU32 key, VU32 q) HWY_ATTR {
+#if PRONK_VNNI
+        return DotBytes(sum, hn::BitCast(DU8(), key), hn::BitCast(DI8(), q));
+#else
+        return DotSigned(sum, hn::BitCast(DI8(), q), hn::BitCast(DI8(), key));
+#endif
+      };
       const uint32_t* const q = reinterpret_cast<const uint32_t*>(q_[unit]) + 8 * b;
-      const uint32_t* const panel = panel_ + 8 * b * kMicroRows;
       HWY_UNROLL(8)
       for (size_t k = 0; k < 8; ++k) {
         ahead.Step();
-        VU8 w[kRowVectors];
-        for (size_t v = 0; v < kRowVectors; ++v) {
-          w[v] = hn::BitCast(DU8(), hn::Load(DU32(), panel + k * kMicroRows + v * kFloats));
-        }
-        HWY_UNROLL(8)
-        for (size_t r = 0; r < kRows; ++r) {
-          const VI8 x = hn::BitCast(DI8(), hn::Set(DU32(), q[r * kPart / 4 + k]));
-          for (size_t v = 0; v < kRowVectors; ++v) {
-#if PRONK_VNNI
-            dots[r][v] = DotBytes(dots[r][v], w[v], x);
-#else
-            dots[r][v] = DotSigned(dots[r][v], x, hn::BitCast(DI8(), w[v]));
-#endif
-          }
-        }
+        AddProducts<kRows, kPart / 4>(panel_ + (8 * b + k) * kMicroRows, q + k, product, dots);
       }
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
@@ -107,29 +102,32 @@ class Int8Products {
     }
   }
 
-  // Values as pairs of two keys, in the order of the weights' pairs.
+  // Values as words of kWordKeys keys, in the order of the weights' words.
   void PackValues(const QueryBlock& block, const TileKeys& keys, size_t first, size_t n) {
-    const DI32 d;
-    const DI16 d16;
-    const hn::Rebind<int8_t, DI32> d8;
     const size_t bytes = CachedBytes<Block>(block.kv.value_stride);
     next_values_ = NextTile<Block>(block.kv.v, bytes, keys, first);
-    const size_t n_keys = 2 * CountPairs(keys.seen.end);
+    const size_t n_keys = kWordKeys * CountWords<kWordKeys>(keys.seen.end);
     const CachedRows rows =
         FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys, CachedBytes<Block>(first),
                  CachedBytes<Block>(n), copy_, kCopyStride);
     n_blocks_ = (n + 31) / 32;
     for (size_t b = 0; b < n_blocks_; ++b) {
       LoadScales(rows, b, n_keys, value_scales_[b]);
-      for (size_t pair = 0; pair < n_keys / 2; ++pair) {
-        const size_t p = pair / kFloats * kPairLanes + pair % kFloats;
-        const int8_t *const low = Numbers(rows[p], b), *const high = Numbers(rows[p + kFloats], b);
+      for (size_t word = 0; word < n_keys / kWordKeys; ++word) {
+        const size_t p = word / kFloats * kFloats * kWordKeys + word % kFloats;
         HWY_UNROLL(8)
         for (size_t i = 0; i < 32; i += kFloats) {
-          const auto lower = hn::PromoteTo(d, hn::LoadU(d8, low + i));
-          const auto upper = hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(d8, high + i)));
-          const VI16 both = hn::OddEven(hn::BitCast(d16, upper), hn::BitCast(d16, lower));
-          hn::Store(hn::BitCast(DU32(), both), DU32(), values_[b] + pair * 32 + i);
+          const auto number = [&](size_t k) HWY_ATTR {
+            const hn::Rebind<int8_t, DI32> d8;
+            const auto q = hn::LoadU(d8, Numbers(rows[p + k * kFloats], b) + i);
+            return hn::BitCast(DF(), hn::PromoteTo(DI32(), q));
+          };
+#if PRONK_VNNI
+          const VU32 numbers = Bytes(Pairs(number(0), number(2)), Pairs(number(1), number(3)));
+#else
+          const VU32 numbers = Pairs(number(0), number(1));
+#endif
+          hn::Store(numbers, DU32(), values_[b] + word * 32 + i);
         }
       }
     }
@@ -137,7 +135,7 @@ class Int8Products {
 
   // The weights times the scales of their keys' values.
   template <size_t kRows>
-  void PackWeights(const BlockState& s, const TileKeys& keys) {
+  void PackWeights(const BlockState& s, const TileKeys& keys, size_t /*first*/) {
     const DF d;
     Range range = {};
     float limits[kBlocks] = {};
@@ -150,16 +148,26 @@ class Int8Products {
           for (size_t p = seen.begin; p < seen.end; ++p) {
             largest = std::max(largest, value_scales_[b][p]);
           }
-          limits[b] = kInt16Limit / largest;
+          limits[b] = kLimit / largest;
+          for (size_t p = 0; p < kKeys; p += kFloats) {
+            hn::Store(hn::Mul(hn::Set(d, limits[b]), hn::Load(d, value_scales_[b] + p)), d,
+                      factors_[b] + p);
+          }
         }
       }
+#if PRONK_VNNI
+      const bool wide = s.gain[i] > kWideShare * s.sum[i];
+      wide_[i / kRows] = wide || (i % kRows != 0 && wide_[i / kRows]);
+#endif
       const size_t n_keys = SeenBy(s, i / kRows * kRows, kRows, keys).end;
       for (size_t b = 0; b < n_blocks_; ++b) {
-        const VF limit = hn::Set(d, limits[b]);
+#if PRONK_VNNI
+        RoundToBytes(s.scores[i], factors_[b], n_keys, wide, weights_[b][i]);
+#else
         RoundWeights(
-            s.scores[i], n_keys,
-            [&](size_t p) HWY_ATTR { return hn::Mul(limit, hn::Load(d, value_scales_[b] + p)); },
+            s.scores[i], n_keys, [&](size_t p) HWY_ATTR { return hn::Load(d, factors_[b] + p); },
             weights_[b][i]);
+#endif
         gains_[b][i] = s.gain[i] / limits[b];
       }
     }
@@ -168,12 +176,28 @@ class Int8Products {
   template <size_t kRows>
   HWY_INLINE void Mean(const BlockState& /*s*/, size_t unit, Range keys, size_t /*first*/,
                        size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
-    VI32 dots[kRows][kRowVectors];
+    VDots<kRows> dots;
     const size_t b = lane / 32;
-    constexpr size_t kStep = 2 * kMicroRows * sizeof(Block) / 32;  // bytes of a step's pairs
+    constexpr size_t kStep = kWordKeys * kMicroRows * sizeof(Block) / 32;  // bytes of its words
     const Ahead<kStep> ahead(next_values_ + kKeys * lane * sizeof(Block) / 32, unit == 0);
-    MultiplyPairs<kRows, kKeys / 2>(values_[b] + lane % 32, 32, CountPairs(keys.end),
-                                    weights_[b][unit], ahead, dots);
+    const uint32_t *const values = values_[b] + lane % 32, *const weights = weights_[b][unit];
+    const size_t n = CountWords<kWordKeys>(keys.end);
+#if PRONK_VNNI
+    const auto dot = [](VI32 sum, VU32 value, VU32 weight) HWY_ATTR {
+      return DotBytes(sum, hn::BitCast(DU8(), weight), hn::BitCast(DI8(), value));
+    };
+    SetZero<kRows>(dots);
+    MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights, dot, ahead, dots);
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      for (VI32& sum : dots[r]) sum = hn::ShiftLeft<8>(sum);
+    }
+    if (wide_[unit / kRows]) {
+      MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights + kKeys / 4, dot, ahead, dots);
+    }
+#else
+    MultiplyPairs<kRows, kKeys / 2>(values, 32, n, weights, ahead, dots);
+#endif
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -188,6 +212,39 @@ class Int8Products {
   // VNNI needs one side unsigned: added to keys, and taken off each sum from the start.
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
   static_assert(kMicroRows <= 32);
+  // Keys whose values and weights are in a word together.
+  static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
+  static constexpr float kLimit = PRONK_VNNI ? 255 * 256 : kInt16Limit;  // of rounded weights
+  static constexpr float kWideShare = 1.0f / 32;
+
+  // The low bytes of both's int16, those of `even` first.
+  static HWY_INLINE VU32 Bytes(VU32 even, VU32 odd) {
+    const VU32 shifted = hn::ShiftLeft<8>(odd);
+    return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(DU8(), shifted), hn::BitCast(DU8(), even)));
+  }
+
+  // A query's weights times `factors` of their keys in words of four bytes: first bytes, then
+  // second ones, zeros if not `wide`.
+  static HWY_INLINE void RoundToBytes(const float* HWY_RESTRICT weights,
+                                      const float* HWY_RESTRICT factors, size_t n_keys, bool wide,
+                                      uint32_t* HWY_RESTRICT words) {
+    const DF d;
+    for (size_t p = 0; p < n_keys; p += 4 * kFloats, words += kFloats) {
+      const auto rounded = [&](size_t i) HWY_ATTR {
+        return Rounded(hn::Load(d, weights + p + i), hn::Load(d, factors + p + i),
+                       wide ? kRound : kRound256);
+      };
+      const VU32 even = Pairs(rounded(0), rounded(2 * kFloats));
+      const VU32 odd = Pairs(rounded(kFloats), rounded(3 * kFloats));
+      VU32 high = Bytes(even, odd), low = hn::Zero(DU32());
+      if (wide) {
+        low = high;
+        high = Bytes(hn::ShiftRight<8>(even), hn::ShiftRight<8>(odd));
+      }
+      hn::Store(high, DU32(), words);
+      hn::Store(low, DU32(), words + kKeys / 4);
+    }
+  }
 
   // Block b of a part of a row.
   static const int8_t* Numbers(const std::byte* row, size_t b) {
@@ -210,6 +267,8 @@ class Int8Products {
   static constexpr size_t kCopyStride = kBlocks * sizeof(Block);
   std::byte copy_[kKeys * kCopyStride];  // of rows that are not read in place
   alignas(64) float scales_[kBlocks][kMicroRows], value_scales_[kBlocks][kKeys];
+  alignas(64) float factors_[kBlocks][kKeys];  // of weights
+  [[maybe_unused]] bool wide_[kBlockQueries];  // units with weights of two bytes
   float q_gains_[kBlocks][kBlockQueries], gains_[kBlocks][kBlockQueries];
   int32_t q_offsets_[kBlocks][kBlockQueries];
   size_t n_blocks_;                            // of the values

@@ -217,7 +217,7 @@ class FloatProducts {
 
   // For Mean: the weights are read from the state.
   template <size_t kRows>
-  void PackWeights(const BlockState& /*s*/, const TileKeys& /*keys*/) {}
+  void PackWeights(const BlockState& /*s*/, const TileKeys& /*keys*/, size_t /*first*/) {}
 
   // gain * weights . v of a unit for the numbers from first + lane on, of which n exist, over keys.
   template <size_t kRows>

@@ -61,7 +61,7 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
     return range.empty() ? Range{} : range;
   };
   const auto end = [&](size_t i) {
-    return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 31) / 32 * 32;
+    return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 63) / 64 * 64;
   };
   for (size_t i = 0; i < s.n_queries; ++i) FindMax(seen(i), end(i), softcap, i, s);
   for (size_t i = 0; i < s.n_queries; ++i) WeighQuery(seen(i), end(i), i, s);

@@ -84,7 +84,7 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
   for (size_t first = 0; first < block.kv.value_length; first += kPart) {
     const size_t n = std::min(kPart, block.kv.value_length - first);
     products.PackValues(block, keys, first, n);
-    products.template PackWeights<kRows>(s, keys);
+    products.template PackWeights<kRows>(s, keys, first);
     for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
       const Range seen = SeenBy(s, unit, kRows, keys);
       if (seen.empty()) continue;
