@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "kernels/attention/int16-inl.h"
 #include "kernels/ops/quantize.h"
@@ -40,10 +41,8 @@ class Int8Products {
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
       QuantizeActivations(padded.data(), kPart, q_[i], scales.data(), sums.data());
-      float nan = 0;  // rounding would hide those of a query
-      for (const float x : padded) nan += 0 * x;
       for (size_t b = 0; b < kBlocks; ++b) {
-        q_gains_[b][i] = block.params.scale * scales[b] + nan;
+        q_gains_[b][i] = block.params.scale * scales[b];
         q_offsets_[b][i] = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
       }
     }
@@ -144,11 +143,13 @@ class Int8Products {
       if (i == 0 || seen.begin != range.begin || seen.end != range.end) {
         range = seen;
         for (size_t b = 0; b < n_blocks_; ++b) {
-          float largest = 5e-8f;  // less than any f16, so that no limit is infinite
+          // Less than any f16, so that no limit is infinite; integers, so that a NaN is the
+          // largest.
+          int32_t largest = std::bit_cast<int32_t>(5e-8f);
           for (size_t p = seen.begin; p < seen.end; ++p) {
-            largest = std::max(largest, value_scales_[b][p]);
+            largest = std::max(largest, std::bit_cast<int32_t>(value_scales_[b][p]));
           }
-          limits[b] = kLimit / largest;
+          limits[b] = kLimit / std::bit_cast<float>(largest);
           for (size_t p = 0; p < kKeys; p += kFloats) {
             hn::Store(hn::Mul(hn::Set(d, limits[b]), hn::Load(d, value_scales_[b] + p)), d,
                       factors_[b] + p);

@@ -2,6 +2,7 @@
 #include "kernels/ops/quantize.h"
 
 #include <algorithm>
+#include <bit>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ops/quantize.cc"
@@ -25,17 +26,17 @@ void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
   constexpr size_t kLanes = hn::MaxLanes(df);
   for (size_t block = 0; block < n / kActivationBlock; ++block) {
     const float* const in = x + block * kActivationBlock;
-    auto max = hn::Zero(df);
+    auto max = hn::Zero(di32);  // as integers NaNs are above all numbers
     for (size_t line = 0; line < kActivationBlock * sizeof(float); line += 64) {
       __builtin_prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
     }
     for (size_t i = 0; i < kActivationBlock; i += kLanes) {
-      max = hn::Max(max, hn::Abs(hn::LoadU(df, in + i)));
+      max = hn::Max(max, hn::BitCast(di32, hn::Abs(hn::LoadU(df, in + i))));
     }
-    const float max_abs = hn::ReduceMax(df, max);
-    scales[block] = max_abs / 127.0f;
+    const float max_abs = std::bit_cast<float>(hn::ReduceMax(di32, max));
+    scales[block] = max_abs / 127.0f + 0 * max_abs;
     // Below the smallest normal number the quotient would overflow, and the block becomes zero.
-    const auto inverse = hn::Set(df, max_abs < 1.2e-36f ? 0.0f : 127.0f / max_abs);
+    const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {
       auto sum = hn::Zero(di32);
       for (size_t i = half * 16; i < half * 16 + 16; i += kLanes) {

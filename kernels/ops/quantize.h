@@ -13,8 +13,8 @@ namespace kernels {
 constexpr size_t kActivationBlock = 32;  // activations that share a scale
 constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a multiple of this
 
-// For each 32 of the n numbers: scale = max|x| / 127, q = x / scale rounded to nearest (even). n is
-// a multiple of 32. Also the sums of each 16 q. The same bits on every instruction set.
+// For each 32 of n (a multiple of 32) numbers: scale = max|x| / 127, NaN if one is not finite, and
+// q = x / scale to the nearest (even); sums of each 16 q. The same bits on every instruction set.
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
 
 // To the nearest f16 (even).

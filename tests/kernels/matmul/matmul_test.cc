@@ -162,6 +162,29 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
   }
 }
 
+// Rounding to int8 would hide it, and a broken model would write on.
+TEST_P(MatMulOf, KeepsWhatIsNoNumber) {
+  constexpr size_t kRows = 33, kCols = 512, kTokens = 20;
+  const RandomMatrix weights(GetParam(), kRows, kCols, 1);
+  std::vector<float> input = NormalFloats(kTokens * kCols, 2);
+  input[kCols + 40] = NAN;
+  input[2 * kCols + 40] = INFINITY;
+  Team team(1);
+  ForEachTarget([&] {
+    for (const size_t n_tokens : {size_t{3}, kTokens}) {
+      Activations x(n_tokens, kCols);
+      x.Set(input.data(), n_tokens, kCols);
+      std::vector<float> out(n_tokens * kRows);
+      const Product product{weights.view(), out.data(), kRows};
+      MatMul(team, {&product, 1}, x);
+      for (size_t i = 0; i < out.size(); ++i) {
+        const bool is_spoiled = i / kRows == 1 || i / kRows == 2;
+        EXPECT_EQ(std::isfinite(out[i]), !is_spoiled) << n_tokens << ", number " << i;
+      }
+    }
+  });
+}
+
 // Rounding x to steps of max / 127 in blocks of 32 is an error of step^2 / 12 for each number. For
 // normal data the maximum of 32 is about 2.1 deviations, its square 4.6 on average: relative to the
 // data's variance that makes 4.6 / 127^2 / 12 = 2.4e-5, and so it does for the products, since
