@@ -3,7 +3,7 @@
 // Heads share nothing, and the matrix of one is small (64 KB as Q8_0). So a thread prepares the
 // input of a head's product by itself, in its own memory, and there is one barrier.
 //
-// - Up to kRowTokens tokens: the rows of all heads are one range of work. Every thread that gets
+// - Up to RowTokens() tokens: the rows of all heads are one range of work. Every thread that gets
 //   rows of a head rounds that head's vectors, 128 numbers of each token.
 // - More: a unit of work is a head, or some that share their input, with up to kHeadTokens tokens,
 //   by panels.
@@ -36,7 +36,7 @@ size_t TilesBytes(size_t max_tokens, size_t cols) {
 }
 
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
-  const size_t rows = RowsScratchBytes(std::min(max_tokens, kRowTokens), cols);
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kMaxRowTokens), cols);
   return max_tokens <= kRowTokens ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
@@ -44,14 +44,14 @@ size_t ThreadBytes(size_t max_tokens, size_t cols) {
 
 HeadScratch::HeadScratch(size_t max_tokens, size_t cols, size_t max_threads)
     : max_tokens_(max_tokens),
-      quantized_(max_threads * kRowTokens, cols),
+      quantized_(max_threads * kMaxRowTokens, cols),
       tiles_bytes_(TilesBytes(max_tokens, cols)),
       thread_bytes_(ThreadBytes(max_tokens, cols)),
       tiles_(max_threads * tiles_bytes_),
       threads_(max_threads * thread_bytes_) {}
 
 size_t HeadScratch::BytesFor(size_t max_tokens, size_t cols, size_t max_threads) {
-  return QuantizedRows::BytesFor(max_threads * kRowTokens, cols) +
+  return QuantizedRows::BytesFor(max_threads * kMaxRowTokens, cols) +
          max_threads * (TilesBytes(max_tokens, cols) + ThreadBytes(max_tokens, cols));
 }
 
@@ -63,7 +63,7 @@ struct HeadPass {
   HeadScratch& s;
 
   void Begin() { s.quantized_.SetCols(weights.first.cols); }
-  // Rows [begin, end) of a head for all of up to kRowTokens tokens.
+  // Rows [begin, end) of a head for all of up to RowTokens() tokens.
   void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread);
   // All rows of the heads [head, end), which have the same input, for up to kHeadTokens tokens.
   void Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread);
@@ -74,12 +74,12 @@ struct HeadPass {
 };
 
 void HeadPass::Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
-  std::array<ActivationRow, kRowTokens> rows;
+  std::array<ActivationRow, kMaxRowTokens> rows;
   for (size_t t = 0; t < n_tokens; ++t) {
     const float* const in = x.at(t, head);
     rows[t] = {in, nullptr, nullptr, nullptr};
     if (!UsesInt8(weights.first.dtype)) continue;
-    const size_t row = thread * kRowTokens + t;
+    const size_t row = thread * kMaxRowTokens + t;
     s.quantized_.Quantize(row, 0, weights.first.cols, in);
     rows[t] = s.quantized_.row(row, in);
   }
@@ -115,7 +115,7 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
   HeadPass pass{weights, x, out, scratch};
   pass.Begin();
   const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
-  if (n_tokens <= kRowTokens) {
+  if (n_tokens <= RowTokens(weights.first.dtype)) {
     return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
       for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
         const size_t first = head * n_rows;  // of the range of all rows

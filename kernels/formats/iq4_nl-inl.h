@@ -10,7 +10,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
+struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL>,
+                Nibbles32<gguf::BlockIQ4_NL, TableCodes<kIq4nlValues, kSignedZero>> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
   using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
@@ -19,11 +20,6 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
     for (int j = 0; j < 32; ++j) {
       out[j] = d * static_cast<float>(kIq4nlValues[Q4_0::Nibble(block.qs, j)]);
     }
-  }
-
-  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
-    LookUpCodes<kSignedZero>(kIq4nlValues, codes);
   }
 };
 

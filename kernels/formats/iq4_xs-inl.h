@@ -13,7 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
+struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS>,
+                Nibbles32<gguf::BlockIQ4_XS, TableCodes<kIq4nlValues, kSignedZero>, 16> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
   using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
@@ -27,11 +28,6 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
       const int nibble = j % 32 < 16 ? byte & 15 : byte >> 4;
       out[j] = d * static_cast<float>(s - 32) * static_cast<float>(kIq4nlValues[nibble]);
     }
-  }
-
-  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<16>(w + offsetof(Block, qs), v, codes);
-    LookUpCodes<kSignedZero>(kIq4nlValues, codes);
   }
 
   // d times six bits less 32: group g's low four are at bit 4g of scales_l, its top two at bit 2g

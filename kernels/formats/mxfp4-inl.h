@@ -11,7 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
+struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24>,
+               Nibbles32<gguf::BlockMXFP4, TableCodes<kFp4Values, 12>> {
   static constexpr gguf::DType kDType = gguf::DType::kMXFP4;
 
   static void Dequantize(const Block& block, float* out) {
@@ -19,11 +20,6 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
     for (int j = 0; j < 32; ++j) {
       out[j] = d * static_cast<float>(kFp4Values[Q4_0::Nibble(block.qs, j)]);
     }
-  }
-
-  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
-    LookUpCodes<12>(kFp4Values, codes);
   }
 
   // E8m0HalfToF32 of half.h for eight blocks.

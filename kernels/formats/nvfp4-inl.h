@@ -71,10 +71,9 @@ struct NVFP4 {
     Unpacked unpacked;
     for (size_t v = 0; v < kDotVectors; ++v) {
       const VU8 nibbles = LoadRuns<sizeof(Block)>(w + offsetof(Block, qs), v);
-      unpacked.codes[v][0] = LowNibbles(nibbles);
-      unpacked.codes[v][1] = HighNibbles(nibbles);
+      unpacked.codes[v][0] = TableCodes<kFp4Values, kZero>::Of(LowNibbles(nibbles));
+      unpacked.codes[v][1] = TableCodes<kFp4Values, kZero>::Of(HighNibbles(nibbles));
     }
-    for (size_t v = 0; v < kDotVectors; v += 2) LookUpCodes<kZero>(kFp4Values, unpacked.codes + v);
     for (size_t k = 0; k < kScaleVectors; ++k) {
       unpacked.scales[k] = PromoteUe4m3(DF(), ScaleBytes(w, k));
     }

@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
+struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15>, Nibbles32<gguf::BlockQ4_0> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_0;
 
   // Nibble j of 16 bytes.
@@ -25,10 +25,6 @@ struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(Nibble(block.qs, j) - 8);
-  }
-
-  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
   }
 };
 

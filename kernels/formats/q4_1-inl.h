@@ -10,16 +10,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
+struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true>, Nibbles32<gguf::BlockQ4_1> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_1;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d), m = F16ToF32(block.m);
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(Q4_0::Nibble(block.qs, j)) + m;
-  }
-
-  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
   }
 };
 

@@ -63,12 +63,12 @@ HWY_INLINE Floats8 ToFloats(hn::Vec<hn::Half<DU8x16>> bytes, V8 factor) {
   return floats;
 }
 
-// d * sc and -dmin * min, for each 32 weights of a Q4_K or Q5_K block.
-HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
-  const DU8x16 d8;
-  const hn::FixedTag<uint32_t, 4> d32;
-  const hn::FixedTag<float, 4> df;
-  const auto head = hn::LoadU(d8, block);
+// The eight scales and then the eight minimums of Q4_K or Q5_K blocks, whose heads are 16 bytes
+// each.
+template <class V>
+HWY_INLINE V ScalesAndMins(V heads) {
+  const hn::DFromV<V> d8;
+  const hn::Repartition<uint32_t, decltype(d8)> d32;
   alignas(16) static constexpr uint8_t kLow[16] = {4, 5, 6,  7,  12, 13, 14, 15,
                                                    8, 9, 10, 11, 12, 13, 14, 15};
   alignas(16) static constexpr uint8_t kTop[16] = {128, 128, 128, 128, 4, 5, 6,  7,
@@ -76,13 +76,17 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
   alignas(16) static constexpr uint32_t kShifts[4] = {0, 0, 0, 4};
   alignas(16) static constexpr uint32_t kMasks[4] = {0x3F3F3F3Fu, 0x0F0F0F0Fu, 0x3F3F3F3Fu,
                                                      0x0F0F0F0Fu};
-  const auto low = hn::And(hn::Shr(hn::BitCast(d32, hn::TableLookupBytes(head, hn::Load(d8, kLow))),
-                                   hn::Load(d32, kShifts)),
-                           hn::Load(d32, kMasks));
-  const auto top =
-      hn::ShiftRight<2>(hn::BitCast(d32, hn::TableLookupBytesOr0(head, hn::Load(d8, kTop))));
-  const auto six = hn::BitCast(d8, hn::OrAnd(low, top, hn::Set(d32, 0x30303030u)));
+  const auto low = hn::BitCast(d32, hn::TableLookupBytes(heads, hn::LoadDup128(d8, kLow)));
+  const auto top = hn::BitCast(d32, hn::TableLookupBytesOr0(heads, hn::LoadDup128(d8, kTop)));
+  const auto bits =
+      hn::And(hn::Shr(low, hn::LoadDup128(d32, kShifts)), hn::LoadDup128(d32, kMasks));
+  return hn::BitCast(d8, hn::OrAnd(bits, hn::ShiftRight<2>(top), hn::Set(d32, 0x30303030u)));
+}
 
+// d * sc and -dmin * min, for each 32 weights of a block.
+HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
+  const hn::FixedTag<float, 4> df;
+  const auto head = hn::LoadU(DU8x16(), block), six = ScalesAndMins(head);
   const auto halfs = hn::LowerHalf(hn::BitCast(hn::FixedTag<hwy::float16_t, 8>(), head));
   const auto d_dmin = hn::ResizeBitCast(D8(), hn::PromoteTo(df, halfs));
   return {ToFloats(hn::LowerHalf(six), hn::BroadcastLane<0>(d_dmin)),
@@ -92,9 +96,51 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
 // The distance of nibbles of kPieces even groups and of kPieces odd ones, in bytes.
 constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
 
+#if PRONK_WIDE
+// The same of two rows, in the order of GroupOfLane<true>.
+HWY_INLINE PairFactors LoadScales6(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1) {
+  const hn::Half<DU8> d;
+  const DU8x16 d16;
+  const auto heads = hn::Combine(d, hn::LoadU(d16, w1), hn::LoadU(d16, w0));
+  alignas(32) static constexpr uint8_t kOrder[32] = {
+      0, 2,  4,  6,  1, 3,  5,  7,  16, 18, 20, 22, 17, 19, 21, 23,   // scales of both
+      8, 10, 12, 14, 9, 11, 13, 15, 24, 26, 28, 30, 25, 27, 29, 31};  // minimums
+  const auto six = hn::TableLookupLanes(ScalesAndMins(heads), hn::SetTableIndices(d, kOrder));
+  // A half float of each head, in all lanes of its row.
+  const auto halfs = [&](uint32_t bytes) HWY_ATTR {
+    const hn::Repartition<uint32_t, decltype(d)> d32;
+    const auto of_row = hn::TableLookupBytes(heads, hn::BitCast(d, hn::Set(d32, bytes)));
+    return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), of_row));
+  };
+  const auto floats = [](hn::Vec<DU8x16> bytes)
+                          HWY_ATTR { return hn::ConvertTo(DF(), hn::PromoteTo(DI32(), bytes)); };
+  return {hn::Mul(floats(hn::LowerHalf(six)), halfs(0x01000100u)),
+          hn::Mul(floats(hn::UpperHalf(d16, six)), hn::Neg(halfs(0x03020302u)))};
+}
+// Low nibbles for the lanes of even groups, high ones for those of odd groups.
+template <class Block>
+HWY_INLINE void LoadNibblePair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
+                               VU8 (&codes)[8]) {
+  VU8 row0[2], row1[2];
+  LoadPiecePairs<32>(w0 + offsetof(Block, qs), row0[0], row0[1]);
+  LoadPiecePairs<32>(w1 + offsetof(Block, qs), row1[0], row1[1]);
+  // Matrices of bits, by which bytes are multiplied: bits 0 to 3, and 4 to 7.
+  constexpr uint64_t kLow = 0x0102040800000000, kHigh = 0x1020408000000000;
+  alignas(64) static constexpr uint64_t kBits[8] = {kLow, kLow, kHigh, kHigh,
+                                                    kLow, kLow, kHigh, kHigh};
+  HWY_UNROLL(8)
+  for (size_t k = 0; k < 8; ++k) {
+    const VU8 nibbles = PickLanes(row0[k / 4], row1[k / 4],
+                                  [=](size_t i) { return i / 8 * 16 + i % 4 * 4 + k % 4; });
+    const hn::Repartition<uint64_t, DU8> d64;
+    codes[k] = VU8{_mm512_gf2p8affine_epi64_epi8(nibbles.raw, hn::Load(d64, kBits).raw, 0)};
+  }
+}
+#endif
+
 struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_K;
-  static constexpr size_t kStreams = 2;
+  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
 
   static void Dequantize(const Block& block, float* out) {
     ScaleCodes(
@@ -109,6 +155,16 @@ struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
       codes[1][half] = HighNibbles(nibbles[half]);
     }
   }
+#if PRONK_WIDE
+  static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
+                                   VU8 (&codes)[8]) {
+    LoadNibblePair<Block>(w0, w1, codes);
+  }
+  static HWY_INLINE PairFactors FactorsOfPair(const uint8_t* HWY_RESTRICT w0,
+                                              const uint8_t* HWY_RESTRICT w1) {
+    return LoadScales6(w0, w1);
+  }
+#endif
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) { return LoadScales6(w); }
 };
 

@@ -50,10 +50,10 @@ HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& se
 #endif
 }
 
-// LoadNibbles for five bits.
+// Nibbles32's Codes, for five bits.
 template <class Block>
 HWY_INLINE void LoadFiveBits(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-  LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
+  Nibbles32<Block>::Codes(w, v, codes);
   HWY_UNROLL(2)
   for (size_t k = 0; k < 2; ++k) {
     const uint8_t* const qh = w + FirstGroup(v + k) * sizeof(Block) + offsetof(Block, qh);

@@ -15,7 +15,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
-  static constexpr size_t kStreams = 2;
+  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
 
   static void Dequantize(const Block& block, float* out) {
     const auto code = [&](int j) {
@@ -55,6 +55,28 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
       codes[1][half] = AddFifthBit<3>(HighNibbles(nibbles[half]), qh);
     }
   }
+#if PRONK_WIDE
+  static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
+                                   VU8 (&codes)[8]) {
+    LoadNibblePair<Block>(w0, w1, codes);
+    // Bit g of a byte of qh is of group g: it is turned to bit 4 of the group's lane.
+    const hn::Half<DU8> d32;
+    const VU8 qh = hn::Combine(DU8(), hn::LoadU(d32, w1 + offsetof(Block, qh)),
+                               hn::LoadU(d32, w0 + offsetof(Block, qh)));
+    alignas(64) static constexpr int32_t kTurns[16] = {4, 2, 0, 30, 3, 1, 31, 29,
+                                                       4, 2, 0, 30, 3, 1, 31, 29};
+    HWY_UNROLL(8)
+    for (size_t k = 0; k < 8; ++k) {
+      const VU8 lanes = PickLanes(qh, qh, [=](size_t i) { return i / 8 * 8 + k; });
+      const VU8 bits{_mm512_rolv_epi32(lanes.raw, hn::Load(DI32(), kTurns).raw)};
+      codes[k] = AddBits(codes[k], bits, 16);
+    }
+  }
+  static HWY_INLINE PairFactors FactorsOfPair(const uint8_t* HWY_RESTRICT w0,
+                                              const uint8_t* HWY_RESTRICT w1) {
+    return LoadScales6(w0, w1);
+  }
+#endif
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) { return LoadScales6(w); }
 };
 

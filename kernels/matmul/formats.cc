@@ -39,6 +39,10 @@ void DequantizeOf(const std::byte* bytes, float* out) {
   Type::Dequantize(block, out);
 }
 
+// Where panels become faster (NOTEBOOK.md).
+template <class Type>
+constexpr size_t kRowTokensOf = PRONK_WIDE && !Type::kReadsFloats ? kMaxRowTokens : kRowTokens;
+
 #ifdef PRONK_NEON_I8MM
 template <class Type>
 void AddPanels(Panels*& panels) {
@@ -53,7 +57,8 @@ void Add(FormatTable& table) {
   (AddPanels<Types>(table[FormatIndex(Types::kDType)].panels), ...);
 #else
   ((table[FormatIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>,
-                                         &DequantizeOf<Types>, !Types::kReadsFloats}),
+                                         &DequantizeOf<Types>, !Types::kReadsFloats,
+                                         kRowTokensOf<Types>}),
    ...);
 #endif
 }

@@ -12,9 +12,10 @@
 
 namespace kernels {
 
-// The largest number of tokens that products take row by row (rows-inl.h), where a token's results
-// have the same bits as alone. Larger batches use panels.
-constexpr size_t kRowTokens = 16;
+// The largest number of tokens that a row is multiplied with at once (rows-inl.h), where a token's
+// results have the same bits as alone. Batches that are larger than RowTokens() of the type use
+// panels.
+constexpr size_t kRowTokens = 16, kMaxRowTokens = 40;
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;

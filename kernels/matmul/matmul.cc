@@ -1,5 +1,5 @@
 // Products of matrices: assigns rows to threads and orders them for the caches. The arithmetic is
-// in rows-inl.h for up to kRowTokens tokens and in gemm-inl.h for batches.
+// in rows-inl.h for up to RowTokens() tokens and in gemm-inl.h for batches.
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ size_t RowAt(const Matrix& w, size_t byte) {
   return byte / w.row_bytes() / kRowGrain * kRowGrain;
 }
 
-// All tokens of x, at most kRowTokens.
+// All tokens of x, at most kMaxRowTokens.
 class Tokens {
  public:
   explicit Tokens(const Activations& x) : n_(x.n_tokens()) {
@@ -44,11 +44,11 @@ class Tokens {
 
  private:
   size_t n_;
-  std::array<ActivationRow, kRowTokens> rows_;
+  std::array<ActivationRow, kMaxRowTokens> rows_;
 };
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
-  const size_t few = RowsScratchBytes(std::min(max_tokens, kRowTokens), max_cols);
+  const size_t few = RowsScratchBytes(std::min(max_tokens, kMaxRowTokens), max_cols);
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
@@ -151,7 +151,10 @@ void Activations::QuantizeOnce(Team& team) {
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
-  if (x.n_tokens() > kRowTokens) return MultiplyBatch(team, products, x);
+  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= RowTokens(p.weights.dtype); };
+  if (!std::all_of(products.begin(), products.end(), by_rows)) {
+    return MultiplyBatch(team, products, x);
+  }
   size_t total = 0;
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
@@ -181,7 +184,9 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const Matrix &gate = layer.gate, &up = layer.up;
   assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
   assert(up.cols == x.cols());
-  if (x.n_tokens() > kRowTokens) return GatedBatch(team, layer, x, out);
+  const size_t row_tokens =
+      layer.has_gate() ? std::min(RowTokens(gate.dtype), RowTokens(up.dtype)) : RowTokens(up.dtype);
+  if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
   if ((layer.has_gate() && UsesInt8(gate.dtype)) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
   const Tokens tokens(x);
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {

@@ -61,6 +61,10 @@ Format FormatOf(DType dtype) {
   return index < std::tuple_size_v<FormatTable> ? PRONK_DISPATCH(Formats)()[index] : Format{};
 }
 
+size_t RowTokens(DType dtype) {
+  return CpuUses(Extension::kAmx) ? kRowTokens : FormatOf(dtype).row_tokens;
+}
+
 BatchForm BatchFormFor(DType dtype) {
   if (UsesInt8(dtype)) return CpuUses(Extension::kAmx) ? BatchForm::kBf16 : BatchForm::kInt8;
   const bool half = dtype == DType::kF16 || dtype == DType::kBF16;

@@ -28,7 +28,8 @@ struct Format {
   Rows* rows = nullptr;
   Panels* panels = nullptr;
   Dequantize* dequantize = nullptr;
-  bool int8 = false;  // whether products read their input as int8, or else as floats
+  bool int8 = false;               // whether products read their input as int8, or else as floats
+  size_t row_tokens = kRowTokens;  // from which on panels are faster
 };
 
 // By the id of the type; ids without a format have an empty row.
@@ -38,6 +39,9 @@ constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dty
 // For weights of this type, on the instruction set in use (LimitCpu); empty if products do not
 // support the type.
 Format FormatOf(gguf::DType dtype);
+
+// The largest number of tokens that products take row by row: at most kMaxRowTokens.
+size_t RowTokens(gguf::DType dtype);
 
 // The form to which a batch is packed for products with weights of this type.
 BatchForm BatchFormFor(gguf::DType dtype);

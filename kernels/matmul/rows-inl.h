@@ -75,11 +75,21 @@ constexpr size_t kRows = [] {
   return kMaxRows;
 }();
 
-// Rows that are unpacked before they are multiplied, so that a token's vectors are loaded once for
-// all: as many as fit in 32 registers. With 16 registers one fits.
+// Rows that lie side by side in a type's vectors, which then share a conversion to float and its
+// scaling: a UNIT of rows.
+template <class Type>
+constexpr size_t kUnitRows = [] {
+  if constexpr (requires { Type::kUnitRows; }) return Type::kUnitRows;
+  return size_t{1};
+}();
+template <class Type>
+using SumsOf = std::conditional_t<kUnitRows<Type> == 2, PairSums, Sums>;
+
+// Units of rows that are unpacked before they are multiplied, so that a token's vectors are loaded
+// once for all: as many as fit in 32 registers. With 16 registers one fits.
 template <class Type>
 constexpr size_t kTogether = [] {
-  size_t n = kMaxRows;
+  size_t n = kMaxRows / kUnitRows<Type>;
   while (n > 1 && (hn::MaxLanes(DF()) < 16 || n * sizeof(typename Type::Unpacked) > 28 * 64))
     n /= 2;
   return n;
@@ -171,33 +181,49 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
   return inputs;
 }
 
-// sums[token][row] += unpacked step of each row * the token's.
-template <class Type, size_t n_rows, class Tokens, class Unpack>
+// sums[token][unit] += unpacked step of each unit of rows * the token's.
+template <class Type, size_t n_units, class Tokens, class Unpack>
 HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_RESTRICT inputs,
-                             Tokens n_tokens, Sums (&sums)[kMax<Tokens>][n_rows]) {
+                             Tokens n_tokens, SumsOf<Type> (&sums)[kMax<Tokens>][n_units]) {
   if constexpr (kMax<Tokens> == 1) {
     HWY_UNROLL(4)
-    for (size_t r = 0; r < n_rows; ++r) Type::Multiply(unpack(r), inputs[0], sums[0][r]);
+    for (size_t u = 0; u < n_units; ++u) Type::Multiply(unpack(u), inputs[0], sums[0][u]);
   } else {
     constexpr size_t n = kTogether<Type>;
     HWY_UNROLL(4)
-    for (size_t first = 0; first < n_rows; first += n) {
+    for (size_t first = 0; first < n_units; first += n) {
       typename Type::Unpacked unpacked[n];
       HWY_UNROLL(4)
-      for (size_t r = 0; r < n; ++r) unpacked[r] = unpack(first + r);
+      for (size_t u = 0; u < n; ++u) unpacked[u] = unpack(first + u);
       for (size_t t = 0; t < n_tokens; ++t) {
         HWY_UNROLL(4)
-        for (size_t r = 0; r < n; ++r) Type::Multiply(unpacked[r], inputs[t], sums[t][first + r]);
+        for (size_t u = 0; u < n; ++u) Type::Multiply(unpacked[u], inputs[t], sums[t][first + u]);
       }
     }
   }
 }
 
+#if PRONK_WIDE
+// The sums of eight lanes: of the lower and upper half of `ab` and of `cd`.
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> FoldEights(VF ab, VF cd) {
+  const VF four = hn::Add(VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0x88)},
+                          VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0xDD)});
+  const VF two = hn::Add(four, hn::Shuffle2301(four));
+  const VF one = hn::Add(two, hn::Shuffle1032(two));
+  alignas(64) static constexpr int32_t kFirst[16] = {0, 4, 8, 12};
+  return hn::ResizeBitCast(hn::FixedTag<float, 4>(),
+                           hn::TableLookupLanes(one, hn::SetTableIndices(DF(), kFirst)));
+}
+template <bool kMins>
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const PairSums& ab, const PairSums& cd) {
+  if constexpr (!kMins) return FoldEights(ab.a, cd.a);
+  return FoldEights(hn::Add(ab.a, ab.mins), hn::Add(cd.a, cd.mins));
+}
+#endif
 // The sums over the lanes of each of four.
 template <bool kMins>
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& s0, const Sums& s1, const Sums& s2,
                                                 const Sums& s3) {
-  const hn::FixedTag<float, 4> d4;
 #if PRONK_WIDE
   const DF d;
   const auto eight = [&](const Sums& a, const Sums& b) HWY_ATTR {
@@ -207,14 +233,9 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& s0, const Sums& s1, 
     if constexpr (kMins) return hn::Add(both, hn::Combine(d, b.mins, a.mins));
     return both;
   };
-  const VF ab = eight(s0, s1), cd = eight(s2, s3);
-  const VF four = hn::Add(VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0x88)},
-                          VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0xDD)});
-  const VF two = hn::Add(four, hn::Shuffle2301(four));
-  const VF one = hn::Add(two, hn::Shuffle1032(two));
-  alignas(64) static constexpr int32_t kFirst[16] = {0, 4, 8, 12};
-  return hn::ResizeBitCast(d4, hn::TableLookupLanes(one, hn::SetTableIndices(d, kFirst)));
+  return FoldEights(eight(s0, s1), eight(s2, s3));
 #else
+  const hn::FixedTag<float, 4> d4;
   alignas(16) float folded[4][4];
   const auto fold = [&](const Sums& s, size_t i) HWY_ATTR {
     V8 eight = hn::ResizeBitCast(D8(), s.a);
@@ -231,15 +252,19 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& s0, const Sums& s1, 
   return hn::Add(hn::Add(a, b), hn::Add(c, e));
 #endif
 }
-template <bool kMins, size_t n_rows, class Tokens>
-HWY_INLINE void StoreSums(const Sums (&sums)[kMax<Tokens>][n_rows], Tokens n_tokens,
+template <bool kMins, size_t n_rows, class UnitSums, size_t n_units, class Tokens>
+HWY_INLINE void StoreSums(const UnitSums (&sums)[kMax<Tokens>][n_units], Tokens n_tokens,
                           float* HWY_RESTRICT out) {
   const hn::FixedTag<float, 4> d;
   static_assert(n_rows == kMaxRows || (n_rows == 2 && kMax<Tokens> == 1));
   for (size_t t = 0; t < n_tokens; ++t) {  // two rows: twice
-    const auto& rows = sums[t];
-    hn::Store(Fold<kMins>(rows[0], rows[1], rows[2 % n_rows], rows[3 % n_rows]), d,
-              out + t * n_rows);
+    const auto& units = sums[t];
+    if constexpr (n_units == n_rows) {
+      hn::Store(Fold<kMins>(units[0], units[1], units[2 % n_rows], units[3 % n_rows]), d,
+                out + t * n_rows);
+    } else {
+      hn::Store(Fold<kMins>(units[0], units[1 % n_units]), d, out + t * n_rows);
+    }
   }
 }
 
@@ -259,11 +284,12 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
                         const typename Type::Input* HWY_RESTRICT inputs, Tokens n_tokens,
                         float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
-  Sums sums[kMax<Tokens>][n_rows];
+  constexpr size_t n_units = n_rows / kUnitRows<Type>;
+  SumsOf<Type> sums[kMax<Tokens>][n_units];
   for (size_t t = 0; t < n_tokens; ++t) {
-    for (Sums& s : sums[t]) {
+    for (SumsOf<Type>& s : sums[t]) {
       s.a = hn::Zero(DF());
-      if constexpr (kAddsMins<Type>) s.mins = hn::Zero(D8());
+      if constexpr (kAddsMins<Type>) s.mins = hn::Zero(hn::DFromV<decltype(s.mins)>());
     }
   }
   IndicesOf<Type> indices[n_rows];
@@ -280,15 +306,19 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       return w;
     };
     const auto unpack = [&](size_t r) HWY_ATTR {
-      const uint8_t* const w = step_of(r);
-      if constexpr (kIndices<Type> != 0 && kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
-        return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
-      } else if constexpr (kIndices<Type> != 0) {
-        return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
-      } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
-        return Type::UnpackForOne(w);
+      if constexpr (kUnitRows<Type> == 2) {
+        return Type::Unpack(step_of(2 * r), step_of(2 * r + 1));
       } else {
-        return Type::Unpack(w);
+        const uint8_t* const w = step_of(r);
+        if constexpr (kIndices<Type> != 0 && kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
+          return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
+        } else if constexpr (kIndices<Type> != 0) {
+          return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
+        } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
+          return Type::UnpackForOne(w);
+        } else {
+          return Type::Unpack(w);
+        }
       }
     };
     if constexpr (kMax<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
@@ -296,7 +326,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       for (size_t r = 0; r < n_rows; ++r) steps[r] = step_of(r);
       Type::MultiplyAllRows(steps, inputs[s], sums[0]);
     } else {
-      MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + s * n_tokens, n_tokens, sums);
+      MultiplyStep<Type, n_units, Tokens>(unpack, inputs + s * n_tokens, n_tokens, sums);
     }
   }
   if constexpr (kPartialSteps<Type>) {
@@ -312,11 +342,17 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
         if (static_cast<size_t>(end - last[r]) >= kStepBytes) continue;
         last[r] = PadStep(last[r], row_bytes - whole, copies[r]);
       }
-      const auto unpack = [&](size_t r) HWY_ATTR { return Type::Keep(Type::Unpack(last[r]), n); };
-      MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + n_steps * n_tokens, n_tokens, sums);
+      const auto unpack = [&](size_t r) HWY_ATTR {
+        if constexpr (kUnitRows<Type> == 2) {
+          return Type::Keep(Type::Unpack(last[2 * r], last[2 * r + 1]), n);
+        } else {
+          return Type::Keep(Type::Unpack(last[r]), n);
+        }
+      };
+      MultiplyStep<Type, n_units, Tokens>(unpack, inputs + n_steps * n_tokens, n_tokens, sums);
     }
   }
-  StoreSums<kAddsMins<Type>, n_rows, Tokens>(sums, n_tokens, out);
+  StoreSums<kAddsMins<Type>, n_rows, SumsOf<Type>, n_units, Tokens>(sums, n_tokens, out);
 }
 
 // Rows [begin, end), see MultiplyRows.

@@ -10,6 +10,9 @@
 namespace kernels {
 namespace {
 
+// Bytes of rows that several passes read.
+constexpr size_t kRowsBytes = 256 << 10;
+
 // Applies an activation without a gate to n numbers of each token.
 void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
   assert(!IsGated(activation));
@@ -23,7 +26,8 @@ void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out,
 // The product needs four bytes for each number (rows-inl.h), and a last step of floats.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
   const size_t padded = (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
-  return n_tokens * (kWaitingRows + padded + kActivationPad) * sizeof(float);
+  const size_t product = std::min(n_tokens, kRowTokens) * (padded + kActivationPad);
+  return (n_tokens * kWaitingRows + product) * sizeof(float);
 }
 
 RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
@@ -33,8 +37,21 @@ RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
                 std::span<const ActivationRow> x, float* out, size_t stride,
                 std::span<std::byte> scratch) {
-  assert(x.size() <= kRowTokens && scratch.size() >= RowsScratchBytes(x.size(), w.cols));
-  FormatOf(w.dtype).rows(w, begin, end, x, out, stride, RowsScratch(scratch, x.size()).product);
+  assert(x.size() <= RowTokens(w.dtype) && scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  // With more tokens rows stay in the second-level cache until all have been multiplied.
+  const size_t n_passes = (x.size() + kRowTokens - 1) / kRowTokens;
+  const size_t at_a_time =
+      n_passes == 1 ? end - begin : std::max<size_t>(kRowsBytes / w.row_bytes(), kRowGrain);
+  for (size_t first = begin; first < end; first += at_a_time) {
+    const size_t last = std::min(first + at_a_time, end);
+    for (size_t pass = 0; pass < n_passes; ++pass) {
+      const size_t token = x.size() * pass / n_passes;
+      const size_t n_tokens = x.size() * (pass + 1) / n_passes - token;
+      FormatOf(w.dtype).rows(w, first, last, x.subspan(token, n_tokens),
+                             out + token * stride + first - begin, stride,
+                             RowsScratch(scratch, x.size()).product);
+    }
+  }
   for (size_t t = 0; t < x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
     if (bias != nullptr) Add(out, bias + begin, end - begin);

@@ -17,7 +17,7 @@ constexpr size_t kRowGrain = 16;
 // Rows whose results wait in a thread's scratch, as in GatedRows().
 constexpr size_t kWaitingRows = 512;
 
-// Bytes a thread needs for products of rows with up to kRowTokens tokens, a multiple of kCacheLine.
+// Bytes a thread needs for products of rows with up to n_tokens tokens, a multiple of kCacheLine.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols);
 
 // That memory: first the results, then the product's own scratch.
@@ -28,8 +28,8 @@ struct RowsScratch {
 };
 
 // out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin, end)
-// and 1 to kRowTokens tokens; bias may be null. x has the form that the type's products read.
-// scratch: RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
+// and 1 to RowTokens(w.dtype) tokens; bias may be null. x has the form that the type's products
+// read. scratch: RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
                 std::span<const ActivationRow> x, float* out, size_t stride,
                 std::span<std::byte> scratch);

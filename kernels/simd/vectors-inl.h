@@ -81,6 +81,10 @@ struct Sums {
   VF a;
   V8 mins;
 };
+// The same of two rows, in the lower and the upper half.
+struct PairSums {
+  VF a, mins;
+};
 
 // Loads. None touches a byte outside of [p, end of the last piece or number named).
 

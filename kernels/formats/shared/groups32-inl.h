@@ -1,5 +1,5 @@
-// Common code of formats with scales (and minimums) for groups of 32. Included once per instruction
-// set.
+// Formats with scales (and minimums) for groups of 32: the products in vectors of 16 or 32 bytes
+// (pairs32-inl.h has those of 64), and codes of nibbles. Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
@@ -7,36 +7,44 @@
 #define PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
 #endif
 
-#include "kernels/formats/shared/scaled_dots-inl.h"
+#include "kernels/formats/shared/pairs32-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The group of piece p of vector v.
-template <bool kEvenOdd>
-constexpr size_t GroupOf(size_t v, size_t p) {
-  return kEvenOdd && PRONK_WIDE ? v + 2 * p : FirstGroup(v) + p * kGroupStep;
+#if !PRONK_WIDE
+// The vectors of 256 weights or activations are DEALT: a lane is of the same group in all of them,
+// so that their dots are one sum.
+constexpr bool kDeals = kPieces > 1;
+template <class V>
+HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
+#if PRONK_PIECES == 2
+  for (size_t half = 0; half < 2; ++half) {
+    DealFour(vectors[0][half], vectors[1][half], vectors[2][half], vectors[3][half]);
+  }
+#endif
 }
 
-// Codes minus `zero` in the order of the weights.
-template <bool kEvenOdd>
-HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
-                             int8_t* HWY_RESTRICT weights) {
-  for (size_t v = 0; v < kDotVectors; ++v) {
-    for (size_t half = 0; half < 2; ++half) {
-      const VU8 bytes = hn::Sub(codes[v][half], hn::Set(DU8(), static_cast<uint8_t>(zero)));
-      StorePieces(hn::BitCast(DI8(), bytes), [&](size_t p) HWY_ATTR {
-        return weights + 32 * GroupOf<kEvenOdd>(v, p) + 16 * half;
-      });
+// sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane.
+constexpr int kMaxDot = 16383;
+template <size_t n>
+HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, const Floats8& x) {
+  for (size_t k = 0; k < std::size(w.part); ++k) {
+    VI32 added = dots[0];
+    if constexpr (n > 1) {
+      const VI32* const four = dots + 4 * k;
+      added = AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
     }
+    sum = hn::MulAdd(hn::ConvertTo(DF(), added), hn::Mul(w.part[k], x.part[k]), sum);
   }
+  return sum;
 }
 
 // The start value of a step's dots, for codes that are kCenter more than the weights: -kCenter *
 // (sum of the lane).
 template <int kCenter>
 struct Offsets {
-  VI32 offset[PRONK_WIDE ? 1 : kDotVectors];  // of dealt vectors only the first
+  VI32 offset[kDotVectors];  // of dealt vectors only the first
 
   HWY_INLINE void SetStart(const VI8 (&x)[kDotVectors][2], size_t n) {
     const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
@@ -59,73 +67,29 @@ struct Sums32 {
   Floats8 sums;  // scale * (sum of the 32)
 };
 struct NoSums32 {};
-template <bool kEvenOdd, int kCenter, bool kSums>
+template <int kCenter, bool kSums>
 struct Input32 : Offsets<kCenter>, std::conditional_t<kSums, Sums32, NoSums32> {
   VI8 x[kDotVectors][2];  // the first 16 of each group and the other 16
-  GroupScales scales;     // of the activations
+  Floats8 scales;         // of the activations
 };
 
-template <bool kEvenOdd, int kCenter, bool kSums, bool kDealt>
-HWY_INLINE Input32<kEvenOdd, kCenter, kSums> LoadInput32(const ActivationRow& x, size_t i) {
-  constexpr size_t kStride = 32 * (GroupOf<kEvenOdd>(0, 1) - GroupOf<kEvenOdd>(0, 0));
-  Input32<kEvenOdd, kCenter, kSums> in;
+template <int kCenter, bool kSums, bool kDealt>
+HWY_INLINE Input32<kCenter, kSums> LoadInput32(const ActivationRow& x, size_t i) {
+  Input32<kCenter, kSums> in;
   for (size_t v = 0; v < kDotVectors; ++v) {
-    LoadPiecePairs<kStride>(x.q + i + 32 * GroupOf<kEvenOdd>(v, 0), in.x[v][0], in.x[v][1]);
+    LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * v, in.x[v][0], in.x[v][1]);
   }
   if constexpr (kDealt) Deal(in.x);
   in.SetStart(in.x, kDealt ? 1 : kDotVectors);
-  in.scales = SpreadScales<kEvenOdd>(LoadScales(x, i));
+  in.scales = LoadScales(x, i);
   if constexpr (kSums) in.sums = LoadScaledSums(x, i);
   return in;
 }
 
-// Numbers for each group.
-struct Factors32 {
-  Floats8 scales, mins;
-};
-// And the codes of the first 16 weights of each group and of the other 16.
-struct Unpacked32 : Factors32 {
-  VU8 codes[kDotVectors][2];
-};
-// The step before it is unpacked.
+// One token's products take two vectors at a time: 16 registers do not hold all codes. (Arm and
+// AVX-512 with short vectors have 32, and do the same.)
 struct Packed32 {
   const uint8_t* step;
-};
-
-// Steps of 256 weights. A type adds
-//   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])    of vectors v and v + 1
-// and, unless its blocks of 32 have an f16 d (and m), as below,
-//   static Factors32 Factors(const uint8_t* w)
-template <class Type, class BlockType>
-struct Steps32 {
-  using Block = BlockType;
-  using Unpacked = Unpacked32;
-  static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = 256;
-  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
-
-  static HWY_INLINE Unpacked UnpackInOrder(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kDotVectors; v += 2) Type::Codes(w, v, unpacked.codes + v);
-    // One by one: GCC copies both as one vector, which waits until two stores are in the cache.
-    const Factors32 factors = Type::Factors(w);
-    unpacked.scales = factors.scales;
-    unpacked.mins = factors.mins;
-    return unpacked;
-  }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    Factors32 factors{LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, d)), {}};
-    if constexpr (requires(Block block) { block.m; }) {
-      factors.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
-    }
-    return factors;
-  }
-#if !PRONK_WIDE
-  // One token's products take two vectors at a time: 16 registers do not hold all codes. (Arm and
-  // AVX-512 with short vectors have 32, and do the same.)
-  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
-#endif
 };
 
 // Codes of 0 to kMaxCode.
@@ -135,7 +99,7 @@ template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = 
           bool kEvenOdd = false>
 struct Type32 : Steps32<Type, BlockType> {
   static_assert(0 <= kZero && kZero <= kMaxCode, "the zero point is one of the codes");
-  static_assert(PRONK_WIDE || 8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
+  static_assert(8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
                 "dots of a lane are sums of 16 bits: codes have at most five bits (or Signed32)");
   using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
   // kZero is subtracted from codes that are too large for sums of 16 bits; with VNNI, whose dots
@@ -145,11 +109,11 @@ struct Type32 : Steps32<Type, BlockType> {
   static constexpr int kCenter =
       kLarge || HWY_ARCH_ARM_A64 || (PRONK_VNNI && !kMinimum) ? kZero : 0;
   static constexpr bool kSums = kMinimum || kCenter != kZero;
-  using Input = Input32<kEvenOdd, kCenter, kSums>;
+  using Input = Input32<kCenter, kSums>;
   using Unpacked = Unpacked32;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadInput32<kEvenOdd, kCenter, kSums, kDeals>(x, i);
+    return LoadInput32<kCenter, kSums, kDeals>(x, i);
   }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
     Unpacked unpacked = Type::UnpackInOrder(w);
@@ -185,11 +149,11 @@ struct Type32 : Steps32<Type, BlockType> {
 #endif
     AddDots(dots, w, in, sums);
   }
-#if !PRONK_WIDE
+  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
   // The dots of a single token are added up lane by lane, which takes less than dealing the codes;
   // the numbers are the same.
   static HWY_INLINE Input LoadForOne(const ActivationRow& x, size_t i) {
-    return LoadInput32<kEvenOdd, kCenter, kSums, false>(x, i);
+    return LoadInput32<kCenter, kSums, false>(x, i);
   }
   static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
     VI32 dots[kDotVectors];
@@ -203,14 +167,13 @@ struct Type32 : Steps32<Type, BlockType> {
     }
     AddDots(dots, Type::Factors(w.step), in, sums);
   }
-#endif
   static HWY_INLINE VI32 DotVector(VI32 start, const VU8 (&codes)[2], const VI8 (&x)[2]) {
     return Dot2(start, codes[0], x[0], codes[1], x[1]);
   }
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
                                  Sums& sums) {
-    sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
+    sums.a = AddScaledDots(sums.a, dots, w.scales, in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
     } else if constexpr (kMinimum) {
@@ -220,24 +183,12 @@ struct Type32 : Steps32<Type, BlockType> {
     }
   }
 
-  // For panels (panel-inl.h).
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const Unpacked unpacked = Type::UnpackInOrder(w);
-    StoreBytes32<kEvenOdd>(unpacked.codes, kZero, out.weights);
-    StoreFloats(unpacked.scales, out.scales);
-    if constexpr (kMinimum) StoreFloats(MulAdd(unpacked.scales, kZero, unpacked.mins), out.mins);
+    Type::template StoreInOrder<kZero, kMinimum, kEvenOdd>(w, out);
   }
 };
 
-// The same for signed bytes: weight = scale * w, code = w + kSignedZero. VNNI needs them unsigned,
-// as w + 128; without it signs and magnitudes are separate. The dots are too large for sums of 16
-// bits.
-constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
-
-#if PRONK_WIDE
-template <class Type, class BlockType>
-struct Signed32 : Type32<Type, BlockType, kSignedZero, 255> {};
-#else
+// The same for signed bytes, whose dots are too large for sums of 16 bits.
 struct InputSigned32 : Offsets<kSignedZero> {
   VI8 x[kDotVectors][2];
   Floats8 scales;  // of the activations
@@ -269,6 +220,7 @@ struct Signed32 : Steps32<Type, BlockType> {
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
     return Type::UnpackInOrder(w);
   }
+  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
     w.scales = KeepFirst(w.scales, n / 32);
     return w;
@@ -310,36 +262,50 @@ struct Signed32 : Steps32<Type, BlockType> {
 #endif
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const Unpacked unpacked = Type::UnpackInOrder(w);
-    StoreBytes32<false>(unpacked.codes, kSignedZero, out.weights);
-    StoreFloats(unpacked.scales, out.scales);
+    Type::template StoreInOrder<kSignedZero, false, false>(w, out);
   }
 };
 #endif
 
-// Vectors v and v + 1 of the codes of groups of 32 nibbles, which are kStride bytes apart: one AND
-// gives the first halves of all groups, a shift the second.
-template <size_t kStride>
-HWY_INLINE void LoadNibbles(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
-  for (size_t k = 0; k < 2; ++k) {
-    const VU8 nibbles = LoadPieces<kGroupStep * kStride>(qs + FirstGroup(v + k) * kStride);
-    codes[k][0] = LowNibbles(nibbles);
-    codes[k][1] = HighNibbles(nibbles);
+// Codes of nibbles as they are, or those of a table.
+struct SameCodes {
+  static HWY_INLINE VU8 Of(VU8 nibbles) { return nibbles; }
+};
+template <const std::array<int8_t, 16>& kValues, int kZero>  // values + kZero
+struct TableCodes {
+  static HWY_INLINE VU8 Of(VU8 nibbles) {
+    const DU8 d;
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(kValues.data());
+    const VU8 table = hn::Add(hn::LoadDup128(d, bytes), hn::Set(d, static_cast<uint8_t>(kZero)));
+    return hn::TableLookupBytes(table, nibbles);
   }
-}
+};
 
-// Two vectors of codes from nibbles: values + kZero.
-template <int kZero>
-HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (*codes)[2]) {
-  const DU8 d;
-  const VU8 zero = hn::Set(d, static_cast<uint8_t>(kZero));
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(values.data());
-  const VU8 table = hn::Add(hn::LoadDup128(d, bytes), zero);
-  for (size_t v = 0; v < 2; ++v) {
-    for (size_t half = 0; half < 2; ++half)
-      codes[v][half] = hn::TableLookupBytes(table, codes[v][half]);
+// Groups of 32 nibbles, kStride bytes apart: one AND gives the first halves of all groups, a shift
+// the second.
+template <class Block, class OfNibbles = SameCodes, size_t kStride = sizeof(Block)>
+struct Nibbles32 {
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    for (size_t k = 0; k < 2; ++k) {
+      const uint8_t* const first = w + offsetof(Block, qs) + FirstGroup(v + k) * kStride;
+      const VU8 nibbles = LoadPieces<kGroupStep * kStride>(first);
+      codes[k][0] = OfNibbles::Of(LowNibbles(nibbles));
+      codes[k][1] = OfNibbles::Of(HighNibbles(nibbles));
+    }
   }
-}
+#if PRONK_WIDE
+  static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
+                                   VU8 (&codes)[8]) {
+    VU8 nibbles[4];
+    LoadPair<kStride, offsetof(Block, qs)>(w0, w1, nibbles);
+    HWY_UNROLL(4)
+    for (size_t k = 0; k < 4; ++k) {
+      codes[k] = OfNibbles::Of(LowNibbles(nibbles[k]));
+      codes[4 + k] = OfNibbles::Of(HighNibbles(nibbles[k]));
+    }
+  }
+#endif
+};
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

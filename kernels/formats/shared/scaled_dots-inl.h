@@ -8,8 +8,8 @@
 //
 //   kPieces 1: vector v has group v                     out: 0 1 2 3, 4 5 6 7
 //   kPieces 2: vector v has groups v, v + 4             out: 0 1 2 3 4 5 6 7
-//   kPieces 4: vector v has groups 4v, 4v+1, ... 4v+3   out: 0 0 4 4 1 1 5 5 2 2 6 6 3 3 7 7
-//   or (kEvenOdd)   groups v, v + 2, v + 4, v + 6       out: 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7
+//   kPieces 4: vector v has groups 4v, 4v+1, ... 4v+3   two rows side by side: pairs32-inl.h
+//   or (kEvenOdd)   groups v, v + 2, v + 4, v + 6
 // (kEvenOdd is for formats whose bytes hold nibbles of neighbouring groups.) Included once per
 // instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -43,28 +43,6 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #endif
 }
 
-// Eight floats, one for each group, in the lanes in which AddScaledDots leaves the groups.
-#if PRONK_PIECES == 4
-struct GroupScales {
-  VF part[1];
-};
-#else
-using GroupScales = Floats8;
-#endif
-template <bool kEvenOdd>
-HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
-#if PRONK_PIECES == 4
-  const DF df;
-  alignas(64) static constexpr int32_t kIndex[2][16] = {
-      {0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7},
-      {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}};
-  return {{hn::TableLookupLanes(hn::ResizeBitCast(df, scales.part[0]),
-                                hn::SetTableIndices(df, kIndex[kEvenOdd]))}};
-#else
-  return scales;
-#endif
-}
-
 // Four vectors with a group in each piece become vectors with four bytes of each group: lane 4p + k
 // of all has the group of piece p of vector k.
 template <class V>
@@ -84,39 +62,6 @@ HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
   b = hn::BitCast(dv, hn::InterleaveUpper(d64, low_ab, low_cd));
   c = hn::BitCast(dv, hn::InterleaveLower(d64, high_ab, high_cd));
   d = hn::BitCast(dv, hn::InterleaveUpper(d64, high_ab, high_cd));
-}
-
-// The vectors of 256 weights or activations are DEALT: a lane is of the same group in all of them,
-// so that their dots are one sum.
-constexpr bool kDeals = kPieces > 1;
-template <class V>
-HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
-  for (size_t half = 0; half < 2; ++half) {
-#if PRONK_WIDE  // the first and third lane of each four, and the second and fourth
-    V &a = vectors[0][half], &b = vectors[1][half];
-    const auto x = hn::BitCast(DF(), a), y = hn::BitCast(DF(), b);
-    a = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0x88)});
-    b = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0xDD)});
-#elif PRONK_PIECES == 2
-    DealFour(vectors[0][half], vectors[1][half], vectors[2][half], vectors[3][half]);
-#endif
-  }
-}
-
-// sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane.
-constexpr int kMaxDot = PRONK_WIDE ? 1 << 24 : 16383;
-template <size_t n>
-HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const GroupScales& w,
-                            const GroupScales& x) {
-  for (size_t k = 0; k < std::size(w.part); ++k) {
-    VI32 added = dots[0];
-    if constexpr (n > 1) {
-      const VI32* const four = dots + 4 * k;
-      added = AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
-    }
-    sum = hn::MulAdd(hn::ConvertTo(DF(), added), hn::Mul(w.part[k], x.part[k]), sum);
-  }
-  return sum;
 }
 
 // A vector of floats by their numbers among eight; all of one part if there are two.
@@ -167,9 +112,31 @@ HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
   return kept;
 }
 
+#if PRONK_WIDE
+// Byte i of the result is byte number(i) of 64 at p, or of 64 at q: 64 + number.
+template <class Number>
+HWY_INLINE VU8 PickBytes(const uint8_t* HWY_RESTRICT p, const uint8_t* HWY_RESTRICT q,
+                         Number number) {
+  alignas(64) uint8_t numbers[64];
+  for (size_t i = 0; i < 64; ++i) numbers[i] = static_cast<uint8_t>(number(i));
+  const DU8 d;
+  return VU8{
+      _mm512_permutex2var_epi8(hn::LoadU(d, p).raw, hn::Load(d, numbers).raw, hn::LoadU(d, q).raw)};
+}
+#endif
+
 // Eight half floats (f16), kStride bytes apart.
 template <size_t kStride>
 HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
+#if PRONK_WIDE
+  // Other registers and loads are needed for nibbles anyway (pairs32-inl.h).
+  if constexpr (3 * kStride + 2 <= 64) {
+    const auto halfs = PickBytes(p, p + 4 * kStride, [](size_t i) {
+      return i / 2 % 8 / 4 * 64 + i / 2 % 4 * kStride + i % 2;
+    });
+    return {{hn::PromoteTo(D8(), hn::ResizeBitCast(hn::Rebind<hwy::float16_t, D8>(), halfs))}};
+  }
+#endif
   Floats8 floats;
   const uint64_t low = CollectHalfs<4, kStride>(p);
   const uint64_t high = CollectHalfs<4, kStride>(p + 4 * kStride);
