@@ -34,16 +34,6 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
   }
 }
 
-#if PRONK_WIDE
-template <size_t kStride, size_t kOffset>
-HWY_INLINE void LoadSignedPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
-                               VU8 (&codes)[8]) {
-  LoadPair<kStride, kOffset>(w0, w1, codes);
-  LoadPair<kStride, kOffset + 16>(w0, w1, codes + 4);
-  for (VU8& bytes : codes) bytes = hn::Xor(bytes, hn::Set(DU8(), kSignedZero));
-}
-#endif
-
 // Signed32 (groups32-inl.h) multiplies: a step of 256 weights, in vectors of bytes, with int8
 // activations, each sum times the scales of its 32. A format of signed bytes adds what follows.
 template <class Type, class BlockType>
@@ -61,10 +51,12 @@ struct Q8Type : Signed32<Type, BlockType> {
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
   }
-#if PRONK_WIDE
+#if PRONK_WIDE  // two rows, in vectors of 64 bytes
   static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                    VU8 (&codes)[8]) {
-    LoadSignedPair<sizeof(BlockType), offsetof(BlockType, qs)>(w0, w1, codes);
+    LoadPair<sizeof(BlockType), offsetof(BlockType, qs)>(w0, w1, codes);
+    LoadPair<sizeof(BlockType), offsetof(BlockType, qs) + 16>(w0, w1, codes + 4);
+    for (VU8& bytes : codes) bytes = hn::Xor(bytes, hn::Set(DU8(), kSignedZero));
   }
 #endif
 };

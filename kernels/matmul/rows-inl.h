@@ -30,6 +30,7 @@
 //                               the same with any finite values for weights from the n-th on, which
 //                               belong to the next row; n is a multiple of a block. (The inputs
 //                               are 0 there, but 0 * NaN is not.)
+// A type whose vectors have two rows side by side has kUnitRows = 2, Unpack(w0, w1) and PairSums.
 // Optional, where another way to the same numbers is faster: with one token, of whole steps (the
 // result need not be Unpacked; Multiply takes it, too),
 //   static ... UnpackForOne(const uint8_t* w)
@@ -305,20 +306,17 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       }
       return w;
     };
-    const auto unpack = [&](size_t r) HWY_ATTR {
+    const auto unpack = [&](size_t u) HWY_ATTR {
       if constexpr (kUnitRows<Type> == 2) {
-        return Type::Unpack(step_of(2 * r), step_of(2 * r + 1));
+        return Type::Unpack(step_of(2 * u), step_of(2 * u + 1));
+      } else if constexpr (kIndices<Type> != 0 && kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
+        return Type::UnpackForOne(step_of(u), indices[u].of_step[s % kLookAhead]);
+      } else if constexpr (kIndices<Type> != 0) {
+        return Type::Unpack(step_of(u), indices[u].of_step[s % kLookAhead]);
+      } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
+        return Type::UnpackForOne(step_of(u));
       } else {
-        const uint8_t* const w = step_of(r);
-        if constexpr (kIndices<Type> != 0 && kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
-          return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
-        } else if constexpr (kIndices<Type> != 0) {
-          return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
-        } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
-          return Type::UnpackForOne(w);
-        } else {
-          return Type::Unpack(w);
-        }
+        return Type::Unpack(step_of(u));
       }
     };
     if constexpr (kMax<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
@@ -342,11 +340,11 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
         if (static_cast<size_t>(end - last[r]) >= kStepBytes) continue;
         last[r] = PadStep(last[r], row_bytes - whole, copies[r]);
       }
-      const auto unpack = [&](size_t r) HWY_ATTR {
+      const auto unpack = [&](size_t u) HWY_ATTR {
         if constexpr (kUnitRows<Type> == 2) {
-          return Type::Keep(Type::Unpack(last[2 * r], last[2 * r + 1]), n);
+          return Type::Keep(Type::Unpack(last[2 * u], last[2 * u + 1]), n);
         } else {
-          return Type::Keep(Type::Unpack(last[r]), n);
+          return Type::Keep(Type::Unpack(last[u]), n);
         }
       };
       MultiplyStep<Type, n_units, Tokens>(unpack, inputs + n_steps * n_tokens, n_tokens, sums);

@@ -94,7 +94,7 @@ HWY_INLINE void PairHalves(VU8 row0, VU8 row1, VU8* HWY_RESTRICT pair) {
 template <size_t kStride, size_t kOffset>
 HWY_INLINE void LoadPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                          VU8* HWY_RESTRICT pair) {
-  if constexpr (kOffset + 3 * kStride + 8 <= 64) {  // 64 bytes have eight of four groups
+  if constexpr (kOffset + 3 * kStride + 8 <= 64) {  // 64 bytes have eight of each of four groups
     constexpr size_t kNext = kOffset + 7 * kStride + 8 - 64;
     HWY_UNROLL(2)
     for (size_t k = 0; k < 4; k += 2) {
