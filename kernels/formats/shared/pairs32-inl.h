@@ -18,10 +18,10 @@
 
 #include "kernels/formats/shared/steps32-inl.h"
 
+#if PRONK_WIDE
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-#if PRONK_WIDE
 using VI8x32 = hn::Vec<hn::Half<DI8>>;
 using VI32x8 = hn::Vec<hn::Half<DI32>>;
 
@@ -203,9 +203,9 @@ struct Type32 : Steps32<Type, BlockType> {
 };
 template <class Type, class BlockType>
 struct Signed32 : Type32<Type, BlockType, kSignedZero, 255> {};
-#endif
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif
 
 #endif  // PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_
