@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "kernels/attention/int16-inl.h"
 #include "kernels/ops/quantize.h"
@@ -147,7 +148,7 @@ class Int8Products {
           // largest.
           int32_t largest = std::bit_cast<int32_t>(5e-8f);
           for (size_t p = seen.begin; p < seen.end; ++p) {
-            largest = std::max(largest, std::bit_cast<int32_t>(value_scales_[b][p]));
+            largest = std::max(largest, std::bit_cast<int32_t>(std::abs(value_scales_[b][p])));
           }
           limits[b] = kLimit / std::bit_cast<float>(largest);
           for (size_t p = 0; p < kKeys; p += kFloats) {
