@@ -83,8 +83,9 @@ void HeadPass::Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_
     s.quantized_.Quantize(row, 0, weights.first.cols, in);
     rows[t] = s.quantized_.row(row, in);
   }
-  LinearRows(weights.expert(head), weights.expert_bias(head), begin, end, {rows.data(), n_tokens},
-             out.at(0, head) + begin, out.token_stride, scratch(thread));
+  RowsInput input{{rows.data(), n_tokens}, scratch(thread)};
+  LinearRows(weights.expert(head), weights.expert_bias(head), begin, end, input,
+             out.at(0, head) + begin, out.token_stride);
 }
 
 void HeadPass::Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread) {

@@ -258,7 +258,8 @@ void ExpertPass::GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread
     ForSlots(
         e, [&](size_t slot) { return InputRow(slot); },
         [&](size_t first, std::span<const ActivationRow> x) {
-          GatedRows(gated, begin, end, x, hidden(first) + begin, n_ff(), scratch(thread));
+          RowsInput in{x, scratch(thread)};
+          GatedRows(gated, begin, end, in, hidden(first) + begin, n_ff());
         });
   }
   if (!int8_hidden_) return;
@@ -314,10 +315,11 @@ void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
     return FormatOf(down.dtype).panels(down, begin, end, input, output, scratch(thread));
   }
   const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
-    float* const results = RowsScratch(scratch(thread), x.size()).results;
+    RowsInput in{x, scratch(thread)};
+    float* const results = RowsScratch(in.scratch, x.size()).results;
     for (size_t first = begin; first < end; first += kWaitingRows) {
       const size_t last = std::min(first + kWaitingRows, end);
-      LinearRows(down, bias, first, last, x, results, kWaitingRows, scratch(thread));
+      LinearRows(down, bias, first, last, in, results, kWaitingRows);
       for (size_t i = 0; i < x.size(); ++i) {
         AddScaled(out_ + tokens[slot + i] * n_embd() + first, weights[slot + i],
                   results + i * kWaitingRows, last - first);
@@ -330,8 +332,9 @@ void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
 
 void ExpertPass::DownResults(size_t e, size_t begin, size_t end, size_t thread) {
   const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
-    LinearRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, x,
-               s_.results_.get() + slot * n_embd() + begin, n_embd(), scratch(thread));
+    RowsInput in{x, scratch(thread)};
+    LinearRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, in,
+               s_.results_.get() + slot * n_embd() + begin, n_embd());
   };
   ForSlots(
       e, [&](size_t slot) { return HiddenRow(slot); }, multiply);

@@ -34,19 +34,6 @@ size_t RowAt(const Matrix& w, size_t byte) {
   return byte / w.row_bytes() / kRowGrain * kRowGrain;
 }
 
-// All tokens of x, at most kMaxRowTokens.
-class Tokens {
- public:
-  explicit Tokens(const Activations& x) : n_(x.n_tokens()) {
-    for (size_t t = 0; t < n_; ++t) rows_[t] = x.row(t);
-  }
-  std::span<const ActivationRow> rows() const { return {rows_.data(), n_}; }
-
- private:
-  size_t n_;
-  std::array<ActivationRow, kMaxRowTokens> rows_;
-};
-
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   const size_t few = RowsScratchBytes(std::min(max_tokens, kMaxRowTokens), max_cols);
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
@@ -94,7 +81,9 @@ bool UsesInt8(DType dtype) { return FormatOf(dtype).int8; }
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
     : quantized_(max_tokens, max_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
-      scratch_(max_threads * scratch_bytes_) {
+      scratch_(max_threads * scratch_bytes_),
+      tokens_(std::min(max_tokens, kMaxRowTokens)),
+      rows_(max_threads) {
   if (max_tokens <= kRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
@@ -116,6 +105,13 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   is_quantized_ = false;
   packed_.fill(false);
   quantized_.SetCols(cols);
+}
+
+void Activations::SetRows() {
+  for (size_t t = 0; t < n_tokens_; ++t) tokens_[t] = row(t);
+  for (size_t thread = 0; thread < rows_.size(); ++thread) {
+    rows_[thread] = {{tokens_.data(), n_tokens_}, scratch(thread)};
+  }
 }
 
 std::span<std::byte> Activations::scratch(size_t thread) {
@@ -161,7 +157,7 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
     total += Bytes(p.weights);
     if (UsesInt8(p.weights.dtype)) x.QuantizeOnce(team);
   }
-  const Tokens tokens(x);
+  x.SetRows();
   // Parts equal in bytes rather than rows: types may differ.
   const size_t n_parts = team.size() * Team::kChunks;
   team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
@@ -172,8 +168,8 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
       const size_t bytes = Bytes(p.weights);
       if (first_byte < offset + bytes && last_byte > offset) {
         const size_t first = RowAt(p.weights, first_byte - std::min(offset, first_byte));
-        LinearRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), tokens.rows(),
-                   p.out + first, p.out_stride, x.scratch(thread));
+        LinearRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), x.rows(thread),
+                   p.out + first, p.out_stride);
       }
       offset += bytes;
     }
@@ -188,9 +184,9 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
       layer.has_gate() ? std::min(RowTokens(gate.dtype), RowTokens(up.dtype)) : RowTokens(up.dtype);
   if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
   if ((layer.has_gate() && UsesInt8(gate.dtype)) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
-  const Tokens tokens(x);
+  x.SetRows();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
-    GatedRows(layer, begin, end, tokens.rows(), out + begin, up.rows, x.scratch(thread));
+    GatedRows(layer, begin, end, x.rows(thread), out + begin, up.rows);
   });
 }
 

@@ -10,7 +10,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "gguf/dtype.h"
 #include "kernels/buffer.h"
@@ -42,6 +44,13 @@ enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 
+// What a thread multiplies rows with (rows.h).
+struct RowsInput {
+  std::span<const ActivationRow> x;
+  std::span<std::byte> scratch;
+  std::optional<gguf::DType> prepared = std::nullopt;  // the type in whose order scratch has x
+};
+
 // The input of one or more products: n_tokens vectors of `cols` floats, and the forms that products
 // read, each made once, on first use. Also the threads' scratch. Buffers are sized at construction,
 // for teams of up to max_threads.
@@ -61,6 +70,9 @@ class Activations {
   size_t cols() const { return cols_; }
   ActivationRow row(size_t token) const;
   std::span<std::byte> scratch(size_t thread);
+  // Makes rows() of all tokens, at most kMaxRowTokens (gemm.h), for each thread.
+  void SetRows();
+  RowsInput& rows(size_t thread) { return rows_[thread]; }
 
  private:
   size_t n_tokens_ = 0, cols_ = 0;
@@ -71,6 +83,8 @@ class Activations {
   std::array<Buffer<std::byte>, 3> packs_;  // [BatchForm]
   size_t scratch_bytes_;
   Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
+  std::vector<ActivationRow> tokens_;
+  std::vector<RowsInput> rows_;  // [max_threads]
 };
 
 // out[token * out_stride + row] = weights.scale * (weights.row(row) . x[token]) (+ bias[row])

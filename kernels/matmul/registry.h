@@ -14,9 +14,9 @@ namespace kernels {
 
 // out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to kRowTokens tokens. A
 // result has the same bits in any range and with any other tokens. scratch: see RowsScratch in
-// rows.h, 64-byte aligned.
+// rows.h, 64-byte aligned; `prepared` if an earlier call for the type left the same x in it.
 using Rows = void(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
-                  float* out, size_t stride, std::span<std::byte> scratch);
+                  float* out, size_t stride, std::span<std::byte> scratch, bool prepared);
 
 // Products with batches by panels (gemm.h).
 using Panels = Gemm;

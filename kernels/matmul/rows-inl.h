@@ -358,7 +358,7 @@ template <class Type, class Tokens>
 HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
                                 std::span<const ActivationRow> x, Tokens n_tokens,
                                 float* HWY_RESTRICT out, size_t stride,
-                                std::span<std::byte> scratch) {
+                                std::span<std::byte> scratch, bool prepared) {
   const size_t row_bytes = w.row_bytes();
   const auto* const data = reinterpret_cast<const uint8_t*>(w.data);
   const auto* const data_end = data + w.rows * row_bytes;
@@ -370,7 +370,8 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
       __builtin_prefetch(data + std::min(begin + r * part, end - 1) * row_bytes + line);
     }
   }
-  const auto* const inputs = PrepareInputs<Type>(x, w.cols, scratch);
+  const auto* const inputs = prepared ? reinterpret_cast<typename Type::Input*>(scratch.data())
+                                      : PrepareInputs<Type>(x, w.cols, scratch);
   // Partial groups are filled with the last row, so that the same code computes every result.
   for (size_t i = 0; i < part; ++i) {
     std::array<const uint8_t*, n> rows;
@@ -388,12 +389,13 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
 // A format's Rows, see registry.h.
 template <class Type>
 void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
-                  float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch) {
+                  float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch,
+                  bool prepared) {
   if (begin == end) return;
   if (x.size() == 1) {
-    MultiplyStreams<Type>(w, begin, end, x, OneToken(), out, stride, scratch);
+    MultiplyStreams<Type>(w, begin, end, x, OneToken(), out, stride, scratch, prepared);
   } else {
-    MultiplyStreams<Type>(w, begin, end, x, x.size(), out, stride, scratch);
+    MultiplyStreams<Type>(w, begin, end, x, x.size(), out, stride, scratch, prepared);
   }
 }
 

@@ -34,10 +34,10 @@ RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
     : results(reinterpret_cast<float*>(scratch.data())),
       product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
 
-void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
-                std::span<const ActivationRow> x, float* out, size_t stride,
-                std::span<std::byte> scratch) {
-  assert(x.size() <= RowTokens(w.dtype) && scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
+                float* out, size_t stride) {
+  const std::span<const ActivationRow> x = in.x;
+  assert(x.size() <= RowTokens(w.dtype) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   // With more tokens rows stay in the second-level cache until all have been multiplied.
   const size_t n_passes = (x.size() + kRowTokens - 1) / kRowTokens;
   const size_t at_a_time =
@@ -47,9 +47,10 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
     for (size_t pass = 0; pass < n_passes; ++pass) {
       const size_t token = x.size() * pass / n_passes;
       const size_t n_tokens = x.size() * (pass + 1) / n_passes - token;
-      FormatOf(w.dtype).rows(w, first, last, x.subspan(token, n_tokens),
-                             out + token * stride + first - begin, stride,
-                             RowsScratch(scratch, x.size()).product);
+      FormatOf(w.dtype).rows(
+          w, first, last, x.subspan(token, n_tokens), out + token * stride + first - begin, stride,
+          RowsScratch(in.scratch, x.size()).product, n_passes == 1 && in.prepared == w.dtype);
+      in.prepared = w.dtype;
     }
   }
   for (size_t t = 0; t < x.size(); ++t, out += stride) {
@@ -58,18 +59,18 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
   }
 }
 
-void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
-               float* out, size_t stride, std::span<std::byte> scratch) {
+void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in, float* out,
+               size_t stride) {
   if (!layer.has_gate()) {
-    LinearRows(layer.up, layer.up_bias, begin, end, x, out, stride, scratch);
-    return ActivateAlone(layer.activation, end - begin, x.size(), out, stride);
+    LinearRows(layer.up, layer.up_bias, begin, end, in, out, stride);
+    return ActivateAlone(layer.activation, end - begin, in.x.size(), out, stride);
   }
-  float* const ups = RowsScratch(scratch, x.size()).results;
+  float* const ups = RowsScratch(in.scratch, in.x.size()).results;
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end);
-    LinearRows(layer.gate, layer.gate_bias, first, last, x, out, stride, scratch);
-    LinearRows(layer.up, layer.up_bias, first, last, x, ups, kWaitingRows, scratch);
-    for (size_t t = 0; t < x.size(); ++t) {
+    LinearRows(layer.gate, layer.gate_bias, first, last, in, out, stride);
+    LinearRows(layer.up, layer.up_bias, first, last, in, ups, kWaitingRows);
+    for (size_t t = 0; t < in.x.size(); ++t) {
       GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first,
                       layer.limit);
     }

@@ -27,16 +27,15 @@ struct RowsScratch {
   std::span<std::byte> product;
 };
 
-// out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin, end)
-// and 1 to RowTokens(w.dtype) tokens; bias may be null. x has the form that the type's products
-// read. scratch: RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
-void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
-                std::span<const ActivationRow> x, float* out, size_t stride,
-                std::span<std::byte> scratch);
+// out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin,
+// end); bias may be null. in.x is 1 to RowTokens(w.dtype) tokens in the form that the type's
+// products read, in.scratch RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
+void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
+                float* out, size_t stride);
 
 // The same for the two matrices of a gated layer, joined by its activation, or for its only one.
-void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
-               float* out, size_t stride, std::span<std::byte> scratch);
+void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in, float* out,
+               size_t stride);
 
 // Rows [begin, end) of a gated layer for a batch, by panels; arguments as for Gemm (gemm.h). out is
 // [n_tokens][stride]. Without a gate, gate_input is not read.
