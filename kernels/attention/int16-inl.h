@@ -41,7 +41,7 @@ constexpr size_t CountWords(size_t n) {
   return (n + kNumbers * kFloats - 1) / (kNumbers * kFloats) * kFloats;
 }
 
-// The addend is so large that the sum's last bits are the integer, or a multiple of 256 / 256.
+// The addend is so large that the sum's last bits are the integer; with kRound256 that of x / 256.
 constexpr float kRound = 12582912.0f, kRound256 = 256 * kRound;  // 1.5 * 2^23
 HWY_INLINE VF Rounded(VF x, VF factor, float round = kRound) {
   return hn::MulAdd(x, factor, hn::Set(DF(), round));

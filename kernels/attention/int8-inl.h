@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 
 #include "kernels/attention/int16-inl.h"
 #include "kernels/ops/quantize.h"
@@ -148,7 +147,7 @@ class Int8Products {
           // largest.
           int32_t largest = std::bit_cast<int32_t>(5e-8f);
           for (size_t p = seen.begin; p < seen.end; ++p) {
-            largest = std::max(largest, std::bit_cast<int32_t>(std::abs(value_scales_[b][p])));
+            largest = std::max(largest, std::bit_cast<int32_t>(value_scales_[b][p]));
           }
           limits[b] = kLimit / std::bit_cast<float>(largest);
           for (size_t p = 0; p < kKeys; p += kFloats) {
@@ -263,7 +262,7 @@ class Int8Products {
   }
 
   alignas(64) uint32_t panel_[kPart / 4 * kMicroRows];    // [kPart / 4][kMicroRows keys]
-  alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [pairs of keys][32]
+  alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [pairs or fours of keys][32]
   alignas(64) int8_t q_[kBlockQueries][kPart];
   alignas(64) uint32_t weights_[kBlocks][kBlockQueries][kKeys / 2];
   static constexpr size_t kCopyStride = kBlocks * sizeof(Block);

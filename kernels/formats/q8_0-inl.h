@@ -34,8 +34,9 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
   }
 }
 
-// Signed32 (groups32-inl.h) multiplies: a step of 256 weights, in vectors of bytes, with int8
-// activations, each sum times the scales of its 32. A format of signed bytes adds what follows.
+// Signed32 (groups32-inl.h, pairs32-inl.h) multiplies: a step of 256 weights, in vectors of bytes,
+// with int8 activations, each sum times the scales of its 32. A format of signed bytes adds what
+// follows.
 template <class Type, class BlockType>
 struct Q8Type : Signed32<Type, BlockType> {
   // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.

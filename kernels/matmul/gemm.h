@@ -1,4 +1,4 @@
-// Products of a range of weight rows with a batch of more than kRowTokens input vectors. A thread
+// Products of a range of weight rows with a batch of more than RowTokens() input vectors. A thread
 // packs a panel of rows of any format once, in its own cache, and multiplies it with all tokens;
 // panel-inl.h has the picture. Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_GEMM_H_
@@ -15,7 +15,7 @@ namespace kernels {
 // The largest number of tokens that a row is multiplied with at once (rows-inl.h), where a token's
 // results have the same bits as alone. Batches that are larger than RowTokens() of the type use
 // panels.
-constexpr size_t kRowTokens = 16, kMaxRowTokens = 40;
+constexpr size_t kRowTokens = 16, kMaxRowTokens = 32;
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;

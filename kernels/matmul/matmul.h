@@ -1,6 +1,6 @@
 // Products of weight matrices with activations: nearly all of an engine's time.
 //
-// Weights are used in the file's layout. For up to 16 vectors they are unpacked in registers
+// Weights are used in the file's layout. For a few vectors they are unpacked in registers
 // (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). Quantized types
 // multiply with activations rounded to int8, 32 with one scale, once per input for all products
 // that read it; float types multiply with the floats themselves.

@@ -29,7 +29,7 @@ struct Format {
   Panels* panels = nullptr;
   Dequantize* dequantize = nullptr;
   bool int8 = false;               // whether products read their input as int8, or else as floats
-  size_t row_tokens = kRowTokens;  // from which on panels are faster
+  size_t row_tokens = kRowTokens;  // up to which rows are faster than panels
 };
 
 // By the id of the type; ids without a format have an empty row.

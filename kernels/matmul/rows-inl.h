@@ -264,7 +264,7 @@ HWY_INLINE void StoreSums(const UnitSums (&sums)[kMax<Tokens>][n_units], Tokens 
       hn::Store(Fold<kMins>(units[0], units[1], units[2 % n_rows], units[3 % n_rows]), d,
                 out + t * n_rows);
     } else {
-      hn::Store(Fold<kMins>(units[0], units[1 % n_units]), d, out + t * n_rows);
+      hn::Store(Fold<kMins>(units[0], units[1]), d, out + t * n_rows);
     }
   }
 }

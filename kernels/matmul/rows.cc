@@ -21,13 +21,16 @@ void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out,
   }
 }
 
+// The product needs four bytes for each number (rows-inl.h), and a last step of floats.
+size_t ProductScratchBytes(size_t n_tokens, size_t cols) {
+  const size_t padded = (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
+  return n_tokens * (padded + kActivationPad) * sizeof(float);
+}
+
 }  // namespace
 
-// The product needs four bytes for each number (rows-inl.h), and a last step of floats.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
-  const size_t padded = (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
-  const size_t product = std::min(n_tokens, kRowTokens) * (padded + kActivationPad);
-  return (n_tokens * kWaitingRows + product) * sizeof(float);
+  return n_tokens * kWaitingRows * sizeof(float) + ProductScratchBytes(n_tokens, cols);
 }
 
 RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
@@ -38,6 +41,7 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, Ro
                 float* out, size_t stride) {
   const std::span<const ActivationRow> x = in.x;
   assert(x.size() <= RowTokens(w.dtype) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  const auto scratch = RowsScratch(in.scratch, x.size()).product;
   // With more tokens rows stay in the second-level cache until all have been multiplied.
   const size_t n_passes = (x.size() + kRowTokens - 1) / kRowTokens;
   const size_t at_a_time =
@@ -49,9 +53,9 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, Ro
       const size_t n_tokens = x.size() * (pass + 1) / n_passes - token;
       FormatOf(w.dtype).rows(
           w, first, last, x.subspan(token, n_tokens), out + token * stride + first - begin, stride,
-          RowsScratch(in.scratch, x.size()).product, n_passes == 1 && in.prepared == w.dtype);
-      in.prepared = w.dtype;
+          scratch.subspan(ProductScratchBytes(token, w.cols)), in.prepared == w.dtype);
     }
+    in.prepared = w.dtype;
   }
   for (size_t t = 0; t < x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);

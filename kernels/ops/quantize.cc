@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ops/quantize.cc"
@@ -17,6 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A batch does not fit in the caches: 512 tokens of 6912 numbers are 14 MB. Without prefetching it
 // takes 1.5 times as long.
 constexpr size_t kPrefetchBytes = 2048;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
               float* HWY_RESTRICT scales, int16_t* HWY_RESTRICT sums) {
@@ -34,7 +38,7 @@ void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
       max = hn::Max(max, hn::BitCast(di32, hn::Abs(hn::LoadU(df, in + i))));
     }
     const float max_abs = std::bit_cast<float>(hn::ReduceMax(di32, max));
-    scales[block] = max_abs / 127.0f + 0 * max_abs;
+    scales[block] = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
     // Below the smallest normal number the quotient would overflow, and the block becomes zero.
     const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {

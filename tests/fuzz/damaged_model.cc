@@ -52,8 +52,8 @@ class Damage {
 
   void WriteEdge(Bytes& bytes) {
     // A small number, or one around a power of two; with 1 - 2 the largest.
-    const uint64_t edge =
-        Below(3) == 0 ? Below(16) : (uint64_t{1} << Below(64)) - static_cast<uint64_t>(Below(3));
+    const uint64_t power = uint64_t{1} << Below(64);
+    const uint64_t edge = Below(3) == 0 ? Below(16) : power - static_cast<uint64_t>(Below(3));
     const size_t at = Place(bytes);
     std::memcpy(bytes.data() + at, &edge, std::min(bytes.size() - at, Below(2) == 0 ? 4ul : 8ul));
   }

@@ -5,7 +5,7 @@
 //
 // A lane is of the same group in all eight vectors of a step, so that its dots are one sum, and
 // both rows share its conversion to float and the product with both scales. Activations are loaded
-// into both halves. (Vectors of one row have two lanes for each group, and convert twice:
+// into both halves. (Vectors of one row had two lanes for each group, and were converted twice:
 // NOTEBOOK.md.) Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_
@@ -173,15 +173,14 @@ struct Type32 : Steps32<Type, BlockType> {
     } else {
       const Factors32 row0 = Type::Factors(w0), row1 = Type::Factors(w1);
       pair.scales = hn::Combine(DF(), row1.scales.part[0], row0.scales.part[0]);
-      if constexpr (kMinimum) {
-        pair.mins = hn::Combine(DF(), row1.mins.part[0], row0.mins.part[0]);
-      }
+      pair.mins =
+          kMinimum ? hn::Combine(DF(), row1.mins.part[0], row0.mins.part[0]) : hn::Zero(DF());
     }
     return pair;
   }
   static HWY_INLINE Unpacked Keep(Unpacked pair, size_t n) {
     const auto groups = static_cast<uint8_t>((1 << n / 32) - 1);
-    const uint8_t bits[2] = {groups, groups};
+    const uint8_t bits[8] = {groups, groups};  // LoadMaskBits may read eight
     const auto mask = hn::LoadMaskBits(DF(), bits);
     pair.scales = hn::IfThenElseZero(mask, pair.scales);
     if constexpr (kMinimum) pair.mins = hn::IfThenElseZero(mask, pair.mins);

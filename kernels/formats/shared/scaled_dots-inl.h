@@ -129,8 +129,8 @@ HWY_INLINE VU8 PickBytes(const uint8_t* HWY_RESTRICT p, const uint8_t* HWY_RESTR
 template <size_t kStride>
 HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
 #if PRONK_WIDE
-  // Other registers and loads are needed for nibbles anyway (pairs32-inl.h).
-  if constexpr (3 * kStride + 2 <= 64) {
+  // From the vectors that nibbles are loaded to (pairs32-inl.h): loads of its own would cost more.
+  if constexpr (kStride >= 16 && 3 * kStride + 2 <= 64) {
     const auto halfs = PickBytes(p, p + 4 * kStride, [](size_t i) {
       return i / 2 % 8 / 4 * 64 + i / 2 % 4 * kStride + i % 2;
     });

@@ -164,7 +164,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
 
 // Rounding to int8 would hide it, and a broken model would write on.
 TEST_P(MatMulOf, KeepsWhatIsNoNumber) {
-  constexpr size_t kRows = 33, kCols = 512, kTokens = 20;
+  constexpr size_t kRows = 33, kCols = 512, kTokens = 43;
   const RandomMatrix weights(GetParam(), kRows, kCols, 1);
   std::vector<float> input = NormalFloats(kTokens * kCols, 2);
   input[kCols + 40] = NAN;
@@ -375,6 +375,31 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   }
 }
 
+// Rows that are multiplied with more than 16 tokens go to the cache in parts.
+TEST(MatMul, TakesLongRowsWithManyTokens) {
+  constexpr size_t kRows = 64, kCols = 15360;
+  const RandomMatrix weights(DType::kQ8_0, kRows, kCols, 1);
+  const std::vector<float> input = NormalFloats(kMaxRowTokens * kCols, 2);
+  ForEachTarget([&] {
+    const size_t most = RowTokens(DType::kQ8_0);
+    EXPECT_GE(kMaxRowTokens, most);
+    Team team(1);
+    const auto multiply = [&](size_t first, size_t n_tokens) {
+      Activations x(n_tokens, kCols);
+      x.Set(input.data() + first * kCols, n_tokens, kCols);
+      std::vector<float> out(n_tokens * kRows, NAN);
+      const Product product{weights.view(), out.data(), kRows};
+      MatMul(team, {&product, 1}, x);
+      return out;
+    };
+    const std::vector<float> all = multiply(0, most);
+    for (size_t t = 0; t < most; ++t) {
+      const std::vector<float> alone = multiply(t, 1);
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + t * kRows)) << t;
+    }
+  });
+}
+
 // y = factor * (W x) + bias, one by one and by panels.
 TEST(MatMul, MultipliesByTheFactorBeforeTheBias) {
   constexpr size_t kRows = 50, kCols = 64;
@@ -384,7 +409,7 @@ TEST(MatMul, MultipliesByTheFactorBeforeTheBias) {
     const RandomMatrix weights(dtype, kRows, cols, 1);
     Matrix scaled = weights.view();
     scaled.scale = 0.3f;
-    for (const size_t n_tokens : {1, 3, 40}) {
+    for (const size_t n_tokens : {1, 3, 43}) {
       const std::vector<float> input = NormalFloats(n_tokens * cols, 5);
       ForEachTarget([&] {
         Team team(1);
@@ -412,7 +437,7 @@ TEST(GatedMatMul, IsTheActivationOfBothProducts) {
   GatedLayer layer{gate.view(), up.view(), gate_bias.data(), up_bias.data()};
   layer.gate.scale = 0.2f;
   layer.up.scale = 0.7f;
-  for (const size_t n_tokens : {1, 3, 29}) {
+  for (const size_t n_tokens : {1, 3, 43}) {
     const std::vector<float> input = NormalFloats(n_tokens * kCols, 3);
     for (const Activation activation : kActivations) {
       layer.activation = activation;
@@ -447,7 +472,7 @@ TEST(GatedMatMul, NeedsNoGate) {
   for (const DType dtype : {DType::kF32, DType::kQ4_0}) {
     const RandomMatrix up(dtype, kRows, kCols, 2);
     const GatedLayer layer{{}, up.view(), nullptr, bias.data(), Activation::kReluSquared};
-    for (const size_t n_tokens : {1, 16, 29}) {
+    for (const size_t n_tokens : {1, 16, 43}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 3);
       ForEachTarget([&] {
         for (const int threads : {1, 3}) {

@@ -275,7 +275,7 @@ class Lexer {
       Advance(n);
       return;
     }
-    const size_t n = NameLength(pos_);
+    const size_t n = DigitsAt(pos_);
     const std::string_view digits = Rest().substr(0, n);
     const auto value = ParseInt(digits);
     if (!value) Fail("'", digits, "' is no whole number of 64 bits");
