@@ -59,9 +59,8 @@ using VDots = VI32[kRows][kRowVectors];
 
 template <size_t kRows>
 HWY_INLINE void SetZero(VDots<kRows>& dots) {
-  HWY_UNROLL(8)
-  for (size_t r = 0; r < kRows; ++r) {
-    for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = hn::Zero(DI32());
+  for (auto& row : dots) {  // by indices GCC 12 fails with -O1
+    for (VI32& sum : row) sum = hn::Zero(DI32());
   }
 }
 
