@@ -59,8 +59,9 @@ using VDots = VI32[kRows][kRowVectors];
 
 template <size_t kRows>
 HWY_INLINE void SetZero(VDots<kRows>& dots) {
-  for (auto& row : dots) {  // by indices GCC 12 fails with -O1
-    for (VI32& sum : row) sum = hn::Zero(DI32());
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    for (VI32& sum : dots[r]) sum = hn::Zero(DI32());  // by indices GCC 12 fails with -O1
   }
 }
 
