@@ -35,32 +35,43 @@ void Pager::AdviseSystem(std::span<const std::byte> bytes, Advice advice) {
   gguf::ReadAhead(bytes);
 }
 
+void Pager::Block::Add(std::span<const std::byte> part) {
+  parts.push_back(part);
+  bytes += part.size();
+}
+
 Pager::Pager(const Model& model, uint64_t room, Advise advise)
-    : config_(model.config),
+    : model_(model),
       advise_(std::move(advise)),
       blocks_(model.config.block(model.config.n_layers() - 1) + 2) {
   std::vector<const gguf::TensorView*> experts;
   for (const LayerWeights& w : model.weights.layers) {
+    std::vector<Block>& of_layer = experts_.emplace_back();
     for (const ExpertsView* view : ExpertsOf(w)) {
+      if (view->tensor == nullptr) continue;
       experts.push_back(view->tensor);
-      was_expected_.resize(std::max(was_expected_.size(), view->n_experts));
+      of_layer.resize(view->n_experts);
+      for (size_t e = 0; e < view->n_experts; ++e) {
+        const kernels::Matrix matrix = view->expert(e);
+        of_layer[e].Add({matrix.data, matrix.rows * matrix.row_bytes()});
+      }
     }
   }
-  std::vector<uint64_t> bytes(blocks_.size());
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     const bool is_output = &tensor == model.weights.output.tensor;
     const size_t at =
         is_output ? blocks_.size() - 1 : LayerOf(tensor.name).value_or(blocks_.size());
     if (at + 1 >= blocks_.size() && !is_output) continue;  // of no layer, or of the nextn block
     if (std::ranges::count(experts, &tensor) > 0) continue;
-    blocks_[at].parts.emplace_back(tensor.data, tensor.bytes);
-    bytes[at] += tensor.bytes;
+    blocks_[at].Add({tensor.data, tensor.bytes});
   }
-  uint64_t left = room - std::min(room, (kAhead + 1) * *std::ranges::max_element(bytes));
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i].stays = bytes[i] <= left;
-    left = blocks_[i].stays ? left - bytes[i] : 0;
+  uint64_t left =
+      room - std::min(room, (kAhead + 1) * std::ranges::max(blocks_, {}, &Block::bytes).bytes);
+  for (Block& block : blocks_) {
+    block.stays = block.bytes <= left;
+    left = block.stays ? left - block.bytes : 0;
   }
+  room_for_experts_ = left;
   thread_ = std::thread([this] { Work(); });
 }
 
@@ -83,18 +94,18 @@ std::unique_ptr<Pager> Pager::IfLarger(const Model& model, uint64_t room) {
 }
 
 void Pager::EndLayer(size_t layer) {
-  const size_t at = config_.block(layer);
-  if (!blocks_[at].stays) Queue(at, Advice::kLetGo);
+  const size_t at = model_.config.block(layer);
+  if (!blocks_[at].stays) Queue(blocks_[at], Advice::kLetGo);
   if (at == 0) {
-    if (!blocks_.back().stays) Queue(blocks_.size() - 1, Advice::kLetGo);  // of the token before
-    Queue(1, Advice::kAsk);
+    if (!blocks_.back().stays) Queue(blocks_.back(), Advice::kLetGo);  // of the token before
+    Queue(blocks_[1], Advice::kAsk);
   }
-  Queue((at + kAhead) % blocks_.size(), Advice::kAsk);
+  Queue(blocks_[(at + kAhead) % blocks_.size()], Advice::kAsk);
 }
 
-void Pager::Queue(size_t block, Advice advice) {
+void Pager::Queue(const Block& block, Advice advice) {
   const std::lock_guard lock(mutex_);
-  queue_.emplace_back(&blocks_[block], advice);
+  queue_.emplace_back(&block, advice);
   changed_.notify_one();
 }
 
@@ -112,16 +123,27 @@ void Pager::Work() {
 }
 
 void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
+  ++n_expected_;
+  std::vector<Block>& experts = experts_[static_cast<size_t>(&w - model_.weights.layers.data())];
   for (const uint32_t e : chosen) {
-    if (was_expected_[e]) continue;
-    was_expected_[e] = true;
-    for (const ExpertsView* view : ExpertsOf(w)) {
-      if (view->tensor == nullptr) continue;
-      const kernels::Matrix matrix = view->expert(e);
-      advise_({matrix.data, matrix.rows * matrix.row_bytes()}, Advice::kAsk);
-    }
+    Block& expert = experts[e];
+    if (expert.used == n_expected_) continue;  // chosen by another token, too
+    if (expert.used == 0) expert_bytes_ += expert.bytes;
+    expert.used = n_expected_;
+    for (const auto& part : expert.parts) advise_(part, Advice::kAsk);
   }
-  for (const uint32_t e : chosen) was_expected_[e] = false;
+  while (expert_bytes_ > room_for_experts_) {
+    Block* oldest = nullptr;
+    for (std::vector<Block>& of_layer : experts_) {
+      for (Block& expert : of_layer) {
+        if (expert.used > 0 && (oldest == nullptr || expert.used < oldest->used)) oldest = &expert;
+      }
+    }
+    if (oldest->used == n_expected_) break;  // is about to be used
+    oldest->used = 0;
+    expert_bytes_ -= oldest->bytes;
+    Queue(*oldest, Advice::kLetGo);
+  }
 }
 
 }  // namespace engine

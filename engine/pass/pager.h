@@ -4,8 +4,9 @@
 // from one end to the other, that is what comes next, so the whole file is read again, one page
 // fault after the other. Instead the first blocks, as many as fit, stay in memory; each of the
 // others is asked for while the two before it compute, and let go after its turn. Experts are asked
-// for as soon as the router has chosen them; which of them stay is left to the system. This is for
-// the passes of a Session, not those of a Batch or an Embedder.
+// for as soon as the router has chosen them, and those that were not used for the longest time let
+// go when memory is full: the system would choose the same, but page by page. This is for the
+// passes of a Session, not those of a Batch or an Embedder.
 #ifndef PRONK_ENGINE_PASS_PAGER_H_
 #define PRONK_ENGINE_PASS_PAGER_H_
 
@@ -43,22 +44,28 @@ class Pager {
 
   // After a layer of a pass.
   void EndLayer(size_t layer);
-  // Before the products of the experts that the tokens of a batch chose.
+  // Before the products of the experts that the tokens of a batch chose in a layer.
   void Expect(const LayerWeights& w, std::span<const uint32_t> chosen);
 
  private:
-  // A layer without its experts, or the output matrix.
+  // A layer without its experts, the output matrix, or an expert.
   struct Block {
     std::vector<std::span<const std::byte>> parts;
+    uint64_t bytes = 0;
     bool stays = false;
+    uint64_t used = 0;  // an expert: the last call of Expect(), or 0 after it was let go
+    void Add(std::span<const std::byte> part);
   };
-  void Queue(size_t block, Advice advice);
+  void Queue(const Block& block, Advice advice);
   void Work();
 
-  const Config& config_;
+  const Model& model_;
   Advise advise_;
-  std::vector<Block> blocks_;       // by layer; last the output matrix
-  std::vector<bool> was_expected_;  // by expert, within Expect()
+  std::vector<Block> blocks_;                // by layer; last the output matrix
+  std::vector<std::vector<Block>> experts_;  // by layer
+  uint64_t room_for_experts_ = 0;
+  uint64_t expert_bytes_ = 0;  // of those in memory
+  uint64_t n_expected_ = 0;    // calls of Expect()
   // The system waits for the disk when it is asked for much, so a thread does the asking.
   std::mutex mutex_;
   std::condition_variable changed_;

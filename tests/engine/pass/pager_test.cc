@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/data.h"
@@ -93,6 +94,54 @@ TEST(Pager, TheChosenExpertsAreAskedForOnce) {
     EXPECT_EQ(log.Bytes(std::string(view->tensor->name)),
               2 * view->tensor->bytes / view->n_experts);
   }
+}
+
+TEST(Pager, ExpertsThatWereNotUsedForTheLongestTimeAreLetGo) {
+  const Model model = Model::Load(test::DataPath("families/qwen3moe.gguf").string());
+  const std::vector<LayerWeights>& layers = model.weights.layers;
+  uint64_t expert = 0, others = 0, largest = 0;  // bytes: of an expert, of blocks without them
+  for (size_t i = 0; i < layers.size(); ++i) {
+    uint64_t block = 0;
+    for (const gguf::TensorView& t : model.file.tensors()) {
+      if (!t.name.starts_with("blk." + std::to_string(i) + ".")) continue;
+      const bool is_expert = t.name.find("_exps.") != std::string_view::npos;
+      if (is_expert && i == 0) expert += t.bytes / layers[0].ffn_up_exps.n_experts;
+      if (!is_expert) block += t.bytes;
+    }
+    others += block;
+    largest = std::max(largest, block);
+  }
+  const uint64_t output = model.weights.output.tensor->bytes;
+  const uint64_t room = others + output + 3 * std::max(largest, output) + 3 * expert;
+
+  std::mutex mutex;
+  std::vector<std::pair<size_t, size_t>> let_go;  // (layer, expert)
+  const auto listen = [&](std::span<const std::byte> bytes, Advice advice) {
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      for (size_t e = 0; e < layers[i].ffn_up_exps.n_experts; ++e) {
+        if (advice == Advice::kLetGo && layers[i].ffn_up_exps.expert(e).data == bytes.data())
+          let_go.emplace_back(i, e);
+      }
+    }
+  };
+  Pager pager(model, room, listen);
+  const auto expect = [&](size_t layer, std::vector<uint32_t> chosen) {
+    pager.Expect(layers[layer], chosen);
+  };
+  expect(0, {0, 1});
+  expect(1, {2});
+  expect(0, {0});     // again, so expert 1 is the oldest
+  expect(1, {3});     // a fourth
+  expect(0, {1, 2});  // 1 was let go and comes back
+  const std::vector<std::pair<size_t, size_t>> expected = {{0, 1}, {1, 2}, {0, 0}};
+  const auto finished = [&] {
+    const std::lock_guard lock(mutex);
+    return let_go.size() >= expected.size();
+  };
+  while (!finished()) std::this_thread::yield();
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(let_go, expected);
 }
 
 // The block after the last layer, which only drafts use, is not taken for the output matrix.
