@@ -30,8 +30,7 @@ std::vector<std::vector<double>> Predictions(const engine::Model& model,
                                              std::vector<tokenizer::TokenId> ids,
                                              size_t n_windows) {
   const size_t n_vocab = model.config.vocab_size;
-  engine::SessionOptions options;
-  options.context = kWindow;
+  engine::SessionOptions options = {.context = kWindow};
   std::vector<std::vector<double>> predictions;
   for (size_t w = 0; w < n_windows; ++w) {
     std::vector<tokenizer::TokenId> window(ids.begin() + static_cast<long>(w * kWindow),

@@ -167,10 +167,7 @@ TEST(TraceValues, AreThoseOfThePass) {
       ASSERT_EQ(layer.contains("next"), config.n_streams == 0);
       EXPECT_TRUE(config.n_streams > 0 || layer["next"].size() == ids.size());
     }
-    engine::SessionOptions options;
-    options.n_threads = 1;
-    options.context = ids.size();
-    engine::Session session(model, options);
+    engine::Session session(model, {.context = ids.size(), .n_threads = 1});
     for (size_t t = 0; t < ids.size(); ++t) {
       const json& token = trace["tokens"][t];
       EXPECT_EQ(token["position"], t + 1);

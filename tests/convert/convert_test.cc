@@ -117,11 +117,7 @@ TEST(Convert, TypesAreChosen) {
   const HfLlama llama;
   const std::string folder = llama.Write(dir), out = dir.Path("out");
   const auto convert = [&](DType type, uint32_t file_type, int threads) {
-    Options options;
-    options.type = type;
-    options.file_type = file_type;
-    options.n_threads = threads;
-    Convert(folder, out, options);
+    Convert(folder, out, {.type = type, .file_type = file_type, .n_threads = threads});
     return gguf::File::Open(out);
   };
   const std::vector<float>& old = llama.tensors.at("model.embed_tokens.weight").values;
@@ -342,9 +338,7 @@ TEST(Convert, WeightsThatTheTypeCannotHold) {
   llama.tensors.at("model.layers.0.mlp.up_proj.weight").values[77] = 70000;
   const std::string folder = llama.Write(dir),
                     out = dir.Write("out", std::string_view("as before"));
-  Options options;
-  options.type = DType::kF16;
-  EXPECT_EQ(test::ErrorOf([&] { Convert(folder, out, options); }),
+  EXPECT_EQ(test::ErrorOf([&] { Convert(folder, out, {.type = DType::kF16}); }),
             folder +
                 "/model.safetensors: tensor \"model.layers.0.mlp.up_proj.weight\": expected "
                 "weights that F16 can hold, found some that are no numbers or too large");

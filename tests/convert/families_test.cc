@@ -49,11 +49,8 @@ std::vector<float> Logits(const engine::Model& model, const std::filesystem::pat
   std::ifstream in(ids_file);
   const std::vector<tokenizer::TokenId> ids{std::istream_iterator<tokenizer::TokenId>(in), {}};
   EXPECT_GE(ids.size(), 8u);
-  engine::SessionOptions options;
-  options.context = 1024;
-  options.n_threads = 1;
   if (model.config.backbone_length > 0) return test::Guess(test::Backbone(), model, ids, 2).logits;
-  return test::Results(model, ids, options);
+  return test::Results(model, ids, {.context = 1024, .n_threads = 1});
 }
 
 // NVFP4, the older keys of two families, MiMo's joined matrix and a Qwen3 with two layers of a
@@ -205,8 +202,7 @@ std::vector<float> Rounded(const std::vector<float>& weights) {
 // published, four weights to a byte, becomes itself.
 TEST(ConvertFamilies, BitNetIsRoundedOnce) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
-  Options as_floats;
-  as_floats.type = gguf::DType::kF32;
+  Options as_floats = {.type = gguf::DType::kF32};
   for (const std::string name : {"bitnet", "bitnet-relu2"}) {
     SCOPED_TRACE(name);
     const std::string path = test::DataPath("families/" + name + ".gguf");

@@ -29,11 +29,7 @@ using engine::SquaresByTensor;
 using test::ErrorOf;
 
 gguf::TensorView Tensor(std::string_view name, std::array<uint64_t, 4> dims) {
-  gguf::TensorView tensor;
-  tensor.name = name;
-  tensor.dims = dims;
-  tensor.n_dims = 4;
-  return tensor;
+  return {.name = name, .n_dims = 4, .dims = dims};
 }
 
 class ImportanceFiles : public testing::Test {
@@ -171,12 +167,8 @@ TEST(InputSquares, TellsExpertsApart) {
     ids.push_back(static_cast<tokenizer::TokenId>(i * 7 % model.config.vocab_size));
   }
   InputSquares inputs;
-  engine::Trace trace;
-  trace.inputs = &inputs;
-  engine::SessionOptions options;
-  options.context = 64;
-  options.n_threads = 2;
-  engine::Session session(model, options);
+  engine::Trace trace = {.inputs = &inputs};
+  engine::Session session(model, {.context = 64, .n_threads = 2});
   session.TraceTo(&trace);
   session.Prefill(ids);
   const auto squares = [&](const std::string& role) -> const ColumnSquares& {

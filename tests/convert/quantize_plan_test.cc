@@ -20,10 +20,7 @@ std::string TypeName(DType type) { return std::string(gguf::Info(type).name); }
 
 // A model of 33 layers with four query heads for each of keys and values, and an output of its own.
 MixFacts LargeModel() {
-  MixFacts facts;
-  facts.n_layers = 33;
-  facts.n_heads_per_kv = 4;
-  facts.has_output = true;
+  MixFacts facts = {.n_layers = 33, .n_heads_per_kv = 4, .has_output = true};
   for (size_t i = 0; i < facts.n_layers; ++i) {
     facts.value_layers.push_back(i);
     facts.ffn_layers.push_back(i);

@@ -49,11 +49,7 @@ std::string ErrorOf(const HfLlama& llama, const Options& options = {}) {
   return error;
 }
 
-Options As(DType type) {
-  Options options;
-  options.type = type;
-  return options;
-}
+Options As(DType type) { return {.type = type}; }
 
 // Both folders become the same weights, rounded no further.
 void ExpectSame(const HfLlama& quantized, const HfLlama& plain) {

@@ -301,11 +301,8 @@ TEST(ConvertTokenizer, MergesStandForScores) {
   EXPECT_EQ(read.types, old.types);
 
   gguf::Writer writer;
-  test::VocabSpec spec;
-  spec.model = "llama";
-  spec.tokens = read.tokens;
-  spec.scores = read.scores;
-  spec.types = read.types;
+  test::VocabSpec spec = {
+      .model = "llama", .tokens = read.tokens, .scores = read.scores, .types = read.types};
   spec.AddTo(writer);
   const std::vector<std::byte> bytes = writer.ToBytes();
   const gguf::File file = gguf::File::Parse("v", bytes);

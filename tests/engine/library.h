@@ -13,18 +13,9 @@ namespace test {
 inline const std::string kTiny = DataPath("tiny/llama.gguf");
 inline const std::string kDefault = SourceDir() + "/models/default.gguf";
 
-inline pronk::Options Greedy() {
-  pronk::Options options;
-  options.sampling.temperature = 0;
-  options.threads = 1;
-  return options;
-}
+inline pronk::Options Greedy() { return {.threads = 1, .sampling = {.temperature = 0}}; }
 
-inline pronk::Limits AtMost(int max_tokens) {
-  pronk::Limits limits;
-  limits.max_tokens = max_tokens;
-  return limits;
-}
+inline pronk::Limits AtMost(int max_tokens) { return {.max_tokens = max_tokens}; }
 
 }  // namespace test
 

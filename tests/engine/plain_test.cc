@@ -30,11 +30,7 @@ using tokenizer::TokenId;
 const std::vector<TokenId> kIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
 
 SessionOptions WithCache(kernels::KvType kv) {
-  SessionOptions options;
-  options.kv_type = kv;
-  options.n_threads = 1;
-  options.batch = kernels::kFewTokens;
-  return options;
+  return {.batch = kernels::kFewTokens, .n_threads = 1, .kv_type = kv};
 }
 
 std::vector<float> PlainLogits(const Model& model, const std::vector<TokenId>& ids) {

@@ -17,10 +17,7 @@ using test::AtMost;
 using test::kDefault;
 
 pronk::Options Options(std::uint64_t seed) {
-  pronk::Options options;
-  options.threads = 1;
-  options.context = 128;
-  options.sampling.seed = seed;
+  pronk::Options options = {.context = 128, .threads = 1, .sampling = {.seed = seed}};
   if (seed == 2) options.sampling.temperature = 0;
   return options;
 }
@@ -107,8 +104,7 @@ TEST(LibraryBatch, EndsATextAndNotTheOthers) {
   EXPECT_EQ(batch.Add(good, "A", {}, AtMost(20)), 1u);
   EXPECT_EQ(batch.Add(full, "Once upon a time"), 2u);
   EXPECT_EQ(batch.Add(stopped, "Once", [n = 0](std::string_view) mutable { return ++n < 4; }), 3u);
-  pronk::Limits unread;
-  unread.on_prompt = [](std::size_t, std::size_t) -> bool { throw 8; };
+  pronk::Limits unread = {.on_prompt = [](std::size_t, std::size_t) -> bool { throw 8; }};
   pronk::Session never(model, Options(6));
   EXPECT_THROW(batch.Add(never, "Once", {}, unread), int);
   std::map<std::size_t, pronk::Completion> ended;

@@ -29,12 +29,8 @@ class LibraryForC : public testing::Test {
 };
 
 TEST_F(LibraryForC, WritesTheSameText) {
-  pronk::Options options;
-  options.sampling.temperature = 0;
-  options.threads = 1;
-  pronk::Limits limits;
-  limits.max_tokens = 12;
-  limits.stops = {"little"};
+  pronk::Options options = {.threads = 1, .sampling = {.temperature = 0}};
+  pronk::Limits limits = {.max_tokens = 12, .stops = {"little"}};
   const pronk::Completion expected =
       pronk::Session(pronk::Model(kDefault), options).Complete("Once upon a time", {}, limits);
   EXPECT_EQ(expected.end, pronk::End::kStop);

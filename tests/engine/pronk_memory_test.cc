@@ -20,8 +20,7 @@ class WithoutMemory : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!test::kAllocationsAreCounted) GTEST_SKIP();
-    test::SmallModel small;
-    small.tokenizer = GetParam();
+    test::SmallModel small = {.tokenizer = GetParam()};
     file_ = dir_.Write("model.gguf", small.Bytes());
     options_.sampling.temperature = 1;
     options_.sampling.dry.multiplier = 1;

@@ -129,8 +129,7 @@ TEST(Library, TakesTheFilesSampling) {
   const auto text = [](const std::string& path, const pronk::Options& options) {
     return pronk::Session(pronk::Model(path), options).Complete("Hello", {}, AtMost(30)).text;
   };
-  pronk::Options warm;
-  warm.sampling.temperature = 1;
+  pronk::Options warm = {.sampling = {.temperature = 1}};
   EXPECT_EQ(text(dir.Path("cold.gguf"), {}), text(kTiny, Greedy()));
   EXPECT_NE(text(kTiny, {}), text(kTiny, Greedy()));
   EXPECT_EQ(text(dir.Path("cold.gguf"), warm), text(kTiny, warm));
@@ -140,13 +139,9 @@ TEST(Library, TakesTheFilesSampling) {
 TEST(Library, HasAllSamplers) {
   const pronk::Model model(kDefault);
   const auto text = [&](const auto& change) {
-    pronk::Options options;
-    options.threads = 1;
-    options.sampling.seed = 3;
-    options.sampling.temperature = 3;
-    options.sampling.top_k = 0;
-    options.sampling.top_p = 1;
-    options.sampling.min_p = 0;
+    pronk::Options options = {
+        .threads = 1,
+        .sampling = {.seed = 3, .temperature = 3, .top_k = 0, .top_p = 1, .min_p = 0}};
     options.sampling.repeat_penalty = 1;  // the file has one
     change(options.sampling);
     return pronk::Session(model, options).Complete("Once upon a time", {}, AtMost(60)).text;

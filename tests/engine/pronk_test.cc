@@ -284,9 +284,9 @@ TEST(Library, TellsEachToken) {
 
 // What a grammar forces is not sampled.
 TEST(Library, ForcedTokensHaveNoProbability) {
-  pronk::Limits limits;
-  limits.grammar = pronk::Grammar::Gbnf("root ::= (\"a\" | \"b\") \" goat and a dog\"");
-  limits.n_likeliest = 2;
+  pronk::Limits limits = {
+      .grammar = pronk::Grammar::Gbnf("root ::= (\"a\" | \"b\") \" goat and a dog\""),
+      .n_likeliest = 2};
   std::vector<bool> sampled;
   limits.on_token = [&](const pronk::Token& token) {
     sampled.push_back(!std::isnan(token.log_probability));

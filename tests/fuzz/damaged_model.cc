@@ -125,8 +125,7 @@ int Main(int argc, char** argv) {
   const auto seed = static_cast<uint32_t>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 20241121);
   bool failed = false;
   for (const char* family : {"llama", "gpt2"}) {
-    test::SmallModel model;
-    model.tokenizer = family;
+    test::SmallModel model = {.tokenizer = family};
     const Bytes good = model.Bytes();
     if (const fuzz::Outcome sound = Try(good); !sound.error.empty()) {
       std::fprintf(stderr, "%s: the sound model is refused: %s\n", family, sound.error.c_str());

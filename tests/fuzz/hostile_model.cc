@@ -297,8 +297,7 @@ HostileModels::HostileModels() : keys_(KeysOfSources()) {
     bases_.push_back({name, std::move(bytes)});
   }
   for (const char* family : {"llama", "gpt2"}) {
-    test::SmallModel model;
-    model.tokenizer = family;
+    test::SmallModel model = {.tokenizer = family};
     bases_.push_back({"llama", model.Bytes()});
     bases_.push_back({"qwen2", Renamed(bases_.back().bytes, "llama", "qwen2")});
   }

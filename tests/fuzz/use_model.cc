@@ -26,9 +26,8 @@ using tokenizer::TokenId;
 // Returns the size of the state. The model also guesses for itself, as an independent one would.
 size_t Use(gguf::File file, size_t most_context) {
   const engine::Model model = engine::Model::From(std::move(file));
-  engine::SessionOptions options;
-  options.n_threads = 1;
-  options.context = std::min(engine::DefaultContext(model.config), most_context);
+  engine::SessionOptions options = {
+      .context = std::min(engine::DefaultContext(model.config), most_context), .n_threads = 1};
   const std::vector<TokenId> ids =
       model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
   if (model.config.backbone_length > 0) {  // it drafts for another
@@ -51,8 +50,7 @@ size_t Use(gguf::File file, size_t most_context) {
   engine::ReadSampling(model.file.metadata(), options.sampler);
   options.draft = {.on = true, .fixed = 2, .model = &model};
   engine::Session session(model, options);
-  engine::GenerateOptions few;
-  few.max_tokens = 4;
+  engine::GenerateOptions few = {.max_tokens = 4};
   const std::string text = engine::Generate(session, ids, few, [](auto) { return true; }).text;
   engine::EncodeChat(model, engine::ChatForm(model), {{"user", text}}, session.capacity());
   return 2 * session.state().bytes();

@@ -91,10 +91,7 @@ TEST(DTypeTest, FieldsLieWhereTheFormatSays) {
 }
 
 TEST(TensorViewTest, RowsAreOneAfterTheOther) {
-  TensorView view;
-  view.dtype = DType::kQ8_0;
-  view.n_dims = 3;
-  view.dims = {64, 5, 2, 1};
+  TensorView view = {.dtype = DType::kQ8_0, .n_dims = 3, .dims = {64, 5, 2, 1}};
   EXPECT_EQ(view.cols(), 64u);
   EXPECT_EQ(view.rows(), 10u);
   EXPECT_EQ(view.elements(), 640u);

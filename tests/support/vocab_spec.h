@@ -24,7 +24,7 @@ struct VocabSpec {
   std::vector<float> scores;
   std::vector<TokenType> types;
   std::vector<std::string> merges;
-  gguf::Writer more;  // further keys
+  gguf::Writer more = gguf::Writer();  // further keys
 
   TokenId Add(const std::string& token, float score = 0, TokenType type = TokenType::kNormal) {
     tokens.push_back(token);
@@ -58,8 +58,7 @@ struct VocabSpec {
 
 // Llama's layout: <unk>, <s>, </s>, then the 256 byte tokens (ids 3 to 258).
 inline VocabSpec SpmSpec() {
-  VocabSpec spec;
-  spec.model = "llama";
+  VocabSpec spec = {.model = "llama"};
   spec.Add("<unk>", 0, TokenType::kUnknown);
   spec.Add("<s>", 0, TokenType::kControl);
   spec.Add("</s>", 0, TokenType::kControl);
@@ -87,9 +86,7 @@ inline std::string ByteCharacter(int wanted) {
 
 // A vocabulary of the 256 bytes: the id of a byte is the byte.
 inline VocabSpec BpeSpec(const std::string& pre) {
-  VocabSpec spec;
-  spec.model = "gpt2";
-  spec.pre = pre;
+  VocabSpec spec = {.model = "gpt2", .pre = pre};
   for (int byte = 0; byte < 256; ++byte) spec.Add(ByteCharacter(byte));
   return spec;
 }

@@ -76,8 +76,7 @@ TEST(ChatTemplate, Transcript) {
 }
 
 TEST(ChatTemplate, DefaultFollowsTheVocabulary) {
-  test::VocabSpec spec;
-  spec.model = "llama";
+  test::VocabSpec spec = {.model = "llama"};
   spec.Add("<unk>", 0, TokenType::kUnknown);
   spec.Add("a");
   EXPECT_EQ(DefaultChatTemplate(*test::VocabFile(spec)), kTranscriptTemplate);
@@ -201,8 +200,7 @@ TEST(ForeignText, ThroughBlocksAndMacros) {
 
 // What the spans are for: the template's control tokens become tokens, the user's do not.
 TEST(ForeignText, ControlTokensOfTheUserAreText) {
-  test::VocabSpec spec;
-  spec.model = "llama";
+  test::VocabSpec spec = {.model = "llama"};
   spec.Add("<unk>", 0, TokenType::kUnknown);
   for (const char c : std::string("<|endu>\n")) spec.Add(std::string(1, c));
   const TokenId end = spec.Add("<|end|>", 0, TokenType::kControl);

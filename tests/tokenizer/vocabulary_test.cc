@@ -56,8 +56,7 @@ TEST(Vocabulary, SeparatorsFollowFromThePattern) {
 }
 
 TEST(Vocabulary, MissingKeys) {
-  VocabSpec spec;
-  spec.model = "llama";
+  VocabSpec spec = {.model = "llama"};
   ExpectError(spec, "tokens", "expected an array of strings, found no such key");
   spec = MergedBpeSpec();
   spec.merges.clear();
@@ -389,9 +388,7 @@ TEST(Vocabulary, ErrorsQuoteWhatAStrangerWrote) {
 }
 
 TEST(Vocabulary, WithoutBytes) {
-  VocabSpec spec;
-  spec.model = "gpt2";
-  spec.tokens = {"ab", "cd"};
+  VocabSpec spec = {.model = "gpt2", .tokens = {"ab", "cd"}};
   AddMerge(spec, "ab", "cd");
   spec.scores.clear();
   spec.types.clear();

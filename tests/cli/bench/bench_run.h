@@ -25,11 +25,10 @@ inline Json BenchSchema() {
 
 // Ten tokens generated three times, near the limit.
 inline cli::BenchTest Measured() {
-  cli::BenchTest test;
-  test.n_gen = 10;
-  test.bytes_per_token = 1e9;
-  test.samples_ts = {9, 10, 8};
-  test.limits = {{11.5e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}};
+  cli::BenchTest test = {.n_gen = 10,
+                         .bytes_per_token = 1e9,
+                         .samples_ts = {9, 10, 8},
+                         .limits = {{11.5e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}}};
   test.clock_before = test.clock_after = 3;
   return test;
 }

@@ -148,8 +148,7 @@ TEST_F(Limits, ManyTensorsInManyParts) {
 TEST_F(Limits, LongEqualSpecialTokens) {
   for (const char* family : {"llama", "gpt2"}) {
     SCOPED_TRACE(family);
-    test::SmallModel model;
-    model.tokenizer = family;
+    test::SmallModel model = {.tokenizer = family};
     model.chat_template =
         "{% for i in range(20) %}{{ 'aaaaaaaaaa' * 100000 }}{{ 'b' }}{% endfor %}";
     model.change_vocabulary = [](test::VocabSpec& spec) {
@@ -170,8 +169,7 @@ TEST_F(Limits, LongEqualSpecialTokens) {
 TEST_F(Limits, AMillionUserDefinedTokens) {
   for (const char* family : {"llama", "gpt2"}) {
     SCOPED_TRACE(family);
-    test::SmallModel model;
-    model.tokenizer = family;
+    test::SmallModel model = {.tokenizer = family};
     model.change_vocabulary = [](test::VocabSpec& spec) {
       while (spec.tokens.size() < tokenizer::kMaxTokens) {
         spec.Add("\u2581token" + std::to_string(spec.tokens.size()), 0, TokenType::kUserDefined);
@@ -214,8 +212,7 @@ TEST_F(Limits, AVocabularyOfTooManyBytes) {
 // --- Texts and templates ----------------------------------------------------------------------
 
 TEST_F(Limits, ATemplateThatMakesMuch) {
-  test::SmallModel model;
-  model.chat_template = "{{ '\\n' * 40000000 }}";
+  test::SmallModel model = {.chat_template = "{{ '\\n' * 40000000 }}"};
   for (const char* family : {"llama", "gpt2"}) {
     SCOPED_TRACE(family);
     model.tokenizer = family;
@@ -231,8 +228,7 @@ TEST_F(Limits, ATemplateThatMakesMuch) {
 
 // A token so long that the size of a text says nothing: cutting ends where there is too much.
 TEST_F(Limits, ATemplateThatMakesMuchOfLongTokens) {
-  test::SmallModel model;
-  model.chat_template = "{{ '\\n' * 40000000 }}";
+  test::SmallModel model = {.chat_template = "{{ '\\n' * 40000000 }}"};
   model.change_vocabulary = [](test::VocabSpec& spec) {
     spec.Add(std::string(tokenizer::kMaxTokenBytes, 'x'));
   };

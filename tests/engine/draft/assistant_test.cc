@@ -103,11 +103,8 @@ std::vector<TokenId> Write(const Model& model, const SessionOptions& options, Dr
 
 TEST_P(AssistantTest, ChangesNoText) {
   for (const auto kv : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
-    SessionOptions options;
-    options.context = 256;
-    options.kv_type = kv;
-    options.n_threads = 2;
-    options.sampler.seed = 7;
+    SessionOptions options = {
+        .context = 256, .n_threads = 2, .kv_type = kv, .sampler = {.seed = 7}};
     const std::vector<TokenId> expected = Write(model_, options, nullptr);
     for (const size_t n : {1u, 4u, 15u}) {
       DraftCounts counts;
@@ -152,8 +149,7 @@ TEST(Assistant, FitsOneModel) {
         << name << ": " << error;
   }
   const Model llama = Load("tiny/llama");  // other tokens
-  SessionOptions options;
-  options.draft = {.on = true, .model = &assistant};
+  SessionOptions options = {.draft = {.on = true, .model = &assistant}};
   EXPECT_NE(test::ErrorOf<Error>([&] { Session(llama, options); }).find("another vocabulary"),
             std::string::npos);
 }

@@ -257,13 +257,9 @@ TEST(Speculation, PrefillTakesWhatWasReadAhead) {
 
 TEST(Speculation, GenerateTellsWhatItBrought) {
   const Model model = Model::Load(test::DataPath("tiny") / "llama.gguf");
-  SessionOptions options;
-  options.sampler.temperature = 0;
-  options.draft.on = true;
-  Session session(model, options);
+  Session session(model, {.sampler = {.temperature = 0}, .draft = {.on = true}});
   const std::vector<TokenId> prompt = {1, 5, 6, 7};
-  GenerateOptions generate;
-  generate.max_tokens = 30;
+  GenerateOptions generate = {.max_tokens = 30};
   const GenerateResult result = Generate(session, prompt, generate, [](auto) { return true; });
   EXPECT_EQ(result.drafts.n_tokens, result.n_decoded);
   EXPECT_LE(result.drafts.n_passes, result.drafts.n_tokens);

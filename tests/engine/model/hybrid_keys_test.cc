@@ -80,10 +80,7 @@ gguf::File Make(const Variant& variant) {
 }
 
 std::vector<float> LogitsOf(const Model& model) {
-  SessionOptions options;
-  options.context = 64;
-  options.kv_type = kernels::KvType::kF32;
-  options.n_threads = 1;
+  SessionOptions options = {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
   return test::AllLogits(model, {1, 30, 12, 9, 36, 7, 26, 27, 30, 17}, options);
 }
 
@@ -213,10 +210,7 @@ TEST(HybridKeys, TemperatureOfLatentAttention) {
   for (const std::string name : {"deepseek2", "deepseek2-legacy"}) {
     SCOPED_TRACE(name);
     const auto logits = [](const Model& model) {
-      SessionOptions options;
-      options.context = 64;
-      options.kv_type = kernels::KvType::kF32;
-      options.n_threads = 1;
+      SessionOptions options = {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
       return test::AllLogits(model, {1, 30}, options);
     };
     Model expected = Model::From(Make({name, {}}));

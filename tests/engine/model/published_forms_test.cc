@@ -68,11 +68,8 @@ struct Parts {
 };
 
 std::vector<float> LogitsOf(const Model& model, size_t batch = 512) {
-  SessionOptions options;
-  options.context = 64;
-  options.kv_type = kernels::KvType::kF32;
-  options.n_threads = 1;
-  options.batch = batch;
+  SessionOptions options = {
+      .context = 64, .batch = batch, .n_threads = 1, .kv_type = kernels::KvType::kF32};
   return test::AllLogits(model, {1, 30, 12, 9, 36, 7, 26, 27, 30, 17}, options);
 }
 

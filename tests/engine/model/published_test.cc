@@ -250,11 +250,8 @@ std::vector<float> LogitsOf(const std::string& path,
   const Model model = Model::From(std::move(file));
   std::vector<TokenId> ids;
   for (int i = 0; i < 24; ++i) ids.push_back(3 + i * 7 % 37);
-  SessionOptions options;
-  options.context = 256;
-  options.n_threads = 1;
   if (model.config.backbone_length > 0) return test::Guess(test::Backbone(), model, ids, 2).logits;
-  return test::Results(model, ids, options);
+  return test::Results(model, ids, {.context = 256, .n_threads = 1});
 }
 
 class PublishedTest : public testing::TestWithParam<std::filesystem::path> {};

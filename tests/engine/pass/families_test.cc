@@ -73,12 +73,7 @@ std::vector<Golden> Goldens(const std::string& name) {
 }
 
 SessionOptions Options(kernels::KvType kv, size_t batch, int threads = 1) {
-  SessionOptions options;
-  options.context = 1024;
-  options.kv_type = kv;
-  options.batch = batch;
-  options.n_threads = threads;
-  return options;
+  return {.context = 1024, .batch = batch, .n_threads = threads, .kv_type = kv};
 }
 
 class FamilyTest : public testing::TestWithParam<Family> {};

@@ -25,11 +25,7 @@ using tokenizer::TokenId;
 const std::vector<TokenId> kTinyIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
 
 SessionOptions Options(kernels::KvType kv, int threads, size_t batch) {
-  SessionOptions options;
-  options.kv_type = kv;
-  options.n_threads = threads;
-  options.batch = batch;
-  return options;
+  return {.batch = batch, .n_threads = threads, .kv_type = kv};
 }
 
 // One model for each way in which a llama-family model can differ. Float weights and a float cache

@@ -9,13 +9,7 @@
 namespace engine {
 namespace {
 
-RopeConfig Plain() {
-  RopeConfig config;
-  config.n_dims = 4;
-  config.base = 10000;
-  config.original_context = 512;
-  return config;
-}
+RopeConfig Plain() { return {.n_dims = 4, .base = 10000, .original_context = 512}; }
 
 // The angle of a pair, from its cos and sin, and the magnitude of both.
 struct Rotation {

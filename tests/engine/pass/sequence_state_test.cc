@@ -65,9 +65,7 @@ TEST(SequenceState, WithoutWindowsGoesBackAnywhere) {
 // What follows a rewind is, up to rounding, what would have followed without the rewound tokens.
 TEST(SequenceState, ATextGoesOnFromWhereItWasTakenBack) {
   const Model model = Model::Load(test::DataPath("families/gemma3.gguf"));
-  SessionOptions options;
-  options.context = 1024;
-  options.batch = 32;
+  SessionOptions options = {.context = 1024, .batch = 32};
   // A difference in the last bit may round a number of an f16 cache otherwise: 1e-8.
   options.kv_type = kernels::KvType::kF32;
   std::vector<TokenId> ids(700);

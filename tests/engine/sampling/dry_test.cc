@@ -44,10 +44,9 @@ TEST(Dry, IsItsDefinition) {
     constexpr TokenId kTokens = 4;  // few, so that much repeats
     std::vector<TokenId> text(random() % 60);
     for (TokenId& id : text) id = static_cast<TokenId>(random() % kTokens);
-    DryOptions options;
-    options.multiplier = 0.8f;
-    options.allowed_length = static_cast<int>(random() % 4);
-    options.last_n = round % 3 == 0 ? static_cast<int>(random() % 30) : -1;
+    DryOptions options = {.multiplier = 0.8f,
+                          .allowed_length = static_cast<int>(random() % 4),
+                          .last_n = round % 3 == 0 ? static_cast<int>(random() % 30) : -1};
     if (round % 2 == 0) options.breakers = {static_cast<TokenId>(random() % kTokens)};
     const size_t n = options.last_n < 0 ? text.size() : static_cast<size_t>(options.last_n);
     const std::vector<TokenId> seen(text.end() - static_cast<ptrdiff_t>(std::min(n, text.size())),
@@ -68,8 +67,7 @@ TEST(Dry, IsItsDefinition) {
 }
 
 TEST(Dry, ByHand) {
-  DryOptions options;
-  options.multiplier = 1;
+  DryOptions options = {.multiplier = 1};
   // The end 1 2 3 precedes 4, and 2 3 alone precedes 5.
   const std::vector<TokenId> text = {1, 2, 3, 4, 0, 2, 3, 5, 1, 2, 3};
   EXPECT_EQ(Logits(text, options, 6), (std::vector<float>{0, 0, 0, 0, -1.75f, -1}));
@@ -83,8 +81,7 @@ TEST(Dry, ByHand) {
 
 // A text that says one thing over and over gives powers beyond any float.
 TEST(Dry, LongRepetitionsCanBeCompared) {
-  DryOptions options;
-  options.multiplier = 1e6f;
+  DryOptions options = {.multiplier = 1e6f};
   const std::vector<float> logits = Logits(std::vector<TokenId>(20000, 1), options, 3);
   EXPECT_EQ(logits[0], 0);
   EXPECT_LT(logits[1], -1e38f);

@@ -18,12 +18,29 @@ using Text = std::vector<TokenId>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Draws n tokens and returns chi-squared against the expected probabilities.
+// No step cuts.
+SamplerOptions Uncut(uint64_t seed, float temperature = 1) {
+  return {.seed = seed, .temperature = temperature, .top_k = 0, .top_p = 1, .min_p = 0};
+}
+
+// The logits of tokens with these odds.
+std::vector<float> LogitsOf(const std::vector<double>& odds) {
+  std::vector<float> logits;
+  for (const double one : odds) logits.push_back(static_cast<float>(std::log(one)));
+  return logits;
+}
+
+// The most likely of three tokens with logits 1, 5 and 4 after this text.
+TokenId Next(const SamplerOptions& options, const Text& text) {
+  return Sampler(options).Sample(std::vector<float>{1, 5, 4}, {}, text);
+}
+
+// Draws n tokens after a text and returns chi-squared against the expected probabilities.
 double ChiSquared(const SamplerOptions& options, const std::vector<float>& logits,
-                  const std::vector<double>& expected, int n) {
+                  const std::vector<double>& expected, int n, const Text& text = {}) {
   Sampler sampler(options);
   std::vector<int> counts(logits.size());
-  for (int i = 0; i < n; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits))];
+  for (int i = 0; i < n; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits, {}, text))];
   double chi = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (expected[i] == 0) {
@@ -43,40 +60,23 @@ constexpr double kLimit2 = 18.4;
 constexpr double kLimit1 = 15.1;
 
 TEST(Sampler, DrawsFromTheSoftmax) {
-  SamplerOptions options;
-  options.seed = 1;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
   const std::vector<double> p = {0.1, 0.2, 0.3, 0.4};
-  std::vector<float> logits;
-  for (const double q : p) logits.push_back(static_cast<float>(std::log(q)));
-  EXPECT_LT(ChiSquared(options, logits, p, 100000), kLimit3);
+  EXPECT_LT(ChiSquared(Uncut(1), LogitsOf(p), p, 100000), kLimit3);
   // The test can fail: another distribution is far outside.
-  EXPECT_GT(ChiSquared(options, logits, {0.11, 0.19, 0.3, 0.4}, 100000), kLimit3);
+  EXPECT_GT(ChiSquared(Uncut(1), LogitsOf(p), {0.11, 0.19, 0.3, 0.4}, 100000), kLimit3);
 }
 
 TEST(Sampler, TemperatureReshapes) {
-  SamplerOptions options;
-  options.seed = 2;
-  options.temperature = 0.5f;  // squares the odds: 1 : 4 becomes 1 : 16
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
-  EXPECT_LT(ChiSquared(options, {0.0f, std::log(4.0f)}, {1.0 / 17, 16.0 / 17}, 100000), kLimit1);
+  // Squares the odds: 1 : 4 becomes 1 : 16.
+  EXPECT_LT(ChiSquared(Uncut(2, 0.5f), LogitsOf({1, 4}), {1.0 / 17, 16.0 / 17}, 100000), kLimit1);
 }
 
 // llama.cpp's order: top-k first, so that top-p sees the renormalized rest.
 TEST(Sampler, StepsFollowTheDefaultOrder) {
-  SamplerOptions options;
-  options.seed = 3;
-  options.temperature = 1;
-  options.min_p = 0;
+  SamplerOptions options = {.seed = 3, .temperature = 1, .min_p = 0};
   options.top_k = 2;     // leaves 0.4 and 0.3: 4/7 = 0.571 and 3/7
   options.top_p = 0.5f;  // of those, 0.571 is enough; of all four, 0.4 would not have been
-  std::vector<float> logits;
-  for (const double q : {0.1, 0.2, 0.3, 0.4}) logits.push_back(static_cast<float>(std::log(q)));
+  const std::vector<float> logits = LogitsOf({0.1, 0.2, 0.3, 0.4});
   EXPECT_LT(ChiSquared(options, logits, {0, 0, 0, 1}, 1000), kLimit1);
   options.steps = {SamplerStep::kTopP, SamplerStep::kTopK, SamplerStep::kTemperature};
   EXPECT_LT(ChiSquared(options, logits, {0, 0, 3.0 / 7, 4.0 / 7}, 10000), kLimit1);
@@ -84,8 +84,7 @@ TEST(Sampler, StepsFollowTheDefaultOrder) {
 
 TEST(Sampler, SameSeedSameTokens) {
   const std::vector<float> logits(100, 0.0f);
-  SamplerOptions options;
-  options.seed = 42;
+  SamplerOptions options = {.seed = 42};
   Sampler a(options), b(options);
   options.seed = 43;
   Sampler c(options);
@@ -100,53 +99,30 @@ TEST(Sampler, SameSeedSameTokens) {
 }
 
 TEST(Sampler, GreedyTakesTheMostLikelyAfterPenalties) {
-  SamplerOptions options;
-  options.temperature = 0;
-  options.penalties.presence = 2;
-  Sampler sampler(options);
-  const std::vector<float> logits = {1, 5, 4};
-  EXPECT_EQ(sampler.Sample(logits), 1);
-  EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
-}
-
-TEST(Sampler, PenaltiesForgetOldTokens) {
-  SamplerOptions options;
-  options.temperature = 0;
-  options.penalties.presence = 2;
-  options.repeat_last_n = 2;
-  Sampler sampler(options);
-  const std::vector<float> logits = {1, 5, 4};
-  EXPECT_EQ(sampler.Sample(logits, {}, Text{1, 0, 0}), 1);
-}
-
-TEST(Sampler, PenaltiesForgetNothing) {
-  SamplerOptions options;
-  options.temperature = 0;
-  options.penalties.presence = 2;
-  options.repeat_last_n = -1;
-  Sampler sampler(options);
-  const std::vector<float> logits = {1, 5, 4};
+  SamplerOptions options = {.temperature = 0, .penalties = {.presence = 2}};
+  EXPECT_EQ(Next(options, {}), 1);
+  EXPECT_EQ(Next(options, {1}), 2);
+  EXPECT_EQ(Next(options, {1, 2}), 1) << "5 - 2 is still more than 4 - 2";
   Text text(10000, 0);
-  EXPECT_EQ(sampler.Sample(logits, {}, text), 1);
   text[0] = 1;
-  EXPECT_EQ(sampler.Sample(logits, {}, text), 2);
+  EXPECT_EQ(Next(options, text), 1) << "penalties forget old tokens";
+  options.repeat_last_n = 2;
+  EXPECT_EQ(Next(options, {1, 0, 0}), 1);
+  options.repeat_last_n = -1;
+  EXPECT_EQ(Next(options, text), 2);
 }
 
 TEST(Sampler, TheTextMayChange) {
-  SamplerOptions options;
-  options.temperature = 0;
-  options.penalties.presence = 2;
-  Sampler sampler(options);
+  Sampler sampler(SamplerOptions{.temperature = 0, .penalties = {.presence = 2}});
   const std::vector<float> logits = {1, 5, 4};
-  EXPECT_EQ(sampler.Sample(logits, {}, Text{1, 2}), 1) << "5 - 2 is still more than 4 - 2";
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
   EXPECT_EQ(sampler.Sample(logits, {}, Text{2}), 1);
   EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
 }
 
 // The whole chain on eight tokens, worked out by hand. Probabilities in 64ths: 32 16 8 4 1 1 1 1.
 TEST(Sampler, EveryStepInTurn) {
-  SamplerOptions options;
-  options.seed = 11;
+  SamplerOptions options = {.seed = 11};
   // The penalty halves token 0's odds (its logit falls by log 2): 16 16 8 4 1 1 1 1.
   options.penalties.presence = std::log(2.0f);
   options.top_k = 6;  // 16 16 8 4 1 1, of 46
@@ -154,51 +130,29 @@ TEST(Sampler, EveryStepInTurn) {
   options.top_p = 0.93f;       // 16 + 16 + 8 of 46 is 0.87, with the 4 it is 0.957
   options.min_p = 0.3f;        // of 16: 4.8, so the 4 goes
   options.temperature = 0.5f;  // squares the odds: 256 256 64 of 576
-  std::vector<float> logits;
-  for (const double odds : {32, 16, 8, 4, 1, 1, 1, 1}) {
-    logits.push_back(static_cast<float>(std::log(odds)));
-  }
-  Sampler sampler(options);
   const Text text = {0};
-  std::vector<int> counts(logits.size());
-  constexpr int kDraws = 200000;
-  for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits, {}, text))];
-  double chi = 0;
-  const double expected[] = {4.0 / 9, 4.0 / 9, 1.0 / 9};
-  for (size_t i = 0; i < 3; ++i) {
-    const double mean = expected[i] * kDraws;
-    chi += (counts[i] - mean) * (counts[i] - mean) / mean;
-  }
-  EXPECT_LT(chi, kLimit2);
-  for (size_t i = 3; i < counts.size(); ++i) EXPECT_EQ(counts[i], 0) << i;
+  EXPECT_LT(ChiSquared(options, LogitsOf({32, 16, 8, 4, 1, 1, 1, 1}),
+                       {4.0 / 9, 4.0 / 9, 1.0 / 9, 0, 0, 0, 0, 0}, 200000, text),
+            kLimit2);
 }
 
 // Odds 8 4 2 1 1: the entropy is (8*1 + 4*2 + 2*3 + 2*4)/16 = 1.875 bits; surprises are 1 2 3 4 4
 // bits, their distances 0.875 0.125 1.125 2.125. So 0.7 takes token 1 (0.25), then 0 (0.5).
 TEST(Sampler, TypicalDistribution) {
-  SamplerOptions options;
-  options.seed = 12;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
+  SamplerOptions options = Uncut(12);
   options.typical = 0.7f;
-  std::vector<float> logits;
-  for (const double odds : {8, 4, 2, 1, 1}) logits.push_back(static_cast<float>(std::log(odds)));
-  EXPECT_LT(ChiSquared(options, logits, {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000), kLimit1);
+  EXPECT_LT(ChiSquared(options, LogitsOf({8, 4, 2, 1, 1}), {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000),
+            kLimit1);
 }
 
 TEST(Sampler, AlmostColdIsCold) {
-  SamplerOptions options;
-  options.temperature = 1e-40f;
-  EXPECT_EQ(Sampler(options).Sample(std::vector<float>{1, 5, 4.999f}), 1);
+  EXPECT_EQ(Sampler({.temperature = 1e-40f}).Sample(std::vector<float>{1, 5, 4.999f}), 1);
 }
 
 TEST(Sampler, LogitBiasComesFirst) {
-  SamplerOptions options;
-  options.temperature = 0;
+  SamplerOptions options = {.temperature = 0};
   options.logit_bias = {{1, -kInf}, {0, 10.0f}, {77, 1.0f}};  // 77 is outside: no effect
-  EXPECT_EQ(Sampler(options).Sample(std::vector<float>{1, 5, 4}), 0);
+  EXPECT_EQ(Next(options, {}), 0);
 }
 
 TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
@@ -213,34 +167,23 @@ TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
 
 // XTC in half of the draws: of odds 4 3 2 1 the first two go then, and it is 2 : 1.
 TEST(Sampler, XtcNowAndThen) {
-  SamplerOptions options;
-  options.seed = 21;
-  options.temperature = 1;
-  options.top_p = 1;
-  options.min_p = 0;
+  SamplerOptions options = Uncut(21);
   options.xtc_probability = 0.5f;
   options.xtc_threshold = 0.15f;
-  std::vector<float> logits;
-  for (const double odds : {4, 3, 2, 1}) logits.push_back(static_cast<float>(std::log(odds)));
-  EXPECT_LT(ChiSquared(options, logits, {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6}, 100000),
+  EXPECT_LT(ChiSquared(options, LogitsOf({4, 3, 2, 1}), {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6},
+                       100000),
             kLimit3);
 }
 
 TEST(Sampler, DryKeepsFromRepeating) {
-  SamplerOptions options;
-  options.temperature = 0;
-  options.dry.multiplier = 2;
-  Sampler sampler(options);
-  const std::vector<float> logits = {1, 5, 4};
-  EXPECT_EQ(sampler.Sample(logits, {}, Text{0, 2, 1, 0, 2}), 2) << "0 2 1 once more";
-  EXPECT_EQ(sampler.Sample(logits, {}, Text{0, 2, 1, 0}), 1) << "one token may repeat";
+  const SamplerOptions options = {.temperature = 0, .dry = {.multiplier = 2}};
+  EXPECT_EQ(Next(options, {0, 2, 1, 0, 2}), 2) << "0 2 1 once more";
+  EXPECT_EQ(Next(options, {0, 2, 1, 0}), 1) << "one token may repeat";
 }
 
 // The paper's algorithm, written down once more: odds of 2^10 to 1, a target of 3 bits.
 TEST(Sampler, MirostatKeepsTheSurprise) {
-  SamplerOptions options;
-  options.seed = 5;
-  options.temperature = 1;
+  SamplerOptions options = {.seed = 5, .temperature = 1};
   options.top_k = 1;  // has no effect: Mirostat takes the place of the steps that cut
   options.mirostat = {.version = 2, .tau = 3.0f, .eta = 0.1f};
   std::vector<float> logits;
@@ -265,8 +208,7 @@ TEST(Sampler, MirostatKeepsTheSurprise) {
 }
 
 TEST(Sampler, OptionsCanChange) {
-  SamplerOptions options;
-  options.temperature = 0;
+  SamplerOptions options = {.temperature = 0};
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
   options.penalties.presence = 2;
@@ -278,11 +220,7 @@ TEST(Sampler, OptionsCanChange) {
 TEST(Sampler, OnlyWhatIsAllowed) {
   const std::vector<float> logits = {9, 1, 8, 2, 7, 0};
   const std::vector<uint64_t> allowed = {0b101010};
-  SamplerOptions options;
-  options.temperature = 1;
-  options.top_k = 2;
-  options.top_p = 1;
-  options.min_p = 0;
+  SamplerOptions options = {.temperature = 1, .top_k = 2, .top_p = 1, .min_p = 0};
   options.logit_bias = {{0, 100.0f}, {5, 1.5f}};  // 5 becomes likelier than 1
   Sampler sampler(options);
   int n3 = 0;
@@ -306,9 +244,7 @@ TEST(Sampler, OnlyWhatIsAllowed) {
 TEST(Sampler, AllowedAndRandomNumbers) {
   const std::vector<float> logits = {1, 2, 1.5f, 0.5f, 1, 1};
   const std::vector<uint64_t> all = {0b111111}, one = {0b1000};
-  SamplerOptions options;
-  options.seed = 7;
-  options.temperature = 2;
+  SamplerOptions options = {.seed = 7, .temperature = 2};
   Sampler free(options), masked(options);
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(masked.Sample(logits, one), 3);

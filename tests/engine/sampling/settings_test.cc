@@ -46,8 +46,7 @@ TEST(FileSampling, TakesEveryKeyOfLlamaCpp) {
 
 TEST(FileSampling, LeavesTheRestAlone) {
   const gguf::Metadata none;
-  SamplerOptions options;
-  options.temperature = 0.5f;
+  SamplerOptions options = {.temperature = 0.5f};
   const FileSampling found = ReadSampling(none, options);
   EXPECT_TRUE(found.names.empty());
   EXPECT_TRUE(found.notes.empty());

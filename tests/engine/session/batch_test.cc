@@ -47,11 +47,7 @@ SessionOptions Options(size_t i) {
   return options;
 }
 
-GenerateOptions Limits(size_t i) {
-  GenerateOptions options;
-  options.max_tokens = static_cast<int64_t>(24 - 3 * i);
-  return options;
-}
+GenerateOptions Limits(size_t i) { return {.max_tokens = static_cast<int64_t>(24 - 3 * i)}; }
 
 struct Written {
   std::string text;
@@ -127,10 +123,7 @@ TEST(Batch, MoreThanAPass) {
           grammar::ParseGbnf("root ::= [ab] \" forced words, one after the other: \" [0-9]+")),
       *model.tokenizer);
   const auto limits = [&](size_t i) {
-    GenerateOptions options;
-    options.max_tokens = 30;
-    options.constraint = i == 3 ? &constraint : nullptr;
-    return options;
+    return GenerateOptions{.max_tokens = 30, .constraint = i == 3 ? &constraint : nullptr};
   };
   std::vector<Written> alone;
   constexpr size_t kMany = kMaxPassTokens + 4;

@@ -27,12 +27,7 @@ std::vector<float> Logits(const Session& session) {
   return {session.logits().begin(), session.logits().end()};
 }
 
-SessionOptions Options() {
-  SessionOptions options;
-  options.context = 512;
-  options.n_threads = 1;
-  return options;
-}
+SessionOptions Options() { return {.context = 512, .n_threads = 1}; }
 
 class BookmarkTest : public testing::TestWithParam<const char*> {
  protected:
@@ -95,10 +90,8 @@ constexpr const char* kThinkingTemplate =
 TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
   Session session(model_, Options());
   Chat chat(session, "", ChatForm(kThinkingTemplate));
-  GenerateOptions options;
-  options.max_tokens = 6;
   const auto say = [&](const std::string& text) {
-    return chat.Say(text, options, [](std::string_view) { return true; });
+    return chat.Say(text, {.max_tokens = 6}, [](std::string_view) { return true; });
   };
   const auto rendered = [&](std::vector<tokenizer::Message> messages) {
     return EncodeChat(model_, ChatForm(kThinkingTemplate), messages, 4096);

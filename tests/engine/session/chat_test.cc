@@ -23,8 +23,7 @@ using tokenizer::TokenId;
 constexpr tokenizer::TokenType kUser = tokenizer::TokenType::kUserDefined;
 
 std::vector<std::byte> ModelWith(const std::string& chat_template) {
-  test::SmallModel model;
-  model.chat_template = chat_template;
+  test::SmallModel model = {.chat_template = chat_template};
   return model.Bytes();
 }
 
@@ -32,9 +31,7 @@ struct SmallChat {
   explicit SmallChat(const std::string& chat_template) : bytes(ModelWith(chat_template)) {}
 
   Chat::Answer Say(const std::string& text) {
-    GenerateOptions options;
-    options.max_tokens = 1;
-    return chat.Say(text, options, [](std::string_view) { return true; });
+    return chat.Say(text, {.max_tokens = 1}, [](std::string_view) { return true; });
   }
 
   const std::vector<std::byte> bytes;
@@ -116,9 +113,7 @@ TEST(Chat, DropsWholeTurns) {
 TEST(Chat, AnswersTheLastMessage) {
   SmallChat small(kShowsCalls);
   const auto reply = [&](const std::vector<Message>& more) {
-    GenerateOptions options;
-    options.max_tokens = 1;
-    return small.chat.Reply(more, options, [](std::string_view) { return true; });
+    return small.chat.Reply(more, {.max_tokens = 1}, [](std::string_view) { return true; });
   };
   small.chat.SetMessages({{"user", "a"}, kCalls});
   reply({kResult, kResult});
@@ -189,9 +184,7 @@ TEST(Chat, ThinkingIsKeptApart) {
   const std::vector<std::byte> bytes = test::ScriptedModel(
       {{"<think>", kUser}, {"hm"}, {"</think>", kUser}, {"\n"}, {"Yes"}}, source);
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
-  SessionOptions greedy;
-  greedy.sampler.temperature = 0;
-  Session session(model, greedy);
+  Session session(model, {.sampler = {.temperature = 0}});
   Chat chat(session, "", ChatForm(model));
   std::string thinking, text;
   GenerateOptions options;

@@ -22,16 +22,12 @@ class ConstrainedModel : public testing::Test {
                             int64_t max_tokens = -1) {
     const std::vector<std::byte> bytes = test::ScriptedModel(script, "");
     const Model model = Model::From(gguf::File::Parse("scripted.gguf", bytes));
-    SessionOptions options;
-    options.n_threads = 1;
-    options.sampler.temperature = 0;
-    Session session(model, options);
+    Session session(model, {.n_threads = 1, .sampler = {.temperature = 0}});
     grammar::Constraint constraint(
         std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(gbnf)), *model.tokenizer);
-    GenerateOptions generate;
-    generate.constraint = &constraint;
-    generate.max_tokens = max_tokens;
-    generate.thinking = FindThinkingFormat(chat_template);
+    GenerateOptions generate = {.max_tokens = max_tokens,
+                                .thinking = FindThinkingFormat(chat_template),
+                                .constraint = &constraint};
     std::string streamed;
     GenerateResult result =
         Generate(session, model.tokenizer->Encode(prompt), generate, [&](std::string_view text) {

@@ -62,11 +62,7 @@ std::vector<Golden> Goldens() {
 }
 
 SessionOptions Options(kernels::KvType kv, size_t batch, int threads = 1) {
-  SessionOptions options;
-  options.kv_type = kv;
-  options.batch = batch;
-  options.n_threads = threads;
-  return options;
+  return {.batch = batch, .n_threads = threads, .kv_type = kv};
 }
 
 std::vector<float> Embedded(const Model& model, const Texts& texts, const SessionOptions& options,

@@ -48,10 +48,8 @@ class GenerateTest : public testing::Test {
  protected:
   GenerateResult Run(size_t context, const GenerateOptions& options,
                      const std::vector<TokenId>& prompt = {1, 300, 12}) {
-    SessionOptions session_options;
-    session_options.context = context;
-    session_options.n_threads = 1;
-    session_options.sampler.temperature = 0;
+    SessionOptions session_options = {
+        .context = context, .n_threads = 1, .sampler = {.temperature = 0}};
     for (const TokenId id : model_.tokenizer->vocab().eog) {  // random weights may end at once
       session_options.sampler.logit_bias.emplace_back(id, -1e30f);
     }
@@ -68,8 +66,7 @@ class GenerateTest : public testing::Test {
 };
 
 TEST_F(GenerateTest, LengthAndContext) {
-  GenerateOptions options;
-  options.max_tokens = 5;
+  GenerateOptions options = {.max_tokens = 5};
   const GenerateResult five = Run(64, options);
   EXPECT_EQ(five.stop_reason, StopReason::kLength);
   EXPECT_EQ(five.tokens.size(), 5u);
@@ -84,15 +81,10 @@ TEST_F(GenerateTest, LengthAndContext) {
   EXPECT_TRUE(std::equal(five.tokens.begin(), five.tokens.end(), full.tokens.begin()));
 }
 
-TEST_F(GenerateTest, NothingAsked) {
-  GenerateOptions options;
-  options.max_tokens = 0;
-  EXPECT_EQ(Run(64, options).tokens.size(), 0u);
-}
+TEST_F(GenerateTest, NothingAsked) { EXPECT_EQ(Run(64, {.max_tokens = 0}).tokens.size(), 0u); }
 
 TEST_F(GenerateTest, StopTextIsNotPartOfTheText) {
-  GenerateOptions options;
-  options.max_tokens = 20;
+  GenerateOptions options = {.max_tokens = 20};
   const std::string text = Run(64, options).text;
   ASSERT_GT(text.size(), 8u);
   const std::string stop = text.substr(text.size() / 2, 3);
@@ -116,8 +108,7 @@ TEST_F(GenerateTest, Interruption) {
 TEST_F(GenerateTest, EmptyPromptIsRefused) { EXPECT_THROW(Run(64, {}, {}), Error); }
 
 TEST_F(GenerateTest, EndToken) {
-  SessionOptions session_options;
-  session_options.n_threads = 1;
+  SessionOptions session_options = {.n_threads = 1};
   const TokenId eos = model_.tokenizer->vocab().eos;
   session_options.sampler.temperature = 0;
   session_options.sampler.logit_bias = {{eos, 1e30f}};
@@ -132,16 +123,11 @@ TEST_F(GenerateTest, EndToken) {
 // What the model writes after the prompt with --temp 0.
 std::string Greedy(const Model& model, const std::string& prompt, int64_t n, size_t batch,
                    int threads) {
-  SessionOptions session_options;
-  session_options.batch = batch;
-  session_options.context = 512;
-  session_options.n_threads = threads;
-  session_options.sampler.temperature = 0;
+  SessionOptions session_options = {
+      .context = 512, .batch = batch, .n_threads = threads, .sampler = {.temperature = 0}};
   Session session(model, session_options);
-  GenerateOptions options;
-  options.max_tokens = n;
   const std::vector<TokenId> ids = model.tokenizer->Encode(prompt);
-  return Generate(session, ids, options, [](std::string_view) { return true; }).text;
+  return Generate(session, ids, {.max_tokens = n}, [](std::string_view) { return true; }).text;
 }
 
 // The text that an independent engine writes, in one batch or token by token, with any number of

@@ -147,10 +147,8 @@ TEST(PlanMemory, ScratchIsAsLargeAsItSays) {
 
 TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
-  SessionOptions options;
-  options.context = 100'000;
   const std::string error = test::ErrorOf<Error>([&] {
-    Session(model, options, Memory{10'000'000, 10'000'000});
+    Session(model, {.context = 100'000}, Memory{10'000'000, 10'000'000});
   });
   EXPECT_NE(error.find("10 MB are free here"), std::string::npos) << error;
 }
@@ -158,11 +156,11 @@ TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
 // Every sampling step, penalties and biases included, in memory of its own.
 TEST(Session, AllocatesNothingWhileGenerating) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
-  SessionOptions options;
-  options.n_threads = 1;
-  options.sampler.penalties = {.repeat = 1.1f, .frequency = 0.1f, .presence = 0.1f};
-  options.sampler.typical = 0.9f;
-  options.sampler.logit_bias = {{5, 0.5f}};
+  SessionOptions options = {
+      .n_threads = 1,
+      .sampler = {.typical = 0.9f,
+                  .penalties = {.repeat = 1.1f, .frequency = 0.1f, .presence = 0.1f},
+                  .logit_bias = {{5, 0.5f}}}};
   Session session(model, options);
   session.Prefill(std::vector<TokenId>{1, 300, 12});
   for (int i = 0; i < 2; ++i) session.Decode(session.Sample());  // buffers reach their sizes
@@ -176,9 +174,7 @@ TEST(Session, AllocatesNothingWhileGenerating) {
 TEST(Session, AHundredThousandTokensTakeNoMoreMemoryThanTheFirst) {
   const std::vector<std::byte> bytes = test::SmallModel().Bytes();
   const Model model = Model::From(gguf::File::Parse("f.gguf", bytes));
-  SessionOptions options;
-  options.n_threads = 1;
-  Session session(model, options);
+  Session session(model, {.n_threads = 1});
   session.Prefill(std::vector<TokenId>{1, 5});
   std::vector<TokenId> half(session.capacity() / 2);
   const auto generate = [&](int n) {
@@ -202,10 +198,8 @@ TEST(Session, AHundredThousandTokensTakeNoMoreMemoryThanTheFirst) {
 // A thousand sessions one after the other take no more than one.
 TEST(Session, AThousandLeaveNothingBehind) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
-  SessionOptions options;
-  options.n_threads = 1;
   const auto use_one = [&] {
-    Session session(model, options);
+    Session session(model, {.n_threads = 1});
     session.Prefill(std::vector<TokenId>{1, 300});
     session.Decode(session.Sample());
   };

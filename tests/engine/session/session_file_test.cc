@@ -35,13 +35,11 @@ std::vector<TokenId> Text(const Model& model, size_t n) {
 }
 
 SessionOptions Options(size_t context, size_t batch, kernels::KvType kv = kernels::KvType::kF16) {
-  SessionOptions options;
-  options.context = context;
-  options.batch = batch;
-  options.n_threads = 1;
-  options.kv_type = kv;
-  options.sampler.temperature = 0;
-  return options;
+  return {.context = context,
+          .batch = batch,
+          .n_threads = 1,
+          .kv_type = kv,
+          .sampler = {.temperature = 0}};
 }
 
 std::vector<float> Continue(Session& session, size_t n) {

@@ -18,12 +18,7 @@ using tokenizer::TokenId;
 
 class SessionTest : public testing::Test {
  protected:
-  static SessionOptions Small(size_t context) {
-    SessionOptions options;
-    options.context = context;
-    options.n_threads = 1;
-    return options;
-  }
+  static SessionOptions Small(size_t context) { return {.context = context, .n_threads = 1}; }
   std::vector<float> LogitsAfter(Session& session, std::span<const TokenId> ids) {
     session.Prefill(ids);
     return {session.logits().begin(), session.logits().end()};

@@ -41,13 +41,9 @@ class Suppressed : public testing::Test {
   }
 
   std::vector<TokenId> Say(const Model& model, const SamplerOptions& sampling) const {
-    SessionOptions options;
-    options.n_threads = 1;
-    options.sampler = sampling;
-    Session session(model, options);
+    Session session(model, {.n_threads = 1, .sampler = sampling});
     session.SetSampling(sampling);  // keeps them, too
-    GenerateOptions generate;
-    generate.max_tokens = 4;
+    GenerateOptions generate = {.max_tokens = 4};
     return Generate(session, model.tokenizer->Encode("Q"), generate, [](auto) { return true; })
         .tokens;
   }
@@ -58,13 +54,11 @@ class Suppressed : public testing::Test {
 };
 
 TEST_F(Suppressed, AreNeverSampled) {
-  SamplerOptions greedy;
-  greedy.temperature = 0;
+  SamplerOptions greedy = {.temperature = 0};
   const Model bare = Model::Load(dir_.Path("bare.gguf")), model = Model::Load(path_);
   EXPECT_EQ(Say(bare, greedy).at(0), well_);
   EXPECT_EQ(std::ranges::count(Say(model, greedy), well_), 0);
-  SamplerOptions biased;
-  biased.logit_bias = {{well_, 100.0f}};
+  SamplerOptions biased = {.logit_bias = {{well_, 100.0f}}};
   EXPECT_EQ(Say(bare, biased).at(0), well_);
   for (biased.seed = 0; biased.seed < 20; ++biased.seed) {
     EXPECT_EQ(std::ranges::count(Say(model, biased), well_), 0) << biased.seed;
@@ -72,11 +66,8 @@ TEST_F(Suppressed, AreNeverSampled) {
 }
 
 TEST_F(Suppressed, AreNeverSampledByTheLibrary) {
-  pronk::Options options;
-  options.sampling.temperature = 0;
-  options.threads = 1;
   const auto text_of = [&](const std::string& path) {
-    pronk::Session session(pronk::Model(path), options);
+    pronk::Session session(pronk::Model(path), {.threads = 1, .sampling = {.temperature = 0}});
     return session.Complete("Q").text;
   };
   EXPECT_EQ(text_of(dir_.Path("bare.gguf")), "Well no!");

@@ -319,9 +319,7 @@ TEST(Chat, CallsAndGoesOn) {
                            {"</tool_call>", kControl}},
                           source);
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
-  SessionOptions greedy;
-  greedy.sampler.temperature = 0;
-  Session session(model, greedy);
+  Session session(model, {.sampler = {.temperature = 0}});
   Chat chat(session, "", ChatForm(model));
   std::string heard;
   const auto reply = [&](const std::vector<Message>& more) {

@@ -555,8 +555,7 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
 TEST(AttentionWeights, SumUpToOneWithTheSink) {
   constexpr size_t kLength = 16, kKeys = 37;
   const std::vector<float> q = NormalFloats(kLength, 1), keys = NormalFloats(kKeys * kLength, 2);
-  AttentionParams params;
-  params.scale = 0.25f;
+  AttentionParams params = {.scale = 0.25f};
   std::vector<double> plain(kKeys), with_sink(kKeys);
   const float sink = 0.5f;
   AttentionWeights(q.data(), keys.data(), kKeys, kLength, kLength, params, nullptr, plain.data());
