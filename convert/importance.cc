@@ -99,7 +99,6 @@ void Importance::ReadGguf() {
 // that many f32: mean squares times calls. The name of the text may follow; it is ignored.
 void Importance::ReadDat(std::span<const std::byte> bytes) {
   gguf::Cursor cursor(path_, bytes);
-  cursor.set_wide(false);
   const auto n = cursor.Read<int32_t>("number of entries");
   constexpr int32_t kMaxEntries = 1 << 20;
   if (n <= 0 || n > kMaxEntries) {
@@ -108,7 +107,7 @@ void Importance::ReadDat(std::span<const std::byte> bytes) {
   }
   for (int32_t i = 0; i < n; ++i) {
     cursor.set_item({"entry", static_cast<uint64_t>(i), {}});
-    const std::string_view name = cursor.ReadString("name");
+    const std::string_view name = cursor.ReadString<uint32_t>("name");
     cursor.set_item({"entry", static_cast<uint64_t>(i), name});
     const auto calls = cursor.Read<int32_t>("calls");
     const uint64_t at = cursor.offset();

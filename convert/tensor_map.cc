@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "convert/family.h"
-#include "gguf/error.h"
 
 namespace convert {
 namespace {

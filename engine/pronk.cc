@@ -139,9 +139,7 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
                                 const engine::Model* draft) {
   engine::CheckRange("context", static_cast<double>(options.context), 0, engine::kMaxTokens);
   engine::CheckRange("threads", options.threads, 0, engine::kMaxThreads);
-  engine::SessionOptions result;
-  result.context = options.context;
-  result.n_threads = options.threads;
+  engine::SessionOptions result = {.context = options.context, .n_threads = options.threads};
   const int bits = options.cache_bits;
   if (bits != 8 && bits != 16 && bits != 32) {
     throw Error("cache_bits: expected 8, 16 or 32, found " + std::to_string(bits));
@@ -169,16 +167,14 @@ std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
 }
 
 Completion ToPublic(engine::GenerateResult result) {
-  Completion completion;
-  completion.text = std::move(result.text);
-  completion.thinking = std::move(result.thinking);
-  completion.tool_calls = ToPublic(result.calls);
-  completion.end = ToPublic(result.stop_reason);
-  completion.n_prompt = result.n_prompt;
-  completion.n_generated = result.tokens.size();
-  completion.prompt_seconds = result.prompt_seconds;
-  completion.generate_seconds = result.decode_seconds;
-  return completion;
+  return {.text = std::move(result.text),
+          .end = ToPublic(result.stop_reason),
+          .n_prompt = result.n_prompt,
+          .n_generated = result.tokens.size(),
+          .prompt_seconds = result.prompt_seconds,
+          .generate_seconds = result.decode_seconds,
+          .thinking = std::move(result.thinking),
+          .tool_calls = ToPublic(result.calls)};
 }
 
 std::vector<Message> ToPublic(const std::vector<tokenizer::Message>& messages) {
@@ -283,11 +279,10 @@ struct Borrower {
       if (grammar != nullptr) constraint.emplace(grammar, *model->tokenizer);
     }
     engine::CheckRange("max_tokens", limits.max_tokens, -1, engine::kMaxTokens);
-    engine::GenerateOptions result;
-    result.max_tokens = limits.max_tokens;
-    result.stop_texts = limits.stops;
-    result.constraint = constraint ? &*constraint : nullptr;
-    result.prompt_progress = Marked(limits.on_prompt);
+    engine::GenerateOptions result = {.max_tokens = limits.max_tokens,
+                                      .stop_texts = limits.stops,
+                                      .prompt_progress = Marked(limits.on_prompt),
+                                      .constraint = constraint ? &*constraint : nullptr};
     engine::CheckRange("n_likeliest", limits.n_likeliest, -1, engine::kMaxTokens);
     if (!limits.on_token) return result;
     result.on_token = [this, n = limits.n_likeliest, call = Marked(limits.on_token)](

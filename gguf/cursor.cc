@@ -17,11 +17,6 @@ const std::byte* Cursor::Take(uint64_t n, std::string_view what) {
   return start;
 }
 
-std::string_view Cursor::ReadString(std::string_view what) {
-  const uint64_t length = ReadLength(what);
-  return {reinterpret_cast<const char*>(Take(length, what)), length};
-}
-
 void Cursor::Fail(uint64_t offset, const std::string& what) const {
   std::string message = PrintablePath(file_) + ": byte " + std::to_string(offset) + ": ";
   if (!item_.kind.empty()) {

@@ -31,11 +31,6 @@ class Cursor {
   uint64_t remaining() const { return bytes_.size() - offset_; }
   const std::byte* here() const { return bytes_.data() + offset_; }
 
-  // Counts, lengths and dimensions are u64 (versions 2 and 3: wide) or u32 (version 1).
-  void set_wide(bool wide) { wide_ = wide; }
-  bool wide() const { return wide_; }
-  uint64_t length_bytes() const { return wide_ ? 8 : 4; }
-
   void set_item(const Item& item) { item_ = item; }
 
   // Each consumes the next bytes; `what` names them in the message if the file ends early.
@@ -43,10 +38,11 @@ class Cursor {
   T Read(std::string_view what) {
     return Load<T>(Take(sizeof(T), what));
   }
-  uint64_t ReadLength(std::string_view what) {
-    return wide_ ? Read<uint64_t>(what) : Read<uint32_t>(what);
+  template <typename Length = uint64_t>
+  std::string_view ReadString(std::string_view what) {
+    const uint64_t length = Read<Length>(what);
+    return {reinterpret_cast<const char*>(Take(length, what)), length};
   }
-  std::string_view ReadString(std::string_view what);
   // Skips n bytes and returns their start.
   const std::byte* Take(uint64_t n, std::string_view what);
 
@@ -57,7 +53,6 @@ class Cursor {
   std::string file_;
   std::span<const std::byte> bytes_;
   uint64_t offset_ = 0;
-  bool wide_ = true;
   Item item_;
 };
 

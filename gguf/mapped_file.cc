@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "gguf/error.h"

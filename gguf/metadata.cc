@@ -47,13 +47,9 @@ double LoadFloat(ValueType type, const std::byte* at) {
   return type == ValueType::kF32 ? Load<float>(at) : Load<double>(at);
 }
 
-uint64_t LoadLength(const std::byte* at, bool wide) {
-  return wide ? Load<uint64_t>(at) : Load<uint32_t>(at);
-}
-
-std::string_view LoadString(const std::byte* at, bool wide) {
-  const std::byte* const text = at + (wide ? 8 : 4);
-  return {reinterpret_cast<const char*>(text), LoadLength(at, wide)};
+// Its length, a u64, and its bytes.
+std::string_view LoadString(const std::byte* at) {
+  return {reinterpret_cast<const char*>(at + sizeof(uint64_t)), Load<uint64_t>(at)};
 }
 
 template <class T>
@@ -69,10 +65,10 @@ std::string_view ValueTypeName(ValueType type) {
 
 uint64_t ValueTypeBytes(ValueType type) { return kValueTypes[static_cast<uint32_t>(type)].bytes; }
 
-std::string_view StringArray::Iterator::operator*() const { return LoadString(at_, wide_); }
+std::string_view StringArray::Iterator::operator*() const { return LoadString(at_); }
 
 StringArray::Iterator& StringArray::Iterator::operator++() {
-  at_ += (wide_ ? 8 : 4) + LoadLength(at_, wide_);
+  at_ += sizeof(uint64_t) + Load<uint64_t>(at_);
   return *this;
 }
 
@@ -184,7 +180,7 @@ bool Metadata::GetBoolOr(std::string_view key, bool fallback) const {
 std::string_view Metadata::GetString(std::string_view key) const {
   const Value& value = Need(key, "a string");
   if (value.type != ValueType::kString) FailType(key, "a string", value);
-  return LoadString(value.data, value.wide);
+  return LoadString(value.data);
 }
 
 StringArray Metadata::GetStrings(std::string_view key) const {

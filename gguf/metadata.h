@@ -48,7 +48,6 @@ struct Value {
   uint64_t count = 1;                       // elements of an array; 1 otherwise
   const std::byte* data = nullptr;  // first byte of the value (of an array: of its first element)
   uint64_t bytes = 0;               // from data to the end of the value
-  bool wide = true;                 // lengths inside are u64 (versions 2, 3) or u32 (version 1)
 };
 
 // Strings of an array of strings, one after the other, without copies.
@@ -68,14 +67,13 @@ class StringArray {
 
    private:
     friend class StringArray;
-    Iterator(const std::byte* at, bool wide) : at_(at), wide_(wide) {}
+    explicit Iterator(const std::byte* at) : at_(at) {}
     const std::byte* at_;
-    bool wide_;
   };
   explicit StringArray(const Value& value) : value_(value) {}
   uint64_t size() const { return value_.count; }
-  Iterator begin() const { return Iterator(value_.data, value_.wide); }
-  Iterator end() const { return Iterator(value_.data + value_.bytes, value_.wide); }
+  Iterator begin() const { return Iterator(value_.data); }
+  Iterator end() const { return Iterator(value_.data + value_.bytes); }
 
  private:
   Value value_;

@@ -17,7 +17,6 @@
 namespace gguf {
 namespace {
 
-constexpr uint32_t kLastVersion = 3;
 constexpr int kMaxArrayDepth = 4;  // arrays in arrays; real files have one level
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
@@ -44,7 +43,6 @@ class PartReader {
   void ReadEntries();
   ValueType ReadValueType(std::string_view what);
   Value ReadValue();
-  uint64_t LeastBytes(ValueType type) const;
   void PassElements(ValueType type, uint64_t count, int depth);
   void ReadAlignment();
   TensorInfo ReadTensorInfo();
@@ -82,19 +80,17 @@ void PartReader::ReadHeader() {
                  "expected a little-endian file, found a big-endian one: get or convert it to "
                  "little-endian");
   }
-  if (version == 0 || version > kLastVersion) {
-    cursor_.Fail(version_at, "expected GGUF version 1, 2 or 3, found " + std::to_string(version));
+  if (version < 2 || version > 3) {
+    cursor_.Fail(version_at, "expected GGUF version 2 or 3, found " + std::to_string(version));
   }
   part_.version = version;
-  cursor_.set_wide(version > 1);
   const uint64_t counts_at = cursor_.offset();
-  n_tensors_ = cursor_.ReadLength("number of tensors");
-  n_entries_ = cursor_.ReadLength("number of keys");
+  n_tensors_ = cursor_.Read<uint64_t>("number of tensors");
+  n_entries_ = cursor_.Read<uint64_t>("number of keys");
   // The smallest entries: a one-letter key with a value of one byte; a one-letter tensor with one
   // dimension. Counts are not trusted further: vectors grow as entries are read.
-  const uint64_t length = cursor_.length_bytes();
-  CheckCount(counts_at, n_tensors_, max_tensors_, length + 1 + 4 + length + 4 + 8, "tensors");
-  CheckCount(counts_at + length, n_entries_, kMaxItems, length + 1 + 4 + 1, "keys");
+  CheckCount(counts_at, n_tensors_, max_tensors_, 8 + 1 + 4 + 8 + 4 + 8, "tensors");
+  CheckCount(counts_at + 8, n_entries_, kMaxItems, 8 + 1 + 4 + 1, "keys");
 }
 
 void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t most, uint64_t min_bytes,
@@ -155,11 +151,10 @@ ValueType PartReader::ReadValueType(std::string_view what) {
 
 Value PartReader::ReadValue() {
   Value value;
-  value.wide = cursor_.wide();
   value.type = ReadValueType("a value type");
   if (value.type == ValueType::kArray) {
     value.element_type = ReadValueType("an element type");
-    value.count = cursor_.ReadLength("array length");
+    value.count = cursor_.Read<uint64_t>("array length");
   }
   value.data = cursor_.here();
   if (value.type == ValueType::kArray) {
@@ -173,9 +168,9 @@ Value PartReader::ReadValue() {
 
 // The smallest size of a value of this type: for a string its length field, for a nested array its
 // element type and length.
-uint64_t PartReader::LeastBytes(ValueType type) const {
-  if (type == ValueType::kString) return cursor_.length_bytes();
-  if (type == ValueType::kArray) return sizeof(uint32_t) + cursor_.length_bytes();
+uint64_t LeastBytes(ValueType type) {
+  if (type == ValueType::kString) return sizeof(uint64_t);
+  if (type == ValueType::kArray) return sizeof(uint32_t) + sizeof(uint64_t);
   return ValueTypeBytes(type);
 }
 
@@ -196,7 +191,7 @@ void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
   } else if (type == ValueType::kArray) {
     for (uint64_t i = 0; i < count; ++i) {
       const ValueType inner = ReadValueType("an element type");
-      PassElements(inner, cursor_.ReadLength("array length"), depth + 1);
+      PassElements(inner, cursor_.Read<uint64_t>("array length"), depth + 1);
     }
   } else {
     const uint64_t at = cursor_.offset();
@@ -241,7 +236,7 @@ TensorInfo PartReader::ReadTensorInfo() {
   uint64_t elements = 1;  // stays below 2^63, so that no product of dims wraps from here on
   for (uint32_t i = 0; i < info.n_dims; ++i) {
     at = cursor_.offset();
-    const uint64_t dim = cursor_.ReadLength("dimension");
+    const uint64_t dim = cursor_.Read<uint64_t>("dimension");
     if (dim == 0) cursor_.Fail(at, "expected a dimension of at least 1, found 0");
     if (dim > INT64_MAX / elements) {
       cursor_.Fail(at, "expected fewer than 2^63 elements, found a dimension of " +

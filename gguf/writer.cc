@@ -107,9 +107,6 @@ void Writer::AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
 void Writer::Add(const Metadata::Entry& entry) {
   const auto& [key, value] = entry;
   const std::span<const std::byte> bytes(value.data, value.bytes);
-  // Version 1 has u32 lengths, also inside values.
-  if (!value.wide)
-    throw Error("writing key " + Quoted(key) + ": expected a value of version 2 or 3");
   if (value.type == ValueType::kArray) {
     AddArrayBytes(key, value.element_type, value.count, bytes);
   } else {

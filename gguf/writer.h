@@ -52,7 +52,7 @@ class Writer {
     AddArrayBytes(key, ValueTypeOf<T>(), values.size(), std::as_bytes(values));
   }
   void AddStrings(std::string_view key, std::span<const std::string_view> values);
-  // A copy from another file, of version 2 or 3.
+  // A copy from another file.
   void Add(const Metadata::Entry& entry);
 
   // dims[0] is the length of a row. `bytes` is not copied: it must stay valid until the file is

@@ -6,14 +6,10 @@
 #include <array>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <utility>
 
-#include "cli/output/text.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
 #include "kernels/machine/sysfs.h"
@@ -93,51 +89,6 @@ bool IsCounted(const fs::path& zone) {
   return !is_again && (name.starts_with("package") || name == "dram");
 }
 
-// The modules of memory, equal ones together, by SMBIOS (DSP0134, 7.18), which usually only root
-// may read: "2 x 16 GB DDR5 at 5600 MT/s in P0 CHANNEL A DIMM 0, P0 CHANNEL B DIMM 0".
-std::string MemoryModules(const std::string& path) {
-  std::string table(1 << 20, '\0');
-  std::ifstream in(path, std::ios::binary);
-  in.read(table.data(), static_cast<std::streamsize>(table.size()));
-  table.resize(static_cast<size_t>(in.gcount()));
-  std::map<std::string, std::vector<std::string>> places;
-  for (size_t at = 0; at + 4 <= table.size();) {
-    const size_t end = at + static_cast<unsigned char>(table[at + 1]);
-    if (end < at + 4 || end > table.size()) break;
-    std::array<unsigned char, 256> field = {};  // zeros beyond its end
-    std::copy_n(table.begin() + static_cast<ptrdiff_t>(at), end - at, field.begin());
-    const auto number = [&](size_t i) { return field[i] | field[i + 1] << 8; };
-    // Texts follow, each with a zero, and one more zero; fields name them by number, from 1.
-    std::vector<std::string> texts = {""};
-    size_t next = end;
-    while (next < table.size() && table[next] != '\0') {
-      texts.emplace_back(table.c_str() + next);
-      next += texts.back().size() + 1;
-    }
-    const auto text = [&](size_t i) { return field[i] < texts.size() ? texts[field[i]] : ""; };
-    const int size = number(12);
-    const double megabytes = size == 0x7FFF ? number(28) + 65536.0 * number(30) : size;
-    constexpr int kMemoryDevice = 17, kUnknown = 0x8000;  // and above
-    if (field[0] == kMemoryDevice && size != 0 && size < kUnknown) {
-      constexpr std::pair<int, const char*> kKinds[] = {
-          {24, " DDR3"}, {26, " DDR4"}, {29, " LPDDR3"}, {30, " LPDDR4"},
-          {33, " HBM2"}, {34, " DDR5"}, {35, " LPDDR5"}, {36, " HBM3"}};
-      std::string what = Format("%g GB", megabytes / 1024);
-      for (const auto& [kind, name] : kKinds) what += kind == field[18] ? name : "";
-      const int speed = number(32) != 0 ? number(32) : number(21);
-      if (speed != 0 && speed < kUnknown) what += Format(" at %d MT/s", speed);
-      places[what].push_back(text(17) + (text(17).empty() ? "" : " ") + text(16));
-    }
-    at = next + (texts.size() == 1 ? 2 : 1);
-  }
-  std::string all;
-  for (const auto& [what, where] : places) {
-    all += (all.empty() ? "" : "; ") + Format("%zu x ", where.size()) + what + " in " +
-           Joined(where, ", ");
-  }
-  return all;
-}
-
 }  // namespace
 
 std::string CpuName() {
@@ -181,7 +132,6 @@ std::vector<std::string> MachineLines(const std::string& sysfs) {
     add("power", kernels::FirstLine(supply / "online") == "1" ? "mains" : "battery");
   }
   add("memory", kernels::ValueOf("/proc/meminfo", "MemTotal"));
-  add("memory modules", MemoryModules(sysfs + "/firmware/dmi/tables/DMI"));
   std::string name = kernels::ValueOf("/etc/os-release", "PRETTY_NAME");
   std::erase(name, '"');
   utsname system = {};

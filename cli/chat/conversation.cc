@@ -188,11 +188,10 @@ void Conversation::Answer(const std::string& question) {
   const QuietKeyboard quiet;
   ProgressLine progress("reading");
   TextOutput out;
-  engine::GenerateOptions generate;
-  generate.max_tokens = options_.max_tokens;
-  generate.stop_texts = options_.stop_texts;
-  generate.constraint = options_.constraint;
-  generate.interrupted = Interrupted;
+  engine::GenerateOptions generate = {.max_tokens = options_.max_tokens,
+                                      .stop_texts = options_.stop_texts,
+                                      .interrupted = Interrupted,
+                                      .constraint = options_.constraint};
   generate.prompt_progress = [&](size_t done, size_t total) {
     progress.Update(done, total);
     return true;

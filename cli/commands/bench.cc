@@ -196,9 +196,7 @@ BenchModel Examine(engine::Model opened, double load_seconds) {
   BenchModel result = {.opened = std::move(opened)};
   const engine::Model& model = result.opened;
   const engine::Stopwatch watch;
-  engine::SessionOptions options;
-  options.context = 16;
-  engine::Session session(model, options);
+  engine::Session session(model, {.context = 16});
   const std::vector<tokenizer::TokenId> prompt(8, 0);
   session.Prefill(prompt);
   session.Sample();

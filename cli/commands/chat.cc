@@ -169,7 +169,7 @@ int RunChat(const ChatOptions& options) {
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   const auto text = [&](const std::string& typed) {
-    return options.escape ? Unescaped(FromTerminal(typed)) : FromTerminal(typed);
+    return options.escape ? Unescaped(typed) : typed;
   };
   how.system = text(how.system);
   how.verbose = options.model.verbose;

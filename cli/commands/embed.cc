@@ -22,7 +22,6 @@
 #include "cli/options/number_list.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
-#include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -52,8 +51,7 @@ struct EmbedOptions {
 // or looks like one in JSON's quotes, is in them.
 std::vector<std::string> ReadTexts(const EmbedOptions& options) {
   std::vector<std::string> texts;
-  for (const std::string& word : options.words) {
-    const std::string text = FromTerminal(word);
+  for (const std::string& text : options.words) {
     const bool is_line = !text.starts_with('"') && text.find('\n') == std::string::npos;
     texts.push_back(is_line ? text : JsonLine(text));
   }
@@ -196,9 +194,8 @@ int Rerank(const EmbedOptions& options) {
   engine::Embedder embedder(model, session_options, engine::Pooling::kRank);
   if (!options.ids.empty()) return WriteOne(options, embedder);
   CatchInterrupts();
-  const std::string query = FromTerminal(*options.query);
   const auto encode = [&](const std::string& text) {
-    return engine::EncodePair(model, query, Unquoted(text), embedder.capacity());
+    return engine::EncodePair(model, *options.query, Unquoted(text), embedder.capacity());
   };
   std::vector<std::pair<float, size_t>> scores;  // of texts, and their numbers
   EmbedAll(options, embedder, texts, encode, [&](size_t i, size_t, std::span<const float> row) {

@@ -58,8 +58,7 @@ int Imatrix(const ImatrixOptions& options) {
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
   engine::InputSquares inputs;
-  engine::Trace trace;
-  trace.inputs = &inputs;
+  engine::Trace trace = {.inputs = &inputs};
   session.TraceTo(&trace);
   ProgressLine progress("window", "windows");
   for (size_t i = 0; i < windows.count(); ++i) {

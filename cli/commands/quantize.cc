@@ -61,13 +61,6 @@ void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
              static_cast<uint32_t>(importance->n_tensors()));
 }
 
-void CheckVersion(const gguf::File& file) {
-  if (file.version() == 1) {
-    throw gguf::Error(gguf::PrintablePath(file.path()) +
-                      ": expected GGUF of version 2 or 3, found version 1");
-  }
-}
-
 // Warns if weights are rounded that were rounded before, and if types need an importance matrix.
 void Warn(const std::vector<PlannedTensor>& plan, const convert::Importance* importance) {
   size_t n = 0;
@@ -176,7 +169,6 @@ void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
 int Quantize(const QuantizeOptions& options) {
   const convert::Mix& mix = MixOf(options.types.type);
   const gguf::File file = OpenFile(ResolveModel(options.in));
-  CheckVersion(file);
   std::optional<convert::Importance> importance;
   if (!options.imatrix.empty()) importance = convert::Importance::Read(options.imatrix);
   const convert::Importance* const columns = importance ? &*importance : nullptr;

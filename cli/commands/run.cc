@@ -54,7 +54,7 @@ void Append(std::string part, std::string& text) {
 
 // What is piped in, the files in their order, and the text of -p, which is about them.
 std::string PromptOf(const RunOptions& options) {
-  std::string prompt = FromTerminal(options.prompt.value_or(options.text.value_or("")));
+  std::string prompt = options.prompt.value_or(options.text.value_or(""));
   if (options.escape) prompt = Unescaped(prompt);
   const bool has_prompt = options.prompt || options.text;
   if (options.prompt && options.text) {
@@ -245,23 +245,22 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
   engine::CheckTextSize(model, prompt.size(), context);  // checked before a template copies it
   std::vector<tokenizer::Message> messages = {{"user", prompt}};
   if (!options.system.empty()) {
-    const std::string system = FromTerminal(options.system);
-    messages.insert(messages.begin(), {"system", options.escape ? Unescaped(system) : system});
+    messages.insert(messages.begin(),
+                    {"system", options.escape ? Unescaped(options.system) : options.system});
   }
   return engine::EncodeChat(model, *parts.form, messages, context, interrupted);
 }
 
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
                                            grammar::Constraint* constraint) {
-  engine::GenerateOptions generate;
-  generate.max_tokens = options.max_tokens;
-  generate.stop_texts = options.stop_texts;
-  generate.constraint = constraint;
+  engine::GenerateOptions generate = {.max_tokens = options.max_tokens,
+                                      .stop_texts = options.stop_texts,
+                                      .interrupted = Interrupted,
+                                      .constraint = constraint};
   if (parts.form && parts.form->is_transcript) {
     generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   }
   if (parts.form) generate.thinking = parts.form->thinking;
-  generate.interrupted = Interrupted;
   return generate;
 }
 

@@ -11,7 +11,6 @@
 #include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
-#include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
 #include "cli/trace/trace_report.h"
 #include "cli/trace/trace_values.h"
@@ -46,7 +45,7 @@ constexpr int kMaxShown = 256;
 // The text's tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
   if (!options.prompt && !options.plain) return {};
-  const std::string text = FromTerminal(options.prompt.value_or("Once upon a time"));
+  const std::string text = options.prompt.value_or("Once upon a time");
   std::vector<TokenId> ids = model.tokenizer->Encode(text);
   if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
   if (options.token > ids.size()) {

@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/options/loading.h"
 #include "cli/output/text.h"
-#include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -58,7 +57,7 @@ using grammar::Grammar;
 Grammar From(const std::string& given, bool is_text, const char* flag,
              const std::function<Grammar(const std::string& text)>& read) {
   try {
-    return read(is_text ? FromTerminal(given) : ReadText(given, kMaxDocumentBytes));
+    return read(is_text ? given : ReadText(given, kMaxDocumentBytes));
   } catch (const grammar::Error& error) {
     const std::string what = error.what();
     const std::string name = is_text ? flag : given;

@@ -162,15 +162,13 @@ engine::SessionOptions ModelOptions::Session() const {
                      ": keys and values have one type");
   }
   const std::string type = !kv_keys.empty() ? kv_keys : !kv_values.empty() ? kv_values : kv;
-  engine::SessionOptions options;
-  options.context = context;
-  options.batch = batch;
-  options.n_threads = n_threads;
-  options.n_threads_batch = n_threads_batch;
-  options.kv_type = type == "f32"    ? kernels::KvType::kF32
-                    : type == "q8_0" ? kernels::KvType::kQ8_0
-                                     : kernels::KvType::kF16;
-  return options;
+  return {.context = context,
+          .batch = batch,
+          .n_threads = n_threads,
+          .n_threads_batch = n_threads_batch,
+          .kv_type = type == "f32"    ? kernels::KvType::kF32
+                     : type == "q8_0" ? kernels::KvType::kQ8_0
+                                      : kernels::KvType::kF16};
 }
 
 }  // namespace cli

@@ -47,8 +47,8 @@ class ValueWriter {
   // described: arrays are objects with type and count, and numbers that JSON lacks are strings;
   // otherwise arrays are plain lists, and numbers stay as they are. At most max_string bytes of a
   // string are written.
-  ValueWriter(bool wide, bool described, size_t max_string, const TextSink& sink)
-      : wide_(wide), described_(described), max_string_(max_string), sink_(sink) {}
+  ValueWriter(bool described, size_t max_string, const TextSink& sink)
+      : described_(described), max_string_(max_string), sink_(sink) {}
 
   // Returns the byte after the value.
   const std::byte* Write(ValueType type, const std::byte* at) {
@@ -88,14 +88,13 @@ class ValueWriter {
 
  private:
   // The length of the string or array at `at`; moves `at` past it.
-  uint64_t Length(const std::byte*& at) const {
-    const uint64_t length = wide_ ? Load<uint64_t>(at) : Load<uint32_t>(at);
-    at += wide_ ? sizeof(uint64_t) : sizeof(uint32_t);
-    return length;
+  static uint64_t Length(const std::byte*& at) {
+    at += sizeof(uint64_t);
+    return Load<uint64_t>(at - sizeof(uint64_t));
   }
 
   // Returns the byte after these elements, which matters only for an array inside another array.
-  const std::byte* Skip(ValueType element, uint64_t count, const std::byte* at) const {
+  static const std::byte* Skip(ValueType element, uint64_t count, const std::byte* at) {
     if (element != ValueType::kString && element != ValueType::kArray) {
       return at + count * gguf::ValueTypeBytes(element);
     }
@@ -113,13 +112,13 @@ class ValueWriter {
     return at;
   }
 
-  bool wide_, described_;
+  bool described_;
   size_t max_string_;
   const TextSink& sink_;
 };
 
 void Write(const gguf::Value& value, bool described, size_t max_string, const TextSink& sink) {
-  ValueWriter writer(value.wide, described, max_string, sink);
+  ValueWriter writer(described, max_string, sink);
   if (value.type == ValueType::kArray) {
     writer.WriteArray(value.element_type, value.count, value.data);
   } else {

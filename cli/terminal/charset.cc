@@ -9,19 +9,6 @@
 namespace cli {
 namespace {
 
-// Same as nl_langinfo(CODESET), without its header: checks the Euro sign's bytes.
-bool LocaleIsUtf8() {
-  std::mbstate_t state{};
-  wchar_t c = 0;
-  return std::mbrtowc(&c, "\xE2\x82\xAC", 3, &state) == 3;
-}
-
-// A locale that knows only ASCII: no language was chosen.
-bool LocaleIsAscii() {
-  const std::string_view name = std::setlocale(LC_CTYPE, nullptr);
-  return name == "C" || name == "POSIX";
-}
-
 bool IsControl(char32_t c) {
   return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
 }
@@ -30,28 +17,11 @@ bool IsControl(char32_t c) {
 
 void SetUpCharset() {
   std::setlocale(LC_CTYPE, "");
-  if (!LocaleIsAscii()) return;
-  for (const char* name : {"C.UTF-8", "en_US.UTF-8"}) {
-    if (std::setlocale(LC_CTYPE, name) != nullptr) return;
+  const std::string_view name = std::setlocale(LC_CTYPE, nullptr);
+  if (name != "C" && name != "POSIX") return;  // these know only ASCII: no language was chosen
+  for (const char* utf8 : {"C.UTF-8", "en_US.UTF-8"}) {
+    if (std::setlocale(LC_CTYPE, utf8) != nullptr) return;
   }
-}
-
-std::string FromTerminal(std::string_view text) {
-  if (LocaleIsUtf8() || LocaleIsAscii()) return std::string(text);
-  std::string utf8;
-  std::mbstate_t state{};
-  while (!text.empty()) {
-    wchar_t c = 0;
-    const size_t n = std::mbrtowc(&c, text.data(), text.size(), &state);
-    if (n == 0 || n > text.size()) {  // a NUL, or an invalid character
-      state = {};
-      text.remove_prefix(1);
-      continue;
-    }
-    utf8 += gguf::ToUtf8(static_cast<char32_t>(c));
-    text.remove_prefix(n);
-  }
-  return utf8;
 }
 
 std::string Unescaped(std::string_view text) {
@@ -77,19 +47,9 @@ std::string Unescaped(std::string_view text) {
 }
 
 std::string ForTerminal(std::string_view text) {
-  const bool as_it_is = LocaleIsUtf8() || LocaleIsAscii();
   std::string shown;
   for (const auto& [code, bytes] : gguf::Characters(text)) {
-    if (IsControl(code)) {
-      shown += gguf::ToUtf8(0xFFFD);
-    } else if (as_it_is || code < 0x80) {
-      shown += bytes;
-    } else {
-      std::string spelt(MB_CUR_MAX, '\0');
-      std::mbstate_t state{};
-      const size_t n = std::wcrtomb(spelt.data(), static_cast<wchar_t>(code), &state);
-      shown += n <= spelt.size() ? spelt.substr(0, n) : "?";
-    }
+    shown += IsControl(code) ? gguf::ToUtf8(0xFFFD) : std::string(bytes);
   }
   return shown;
 }

@@ -273,7 +273,6 @@ LineEditor::Result LineEditor::Read(const std::string& prompt, std::string& line
     if (IsTerminal(0)) std::fputs("\n", stderr);
     return Interrupted() ? Result::kInterrupted : Result::kEnd;
   }
-  if (IsTerminal(0)) line = FromTerminal(line);
   return Result::kLine;
 }
 

@@ -133,8 +133,7 @@ std::vector<TokenValues> WatchTokens(engine::Session& session,
       values[i].probability = std::exp(logits[tokens[i]] - LogSumExp(logits));
     }
     Watcher watcher;
-    engine::Trace trace;
-    trace.observer = &watcher;
+    engine::Trace trace = {.observer = &watcher};
     session.TraceTo(&trace);
     session.Decode(tokens[i]);
     session.TraceTo(nullptr);

@@ -142,16 +142,6 @@ void Laguna(OutModel& model) {
   BySigmoid(model);
 }
 
-// Numbers of heads in layers with and without a window.
-void AddHeadsByWindow(std::string_view key, const std::vector<bool>& local, uint64_t of_local,
-                      uint64_t of_others, OutModel& model) {
-  std::vector<int32_t> heads;
-  heads.reserve(local.size());
-  for (const bool slides : local)
-    heads.push_back(static_cast<int32_t>(slides ? of_local : of_others));
-  model.PerLayer(key, heads);
-}
-
 void MiMo2(OutModel& model) {
   const Fields& config = model.config;
   std::vector<bool> local;
@@ -161,8 +151,8 @@ void MiMo2(OutModel& model) {
   AddNextn(model);
   local.resize(local.size() + model.n_nextn, true);
   model.PerLayer("attention.sliding_window_pattern", local);
-  AddHeadsByWindow("attention.head_count_kv", local, config.Count("swa_num_key_value_heads"),
-                   model.shapes.n_kv_heads, model);
+  AddByLayer("attention.head_count_kv", local, config.Count("swa_num_key_value_heads"),
+             model.shapes.n_kv_heads, model);
   for (const std::string key : {"head_dim", "v_head_dim", "num_attention_heads"}) {
     if (config.CountOr("swa_" + key, config.Count(key)) == config.Count(key)) continue;
     config.Fail("swa_" + key, "expected as " + key);
@@ -185,11 +175,11 @@ void Step35(OutModel& model) {
   if (local.size() < model.n_layers()) config.Fail("layer_types", "expected one for each layer");
   local.resize(n);  // those of blocks that predict further tokens may be missing
   model.PerLayer("attention.sliding_window_pattern", local);
-  AddHeadsByWindow("attention.head_count", local, others.CountOr("num_attention_heads", n_heads),
-                   n_heads, model);
-  AddHeadsByWindow("attention.head_count_kv", local,
-                   others.CountOr("num_attention_groups", model.shapes.n_kv_heads),
-                   model.shapes.n_kv_heads, model);
+  AddByLayer("attention.head_count", local, others.CountOr("num_attention_heads", n_heads), n_heads,
+             model);
+  AddByLayer("attention.head_count_kv", local,
+             others.CountOr("num_attention_groups", model.shapes.n_kv_heads),
+             model.shapes.n_kv_heads, model);
   const std::vector<double> bases = config.Numbers("rope_theta");
   const auto first = std::ranges::find(local, true) - local.begin();
   if (bases.size() > static_cast<size_t>(first)) {

@@ -135,6 +135,9 @@ bool AddGating(bool fallback, OutModel& model);
 void AddNextn(OutModel& model);
 // Notes that files of this architecture have no window, like the published files.
 void LeaveOutWindow(OutModel& model);
+// A number for the layers that are chosen, and one for the others.
+void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
+                uint64_t of_others, OutModel& model);
 // Key-value heads of layers with attention, 0 for the others.
 void AddHeads(const std::vector<bool>& is_attention, OutModel& model);
 // A list of n non-negative integers. Throws gguf::Error.

@@ -168,13 +168,8 @@ void Gemma4(OutModel& model) {
   model.Uint("attention.value_length", full_length);
   model.Uint("rope.dimension_count", full_length);
   if (config.BoolOr("attention_k_eq_v", false) && config.Has("num_global_key_value_heads")) {
-    std::vector<int32_t> heads;
-    heads.reserve(local.size());
-    for (const bool slides : local) {
-      heads.push_back(static_cast<int32_t>(slides ? model.shapes.n_kv_heads
-                                                  : config.Count("num_global_key_value_heads")));
-    }
-    model.PerLayer("attention.head_count_kv", heads);
+    AddByLayer("attention.head_count_kv", local, model.shapes.n_kv_heads,
+               config.Count("num_global_key_value_heads"), model);
   }
   const uint64_t n_shared = config.UintOr("num_kv_shared_layers", 0);
   if (config.BoolOr("use_double_wide_mlp", false)) {

@@ -67,12 +67,16 @@ void LeaveOutWindow(OutModel& model) {
                         model.architecture + " do not have: longer texts see all of themselves");
 }
 
+void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
+                uint64_t of_others, OutModel& model) {
+  std::vector<int32_t> numbers;
+  for (const bool is_one : chosen)
+    numbers.push_back(static_cast<int32_t>(is_one ? of_chosen : of_others));
+  model.PerLayer(key, numbers);
+}
+
 void AddHeads(const std::vector<bool>& is_attention, OutModel& model) {
-  const auto n_kv_heads = static_cast<int32_t>(model.shapes.n_kv_heads);
-  std::vector<int32_t> heads;
-  heads.reserve(is_attention.size());
-  for (const bool attends : is_attention) heads.push_back(attends ? n_kv_heads : 0);
-  model.PerLayer("attention.head_count_kv", heads);
+  AddByLayer("attention.head_count_kv", is_attention, model.shapes.n_kv_heads, 0, model);
 }
 
 std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n) {

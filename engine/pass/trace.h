@@ -54,8 +54,8 @@ class PassObserver {
 };
 
 struct Trace {
-  std::vector<TraceStep> steps;
-  std::vector<size_t> layer_ends;  // the number of steps up to the end of each layer
+  std::vector<TraceStep> steps = {};
+  std::vector<size_t> layer_ends = {};  // the number of steps up to the end of each layer
   PassObserver* observer = nullptr;
   InputSquares* inputs = nullptr;  // sees the matrices' inputs (input_squares.h)
 };

@@ -56,11 +56,12 @@ struct SamplerOptions {
   float top_n_sigma = -1.0f;
   float xtc_probability = 0.0f;  // how often top choices are excluded
   float xtc_threshold = 0.1f;    // above 0.5 it never drops any
-  DryOptions dry;
-  Mirostat mirostat;
-  Penalties penalties;
+  DryOptions dry = {};
+  Mirostat mirostat = {};
+  Penalties penalties = {};
   int repeat_last_n = 64;  // tokens the penalties look back on; -1: all
-  std::vector<std::pair<tokenizer::TokenId, float>> logit_bias;  // added before everything else
+  // Added before everything else.
+  std::vector<std::pair<tokenizer::TokenId, float>> logit_bias = {};
   // llama.cpp's default order.
   std::vector<SamplerStep> steps = {
       SamplerStep::kPenalties, SamplerStep::kDry,     SamplerStep::kTopNSigma,

@@ -32,23 +32,23 @@ std::string_view StopReasonName(StopReason reason);
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   // Generation ends before any of these; they are not part of the text.
-  std::vector<std::string> stop_texts;
+  std::vector<std::string> stop_texts = {};
   // Gets the number of prompt tokens read so far, several times a second and at the end; false ends
   // the reading within milliseconds. Then the start of sampling.
-  std::function<bool(size_t done, size_t total)> prompt_progress;
-  std::function<void()> prompt_read;
-  std::function<bool()> interrupted;  // asked before every token, and all the time in a prompt
+  std::function<bool(size_t done, size_t total)> prompt_progress = {};
+  std::function<void()> prompt_read = {};
+  std::function<bool()> interrupted = {};  // asked before every token, and all the time in a prompt
   // Gets each token before its text, whether it was sampled (a grammar forces some), and the
   // seconds since the prompt was read; false ends the text before it.
-  std::function<bool(tokenizer::TokenId id, bool sampled, double seconds)> on_token;
+  std::function<bool(tokenizer::TokenId id, bool sampled, double seconds)> on_token = {};
   bool bookmarks = false;  // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
-  ThinkingFormat thinking;
+  ThinkingFormat thinking = {};
   // How it spells calls, and what it may call; null: calls are text, as they are beside a grammar.
   const CallForm* calls = nullptr;
-  gguf::JsonView tools;
+  gguf::JsonView tools = {};
   // Gets the thinking as it comes, and returns as on_text does; may be null.
-  std::function<bool(std::string_view)> on_thinking;
+  std::function<bool(std::string_view)> on_thinking = {};
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
   // in one pass, unsampled. The text ends when the grammar allows nothing more.
   grammar::Constraint* constraint = nullptr;

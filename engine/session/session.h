@@ -31,8 +31,8 @@ struct SessionOptions {
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvType kv_type = kernels::KvType::kF16;
-  SamplerOptions sampler;
-  DraftOptions draft;                             // reads ahead while generating
+  SamplerOptions sampler = {};
+  DraftOptions draft = {};                        // reads ahead while generating
   std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
 
   // What the two numbers mean on this machine.

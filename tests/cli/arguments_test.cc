@@ -8,13 +8,8 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
 
 // The text of a deterministic run.
 std::string Text(std::vector<std::string> args, const std::string& input = "") {
@@ -43,15 +38,12 @@ TEST(Arguments, FlagsOfLlamaCpp) {
                  "never read\n"),
             answer);
   EXPECT_EQ(Text({"run", "-i", "-m", kModel, "-sys", "Be kind.", "-n", "5"}, "Hi\n"), answer);
-  EXPECT_NE(Pronk({"run", "-v", "-m", kModel, "-p", "x", "-n", "1"}).err.find("seed "),
-            std::string::npos);
+  EXPECT_TRUE(Has(Pronk({"run", "-v", "-m", kModel, "-p", "x", "-n", "1"}).err, "seed "));
 }
 
 TEST(Arguments, ValuesBehindAnEqualsSign) {
-  const auto run = [](const std::vector<std::string>& more) {
-    std::vector<std::string> args = {"run", "-m", kModel, "-n", "0"};
-    args.insert(args.end(), more.begin(), more.end());
-    return Pronk(args);
+  const auto run = [](const Args& more) {
+    return Pronk(With({"run", "-m", kModel, "-n", "0"}, more));
   };
   EXPECT_EQ(run({"--prompt=", "-n", "0"}).out, "\n");  // an empty value is one
   EXPECT_EQ(run({"--escape=yes", R"(-p=\x41)"}).out, "A\n");
@@ -59,7 +51,7 @@ TEST(Arguments, ValuesBehindAnEqualsSign) {
   ExpectError(run({"--escape=maybe"}), 2, "--escape: expected yes or no, found maybe");
   ExpectError(run({"--escape=1|t"}), 2, "--escape: expected yes or no, found 1|t");
   const std::string verbose = run({"-t", "010", "-p", "x", "-v"}).err;
-  EXPECT_NE(verbose.find("threads  10, as -t says"), std::string::npos) << verbose;
+  EXPECT_TRUE(Has(verbose, "threads  10, as -t says"));
 }
 
 TEST(Arguments, NoClusters) {
@@ -85,11 +77,8 @@ TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
 
 // Scripts for llama-cli and llama-bench go on, with one note.
 TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
-  const std::vector<std::string> run = {"run", "-m", kModel, "-n", "2", "-s", "1"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), run.begin(), run.end());
-    return Pronk(more);
-  };
+  const Args run = {"run", "-m", kModel, "-n", "2", "-s", "1"};
+  const auto with = [&](const Args& more) { return Pronk(With(run, more)); };
   const Finished plain = with({"Hi you"});
   const Finished idle = with({"-ngl", "99", "--n-gpu-layers=-1", "-fa", "on", "-fa", "--no-mmap",
                               "--no-warmup", "--log-disable", "--color", "--jinja", "-sm", "none",
@@ -99,15 +88,13 @@ TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
   EXPECT_EQ(
       idle.err.find("note: no effect here: -ngl (CPU only), --n-gpu-layers (CPU only), -fa ("), 0u)
       << idle.err;
-  EXPECT_EQ(test::Count(idle.err, "\n"), 1u) << idle.err;
+  EXPECT_EQ(Count(idle.err, "\n"), 1u) << idle.err;
   const Finished bench = Pronk({"bench", "-m", kModel, "-p",     "4",   "-n",    "0",    "-r",
                                 "1",     "-o", "json", "-fa",    "0,1", "-ngl",  "0,99", "-mmp",
                                 "1",     "-C", "0xff", "--prio", "2",   "-nkvo", "0"});
   EXPECT_EQ(bench.status, 0) << bench.err;
-  EXPECT_EQ(test::Json::parse(bench.out).size(), 1u);
-  EXPECT_NE(bench.err.find("-mmp (the file is mapped), -C (taskset does that), --prio (nice "),
-            std::string::npos)
-      << bench.err;
+  EXPECT_EQ(Json::parse(bench.out).size(), 1u);
+  EXPECT_TRUE(Has(bench.err, "-mmp (the file is mapped), -C (taskset does that), --prio (nice "));
   ExpectError(Pronk({"list", "-ngl", "99"}), 2, "pronk list has no flag");  // it runs no model
 }
 
@@ -150,7 +137,7 @@ TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {
   EXPECT_EQ(Text({"run", "-n", "4", kModel, "-p", "Hello"}), text);
   EXPECT_EQ(Text({"run", "Hello", "-m", kModel, "-n", "4"}), text);
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "--", "-p"}), "-p\n");
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string file = dir.Write("text", "some words that are long enough");
   const std::vector<std::vector<std::string>> commands = {
       {"tokenize", "-p", "Hi"},
@@ -176,29 +163,28 @@ TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {
 TEST(Arguments, StdinIsJoinedToThePrompt) {
   const std::string joined =
       Text({"run", "-m", kModel, "-n", "4", "-e", "-p", "A document\\n\\nSum"});
-  const std::vector<std::string> sum = {"run", "-m", kModel, "-n", "4", "-p", "Sum"};
+  const Args sum = {"run", "-m", kModel, "-n", "4", "-p", "Sum"};
   EXPECT_EQ(Text(sum, "A document\n"), joined);
-  const test::TempDir dir;
+  const TempDir dir;
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "4", "-p", "Sum", "-f", dir.Write("d", "A document")}),
             joined);
   // All that is given, in order, with what is piped in first, unless a dash says where.
-  const auto all = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), {"run", "-m", kModel, "-n", "0"});
-    return Text(args, "piped\n");
+  const auto all = [](const Args& args) {
+    return Text(With({"run", "-m", kModel, "-n", "0"}, args), "piped\n");
   };
   const std::string a = dir.Write("a", "A\n"), b = dir.Write("b", "B\r\n"), c = dir.Write("c", "");
   EXPECT_EQ(all({"-f", a, "-f", c, "-f", b, "-p", "Sum"}), "piped\n\nA\n\nB\n\nSum\n");
   EXPECT_EQ(all({"-f", b, "-f", "-", "-f", a}), "B\n\npiped\n\nA\n");
   ExpectError(Pronk({"run", "-m", kModel, "-f", "-", "-j", "-"}), 2, "can be read once");
   // The program waits for a pipe that nobody writes to, but not forever.
-  const Finished silent = test::Shell("sleep 3 | \"$PRONK\" run -m \"$MODEL\" -n 0 -p Sum 2>&1");
-  EXPECT_NE(silent.out.find("nothing came from stdin"), std::string::npos) << silent.out;
-  EXPECT_NE(silent.out.find("Sum\n"), std::string::npos) << silent.out;
+  const Finished silent = Shell("sleep 3 | \"$PRONK\" run -m \"$MODEL\" -n 0 -p Sum 2>&1");
+  EXPECT_TRUE(Has(silent.out, "nothing came from stdin"));
+  EXPECT_TRUE(Has(silent.out, "Sum\n"));
 }
 
 TEST(Arguments, WithoutAPromptItIsAskedFor) {
   for (const char* input : {"</dev/null", "</dev/null -j '{}'"}) {
-    const Finished run = test::Shell(std::string("\"$PRONK\" run -m \"$MODEL\" ") + input);
+    const Finished run = Shell(std::string("\"$PRONK\" run -m \"$MODEL\" ") + input);
     ExpectError(run, 2, "no prompt: give one with -p TEXT or -f FILE, or pipe it in");
   }
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", ""}), "\n");  // said to be empty
@@ -211,12 +197,11 @@ TEST(Arguments, OneLineFeedEndsAPipedText) {
 
 TEST(Arguments, VerboseTellsSpeedsAndJsonTheSeed) {
   const Finished verbose = Pronk({"run", "-m", kModel, "-p", "x", "-n", "2", "--verbose"});
-  EXPECT_NE(verbose.err.find(" t/s"), std::string::npos) << verbose.err;
+  EXPECT_TRUE(Has(verbose.err, " t/s"));
   EXPECT_EQ(Pronk({"run", "-m", kModel, "-p", "x", "-n", "2"}).err, "");
-  const auto json = [](const std::vector<std::string>& more) {
-    std::vector<std::string> args = {"run", "-m", kModel, "-p", "x", "-n", "8", "--json"};
-    args.insert(args.end(), more.begin(), more.end());
-    return test::Json::parse(Pronk(args).out);
+  const auto json = [](const Args& more) {
+    return Json::parse(
+        Pronk(With({"run", "-m", kModel, "-p", "x", "-n", "8", "--json"}, more)).out);
   };
   EXPECT_EQ(json({"-s", "42"})["seed"], 42);
   // Whatever seed it was, it gives the same text again.
@@ -225,25 +210,20 @@ TEST(Arguments, VerboseTellsSpeedsAndJsonTheSeed) {
 }
 
 TEST(Arguments, MoreSamplers) {
-  const auto text = [](const std::vector<std::string>& more) {
-    std::vector<std::string> args = {"run", "-m", kModel, "-p", "Hello", "-n", "200"};
-    args.insert(args.end(), more.begin(), more.end());
-    return Text(args);
+  const auto text = [](const Args& more) {
+    return Text(With({"run", "-m", kModel, "-p", "Hello", "-n", "200"}, more));
   };
   const std::string plain = text({});
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{"--dry-multiplier", "100", "--dry-allowed-length", "1"},
-        {"--xtc-probability", "1", "--xtc-threshold", "0.01"},
-        {"--mirostat", "2", "--mirostat-ent", "2"},
-        {"--top-nsigma", "0.5"},
-        {"--dynatemp-range", "0.7"}}) {
+  for (const Args& more : {Args{"--dry-multiplier", "100", "--dry-allowed-length", "1"},
+                           {"--xtc-probability", "1", "--xtc-threshold", "0.01"},
+                           {"--mirostat", "2", "--mirostat-ent", "2"},
+                           {"--top-nsigma", "0.5"},
+                           {"--dynatemp-range", "0.7"}}) {
     EXPECT_NE(text(more), plain) << more[0];
   }
   EXPECT_NE(text({"--samplers", "xtc;top_k;dry;top_n_sigma;temperature"}), plain);
-  const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x"};
-  const auto refuse = [&](std::vector<std::string> more, const std::string& says) {
-    more.insert(more.begin(), run.begin(), run.end());
-    ExpectError(Pronk(more), 2, says);
+  const auto refuse = [](const Args& more, const std::string& says) {
+    ExpectError(Pronk(With({"run", "-m", kModel, "-p", "x"}, more)), 2, says);
   };
   refuse({"--mirostat", "1"}, "version 2");
   refuse({"--dry-sequence-breaker", "x"}, "no effect without --dry-multiplier");
@@ -254,8 +234,9 @@ TEST(Arguments, MoreSamplers) {
 TEST(Arguments, HelpNamesWhatTheLauncherDoes) {
   const std::string help = Pronk({"--help"}).out;
   for (const char* word : {"test", "clean", "fuzz"}) {
-    EXPECT_NE(help.find(std::string("./pronk ") + word), std::string::npos) << help;
+    EXPECT_TRUE(Has(help, std::string("./pronk ") + word));
   }
 }
 
 }  // namespace
+}  // namespace test

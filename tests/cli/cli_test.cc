@@ -1,7 +1,6 @@
 // The program as a user meets it: what it prints, where, and with which status.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -13,13 +12,8 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
 
 TEST(Run, PrintsThePromptAndItsCompletion) {
   const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0"});
@@ -33,11 +27,9 @@ TEST(Run, PrintsThePromptAndItsCompletion) {
 }
 
 TEST(Run, PromptFromFileAndStdin) {
-  const test::TempDir dir;
-  const std::vector<std::string> args = {"run", "-m", kModel, "-n", "4", "--temp", "0"};
-  const auto with = [&](std::vector<std::string> more, const std::string& input) {
-    more.insert(more.begin(), args.begin(), args.end());
-    return Pronk(more, input).out;
+  const TempDir dir;
+  const auto with = [](const Args& more, const std::string& input) {
+    return Pronk(With({"run", "-m", kModel, "-n", "4", "--temp", "0"}, more), input).out;
   };
   const std::string expected = with({"-p", "Hello"}, "");
   EXPECT_EQ(with({}, "Hello\n"), expected);
@@ -58,7 +50,7 @@ TEST(Run, Json) {
   const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos",
                               "--json", "-t", "1", "-tb", "2"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const test::Json json = test::Json::parse(run.out);
+  const Json json = Json::parse(run.out);
   EXPECT_EQ(json["tokens"].size(), 3u);
   EXPECT_EQ(json["stop_reason"], "length");
   EXPECT_GT(json["prompt_tokens"], 1);
@@ -71,11 +63,11 @@ TEST(Run, Json) {
 }
 
 TEST(Run, WrongInputIsOneClearLine) {
-  const test::TempDir dir;
+  const TempDir dir;
   ExpectError(Pronk({"run", "-m", dir.Path("none.gguf"), "-p", "x"}), 1, "no such file");
   ExpectError(Pronk({"run", "-m", dir.Path(""), "-p", "x"}), 1, "directory");
   ExpectError(Pronk({"run", "-m", dir.Write("empty", ""), "-p", "x"}), 1, "empty");
-  const std::string whole = test::ReadText(kModel);
+  const std::string whole = ReadText(kModel);
   ExpectError(Pronk({"run", "-m", dir.Write("half", whole.substr(0, whole.size() / 2)), "-p", "x"}),
               1, "half");
   const std::string safetensors = std::string("\x40\0\0\0\0\0\0\0", 8) + "{\"weight\":{}}";
@@ -132,10 +124,10 @@ TEST(Run, AnswersDoNotDependOnTheInstructionSet) {
 }
 
 TEST(Logits, WritesEveryPosition) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string out = dir.Path("logits.f32");
   ASSERT_EQ(Pronk({"logits", kModel, "--ids", "1 300 12", out}).status, 0);
-  EXPECT_EQ(test::ReadFloats(out).size(), 3u * 320);
+  EXPECT_EQ(ReadFloats(out).size(), 3u * 320);
   ExpectError(Pronk({"logits", kModel, "--ids", "1 x", out}), 2, "--ids");
   ExpectError(Pronk({"logits", kModel, "--ids", "9999", dir.Path("b")}), 1,
               "not in the vocabulary");
@@ -146,32 +138,31 @@ TEST(Logits, WritesEveryPosition) {
 
 // A link to a stream that the shell made: what is written arrives where the shell sends it.
 TEST(Logits, ToStandardOutput) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string link = dir.Path("stdout"), file = dir.Path("f");
   std::filesystem::create_symlink("/dev/stdout", link);
-  const Finished run = test::Shell("\"$PRONK\" logits \"$MODEL\" --ids 1 \"$LINK\" >\"$FILE\"",
-                                   {"LINK=" + link, "FILE=" + file});
+  const Finished run = Shell("\"$PRONK\" logits \"$MODEL\" --ids 1 \"$LINK\" >\"$FILE\"",
+                             {"LINK=" + link, "FILE=" + file});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_EQ(test::ReadFloats(file).size(), 320u);
+  EXPECT_EQ(ReadFloats(file).size(), 320u);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 // Worked out from what `pronk logits` writes of each window.
 TEST(Perplexity, IsWhatTheLogitsSay) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string text = dir.Write("text", "It was a day like any other day, and it rained.");
   const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "8"});
   ASSERT_EQ(run.status, 0) << run.err;
 
-  const test::Json all =
-      test::Json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, test::ReadText(text)).out);
+  const Json all = Json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, ReadText(text)).out);
   double surprise = 0;
   int n = 0;
   for (size_t begin = 0; begin + 8 <= all.size(); begin += 8) {
     std::string ids = "1";  // begins a text
     for (size_t i = 1; i < 8; ++i) ids += " " + all[begin + i].dump();
     ASSERT_EQ(Pronk({"logits", kModel, "--ids", ids, dir.Path("logits")}).status, 0);
-    const std::vector<float> logits = test::ReadFloats(dir.Path("logits"));
+    const std::vector<float> logits = ReadFloats(dir.Path("logits"));
     for (size_t i = 4; i < 7; ++i) {  // of the second half
       double sum = 0;
       for (size_t id = 0; id < 320; ++id) sum += std::exp(double{logits[i * 320 + id]});
@@ -203,17 +194,15 @@ TEST(Inspect, FitsATerminal) {
     EXPECT_LE(columns, 80u) << line;
   }
   // Rows first; in JSON, dims as the file has them.
-  EXPECT_NE(run.out.find("  blk.0.ffn_down.weight            F32      64 x 128 "),
-            std::string::npos)
-      << run.out;
+  EXPECT_TRUE(Has(run.out, "  blk.0.ffn_down.weight            F32      64 x 128 "));
 }
 
 TEST(Inspect, Json) {
-  const test::Json json = test::Json::parse(Pronk({"inspect", kModel, "--json"}).out);
+  const Json json = Json::parse(Pronk({"inspect", kModel, "--json"}).out);
   EXPECT_EQ(json["metadata"]["general.architecture"], "llama");
   EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"]["count"], 320);
   EXPECT_EQ(json["tensors"].size(), 21u);
-  for (const test::Json& tensor : json["tensors"]) {
+  for (const Json& tensor : json["tensors"]) {
     if (tensor["name"] != "blk.0.ffn_down.weight") continue;
     EXPECT_EQ(tensor["dims"], (std::vector<int>{128, 64}));
   }
@@ -229,12 +218,12 @@ TEST(Tokenize, IdsAndPieces) {
   const std::string table = Pronk({"tokenize", "-m", kModel}, "Hi\n").out;
   EXPECT_EQ(table.rfind("position       id  text\n       1        1  \"<s>\"\n       2 ", 0), 0u)
       << table;
-  EXPECT_NE(table.find("\"H\""), std::string::npos) << table;
+  EXPECT_TRUE(Has(table, "\"H\""));
 }
 
 // A model without a template gets the plain transcript, which a base model can continue.
 TEST(Template, RendersAConversation) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string messages = dir.Write(
       "messages.json",
       R"([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hello!"}])");
@@ -266,3 +255,4 @@ TEST(Template, RendersAConversation) {
 }
 
 }  // namespace
+}  // namespace test

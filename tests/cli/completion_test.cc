@@ -9,11 +9,8 @@
 #include "tests/cli/pronk.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using test::Finished;
-using test::Pronk;
-using test::Shell;
 
 // Every long flag of `pronk run --help`.
 std::set<std::string> FlagsOfRun() {
@@ -37,7 +34,7 @@ TEST(Completion, HoldsEveryFlag) {
     ASSERT_EQ(run.status, 0) << run.err;
     for (const std::string& flag : flags) {
       const std::string spelt = shell == "fish" ? "-l " + flag.substr(2) : flag;
-      EXPECT_NE(run.out.find(spelt), std::string::npos) << shell << " " << flag;
+      EXPECT_TRUE(Has(run.out, spelt)) << shell << " " << flag;
     }
   }
   EXPECT_EQ(Pronk({"completion", "tcsh"}).status, 2);
@@ -61,7 +58,7 @@ TEST(Completion, BashCompletes) {
 // A model's name comes with its download: whatever it is, the shell must not run it.
 TEST(Completion, NamesAreNotCommands) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string repository = ".lmstudio/models/evil";
   std::filesystem::create_directories(dir.Path(repository));
   const std::string name = "evil/$(echo ran >&2)`echo ran >&2`${HOME}* 'x.gguf";
@@ -78,7 +75,7 @@ TEST(Completion, NamesAreNotCommands) {
 // Bash splits a word at colons; of files, only those that can be models are offered.
 TEST(Completion, NamesWithColonsAndModelFiles) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
-  const test::TempDir dir;
+  const TempDir dir;
   std::filesystem::create_directories(dir.Path(".lmstudio/models/acme/tiny:8b"));
   std::filesystem::create_directories(dir.Path("here/models"));
   dir.Write(".lmstudio/models/acme/tiny:8b/x.gguf", "GGUF");
@@ -115,12 +112,13 @@ TEST(Manual, HoldsEveryFlagAndIsWellFormed) {
   for (const std::string& flag : FlagsOfRun()) {
     std::string spelt;
     for (const char c : flag) spelt += c == '-' ? std::string("\\-") : std::string(1, c);
-    EXPECT_NE(run.out.find(spelt), std::string::npos) << flag;
+    EXPECT_TRUE(Has(run.out, spelt)) << flag;
   }
   if (Shell("command -v groff").status != 0) GTEST_SKIP() << "groff is not installed";
   const Finished page = Shell("\"$PRONK\" man | groff -man -Tutf8 -ww");
   EXPECT_EQ(page.err, "");
-  EXPECT_NE(page.out.find("Once upon a time"), std::string::npos);
+  EXPECT_TRUE(Has(page.out, "Once upon a time"));
 }
 
 }  // namespace
+}  // namespace test

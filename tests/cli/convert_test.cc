@@ -7,28 +7,24 @@
 #include "tests/support/hf_folder.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
-using test::ExpectError;
-using test::ExpectWritten;
-using test::Finished;
-using test::Pronk;
-
 TEST(ConvertCommand, AFolderBecomesAModelThatRuns) {
-  const test::TempDir dir;
-  const std::string folder = test::HfLlama().Write(dir), out = dir.Path("out.gguf");
+  const TempDir dir;
+  const std::string folder = HfLlama().Write(dir), out = dir.Path("out.gguf");
   const Finished run = Pronk({"convert", folder, out});
   EXPECT_EQ(run.status, 0);
   ExpectWritten(run, out);
   EXPECT_EQ(Pronk({"run", "-m", out, "-p", "a", "-n", "2"}).status, 0);
   const std::string inspected = Pronk({"inspect", out}).out;
-  EXPECT_NE(inspected.find("llama.embedding_length"), std::string::npos) << inspected;
-  EXPECT_NE(inspected.find("11 tensors"), std::string::npos) << inspected;
+  EXPECT_TRUE(Has(inspected, "llama.embedding_length"));
+  EXPECT_TRUE(Has(inspected, "11 tensors"));
 }
 
 TEST(ConvertCommand, TypesAreNamedInAnyCase) {
-  const test::TempDir dir;
-  const std::string folder = test::HfLlama().Write(dir), out = dir.Path("out.gguf");
+  const TempDir dir;
+  const std::string folder = HfLlama().Write(dir), out = dir.Path("out.gguf");
   for (const char* type : {"f16", "BF16", "q8_0", "F32"}) {
     EXPECT_EQ(Pronk({"convert", folder, out, type, "-t", "2"}).status, 0) << type;
     EXPECT_EQ(Pronk({"run", "-m", out, "-p", "a", "-n", "1"}).status, 0) << type;
@@ -38,8 +34,8 @@ TEST(ConvertCommand, TypesAreNamedInAnyCase) {
 }
 
 TEST(ConvertCommand, WhatIsLeftOutIsSaid) {
-  const test::TempDir dir;
-  test::HfLlama llama;
+  const TempDir dir;
+  HfLlama llama;
   llama.Add("mtp.norm.weight", {32});
   llama.config += R"(,"sliding_window":16)";
   const Finished run = Pronk({"convert", llama.Write(dir), dir.Path("out.gguf")});
@@ -52,14 +48,14 @@ TEST(ConvertCommand, WhatIsLeftOutIsSaid) {
 }
 
 TEST(ConvertCommand, WhatGoesWrongIsOneLine) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string out = dir.Write("out", std::string_view("as before"));
   const auto refused = [&](const std::string& folder, const std::string& says) {
     ExpectError(Pronk({"convert", folder, out}), 1, says);
   };
   refused(dir.Path("none"),
           "none: expected a folder with config.json and safetensors files: no such");
-  test::HfLlama llama;
+  HfLlama llama;
   llama.config.replace(llama.config.find("LlamaFor"), 8, "Other\\u001b[31mFor");
   refused(llama.Write(dir, "other"),
           "config.json: architectures: architecture \"Other\\x1b[31mFor");
@@ -70,16 +66,17 @@ TEST(ConvertCommand, WhatGoesWrongIsOneLine) {
   llama.files["tokenizer_config.json"] = "{";
   refused(llama.Write(dir, "json"),
           "tokenizer_config.json: expected JSON; it is not JSON from byte 2 on");
-  EXPECT_EQ(test::ReadText(out), "as before");
+  EXPECT_EQ(ReadText(out), "as before");
   llama = {};
   const std::string read = llama.Write(dir, "read");
   for (const char* name : {"config.json", "model.safetensors"}) {
-    const std::string path = read + "/" + name, before = test::ReadText(path);
+    const std::string path = read + "/" + name, before = ReadText(path);
     ExpectError(Pronk({"convert", read, path}), 1, "is a file that is read");
-    EXPECT_EQ(test::ReadText(path), before);
+    EXPECT_EQ(ReadText(path), before);
   }
   // A device is written to directly.
-  EXPECT_EQ(Pronk({"convert", test::HfLlama().Write(dir), "/dev/null"}).status, 0);
+  EXPECT_EQ(Pronk({"convert", HfLlama().Write(dir), "/dev/null"}).status, 0);
 }
 
 }  // namespace
+}  // namespace test

@@ -14,13 +14,10 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 using gguf::DType;
-using json = test::Json;
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
 
 std::string Hash(std::string_view text) {
   char hex[17];
@@ -42,8 +39,7 @@ struct Tensor {
   std::string name;
   std::vector<float> weights;
 };
-std::string Write(const test::TempDir& dir, const std::string& name,
-                  const std::vector<Tensor>& tensors,
+std::string Write(const TempDir& dir, const std::string& name, const std::vector<Tensor>& tensors,
                   const std::function<void(gguf::Writer&)>& add_keys = {}) {
   gguf::Writer writer;
   if (add_keys) add_keys(writer);
@@ -65,23 +61,23 @@ std::vector<float> Waves(size_t n) {
 constexpr size_t kMany = 1'100'000;
 
 TEST(InspectCheck, FindsWhatIsThere) {
-  const test::TempDir dir;
+  const TempDir dir;
   std::vector<float> weights = Waves(kMany);
   weights[3] = -2.5f;
   weights[kMany - 1] = 7;
   size_t n_zero = 1;  // sin(0)
   for (size_t i = 1000; i < 1500; ++i, ++n_zero) weights[i] = 0;
   const std::string path = Write(dir, "m", {{"good", weights}, {"small", Waves(8)}});
-  json found;
+  Json found;
   for (const char* threads : {"1", "3"}) {
     const Finished run = Pronk({"inspect", path, "--check", "--json", "-t", threads});
     ASSERT_EQ(run.status, 0) << run.err;
-    const json now = json::parse(run.out);
+    const Json now = Json::parse(run.out);
     EXPECT_TRUE(found.is_null() || found == now);
     found = now;
   }
   EXPECT_EQ(found["finite"], true);
-  const json& tensor = found["tensors"][0];
+  const Json& tensor = found["tensors"][0];
   EXPECT_EQ(tensor["name"], "good");
   EXPECT_EQ(tensor["least"], -2.5);
   EXPECT_EQ(tensor["most"], 7.0);
@@ -89,11 +85,11 @@ TEST(InspectCheck, FindsWhatIsThere) {
   EXPECT_EQ(tensor["nan"].get<int>() + tensor["infinite"].get<int>(), 0);
   EXPECT_EQ(tensor["hash"], Hash({reinterpret_cast<const char*>(weights.data()), 4 * kMany}));
   const Finished text = Pronk({"inspect", path, "--check"});
-  EXPECT_NE(text.out.find("2 tensors, all numbers finite\n"), std::string::npos) << text.out;
+  EXPECT_TRUE(Has(text.out, "2 tensors, all numbers finite\n"));
 }
 
 TEST(InspectCheck, WhatIsNotFiniteIsAFault) {
-  const test::TempDir dir;
+  const TempDir dir;
   std::vector<float> weights = Waves(kMany);
   weights[5] = std::nanf("");
   weights[kMany - 2] = INFINITY;
@@ -101,21 +97,18 @@ TEST(InspectCheck, WhatIsNotFiniteIsAFault) {
   const std::string path = Write(dir, "m", {{"good", Waves(8)}, {"bad", weights}});
   const Finished run = Pronk({"inspect", path, "--check", "--json"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_NE(run.err.find("found NaN or infinity in 1 of 2 tensors, the first \"bad\"\n"),
-            std::string::npos)
-      << run.err;
-  const json found = json::parse(run.out);
+  EXPECT_TRUE(Has(run.err, "found NaN or infinity in 1 of 2 tensors, the first \"bad\"\n"));
+  const Json found = Json::parse(run.out);
   EXPECT_EQ(found["finite"], false);
   EXPECT_EQ(found["tensors"][1]["nan"], 1);
   EXPECT_EQ(found["tensors"][1]["infinite"], 2);
-  EXPECT_NE(Pronk({"inspect", path, "--check"}).out.find("NOT FINITE: 1 NaN, 2 infinite, of "),
-            std::string::npos);
+  EXPECT_TRUE(Has(Pronk({"inspect", path, "--check"}).out, "NOT FINITE: 1 NaN, 2 infinite, of "));
   ExpectError(Pronk({"inspect", path, "-t", "2"}), 2, "-t: only with --check");
 }
 
 // Quantized: a block whose scale is not a number.
 TEST(InspectCheck, ScalesOfBlocks) {
-  const test::TempDir dir;
+  const TempDir dir;
   std::vector<std::byte> blocks(34 * 3);
   blocks[34] = std::byte{0};  // the second block's scale: NaN in f16
   blocks[35] = std::byte{0x7e};
@@ -125,22 +118,22 @@ TEST(InspectCheck, ScalesOfBlocks) {
   writer.WriteFile(dir.Path("m"));
   const Finished run = Pronk({"inspect", dir.Path("m"), "--check", "--json"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_EQ(json::parse(run.out)["tensors"][0]["nan"], 32);
-  EXPECT_EQ(json::parse(run.out)["tensors"][0]["zero"], 64);
+  EXPECT_EQ(Json::parse(run.out)["tensors"][0]["nan"], 32);
+  EXPECT_EQ(Json::parse(run.out)["tensors"][0]["zero"], 64);
 }
 
 TEST(Diff, OfAFileAndItselfIsNone) {
-  const Finished run = Pronk({"diff", test::kTinyModel, test::kTinyModel});
+  const Finished run = Pronk({"diff", kModel, kModel});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_EQ(run.out.find("\n~ "), std::string::npos) << run.out;
-  const json found = json::parse(Pronk({"diff", test::kTinyModel, test::kTinyModel, "--json"}).out);
+  EXPECT_FALSE(Has(run.out, "\n~ "));
+  const Json found = Json::parse(Pronk({"diff", kModel, kModel, "--json"}).out);
   EXPECT_EQ(found["metadata"].size() + found["tensors"].size(), 0u);
   EXPECT_GT(found["same_tensors"], 5);
   EXPECT_EQ(found["relative_squared_error"], 0.0);
 }
 
 TEST(Diff, KeysAndTensors) {
-  const test::TempDir dir;
+  const TempDir dir;
   std::vector<float> changed = Waves(kMany);
   changed[kMany - 7] += 0.5f;
   double squares = 0;
@@ -166,10 +159,10 @@ TEST(Diff, KeysAndTensors) {
       });
   const Finished run = Pronk({"diff", a, b, "--json"});
   EXPECT_EQ(run.status, 3) << run.err;
-  const json found = json::parse(run.out);
+  const Json found = Json::parse(run.out);
   std::vector<std::string> keys, tensors;
-  for (const json& entry : found["metadata"]) keys.push_back(entry["key"]);
-  for (const json& entry : found["tensors"]) tensors.push_back(entry["name"]);
+  for (const Json& entry : found["metadata"]) keys.push_back(entry["key"]);
+  for (const Json& entry : found["tensors"]) tensors.push_back(entry["name"]);
   EXPECT_EQ(keys, (std::vector<std::string>{"gone", "changed", "type", "long", "new"}));
   EXPECT_EQ(tensors, (std::vector<std::string>{"other", "gone", "shape", "new"}));
   EXPECT_EQ(found["same_keys"], 1);
@@ -179,7 +172,7 @@ TEST(Diff, KeysAndTensors) {
   EXPECT_EQ(found["metadata"][2]["a_type"], "u32");
   EXPECT_EQ(found["metadata"][2]["b_type"], "i32");
   EXPECT_LT(found["metadata"][3]["a"].get<std::string>().size(), 100u);
-  const json& other = found["tensors"][0];
+  const Json& other = found["tensors"][0];
   // Half an ulp of each of three roundings to float, of numbers up to 2.
   EXPECT_NEAR(other["largest_difference"], 0.5, 4e-7);
   EXPECT_NEAR(other["relative_squared_error"], 0.25 / squares, 0.25 / squares * 2e-6);
@@ -190,7 +183,7 @@ TEST(Diff, KeysAndTensors) {
   EXPECT_EQ(text.status, 3);
   for (const char* line : {"\n- gone ", "\n~ changed ", "u32 1 -> i32 1\n",
                            "another, which begins alike", "\n+ new ", "\n~ other "}) {
-    EXPECT_NE(text.out.find(line), std::string::npos) << line << "\n" << text.out;
+    EXPECT_TRUE(Has(text.out, line));
   }
   // Faults of either file are reported.
   ExpectError(Pronk({"diff", a, dir.Path("none")}), 1, "none");
@@ -200,14 +193,14 @@ TEST(Diff, KeysAndTensors) {
 }
 
 TEST(Diff, TypesAndErrors) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string q8 = dir.Path("q8");
-  ASSERT_EQ(Pronk({"quantize", test::kTinyModel, q8, "Q8_0"}).status, 0);
-  const Finished run = Pronk({"diff", test::kTinyModel, q8, "--json"});
+  ASSERT_EQ(Pronk({"quantize", kModel, q8, "Q8_0"}).status, 0);
+  const Finished run = Pronk({"diff", kModel, q8, "--json"});
   EXPECT_EQ(run.status, 3);
-  const json found = json::parse(run.out);
+  const Json found = Json::parse(run.out);
   ASSERT_GT(found["tensors"].size(), 5u);
-  for (const json& tensor : found["tensors"]) {
+  for (const Json& tensor : found["tensors"]) {
     EXPECT_EQ(tensor["a"]["type"], "F32");
     EXPECT_EQ(tensor["b"]["type"], "Q8_0");
     // A weight is within half a step, 1/254 of the largest of its 32, whose squares sum up to at
@@ -221,7 +214,8 @@ TEST(Diff, TypesAndErrors) {
   const std::string a = Write(dir, "a", {{"t", Waves(8)}}), b = Write(dir, "b", {{"t", broken}});
   const Finished nan = Pronk({"diff", a, b, "--json"});
   EXPECT_EQ(nan.status, 3);
-  EXPECT_TRUE(json::parse(nan.out)["tensors"][0]["largest_difference"].is_null());
+  EXPECT_TRUE(Json::parse(nan.out)["tensors"][0]["largest_difference"].is_null());
 }
 
 }  // namespace
+}  // namespace test

@@ -11,33 +11,28 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
-using json = test::Json;
-using test::ExpectError;
-using test::Pronk;
+const std::string kEmbed = DataPath("vectors/qwen3-embed.gguf");
+const std::string kRerank = DataPath("vectors/bert-rank.gguf");
 
-const std::string kEmbed = test::DataPath("vectors/qwen3-embed.gguf");
-const std::string kRerank = test::DataPath("vectors/bert-rank.gguf");
-
-std::vector<json> Lines(const std::string& text) {
-  std::vector<json> lines;
+std::vector<Json> Lines(const std::string& text) {
+  std::vector<Json> lines;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
   return lines;
 }
 
 TEST(Embed, WritesALineForEachText) {
-  const test::TempDir dir;
-  const std::vector<std::string> embed = {"embed", test::kTinyModel, "--pooling", "mean"};
-  const auto run = [&](std::vector<std::string> more, const std::string& input = "") {
-    more.insert(more.begin(), embed.begin(), embed.end());
-    return Pronk(more, input);
+  const TempDir dir;
+  const auto run = [](const Args& more, const std::string& input = "") {
+    return Pronk(With({"embed", kModel, "--pooling", "mean"}, more), input);
   };
   const auto words = run({"a", "b c"});
   ASSERT_EQ(words.status, 0) << words.err;
   EXPECT_EQ(words.err, "");
-  const std::vector<json> lines = Lines(words.out);
+  const std::vector<Json> lines = Lines(words.out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_NE(lines[0]["embedding"], lines[1]["embedding"]);
   for (size_t i = 0; i < 2; ++i) {
@@ -61,14 +56,14 @@ TEST(Embed, WritesALineForEachText) {
 }
 
 TEST(Embed, WritesTheResultOfIds) {
-  const test::TempDir dir;
+  const TempDir dir;
   for (const std::string command : {"embed", "rerank"}) {
     const std::string& model = command == "embed" ? kEmbed : kRerank;
     const std::string out = dir.Path(command);
     ASSERT_EQ(Pronk({command, "-m", model, "--ids", "1 2", out}).status, 0);
-    const auto expected = test::ReadFloats(
-        test::DataPath(command == "embed" ? "vectors/qwen3-embed.f32" : "vectors/bert-rank.f32"));
-    const auto found = test::ReadFloats(out);
+    const auto expected = ReadFloats(
+        DataPath(command == "embed" ? "vectors/qwen3-embed.f32" : "vectors/bert-rank.f32"));
+    const auto found = ReadFloats(out);
     ASSERT_EQ(found.size(), expected.size() / 3);
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
     EXPECT_EQ(Pronk({command, model, "--ids", "[1, 2]", out}).status, 0);
@@ -76,7 +71,7 @@ TEST(Embed, WritesTheResultOfIds) {
     ExpectError(Pronk({command, model, "--ids", "1", "-f", "x", out}), 2, "give one of them");
     ExpectError(Pronk({command, model, "--ids", "99", out}), 1, "not in the vocabulary");
     ExpectError(Pronk({command, model, "--ids", "1", model}), 1, "is a file that is read");
-    std::string broken = test::ReadText(model);
+    std::string broken = ReadText(model);
     std::fill(broken.end() - 64, broken.end(), '\xFF');  // weights: NaN
     ExpectError(Pronk({command, dir.Write("nan", broken), "--ids", "1 2", out}), 1,
                 "not numbers: its weights are broken");
@@ -84,8 +79,8 @@ TEST(Embed, WritesTheResultOfIds) {
 }
 
 TEST(Embed, RefusesModelsThatMakeNoVectors) {
-  ExpectError(Pronk({"embed", test::kTinyModel, "a"}), 1, "names no pooling");
-  EXPECT_EQ(Pronk({"embed", test::kTinyModel, "--pooling", "last", "a"}).status, 0);
+  ExpectError(Pronk({"embed", kModel, "a"}), 1, "names no pooling");
+  EXPECT_EQ(Pronk({"embed", kModel, "--pooling", "last", "a"}).status, 0);
   ExpectError(Pronk({"embed", kRerank, "a"}), 1, "is a reranker");
   ExpectError(Pronk({"rerank", kEmbed, "-p", "ef", "a"}), 1, "is no reranker");
   ExpectError(Pronk({"rerank", kRerank, "a"}), 2, "expected the query");
@@ -94,16 +89,16 @@ TEST(Embed, RefusesModelsThatMakeNoVectors) {
 }
 
 TEST(Rerank, SortsTexts) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string file = dir.Write("texts", "ab\ncd, e.\n\"a\\nb\"\n");
   const auto run = Pronk({"rerank", "-m", kRerank, "-p", "ef", "-f", file});
   ASSERT_EQ(run.status, 0) << run.err;
-  const std::vector<json> lines =
+  const std::vector<Json> lines =
       Lines(Pronk({"rerank", kRerank, "-p", "ef", "--json", "-f", file}).out);
   ASSERT_EQ(lines.size(), 3u);
   std::istringstream in(run.out);
   double last = HUGE_VAL;
-  for (const json& line : lines) {
+  for (const Json& line : lines) {
     const double score = line["score"];
     EXPECT_LT(score, last);
     last = score;
@@ -120,3 +115,4 @@ TEST(Rerank, SortsTexts) {
 }
 
 }  // namespace
+}  // namespace test

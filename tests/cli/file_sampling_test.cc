@@ -9,20 +9,13 @@
 #include "tests/cli/pronk.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using test::Finished;
-using test::kTinyModel;
-using test::Pronk;
-
-bool Says(const Finished& run, const std::string& text) {
-  return run.err.find(text) != std::string::npos;
-}
 
 class FileSamplingTest : public testing::Test {
  protected:
   void SetUp() override {
-    const gguf::File file = gguf::File::Open(kTinyModel);
+    const gguf::File file = gguf::File::Open(kModel);
     gguf::Writer writer;
     for (const auto& entry : file.metadata().entries()) writer.Add(entry);
     writer.Add("general.sampling.temp", 0.0f);
@@ -35,24 +28,22 @@ class FileSamplingTest : public testing::Test {
     writer.WriteFile(path_);
   }
 
-  Finished Run(const std::vector<std::string>& more, const std::string& model = "") {
-    std::vector<std::string> args = {"run", "-m", model.empty() ? path_ : model};
-    args.insert(args.end(), {"-p", "Hello", "-n", "20", "--ignore-eos"});
-    args.insert(args.end(), more.begin(), more.end());
-    return Pronk(args);
+  Finished Run(const Args& more, const std::string& model = "") {
+    return Pronk(With(
+        {"run", "-m", model.empty() ? path_ : model, "-p", "Hello", "-n", "20", "--ignore-eos"},
+        more));
   }
 
-  test::TempDir dir_;
+  TempDir dir_;
   std::string path_ = dir_.Path("warm.gguf");
 };
 
 TEST_F(FileSamplingTest, IsTheDefaultAndFlagsWin) {
   const Finished plain = Run({"-s", "1"});
   EXPECT_EQ(plain.out, Run({"-s", "2"}).out) << "temperature 0 has one text";
-  EXPECT_EQ(plain.out, Run({"--temp", "0"}, kTinyModel).out);
+  EXPECT_EQ(plain.out, Run({"--temp", "0"}, kModel).out);
   EXPECT_NE(plain.out, Run({"--temp", "0.8", "-s", "1"}).out);
-  EXPECT_EQ(Run({"--temp", "0.8", "--top-k", "40", "-s", "1"}).out,
-            Run({"-s", "1"}, kTinyModel).out);
+  EXPECT_EQ(Run({"--temp", "0.8", "--top-k", "40", "-s", "1"}).out, Run({"-s", "1"}, kModel).out);
   EXPECT_EQ(plain.err, "note: general.sampling.adaptive_target: there is no such sampler here\n");
 }
 
@@ -61,21 +52,20 @@ TEST_F(FileSamplingTest, VerboseAndSetSayWhereAValueIsFrom) {
   for (const char* says :
        {"temperature 0 (file), ", "top_k 7 (file), ", "top_p 0.95, ", "min_p 0.5 (flag), ",
         "order of the steps (flag); the rest by default"}) {
-    EXPECT_TRUE(Says(run, says)) << says << "\n" << run.err;
+    EXPECT_TRUE(Has(run.err, says));
   }
   const Finished chat = Pronk({"chat", "-m", path_, "--min-p", "0.5"}, "/set top_p 0.5\n");
-  EXPECT_TRUE(Says(chat,
-                   "(temperature 0 (file), top_k 7 (file), top_p 0.5 (/set), min_p 0.5 (flag), "
-                   "typical_p 1, "))
-      << chat.err;
+  EXPECT_TRUE(Has(chat.err,
+                  "(temperature 0 (file), top_k 7 (file), top_p 0.5 (/set), min_p 0.5 (flag), "
+                  "typical_p 1, "));
 }
 
 TEST_F(FileSamplingTest, WrongValuesAreRefusedOnlyWhereTheyAreUsed) {
-  const std::vector<std::string> hot = {"--override-kv", "general.sampling.temp=float:-1"};
+  const Args hot = {"--override-kv", "general.sampling.temp=float:-1"};
   const Finished run = Run(hot);
   EXPECT_EQ(run.status, 1);
-  EXPECT_TRUE(Says(run, "\"general.sampling.temp\": expected a number from 0 to 1000000, found -1"))
-      << run.err;
+  EXPECT_TRUE(
+      Has(run.err, "\"general.sampling.temp\": expected a number from 0 to 1000000, found -1"));
   const std::string text = dir_.Write("text", "Hello hello hello hello hello hello.");
   std::vector<std::string> args = {"perplexity", "-m", path_, "-f", text, "-c", "8"};
   const Finished plain = Pronk(args);
@@ -93,3 +83,4 @@ TEST_F(FileSamplingTest, QuantizeKeepsIt) {
 }
 
 }  // namespace
+}  // namespace test

@@ -10,15 +10,11 @@
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
-using json = test::Json;
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
 // The model that ships; it has never seen JSON.
-const std::string kModel = test::SourceDir() + "/models/default.gguf";
+const std::string kModel = SourceDir() + "/models/default.gguf";
 
 const std::string kPerson = R"({"type": "object", "properties": {
     "name": {"type": "string", "minLength": 1, "maxLength": 20},
@@ -38,34 +34,31 @@ TEST(Grammar, JsonByManySchemas) {
       const Finished run = Pronk({"run", "-m", kModel, "--chat", "-p", "Tell me of Nora.", "-s",
                                   seed, "--json-schema", schema});
       ASSERT_EQ(run.status, 0) << run.err;
-      ASSERT_TRUE(json::accept(run.out)) << run.out;
-      EXPECT_EQ(test::SchemaFaults(json::parse(run.out), json::parse(schema)),
-                std::vector<std::string>())
+      ASSERT_TRUE(Json::accept(run.out)) << run.out;
+      EXPECT_EQ(SchemaFaults(Json::parse(run.out), Json::parse(schema)), std::vector<std::string>())
           << run.out;
     }
   }
 }
 
 TEST(Grammar, FilesAndTexts) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string schema = dir.Write("s.json", kPerson);
   const std::string grammar =
       dir.Write("g.gbnf", "root ::= \"Once \" (\"again\" | \"more\") \"!\"\n");
-  const std::vector<std::string> common = {"run", "-m", kModel, "-p", "x", "--no-display-prompt",
-                                           "-s",  "5"};
-  const auto run = [&](std::vector<std::string> args, const std::string& input = "") {
-    args.insert(args.begin(), common.begin(), common.end());
-    return Pronk(args, input);
+  const auto run = [](const Args& args, const std::string& input = "") {
+    return Pronk(With({"run", "-m", kModel, "-p", "x", "--no-display-prompt", "-s", "5"}, args),
+                 input);
   };
   const Finished from_file = run({"--json-schema", schema});
   EXPECT_EQ(from_file.out, run({"-j", kPerson}).out);
   EXPECT_EQ(from_file.out, run({"--json-schema", "-"}, kPerson).out);
-  EXPECT_TRUE(json::accept(from_file.out)) << from_file.out;
+  EXPECT_TRUE(Json::accept(from_file.out)) << from_file.out;
   const std::string once = run({"--grammar", grammar}).out;
   EXPECT_TRUE(once == "Once again!\n" || once == "Once more!\n") << once;
   EXPECT_EQ(run({"--grammar", "root ::= \"Once \" (\"again\" | \"more\") \"!\""}).out, once);
   // The whole text is there, in the object of --json as well.
-  const json object = json::parse(run({"--grammar", grammar, "--json"}).out);
+  const Json object = Json::parse(run({"--grammar", grammar, "--json"}).out);
   EXPECT_EQ(object["text"].get<std::string>() + "\n", once);
   EXPECT_EQ(object["stop_reason"], "eos");
 }
@@ -75,14 +68,13 @@ TEST(Grammar, AnObjectInAChat) {
       Pronk({"chat", "-m", kModel, "--grammar", "root ::= \"Yes\" \".\"? | \"No.\"", "-s", "1"},
             "Are you there?\nStill?\n");
   ASSERT_EQ(chat.status, 0) << chat.err;
-  for (const char c : chat.out)
-    EXPECT_NE(std::string("YesNo.\n").find(c), std::string::npos) << chat.out;
+  EXPECT_EQ(chat.out.find_first_not_of("YesNo.\n"), std::string::npos) << chat.out;
   const Finished run = Pronk(
       {"run", "-m", kModel, "--chat", "-p", "Hello!", "--json-object", "-s", "4", "-n", "400"});
   if (run.err.find("incomplete") != std::string::npos) {
     EXPECT_EQ(run.status, 4) << run.err;
   } else {
-    EXPECT_TRUE(json::parse(run.out).is_object());
+    EXPECT_TRUE(Json::parse(run.out).is_object());
   }
 }
 
@@ -101,31 +93,29 @@ TEST(Grammar, CompactJsonOrFreeSpace) {
   const Finished run = Pronk(compact);
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.out.substr(0, 20), R"({"a": [1, 2], "b": ")") << run.out;
-  EXPECT_NE(run.err.find("note: #/properties/b/format: \"iri\" is unknown"), std::string::npos)
-      << run.err;
+  EXPECT_TRUE(Has(run.err, "note: #/properties/b/format: \"iri\" is unknown"));
   std::vector<std::string> free = compact;
   free.push_back("--json-free-space");
   const Finished spaced = Pronk(free);
   EXPECT_EQ(spaced.status, 0) << spaced.err;
-  EXPECT_EQ(json::parse(spaced.out)["a"], json::parse("[1,2]")) << spaced.out;
+  EXPECT_EQ(Json::parse(spaced.out)["a"], Json::parse("[1,2]")) << spaced.out;
 }
 
 TEST(Grammar, SaysWhereATextIsCut) {
   const Finished run =
       Pronk({"run", "-m", kModel, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(run.status, 4);
-  EXPECT_NE(run.err.find("the text ends before its grammar does"), std::string::npos) << run.err;
-  const Finished piped = test::Shell(  // nobody reads any more: that is no fault
+  EXPECT_TRUE(Has(run.err, "the text ends before its grammar does"));
+  const Finished piped = Shell(  // nobody reads any more: that is no fault
       R"({ "$PRONK" run -m "$MODEL" -p x --grammar 'root ::= [a-z]+' --ignore-eos -c 100000
         echo $? >&2; } | head -c 1)");
   EXPECT_EQ(piped.err, "0\n");
 }
 
 TEST(Grammar, WhatIsWrong) {
-  const test::TempDir dir;
-  const auto run = [](std::vector<std::string> args) {
-    args.insert(args.begin(), {"run", "-m", kModel, "-p", "x"});
-    return Pronk(args);
+  const TempDir dir;
+  const auto run = [](const Args& args) {
+    return Pronk(With({"run", "-m", kModel, "-p", "x"}, args));
   };
   const std::string bad = dir.Write("bad.gbnf", "root ::= \"a\"\nb ::= (");
   ExpectError(run({"--grammar", bad}), 1, "bad.gbnf: line 2, column 8: expected ')'");
@@ -144,3 +134,4 @@ TEST(Grammar, WhatIsWrong) {
 }
 
 }  // namespace
+}  // namespace test

@@ -1,9 +1,7 @@
 // pronk imatrix: what it finds, and what quantize makes of it.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,15 +11,12 @@
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 using gguf::DType;
-using test::ExpectError;
-using test::ExpectWritten;
-using test::Finished;
-using test::Pronk;
 
-const std::string kDefault = test::SourceDir() + "/models/default.gguf";
+const std::string kDefault = SourceDir() + "/models/default.gguf";
 
 std::vector<float> Floats(const gguf::TensorView& tensor) {
   std::vector<float> floats(tensor.elements());
@@ -47,13 +42,13 @@ double WeightedError(const gguf::TensorView& a, const gguf::TensorView& b,
 }
 
 TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
-  const test::TempDir dir;
-  const std::string text = dir.Write("text", test::ReadText(test::DataPath("default.greedy.txt")));
+  const TempDir dir;
+  const std::string text = dir.Write("text", ReadText(DataPath("default.greedy.txt")));
   const std::string out = dir.Path("out");
   const Finished run = Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", out});
   ASSERT_EQ(run.status, 0) << run.err;
   ExpectWritten(run, out);
-  EXPECT_NE(run.err.find(": 35 matrices, "), std::string::npos) << run.err;
+  EXPECT_TRUE(Has(run.err, ": 35 matrices, "));
   const gguf::File file = gguf::File::Open(out);
   EXPECT_EQ(file.tensors().size(), 2u * 5 * 7);  // not the embedding, which is the output
   const auto n_tokens = static_cast<float>(64 * file.metadata().GetUint("imatrix.chunk_count"));
@@ -89,8 +84,8 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
 }
 
 TEST(Imatrix, MakesWhatCountsMoreExact) {
-  const test::TempDir dir;
-  const std::string text = dir.Write("text", test::ReadText(test::DataPath("default.greedy.txt")));
+  const TempDir dir;
+  const std::string text = dir.Write("text", ReadText(DataPath("default.greedy.txt")));
   const std::string importance = dir.Path("importance");
   ASSERT_EQ(Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", importance}).status, 0);
   const std::string plain = dir.Path("plain"), weighted = dir.Path("weighted");
@@ -109,27 +104,26 @@ TEST(Imatrix, MakesWhatCountsMoreExact) {
   }
   // With few bits its absence is mentioned.
   const Finished note = Pronk({"quantize", kDefault, dir.Path("out"), "IQ2_XXS", "--dry-run"});
-  EXPECT_NE(note.err.find("an importance matrix helps much: pronk imatrix"), std::string::npos);
+  EXPECT_TRUE(Has(note.err, "an importance matrix helps much: pronk imatrix"));
   const Finished none = Pronk(
       {"quantize", kDefault, dir.Path("out"), "IQ2_XXS", "--imatrix", importance, "--dry-run"});
-  EXPECT_EQ(none.err.find("helps much"), std::string::npos);
+  EXPECT_FALSE(Has(none.err, "helps much"));
   // The model's own serves, too, where no matrix changes.
   const Finished same =
       Pronk({"quantize", kDefault, dir.Path("out"), "Q8_0", "--imatrix", importance, "--dry-run"});
   EXPECT_EQ(same.status, 0) << same.err;
-  ExpectError(
-      Pronk({"quantize", test::kTinyModel, dir.Path("out"), "Q4_0", "--imatrix", importance}), 1,
-      "expected 1 x 64 columns, as the model has, found 256");
+  ExpectError(Pronk({"quantize", kModel, dir.Path("out"), "Q4_0", "--imatrix", importance}), 1,
+              "expected 1 x 64 columns, as the model has, found 256");
 }
 
 TEST(Imatrix, RefusesWhatItCannotUse) {
-  const test::TempDir dir;
-  const std::string text = dir.Write("text", test::ReadText(test::DataPath("default.greedy.txt")));
+  const TempDir dir;
+  const std::string text = dir.Write("text", ReadText(DataPath("default.greedy.txt")));
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", dir.Write("short", "Once"), dir.Path("out")}),
               1, "expected at least 4 in a window, and one window");
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", dir.Path("none"), dir.Path("out")}), 1,
               "none");
-  const std::string copy = dir.Write("copy", test::ReadText(kDefault));
+  const std::string copy = dir.Write("copy", ReadText(kDefault));
   ExpectError(Pronk({"imatrix", "-m", copy, "-f", text, "-c", "64", copy}), 1,
               "is a file that is read");
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", text}), 1,
@@ -152,3 +146,4 @@ TEST(Imatrix, RefusesWhatItCannotUse) {
 }
 
 }  // namespace
+}  // namespace test

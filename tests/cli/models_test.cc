@@ -1,7 +1,6 @@
 // pronk list and -m NAME, on stores made here: what is found, what a name means, what is broken.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -11,11 +10,10 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
-using test::ExpectError;
-using test::Finished;
 
 const std::string kHash(64, 'a');
 
@@ -59,13 +57,13 @@ class ModelsTest : public testing::Test {
     fs::create_directories(fs::path(dir_.Path(path)).parent_path());
     dir_.Write(path, text);
   }
-  void Copy(const std::string& to) { Write(to, test::ReadText(test::kTinyModel)); }
+  void Copy(const std::string& to) { Write(to, ReadText(kModel)); }
   void Link(const std::string& to, const std::string& from) {
     fs::create_directories(fs::path(dir_.Path(from)).parent_path());
     fs::create_symlink(to, dir_.Path(from));
   }
 
-  Finished Pronk(const std::vector<std::string>& args) {
+  Finished Pronk(const Args& args) {
     return test::Pronk(
         args, "",
         {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=" + dir_.Path("hub"),
@@ -76,7 +74,7 @@ class ModelsTest : public testing::Test {
     return Pronk({"tokenize", "-m", name, "-p", "x"}).err;
   }
 
-  test::TempDir dir_;
+  TempDir dir_;
 };
 
 // A file called "default" in the working directory is not the default model.
@@ -84,10 +82,10 @@ TEST_F(ModelsTest, TheDefaultIsNoFileOfThatName) {
   Write("default", "not a model");
   const std::string there = "cd \"$HOME\" && \"$PRONK\" tokenize --ids -p x ";
   const std::vector<std::string> environment = {"HOME=" + dir_.Path("")};
-  const Finished run = test::Shell(there, environment);
+  const Finished run = Shell(there, environment);
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_EQ(test::Shell(there + "-m default", environment).out, run.out);
-  ExpectError(test::Shell(there + "-m ./default", environment), 1, "GGUF");
+  EXPECT_EQ(Shell(there + "-m default", environment).out, run.out);
+  ExpectError(Shell(there + "-m ./default", environment), 1, "GGUF");
 }
 
 // Names come from files of others: an error that lists them is one line without escape codes.
@@ -97,15 +95,15 @@ TEST_F(ModelsTest, NamesCannotCommandTheTerminal) {
   }
   for (const std::string name : {"evil", "evils"}) {  // two have that name; two are near
     ExpectError(Pronk({"tokenize", "-m", name, "-p", "x"}), 1, R"(evil\x1b[2J/\npronk: 1.gguf)");
-    EXPECT_EQ(ErrorOf(name).find('\033'), std::string::npos);
+    EXPECT_FALSE(Has(ErrorOf(name), "\033"));
   }
 }
 
 TEST_F(ModelsTest, ListsWhatIsThere) {
   const Finished run = Pronk({"list", "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  std::map<std::string, test::Json> models;
-  for (const test::Json& model : test::Json::parse(run.out)) models[model["name"]] = model;
+  std::map<std::string, Json> models;
+  for (const Json& model : Json::parse(run.out)) models[model["name"]] = model;
   models.erase("default");
   std::vector<std::string> names;
   for (const auto& [name, model] : models) names.push_back(name);
@@ -117,22 +115,22 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
                                              "small:latest",
                                              "somebody/small:1b"};
   EXPECT_EQ(names, expected);
-  const test::Json& small = models["small:latest"];
+  const Json& small = models["small:latest"];
   EXPECT_EQ(small["store"], "Ollama");
   EXPECT_EQ(small["architecture"], "llama");
   EXPECT_EQ(small["problem"], "");
-  EXPECT_EQ(small["bytes"], fs::file_size(test::kTinyModel));
+  EXPECT_EQ(small["bytes"], fs::file_size(kModel));
   EXPECT_GT(small["memory_bytes"], 100000);
   EXPECT_EQ(small["fits"], "yes");
   EXPECT_NE(models["publisher/repo/broken.gguf"]["problem"], "");
   // What is broken is skipped with a note.
   for (const char* says : {"Tiny-Q4_0.gguf: leads to no file", "gone/7b: its model is not there",
                            "evil/1b: names no model", "is not JSON", "HTML"}) {
-    EXPECT_NE(run.err.find(says), std::string::npos) << says << "\n" << run.err;
+    EXPECT_TRUE(Has(run.err, says));
   }
-  EXPECT_NE(Pronk({"list"}).out.find("small:latest"), std::string::npos);
+  EXPECT_TRUE(Has(Pronk({"list"}).out, "small:latest"));
   const std::string only_names = Pronk({"list", "--names"}).out;
-  EXPECT_NE(only_names.find("\nsmall:latest\n"), std::string::npos) << only_names;
+  EXPECT_TRUE(Has(only_names, "\nsmall:latest\n"));
 }
 
 TEST_F(ModelsTest, NamesThatAreFound) {
@@ -170,17 +168,14 @@ TEST_F(ModelsTest, ATextIsNoModel) {
               "no file and no model called hi ('pronk list'); to complete it as a text: -p\n");
   ExpectError(Pronk({"run", "-"}), 1,
               "called - ('pronk list'); to complete the standard input: -f -");
-  EXPECT_EQ(ErrorOf("xyz.gguf").find("a text"), std::string::npos);  // no text ends so
+  EXPECT_FALSE(Has(ErrorOf("xyz.gguf"), "a text"));  // no text ends so
 }
 
 // The flag that was wrong is named, and not -m.
 TEST_F(ModelsTest, WhatNamedTheModel) {
-  const std::vector<std::string> run = {"run", "-p", "x", "-n", "1"};
-  const auto with = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), run.begin(), run.end());
-    return Pronk(args);
-  };
-  ExpectError(with({"-m", test::kTinyModel, "-md", "xyz"}), 1, "-md: no file and no model called");
+  const Args run = {"run", "-p", "x", "-n", "1"};
+  const auto with = [&](const Args& args) { return Pronk(With(run, args)); };
+  ExpectError(with({"-m", kModel, "-md", "xyz"}), 1, "-md: no file and no model called");
   ExpectError(with({"--model", "xyz"}), 1, "--model: no file and no model called xyz");
   ExpectError(with({"-hf", "xyz"}), 1,
               "-hf: no file and no model called xyz ('pronk list'); pronk d");
@@ -189,9 +184,9 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
   // A word after a flag that may stand alone.
   const std::string expected = "--think: expected on|off|low|medium|high, found maybe";
   ExpectError(with({"--chat", "--think", "maybe"}), 2, expected);
-  ExpectError(with({"-m", test::kTinyModel, "--chat", "--think", "maybe"}), 2, expected);
-  ExpectError(Pronk({"chat", "-m", test::kTinyModel, "--think", "maybe"}), 2, expected);
-  ExpectError(Pronk({"chat", test::kTinyModel, "--think", "maybe"}), 2, expected);
+  ExpectError(with({"-m", kModel, "--chat", "--think", "maybe"}), 2, expected);
+  ExpectError(Pronk({"chat", "-m", kModel, "--think", "maybe"}), 2, expected);
+  ExpectError(Pronk({"chat", kModel, "--think", "maybe"}), 2, expected);
 }
 
 TEST_F(ModelsTest, NoStoresAtAll) {
@@ -203,3 +198,4 @@ TEST_F(ModelsTest, NoStoresAtAll) {
 }
 
 }  // namespace
+}  // namespace test

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,13 +15,9 @@
 #include "tests/support/logits.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
 constexpr size_t kWindow = 16, kFirst = kWindow / 2;  // the first prediction that counts
 
 // [predictions][vocabulary]: ln(probability), of all that count.
@@ -36,7 +31,7 @@ std::vector<std::vector<double>> Predictions(const engine::Model& model,
     std::vector<tokenizer::TokenId> window(ids.begin() + static_cast<long>(w * kWindow),
                                            ids.begin() + static_cast<long>((w + 1) * kWindow));
     window[0] = model.tokenizer->vocab().bos;
-    const std::vector<float> logits = test::AllLogits(model, window, options);
+    const std::vector<float> logits = AllLogits(model, window, options);
     for (size_t t = kFirst; t + 1 < kWindow; ++t) {
       double sum = 0;
       std::vector<double> row(logits.begin() + static_cast<long>(t * n_vocab),
@@ -58,10 +53,10 @@ class Divergence : public testing::Test {
     const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text_path_, "-c",
                                 std::to_string(kWindow), "--save-logits", base_, "--json"});
     ASSERT_EQ(run.status, 0) << run.err;
-    n_windows_ = test::Json::parse(run.out)["windows"];
+    n_windows_ = Json::parse(run.out)["windows"];
   }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
   std::string text_, text_path_;
   const std::string quantized_ = dir_.Path("q4.gguf"), base_ = dir_.Path("base.logits");
   size_t n_windows_ = 0;
@@ -103,16 +98,16 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
 
   const Finished run = Pronk({"perplexity", "-m", quantized_, "--kl", base_, "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const test::Json found = test::Json::parse(run.out);
+  const Json found = Json::parse(run.out);
   EXPECT_EQ(found["tokens"], rows.size());
   EXPECT_EQ(found["windows"], n_windows_);
-  const test::Json& divergence = found["kl_divergence"];
+  const Json& divergence = found["kl_divergence"];
   EXPECT_NEAR(divergence["value"], sum / n, tolerance);
   EXPECT_NEAR(divergence["error"], std::sqrt((sum_of_squares / n - sum / n * sum / n) / (n - 1)),
               tolerance);
   EXPECT_NEAR(divergence["quantiles"]["maximum"], most, tolerance);
   EXPECT_NEAR(divergence["quantiles"]["minimum"], least, tolerance);
-  const test::Json& difference = found["probability_difference"];
+  const Json& difference = found["probability_difference"];
   EXPECT_NEAR(difference["value"], differences / n, rounding);
   EXPECT_NEAR(difference["root_mean_square"]["value"], std::sqrt(squares / n), rounding);
   EXPECT_NEAR(found["same_top"]["value"], same / n, 1.5 / n);  // two alike may change places
@@ -121,7 +116,7 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
 TEST_F(Divergence, FromItselfIsNone) {
   const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", base_, "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const test::Json found = test::Json::parse(run.out);
+  const Json found = Json::parse(run.out);
   // What is left is the rounding of the codes.
   EXPECT_NEAR(found["kl_divergence"]["value"], 0, 16.0 / 65535);
   EXPECT_NEAR(found["perplexity_ratio"]["value"], 1, 16.0 / 65535);
@@ -130,7 +125,7 @@ TEST_F(Divergence, FromItselfIsNone) {
               16.0 / 65535 * found["perplexity"]["value"].get<double>());
 
   const Finished text = Pronk({"perplexity", "-m", kModel, "--kl", base_});
-  EXPECT_NE(text.out.find("\nmedian "), std::string::npos) << text.out;
+  EXPECT_TRUE(Has(text.out, "\nmedian "));
   for (size_t at = 0, end = 0; end = text.out.find('\n', at), end != std::string::npos;) {
     EXPECT_LE(end - at, 80u);
     at = end + 1;
@@ -139,7 +134,7 @@ TEST_F(Divergence, FromItselfIsNone) {
 
 // The file as llama-perplexity has it, and the same by its name.
 TEST_F(Divergence, TheFileIsAsPublished) {
-  const std::string bytes = test::ReadText(base_);
+  const std::string bytes = ReadText(base_);
   const size_t n_vocab = 320, row = 8 + 2 * n_vocab;
   EXPECT_EQ(bytes.substr(0, 8), "_logits_");
   EXPECT_EQ(bytes.size(), 20 + n_windows_ * (4 * kWindow + (kWindow - 1 - kFirst) * row));
@@ -156,13 +151,13 @@ TEST_F(Divergence, TheFileIsAsPublished) {
                      flag, path})
                   .status,
               0);
-    return test::ReadText(path);
+    return ReadText(path);
   };
   EXPECT_EQ(says("--save-all-logits"), bytes);
 }
 
 TEST_F(Divergence, StrangersFiles) {
-  const std::string good = test::ReadText(base_);
+  const std::string good = ReadText(base_);
   const auto refused = [&](const std::string& bytes, const std::string& says) {
     ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("bad", bytes)}), 1, says);
   };
@@ -203,7 +198,7 @@ TEST_F(Divergence, StrangersFiles) {
 
 // Whatever the bytes are, there is an answer or a line that says what is wrong.
 TEST_F(Divergence, DamagedFiles) {
-  const std::string good = test::ReadText(base_);
+  const std::string good = ReadText(base_);
   std::mt19937 random(1);
   size_t n_refused = 0;
   for (int i = 0; i < 60; ++i) {
@@ -213,7 +208,7 @@ TEST_F(Divergence, DamagedFiles) {
     for (int n = 0; n <= i % 5; ++n) bytes[random() % end] = static_cast<char>(random());
     const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("bad", bytes)});
     if (run.status == 0) {
-      EXPECT_NE(run.out.find("same token on top"), std::string::npos);
+      EXPECT_TRUE(Has(run.out, "same token on top"));
       continue;
     }
     ++n_refused;
@@ -227,24 +222,23 @@ TEST_F(Divergence, OutputsAndInputs) {
     return Pronk(
         {"perplexity", "-m", quantized_, "-f", text_path_, "-c", "16", "--save-logits", out});
   };
-  const std::string model = test::ReadText(quantized_);
+  const std::string model = ReadText(quantized_);
   ExpectError(save(quantized_), 1, "is a file that is read");
   ExpectError(save(text_path_), 1, "is a file that is read");
-  EXPECT_EQ(test::ReadText(quantized_), model);
-  EXPECT_EQ(test::ReadText(text_path_), text_);
-  const std::string before = test::ReadText(base_);
-  ExpectError(test::Shell("exec \"$PRONK\" perplexity -m \"$MODEL\" --kl \"$BASE\" >>\"$BASE\"",
-                          {"BASE=" + base_}),
+  EXPECT_EQ(ReadText(quantized_), model);
+  EXPECT_EQ(ReadText(text_path_), text_);
+  const std::string before = ReadText(base_);
+  ExpectError(Shell("exec \"$PRONK\" perplexity -m \"$MODEL\" --kl \"$BASE\" >>\"$BASE\"",
+                    {"BASE=" + base_}),
               1, "what is printed would go into");
-  EXPECT_EQ(test::ReadText(base_), before);
+  EXPECT_EQ(ReadText(base_), before);
   const std::string none = dir_.Path("none/out");
   ExpectError(save(none), 1, "none/out");
 }
 
 TEST_F(Divergence, WrongUsage) {
-  const auto wrong = [&](std::vector<std::string> args, const std::string& says) {
-    args.insert(args.begin(), {"perplexity", "-m", kModel});
-    ExpectError(Pronk(args), 2, says);
+  const auto wrong = [&](const Args& args, const std::string& says) {
+    ExpectError(Pronk(With({"perplexity", "-m", kModel}, args)), 2, says);
   };
   wrong({}, "-f: expected a text");
   wrong({"--kl-divergence-base", "x"}, "--kl FILE compares with them");
@@ -255,3 +249,4 @@ TEST_F(Divergence, WrongUsage) {
 }
 
 }  // namespace
+}  // namespace test

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/data.h"
@@ -17,13 +17,19 @@
 namespace test {
 
 // Two layers, 320 tokens, random weights: fast, and what it says is noise.
-inline const std::string kTinyModel = DataPath("tiny/llama.gguf");
+inline const std::string kModel = DataPath("tiny/llama.gguf");
 
 // Chats on a terminal save themselves: here, not among those of whoever tests.
 inline const TempDir kState;
 inline const bool kStateIsSet = setenv("XDG_STATE_HOME", kState.Path("").c_str(), 1) == 0;
 
-inline Finished Pronk(std::vector<std::string> args, const std::string& input = "",
+using Args = std::vector<std::string>;
+inline Args With(Args args, const Args& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+inline Finished Pronk(Args args, const std::string& input = "",
                       const std::vector<std::string>& environment = {}) {
   args.insert(args.begin(), test::Program());
   return RunProgram(args, input, environment);
@@ -32,8 +38,15 @@ inline Finished Pronk(std::vector<std::string> args, const std::string& input = 
 // A line of sh in which $PRONK is the program and $MODEL the tiny model.
 inline Finished Shell(const std::string& line, std::vector<std::string> environment = {}) {
   environment.push_back("PRONK=" + test::Program());
-  environment.push_back("MODEL=" + kTinyModel);
+  environment.push_back("MODEL=" + kModel);
   return RunProgram({"/bin/sh", "-c", line}, "", environment);
+}
+
+// A failure prints the whole text.
+inline testing::AssertionResult Has(std::string_view text, std::string_view part) {
+  return testing::AssertionResult(text.find(part) != std::string_view::npos)
+         << "\"" << part << "\" in:\n"
+         << text;
 }
 
 // How often a text has this word.
@@ -47,10 +60,10 @@ inline size_t Count(const std::string& text, const std::string& word) {
 inline void ExpectError(const Finished& run, int status, const std::string& says) {
   EXPECT_EQ(run.status, status);
   EXPECT_EQ(run.out, "");
-  EXPECT_EQ(run.err.rfind("pronk: ", 0), 0u) << run.err;
-  EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
+  EXPECT_TRUE(run.err.starts_with("pronk: ")) << run.err;
+  EXPECT_TRUE(Has(run.err, says));
   if (status == 1) {
-    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_EQ(Count(run.err, "\n"), 1u) << run.err;
   }
 }
 

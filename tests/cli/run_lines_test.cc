@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,26 +10,23 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
 
 class RunLines : public testing::Test {
  protected:
   Finished Run(std::vector<std::string> more, const std::string& file, const std::string& in = "") {
-    std::vector<std::string> args = {
-        "run", "-m", test::kTinyModel, "-t", "1", "-f", file, "--jsonl", "-n", "9", "--seed", "5"};
-    args.insert(args.end(), more.begin(), more.end());
-    return Pronk(args, in);
+    return Pronk(
+        With({"run", "-m", kModel, "-t", "1", "-f", file, "--jsonl", "-n", "9", "--seed", "5"},
+             more),
+        in);
   }
   // Without times.
   static std::vector<std::string> Answers(const std::string& text) {
     std::vector<std::string> answers;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      test::Json json = test::Json::parse(line);
+      Json json = Json::parse(line);
       json.erase("timings");
       json.erase("draft");
       answers.push_back(json.dump());
@@ -38,7 +34,7 @@ class RunLines : public testing::Test {
     return answers;
   }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
   const std::string prompts_ = dir_.Write(
       "prompts.jsonl",
       "\"Hello\"\n{\"id\": 7, \"prompt\": \"two\\nlines\"}\n\"a\"\n\"b c d e f\"\n\"x\"\n");
@@ -50,11 +46,11 @@ TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
   EXPECT_EQ(one.err, "");
   const std::vector<std::string> alone = Answers(one.out);
   ASSERT_EQ(alone.size(), 5u);
-  EXPECT_EQ(test::Json::parse(alone[1])["seed"], 6);
+  EXPECT_EQ(Json::parse(alone[1])["seed"], 6);
   for (const std::string n : {"2", "3", "8"}) {
     EXPECT_EQ(Answers(Run({"--parallel", n}, prompts_).out), alone) << n;
   }
-  EXPECT_EQ(Answers(Run({"-np", "4"}, "-", test::ReadText(prompts_)).out), alone);
+  EXPECT_EQ(Answers(Run({"-np", "4"}, "-", ReadText(prompts_)).out), alone);
   // With a grammar for each.
   const std::vector<std::string> grammar = {"--grammar", "root ::= [a-c]+"};
   const std::vector<std::string> kept = Answers(Run(grammar, prompts_).out);
@@ -65,38 +61,38 @@ TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
 // What is whole stays; the rest is as if nothing had happened.
 TEST_F(RunLines, GoesOnWhereItWas) {
   const std::string out = dir_.Path("answers.jsonl");
-  const std::vector<std::string> to_file = {"-o", out, "--parallel", "2"};
+  const Args to_file = {"-o", out, "--parallel", "2"};
   const Finished run = Run(to_file, prompts_);
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.out, "");
-  const std::string all = test::ReadText(out);
+  const std::string all = ReadText(out);
   const std::vector<std::string> answers = Answers(all);
   ASSERT_EQ(answers.size(), 5u);
   const size_t second = all.find('\n', all.find('\n') + 1) + 1;
   for (const size_t kept : {second, second + 3, second + 40, size_t{5}}) {
     dir_.Write("answers.jsonl", all.substr(0, kept));
     EXPECT_EQ(Run(to_file, prompts_).status, 0);
-    EXPECT_EQ(test::ReadText(out).substr(0, kept), all.substr(0, kept));
-    EXPECT_EQ(Answers(test::ReadText(out)), answers);
+    EXPECT_EQ(ReadText(out).substr(0, kept), all.substr(0, kept));
+    EXPECT_EQ(Answers(ReadText(out)), answers);
   }
   EXPECT_EQ(Run(to_file, prompts_).status, 0);  // all are answered
-  EXPECT_EQ(Answers(test::ReadText(out)), answers);
+  EXPECT_EQ(Answers(ReadText(out)), answers);
 }
 
 TEST_F(RunLines, WritesIntoNoOtherFile) {
-  const std::string prompts = test::ReadText(prompts_);
+  const std::string prompts = ReadText(prompts_);
   ExpectError(Run({"-o", prompts_}, prompts_), 1, "is a file that is read");
   for (const std::string& text :
        {std::string("my notes"), std::string("{\"a\": 1}\n"), std::string("\n"), prompts}) {
     const std::string other = dir_.Write("other", text);
     ExpectError(Run({"-o", other}, prompts_), 1, other + ": has other lines than answers");
-    EXPECT_EQ(test::ReadText(other), text);
+    EXPECT_EQ(ReadText(other), text);
   }
   for (const char* const text :
        {"{\"text\":\"x\",\"prompt_tokens\":99}\n", "{\"text\":\"x\"}"}) {  // with and without end
     const std::string others = dir_.Write("others", text);
     ExpectError(Run({"-o", others}, prompts_), 1, others + ", line 1: answers another prompt");
-    EXPECT_EQ(test::ReadText(others), text);
+    EXPECT_EQ(ReadText(others), text);
   }
   ExpectError(Run({"-o", "/dev/null"}, prompts_), 1, "/dev/null: expected a file");
   ASSERT_EQ(mkfifo(dir_.Path("pipe").c_str(), 0600), 0);
@@ -123,10 +119,8 @@ TEST_F(RunLines, NamesTheLineThatIsWrong) {
 }
 
 TEST_F(RunLines, FlagsThatDoNotFit) {
-  const std::vector<std::string> head = {"run", "-m", test::kTinyModel};
-  const auto expect = [&](std::vector<std::string> more, const std::string& says) {
-    more.insert(more.begin(), head.begin(), head.end());
-    ExpectError(Pronk(more), 2, says);
+  const auto expect = [](const Args& more, const std::string& says) {
+    ExpectError(Pronk(With({"run", "-m", kModel}, more)), 2, says);
   };
   expect({"-p", "x", "--parallel", "2"}, "--parallel has no effect without --jsonl");
   expect({"-p", "x", "-o", "file"}, "-o has no effect without --jsonl");
@@ -137,3 +131,4 @@ TEST_F(RunLines, FlagsThatDoNotFit) {
 }
 
 }  // namespace
+}  // namespace test

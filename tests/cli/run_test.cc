@@ -8,14 +8,8 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-using test::Shell;
-
-const std::string& kModel = test::kTinyModel;
 
 // A text without a flag is completed by the usual model; one word alone names a model.
 TEST(Run, TakesATextAlone) {
@@ -28,17 +22,13 @@ TEST(Run, TakesATextAlone) {
 
 // A prompt that was read once is not read again, and what is written is the same.
 TEST(RunPromptCache, ReadsAPromptOnce) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string cache = dir.Path("cache");
   const auto run = [&](const std::string& prompt, std::vector<std::string> rest) {
-    std::vector<std::string> args = {"run", "-m", kModel, "-p",           prompt,  "-n",
-                                     "8",   "-s", "3",    "--ignore-eos", "--json"};
-    args.insert(args.end(), rest.begin(), rest.end());
-    return Pronk(args);
+    return Pronk(With(
+        {"run", "-m", kModel, "-p", prompt, "-n", "8", "-s", "3", "--ignore-eos", "--json"}, rest));
   };
-  const auto tokens = [](const Finished& finished) {
-    return test::Json::parse(finished.out)["tokens"];
-  };
+  const auto tokens = [](const Finished& finished) { return Json::parse(finished.out)["tokens"]; };
   const std::string prompt = "Hello and a good day to all of you";
   const auto expected = tokens(run(prompt, {}));
   const Finished first = run(prompt, {"--prompt-cache", cache});
@@ -46,13 +36,12 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   EXPECT_EQ(tokens(first), expected);
   const Finished second = run(prompt, {"--prompt-cache", cache});
   EXPECT_EQ(tokens(second), expected);
-  EXPECT_EQ(test::Json::parse(second.out)["prompt_tokens"], 0);
-  EXPECT_NE(second.err.find("tokens of the prompt taken from " + cache), std::string::npos);
+  EXPECT_EQ(Json::parse(second.out)["prompt_tokens"], 0);
+  EXPECT_TRUE(Has(second.err, "tokens of the prompt taken from " + cache));
   // A longer one reads what is new, and replaces the first.
   const Finished longer = run(prompt + ", and", {"--prompt-cache", cache});
-  EXPECT_LT(test::Json::parse(longer.out)["prompt_tokens"], 8);
-  EXPECT_EQ(
-      test::Json::parse(run(prompt + ", and", {"--prompt-cache", cache}).out)["prompt_tokens"], 0);
+  EXPECT_LT(Json::parse(longer.out)["prompt_tokens"], 8);
+  EXPECT_EQ(Json::parse(run(prompt + ", and", {"--prompt-cache", cache}).out)["prompt_tokens"], 0);
   // Others have little in common with it.
   EXPECT_EQ(tokens(run("Bye", {"--prompt-cache", cache})), tokens(run("Bye", {})));
 
@@ -71,42 +60,36 @@ TEST(RunChat, AppliesTheTemplate) {
   const Finished plain =
       Pronk({"run", "-m", kModel, "--special", "-p", "Be kind.\n\nUser: Hello!\nAssistant:", "-n",
              "5", "--temp", "0", "--json"});
-  const auto a = test::Json::parse(chat.out), b = test::Json::parse(plain.out);
+  const auto a = Json::parse(chat.out), b = Json::parse(plain.out);
   EXPECT_EQ(a["prompt_tokens"], b["prompt_tokens"]);
   EXPECT_EQ(a["tokens"], b["tokens"]);
   // The question is not repeated before the answer.
   const Finished text =
       Pronk({"run", "-m", kModel, "--chat", "-p", "Hello!", "-n", "5", "--temp", "0"});
-  EXPECT_EQ(text.out.find("Hello!"), std::string::npos) << text.out;
+  EXPECT_FALSE(Has(text.out, "Hello!"));
 }
 
 // Another template than the model's, and what it reads besides the conversation.
 TEST(RunChat, TakesATemplateAndItsVariables) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string source =
       dir.Write("t.jinja",
                 "{{ bos_token }}{% if loud %}LOUD{% endif %}{{ n + 1 }}{{ messages[-1].content }}");
-  const std::vector<std::string> flags = {
-      "-m", kModel, "--template", source, "--template-var", "loud=true", "--template-var", "n=41"};
-  const auto with = [&](std::vector<std::string> args) {
-    args.insert(args.end(), flags.begin(), flags.end());
-    return args;
-  };
+  const Args flags = {"-m",        kModel,           "--template", source, "--template-var",
+                      "loud=true", "--template-var", "n=41"};
   const std::string messages =
       dir.Write("messages.json", R"([{"role": "user", "content": "Hello!"}])");
-  const Finished text = Pronk(with({"template", "--messages", messages}));
+  const Finished text = Pronk(With({"template", "--messages", messages}, flags));
   EXPECT_EQ(text.out, "<s>LOUD42Hello!") << text.err;
 
-  const std::vector<std::string> rest = {"-n", "5", "--temp", "0", "--ignore-eos"};
-  const auto run = [&](std::vector<std::string> args) {
-    args.insert(args.end(), rest.begin(), rest.end());
-    const Finished finished = Pronk(args);
+  const auto run = [](const Args& args) {
+    const Finished finished = Pronk(With(args, {"-n", "5", "--temp", "0", "--ignore-eos"}));
     EXPECT_EQ(finished.status, 0) << finished.err;
     return finished.out;
   };
   const std::string plain = run({"run", "-m", kModel, "-p", "LOUD42Hello!", "--no-display-prompt"});
-  EXPECT_EQ(run(with({"run", "--chat", "-p", "Hello!"})), plain);
-  EXPECT_EQ(run(with({"chat", "-p", "Hello!"})), plain);
+  EXPECT_EQ(run(With({"run", "--chat", "-p", "Hello!"}, flags)), plain);
+  EXPECT_EQ(run(With({"chat", "-p", "Hello!"}, flags)), plain);
 
   for (const std::string wrong : {"loud", "=1", "loud=", "loud=yes"}) {
     ExpectError(Pronk({"run", "-m", kModel, "--chat", "-p", "x", "--template-var", wrong}), 2,
@@ -119,14 +102,13 @@ TEST(Run, VerboseTellsWhatWasChosen) {
       Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "-t", "1", "-s", "42", "--verbose"});
   ASSERT_EQ(run.status, 0) << run.err;
   for (const char* says : {"model ", "memory ", "context ", "as -t says", "the best of", "42"}) {
-    EXPECT_NE(run.err.find(says), std::string::npos) << says << "\n" << run.err;
+    EXPECT_TRUE(Has(run.err, says));
   }
 }
 
 // A text that the context cuts off does not pass for one that ended.
 TEST(Run, FullContextIsSaid) {
-  const std::vector<std::string> args = {"run", "-m", kModel,         "-p", "Hello",
-                                         "-c",  "16", "--ignore-eos", "-s", "1"};
+  const Args args = {"run", "-m", kModel, "-p", "Hello", "-c", "16", "--ignore-eos", "-s", "1"};
   const Finished run = Pronk(args);
   EXPECT_EQ(run.status, 0);
   EXPECT_EQ(run.err,
@@ -134,7 +116,7 @@ TEST(Run, FullContextIsSaid) {
   std::vector<std::string> as_json = args;
   as_json.push_back("--json");  // says so in its object
   EXPECT_EQ(Pronk(as_json).err, "");
-  EXPECT_NE(Pronk(as_json).out.find("\"context\""), std::string::npos);
+  EXPECT_TRUE(Has(Pronk(as_json).out, "\"context\""));
   std::vector<std::string> shorter = args;
   shorter.insert(shorter.end(), {"-n", "2"});
   EXPECT_EQ(Pronk(shorter).err, "");
@@ -148,7 +130,7 @@ TEST(Run, ClosedPipe) {
   EXPECT_EQ(run.err, "status 0\n");
   const Finished full = Shell(R"("$PRONK" run -m "$MODEL" -p Hello -n 1 >/dev/full)");
   EXPECT_EQ(full.status, 1);
-  EXPECT_NE(full.err.find("cannot write to the output"), std::string::npos) << full.err;
+  EXPECT_TRUE(Has(full.err, "cannot write to the output"));
 }
 
 // Signals without a terminal, as a script sees them.
@@ -167,19 +149,14 @@ TEST(Run, StatusAfterASignal) {
 // Text passes through as bytes, whatever the locale; nothing else goes to stdout.
 TEST(Run, NoEscapeCodesIntoPipes) {
   for (const char* locale : {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=de_DE.ISO-8859-1"}) {
-    const Finished run = Pronk({"run", "-m", kModel, "-n", "8", "-s", "1"},
-                               "Gr\xC3\xBC\xC3\x9F"
-                               "e\n",
+    const Finished run = Pronk({"run", "-m", kModel, "-n", "8", "-s", "1"}, "Gr\u00FC\u00DFe\n",
                                {locale, "TERM=xterm-256color"});
     EXPECT_EQ(run.status, 0) << run.err;
-    EXPECT_EQ(run.out.rfind("Gr\xC3\xBC\xC3\x9F"
-                            "e",
-                            0),
-              0u)
-        << locale << ": " << run.out;
+    EXPECT_TRUE(run.out.starts_with("Gr\u00FC\u00DFe")) << locale << ": " << run.out;
     EXPECT_EQ(run.err, "") << locale;
-    EXPECT_EQ(run.out.find('\033'), std::string::npos) << locale;
+    EXPECT_FALSE(Has(run.out, "\033")) << locale;
   }
 }
 
 }  // namespace
+}  // namespace test

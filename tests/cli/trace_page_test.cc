@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,15 +14,8 @@
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using json = test::Json;
-using test::Count;
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
 
 class TracePage : public testing::Test {
  protected:
@@ -31,10 +23,10 @@ class TracePage : public testing::Test {
     const std::string path = dir_.Path("page.html");
     const Finished run = Pronk({"trace", "-m", model, "-p", text, "-t", "1", "--html", path});
     EXPECT_EQ(run.status, 0) << run.err;
-    return run.status == 0 ? test::ReadText(path) : "";
+    return run.status == 0 ? ReadText(path) : "";
   }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
 };
 
 std::string Between(const std::string& text, const std::string& first, const std::string& last) {
@@ -42,8 +34,8 @@ std::string Between(const std::string& text, const std::string& first, const std
   return text.substr(begin, text.find(last, begin) - begin);
 }
 
-json TraceIn(const std::string& page) {
-  return json::parse(Between(page, "id=\"trace\">", "</script>"));
+Json TraceIn(const std::string& page) {
+  return Json::parse(Between(page, "id=\"trace\">", "</script>"));
 }
 
 // As a browser reads it: elements are closed in the order in which they are opened, and script and
@@ -58,8 +50,8 @@ std::vector<std::string> ExpectParses(std::string page) {
     }
   }
   std::vector<std::string> open, seen;
-  for (const test::Match& tag :
-       test::FindAll(page, R"re(<(!doctype|/?[a-zA-Z][\w-]*)((?:"[^"]*"|[^">])*)>)re")) {
+  for (const Match& tag :
+       FindAll(page, R"re(<(!doctype|/?[a-zA-Z][\w-]*)((?:"[^"]*"|[^">])*)>)re")) {
     const std::string& name = tag[1];
     if (name[0] == '!' || name == "meta" || tag[2].ends_with("/")) continue;
     if (name[0] != '/') {
@@ -94,20 +86,20 @@ std::vector<uint8_t> Bytes(const std::string& base64) {
 
 TEST_F(TracePage, HasWhatTheJsonHas) {
   const std::string text = "It was a day like any other days";
-  json page = TraceIn(PageOf(kModel, text));
+  Json page = TraceIn(PageOf(kModel, text));
   const Finished run = Pronk({"trace", "-m", kModel, "-p", text, "-t", "1", "--json", "--values"});
   ASSERT_EQ(run.status, 0) << run.err;
-  json other = json::parse(run.out);
+  Json other = Json::parse(run.out);
   const size_t n = other["tokens"].size();
   ASSERT_EQ(n % 3, 1u) << "base64 is to be padded";
   for (size_t i = 0; i < other["layers"].size(); ++i) {
-    json& heads = other["layers"][i]["heads"];
+    Json& heads = other["layers"][i]["heads"];
     for (size_t h = 0; h < heads.size(); ++h) {
       const std::vector<uint8_t> bytes = Bytes(page["layers"][i]["heads_base64"][h]);
       ASSERT_EQ(bytes.size(), n * (n + 1) / 2);
       size_t at = 0;
-      for (const json& row : heads[h]) {
-        for (const json& weight : row) {
+      for (const Json& row : heads[h]) {
+        for (const Json& weight : row) {
           EXPECT_NEAR(bytes[at++], 255 * weight.get<double>(), 0.5 + 1e-9);
         }
       }
@@ -117,13 +109,13 @@ TEST_F(TracePage, HasWhatTheJsonHas) {
     other["layers"][i].erase("heads");
   }
   // Times differ between two runs.
-  for (json* const of : {&page, &other}) {
+  for (Json* const of : {&page, &other}) {
     for (const char* ceiling : {"read_bytes_per_second", "operations_per_second"}) {
       EXPECT_GT((*of)[ceiling], 0.0);
       of->erase(ceiling);
     }
     for (const char* steps : {"steps", "prompt_steps"}) {
-      for (json& step : (*of)[steps]) step.erase("seconds");
+      for (Json& step : (*of)[steps]) step.erase("seconds");
     }
   }
   EXPECT_EQ(page, other);
@@ -132,15 +124,15 @@ TEST_F(TracePage, HasWhatTheJsonHas) {
 TEST_F(TracePage, NeedsNothingElse) {
   const std::string page = PageOf(kModel, "It was a day");
   ExpectParses(page);
-  EXPECT_EQ(page.find("@TRACE@"), std::string::npos);
+  EXPECT_FALSE(Has(page, "@TRACE@"));
   const std::string nonce = Between(page, "script-src 'nonce-", "'");
   EXPECT_EQ(nonce.size(), 32u);
   EXPECT_EQ(Count(page, "<script nonce=\"" + nonce + "\">"), 1u);
-  EXPECT_NE(page.find("content=\"default-src 'none';"), std::string::npos);
-  EXPECT_EQ(PageOf(kModel, "It was a day").find(nonce), std::string::npos) << "not by chance";
+  EXPECT_TRUE(Has(page, "content=\"default-src 'none';"));
+  EXPECT_FALSE(Has(PageOf(kModel, "It was a day"), nonce)) << "not by chance";
   for (const char* from :
        {"src=", "href=", "url(", "@import", "fetch(", "innerHTML", "javascript:"}) {
-    EXPECT_EQ(page.find(from), std::string::npos) << from;
+    EXPECT_FALSE(Has(page, from));
   }
   // Names of the SVG's vocabulary are no addresses.
   EXPECT_EQ(Count(page, "://"), Count(page, "http://www.w3.org/2000/svg"));
@@ -154,8 +146,8 @@ TEST_F(TracePage, KeepsTextInItsPlace) {
                                          "&lt;\u2028\u2029\u202e",
                                          "\x9b\xff",
                                          "\"'\\@NONCE@"};
-  test::SmallModel small;
-  small.change_vocabulary = [&](test::VocabSpec& spec) {
+  SmallModel small;
+  small.change_vocabulary = [&](VocabSpec& spec) {
     for (const std::string& text : evil) spec.Add(text, 0, tokenizer::TokenType::kUserDefined);
   };
   const std::vector<std::byte> bytes = small.Bytes();
@@ -171,27 +163,26 @@ TEST_F(TracePage, KeepsTextInItsPlace) {
   }
   EXPECT_EQ(gguf::ValidUtf8Prefix(page), page.size());
   for (const char* word : {"\u2028", "\u2029", "\u202e"}) {
-    EXPECT_EQ(page.find(word), std::string::npos);
+    EXPECT_FALSE(Has(page, word));
   }
   std::string said;
-  const json trace = TraceIn(page);
-  for (const json& token : trace["tokens"]) said += token["text"].get<std::string>();
-  EXPECT_NE(said.find(evil[0] + evil[1] + evil[2] + evil[3]), std::string::npos) << said;
-  EXPECT_NE(said.find(evil[5]), std::string::npos) << said;
+  const Json trace = TraceIn(page);
+  for (const Json& token : trace["tokens"]) said += token["text"].get<std::string>();
+  EXPECT_TRUE(Has(said, evil[0] + evil[1] + evil[2] + evil[3]));
+  EXPECT_TRUE(Has(said, evil[5]));
 }
 
 // Of 256 tokens and the default model, which has 40 heads.
 TEST_F(TracePage, IsSmall) {
-  const std::string model = test::SourceDir() + "/models/default.gguf";
+  const std::string model = SourceDir() + "/models/default.gguf";
   std::string text;
   for (int i = 0; i < 40; ++i) text += "Once upon a time there was a boy called Tom. ";
-  const std::vector<std::string> args = {"trace", "-m",     model,         "-p",
-                                         text,    "--html", dir_.Path("p")};
+  const Args args = {"trace", "-m", model, "-p", text, "--html", dir_.Path("p")};
   ExpectError(Pronk(args), 2, "--html: expected a text of at most 256 tokens, not of ");
   std::vector<std::string> first = args;
   first.insert(first.end(), {"--token", "256"});
   ASSERT_EQ(Pronk(first).status, 0);
-  const std::string page = test::ReadText(dir_.Path("p"));
+  const std::string page = ReadText(dir_.Path("p"));
   EXPECT_EQ(TraceIn(page)["tokens"].size(), 256u);
   EXPECT_LE(page.size(), 3'000'000u);
   ExpectParses(page);
@@ -200,10 +191,10 @@ TEST_F(TracePage, IsSmall) {
 // Recurrent layers have no attention; a model with several residual streams has no lens.
 TEST_F(TracePage, OfEveryFamily) {
   size_t n_without = 0;
-  for (const auto& path : test::SmallModels()) {
+  for (const auto& path : SmallModels()) {
     SCOPED_TRACE(path);
-    const json trace = TraceIn(PageOf(path, "It was a day like any other day"));
-    for (const json& layer : trace["layers"]) {
+    const Json trace = TraceIn(PageOf(path, "It was a day like any other day"));
+    for (const Json& layer : trace["layers"]) {
       const std::string mixer = layer["mixer"];
       EXPECT_EQ(layer.contains("heads_base64"), mixer.ends_with("attention")) << mixer;
       n_without += layer.contains("heads_base64") ? 0 : 1;
@@ -219,7 +210,7 @@ TEST_F(TracePage, IsNoInput) {
                                std::filesystem::perm_options::add);
   ExpectError(Pronk({"trace", "-m", model, "-p", "a", "--html", model}), 1,
               "is a file that is read");
-  EXPECT_EQ(test::ReadText(model), test::ReadText(kModel));
+  EXPECT_EQ(ReadText(model), ReadText(kModel));
   const std::string page = dir_.Path("p"), plot = dir_.Path("s");
   ExpectError(Pronk({"trace", "-m", model, "--html", page}), 2, "--html: expected a text (-p)");
   ExpectError(Pronk({"trace", "-m", model, "-p", "a", "--html", page, "--plot", plot}), 2,
@@ -228,3 +219,4 @@ TEST_F(TracePage, IsNoInput) {
 }
 
 }  // namespace
+}  // namespace test

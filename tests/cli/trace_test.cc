@@ -16,21 +16,15 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
-using json = test::Json;
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
 const std::string kText = "It was a day like any other day";
 
-json TraceOf(std::vector<std::string> args) {
-  args.insert(args.begin(), {"trace", "--json"});
-  const Finished run = Pronk(args);
+Json TraceOf(const Args& args) {
+  const Finished run = Pronk(With({"trace", "--json"}, args));
   EXPECT_EQ(run.status, 0) << run.err;
-  return run.status == 0 ? json::parse(run.out) : json();
+  return run.status == 0 ? Json::parse(run.out) : Json();
 }
 
 void ExpectNarrow(const std::string& text) {
@@ -45,7 +39,7 @@ TEST(Trace, ListsEveryOperation) {
   for (const char* word :
        {"layer 1 ", "attn_q attn_k attn_v F32     128x64 ", "ffn_down             F32     64x128 ",
         "\noutput", "attention", "Totals, 1 threads"}) {
-    EXPECT_NE(run.out.find(word), std::string::npos) << word;
+    EXPECT_TRUE(Has(run.out, word));
   }
   ExpectNarrow(run.out);
 }
@@ -53,27 +47,27 @@ TEST(Trace, ListsEveryOperation) {
 // Every matrix is read once, and each of its numbers is multiplied and added.
 TEST(Trace, CountsBytesAndOperations) {
   const engine::Model model = engine::Model::Load(kModel);
-  const json trace = TraceOf({"-m", kModel, "-p", kText, "-t", "1"});
+  const Json trace = TraceOf({"-m", kModel, "-p", kText, "-t", "1"});
   const std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(kText);
   ASSERT_EQ(trace["tokens"].size(), ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(trace["tokens"][i], (json{{"position", i + 1},
+    EXPECT_EQ(trace["tokens"][i], (Json{{"position", i + 1},
                                         {"id", ids[i]},
                                         {"text", model.tokenizer->Piece(ids[i], true)}}));
   }
   double bytes = 0, operations = 0;
   std::set<std::string> parts, names;
-  for (const json& step : trace["steps"]) {
+  for (const Json& step : trace["steps"]) {
     parts.insert(step["part"]);
     EXPECT_GE(step["seconds"], 0.0);
     if (step["operation"] == "attention") {
       const auto& plan = model.config.layers[0];
       const double seen = static_cast<double>(trace["tokens"].size() * plan.n_heads);
       EXPECT_EQ(step["operations"], 2 * seen * static_cast<double>(plan.key_length * 2));
-      EXPECT_EQ(step["shape"], (json{plan.n_heads, ids.size(), plan.key_length}));
+      EXPECT_EQ(step["shape"], (Json{plan.n_heads, ids.size(), plan.key_length}));
     }
     if (step["operation"] != "matmul") continue;
-    for (const json& tensor : step["tensors"]) names.insert(tensor["name"]);
+    for (const Json& tensor : step["tensors"]) names.insert(tensor["name"]);
     bytes += step["bytes"].get<double>();
     operations += step["operations"].get<double>();
   }
@@ -98,18 +92,18 @@ void ExpectProbability(std::span<const float> logits, size_t id, double probabil
   EXPECT_NEAR(probability, expected, 1e-12 * expected);
 }
 
-void ExpectMostLikely(std::span<const float> logits, const json& next) {
+void ExpectMostLikely(std::span<const float> logits, const Json& next) {
   ASSERT_GT(next.size(), 0u);
   EXPECT_EQ(next[0]["id"], std::max_element(logits.begin(), logits.end()) - logits.begin());
-  for (const json& token : next) ExpectProbability(logits, token["id"], token["probability"]);
+  for (const Json& token : next) ExpectProbability(logits, token["id"], token["probability"]);
 }
 
 // Every head has a row for every token, whose weights sum to one, with sinks to less. Returns
 // whether a window left something out.
-bool ExpectHeads(const json& layer, const engine::LayerPlan& plan, size_t n, bool sinks) {
+bool ExpectHeads(const Json& layer, const engine::LayerPlan& plan, size_t n, bool sinks) {
   bool is_cut = false;
   EXPECT_EQ(layer["heads"].size(), plan.n_heads);
-  for (const json& head : layer["heads"]) {
+  for (const Json& head : layer["heads"]) {
     EXPECT_EQ(head.size(), n);
     for (size_t t = 0; t < head.size(); ++t) {
       EXPECT_EQ(head[t].size(), t + 1);
@@ -134,19 +128,19 @@ bool ExpectHeads(const json& layer, const engine::LayerPlan& plan, size_t n, boo
 // one. For every token, in every architecture.
 TEST(TraceValues, AreThoseOfThePass) {
   std::vector<std::string> paths = {kModel};
-  for (const auto& path : test::SmallModels()) paths.push_back(path);
+  for (const auto& path : SmallModels()) paths.push_back(path);
   size_t n_with_experts = 0, n_with_sinks = 0, n_with_windows = 0;
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     const engine::Model model = engine::Model::Load(path);
     const engine::Config& config = model.config;
     std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(kText);
-    const json trace = TraceOf({"-m", path, "-p", kText, "--values", "-t", "1"});
+    const Json trace = TraceOf({"-m", path, "-p", kText, "--values", "-t", "1"});
     ASSERT_EQ(trace["layers"].size(), config.n_layers());
     for (size_t i = 0; i < config.n_layers(); ++i) {
-      const json& layer = trace["layers"][i];
+      const Json& layer = trace["layers"][i];
       ASSERT_EQ(layer["norm"].size(), ids.size());
-      for (const json& norm : layer["norm"]) EXPECT_GT(norm, 0.0);
+      for (const Json& norm : layer["norm"]) EXPECT_GT(norm, 0.0);
       const bool attends = config.layers[i].mixer == engine::Mixer::kAttention ||
                            config.layers[i].mixer == engine::Mixer::kLatentAttention;
       ASSERT_EQ(layer.contains("heads"), attends);
@@ -159,9 +153,9 @@ TEST(TraceValues, AreThoseOfThePass) {
       if (config.layers[i].n_experts > 0) {
         ++n_with_experts;
         ASSERT_EQ(layer["experts"].size(), ids.size());
-        for (const json& of_token : layer["experts"]) {
+        for (const Json& of_token : layer["experts"]) {
           EXPECT_EQ(of_token.size(), config.n_experts_used);
-          for (const json& one : of_token) EXPECT_LT(one["expert"], config.layers[i].n_experts);
+          for (const Json& one : of_token) EXPECT_LT(one["expert"], config.layers[i].n_experts);
         }
       }
       ASSERT_EQ(layer.contains("next"), config.n_streams == 0);
@@ -169,7 +163,7 @@ TEST(TraceValues, AreThoseOfThePass) {
     }
     engine::Session session(model, {.context = ids.size(), .n_threads = 1});
     for (size_t t = 0; t < ids.size(); ++t) {
-      const json& token = trace["tokens"][t];
+      const Json& token = trace["tokens"][t];
       EXPECT_EQ(token["position"], t + 1);
       ASSERT_EQ(token.contains("probability"), t > 0);
       if (t > 0) ExpectProbability(session.logits(), ids[t], token["probability"]);
@@ -188,15 +182,15 @@ TEST(TraceValues, AreThoseOfThePass) {
 
 // The text shows the last token's mean of all heads, and counts positions as the JSON does.
 TEST(TraceValues, TextAndJsonAgree) {
-  const std::vector<std::string> args = {"-m", kModel, "-p", kText, "--token", "6", "--values"};
-  const json trace = TraceOf(args);
+  const Args args = {"-m", kModel, "-p", kText, "--token", "6", "--values"};
+  const Json trace = TraceOf(args);
   std::vector<std::string> words = args;
   words.insert(words.begin(), "trace");
   const std::string text = Pronk(words).out;
   size_t at = 0;
-  for (const json& layer : trace["layers"]) {
+  for (const Json& layer : trace["layers"]) {
     std::vector<double> mean(6);
-    for (const json& head : layer["heads"]) {
+    for (const Json& head : layer["heads"]) {
       for (size_t p = 0; p < 6; ++p) {
         mean[p] += head[5][p].get<double>() / static_cast<double>(layer["heads"].size());
       }
@@ -205,24 +199,24 @@ TEST(TraceValues, TextAndJsonAgree) {
         static_cast<size_t>(std::max_element(mean.begin(), mean.end()) - mean.begin());
     char share[16];
     std::snprintf(share, sizeof share, " %.0f%%", 100 * mean[most]);
-    const json& token = trace["tokens"][most];
+    const Json& token = trace["tokens"][most];
     at = text.find("looks at    ", at);
     ASSERT_NE(at, std::string::npos) << text;
     const std::string line = text.substr(at + 12, text.find('\n', at) - at - 12);
     const std::string first = "@" + std::to_string(token["position"].get<size_t>()) + share;
-    EXPECT_NE(line.find(first), std::string::npos) << line << "\n" << first;
+    EXPECT_TRUE(Has(line, first));
     EXPECT_LT(line.find(first), 18u) << "the first of the line";
     ++at;
   }
 }
 
 TEST(TraceValues, OfATokenInBetween) {
-  const json all = TraceOf({"-m", kModel, "-p", kText, "--values", "--token", "3"});
+  const Json all = TraceOf({"-m", kModel, "-p", kText, "--values", "--token", "3"});
   EXPECT_EQ(all["tokens"].size(), 3u);
   const Finished text = Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--heads"});
   ASSERT_EQ(text.status, 0) << text.err;
   for (const char* word : {"layer 1 ", "looks at", "head 0", "says next", "@1 "}) {
-    EXPECT_NE(text.out.find(word), std::string::npos) << word;
+    EXPECT_TRUE(Has(text.out, word));
   }
   ExpectNarrow(text.out);
 }
@@ -233,7 +227,7 @@ TEST(TraceValues, OfOneHeadByHand) {
   ASSERT_EQ(run.status, 0) << run.err;
   ExpectNarrow(run.out);
   for (const char* word : {"layer 1", "head 2", "softmax", "k \"<s>\"@1 ", "\nout "}) {
-    EXPECT_NE(run.out.find(word), std::string::npos) << word;
+    EXPECT_TRUE(Has(run.out, word));
   }
   const auto fails = [](const char* layer, const char* head) {
     ExpectError(
@@ -255,8 +249,7 @@ TEST(TraceValues, LargeNumbersStayInTheirColumns) {
 
 // The worked head of engine/README.md is what the program prints.
 TEST(TraceValues, AreThoseOfTheReadme) {
-  const std::vector<std::string> args = {"trace",   "-p", "Once upon a", "--values",
-                                         "--layer", "0",  "--head",      "4"};
+  const Args args = {"trace", "-p", "Once upon a", "--values", "--layer", "0", "--head", "4"};
   const Finished run = Pronk(args);
   ASSERT_EQ(run.status, 0) << run.err;
   std::string block = "    ";  // as code in Markdown
@@ -264,8 +257,8 @@ TEST(TraceValues, AreThoseOfTheReadme) {
     block += c;
     if (c == '\n') block += "    ";
   }
-  const std::string readme = test::ReadText(test::SourceDir() + "/engine/README.md");
-  EXPECT_NE(readme.find(block), std::string::npos) << block;
+  const std::string readme = ReadText(SourceDir() + "/engine/README.md");
+  EXPECT_TRUE(Has(readme, block));
 }
 
 TEST(TracePlain, ComparesEveryToken) {
@@ -275,37 +268,35 @@ TEST(TracePlain, ComparesEveryToken) {
   ExpectNarrow(run.out.substr(0, run.out.find("\n\nThe error")));
   const engine::Model model = engine::Model::Load(kModel);
   const size_t n = model.tokenizer->Encode(kText).size();
-  EXPECT_NE(run.out.find("@" + std::to_string(n + 3) + " "), std::string::npos) << run.out;
-  EXPECT_EQ(run.out.find("@" + std::to_string(n + 4) + " "), std::string::npos) << run.out;
+  EXPECT_TRUE(Has(run.out, "@" + std::to_string(n + 3) + " "));
+  EXPECT_FALSE(Has(run.out, "@" + std::to_string(n + 4) + " "));
   const std::string before = "over that of the logits: ";
   const size_t at = run.out.find(before);
   ASSERT_NE(at, std::string::npos) << run.out;
   EXPECT_LT(std::stod(run.out.substr(at + before.size())), 1e-9);
-  EXPECT_NE(run.out.find("F32 weights"), std::string::npos);
+  EXPECT_TRUE(Has(run.out, "F32 weights"));
 
   const Finished packed = Pronk({"trace", "--plain", "-n", "1"});
-  EXPECT_NE(packed.out.find("Both read the Q8_0 weights exactly"), std::string::npos);
+  EXPECT_TRUE(Has(packed.out, "Both read the Q8_0 weights exactly"));
   const std::string words(600, 'z');
-  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
-           {"--plain"}, {"--values", "--layer", "0", "--head", "0"}}) {
-    std::vector<std::string> args = {"trace", "-m", kModel, "-p", words};
-    args.insert(args.end(), flags.begin(), flags.end());
-    ExpectError(Pronk(args), 2, ": expected a text of at most 256 tokens, not of ");
+  for (const Args& flags : {Args{"--plain"}, {"--values", "--layer", "0", "--head", "0"}}) {
+    ExpectError(Pronk(With({"trace", "-m", kModel, "-p", words}, flags)), 2,
+                ": expected a text of at most 256 tokens, not of ");
   }
-  ExpectError(Pronk({"trace", "-m", test::DataPath("tiny/qwen3.gguf"), "--plain"}), 1,
+  ExpectError(Pronk({"trace", "-m", DataPath("tiny/qwen3.gguf"), "--plain"}), 1,
               "reads dense llamas; this model has the family qwen3");
 }
 
 TEST(TracePlot, HasEveryOperationThatReads) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string plot = dir.Path("t.svg");
-  const json trace = TraceOf({"-m", kModel, "-p", kText, "--plot", plot});
+  const Json trace = TraceOf({"-m", kModel, "-p", kText, "--plot", plot});
   // A prompt's tokens see those before them, and themselves.
   const engine::Model model = engine::Model::Load(kModel);
   const engine::LayerPlan& plan = model.config.layers[0];
   const size_t n_tokens = trace["tokens"].size();
   size_t n_attentions = 0;
-  for (const json& step : trace["prompt_steps"]) {
+  for (const Json& step : trace["prompt_steps"]) {
     if (step["operation"] != "attention") continue;
     ++n_attentions;
     EXPECT_EQ(step["operations"], 2 * n_tokens * (n_tokens + 1) / 2 * plan.n_heads *
@@ -316,22 +307,21 @@ TEST(TracePlot, HasEveryOperationThatReads) {
   size_t n = 0;
   for (const char* steps : {"steps", "prompt_steps"}) {
     ASSERT_TRUE(trace.contains(steps));
-    for (const json& step : trace[steps]) n += step["bytes"] > 0 && step["operations"] > 0 ? 1 : 0;
+    for (const Json& step : trace[steps]) n += step["bytes"] > 0 && step["operations"] > 0 ? 1 : 0;
   }
-  const std::string svg = test::ReadText(plot);
+  const std::string svg = ReadText(plot);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  const auto count = [&](const std::string& word) { return test::Count(svg, word); };
+  const auto count = [&](const std::string& word) { return Count(svg, word); };
   EXPECT_EQ(count("</title></circle>") + count("</title></rect>"), n);
   EXPECT_EQ(count(">attention</text>"), 1u);  // named, and told apart from products
   EXPECT_EQ(count(", product</text>"), 5u);
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_FALSE(Has(svg, "nan"));
   ExpectError(Pronk({"trace", "-m", kModel, "--plot", kModel}), 1, "is a file that is read");
 }
 
 TEST(TraceUsage, FlagsWithoutEffect) {
-  const auto wrong = [](std::vector<std::string> args, const std::string& says) {
-    args.insert(args.begin(), {"trace", "-m", kModel});
-    ExpectError(Pronk(args), 2, says);
+  const auto wrong = [](const Args& args, const std::string& says) {
+    ExpectError(Pronk(With({"trace", "-m", kModel}, args)), 2, says);
   };
   wrong({"--values"}, "--values: expected a text (-p)");
   wrong({"--token", "1"}, "--token: only with -p");
@@ -348,3 +338,4 @@ TEST(TraceUsage, FlagsWithoutEffect) {
 }
 
 }  // namespace
+}  // namespace test

@@ -14,24 +14,14 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
 
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
-
-std::vector<std::string> With(std::vector<std::string> args, const std::vector<std::string>& more) {
-  args.insert(args.end(), more.begin(), more.end());
-  return args;
-}
-
 TEST(Usage, NumbersThatAreNone) {
-  const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x"};
-  const auto expect = [&](const std::vector<std::string>& more, const std::string& says) {
+  const Args run = {"run", "-m", kModel, "-p", "x"};
+  const auto expect = [&](const Args& more, const std::string& says) {
     SCOPED_TRACE(more[0] + " " + more[1]);
     ExpectError(Pronk(With(run, more)), 2, says);
   };
@@ -56,12 +46,12 @@ TEST(Usage, NumbersThatAreNone) {
 }
 
 TEST(Usage, FlagsWithoutEffect) {
-  const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x", "-n", "1"};
-  for (const std::vector<std::string>& more : {std::vector<std::string>{"--system", "Be kind."},
-                                               {"--template", "t"},
-                                               {"--think"},
-                                               {"--no-think"},
-                                               {"--template-var", "a=1"}}) {
+  const Args run = {"run", "-m", kModel, "-p", "x", "-n", "1"};
+  for (const Args& more : {Args{"--system", "Be kind."},
+                           {"--template", "t"},
+                           {"--think"},
+                           {"--no-think"},
+                           {"--template-var", "a=1"}}) {
     ExpectError(Pronk(With(run, more)), 2, more[0] + " has no effect without --chat");
   }
   ExpectError(Pronk(With(run, {"--chat", "--special"})), 2, "--special has no effect with --chat");
@@ -74,10 +64,9 @@ TEST(Usage, FlagsWithoutEffect) {
 
 // With a template of another file, the model that is named gives the texts of its tokens.
 TEST(Usage, ATemplateAndAModel) {
-  const test::TempDir dir;
-  const std::vector<std::string> args = {"template", "--template",
-                                         dir.Write("t", "[{{ bos_token }}]"), "--messages",
-                                         dir.Write("m", "[]")};
+  const TempDir dir;
+  const Args args = {"template", "--template", dir.Write("t", "[{{ bos_token }}]"), "--messages",
+                     dir.Write("m", "[]")};
   EXPECT_EQ(Pronk(args).out, "[]");
   EXPECT_EQ(Pronk(With(args, {"-m", kModel})).out, "[<s>]");
 }
@@ -88,7 +77,7 @@ TEST(Usage, Subcommands) {
 }
 
 TEST(Usage, JsonFromOutside) {
-  const test::TempDir dir;
+  const TempDir dir;
   const auto messages = [&](const std::string& json) {
     return Pronk({"template", "-m", kModel, "--messages", dir.Write("j", json)});
   };
@@ -112,12 +101,11 @@ TEST(Usage, JsonFromOutside) {
 }
 
 TEST(Usage, PathsThatCannotBeOpened) {
-  const test::TempDir dir;
+  const TempDir dir;
   fs::create_symlink("b", dir.Path("a"));
   fs::create_symlink("a", dir.Path("b"));
   const auto in_folder = [&](const std::string& model) {
-    return test::Shell("cd \"$D\" && exec \"$PRONK\" run -m " + model + " -p x",
-                       {"D=" + dir.Path("")});
+    return Shell("cd \"$D\" && exec \"$PRONK\" run -m " + model + " -p x", {"D=" + dir.Path("")});
   };
   ExpectError(in_folder("a"), 1, "a: cannot be opened: Too many levels of symbolic links");
   if (geteuid() == 0) return;  // who may read all
@@ -129,23 +117,22 @@ TEST(Usage, PathsThatCannotBeOpened) {
 
 // These subcommands have no -c to choose a smaller context.
 TEST(Usage, ContextsOfBenchAndTrace) {
-  for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"bench", "-m", kModel, "-p", "1073741824", "-n", "0"},
-        {"trace", "-m", kModel, "-d", "1073741823"}}) {
+  for (const Args& args : {Args{"bench", "-m", kModel, "-p", "1073741824", "-n", "0"},
+                           {"trace", "-m", kModel, "-d", "1073741823"}}) {
     const Finished run = Pronk(args);
     ExpectError(run, 1, "one of at most ");
-    EXPECT_EQ(run.err.find("-c"), std::string::npos) << run.err;
+    EXPECT_FALSE(Has(run.err, "-c"));
   }
 }
 
 TEST(Usage, InspectShowsAllKindsOfValues) {
-  const test::TempDir dir;
+  const TempDir dir;
   gguf::Writer writer;
   writer.Add("a.nan", std::nanf(""));
   writer.Add("b.infinity", -std::numeric_limits<double>::infinity());
   const std::vector<float> odd = {1, std::nanf("")};
   writer.AddArray<float>("c.odd", odd);
-  test::GgufBytes nested(0, 1);
+  GgufBytes nested(0, 1);
   nested.Key("n", gguf::ValueType::kArray).Array(gguf::ValueType::kArray, 10);
   for (int i = 0; i < 10; ++i) {
     nested.Array(gguf::ValueType::kString, 9);
@@ -154,18 +141,18 @@ TEST(Usage, InspectShowsAllKindsOfValues) {
   const std::string plain = dir.Path("plain.gguf");
   writer.WriteFile(plain);
   const std::string text = Pronk({"inspect", plain}).out;
-  EXPECT_NE(text.find(" NaN\n"), std::string::npos) << text;
-  EXPECT_NE(text.find(" -Infinity\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("2 x f32 [1.0,NaN]\n"), std::string::npos) << text;
-  const auto json = test::Json::parse(Pronk({"inspect", "--json", plain}).out)["metadata"];
+  EXPECT_TRUE(Has(text, " NaN\n"));
+  EXPECT_TRUE(Has(text, " -Infinity\n"));
+  EXPECT_TRUE(Has(text, "2 x f32 [1.0,NaN]\n"));
+  const auto json = Json::parse(Pronk({"inspect", "--json", plain}).out)["metadata"];
   EXPECT_EQ(json["a.nan"], "NaN");
   EXPECT_EQ(json["b.infinity"], "-Infinity");
-  EXPECT_EQ(json["c.odd"]["first"], test::Json::parse("[1.0, \"NaN\"]"));
+  EXPECT_EQ(json["c.odd"]["first"], Json::parse("[1.0, \"NaN\"]"));
 
   const std::string deep = dir.Write("deep.gguf", nested.bytes());
   const std::string deep_text = Pronk({"inspect", deep}).out;
-  EXPECT_NE(deep_text.find("10 x array [[\"0\",\"1\""), std::string::npos) << deep_text;
-  const auto list = test::Json::parse(Pronk({"inspect", "--json", deep}).out)["metadata"]["n"];
+  EXPECT_TRUE(Has(deep_text, "10 x array [[\"0\",\"1\""));
+  const auto list = Json::parse(Pronk({"inspect", "--json", deep}).out)["metadata"]["n"];
   EXPECT_EQ(list["count"], 10);
   EXPECT_EQ(list["first"].size(), 8u);
   EXPECT_EQ(list["first"][7]["count"], 9);
@@ -173,3 +160,4 @@ TEST(Usage, InspectShowsAllKindsOfValues) {
 }
 
 }  // namespace
+}  // namespace test

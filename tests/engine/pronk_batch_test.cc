@@ -1,7 +1,6 @@
 // The library's batch: what sessions write together is what each writes alone.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 
 #include "tests/fuzz/hostile_model.h"
 #include "tests/fuzz/input.h"

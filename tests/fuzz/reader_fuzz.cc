@@ -1,8 +1,6 @@
 // Any bytes as a GGUF file: refused by gguf::Error, or all that the File promises can be read.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "gguf/error.h"

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "gguf/blocks.h"
 #include "gguf/tensor.h"
 

@@ -41,8 +41,8 @@ bool Contains(const std::string& message, std::string_view part) {
 }
 
 // A file with a bit of everything that ends with its last tensor's last byte.
-std::vector<std::byte> GoodFile(uint32_t version) {
-  GgufBytes bytes(2, 5, version);
+std::vector<std::byte> GoodFile() {
+  GgufBytes bytes(2, 5);
   bytes.Key("general.architecture", ValueType::kString).String("llama");
   bytes.Key("general.alignment", ValueType::kU32).Number(uint32_t{16});
   bytes.Key("a.flags", ValueType::kArray).Array(ValueType::kBool, 2);
@@ -96,10 +96,10 @@ TEST(HostileTest, VersionsAndByteOrder) {
   EXPECT_EQ(ErrorOf(GgufBytes(0, 0, 0x03000000)),
             "f.gguf: byte 4: expected a little-endian file, found a big-endian one: get or convert "
             "it to little-endian");
-  EXPECT_EQ(ErrorOf(GgufBytes(0, 0, 0)),
-            "f.gguf: byte 4: expected GGUF version 1, 2 or 3, found 0");
-  EXPECT_EQ(ErrorOf(GgufBytes(0, 0, 4)),
-            "f.gguf: byte 4: expected GGUF version 1, 2 or 3, found 4");
+  for (const uint32_t version : {0, 1, 4}) {
+    EXPECT_EQ(ErrorOf(GgufBytes(0, 0, version)),
+              "f.gguf: byte 4: expected GGUF version 2 or 3, found " + std::to_string(version));
+  }
 }
 
 TEST(HostileTest, CountsAreNotTrusted) {
@@ -110,9 +110,6 @@ TEST(HostileTest, CountsAreNotTrusted) {
   EXPECT_EQ(ErrorOf(GgufBytes(0, huge).Data(100)),
             "f.gguf: byte 16: expected at most 7 keys in the rest of the file, found a count of "
             "2305843009213693952: truncated or damaged");
-  EXPECT_EQ(ErrorOf(GgufBytes(0xffffffff, 0, 1)),
-            "f.gguf: byte 8: expected at most 0 tensors in the rest of the file, found a count of "
-            "4294967295: truncated or damaged");
   EXPECT_TRUE(Contains(ErrorOf(GgufBytes(0, UINT64_MAX)), "found a count of 18446744073709551615"));
 }
 
@@ -368,16 +365,14 @@ TEST(HostileTest, RowsAreWholeBlocks) {
 // Sizes and random damage.
 
 TEST(HostileTest, TruncatedAnywhereIsAnError) {
-  for (const uint32_t version : {1u, 2u, 3u}) {
-    const std::vector<std::byte> good = GoodFile(version);
-    ASSERT_EQ(ErrorOf(good), "");
-    for (size_t n = 0; n < good.size(); ++n) {
-      const std::string error = ErrorOf(std::span(good).first(n));
-      EXPECT_TRUE(error.starts_with("f.gguf: byte ")) << n << ": " << error;
-      EXPECT_TRUE(IsOneLine(error)) << error;
-      if (n >= 4) {
-        EXPECT_TRUE(Contains(error, kTruncated)) << n << ": " << error;
-      }
+  const std::vector<std::byte> good = GoodFile();
+  ASSERT_EQ(ErrorOf(good), "");
+  for (size_t n = 0; n < good.size(); ++n) {
+    const std::string error = ErrorOf(std::span(good).first(n));
+    EXPECT_TRUE(error.starts_with("f.gguf: byte ")) << n << ": " << error;
+    EXPECT_TRUE(IsOneLine(error)) << error;
+    if (n >= 4) {
+      EXPECT_TRUE(Contains(error, kTruncated)) << n << ": " << error;
     }
   }
 }
@@ -418,7 +413,7 @@ TEST(HostileTest, RandomDamageIsRefusedOrHarmless) {
   int refused = 0;
   constexpr int kRounds = 20'000;
   for (int i = 0; i < kRounds; ++i) {
-    std::vector<std::byte> bytes = GoodFile(1 + static_cast<uint32_t>(i % 3));
+    std::vector<std::byte> bytes = GoodFile();
     Mutate(bytes, random);
     const std::string error = ErrorOf(bytes);
     EXPECT_TRUE(IsOneLine(error)) << error;

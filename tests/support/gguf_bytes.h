@@ -1,5 +1,5 @@
-// Builds GGUF files byte by byte, wrong ones included: of every version, with any count, length,
-// type or offset. (Files that are right are easier made with gguf::Writer.)
+// Builds GGUF files byte by byte, wrong ones included: with any version, count, length, type or
+// offset. (Files that are right are easier made with gguf::Writer.)
 #ifndef PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
 #define PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
 
@@ -17,7 +17,7 @@ namespace test {
 class GgufBytes {
  public:
   // The header. The counts are written as they are given, whatever follows.
-  GgufBytes(uint64_t n_tensors, uint64_t n_keys, uint32_t version = 3) : wide_(version != 1) {
+  GgufBytes(uint64_t n_tensors, uint64_t n_keys, uint32_t version = 3) {
     Raw("GGUF").Number(version).Length(n_tensors).Length(n_keys);
   }
 
@@ -26,8 +26,8 @@ class GgufBytes {
     return Append(std::as_bytes(std::span(&number, 1)));
   }
   GgufBytes& Raw(std::string_view text) { return Append(std::as_bytes(std::span(text))); }
-  // A count, length or dimension: u64, or u32 in version 1.
-  GgufBytes& Length(uint64_t n) { return wide_ ? Number(n) : Number(static_cast<uint32_t>(n)); }
+  // A count, length or dimension.
+  GgufBytes& Length(uint64_t n) { return Number(n); }
   GgufBytes& String(std::string_view text) { return Length(text.size()).Raw(text); }
 
   // The start of a key-value pair; the value follows.
@@ -63,7 +63,6 @@ class GgufBytes {
     return *this;
   }
 
-  bool wide_;
   std::vector<std::byte> bytes_;
 };
 

@@ -107,6 +107,7 @@ TEST(Jinja, WhatIsLeftOut) {
   EXPECT_EQ(ErrorOf("{{ 'a'.zfill(2) }}"), "'str object' has no attribute 'zfill'");
   EXPECT_EQ(ErrorOf("{{ '%s' % 1 }}"), "unsupported operand type(s) for %: 'str' and 'int'");
   EXPECT_EQ(ErrorOf("{{ '%x' | format(1) }}"), "format() knows %s, %d and %02d");
+  EXPECT_EQ(ErrorOf("{{ '%s' | format(x=1) }}"), "format() takes no named arguments");
 }
 
 // Jinja2's sandbox refuses these; templates written for other engines use them.

@@ -12,14 +12,10 @@
 
 #include "tests/cli/bench/bench_run.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
-
-using json = test::Json;
-using test::Bench;
-using test::ExpectError;
-using test::Finished;
 
 TEST(BenchBaseline, IntervalOfRatios) {
   EXPECT_EQ(cli::CompareSamples({{1}}, {{1}}, 0.05).high, HUGE_VAL);
@@ -103,17 +99,16 @@ TEST(BenchGate, EndsRightlyWithNoiseOfRealRuns) {
 
 // A program that tells a thousand times our speed, after more than a pipe's 64 KB.
 TEST(BenchGate, TakesTurnsWithAnotherProgram) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string other =
-      dir.Write("other's", "#!/bin/sh\nprintf '%70000s'\n" + test::Program() + R"( "$@" |
+      dir.Write("other's", "#!/bin/sh\nprintf '%70000s'\n" + Program() + R"( "$@" |
     sed 's/"samples_ts": *.[0-9]*/&000/')");
   fs::permissions(other, fs::perms::owner_all);
   const Finished run = Bench({"-r", "1", "--against", other, "-o", "json"});
   EXPECT_EQ(run.status, 3) << run.err;
-  EXPECT_NE(run.err.find("other's: slower: pp4 (0.0"), std::string::npos) << run.err;
-  const json row = json::parse(run.out)[0];
-  EXPECT_EQ(test::SchemaFaults(json::array({row}), test::BenchSchema()),
-            std::vector<std::string>());
+  EXPECT_TRUE(Has(run.err, "other's: slower: pp4 (0.0"));
+  const Json row = Json::parse(run.out)[0];
+  EXPECT_EQ(SchemaFaults(Json::array({row}), BenchSchema()), std::vector<std::string>());
   EXPECT_EQ(row["samples_ts"].size(), 12u);
   EXPECT_LT(row["baseline_high"], 1);
 }
@@ -128,15 +123,15 @@ TEST(BenchGate, RefusesWhatCannotTakeTurns) {
 class BaselineTest : public testing::Test {
  protected:
   // A run of the present, to be compared with faster and slower ones.
-  json Now() { return json::parse(Bench({"-o", "json"}).out); }
+  Json Now() { return Json::parse(Bench({"-o", "json"}).out); }
   Finished Against(const std::string& text) {
     return Bench({"-o", "json", "--baseline", dir_.Write("old.json", text)});
   }
-  test::TempDir dir_;
+  TempDir dir_;
 };
 
 TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
-  json old = Now();
+  Json old = Now();
   // The difference is so large that no pause of a busy machine matters.
   for (const auto& [speed, status] : std::vector<std::pair<double, int>>{{1e250, 3}, {1e-100, 0}}) {
     old[0]["samples_ts"] = {speed, speed};
@@ -144,10 +139,10 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
     old[0]["share_of_cores"] = nullptr;
     const Finished run = Against(old.dump());
     EXPECT_EQ(run.status, status) << run.err;
-    EXPECT_NE(run.err.find("1 of 1 tests compared with "), std::string::npos) << run.err;
-    EXPECT_NE(run.err.find(status == 3 ? ": slower: pp" : ": not slower by 5%"), std::string::npos);
-    const json now = json::parse(run.out);
-    EXPECT_EQ(test::SchemaFaults(now, test::BenchSchema()), std::vector<std::string>());
+    EXPECT_TRUE(Has(run.err, "1 of 1 tests compared with "));
+    EXPECT_TRUE(Has(run.err, status == 3 ? ": slower: pp" : ": not slower by 5%"));
+    const Json now = Json::parse(run.out);
+    EXPECT_EQ(SchemaFaults(now, BenchSchema()), std::vector<std::string>());
     EXPECT_EQ(now[0]["baseline_ts"], speed);
     EXPECT_NEAR(now[0]["baseline_ratio"].get<double>(), now[0]["median_ts"].get<double>() / speed,
                 1e-9 * now[0]["baseline_ratio"].get<double>());
@@ -156,25 +151,25 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
 
 // Lines of objects, and the output of other or older programs, which has fewer fields.
 TEST_F(BaselineTest, TakesLinesAndFewerFields) {
-  json old = Now()[0];
+  Json old = Now()[0];
   old["samples_ts"] = {1e250, 1e250};
   for (const char* key :
        {"limit_ts", "int_rate", "share_of_cores", "n_batch", "n_ubatch", "type_k", "version"})
     old.erase(key);
-  json other = old;
+  Json other = old;
   other["n_prompt"] = 77;
   EXPECT_EQ(Against(other.dump() + "\n" + old.dump() + "\n").status, 3);
 }
 
 TEST_F(BaselineTest, RefusesOtherFiles) {
-  json old = Now();
+  Json old = Now();
   ExpectError(Against(""), 1, "found nothing");
   ExpectError(Against("[{"), 1, "old.json: is not JSON from byte");
   ExpectError(Against("[1]"), 1, "old.json: result 1: expected a JSON object, found 1");
   old[0]["n_gen"] = "4";
   ExpectError(Against(old.dump()), 1, "result 1: n_gen: expected a number, found a text");
   old[0]["n_gen"] = 0;
-  old[0]["samples_ts"] = json::array({1, -1});
+  old[0]["samples_ts"] = Json::array({1, -1});
   ExpectError(Against(old.dump()), 1, "samples_ts: expected a list of numbers above 0");
   old[0]["samples_ts"] = {1, 1};
   old[0]["n_threads"] = 1000;
@@ -182,3 +177,4 @@ TEST_F(BaselineTest, RefusesOtherFiles) {
 }
 
 }  // namespace
+}  // namespace test

@@ -2,9 +2,6 @@
 #ifndef PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_
 #define PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_
 
-#include <string>
-#include <vector>
-
 #include "cli/bench/bench.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/json.h"
@@ -13,10 +10,8 @@
 namespace test {
 
 // One test that takes no time, and more flags.
-inline Finished Bench(const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"bench", "-m", kTinyModel, "-p", "4", "-n", "0", "-r", "2"};
-  args.insert(args.end(), more.begin(), more.end());
-  return Pronk(args);
+inline Finished Bench(const Args& more) {
+  return Pronk(With({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "2"}, more));
 }
 
 inline Json BenchSchema() {

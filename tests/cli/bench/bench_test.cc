@@ -10,25 +10,17 @@
 
 #include "tests/cli/bench/bench_run.h"
 
+namespace test {
 namespace {
-
-using json = test::Json;
-using test::Bench;
-using test::ExpectError;
-using test::Finished;
-using test::kTinyModel;
-using test::Measured;
-using test::Pronk;
-using test::Shell;
 
 TEST(Bench, MeasuresEveryCombination) {
   const Finished run =
-      Pronk({"bench", "-m",  kTinyModel, "-p", "4,8",  "-n",       "4",  "-pg", "4,2", "-d",  "0,3",
-             "-t",    "1-2", "-ub",      "4",  "-ctk", "f16,q8_0", "-r", "1",   "-o",  "json"});
+      Pronk({"bench", "-m",  kModel, "-p", "4,8",  "-n",       "4",  "-pg", "4,2", "-d",  "0,3",
+             "-t",    "1-2", "-ub",  "4",  "-ctk", "f16,q8_0", "-r", "1",   "-o",  "json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const json tests = json::parse(run.out);
+  const Json tests = Json::parse(run.out);
   std::map<std::string, int> seen;
-  for (const json& test : tests) {
+  for (const Json& test : tests) {
     ++seen[test["n_prompt"].dump() + " " + test["n_gen"].dump() + " " + test["n_depth"].dump() +
            " " + test["n_threads"].dump() + " " + test["type_k"].dump()];
     EXPECT_EQ(test["n_ubatch"], 4);
@@ -40,14 +32,14 @@ TEST(Bench, MeasuresEveryCombination) {
 
 // Texts generated together are beside one; a prompt is read as ever.
 TEST(Bench, TextsTogether) {
-  const Finished run = Pronk({"bench", "-m", kTinyModel, "-p", "4", "-n", "6", "-d", "0,2", "-np",
+  const Finished run = Pronk({"bench", "-m", kModel, "-p", "4", "-n", "6", "-d", "0,2", "-np",
                               "1,3", "-t", "2", "-r", "1", "-oe", "json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const json tests = json::parse(run.err);
-  EXPECT_EQ(test::SchemaFaults(tests, test::BenchSchema()), std::vector<std::string>());
+  const Json tests = Json::parse(run.err);
+  EXPECT_EQ(SchemaFaults(tests, BenchSchema()), std::vector<std::string>());
   ASSERT_EQ(tests.size(), 6u);
-  EXPECT_NE(run.out.find("| 3 x tg6 @ d2 |"), std::string::npos) << run.out;
-  const json& together = tests[5];
+  EXPECT_TRUE(Has(run.out, "| 3 x tg6 @ d2 |"));
+  const Json& together = tests[5];
   EXPECT_EQ(together["n_parallel"], 3);
   EXPECT_GT(together["dot_limit"], 0);
   // Three tokens take a pass: its cost is theirs.
@@ -60,9 +52,9 @@ TEST(Bench, TextsTogether) {
 TEST(Bench, ReadsRanges) {
   const auto threads = [](const std::string& list) {
     std::vector<int> numbers;
-    const Finished run = Pronk(
-        {"bench", "-m", kTinyModel, "-p", "1", "-n", "0", "-r", "1", "-o", "json", "-t", list});
-    for (const json& test : json::parse(run.out)) numbers.push_back(test["n_threads"]);
+    const Finished run =
+        Pronk({"bench", "-m", kModel, "-p", "1", "-n", "0", "-r", "1", "-o", "json", "-t", list});
+    for (const Json& test : Json::parse(run.out)) numbers.push_back(test["n_threads"]);
     return numbers;
   };
   EXPECT_EQ(threads("1-3"), (std::vector<int>{1, 2, 3}));
@@ -81,20 +73,20 @@ TEST(Bench, StopsWhereNobodyReads) {
   const Finished run = Shell(
       R"({ "$PRONK" bench -m "$MODEL" -o csv -p 4-900 -n 0; echo "status $?" >&2; } | head -n 2 | wc -l)");
   EXPECT_EQ(run.err, "status 0\n");
-  EXPECT_NE(run.out.find('2'), std::string::npos) << run.out;
+  EXPECT_TRUE(Has(run.out, "2"));
 }
 
 TEST(Bench, GoesOnWhileStderrIsRead) {
   const Finished run =
       Shell(R"("$PRONK" bench -m "$MODEL" -o csv -oe json -p 4-9 -n 0 -r 1 | true)");
-  EXPECT_EQ(json::parse(run.err).size(), 6u);
+  EXPECT_EQ(Json::parse(run.err).size(), 6u);
 }
 
 TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-ctk", "f16", "-ctv", "q8_0"}), 2, "keys and values have one type");
   ExpectError(Bench({"-ctk", "f17"}), 2, "expected f16, f32 or q8_0");
   ExpectError(Bench({"-pg", "4"}), 2, "-pg: expected two numbers");
-  ExpectError(Pronk({"bench", "-m", kTinyModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
+  ExpectError(Pronk({"bench", "-m", kModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
   ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");
   ExpectError(Bench({"--minutes", "2", "--baseline", "x"}), 2, "--minutes: not with");
   // A model that cannot be read is reported before the first one is measured.
@@ -102,12 +94,12 @@ TEST(Bench, RefusesWhatItCannotDo) {
 }
 
 TEST(Bench, TakesSeveralModels) {
-  const std::string other = test::DataPath("tiny/qwen2.gguf");
+  const std::string other = DataPath("tiny/qwen2.gguf");
   const Finished run = Bench({"-m", other, "-o", "json", "--delay", "1"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const json tests = json::parse(run.out);
+  const Json tests = Json::parse(run.out);
   ASSERT_EQ(tests.size(), 2u);
-  EXPECT_EQ(tests[0]["model_filename"], kTinyModel);
+  EXPECT_EQ(tests[0]["model_filename"], kModel);
   EXPECT_EQ(tests[1]["model_filename"], other);
 }
 
@@ -118,12 +110,12 @@ TEST(Bench, KeepsRowsOnCtrlC) {
       "timeout --foreground --preserve-status -s INT 3 \"$PRONK\" bench -m \"$MODEL\" -p 4,8 -n 0 "
       "-r 1 --delay 100 --minutes 2 -o json -oe csv");
   EXPECT_EQ(run.status, 130);
-  const json tests = json::parse(run.out);
+  const Json tests = Json::parse(run.out);
   ASSERT_EQ(tests.size(), 1u);
   EXPECT_EQ(tests[0]["n_prompt"], 4);
   const size_t message = run.err.find("pronk: interrupted: 1 of 3 tests are done");
   ASSERT_NE(message, std::string::npos) << run.err;
-  EXPECT_EQ(test::Count(run.err.substr(0, message), "\n"), 2u);
+  EXPECT_EQ(Count(run.err.substr(0, message), "\n"), 2u);
 }
 
 TEST(BenchNotes, NothingWhereAllIsWell) {
@@ -141,10 +133,7 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
     const std::vector<std::string> notes = test.Notes();
     return notes.size() == 1 ? notes[0] : std::to_string(notes.size()) + " notes";
   };
-  EXPECT_NE(note([](auto& test) {
-              test.samples_ts = {13, 10, 11};
-            }).find("above the limit"),
-            std::string::npos);
+  EXPECT_TRUE(Has(note([](auto& test) { test.samples_ts = {13, 10, 11}; }), "above the limit"));
   EXPECT_EQ(note([](auto& test) { test.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
   EXPECT_EQ(note([](auto& test) { test.limits[0].read = 14e9; }), "limit moved: 10 to 14");
   EXPECT_EQ(note([](auto& test) {
@@ -247,3 +236,4 @@ TEST(BenchNotes, LimitOfTextsTogether) {
 }
 
 }  // namespace
+}  // namespace test

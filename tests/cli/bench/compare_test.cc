@@ -10,12 +10,8 @@
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
-
-using json = test::Json;
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
 
 class Compare : public testing::Test {
  protected:
@@ -23,16 +19,15 @@ class Compare : public testing::Test {
     std::string text;
     for (int i = 0; i < 20; ++i) text += "It was a day like any other day " + std::to_string(i);
     text_ = dir_.Write("text", text);
-    ASSERT_EQ(Pronk({"quantize", test::kTinyModel, small_, "Q4_0"}).status, 0);
+    ASSERT_EQ(Pronk({"quantize", kModel, small_, "Q4_0"}).status, 0);
   }
 
   // Without speeds, unless they are asked for.
-  json Compared(std::vector<std::string> args, const std::string& prompt = "0",
-                const std::string& gen = "0") {
-    args.insert(args.begin(), {"compare", "--json", "-t", "1", "-p", prompt, "-n", gen, "-r", "2"});
-    const Finished run = Pronk(args);
+  Json Compared(const Args& args, const std::string& prompt = "0", const std::string& gen = "0") {
+    const Finished run =
+        Pronk(With({"compare", "--json", "-t", "1", "-p", prompt, "-n", gen, "-r", "2"}, args));
     EXPECT_EQ(run.status, 0) << run.err;
-    return run.status == 0 ? json::parse(run.out) : json();
+    return run.status == 0 ? Json::parse(run.out) : Json();
   }
 
   // What follows the names in the last row: the same for copies of one file.
@@ -42,24 +37,24 @@ class Compare : public testing::Test {
     return last.substr(last.find("| ", 3) + 2);
   }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
   const std::string small_ = dir_.Path("small.gguf");
   std::string text_;
 };
 
 TEST_F(Compare, TextsAsPerplexitySays) {
-  const json found = Compared({test::kTinyModel, small_, "-f", text_, "-c", "16"});
-  const std::vector<std::string> paths = {test::kTinyModel, small_};
+  const Json found = Compared({kModel, small_, "-f", text_, "-c", "16"});
+  const std::vector<std::string> paths = {kModel, small_};
   const std::string base = dir_.Path("base");
   for (size_t i = 0; i < 2; ++i) {
-    const json& model = found["models"][i];
+    const Json& model = found["models"][i];
     EXPECT_EQ(model["path"], paths[i]);
     EXPECT_EQ(model["type"], i == 0 ? "F32" : "Q4_0");
     EXPECT_EQ(model["bytes"], std::filesystem::file_size(paths[i]));
     std::vector<std::string> args = {"perplexity", "-m", paths[i], "-f",
                                      text_,        "-c", "16",     "--json"};
     if (i == 0) args.insert(args.end(), {"--save-logits", base});
-    const json alone = json::parse(Pronk(args).out);
+    const Json alone = Json::parse(Pronk(args).out);
     // The same logits, summed up in the same order.
     EXPECT_NEAR(model["perplexity"]["value"], alone["perplexity"]["value"],
                 1e-12 * alone["perplexity"]["value"].get<double>());
@@ -70,36 +65,34 @@ TEST_F(Compare, TextsAsPerplexitySays) {
   // A log-probability as a float is off by 2^-24 of at most some 20.
   EXPECT_NEAR(found["models"][0]["divergence"]["kl_divergence"]["value"], 0, 2e-6);
   EXPECT_EQ(found["models"][0]["divergence"]["same_top"]["value"], 1.0);
-  const json kl = json::parse(Pronk({"perplexity", "-m", small_, "--kl", base, "--json"}).out);
+  const Json kl = Json::parse(Pronk({"perplexity", "-m", small_, "--kl", base, "--json"}).out);
   const double rounding = 16.0 / 65535;  // of the file
-  const json& divergence = found["models"][1]["divergence"];
+  const Json& divergence = found["models"][1]["divergence"];
   EXPECT_NEAR(divergence["kl_divergence"]["value"], kl["kl_divergence"]["value"], 2 * rounding);
   EXPECT_NEAR(divergence["same_top"]["value"], kl["same_top"]["value"],
               1.5 / kl["tokens"].get<double>());
 }
 
 TEST_F(Compare, OtherVocabulariesHaveNoDivergence) {
-  const std::string other = dir_.Write("bytes.gguf", test::SmallModel().Bytes());
-  const json found = Compared({test::kTinyModel, other, "-f", text_, "-c", "16", "--chunks", "2"});
+  const std::string other = dir_.Write("bytes.gguf", SmallModel().Bytes());
+  const Json found = Compared({kModel, other, "-f", text_, "-c", "16", "--chunks", "2"});
   EXPECT_EQ(found["windows"], 2);
   EXPECT_TRUE(found["models"][0].contains("divergence"));
   EXPECT_FALSE(found["models"][1].contains("divergence"));
   EXPECT_GT(found["models"][1]["perplexity"]["value"], 1.0);
   EXPECT_FALSE(found["models"][1].contains("speeds"));
   // Models of different vocabularies are not compared, either.
-  const std::string larger =
-      dir_.Write("larger.gguf", test::ReadText(other) + std::string(99, '\0'));
-  const json three =
-      Compared({test::kTinyModel, other, larger, "-f", text_, "-c", "16", "--chunks", "2"});
-  for (const json& model : three["models"]) {
+  const std::string larger = dir_.Write("larger.gguf", ReadText(other) + std::string(99, '\0'));
+  const Json three = Compared({kModel, other, larger, "-f", text_, "-c", "16", "--chunks", "2"});
+  for (const Json& model : three["models"]) {
     EXPECT_FALSE(model.contains("better")) << model;
   }
 }
 
 TEST_F(Compare, SpeedsTableAndPlot) {
   const std::string plot = dir_.Path("plot.svg");
-  const json found = Compared({"-m", test::kTinyModel, small_, "--plot", plot}, "8", "4");
-  for (const json& model : found["models"]) {
+  const Json found = Compared({"-m", kModel, small_, "--plot", plot}, "8", "4");
+  for (const Json& model : found["models"]) {
     ASSERT_EQ(model["speeds"].size(), 2u);
     EXPECT_EQ(model["speeds"][0]["test"], "pp8");
     EXPECT_EQ(model["speeds"][1]["test"], "tg4");
@@ -107,16 +100,16 @@ TEST_F(Compare, SpeedsTableAndPlot) {
     EXPECT_GT(model["speeds"][1]["tokens_per_second"], 0.0);
     EXPECT_FALSE(model.contains("perplexity"));
   }
-  const std::string svg = test::ReadText(plot);
+  const std::string svg = ReadText(plot);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  EXPECT_NE(svg.find(">small</text>"), std::string::npos);
+  EXPECT_TRUE(Has(svg, ">small</text>"));
 
   const Finished run =
-      Pronk({"compare", test::kTinyModel, small_, "-t", "1", "-p", "8", "-n", "4", "-r", "1"});
+      Pronk({"compare", kModel, small_, "-t", "1", "-p", "8", "-n", "4", "-r", "1"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.out.rfind("| file ", 0), 0u) << run.out;
-  EXPECT_NE(run.out.find("\n| small "), std::string::npos) << run.out;
-  EXPECT_NE(run.out.find("-f TEXT compares what they predict"), std::string::npos);
+  EXPECT_TRUE(Has(run.out, "\n| small "));
+  EXPECT_TRUE(Has(run.out, "-f TEXT compares what they predict"));
 }
 
 // A bar in a name is escaped, and columns are characters, not bytes.
@@ -142,20 +135,19 @@ TEST_F(Compare, NamesDoNotBreakTheTable) {
 }
 
 TEST_F(Compare, TextFromStdinIsReadOnce) {
-  const Finished run = Pronk({"compare", test::kTinyModel, small_, "-f", "-", "-c", "16", "-t", "1",
-                              "-p", "0", "-n", "0", "--json"},
-                             test::ReadText(text_));
+  const Finished run = Pronk(
+      {"compare", kModel, small_, "-f", "-", "-c", "16", "-t", "1", "-p", "0", "-n", "0", "--json"},
+      ReadText(text_));
   ASSERT_EQ(run.status, 0) << run.err;
-  const json found = json::parse(run.out);
-  EXPECT_EQ(found["models"],
-            Compared({test::kTinyModel, small_, "-f", text_, "-c", "16"})["models"]);
+  const Json found = Json::parse(run.out);
+  EXPECT_EQ(found["models"], Compared({kModel, small_, "-f", text_, "-c", "16"})["models"]);
 }
 
 TEST_F(Compare, Faults) {
   ExpectError(Pronk({"compare", small_, "-c", "16"}), 2, "-c, --chunks: only with -f");
   ExpectError(Pronk({"compare", small_, "--chunks", "2"}), 2, "-c, --chunks: only with -f");
   ExpectError(Pronk({"compare"}), 2, "--model is required");
-  ExpectError(Pronk({"compare", test::kTinyModel, dir_.Path("none")}), 1, "none");
+  ExpectError(Pronk({"compare", kModel, dir_.Path("none")}), 1, "none");
   ExpectError(Pronk({"compare", small_, "--plot", small_}), 1, "is a file that is read");
   ExpectError(Pronk({"compare", small_, "-f", text_, "--plot", text_}), 1,
               "is a file that is read");
@@ -163,3 +155,4 @@ TEST_F(Compare, Faults) {
 }
 
 }  // namespace
+}  // namespace test

@@ -5,27 +5,17 @@
 #include <algorithm>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "tests/cli/pronk.h"
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-
-const std::string& kModel = test::kTinyModel;
-
-Finished Chat(const std::string& input, std::vector<std::string> more = {}) {
-  more.insert(more.begin(), {"chat", "-m", kModel, "-n", "4", "-s", "1", "--ignore-eos"});
-  return Pronk(more, input, {"TERM=xterm-256color"});
-}
-
-bool Says(const Finished& run, const std::string& text) {
-  return run.err.find(text) != std::string::npos;
+Finished Chat(const std::string& input, const Args& more = {}) {
+  return Pronk(With({"chat", "-m", kModel, "-n", "4", "-s", "1", "--ignore-eos"}, more), input,
+               {"TERM=xterm-256color"});
 }
 
 // Only new tokens are computed: what /stats says of the second answer.
@@ -36,24 +26,24 @@ TEST(Chat, KeepsTheCacheBetweenTurns) {
   const size_t first = run.err.find(" 0 tokens reused");
   ASSERT_NE(first, std::string::npos) << run.err;
   EXPECT_EQ(run.err.find(" 0 tokens reused", first + 1), std::string::npos) << run.err;
-  EXPECT_TRUE(Says(run, "taken back: And\nagain")) << run.err;
-  EXPECT_TRUE(Says(run, "no command /nonsense")) << run.err;
+  EXPECT_TRUE(Has(run.err, "taken back: And\nagain"));
+  EXPECT_TRUE(Has(run.err, "no command /nonsense"));
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
 }
 
 // The question is still in the cache: nothing is read, so there is no speed.
 TEST(Chat, RegenReadsNothing) {
   const Finished run = Chat("Hello\n/regen\n/stats\n");
-  EXPECT_TRUE(Says(run, "prompt remembered | generated 4 tokens, ")) << run.err;
-  EXPECT_TRUE(Says(run, "\nthreads: ")) << run.err;
+  EXPECT_TRUE(Has(run.err, "prompt remembered | generated 4 tokens, "));
+  EXPECT_TRUE(Has(run.err, "\nthreads: "));
 }
 
 TEST(Chat, NoPromptsAndNoEscapeCodesInPipes) {
   const Finished run = Chat("Hello\n/clear\nHello\n");
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_EQ((run.out + run.err).find('\033'), std::string::npos) << run.out << run.err;
+  EXPECT_FALSE(Has(run.out + run.err, "\033"));
   EXPECT_NE(run.err.rfind("> ", 0), 0u) << run.err;
-  EXPECT_EQ(run.err.find("\n> "), std::string::npos) << run.err;
+  EXPECT_FALSE(Has(run.err, "\n> "));
 }
 
 TEST(Chat, HelpFitsATerminal) {
@@ -68,15 +58,15 @@ TEST(Chat, FullContextForgetsTheOldest) {
   for (int i = 0; i < 12; ++i) questions += "Tell me more of it\n";
   const Finished run = Chat(questions, {"-c", "150"});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_TRUE(Says(run, "are forgotten")) << run.err;
+  EXPECT_TRUE(Has(run.err, "are forgotten"));
 }
 
 TEST(Chat, SavesAndLoads) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string file = dir.Path("talk.json");
   const Finished first = Chat("Hello\n/system Be kind.\n/save " + file + "\nAnd then?\n/save\n");
   ASSERT_EQ(first.status, 0) << first.err;
-  const auto saved = test::Json::parse(test::ReadText(file));
+  const auto saved = Json::parse(ReadText(file));
   ASSERT_EQ(saved.size(), 5u) << saved;
   EXPECT_EQ(saved[0]["role"], "system");
   EXPECT_EQ(saved[0]["content"], "Be kind.");
@@ -85,15 +75,15 @@ TEST(Chat, SavesAndLoads) {
 
   const Finished again = Chat("/load " + file + "\n/system\n/undo\n/system -\n/save\n");
   ASSERT_EQ(again.status, 0) << again.err;
-  EXPECT_TRUE(Says(again, "5 messages loaded")) << again.err;
-  EXPECT_TRUE(Says(again, "told: Be kind.")) << again.err;
-  EXPECT_TRUE(Says(again, "taken back: And then?")) << again.err;
-  EXPECT_EQ(test::Json::parse(test::ReadText(file)).size(), 2u);
+  EXPECT_TRUE(Has(again.err, "5 messages loaded"));
+  EXPECT_TRUE(Has(again.err, "told: Be kind."));
+  EXPECT_TRUE(Has(again.err, "taken back: And then?"));
+  EXPECT_EQ(Json::parse(ReadText(file)).size(), 2u);
 }
 
 // What the model remembers is saved beside the conversation: the next turn reads the question only.
 TEST(Chat, SavesWhatTheModelRemembers) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string file = dir.Path("talk.json");
   const std::string question = "And what then, and why, and with whom?\n";
   const Finished first =
@@ -109,12 +99,12 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   EXPECT_EQ(reused(again), reused(first));
   EXPECT_EQ(again.out, first.out.substr(first.out.size() - again.out.size()));
   // If it is damaged the text is read again, with a note.
-  std::string bytes = test::ReadText(file + ".session");
+  std::string bytes = ReadText(file + ".session");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   dir.Write("talk.json.session", bytes);
   const Finished damaged = Chat("/load " + file + "\n" + question, {"--temp", "0"});
   EXPECT_EQ(damaged.status, 0);
-  EXPECT_TRUE(Says(damaged, "is damaged: the conversation will be read again")) << damaged.err;
+  EXPECT_TRUE(Has(damaged.err, "is damaged: the conversation will be read again"));
   EXPECT_EQ(damaged.out, again.out);
   // Another file of that name stays.
   dir.Write("other.json.session", "precious");
@@ -123,7 +113,7 @@ TEST(Chat, SavesWhatTheModelRemembers) {
 
 // In a script a command that fails ends the program: one line, status 1.
 TEST(Chat, RefusesWhatIsNoConversation) {
-  const test::TempDir dir;
+  const TempDir dir;
   const auto load = [&](const std::string& text) {
     return Chat("/load " + dir.Write("talk.json", text) + "\n");
   };
@@ -135,14 +125,14 @@ TEST(Chat, RefusesWhatIsNoConversation) {
   ExpectError(load(R"([{"role": "user", "content": "x"}])"), 1, "has no answer");
   ExpectError(Chat("/load " + dir.Path("none") + "\n"), 1, "cannot be opened");
   ExpectError(Chat("/save " + dir.Write("mine", "precious") + "\n"), 1, "there already");
-  EXPECT_EQ(test::ReadText(dir.Path("mine")), "precious");
+  EXPECT_EQ(ReadText(dir.Path("mine")), "precious");
   ExpectError(Chat("a message that needs more room than there is\n", {"-c", "16"}), 1,
               "room for 16");
 }
 
 // What a file holds is shown and not obeyed: escape codes, and lines that would pass for ours.
 TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string role =
       dir.Write("role.json", R"([{"role": "a\u001b[2J\npronk: b", "content": "x"}])");
   ExpectError(Chat("/load " + role + "\n"), 1, R"(by 'a\x1b[2J\npronk: b')");
@@ -150,9 +140,9 @@ TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
       {"role": "user", "content": "q\u001b]0;t"}, {"role": "assistant", "content": "x"}])");
   const Finished run = Chat("/load " + talk + "\n/system\n/undo\n/no\x1b\n");
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_TRUE(Says(run, "told: s\uFFFD]0;t")) << run.err;
-  EXPECT_TRUE(Says(run, "taken back: q\uFFFD]0;t")) << run.err;
-  EXPECT_EQ(run.err.find('\033'), std::string::npos) << run.err;
+  EXPECT_TRUE(Has(run.err, "told: s\uFFFD]0;t"));
+  EXPECT_TRUE(Has(run.err, "taken back: q\uFFFD]0;t"));
+  EXPECT_FALSE(Has(run.err, "\033"));
 }
 
 TEST(Chat, WhatOllamaCallsThem) {
@@ -160,8 +150,8 @@ TEST(Chat, WhatOllamaCallsThem) {
   EXPECT_EQ(Chat("/quit\nnever read\n").out, "");
   // Lines between three quotes are one message.
   const Finished lines = Chat("\"\"\"one\n\n/exit\n three\"\"\"\n/undo\n\"\"\"four\"\"\"\n/undo\n");
-  EXPECT_TRUE(Says(lines, "(taken back: one\n\n/exit\n three)")) << lines.err;
-  EXPECT_TRUE(Says(lines, "(taken back: four)")) << lines.err;
+  EXPECT_TRUE(Has(lines.err, "(taken back: one\n\n/exit\n three)"));
+  EXPECT_TRUE(Has(lines.err, "(taken back: four)"));
   ExpectError(Chat("/save\n"), 1, "/save needs the name of a file");
 }
 
@@ -172,15 +162,15 @@ TEST(Chat, EverySamplerHasItsFlagsName) {
   EXPECT_EQ(run.status, 0) << run.err;
   for (const std::string set : {"temperature 0.5", "top_k 7", "temperature_range 0.25",
                                 "xtc_probability 0.125", "dry.multiplier 0.75", "mirostat.tau 4"}) {
-    EXPECT_NE(run.err.find(set + " (/set)"), std::string::npos) << set << run.err;
+    EXPECT_TRUE(Has(run.err, set + " (/set)")) << set;
   }
 }
 
 TEST(Chat, SeveralAnswersAreTakenBack) {
   const Finished run = Chat("One\nTwo\nThree\n/undo 2\n/undo 5\n/undo\n");
-  EXPECT_NE(run.err.find("(taken back: Three; Two)"), std::string::npos) << run.err;
-  EXPECT_NE(run.err.find("(taken back: One)"), std::string::npos) << run.err;
-  EXPECT_NE(run.err.find("(nothing to take back)"), std::string::npos) << run.err;
+  EXPECT_TRUE(Has(run.err, "(taken back: Three; Two)"));
+  EXPECT_TRUE(Has(run.err, "(taken back: One)"));
+  EXPECT_TRUE(Has(run.err, "(nothing to take back)"));
   ExpectError(Chat("/undo x\n"), 1, "expected a number of questions");
 }
 
@@ -189,10 +179,10 @@ TEST(Chat, SettingsChange) {
       "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 2\n"
       "/set verbose\nHello\n");
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_TRUE(Says(run, "temperature 0 (/set), top_k 40, top_p 0.95")) << run.err;
-  EXPECT_TRUE(Says(run, "seed 7 (/set), num_predict 2 (/set); the rest by default)")) << run.err;
-  EXPECT_TRUE(Says(run, "cut after 2 tokens")) << run.err;
-  EXPECT_TRUE(Says(run, "generated 2 tokens")) << run.err;
+  EXPECT_TRUE(Has(run.err, "temperature 0 (/set), top_k 40, top_p 0.95"));
+  EXPECT_TRUE(Has(run.err, "seed 7 (/set), num_predict 2 (/set); the rest by default)"));
+  EXPECT_TRUE(Has(run.err, "cut after 2 tokens"));
+  EXPECT_TRUE(Has(run.err, "generated 2 tokens"));
   // At temperature 0 the seed means nothing.
   std::istringstream answers(run.out);
   std::string first, second;
@@ -217,3 +207,4 @@ TEST(Chat, FirstQuestionAndStopText) {
 }
 
 }  // namespace
+}  // namespace test

@@ -11,22 +11,21 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/tmux.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
-using test::Finished;
-using test::Pronk;
 
 class SavedChatsTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+    if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
   }
 
   // Says these on a terminal, then leaves. Returns what was to be seen.
   std::string Say(const std::vector<std::string>& keys, const std::string& args = "") {
-    test::Tmux tmux("XDG_STATE_HOME=" + state_ + " " + test::Program() + " chat -m " +
-                    test::kTinyModel + " -s 1 --ignore-eos -n 3 " + args);
+    Tmux tmux("XDG_STATE_HOME=" + state_ + " " + Program() + " chat -m " + kModel +
+              " -s 1 --ignore-eos -n 3 " + args);
     EXPECT_TRUE(tmux.WaitFor("/help lists the commands.")) << tmux.Screen();
     EXPECT_TRUE(tmux.WaitFor("\n>")) << tmux.Screen();
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -46,7 +45,7 @@ class SavedChatsTest : public testing::Test {
   }
   Finished List() const { return Pronk({"chat", "--list"}, "", {"XDG_STATE_HOME=" + state_}); }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
   const std::string state_ = dir_.Path("state");
 };
 
@@ -61,16 +60,14 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
         << path;
   }
   EXPECT_EQ(fs::status(state_ + "/pronk").permissions(), fs::perms::owner_all);
-  EXPECT_NE(List().out.find("4 messages  " + Files(".json")[0].string() + "  \"Hello there\"\n"),
-            std::string::npos)
-      << List().out;
+  EXPECT_TRUE(Has(List().out, "4 messages  " + Files(".json")[0].string() + "  \"Hello there\"\n"));
 
   // The same chat goes on; the arrow brings back a line of the last session.
   const std::string screen = Say({"Up"}, "--continue");
-  EXPECT_NE(screen.find("(4 messages loaded from "), std::string::npos) << screen;
-  EXPECT_NE(screen.find("> Why?"), std::string::npos) << screen;
+  EXPECT_TRUE(Has(screen, "(4 messages loaded from "));
+  EXPECT_TRUE(Has(screen, "> Why?"));
   EXPECT_EQ(Files(".json").size(), 1u);
-  EXPECT_NE(List().out.find("6 messages"), std::string::npos) << List().out;
+  EXPECT_TRUE(Has(List().out, "6 messages"));
   // Another one leaves it as it is, but for the state, which only the last keeps.
   Say({"Something else"});
   EXPECT_EQ(Files(".json").size(), 2u);
@@ -78,8 +75,8 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
 }
 
 TEST_F(SavedChatsTest, KeepNothingThatIsTakenBack) {
-  test::Tmux tmux("XDG_STATE_HOME=" + state_ + " " + test::Program() + " chat -m " +
-                  test::kTinyModel + " -s 1 --ignore-eos -n 3");
+  Tmux tmux("XDG_STATE_HOME=" + state_ + " " + Program() + " chat -m " + kModel +
+            " -s 1 --ignore-eos -n 3");
   ASSERT_TRUE(tmux.WaitFor("\n>")) << tmux.Screen();
   tmux.Keys({"Hello", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("as -n says")) << tmux.Screen();
@@ -100,14 +97,13 @@ TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
   Say({"Hello"}, "--save " + path);
   EXPECT_TRUE(fs::exists(path + ".session"));
   EXPECT_EQ(List().out, "");
-  const std::vector<std::string> chat = {"chat", "-m", test::kTinyModel, "-n", "3"};
-  const auto with = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), chat.begin(), chat.end());
-    return Pronk(args, "Why?\n", {"XDG_STATE_HOME=" + state_});
+  const auto with = [&](const Args& args) {
+    return Pronk(With({"chat", "-m", kModel, "-n", "3"}, args), "Why?\n",
+                 {"XDG_STATE_HOME=" + state_});
   };
   EXPECT_EQ(with({"--save", path}).status, 1);  // is there already
   EXPECT_EQ(with({"--load", path, "--save", path}).status, 0);
-  EXPECT_NE(with({"--load", path}).err.find("(4 messages loaded"), std::string::npos);
+  EXPECT_TRUE(Has(with({"--load", path}).err, "(4 messages loaded"));
   EXPECT_EQ(List().out, "");  // a script's chats are not saved unasked
   EXPECT_EQ(with({"--continue"}).status, 1);
   EXPECT_EQ(with({"--continue", "--load", path}).status, 2);
@@ -115,8 +111,8 @@ TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
 
 // The second one to write says so, and takes a new name.
 TEST(SavedChats, OfTwoThatGoOnWithOneFile) {
-  const test::TempDir dir;
-  const Finished run = test::Shell(
+  const TempDir dir;
+  const Finished run = Shell(
       "mkfifo \"$D/fifo\"\n"
       "chat() { \"$PRONK\" chat -m \"$MODEL\" -n 3 -s 1 --save \"$D/a.json\" \"$@\"; }\n"
       "echo Hi | chat\n"
@@ -125,32 +121,30 @@ TEST(SavedChats, OfTwoThatGoOnWithOneFile) {
       "echo One | chat --load \"$D/a.json\"; echo Two >&3; exec 3>&-; wait $!; cat \"$D/err\" >&2",
       {"D=" + dir.Path("")});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_NE(run.err.find("a.json was written by another chat)\n(what follows is saved as "),
-            std::string::npos)
-      << run.err;
-  const std::string first = test::ReadText(dir.Path("a.json"));
-  const std::string second = test::ReadText(dir.Path("a-2.json"));
+  EXPECT_TRUE(Has(run.err, "a.json was written by another chat)\n(what follows is saved as "));
+  const std::string first = ReadText(dir.Path("a.json"));
+  const std::string second = ReadText(dir.Path("a-2.json"));
   for (const auto& [word, n_first, n_second] :
        {std::tuple("Hi", 1, 1), {"One", 1, 0}, {"Two", 0, 1}}) {
-    EXPECT_EQ(test::Count(first, word), n_first) << first;
-    EXPECT_EQ(test::Count(second, word), n_second) << second;
+    EXPECT_EQ(Count(first, word), n_first) << first;
+    EXPECT_EQ(Count(second, word), n_second) << second;
   }
 }
 
 TEST(SavedChats, BeginAnewElsewhere) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string other =
       dir.Write("other.json",
                 R"([{"role": "user", "content": "Old"}, {"role": "assistant", "content": "Yes"}])");
-  const Finished run =
-      Pronk({"chat", "-m", test::kTinyModel, "-n", "3", "--save", dir.Path("a.json")},
-            "/clear\nOne\n/clear\nTwo\n/load " + other + "\nThree\n");
+  const Finished run = Pronk({"chat", "-m", kModel, "-n", "3", "--save", dir.Path("a.json")},
+                             "/clear\nOne\n/clear\nTwo\n/load " + other + "\nThree\n");
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_NE(run.err.find("(what follows is saved as " + dir.Path("a-2.json")), std::string::npos);
+  EXPECT_TRUE(Has(run.err, "(what follows is saved as " + dir.Path("a-2.json")));
   for (const auto& [name, word] :
        {std::pair("a.json", "One"), {"a-2.json", "Two"}, {"a-3.json", "Three"}}) {
-    EXPECT_EQ(test::Count(test::ReadText(dir.Path(name)), word), 1u) << name;
+    EXPECT_EQ(Count(ReadText(dir.Path(name)), word), 1u) << name;
   }
 }
 
 }  // namespace
+}  // namespace test

@@ -12,11 +12,9 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/tmux.h"
 
+namespace test {
 namespace {
 
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
 using tokenizer::TokenType;
 
 // Reads reasoning_content, and shows it of the last answer.
@@ -28,9 +26,9 @@ const std::string kTags =
 
 class ThinkingTest : public testing::Test {
  protected:
-  std::string Model(const std::vector<test::ScriptedToken>& script,
+  std::string Model(const std::vector<ScriptedToken>& script,
                     const std::string& chat_template) const {
-    return dir_.Write("model.gguf", test::ScriptedModel(script, chat_template));
+    return dir_.Write("model.gguf", ScriptedModel(script, chat_template));
   }
   // It thinks "hm so", and answers "Yes indeed".
   std::string Thinker(const std::string& chat_template = kTags) const {
@@ -45,12 +43,11 @@ class ThinkingTest : public testing::Test {
                   {" indeed"}},
                  chat_template);
   }
-  static Finished Run(const std::string& model, std::vector<std::string> more) {
-    more.insert(more.begin(), {"run", "-m", model, "--chat", "-p", "Why?", "--temp", "0"});
-    return Pronk(more);
+  static Finished Run(const std::string& model, const Args& more) {
+    return Pronk(With({"run", "-m", model, "--chat", "-p", "Why?", "--temp", "0"}, more));
   }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
 };
 
 TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
@@ -58,7 +55,7 @@ TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
   const Finished run = Run(model, {});
   EXPECT_EQ(run.out, "Yes indeed\n");
   EXPECT_EQ(run.err, "");
-  const auto json = test::Json::parse(Run(model, {"--json"}).out);
+  const auto json = Json::parse(Run(model, {"--json"}).out);
   EXPECT_EQ(json["text"], "Yes indeed");
   EXPECT_EQ(json["thinking"], "hm so");
   EXPECT_EQ(json["tokens"].size(), 9u);
@@ -68,7 +65,7 @@ TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
   // Cut off before the answer, and said so.
   const Finished cut = Run(model, {"-n", "4"});
   EXPECT_EQ(cut.out, "\n");
-  EXPECT_NE(cut.err.find("cut while the model was thinking"), std::string::npos) << cut.err;
+  EXPECT_TRUE(Has(cut.err, "cut while the model was thinking"));
 }
 
 // gpt-oss: its marks are control tokens, which are no text otherwise.
@@ -85,7 +82,7 @@ TEST_F(ThinkingTest, Channels) {
                                   "<|start|>user<|message|>{{ messages[-1].content }}<|end|>"
                                   "<|start|>assistant<|channel|>analysis<|message|>{{ '\n' }}");
   EXPECT_EQ(Run(model, {}).out, "Yes\n");
-  const auto json = test::Json::parse(Run(model, {"--json"}).out);
+  const auto json = Json::parse(Run(model, {"--json"}).out);
   EXPECT_EQ(json["text"], "Yes");
   EXPECT_EQ(json["thinking"], "hm");
 }
@@ -97,7 +94,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   };
   const Finished run = chat("Why?\nWhy not?\n/save " + file + "\n");
   EXPECT_EQ(run.out, "Yes indeed\nYes indeed\n") << run.err;
-  const auto saved = test::Json::parse(test::ReadText(file));
+  const auto saved = Json::parse(ReadText(file));
   ASSERT_EQ(saved.size(), 4u);
   EXPECT_EQ(saved[1]["content"], "Yes indeed");
   EXPECT_EQ(saved[1]["reasoning_content"], "hm so");
@@ -105,7 +102,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   EXPECT_EQ(Pronk({"template", "-m", model, "--messages", file}).out,
             "[user]Why?[assistant]Yes indeed[user]Why not?[assistant]Yes indeed[assistant]");
   EXPECT_EQ(chat("/load " + file + "\n/undo\n/save " + dir_.Path("b") + "\n").status, 0);
-  EXPECT_EQ(test::Json::parse(test::ReadText(dir_.Path("b")))[1], saved[1]);
+  EXPECT_EQ(Json::parse(ReadText(dir_.Path("b")))[1], saved[1]);
 }
 
 TEST_F(ThinkingTest, TheSwitch) {
@@ -134,35 +131,34 @@ TEST_F(ThinkingTest, CommandsOfChat) {
   };
   const Finished run = chat("/think off\nWhy?\n/stats\n/set think\n/set nothink\n/think\n/bye\n");
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_NE(run.err.find("(thinking: off)"), std::string::npos) << run.err;
-  EXPECT_NE(run.err.find("(thinking: on)"), std::string::npos) << run.err;
+  EXPECT_TRUE(Has(run.err, "(thinking: off)"));
+  EXPECT_TRUE(Has(run.err, "(thinking: on)"));
   ExpectError(chat("/think a lot\n"), 1, "on, off, low, medium or high");
   ExpectError(chat("/think low\n"), 1, "no levels");
 }
 
 TEST_F(ThinkingTest, DimOnATerminal) {
-  if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
-  if (test::Shell("script -qc true /dev/null").status != 0) GTEST_SKIP() << "script is missing";
-  const std::string run = test::Program() + " run --chat -p Why? --temp 0 -m " + Thinker() +
+  if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  if (Shell("script -qc true /dev/null").status != 0) GTEST_SKIP() << "script is missing";
+  const std::string run = Program() + " run --chat -p Why? --temp 0 -m " + Thinker() +
                           "\" /dev/null | tr -d '\\r' | cat -v";
-  test::Tmux dim("script -qc \"TERM=xterm " + run);
+  Tmux dim("script -qc \"TERM=xterm " + run);
   ASSERT_TRUE(dim.WaitFor("Yes indeed")) << dim.Screen();
-  EXPECT_NE(dim.Screen().find("^[[2m"), std::string::npos) << dim.Screen();
-  EXPECT_NE(dim.Screen().find("hm"), std::string::npos) << dim.Screen();
-  EXPECT_EQ(dim.Screen().find("think"), std::string::npos) << dim.Screen();
+  EXPECT_TRUE(Has(dim.Screen(), "^[[2m"));
+  EXPECT_TRUE(Has(dim.Screen(), "hm"));
+  EXPECT_FALSE(Has(dim.Screen(), "think"));
   // Without colour, words say what it is.
-  test::Tmux plain("script -qc \"NO_COLOR=1 TERM=xterm " + run);
+  Tmux plain("script -qc \"NO_COLOR=1 TERM=xterm " + run);
   ASSERT_TRUE(plain.WaitFor("(thinking)\nhm so\n(done thinking)\n\nYes indeed")) << plain.Screen();
   // A person sees it on stderr, and the pipe gets the answer.
-  test::Tmux piped(test::Program() + " run --chat -p Why? --temp 0 -m " + Thinker() +
-                   " | tr a-z A-Z");
+  Tmux piped(Program() + " run --chat -p Why? --temp 0 -m " + Thinker() + " | tr a-z A-Z");
   ASSERT_TRUE(piped.WaitFor("YES INDEED")) << piped.Screen();
-  EXPECT_NE(piped.Screen().find("hm so"), std::string::npos) << piped.Screen();
+  EXPECT_TRUE(Has(piped.Screen(), "hm so"));
 }
 
 // Lines end between words; what is longer than a line is broken, and what was a line stays one.
 TEST_F(ThinkingTest, WordsWrap) {
-  if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
   const std::string a(50, 'a'), b(29, 'b'), c(30, 'c'), d(100, 'd');
   const std::string model = Model({{a},
                                    {" " + b},
@@ -173,7 +169,7 @@ TEST_F(ThinkingTest, WordsWrap) {
                                    {" " + d},
                                    {" e"}},
                                   "{{ messages[-1].content }}");
-  test::Tmux tmux(test::Program() + " run --chat -p Why? --temp 0 -m " + model);
+  Tmux tmux(Program() + " run --chat -p Why? --temp 0 -m " + model);
   EXPECT_TRUE(tmux.WaitFor(a + " " + b + "\n" + c + "\n  x \xE4\xBD\xA0 " + d.substr(0, 73) + "\n" +
                            d.substr(73) + " e"))
       << tmux.Screen();
@@ -182,9 +178,10 @@ TEST_F(ThinkingTest, WordsWrap) {
 }
 
 TEST_F(ThinkingTest, AModelWithoutATemplateIsSaidToBeOne) {
-  if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
-  test::Tmux tmux(test::Program() + " chat --temp 0 -m " + Model({{"Yes"}}, ""));
+  if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  Tmux tmux(Program() + " chat --temp 0 -m " + Model({{"Yes"}}, ""));
   EXPECT_TRUE(tmux.WaitFor("has no chat template")) << tmux.Screen();
 }
 
 }  // namespace
+}  // namespace test

@@ -10,40 +10,24 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/pronk.h"
 #include "tests/support/data.h"
 #include "tests/support/hf_folder.h"
-#include "tests/support/paths.h"
-#include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
 
-using test::DataPath;
-using test::Finished;
-
-const std::string kModel = DataPath("tiny/llama.gguf");
-
-Finished Pronk(std::vector<std::string> args, const std::string& input = "") {
-  args.insert(args.begin(), test::Program());
-  return test::RunProgram(args, input);
-}
-
-// Commands for a shell in which "$0" is pronk, "$1" the model and "$2" a folder.
-Finished Shell(const std::string& commands, const std::string& folder) {
-  return test::RunProgram({"/bin/sh", "-c", commands, test::Program(), kModel, folder});
-}
-
-void ExpectOneLine(const Finished& run, const std::string& says) {
-  EXPECT_EQ(run.status, 1);
-  EXPECT_EQ(run.err.rfind("pronk: ", 0), 0u) << run.err;
-  EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
-  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+// Whatever was written before.
+void ExpectOneLine(Finished run, const std::string& says) {
+  run.out.clear();
+  ExpectError(run, 1, says);
 }
 
 TEST(HostileFile, PipesAndDirectoriesAreNamed) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string pipe = dir.Path("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ExpectOneLine(Pronk({"run", "-m", pipe, "-p", "x"}), "found a pipe (FIFO)");
@@ -53,14 +37,13 @@ TEST(HostileFile, PipesAndDirectoriesAreNamed) {
 
 // A damaged draft model, of its own file, is refused or guesses worse: the text stays the same.
 TEST(HostileFile, ThatDrafts) {
-  const test::TempDir dir;
-  const std::vector<std::string> run = {"run", "-m", kModel, "-p",     "Hello", "-n",
-                                        "12",  "-t", "1",    "--temp", "0"};
+  const TempDir dir;
+  const Args run = {"run", "-m", kModel, "-p", "Hello", "-n", "12", "-t", "1", "--temp", "0"};
   const std::string plain = Pronk(run).out;
   std::minstd_rand random(7);
   size_t n_run = 0;
   for (int i = 0; i < 16; ++i) {
-    std::string bytes = test::ReadText(kModel);
+    std::string bytes = ReadText(kModel);
     if (i % 2 == 0) {  // any bytes
       for (int n = 0; n < 4; ++n) bytes[random() % bytes.size()] = static_cast<char>(random());
     } else {  // weights: NaN
@@ -83,32 +66,33 @@ TEST(HostileFile, ThatDrafts) {
 // The program has opened the model, as it says, and waits for a question, on a pipe, when somebody
 // cuts the file.
 TEST(HostileFile, ThatShrinksInUse) {
-  const test::TempDir dir;
+  const TempDir dir;
   const Finished run = Shell(
-      "cp \"$1\" \"$2/model\" && chmod u+w \"$2/model\" && mkfifo \"$2/in\" || exit 9\n"
-      "\"$0\" chat -m \"$2/model\" -n 4 --verbose <\"$2/in\" 2>\"$2/err\" &\n"
-      "exec 3>\"$2/in\"\n"
-      "until grep -qs ^seed \"$2/err\"; do sleep 0.01; done\n"  // the last line of --verbose
-      ": >\"$2/model\"\n"
+      "cp \"$MODEL\" \"$D/model\" && chmod u+w \"$D/model\" && mkfifo \"$D/in\" || exit 9\n"
+      "\"$PRONK\" chat -m \"$D/model\" -n 4 --verbose <\"$D/in\" 2>\"$D/err\" &\n"
+      "exec 3>\"$D/in\"\n"
+      "until grep -qs ^seed \"$D/err\"; do sleep 0.01; done\n"  // the last line of --verbose
+      ": >\"$D/model\"\n"
       "echo Hello >&3; exec 3>&-\n"
-      "wait $!; status=$?; sed 1,/^seed/d \"$2/err\" >&2; exit $status",
-      dir.Path(""));
+      "wait $!; status=$?; sed 1,/^seed/d \"$D/err\" >&2; exit $status",
+      {"D=" + dir.Path("")});
   ExpectOneLine(run, "/model: can no longer be read: it was shortened, or its disk failed");
 }
 
 TEST(HostileDisk, FullUnderTheOutput) {
-  const test::TempDir dir;
-  for (const char* command :
-       {"run -m \"$1\" -p Hello -n 4", "inspect \"$1\" --tensors", "trace -m \"$1\" -t 1",
-        "tokenize -m \"$1\" -p Hello", "bench -m \"$1\" -p 4 -n 0 -r 1"}) {
+  const TempDir dir;
+  for (const char* command : {"run -m \"$MODEL\" -p Hello -n 4", "inspect \"$MODEL\" --tensors",
+                              "trace -m \"$MODEL\" -t 1", "tokenize -m \"$MODEL\" -p Hello",
+                              "bench -m \"$MODEL\" -p 4 -n 0 -r 1"}) {
     SCOPED_TRACE(command);
-    ExpectOneLine(Shell(std::string("exec \"$0\" ") + command + " >/dev/full", dir.Path("")),
-                  "cannot write to the output: No space left on device");
+    ExpectOneLine(
+        Shell(std::string("exec \"$PRONK\" ") + command + " >/dev/full", {"D=" + dir.Path("")}),
+        "cannot write to the output: No space left on device");
   }
 }
 
 TEST(HostileDisk, FullUnderAFile) {
-  const test::TempDir dir;
+  const TempDir dir;
   ExpectOneLine(Pronk({"logits", kModel, "--ids", "1 2 3", "/dev/full"}),
                 "/dev/full: cannot be written: No space left on device");
   ExpectOneLine(Pronk({"quantize", kModel, "/dev/full", "Q8_0"}),
@@ -124,46 +108,46 @@ TEST(HostileDisk, NothingHalfWrittenIsLeft) {
 #ifdef __clang__
   GTEST_SKIP() << "clang's OpenMP makes a file of its own that is over the limit";
 #endif
-  const test::TempDir dir;
+  const TempDir dir;
   dir.Write("out", "as before");
-  for (const std::string command :
-       {"logits \"$1\" --ids '1 2 3 4 5 6 7 8' \"$2/out\"", "quantize \"$1\" \"$2/out\" Q8_0"}) {
+  for (const std::string command : {"logits \"$MODEL\" --ids '1 2 3 4 5 6 7 8' \"$D/out\"",
+                                    "quantize \"$MODEL\" \"$D/out\" Q8_0"}) {
     SCOPED_TRACE(command);
-    const Finished run = Shell("ulimit -f 1; exec \"$0\" " + command, dir.Path(""));
+    const Finished run = Shell("ulimit -f 1; exec \"$PRONK\" " + command, {"D=" + dir.Path("")});
     ExpectOneLine(run, "out: cannot be written: File too large");
-    EXPECT_EQ(test::ReadText(dir.Path("out")), "as before");
+    EXPECT_EQ(ReadText(dir.Path("out")), "as before");
     EXPECT_EQ(std::distance(fs::directory_iterator(dir.Path("")), fs::directory_iterator()), 1);
   }
 }
 
 // A file system of two pages, the first of which is taken. Mounting it takes root.
 TEST(HostileDisk, FullInTheMiddle) {
-  const test::TempDir dir;
-  test::HfLlama().Write(dir);
+  const TempDir dir;
+  HfLlama().Write(dir);
   dir.Write("text", std::string(300, 'a'));
   fs::create_directory(dir.Path("disk"));
   std::string ids;
   for (int i = 0; i < 16; ++i) ids += "1 ";
   for (const std::string& command : {
-           "logits \"$1\" --ids \"" + ids + "\" out",
-           std::string("quantize \"$1\" out Q8_0"),
+           "logits \"$MODEL\" --ids \"" + ids + "\" out",
+           std::string("quantize \"$MODEL\" out Q8_0"),
            std::string("convert ../model out"),
-           std::string("imatrix -m \"$1\" -f ../text -c 64 out"),
-           std::string("perplexity -m \"$1\" -f ../text -c 64 --save-logits out"),
-           std::string("trace -m \"$1\" -p Hello --html out"),
-           "run -m \"$1\" -p " + std::string(100, 'a') + " -n 4 --prompt-cache cache",
+           std::string("imatrix -m \"$MODEL\" -f ../text -c 64 out"),
+           std::string("perplexity -m \"$MODEL\" -f ../text -c 64 --save-logits out"),
+           std::string("trace -m \"$MODEL\" -p Hello --html out"),
+           "run -m \"$MODEL\" -p " + std::string(100, 'a') + " -n 4 --prompt-cache cache",
        }) {
     SCOPED_TRACE(command);
     const Finished run = Shell(
         "unshare -m true 2>/dev/null || exit 77\n"
         "exec unshare -m /bin/sh -c '"
-        "mount -t tmpfs -o size=8k none \"$2/disk\" 2>/dev/null || exit 77\n"
-        "cd \"$2/disk\"; echo as before >out\n"
-        "\"$0\" " +
+        "mount -t tmpfs -o size=8k none \"$D/disk\" 2>/dev/null || exit 77\n"
+        "cd \"$D/disk\"; echo as before >out\n"
+        "\"$PRONK\" " +
             command +
             " >/dev/null; status=$?; cat *; exit $status"
-            "' \"$0\" \"$1\" \"$2\"",
-        dir.Path(""));
+            "'",
+        {"D=" + dir.Path("")});
     if (run.status == 77) GTEST_SKIP() << "needs root, to mount";
     ExpectOneLine(run, ": cannot be written: No space left on device");
     EXPECT_EQ(run.out, "as before\n");
@@ -175,21 +159,21 @@ TEST(HostileDisk, FullInTheMiddle) {
 TEST(HostileDisk, NothingIsLeftBySignals) {
   for (const std::string end : {"kill -TERM $!", "kill -HUP $!", ": >model"}) {
     SCOPED_TRACE(end);
-    const test::TempDir dir;
+    const TempDir dir;
     const Finished run = Shell(
-        "cd \"$2\" && cp \"$1\" model && chmod u+w model || exit 9\n"
-        "\"$0\" bench -m model -p 256 -n 0 -r 1000 --plot out >text &\n"
+        "cd \"$D\" && cp \"$MODEL\" model && chmod u+w model || exit 9\n"
+        "\"$PRONK\" bench -m model -p 256 -n 0 -r 1000 --plot out >text &\n"
         "until ls | grep -q out || ls -l /proc/$!/fd 2>&1 | grep -q '(deleted)'; do sleep 0.01; "
         "done\n" +
             end + "; wait $!; status=$?; ls; exit $status",
-        dir.Path(""));
+        {"D=" + dir.Path("")});
     EXPECT_NE(run.status, 0);
     EXPECT_EQ(run.out, "model\ntext\n");
   }
 }
 
 TEST(HostileDisk, NamesThatCannotBeWritten) {
-  const test::TempDir dir;
+  const TempDir dir;
   ExpectOneLine(Pronk({"logits", kModel, "--ids", "1", dir.Path("")}), "cannot be written");
   // Known before anything is measured.
   ExpectOneLine(Pronk({"bench", "-m", kModel, "--plot", dir.Path("no/such")}),
@@ -197,7 +181,7 @@ TEST(HostileDisk, NamesThatCannotBeWritten) {
 }
 
 TEST(HostileDisk, PromptsThatCannotBeRead) {
-  const test::TempDir dir;
+  const TempDir dir;
   ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("")}), "cannot be read: Is a directory");
   ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("none")}), "No such file");
   // Known before any model is loaded.
@@ -217,9 +201,10 @@ TEST(HostilePrompt, LongerThanTheContext) {
 
 // More than the tokenizer needs to look at to know that it cannot fit.
 TEST(HostilePrompt, OfAHundredMegabytes) {
-  const test::TempDir dir;
+  const TempDir dir;
   fs::resize_file(dir.Write("prompt", "x"), 100'000'000);
   ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("prompt")}), "the context has room for");
 }
 
 }  // namespace
+}  // namespace test

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -13,23 +12,20 @@
 #include "tests/support/hf_folder.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
 
 using cli::Flag;
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-using test::Shell;
 
 class Inputs : public testing::Test {
  protected:
-  const test::TempDir dir_;
+  const TempDir dir_;
   const std::string text_ = dir_.Write("text", std::string(3000, 'a'));
   const std::string json_ = dir_.Write("json", "[]");
-  const std::string folder_ = test::HfLlama().Write(dir_, "model");
-  const test::CommandTable table_;
+  const std::string folder_ = HfLlama().Write(dir_, "model");
+  const CommandTable table_;
 };
 
 TEST_F(Inputs, AreMarkedInTheTable) {
@@ -52,8 +48,7 @@ TEST_F(Inputs, AreNeverOutputs) {
       for (const Flag& out : command.flags) {
         if (!in.reads || in.writes || !out.writes) continue;
         ++n_pairs;
-        const std::string line =
-            "exec " + test::CommandText(command, {{&in, "$IN"}, {&out, "$OUT"}});
+        const std::string line = "exec " + CommandText(command, {{&in, "$IN"}, {&out, "$OUT"}});
         for (const std::string& name : {file, link, dir_.Path("hard")}) {
           SCOPED_TRACE(line + " " + name);
           ExpectError(Shell(line, {"IN=" + file, "OUT=" + name}), 1,
@@ -61,7 +56,7 @@ TEST_F(Inputs, AreNeverOutputs) {
           ExpectError(Shell(line + " <\"$OUT\"", {"IN=-", "OUT=" + name}), 1,
                       name + ": is a file that is read: give another name");
         }
-        ASSERT_EQ(test::ReadText(file), "read me\n") << line;
+        ASSERT_EQ(ReadText(file), "read me\n") << line;
       }
     }
   }
@@ -82,20 +77,21 @@ TEST_F(Inputs, ThatWereWrittenOver) {
         "compare \"$MODEL\" \"$MODEL\" -f - -c 8 -p 4 -n 0 -r 1 --plot \"$T\" <\"$T\"",
         "run -m \"$MODEL\" -n 1 --prompt-cache \"$T\" <\"$T\""}) {
     SCOPED_TRACE(line);
-    const std::string before = test::ReadText(text_) + test::ReadText(baseline);
+    const std::string before = ReadText(text_) + ReadText(baseline);
     ExpectError(Shell("exec \"$PRONK\" " + line, {"B=" + baseline, "T=" + text_}), 1,
                 ": is a file that is read: give another name");
-    EXPECT_EQ(test::ReadText(text_) + test::ReadText(baseline), before);
+    EXPECT_EQ(ReadText(text_) + ReadText(baseline), before);
   }
 }
 
 TEST_F(Inputs, OfConvertAreAllFilesOfTheFolder) {
   for (const fs::directory_entry& file : fs::directory_iterator(folder_)) {
     SCOPED_TRACE(file.path());
-    const std::string before = test::ReadText(file.path());
+    const std::string before = ReadText(file.path());
     ExpectError(Pronk({"convert", folder_, file.path()}), 1, ": is a file that is read");
-    EXPECT_EQ(test::ReadText(file.path()), before);
+    EXPECT_EQ(ReadText(file.path()), before);
   }
 }
 
 }  // namespace
+}  // namespace test

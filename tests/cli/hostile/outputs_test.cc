@@ -16,37 +16,31 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
-#include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
-
-using test::ExpectError;
-using test::Finished;
-using test::Pronk;
-using test::Shell;
 
 class Outputs : public testing::Test {
  protected:
   // A copy of the small model, by two names.
   void SetUp() override {
-    fs::copy_file(test::kTinyModel, model_);
+    fs::copy_file(kModel, model_);
     fs::permissions(model_, fs::perms::owner_write, fs::perm_options::add);
     fs::create_symlink(model_, dir_.Path("link"));
     fs::create_hard_link(model_, dir_.Path("hard"));
   }
-  void TearDown() override { EXPECT_EQ(test::ReadText(model_), test::ReadText(test::kTinyModel)); }
+  void TearDown() override { EXPECT_EQ(ReadText(model_), ReadText(kModel)); }
 
-  const test::TempDir dir_;
+  const TempDir dir_;
   const std::string model_ = dir_.Path("model.gguf");
 };
 
@@ -66,9 +60,8 @@ TEST_F(Outputs, ThatAreAnotherModel) {
   const std::string says = model_ + ": is a GGUF file, perhaps a model, that would be lost";
   const std::string text = dir_.Path("text"), out = dir_.Path("out");
   dir_.Write("text", std::string(3000, 'a'));
-  const std::vector<std::string> logits = {"logits", test::kTinyModel, "--ids", "1 2"};
-  const std::vector<std::string> imatrix = {"imatrix", "-m", test::kTinyModel, "-f", text,
-                                            "-c",      "8"};
+  const std::vector<std::string> logits = {"logits", kModel, "--ids", "1 2"};
+  const std::vector<std::string> imatrix = {"imatrix", "-m", kModel, "-f", text, "-c", "8"};
   for (std::vector<std::string> line : {logits, imatrix}) {
     SCOPED_TRACE(line[0]);
     line.push_back(model_);
@@ -91,7 +84,7 @@ TEST_F(Outputs, ThatAreWherePrintedTextGoes) {
 }
 
 TEST(OutputsOfParts, QuantizeOntoPartTwo) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::vector<std::byte> weights(32 * 4);
   for (uint32_t no : {0u, 1u}) {
     gguf::Writer writer;
@@ -104,16 +97,16 @@ TEST(OutputsOfParts, QuantizeOntoPartTwo) {
   }
   const std::string first = dir.Path("m-00001-of-00002.gguf");
   const std::string second = dir.Path("m-00002-of-00002.gguf");
-  const std::string before = test::ReadText(second);
+  const std::string before = ReadText(second);
   ExpectError(Pronk({"quantize", first, second, "Q8_0"}), 1,
               second + ": is a file that is read: give another name");
-  EXPECT_EQ(test::ReadText(second), before);
+  EXPECT_EQ(ReadText(second), before);
   EXPECT_EQ(Pronk({"quantize", first, dir.Path("out"), "Q8_0"}).status, 0);
 }
 
 // No more than the reader accepts.
 TEST(OutputsOfQuantize, CanBeRead) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::vector<std::byte> weights(32 * 4);
   gguf::Writer writer;
   for (uint64_t i = 0; i + 1 < gguf::kMaxItems; ++i) writer.Add("k" + std::to_string(i), true);
@@ -128,7 +121,7 @@ TEST(OutputsOfQuantize, CanBeRead) {
 
 // The first file that is opened would get the number of stdout.
 TEST(OutputsWithClosedStreams, GoNowhere) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string plot = dir.Path("plot.svg");
   const Finished run = Shell(
       "exec \"$PRONK\" bench -m \"$MODEL\" -p 4 -n 0 -r 1 --plot \"$PLOT\" >&-", {"PLOT=" + plot});
@@ -145,7 +138,7 @@ TEST(OutputsWithClosedStreams, GoNowhere) {
 
 // Where process ids repeat, as in containers, a name may be taken by what a killed program left.
 TEST(OutputsNextToOthers, TakeANameThatIsFree) {
-  const test::TempDir dir;
+  const TempDir dir;
   const Finished run =
       Shell("echo mine >\"$OUT.tmp$$\" && exec \"$PRONK\" logits \"$MODEL\" --ids '1 2' \"$OUT\"",
             {"OUT=" + dir.Path("out")});
@@ -155,17 +148,17 @@ TEST(OutputsNextToOthers, TakeANameThatIsFree) {
   for (const fs::directory_entry& entry : fs::directory_iterator(dir.Path(""))) {
     ++n_files;
     if (entry.path() == dir.Path("out")) continue;
-    EXPECT_EQ(test::ReadText(entry.path()), "mine\n");
+    EXPECT_EQ(ReadText(entry.path()), "mine\n");
   }
   EXPECT_EQ(n_files, 2u);
 }
 
 // The file that is in the way is named, not the one that is wanted.
 TEST(OutputsNextToOthers, NameWhatIsInTheWay) {
-  const test::TempDir dir;
+  const TempDir dir;
   const std::string out =
       dir.Path(std::string(250, 'x'));  // with the end of a temporary name, too long
-  ExpectError(Pronk({"logits", test::kTinyModel, "--ids", "1", out}), 1, "x.tmp");
+  ExpectError(Pronk({"logits", kModel, "--ids", "1", out}), 1, "x.tmp");
 }
 
 // --- Signals ----------------------------------------------------------------------------------
@@ -201,8 +194,8 @@ TEST(OutputsAndSignals, LeaveNothing) {
     if (is_nameless) signals.insert(signals.end(), {SIGKILL, SIGSEGV, SIGABRT});
     for (const int signal : signals) {
       SCOPED_TRACE(strsignal(signal) + std::string(is_nameless ? "" : ", with names"));
-      const test::TempDir dir;
-      const std::string out = dir.Path("out"), program = test::Program();
+      const TempDir dir;
+      const std::string out = dir.Path("out"), program = Program();
       const pid_t child = fork();
       if (child == 0) {
         const int null = open("/dev/null", O_RDWR);
@@ -210,8 +203,8 @@ TEST(OutputsAndSignals, LeaveNothing) {
         const rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
         if (!is_nameless) ForbidNamelessFiles();
-        execl(program.c_str(), "pronk", "bench", "-m", test::kTinyModel.c_str(), "-p", "4", "-n",
-              "0", "-r", "1000", "-d", "400", "--plot", out.c_str(), nullptr);
+        execl(program.c_str(), "pronk", "bench", "-m", kModel.c_str(), "-p", "4", "-n", "0", "-r",
+              "1000", "-d", "400", "--plot", out.c_str(), nullptr);
         _exit(127);
       }
       // It has opened the output once one of its files is in the folder.
@@ -235,3 +228,4 @@ TEST(OutputsAndSignals, LeaveNothing) {
 }
 
 }  // namespace
+}  // namespace test

@@ -17,6 +17,7 @@
 #include "tests/support/memory_is_ours.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 using cli::Flag;
@@ -49,14 +50,14 @@ const std::map<std::string, std::string> kRest = {
 class Sizes : public testing::TestWithParam<std::string> {};
 
 TEST_P(Sizes, AreAskedAboutBeforeTheyAreTaken) {
-  if (!test::kMemoryIsOurs) GTEST_SKIP() << "sanitizers take memory of their own";
+  if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers take memory of their own";
   constexpr double kMaxSeconds = 1;
   constexpr size_t kMaxBytes = 64'000'000;
-  const test::TempDir dir;
+  const TempDir dir;
   const std::vector<std::string> environment = {
       "TEXT=" + dir.Write("text", std::string(3000, 'a')), "JSON=" + dir.Write("json", "[]"),
-      "DIR=" + test::HfLlama().Write(dir, "model"), "NEW=" + dir.Path("new")};
-  const test::CommandTable table;
+      "DIR=" + HfLlama().Write(dir, "model"), "NEW=" + dir.Path("new")};
+  const CommandTable table;
   const auto& commands = table.line.commands();
   const auto command = std::ranges::find(commands, GetParam(), &cli::Command::name);
   for (const Flag& flag : command->flags) {
@@ -70,15 +71,15 @@ TEST_P(Sizes, AreAskedAboutBeforeTheyAreTaken) {
     auto rest = kRest.find(command->name + " " + name);
     if (rest == kRest.end()) rest = kRest.find(command->name);
     const std::string line =
-        test::CommandText(*command, {{&flag, std::to_string(static_cast<int64_t>(largest))}},
-                          rest == kRest.end() ? "" : rest->second);
+        CommandText(*command, {{&flag, std::to_string(static_cast<int64_t>(largest))}},
+                    rest == kRest.end() ? "" : rest->second);
     SCOPED_TRACE(line);
     // How long it takes is what these ask for; what memory follows has followed by then.
     const bool takes_time =
         name.starts_with("--threads") || name == "--repetitions" || name == "--minutes";
-    const test::Finished run = test::Shell(
-        std::string("exec timeout --preserve-status ") + (takes_time ? "0.4 " : "60 ") + line,
-        environment);
+    const Finished run =
+        Shell(std::string("exec timeout --preserve-status ") + (takes_time ? "0.4 " : "60 ") + line,
+              environment);
     EXPECT_TRUE(run.status <= 2 || (takes_time && run.status == 128 + SIGTERM)) << run.err;
     EXPECT_LT(run.peak_bytes, kMaxBytes);
     EXPECT_TRUE(takes_time || run.seconds < kMaxSeconds) << run.seconds;
@@ -86,7 +87,7 @@ TEST_P(Sizes, AreAskedAboutBeforeTheyAreTaken) {
 }
 
 std::vector<std::string> Names() {
-  const test::CommandTable table;
+  const CommandTable table;
   std::vector<std::string> names;
   for (const cli::Command& command : table.line.commands()) names.push_back(command.name);
   return names;
@@ -96,3 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Of, Sizes, testing::ValuesIn(Names()),
                          [](const auto& command) { return command.param; });
 
 }  // namespace
+}  // namespace test

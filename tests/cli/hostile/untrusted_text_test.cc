@@ -14,12 +14,10 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
-
-using test::Finished;
-using test::Pronk;
 
 // A line feed, escape codes in both spellings, DEL, a C1 control, ways to reverse the direction
 // of writing and to end a line, and a byte that is no UTF-8.
@@ -27,7 +25,7 @@ const std::string kEvil = "evil\nforged  1 KB\x1b[2J\x7f\xc2\x9b\u202e\u2028\x9b
 
 // Printable UTF-8 but for line feeds.
 void ExpectHarmless(std::string_view text) {
-  const test::Json valid = text;
+  const Json valid = text;
   ASSERT_NO_THROW(valid.dump()) << "is no UTF-8";
   for (const std::string_view bad :
        {"\x1b", "\x7f", "\r", "\xc2\x9b", "\u202e", "\u2028", "\nforged"}) {
@@ -52,7 +50,7 @@ class UntrustedText : public testing::Test {
 
   // The small model with another name.
   std::string Named(const std::string& name) const {
-    const gguf::File file = gguf::File::Open(test::kTinyModel);
+    const gguf::File file = gguf::File::Open(kModel);
     gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
     for (const gguf::Metadata::Entry& entry : file.metadata().entries()) {
       if (entry.key != "general.name" && entry.key != "general.alignment") writer.Add(entry);
@@ -67,7 +65,7 @@ class UntrustedText : public testing::Test {
   }
 
   const std::vector<std::byte> weights_ = std::vector<std::byte>(8);
-  const test::TempDir dir_;
+  const TempDir dir_;
 };
 
 TEST_F(UntrustedText, Inspect) {
@@ -77,10 +75,10 @@ TEST_F(UntrustedText, Inspect) {
     const Finished run = Pronk({"inspect", path, form});
     EXPECT_EQ(run.status, 0) << run.err;
     ExpectHarmless(run.out);
-    EXPECT_NE(run.out.find("forged"), std::string::npos);  // shown, not left out
+    EXPECT_TRUE(Has(run.out, "forged"));  // shown, not left out
   }
   // JSON still says what is there, but for the byte that it has no way to say.
-  const auto json = test::Json::parse(Pronk({"inspect", path, "--json"}).out);
+  const auto json = Json::parse(Pronk({"inspect", path, "--json"}).out);
   const std::string said = json["metadata"]["general.name"];
   EXPECT_EQ(said, kEvil.substr(0, kEvil.size() - 1) + "\ufffd");
 }
@@ -90,13 +88,12 @@ TEST_F(UntrustedText, List) {
   fs::create_directories(folder);
   fs::rename(EvilFile(), folder + "/m.gguf");
   const std::vector<std::string> environment = {"HOME=" + dir_.Path("")};
-  for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"list"}, {"list", "--names"}, {"list", "--json"}}) {
+  for (const Args& args : {Args{"list"}, {"list", "--names"}, {"list", "--json"}}) {
     const Finished run = Pronk(args, "", environment);
     EXPECT_EQ(run.status, 0) << run.err;
     ExpectHarmless(run.out);
     ExpectHarmless(run.err);
-    EXPECT_NE(run.out.find("forged"), std::string::npos);
+    EXPECT_TRUE(Has(run.out, "forged"));
   }
   // The file's row is the last of the table, and a row of its own.
   const Finished table = Pronk({"list"}, "", environment);
@@ -116,7 +113,7 @@ TEST_F(UntrustedText, Verbose) {
   const Finished evil = Pronk({"run", "-m", Named(kEvil), "-p", "x", "-n", "1", "--verbose"});
   EXPECT_EQ(evil.status, 0) << evil.err;
   ExpectHarmless(evil.err);
-  const Finished plain = Pronk({"run", "-m", test::kTinyModel, "-p", "x", "-n", "1", "--verbose"});
+  const Finished plain = Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "--verbose"});
   EXPECT_EQ(std::count(evil.err.begin(), evil.err.end(), '\n'),
             std::count(plain.err.begin(), plain.err.end(), '\n'));
   const Finished endless =
@@ -126,8 +123,7 @@ TEST_F(UntrustedText, Verbose) {
 }
 
 TEST_F(UntrustedText, Tokenize) {
-  const Finished run =
-      Pronk({"tokenize", "-m", test::kTinyModel}, "a\x1b[2J\x7f\xc2\x9b\u202e\u2028");
+  const Finished run = Pronk({"tokenize", "-m", kModel}, "a\x1b[2J\x7f\xc2\x9b\u202e\u2028");
   EXPECT_EQ(run.status, 0) << run.err;
   ExpectHarmless(run.out);
 }
@@ -151,3 +147,4 @@ TEST_F(UntrustedText, Arguments) {
 }
 
 }  // namespace
+}  // namespace test

@@ -13,7 +13,6 @@
 
 #include "engine/model/model.h"
 #include "engine/session/session.h"
-#include "gguf/error.h"
 #include "gguf/writer.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"

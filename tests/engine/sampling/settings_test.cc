@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "gguf/error.h"
 #include "tests/support/error_of.h"
 
 namespace engine {

@@ -2,7 +2,6 @@
 // snapshots, and any model can keep logits. What is read again is counted.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>

@@ -14,9 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
 #include "engine/model/model.h"
-#include "gguf/error.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"

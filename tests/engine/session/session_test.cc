@@ -7,7 +7,6 @@
 
 #include "engine/error.h"
 #include "engine/model/model.h"
-#include "engine/session/encode.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 

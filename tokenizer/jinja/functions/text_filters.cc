@@ -10,7 +10,6 @@
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
-#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -79,6 +78,7 @@ Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
 
 // "%04d-%02d" | format(year, month): Python's %s, and its %d with a width and zeros.
 Value Format(Interpreter& in, const Value& input, const Arguments& args) {
+  if (!args.named.empty()) Fail("format() takes no named arguments");
   const Text format = Str(in.rt(), input);
   Text out;
   size_t pos = 0, n_used = 0;

@@ -208,7 +208,7 @@ class Lexer {
     const char c = source_[pos_];
     if (IsAsciiDigit(c)) {
       LexNumber();
-    } else if (const size_t n = NameLength(pos_); n > 0) {
+    } else if (const size_t n = CountAt(pos_, IsNameChar); n > 0) {
       if (n > kMaxName) Fail("a name is longer than ", kMaxName, " bytes");
       Add(TokenKind::kName, Rest().substr(0, n));
       Advance(n);
@@ -219,11 +219,13 @@ class Lexer {
     }
   }
 
-  size_t NameLength(size_t pos) const {
+  // How many characters from here on are of a kind.
+  size_t CountAt(size_t pos, bool (*is_one)(char)) const {
     size_t n = 0;
-    while (IsNameChar(CharAt(pos + n))) ++n;
+    while (is_one(CharAt(pos + n))) ++n;
     return n;
   }
+  size_t DigitsAt(size_t pos) const { return CountAt(pos, IsAsciiDigit); }
 
   void LexOperator(std::string& open) {
     constexpr std::string_view kDouble[] = {"//", "==", "!=", ">=", "<="};
@@ -243,12 +245,6 @@ class Lexer {
     }
     Add(TokenKind::kOperator, std::string_view(&c, 1));
     Advance(1);
-  }
-
-  size_t DigitsAt(size_t pos) const {
-    size_t n = 0;
-    while (IsAsciiDigit(CharAt(pos + n))) ++n;
-    return n;
   }
 
   // The length of a float here, or 0. As in Jinja, digits after a dot ("x.0.1") are not a float.
