@@ -51,7 +51,7 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
-    const VU8 low = LoadRuns<32>(w + offsetof(Block, qs), v);
+    const VU8 low = LoadRun<32>(w + offsetof(Block, qs), v);
     const VU8 high = ShiftBits<4>(low);
     codes[0] = Mask(low, 3);
     codes[1] = Mask(low, 3 << 2);
@@ -60,7 +60,7 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   }
 #if PRONK_WIDE
   // Lane 4p + k needs run k of four bytes that have all runs.
-  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[4]) {
+  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, size_t, VU8 (&codes)[4]) {
     const hn::Repartition<uint32_t, DU8> d;
     const auto qs = hn::BitCast(d, hn::LoadU(DU8(), w + offsetof(Block, qs)));
     const auto masks = hn::Dup128VecFromValues(d, 0x03030303, 0x0C0C0C0C, 0x30303030, 0xC0C0C0C0);
@@ -68,6 +68,11 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
     codes[1] = hn::BitCast(DU8(), hn::And(hn::Broadcast<1>(qs), masks));
     codes[2] = hn::BitCast(DU8(), hn::And(hn::Broadcast<2>(qs), masks));
     codes[3] = hn::BitCast(DU8(), hn::And(hn::Broadcast<3>(qs), masks));
+  }
+#elif HWY_ARCH_X86
+  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+    const VU8 low = LoadRun<32>(w + offsetof(Block, qs), v);
+    DealPairs<0x03, 0x0C>(low, ShiftBits<4>(low), codes);
   }
 #endif
   static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {

@@ -26,24 +26,24 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   }
 
   // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits
-  // 0 and 1.
+  // 0 and 1; with two pieces those of both vectors, shifted to bits 4 to 7.
   static HWY_INLINE VU8 HighBits(const uint8_t* qh, size_t v) {
     const hn::Repartition<uint32_t, DU8> d32;
     const auto bytes = hn::BitCast(d32, LoadPieces<0>(qh));
 #if PRONK_PIECES == 1
     return hn::BitCast(DU8(), hn::ShiftRightSame(bytes, static_cast<int>(v)));
-#else
-    constexpr uint32_t kStep = kPieces == 2 ? 4 : 2;  // a vector has 64s i and i + 2, or all four
+#elif PRONK_PIECES == 2  // a vector has 64s i and i + 2
+    alignas(32) static constexpr uint32_t kCounts[8] = {4, 4, 4, 4};
+    return hn::BitCast(DU8(), hn::Shl(bytes, hn::Load(d32, kCounts)));
+#else                    // all four
     alignas(64) uint32_t counts[kFloats];
-    for (size_t i = 0; i < kFloats; ++i) counts[i] = static_cast<uint32_t>(v + i / 4 * kStep);
+    for (size_t i = 0; i < kFloats; ++i) counts[i] = static_cast<uint32_t>(i / 4 * 2);
     return hn::BitCast(DU8(), hn::Shr(bytes, hn::Load(d32, counts)));
 #endif
   }
-  template <int kShift>
+  template <int kBit>
   static HWY_INLINE VU8 AddFifthBit(VU8 nibbles, VU8 high_bits) {
-    const hn::Repartition<uint32_t, DU8> d32;
-    const VU8 bit = hn::BitCast(DU8(), hn::ShiftLeft<kShift>(hn::BitCast(d32, high_bits)));
-    return hn::OrAnd(nibbles, bit, hn::Set(DU8(), uint8_t{16}));
+    return AddBits(nibbles, ShiftBits<kBit - 4>(high_bits), 16);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
@@ -51,8 +51,14 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
     LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
     for (size_t half = 0; half < 2; ++half) {
       const VU8 qh = HighBits(w + offsetof(Block, qh) + 16 * half, v);
-      codes[0][half] = AddFifthBit<4>(LowNibbles(nibbles[half]), qh);
-      codes[1][half] = AddFifthBit<3>(HighNibbles(nibbles[half]), qh);
+      const VU8 low = LowNibbles(nibbles[half]), high = HighNibbles(nibbles[half]);
+#if PRONK_PIECES == 2
+      codes[0][half] = v == 0 ? AddFifthBit<4>(low, qh) : AddFifthBit<6>(low, qh);
+      codes[1][half] = v == 0 ? AddFifthBit<5>(high, qh) : AddFifthBit<7>(high, qh);
+#else
+      codes[0][half] = AddFifthBit<0>(low, qh);
+      codes[1][half] = AddFifthBit<1>(high, qh);
+#endif
     }
   }
 #if PRONK_WIDE

@@ -35,9 +35,9 @@ struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
-    const VU8 ql0 = LoadRuns<64>(w + offsetof(Block, ql), v);
-    const VU8 ql1 = LoadRuns<64>(w + offsetof(Block, ql) + 32, v);
-    const VU8 qh = LoadRuns<32>(w + offsetof(Block, qh), v);
+    const VU8 ql0 = LoadRun<64>(w + offsetof(Block, ql), v);
+    const VU8 ql1 = LoadRun<64>(w + offsetof(Block, ql) + 32, v);
+    const VU8 qh = LoadRun<32>(w + offsetof(Block, qh), v);
     codes[0] = AddBits(LowNibbles(ql0), ShiftBits<-4>(qh), 0x30);
     codes[1] = AddBits(LowNibbles(ql1), ShiftBits<-2>(qh), 0x30);
     codes[2] = AddBits(HighNibbles(ql0), qh, 0x30);

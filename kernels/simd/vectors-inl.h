@@ -191,11 +191,12 @@ template <class D>
 HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
   uint16_t bits;
   hwy::CopyBytes<2>(p, &bits);
-  // Four lanes are converted faster than sixteen.
-  const hn::FixedTag<float, 4> d4;
-  const hn::FixedTag<hwy::float16_t, 4> d_half;
-  const auto halfs = hn::ResizeBitCast(d_half, hn::Set(hn::FixedTag<uint32_t, 1>(), bits));
-  return hn::BroadcastLane<0>(hn::ResizeBitCast(d, hn::PromoteTo(d4, halfs)));
+  // Without a way through an integer register; four lanes are converted faster than sixteen.
+  using D8orFewer = hn::CappedTag<float, hn::MaxLanes(d) == 16 ? 4 : 8>;
+  const hn::Rebind<uint16_t, D8orFewer> d_bits;
+  const auto halfs = hn::BitCast(hn::Rebind<hwy::float16_t, D8orFewer>(), hn::Set(d_bits, bits));
+  const auto floats = hn::ResizeBitCast(d, hn::PromoteTo(D8orFewer(), halfs));
+  return hn::MaxLanes(d) == 16 ? hn::BroadcastLane<0>(floats) : floats;
 }
 
 // A ue4m3 (half.h) for each lane, in units of kUe4m3Unit: its bits are those of an f16 but for the

@@ -2,14 +2,13 @@
 //
 // Formats with a scale per 16 have blocks of 256, two halves of 128 with four runs of 32 each: run
 // k is bits 2k and 2k + 1 of 32 bytes. So codes come out as vectors of run k: of both halves
-// (kPieces 4), of one half (2), or half of a run (1).
+// (kPieces 4), of its first or its other 16 bytes in both halves (2), or in one (1).
 //
-// The scales are small integers and are applied before anything becomes a float, or nearly so:
-// - Vectors of 64 bytes: codes and activations are dealt so that a lane has a group in all vectors,
-//   whose dots are one sum; here scales are floats, with d.
-// - Shorter vectors have one instruction that adds pairs of products to i16 and one that multiplies
-//   those and adds pairs to i32: the scales are factors of the second, and cost nothing. The zero
-//   point is then taken off with the activations' sums.
+// x86 deals codes and activations so that a lane has a group in four vectors, one of each run,
+// whose dots are one sum. The scales are small integers:
+// - Vectors of 64 bytes: here they are floats, with d.
+// - Shorter vectors: factors of the integer sums, of which one for each 32 weights becomes a float.
+//   Without VNNI the dots add up pairs of products in i16, and pairs of those times scales in i32.
 // - Arm adds dots up to a lane for each group, where the scales need not be spread.
 // Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS16_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -29,6 +28,16 @@ namespace kernels::HWY_NAMESPACE {
 
 constexpr size_t kRunVectors = RunVectors(2);
 
+// Vector v of a run; kStride is the distance of the block's halves in bytes.
+template <size_t kStride, typename T>
+HWY_INLINE hn::Vec<hn::Rebind<T, DU8>> LoadRun(const T* HWY_RESTRICT p, size_t v) {
+#if PRONK_PIECES == 2
+  return LoadPieces<kStride>(p + 16 * v);
+#else
+  return LoadRuns<kStride>(p, v);
+#endif
+}
+
 // Sixteen small integers, a number for each group.
 using DI8x16 = hn::FixedTag<int8_t, 16>;
 using VI8x16 = hn::Vec<DI8x16>;
@@ -46,12 +55,29 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 #endif
 }
 
-// Factors of minimums, and of zero points that are not subtracted from the dots.
+// Factors of minimums, and on Arm of zero points.
 struct RunSums {
   Floats8 scales;  // of the activations, in order
   Small16 sums;    // of each 16 q
 };
 struct NoSums {};
+
+// The sums of dots before they are multiplied with scales.
+using VLane = std::conditional_t<PRONK_MADDUBS, VI16, VI32>;
+#if HWY_ARCH_X86
+template <size_t n>
+HWY_INLINE VLane AddDots(VLane sum, const VU8 (&codes)[4], const VI8 (&x)[4][n], size_t v) {
+  for (size_t k = 0; k < 4; ++k) {
+#if PRONK_MADDUBS
+    // May wrap around: the sum with -zero * (sum of the lane) fits, 8 * 32 * 127.
+    sum = hn::Add(sum, hn::SatWidenMulPairwiseAdd(DI16(), codes[k], x[k][v]));
+#else
+    sum = DotBytes(sum, codes[k], x[k][v]);
+#endif
+  }
+  return sum;
+}
+#endif
 
 // The activations of 256 weights in the order of the runs. Kept small, because those of many tokens
 // do not fit in the first-level cache (NOTEBOOK.md).
@@ -61,10 +87,11 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
 #if PRONK_WIDE
   VI32 offset;  // -zero * factor * (sum of the lane)
   VF scale;     // of the activations, in the lanes of their groups, / factor
-#elif !HWY_ARCH_X86
-  VF scale[2];  // of the activations, for the runs of each half, / factor
 #else
-  VF scale[4][kRunVectors];  // of the activations, / factor
+#if HWY_ARCH_X86
+  VLane offset[kRunVectors];  // as above
+#endif
+  VF scale[kParts8];  // of the activations, for the runs of both halves or of each, / factor
 #endif
 };
 
@@ -75,47 +102,44 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   typename Type::Input in;
   const float* const scales = x.scales + i / 32;
   for (size_t k = 0; k < 4; ++k) {
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      in.x[k][v] = LoadRuns<128>(x.q + i + 32 * k, v);
-#if HWY_ARCH_X86 && !PRONK_WIDE
-      const float inverse = 1.0f / static_cast<float>(Type::kFactors[k]);
-      in.scale[k][v] = hn::Set(DF(), scales[v * kPieces / 2 * 4 + k] * inverse);
-#endif
-    }
+    for (size_t v = 0; v < kRunVectors; ++v) in.x[k][v] = LoadRun<128>(x.q + i + 32 * k, v);
   }
-#if !HWY_ARCH_X86
   static constexpr auto kInverse = [] {
-    std::array<float, 4> inverse{};
-    for (size_t k = 0; k < 4; ++k) inverse[k] = 1.0f / static_cast<float>(Type::kFactors[k]);
+    std::array<float, kFloats> inverse{};
+    for (size_t k = 0; k < kFloats; ++k) {
+      inverse[k] = 1.0f / static_cast<float>(Type::kFactors[k % 4]);
+    }
     return inverse;
   }();
-  for (size_t half = 0; half < 2; ++half) {
-    in.scale[half] = hn::Mul(hn::LoadU(DF(), scales + 4 * half), hn::LoadU(DF(), kInverse.data()));
-  }
-#elif PRONK_WIDE
-  DealFour(in.x[0][0], in.x[1][0], in.x[2][0], in.x[3][0]);
+  const VF inverse = hn::LoadU(DF(), kInverse.data());
+#if HWY_ARCH_X86
   static constexpr auto kZeros = [] {
-    std::array<uint8_t, 64> zeros{};
-    for (size_t i = 0; i < 64; ++i)
+    std::array<uint8_t, kVectorBytes> zeros{};
+    for (size_t i = 0; i < kVectorBytes; ++i)
       zeros[i] = static_cast<uint8_t>(Type::kZero * Type::kFactors[i / 4 % 4]);
     return zeros;
   }();
-  in.offset = hn::Zero(DI32());
-  for (size_t k = 0; k < 4; ++k) {
-    in.offset = Dot(in.offset, hn::LoadU(DU8(), kZeros.data()), in.x[k][0]);
+  const VU8 zero = hn::LoadU(DU8(), kZeros.data()), zeros[4] = {zero, zero, zero, zero};
+  VLane offset[kRunVectors];
+  for (size_t v = 0; v < kRunVectors; ++v) {
+    DealFour(in.x[0][v], in.x[1][v], in.x[2][v], in.x[3][v]);
+    offset[v] = hn::Neg(AddDots(hn::Zero(hn::DFromV<VLane>()), zeros, in.x, v));
   }
-  in.offset = hn::Neg(in.offset);
+#endif
+#if PRONK_WIDE
+  in.offset = offset[0];
   // Piece p has runs 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
   const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
-  static constexpr auto kInverse = [] {
-    std::array<float, 16> inverse{};
-    for (size_t k = 0; k < 16; ++k) inverse[k] = 1.0f / static_cast<float>(Type::kFactors[k % 4]);
-    return inverse;
-  }();
-  in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)),
-                     hn::LoadU(DF(), kInverse.data()));
+  in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)), inverse);
+#else
+#if HWY_ARCH_X86
+  for (size_t v = 0; v < kRunVectors; ++v) in.offset[v] = offset[v];
+#endif
+  for (size_t part = 0; part < kParts8; ++part) {
+    in.scale[part] = hn::Mul(hn::LoadU(DF(), scales + part * kFloats), inverse);
+  }
 #endif
   if constexpr (Type::kSums) {
     in.scales = LoadScales(x, i);
@@ -160,39 +184,40 @@ HWY_INLINE VI32 ScaledDots(const VI32 (&dots)[4][2], hn::Vec<D16> scales) {
                        hn::Mul(groups[1], hn::PromoteUpperTo(d, scales)));
 }
 #else
-// The four products of each lane times the group's scale. Codes at most 127.
-using VScale = VI16;
-HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
-  return hn::WidenMulPairwiseAdd(DI32(), hn::SatWidenMulPairwiseAdd(DI16(), codes, x), scale);
-}
-
-// The scales of run k, vector v, in the lanes of their groups: numbers 8 * half + 2 * k + (0 or 1).
-HWY_INLINE VScale ScalesOf(const Small16& scales, size_t k, size_t v) {
+// Dealt codes from bytes that have those of runs 0 and 1, and of 2 and 3, at the bits of two masks.
+template <uint8_t kEven, uint8_t kOdd>
+HWY_INLINE void DealPairs(VU8 low, VU8 high, VU8 (&codes)[4]) {
+  const hn::Repartition<uint32_t, DU8> d;
+  constexpr uint32_t kEvens = kEven * 0x01010101u, kOdds = kOdd * 0x01010101u;
+  const VU8 masks = hn::BitCast(DU8(), hn::Dup128VecFromValues(d, kEvens, kOdds, kEvens, kOdds));
+  const VF a = hn::BitCast(DF(), low), b = hn::BitCast(DF(), high);
+  // Lanes i, i of a and i, i of b.
 #if PRONK_PIECES == 2
-  alignas(32) int8_t index[32];
-  for (size_t i = 0; i < 32; ++i) {
-    index[i] = static_cast<int8_t>(2 * (2 * k + i / 16) + i % 2);
-  }
-  const VI16 all = scales.part[0];
-  const VI16 half =
-      v == 0 ? hn::ConcatLowerLower(DI16(), all, all) : hn::ConcatUpperUpper(DI16(), all, all);
-  return hn::TableLookupBytes(half, hn::BitCast(DI16(), hn::Load(DI8(), index)));
+#define PRONK_PICK(i) \
+  hn::And(hn::BitCast(DU8(), VF{_mm256_shuffle_ps(a.raw, b.raw, 85 * i)}), masks)
 #else
-  const int16_t scale = hn::ExtractLane(scales.part[v / 2], 2 * k + v % 2);
-  return hn::Set(hn::DFromV<VScale>(), scale);
+#define PRONK_PICK(i) hn::And(hn::BitCast(DU8(), VF{_mm_shuffle_ps(a.raw, b.raw, 85 * i)}), masks)
 #endif
+  codes[0] = PRONK_PICK(0);
+  codes[1] = PRONK_PICK(1);
+  codes[2] = PRONK_PICK(2);
+  codes[3] = PRONK_PICK(3);
+#undef PRONK_PICK
 }
 
-struct RunScales {
-  VScale of[kRunVectors][4];
-};
-HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
-  const Small16 wide = Widen(scales);
-  RunScales spread;
-  for (size_t v = 0; v < kRunVectors; ++v) {
-    for (size_t k = 0; k < 4; ++k) spread.of[v][k] = ScalesOf(wide, k, v);
+// Lanes of i32, or pairs of lanes of i16, from pairs of the scales of the first and the other 16
+// weights of each 32: those of the first or the second.
+HWY_INLINE VLane ScalesOf(hn::Vec<D16> pairs, size_t second) {
+#if PRONK_MADDUBS
+  alignas(32) int8_t index[kVectorBytes];
+  for (size_t i = 0; i < kVectorBytes; ++i) {
+    index[i] = static_cast<int8_t>(i % 16 / 4 * 4 + 2 * second + i % 2);
   }
-  return spread;
+  return hn::TableLookupBytes(pairs, hn::BitCast(D16(), hn::Load(DI8(), index)));
+#else
+  const VI32 both = hn::BitCast(DI32(), pairs);
+  return hn::ShiftRight<16>(second != 0 ? both : hn::ShiftLeft<16>(both));
+#endif
 }
 #endif
 
@@ -202,8 +227,8 @@ struct RunFactors {
   VF d;
   V8 dmin;
 };
-// And the codes of run k, in codes[v][k]. (With vectors of 64 bytes Unpack deals them, and makes d
-// that of each lane's group, with its scale.)
+// And the codes of run k, in codes[v][k], or dealt. (With vectors of 64 bytes d is that of each
+// lane's group, with its scale.)
 struct UnpackedRuns : RunFactors {
   VU8 codes[kRunVectors][4];
 };
@@ -225,7 +250,7 @@ constexpr bool kFold = [] {
 template <class Type, class BlockType, bool kMinimum>
 struct RunType {
   using Block = BlockType;
-  static constexpr bool kSums = kMinimum || !PRONK_WIDE;
+  static constexpr bool kSums = kMinimum || !HWY_ARCH_X86;
   using Input = RunInput<kSums>;
   using Unpacked = UnpackedRuns;
   static constexpr bool kReadsFloats = false;
@@ -236,108 +261,89 @@ struct RunType {
     return LoadRunInput<Type>(x, i);
   }
 
-  static HWY_INLINE Unpacked UnpackInOrder(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    static_cast<RunFactors&>(unpacked) = Type::Factors(w);
-    for (size_t v = 0; v < kRunVectors; ++v) Type::Codes(w, v, unpacked.codes[v]);
-    return unpacked;
-  }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-#if PRONK_WIDE
     Unpacked unpacked;
     static_cast<RunFactors&>(unpacked) = Type::Factors(w);
-    Type::DealtCodes(w, unpacked.codes[0]);
-    unpacked.d = hn::Mul(unpacked.d, SpreadRuns(unpacked.scales));
-    return unpacked;
-#else
-    return UnpackInOrder(w);
-#endif
-  }
+    for (size_t v = 0; v < kRunVectors; ++v) Type::DealtCodes(w, v, unpacked.codes[v]);
 #if PRONK_WIDE
-  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[4]) {
-    Type::Codes(w, 0, codes);
-    DealFour(codes[0], codes[1], codes[2], codes[3]);  // group 8 * (p / 2) + 2 * k + p % 2
-  }
+    unpacked.d = hn::Mul(unpacked.d, SpreadRuns(unpacked.scales));
 #endif
+    return unpacked;
+  }
+  // Where codes are dealt, group 8 * half + 2 * k + (0 or 1) is in lane k of a piece.
+  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+    Type::Codes(w, v, codes);
+#if HWY_ARCH_X86
+    DealFour(codes[0], codes[1], codes[2], codes[3]);
+#endif
+  }
 
-#if !PRONK_WIDE
+#if PRONK_WIDE
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    const VI32 dots = AddDots(in.offset, w.codes[0], in.x, 0);
+    AddRuns(w, hn::Mul(hn::ConvertTo(DF(), dots), in.scale), in, sums);
+  }
+#else
   // One token's products take a vector of each run at a time, since a block's codes and scales do
   // not fit in 16 registers. Saves 10 to 16% of the time.
   static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
-#endif
-#if !HWY_ARCH_X86
   static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, Sums& sums) {
-    const auto unpack = [&](size_t v, VU8(&codes)[4]) HWY_ATTR { Type::Codes(w.block, v, codes); };
-    MultiplyHalves(w, unpack, in, sums);
+    const auto unpack = [&](size_t v, VU8(&codes)[4])
+                            HWY_ATTR { Type::DealtCodes(w.block, v, codes); };
+    MultiplyParts(w, unpack, in, sums);
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const auto copy = [&](size_t v, VU8(&codes)[4]) HWY_ATTR {
       for (size_t k = 0; k < 4; ++k) codes[k] = w.codes[v][k];
     };
-    MultiplyHalves(w, copy, in, sums);
+    MultiplyParts(w, copy, in, sums);
   }
+  // The block's halves, or both at once.
   template <class GetCodes>
-  static HWY_INLINE void MultiplyHalves(const RunFactors& w, GetCodes get_codes, const Input& in,
-                                        Sums& sums) {
+  static HWY_INLINE void MultiplyParts(const RunFactors& w, GetCodes get_codes, const Input& in,
+                                       Sums& sums) {
     const Small16 scales = Widen(w.scales);
     VF sum = hn::Zero(DF());
-    for (size_t half = 0; half < 2; ++half) {
+    for (size_t part = 0; part < kParts8; ++part) {
+#if HWY_ARCH_X86
+      VI32 dots[2];
+      for (size_t i = 0; i < 2; ++i) {
+        const size_t v = 2 * part + i;
+        VU8 codes[4];
+        get_codes(v, codes);
+        const VLane zero = hn::Zero(hn::DFromV<VLane>());
+        const VLane of_lane = AddDots(Type::kZero == 0 ? zero : in.offset[v], codes, in.x, v);
+        const VLane scale = ScalesOf(scales.part[part], i);
+#if PRONK_MADDUBS
+        dots[i] = hn::WidenMulPairwiseAdd(DI32(), of_lane, scale);
+#else
+        dots[i] = hn::Mul(of_lane, scale);
+#endif
+      }
+      const VI32 scaled = hn::Add(dots[0], dots[1]);
+#else
       VI32 dots[4][2];
       for (size_t i = 0; i < 2; ++i) {
         VU8 codes[4];
-        get_codes(2 * half + i, codes);
+        get_codes(2 * part + i, codes);
         for (size_t k = 0; k < 4; ++k) {
-          dots[k][i] = Dot(hn::Zero(DI32()), codes[k], in.x[k][2 * half + i]);
+          dots[k][i] = Dot(hn::Zero(DI32()), codes[k], in.x[k][2 * part + i]);
         }
       }
-      const VI32 scaled = ScaledDots(dots, scales.part[half]);
-      sum = hn::MulAdd(hn::ConvertTo(DF(), scaled), in.scale[half], sum);
-    }
-    AddRuns(w, sum, in, sums);
-  }
-#else
-#if !PRONK_WIDE
-  static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, Sums& sums) {
-    const Small16 scales = Widen(w.scales);
-    VF sum = hn::Zero(DF());
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      VU8 codes[4];
-      Type::Codes(w.block, v, codes);
-      for (size_t k = 0; k < 4; ++k) {
-        const VI32 dots = ScaledDot(codes[k], in.x[k][v], ScalesOf(scales, k, v));
-        sum = hn::MulAdd(hn::ConvertTo(DF(), dots), in.scale[k][v], sum);
-      }
-    }
-    AddRuns(w, sum, in, sums);
-  }
+      const VI32 scaled = ScaledDots(dots, scales.part[part]);
 #endif
-
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    const DF df;
-#if PRONK_WIDE
-    VI32 dots = in.offset;
-    for (size_t k = 0; k < 4; ++k) dots = Dot(dots, w.codes[0][k], in.x[k][0]);
-    AddRuns(w, hn::Mul(hn::ConvertTo(df, dots), in.scale), in, sums);
-#else
-    const RunScales scales = SpreadRuns(w.scales);
-    VF sum = hn::Zero(df);
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      for (size_t k = 0; k < 4; ++k) {
-        const VI32 dots = ScaledDot(w.codes[v][k], in.x[k][v], scales.of[v][k]);
-        sum = hn::MulAdd(hn::ConvertTo(df, dots), in.scale[k][v], sum);
-      }
+      sum = hn::MulAdd(hn::ConvertTo(DF(), scaled), in.scale[part], sum);
     }
     AddRuns(w, sum, in, sums);
-#endif
   }
 #endif
 
   // Adds the sum times d, and the terms of zero points and minimums.
   static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, Sums& sums) {
     sums.a = hn::MulAdd(sum, w.d, sums.a);
-#if !PRONK_WIDE
+#if !HWY_ARCH_X86
     if constexpr (Type::kZero != 0) {
       const V8 factor = hn::Mul(hn::ResizeBitCast(D8(), w.d), hn::Set(D8(), -float{Type::kZero}));
       sums.mins = hn::MulAdd(DotSums(Widen(w.scales), in), factor, sums.mins);
@@ -352,17 +358,19 @@ struct RunType {
   // 16 for each scale + kProductZero, Type::kProducts, and one scale is left for all. Small codes
   // are better only where their products are added up as i16.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const Unpacked unpacked = UnpackInOrder(w);
-    const float d = hn::GetLane(unpacked.d);
+    const RunFactors factors = Type::Factors(w);
+    const float d = hn::GetLane(factors.d);
     alignas(16) int8_t scales[16], mins[16];
-    hn::Store(unpacked.scales, DI8x16(), scales);
+    hn::Store(factors.scales, DI8x16(), scales);
     for (size_t v = 0; v < kRunVectors; ++v) {
+      VU8 of_run[4];
+      Type::Codes(w, v, of_run);
       for (size_t k = 0; k < 4; ++k) {
-        VU8 codes = unpacked.codes[v][k];
+        VU8 codes = of_run[k];
         if constexpr (Type::kFactors[1] == 4) codes = k % 2 == 1 ? ShiftBits<2>(codes) : codes;
         if constexpr (!kFold<Type>) codes = hn::Sub(codes, hn::Set(DU8(), uint8_t{Type::kZero}));
         StorePieces(hn::BitCast(DI8(), codes), [&](size_t p) HWY_ATTR {
-          const size_t piece = v * kPieces + p;  // of the run's four
+          const size_t piece = kPieces == 2 ? 2 * p + v : v * kPieces + p;  // of the run's four
           return out.weights + 128 * (piece / 2) + 32 * k + 16 * (piece % 2);
         });
       }
@@ -379,8 +387,8 @@ struct RunType {
       StoreScaled(scales, 16, d, out.scales);
     }
     if constexpr (kMinimum) {
-      hn::Store(unpacked.mins, DI8x16(), mins);
-      StoreScaled(mins, 16, -hn::GetLane(unpacked.dmin), out.mins);
+      hn::Store(factors.mins, DI8x16(), mins);
+      StoreScaled(mins, 16, -hn::GetLane(factors.dmin), out.mins);
     }
   }
 };

@@ -25,15 +25,17 @@ HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
 #endif
 }
 
-// sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane.
+// sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane;
+// kLarge: twice that.
 constexpr int kMaxDot = 16383;
-template <size_t n>
+template <bool kLarge, size_t n>
 HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, const Floats8& x) {
   for (size_t k = 0; k < std::size(w.part); ++k) {
     VI32 added = dots[0];
     if constexpr (n > 1) {
       const VI32* const four = dots + 4 * k;
-      added = AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
+      added =
+          AddNeighbours<kLarge>(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
     }
     sum = hn::MulAdd(hn::ConvertTo(DF(), added), hn::Mul(w.part[k], x.part[k]), sum);
   }
@@ -102,12 +104,12 @@ struct Type32 : Steps32<Type, BlockType> {
   static_assert(8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
                 "dots of a lane are sums of 16 bits: codes have at most five bits (or Signed32)");
   using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
-  // kZero is subtracted from codes that are too large for sums of 16 bits; with VNNI, whose dots
-  // have a start value anyway, from all without a minimum (3 to 7% of Q4_0 in the cache). Arm loads
-  // a start value as fast as it makes zeros.
+  // Of codes without a minimum, kZero is subtracted if they are too large for sums of 16 bits, and
+  // with VNNI, whose dots have a start value anyway (3 to 7% of Q4_0 in the cache). Arm loads a
+  // start value as fast as it makes zeros.
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter =
-      kLarge || HWY_ARCH_ARM_A64 || (PRONK_VNNI && !kMinimum) ? kZero : 0;
+      HWY_ARCH_ARM_A64 || (!kMinimum && (kLarge || PRONK_VNNI)) ? kZero : 0;
   static constexpr bool kSums = kMinimum || kCenter != kZero;
   using Input = Input32<kCenter, kSums>;
   using Unpacked = Unpacked32;
@@ -173,7 +175,7 @@ struct Type32 : Steps32<Type, BlockType> {
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
                                  Sums& sums) {
-    sums.a = AddScaledDots(sums.a, dots, w.scales, in.scales);
+    sums.a = AddScaledDots < kLarge && kCenter == 0 > (sums.a, dots, w.scales, in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
     } else if constexpr (kMinimum) {

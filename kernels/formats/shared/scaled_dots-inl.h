@@ -30,9 +30,15 @@ constexpr size_t kDotVectors = 8 / kPieces;
 constexpr size_t FirstGroup(size_t v) { return PRONK_WIDE ? 4 * v : v; }
 constexpr size_t kGroupStep = PRONK_WIDE ? 1 : 4;
 
-// Adds neighbouring lanes of a, then of b, piece by piece. |lanes| < 32768.
+// Adds neighbouring lanes of a, then of b, piece by piece. |lanes| < 32768, unless kAny.
+template <bool kAny = false>
 HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #if HWY_ARCH_X86
+#if PRONK_PIECES == 2
+  if constexpr (kAny) return VI32{_mm256_hadd_epi32(a.raw, b.raw)};
+#elif PRONK_PIECES == 1
+  if constexpr (kAny) return VI32{_mm_hadd_epi32(a.raw, b.raw)};
+#endif
   const DI16 d;
   return hn::WidenMulPairwiseAdd(DI32(), hn::ReorderDemote2To(d, a, b), hn::Set(d, 1));
 #elif HWY_ARCH_ARM_A64
