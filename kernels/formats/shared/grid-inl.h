@@ -199,7 +199,7 @@ HWY_INLINE VU16 EvenSignsOf(VU64 v) {
 #endif
 }
 
-// The signs of vector v: -1 or 1 in each byte.
+// The signs of vector v: a negative or a positive number in each byte.
 template <size_t v>
 HWY_INLINE VI8 SignBytes(VU16 signs) {
   const DU8 d;
@@ -209,8 +209,9 @@ HWY_INLINE VI8 SignBytes(VU16 signs) {
     return from;
   }();
   const VU8 eight = hn::TableLookupBytes(hn::BitCast(d, signs), hn::LoadDup128(d, kFrom.data()));
-  const auto minus = hn::TestBit(eight, hn::BitCast(d, hn::Set(DU64(), 0x8040201008040201)));
-  return hn::BitCast(DI8(), hn::Or(hn::VecFromMask(d, minus), hn::Set(d, uint8_t{1})));
+  // A bit that is set makes 128 or 129 of its byte.
+  const VU8 bits = hn::And(eight, hn::BitCast(d, hn::Set(DU64(), 0x8040201008040201)));
+  return hn::BitCast(DI8(), hn::Add(bits, hn::BitCast(d, hn::Set(DU64(), 0x01406070787C7E7F))));
 }
 
 // Scales: numbers s that mean 2s + 1.
