@@ -27,7 +27,7 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
 
   // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits
   // 0 and 1; with two pieces those of both vectors, shifted to bits 4 to 7.
-  static HWY_INLINE VU8 HighBits(const uint8_t* qh, size_t v) {
+  static HWY_INLINE VU8 HighBits(const uint8_t* qh, [[maybe_unused]] size_t v) {
     const hn::Repartition<uint32_t, DU8> d32;
     const auto bytes = hn::BitCast(d32, LoadPieces<0>(qh));
 #if PRONK_PIECES == 1

@@ -115,8 +115,8 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
 #if HWY_ARCH_X86
   static constexpr auto kZeros = [] {
     std::array<uint8_t, kVectorBytes> zeros{};
-    for (size_t i = 0; i < kVectorBytes; ++i)
-      zeros[i] = static_cast<uint8_t>(Type::kZero * Type::kFactors[i / 4 % 4]);
+    for (size_t k = 0; k < kVectorBytes; ++k)
+      zeros[k] = static_cast<uint8_t>(Type::kZero * Type::kFactors[k / 4 % 4]);
     return zeros;
   }();
   const VU8 zero = hn::LoadU(DU8(), kZeros.data()), zeros[4] = {zero, zero, zero, zero};
