@@ -10,7 +10,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL>,
+struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL, true>,
                 Nibbles32<gguf::BlockIQ4_NL, TableCodes<kIq4nlValues, kSignedZero>> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
   using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS>,
+struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
                 Nibbles32<gguf::BlockIQ4_XS, TableCodes<kIq4nlValues, kSignedZero>, 16> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
   using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;

@@ -84,15 +84,10 @@ HWY_INLINE VLane AddDots(VLane sum, const VU8 (&codes)[4], const VI8 (&x)[4][n],
 template <bool kSums>
 struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
-#if PRONK_WIDE
-  VI32 offset;  // -zero * factor * (sum of the lane)
-  VF scale;     // of the activations, in the lanes of their groups, / factor
-#else
 #if HWY_ARCH_X86
-  VLane offset[kRunVectors];  // as above
+  VLane offset[kRunVectors];  // -zero * factor * (sum of the lane)
 #endif
-  VF scale[kParts8];  // of the activations, for the runs of both halves or of each, / factor
-#endif
+  VF scale[kParts8];  // of the activations, in the lanes of their groups, / factor
 };
 
 // A type may leave the codes of run k at their bit position, which makes them Type::kFactors[k]
@@ -120,23 +115,18 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
     return zeros;
   }();
   const VU8 zero = hn::LoadU(DU8(), kZeros.data()), zeros[4] = {zero, zero, zero, zero};
-  VLane offset[kRunVectors];
   for (size_t v = 0; v < kRunVectors; ++v) {
     DealFour(in.x[0][v], in.x[1][v], in.x[2][v], in.x[3][v]);
-    offset[v] = hn::Neg(AddDots(hn::Zero(hn::DFromV<VLane>()), zeros, in.x, v));
+    in.offset[v] = hn::Neg(AddDots(hn::Zero(hn::DFromV<VLane>()), zeros, in.x, v));
   }
 #endif
 #if PRONK_WIDE
-  in.offset = offset[0];
   // Piece p has runs 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
   const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
-  in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)), inverse);
+  in.scale[0] = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)), inverse);
 #else
-#if HWY_ARCH_X86
-  for (size_t v = 0; v < kRunVectors; ++v) in.offset[v] = offset[v];
-#endif
   for (size_t part = 0; part < kParts8; ++part) {
     in.scale[part] = hn::Mul(hn::LoadU(DF(), scales + part * kFloats), inverse);
   }
@@ -280,8 +270,8 @@ struct RunType {
 
 #if PRONK_WIDE
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    const VI32 dots = AddDots(in.offset, w.codes[0], in.x, 0);
-    AddRuns(w, hn::Mul(hn::ConvertTo(DF(), dots), in.scale), in, sums);
+    const VI32 dots = AddDots(in.offset[0], w.codes[0], in.x, 0);
+    AddRuns(w, hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), in, sums);
   }
 #else
   // One token's products take a vector of each run at a time, since a block's codes and scales do

@@ -65,14 +65,11 @@ struct Offsets<0> {
 };
 
 // The activations of a step.
-struct Sums32 {
-  Floats8 sums;  // scale * (sum of the 32)
-};
-struct NoSums32 {};
 template <int kCenter, bool kSums>
-struct Input32 : Offsets<kCenter>, std::conditional_t<kSums, Sums32, NoSums32> {
+struct Input32 : Offsets<kCenter> {
   VI8 x[kDotVectors][2];  // the first 16 of each group and the other 16
   Floats8 scales;         // of the activations
+  [[no_unique_address]] Optional<kSums, Floats8> sums;  // scale * (sum of the 32)
 };
 
 template <int kCenter, bool kSums, bool kDealt>
@@ -191,8 +188,13 @@ struct Type32 : Steps32<Type, BlockType> {
 };
 
 // The same for signed bytes, whose dots are too large for sums of 16 bits.
+struct Magnitudes32 {
+  VU8 of[kDotVectors][2];
+};
+template <bool kMagnitudes>
 struct InputSigned32 : Offsets<kSignedZero> {
   VI8 x[kDotVectors][2];
+  [[no_unique_address]] Optional<kMagnitudes, Magnitudes32> magnitudes;
   Floats8 scales;  // of the activations
 };
 
@@ -205,15 +207,22 @@ HWY_INLINE VF SpreadGroups(const Floats8& floats, size_t v) {
   return PickFloats(floats, group);
 }
 
-template <class Type, class BlockType>
+// kNo128: no weight is -128, so that without VNNI weights can take the activations' signs, whose
+// magnitudes are stored (one token of IQ4_XS 6%).
+template <class Type, class BlockType, bool kNo128 = false>
 struct Signed32 : Steps32<Type, BlockType> {
-  using Input = InputSigned32;
+  static constexpr bool kMagnitudes = PRONK_MADDUBS && kNo128;
+  using Input = InputSigned32<kMagnitudes>;
   using Unpacked = Unpacked32;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
     for (size_t v = 0; v < kDotVectors; ++v) {
       LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
+      if constexpr (kMagnitudes) {
+        for (size_t k = 0; k < 2; ++k)
+          in.magnitudes.of[v][k] = hn::BitCast(DU8(), hn::Abs(in.x[v][k]));
+      }
     }
     in.SetStart(in.x, kDotVectors);
     in.scales = LoadScales(x, i);
@@ -250,7 +259,13 @@ struct Signed32 : Steps32<Type, BlockType> {
 #if PRONK_VNNI
       dot = Dot(dot, codes[half], in.x[v][half]);
 #else
-      dot = DotSigned(dot, hn::BitCast(DI8(), codes[half]), in.x[v][half]);
+      const VI8 weights = hn::BitCast(DI8(), codes[half]);
+      if constexpr (kMagnitudes) {
+        const VI8 with_sign = hn::IfNegativeThenNegOrUndefIfZero(in.x[v][half], weights);
+        dot = Dot(dot, in.magnitudes.of[v][half], with_sign);
+      } else {
+        dot = DotSigned(dot, weights, in.x[v][half]);
+      }
 #endif
     }
 #if HWY_ARCH_ARM_A64  // adds up lanes of four groups first, as integers of 32 bits

@@ -14,8 +14,6 @@
 #define PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_
 #endif
 
-#include <type_traits>
-
 #include "kernels/formats/shared/steps32-inl.h"
 
 #if PRONK_WIDE
@@ -30,23 +28,15 @@ HWY_INLINE VI8 Both(VI8x32 v) { return VI8{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VI32 Both(VI32x8 v) { return VI32{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VF Both(V8 v) { return hn::BitCast(DF(), Both(hn::BitCast(hn::Half<DI32>(), v))); }
 
-// The start values of a step's dots, for codes that are kCenter more than the weights: -kCenter *
-// (sum of the lane).
-struct PairStarts {
-  VI32x8 start;
-};
-struct NoPairStarts {};
-// scale * (sum of the group)
-struct PairMins {
-  V8 sums;
-};
-struct NoPairMins {};
 // The activations of a step.
 template <bool kStarts, bool kSums>
-struct PairInput : std::conditional_t<kStarts, PairStarts, NoPairStarts>,
-                   std::conditional_t<kSums, PairMins, NoPairMins> {
+struct PairInput {
   VI8x32 x[8];  // bytes 4 k to 4 k + 3 of each group
   V8 scales;    // of the activations
+  // What dots start at, for codes that are kCenter more than the weights: -kCenter * (sum of the
+  // lane).
+  [[no_unique_address]] Optional<kStarts, VI32x8> start;
+  [[no_unique_address]] Optional<kSums, V8> sums;  // scale * (sum of the group)
 };
 struct PairFactors {
   VF scales, mins;
@@ -200,7 +190,7 @@ struct Type32 : Steps32<Type, BlockType> {
     Type::template StoreInOrder<kZero, kMinimum, kEvenOdd>(w, out);
   }
 };
-template <class Type, class BlockType>
+template <class Type, class BlockType, bool /*kNo128*/ = false>
 struct Signed32 : Type32<Type, BlockType, kSignedZero, 255> {};
 
 }  // namespace kernels::HWY_NAMESPACE

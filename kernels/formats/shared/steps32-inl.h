@@ -7,10 +7,17 @@
 #define PRONK_KERNELS_FORMATS_SHARED_STEPS32_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "kernels/formats/shared/scaled_dots-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
+
+// A member that only some inputs have.
+struct Nothing {};
+template <bool kHas, class T>
+using Optional = std::conditional_t<kHas, T, Nothing>;
 
 // The group of piece p of vector v.
 template <bool kEvenOdd>
