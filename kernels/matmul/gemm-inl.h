@@ -21,28 +21,30 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// result: [kTileTokens][kMicroRows]
-template <class Weights, class Input>
+// result: [kTileTokens][kMicroRows], of kTokens vectors of tokens
+template <size_t kTokens, class Weights, class Input>
 HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
                                size_t n_blocks, float* HWY_RESTRICT result) {
   const DF d;
-  TileSums sums;
+  TileSums<kTokens> sums;
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) sums[v][t] = hn::Zero(d);
+    for (size_t t = 0; t < kTokens; ++t) sums[v][t] = hn::Zero(d);
   }
   for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) StoreTileSums(sums[v][t], v, t, result);
+    for (size_t t = 0; t < kTokens; ++t) StoreTileSums(sums[v][t], v, t, result);
   }
 }
 
 struct TileMultiplier {
   template <class Weights, class Input>
-  void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t /*n_tokens*/,
+  void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t n_tokens,
                 float* sums) const {
-    MultiplyTile(w, x, n_blocks, sums);
+    constexpr size_t kFew = PRONK_WIDE ? 4 : kTokenVectors;  // of a last tile
+    if (n_tokens <= kFew) return MultiplyTile<kFew>(w, x, n_blocks, sums);
+    MultiplyTile<kTokenVectors>(w, x, n_blocks, sums);
   }
 };
 

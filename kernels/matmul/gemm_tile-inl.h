@@ -14,8 +14,11 @@ namespace kernels::HWY_NAMESPACE {
 // The numbers of its rows for vector v of sums; OfTokens: of its tokens for vector t.
 HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloats); }
 
-using TileDots = VI32[kRowVectors][kTokenVectors];
-using TileSums = VF[kRowVectors][kTokenVectors];
+// Of kTokens vectors of tokens, all of a tile's or fewer.
+template <size_t kTokens>
+using TileDots = VI32[kRowVectors][kTokens];
+template <size_t kTokens>
+using TileSums = VF[kRowVectors][kTokens];
 
 template <class Form>
 HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t k_group, size_t v) {
@@ -75,20 +78,20 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
 
 // The integer dots of the columns of scale number kScale. Products are summed in i16 as long as
 // they fit.
-template <class Form, size_t kScale>
-HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
+template <class Form, size_t kScale, size_t kTokens>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots<kTokens>& dots) {
   constexpr size_t kKGroups = 8 / Form::kScales;
   constexpr size_t kRun = std::min(kKGroups, Form::kRun);
   HWY_UNROLL(8)
   for (size_t first = 0; first < kKGroups; first += kRun) {
-    VI16 pairs[kRowVectors][kTokenVectors];
+    VI16 pairs[kRowVectors][kTokens];
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRun; ++i) {
       const size_t g = kScale * kKGroups + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VU8 codes = LoadCodes(w, g, v);
         HWY_UNROLL(kTokenVectors)
-        for (size_t t = 0; t < kTokenVectors; ++t) {
+        for (size_t t = 0; t < kTokens; ++t) {
           const VI8 four = hn::BitCast(DI8(), LoadInputs(x, g, t));
           const VI16 products = MultiplyPairs<Form>(codes, four);
           pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
@@ -97,7 +100,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
     }
     for (size_t v = 0; v < kRowVectors; ++v) {
       HWY_UNROLL(kTokenVectors)
-      for (size_t t = 0; t < kTokenVectors; ++t) {
+      for (size_t t = 0; t < kTokens; ++t) {
         const VI32 start = first == 0 ? Offset<Form, kScale>(x, t) : dots[v][t];
         const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
         dots[v][t] = hn::Add(start, sum);
@@ -106,8 +109,8 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
   }
 }
 #else
-template <class Form, size_t kScale>
-HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
+template <class Form, size_t kScale, size_t kTokens>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots<kTokens>& dots) {
   constexpr size_t kKGroups = 32 / kGroupCols / Form::kScales;
   const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
@@ -117,14 +120,14 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
     const VI32 start = hn::Zero(d);
 #endif
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) dots[v][t] = start;
+    for (size_t t = 0; t < kTokens; ++t) dots[v][t] = start;
   }
   HWY_UNROLL(8)
   for (size_t g = kScale * kKGroups; g < (kScale + 1) * kKGroups; ++g) {
     VI8 codes[kRowVectors];
     for (size_t v = 0; v < kRowVectors; ++v) codes[v] = hn::BitCast(DI8(), LoadCodes(w, g, v));
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) {
+    for (size_t t = 0; t < kTokens; ++t) {
       const VU8 inputs = LoadInputs(x, g, t);
       for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_VNNI
@@ -141,15 +144,16 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 #endif
 
 // scaled = the sum of (scale of w) * dot for the scales from kScale on.
-template <class Form, size_t kScale = 0>
-HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSums& scaled) {
+template <class Form, size_t kScale, size_t kTokens>
+HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x,
+                          TileSums<kTokens>& scaled) {
   const DF d;
-  TileDots dots;
+  TileDots<kTokens> dots;
   DotBlock<Form, kScale>(w, x, dots);
   for (size_t v = 0; v < kRowVectors; ++v) {
     const VF scale = OfRows(w.factors[kScale], v);
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) {
+    for (size_t t = 0; t < kTokens; ++t) {
       const VF dot = hn::ConvertTo(d, dots[v][t]);
       scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
     }
@@ -158,20 +162,20 @@ HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSu
 }
 
 // sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x)
-template <class Form>
-HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums& sums) {
-  TileSums scaled;
-  ScaleDots<Form>(w, x, scaled);
+template <class Form, size_t kTokens>
+HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums<kTokens>& sums) {
+  TileSums<kTokens> scaled;
+  ScaleDots<Form, 0>(w, x, scaled);
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) {
+    for (size_t t = 0; t < kTokens; ++t) {
       sums[v][t] = hn::MulAdd(scaled[v][t], OfTokens(x.scale, t), sums[v][t]);
     }
     for (size_t m = 0; m < Form::kMins; ++m) {
       const VF min = OfRows(w.factors[Form::kScales + m], v);
       const float* const x_sums = x.sums[Columns(m, Form::kMins)];
       HWY_UNROLL(kTokenVectors)
-      for (size_t t = 0; t < kTokenVectors; ++t) {
+      for (size_t t = 0; t < kTokens; ++t) {
         sums[v][t] = hn::MulAdd(min, OfTokens(x_sums, t), sums[v][t]);
       }
     }
@@ -180,13 +184,14 @@ HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSum
 
 #ifndef PRONK_NEON_I8MM
 // sums += column k of weights that are floats, times the tokens.
+template <size_t kTokens>
 HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, size_t k,
-                          TileSums& sums) {
+                          TileSums<kTokens>& sums) {
   const DF d;
   for (size_t v = 0; v < kRowVectors; ++v) {
     const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) {
+    for (size_t t = 0; t < kTokens; ++t) {
       sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);
     }
   }
@@ -194,20 +199,22 @@ HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, si
 
 // The same for weights that are floats. An addition takes four cycles and two can start in each, so
 // six chains are too few: with one vector of rows every other column has its own.
-HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
+template <size_t kTokens>
+HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x,
+                         TileSums<kTokens>& sums) {
   if constexpr (kRowVectors > 1) {
     for (size_t k = 0; k < 32; ++k) AddColumn(w, x, k, sums);
   } else {
     const DF d;
-    TileSums odd;
+    TileSums<kTokens> odd;
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) odd[0][t] = hn::Zero(d);
+    for (size_t t = 0; t < kTokens; ++t) odd[0][t] = hn::Zero(d);
     for (size_t k = 0; k < 32; k += 2) {
       AddColumn(w, x, k, sums);
       AddColumn(w, x, k + 1, odd);
     }
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokenVectors; ++t) sums[0][t] = hn::Add(sums[0][t], odd[0][t]);
+    for (size_t t = 0; t < kTokens; ++t) sums[0][t] = hn::Add(sums[0][t], odd[0][t]);
   }
 }
 #endif

@@ -39,7 +39,14 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
-// All products by panels, which threads take as they become free, since cores may differ in speed.
+// Threads take panels as they become free, since cores may differ in speed. With few tokens memory
+// counts more, so a thread's panels adjoin: it prefetches the next one while it packs one.
+void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
+  constexpr size_t kFewTokens = 128;
+  return n_tokens <= kFewTokens ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
+}
+
+// All products by panels.
 void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
   size_t total_rows = 0;
   for (const Product& p : products) {
@@ -49,7 +56,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
   const size_t grain = RowsAtATime(total_rows, team.size());
   size_t n_items = 0;
   for (const Product& p : products) n_items += (p.weights.rows + grain - 1) / grain;
-  team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+  ForPanels(team, x.n_tokens(), n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
       const Product* p = products.data();
       size_t first = item * grain;  // row of the product
@@ -67,11 +74,13 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
 void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
   const GemmInput up_input = x.PackOnce(team, layer.up.dtype);
   const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate.dtype) : up_input;
-  const size_t rows = layer.up.rows;
-  team.ForDynamic(
-      rows, RowsAtATime(rows, team.size()), [&](size_t begin, size_t end, size_t thread) {
-        GatedPanels(layer, begin, end, gate_input, up_input, out, rows, x.scratch(thread));
-      });
+  const size_t rows = layer.up.rows, grain = RowsAtATime(rows, team.size());
+  ForPanels(team, x.n_tokens(), rows, grain, [&](size_t begin, size_t end, size_t thread) {
+    for (size_t first = begin; first < end; first += grain) {
+      GatedPanels(layer, first, std::min(first + grain, end), gate_input, up_input, out, rows,
+                  x.scratch(thread));
+    }
+  });
 }
 
 }  // namespace

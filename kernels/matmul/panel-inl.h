@@ -174,15 +174,20 @@ HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t r
 }
 
 // Weights [32 * first, 32 * (first + n)) of a row, at most 256, by Type::ToBytes(w, Bytes256&);
-// weights past the end of the row are zeros.
+// weights past the end of the row are zeros. Prefetches as many bytes of the row's next weights
+// and, for later, from `ahead` on.
 template <class Type>
-HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes256& out) {
+HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, const std::byte* ahead,
+                             Bytes256& out) {
   using Block = typename Type::Block;
   constexpr size_t kBytes = 256 / Block::kWeights * sizeof(Block);
   const uint8_t* const w =
       reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
   // The CPU does not prefetch that many streams (one per row) by itself.
-  for (size_t byte = 0; byte < kBytes; byte += 64) __builtin_prefetch(w + kBytes + byte);
+  for (size_t byte = 0; byte < kBytes; byte += 64) {
+    __builtin_prefetch(w + kBytes + byte);
+    __builtin_prefetch(ahead + byte);
+  }
   if (Block::kWeights < 256 && n < 8) {
     alignas(64) uint8_t padded[kBytes] = {};
     std::memcpy(padded, w, n * 32 / Block::kWeights * sizeof(Block));
@@ -191,6 +196,9 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
     Type::ToBytes(w, out);
   }
 }
+
+using UnpackFunction = void(const std::byte* row, size_t first, size_t n, const std::byte* ahead,
+                            Bytes256& out);
 
 // Stores kPer32 factors of n blocks of each row at to(block, factor). `factors` are the first
 // row's; those of the next are in the next Bytes256.
@@ -215,15 +223,19 @@ HWY_INLINE void InterleaveFactors(const float* HWY_RESTRICT factors, size_t n, T
 // Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart, a pointer,
 // so that this is compiled once for each form.
 template <class Form>
-HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
-                                 void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,
                                  PanelBlock<Form>* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
   const auto data = RowPointers<kMicroRows>(w, row);
+  // The next micro-panel's rows lie behind these, in one stream: threads take neighbouring ranges.
+  const std::byte* ahead = data[0] + kMicroRows * w.row_bytes();
+  const size_t part_bytes = w.row_bytes() * 8 / n_blocks;
   Bytes256 rows[kMicroRows];
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
-    for (size_t r = 0; r < kMicroRows; ++r) unpack(data[r], first, n, rows[r]);
+    for (size_t r = 0; r < kMicroRows; ++r, ahead += part_bytes) {
+      unpack(data[r], first, n, ahead, rows[r]);
+    }
     InterleaveFactors<Form::kScales>(
         rows[0].scales, n, [&](size_t b, size_t i) HWY_ATTR { return out[first + b].factors[i]; });
     if constexpr (Form::kMins > 0)
@@ -252,8 +264,7 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
 #if PRONK_WIDE
 // The same in BF16.
 template <class Form>
-HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row,
-                                     void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,
                                      Bf16PanelBlock* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
   const auto data = RowPointers<kBf16Rows>(w, row);
@@ -262,7 +273,7 @@ HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row,
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kBf16Rows; ++r) {
-      unpack(data[r], first, n, part);
+      unpack(data[r], first, n, data[r], part);
       PackBf16Integers(integers, n, r, out + first);
     }
   }
