@@ -5,8 +5,8 @@
 // Each part of a query or key, each number of a tile's values (over its keys) and each query's
 // weights become integers with their own scale. They have some 13 bits, because sums of products
 // must stay below 2^31, with an error of about 1e-8 of their power, like f16. One instruction
-// multiplies and adds pairs: a number and the one a vector's lanes after it, which needs no
-// permutation.
+// multiplies and adds pairs: those of queries and keys are a number and the one a vector's lanes
+// after it, which needs no permutation; those of weights and values two neighbours.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
@@ -42,9 +42,8 @@ constexpr size_t CountWords(size_t n) {
 }
 
 // The addend is so large that the sum's last bits are the integer; with kRound256 that of x / 256.
-constexpr float kRound = 12582912.0f, kRound256 = 256 * kRound;  // 1.5 * 2^23
-HWY_INLINE VF Rounded(VF x, VF factor, float round = kRound) {
-  return hn::MulAdd(x, factor, hn::Set(DF(), round));
+HWY_INLINE VF Rounded(VF x, VF factor) {
+  return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
 }
 
 // Lane i holds the integers of lane i of both.
@@ -103,17 +102,17 @@ HWY_INLINE void MultiplyPairs(const uint32_t* HWY_RESTRICT w, size_t w_stride, s
   MultiplyWords<kRows, kStride>(w, w_stride, n, x, dot, ahead, dots);
 }
 
-// A query's weights times `factors` of their keys, as pairs; weights of keys that no query of the
-// unit sees are zeros.
-template <class Factors>
-HWY_INLINE void RoundWeights(const float* HWY_RESTRICT weights, size_t n_keys, Factors factors,
-                             uint32_t* HWY_RESTRICT pairs) {
-  const DF d;
-  for (size_t p = 0; p < n_keys; p += kPairLanes, pairs += kFloats) {
-    const VF low = Rounded(hn::Load(d, weights + p), factors(p));
-    const VF high = Rounded(hn::Load(d, weights + p + kFloats), factors(p + kFloats));
-    hn::Store(Pairs(low, high), DU32(), pairs);
-  }
+// Integers that are kept in place of floats.
+HWY_INLINE int16_t* Integers(float* p) { return reinterpret_cast<int16_t*>(p); }
+HWY_INLINE const int16_t* Integers(const float* p) { return reinterpret_cast<const int16_t*>(p); }
+
+// Weights and factors of keys lie as instructions narrow two vectors to one, in turns of four:
+// the first of the kWordKeys keys, neighbours, whose numbers are in a word together.
+template <size_t kWordKeys>
+constexpr size_t FirstKey(size_t word) {
+  const size_t in_four = word % 4 * kWordKeys;
+  return word / kFloats * kFloats * kWordKeys + in_four / 4 * kFloats + word % kFloats / 4 * 4 +
+         in_four % 4;
 }
 
 // Like FloatProducts. The scales of values depend on all keys of a tile, so a token's result
@@ -123,6 +122,7 @@ class Int16Products {
   template <size_t kRows>
   static constexpr size_t kVectors = kRowVectors;
   static constexpr size_t kGroupKeys = kMicroRows;
+  static constexpr float kSteps = 2048, kOne = 32768;
 
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
@@ -173,8 +173,8 @@ class Int16Products {
       hn::Store(hn::Div(largest, limit), d, scales_ + i * kFloats);
     }
     for (size_t pair = 0; pair < n_keys / 2; ++pair) {
-      const size_t p = pair / kFloats * kPairLanes + pair % kFloats;
-      const std::byte *const low = rows[p], *const high = rows[p + kFloats];
+      const size_t p = FirstKey<2>(pair);
+      const std::byte *const low = rows[p], *const high = rows[p + 1];
       for (size_t i = 0; i < kPart / kFloats; ++i) {
         const VF a = Rounded(Load<T>(low, i * kFloats, n), factors[i]);
         const VF b = Rounded(Load<T>(high, i * kFloats, n), factors[i]);
@@ -187,11 +187,14 @@ class Int16Products {
   void PackWeights(const BlockState& s, const TileKeys& keys, size_t first) {
     if (first != 0) return;  // those of the first part serve all
     for (size_t i = 0; i < s.n_queries; ++i) {
-      const float limit = std::min(kInt16Limit, kWeightSum / s.tile_sum[i]);
-      const VF factor = hn::Set(DF(), limit);
+      const float limit = std::floor(kWeightSum / std::max(8.0f, s.tile_sum[i] / kOne));
+      const VI16 factor = hn::Set(DI16(), static_cast<int16_t>(limit));
       const size_t n_keys = SeenBy(s, i / kRows * kRows, kRows, keys).end;
-      RoundWeights(
-          s.scores[i], n_keys, [&](size_t) HWY_ATTR { return factor; }, weights_[i]);
+      for (size_t p = 0; p < n_keys; p += kPairLanes) {
+        const VI16 weights = hn::Load(DI16(), Integers(s.scores[i]) + p);
+        hn::Store(hn::BitCast(DU32(), hn::MulFixedPoint15(weights, factor)), DU32(),
+                  weights_[i] + p / 2);
+      }
       gains_[i] = s.gain[i] / limit;
     }
   }

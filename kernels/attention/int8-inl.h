@@ -33,6 +33,7 @@ class Int8Products {
   template <size_t kRows>
   static constexpr size_t kVectors = kRowVectors;
   static constexpr size_t kGroupKeys = kMicroRows;
+  static constexpr float kSteps = Int16Products::kSteps, kOne = Int16Products::kOne;
 
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
@@ -113,12 +114,12 @@ class Int8Products {
     for (size_t b = 0; b < n_blocks_; ++b) {
       LoadScales(rows, b, n_keys, value_scales_[b]);
       for (size_t word = 0; word < n_keys / kWordKeys; ++word) {
-        const size_t p = word / kFloats * kFloats * kWordKeys + word % kFloats;
+        const size_t p = FirstKey<kWordKeys>(word);
         HWY_UNROLL(8)
         for (size_t i = 0; i < 32; i += kFloats) {
           const auto number = [&](size_t k) HWY_ATTR {
             const hn::Rebind<int8_t, DI32> d8;
-            const auto q = hn::LoadU(d8, Numbers(rows[p + k * kFloats], b) + i);
+            const auto q = hn::LoadU(d8, Numbers(rows[p + k], b) + i);
             return hn::BitCast(DF(), hn::PromoteTo(DI32(), q));
           };
 #if PRONK_VNNI
@@ -132,44 +133,47 @@ class Int8Products {
     }
   }
 
-  // The weights times the scales of their keys' values.
+  // The weights times the scales of their keys' values, with VNNI low bytes, then high ones, which
+  // a query with weights of one byte has as zeros.
   template <size_t kRows>
   void PackWeights(const BlockState& s, const TileKeys& keys, size_t /*first*/) {
-    const DF d;
     Range range = {};
-    float limits[kBlocks] = {};
+    const auto is_wide = [&](size_t i) { return !PRONK_VNNI || s.gain[i] > kWideShare * s.sum[i]; };
     for (size_t i = 0; i < s.n_queries; ++i) {
+      const size_t unit = i / kRows;
+      if (i % kRows == 0) {
+        wide_[unit] = false;
+        for (size_t r = i; r < i + kRows; ++r) wide_[unit] |= is_wide(r);
+      }
       const Range seen = SeenBy(s, i, 1, keys);
       if (i == 0 || seen.begin != range.begin || seen.end != range.end) {
         range = seen;
-        for (size_t b = 0; b < n_blocks_; ++b) {
-          // Less than any f16, so that no limit is infinite; integers, so that a NaN is the
-          // largest.
-          int32_t largest = std::bit_cast<int32_t>(5e-8f);
-          for (size_t p = seen.begin; p < seen.end; ++p) {
-            largest = std::max(largest, std::bit_cast<int32_t>(value_scales_[b][p]));
-          }
-          limits[b] = kLimit / std::bit_cast<float>(largest);
-          for (size_t p = 0; p < kKeys; p += kFloats) {
-            hn::Store(hn::Mul(hn::Set(d, limits[b]), hn::Load(d, value_scales_[b] + p)), d,
-                      factors_[b] + p);
-          }
-        }
+        for (size_t b = 0; b < n_blocks_; ++b) FindFactors(value_scales_[b], seen, b);
       }
-#if PRONK_VNNI
-      const bool wide = s.gain[i] > kWideShare * s.sum[i];
-      wide_[i / kRows] = wide || (i % kRows != 0 && wide_[i / kRows]);
-#endif
-      const size_t n_keys = SeenBy(s, i / kRows * kRows, kRows, keys).end;
+      const size_t n_keys = SeenBy(s, unit * kRows, kRows, keys).end;
+      const bool wide = is_wide(i);
       for (size_t b = 0; b < n_blocks_; ++b) {
+        const int16_t *const weights = Integers(s.scores[i]), *const factors = factors_[wide][b];
+        uint32_t* const words = weights_[b][i];
+        for (size_t p = 0; p < n_keys; p += kWordKeys * kFloats) {
+          const auto product = [&](size_t k) HWY_ATTR {
+            return hn::MulFixedPoint15(hn::Load(DI16(), weights + p + k),
+                                       hn::Load(DI16(), factors + p + k));
+          };
 #if PRONK_VNNI
-        RoundToBytes(s.scores[i], factors_[b], n_keys, wide, weights_[b][i]);
+          VI16 first = product(0), second = product(kPairLanes);
+          if (wide_[unit]) {
+            const VU32 high = Bytes(hn::ShiftRight<8>(first), hn::ShiftRight<8>(second));
+            hn::Store(high, DU32(), words + (p + kKeys) / 4);
+            first = hn::And(first, hn::Set(DI16(), 255));
+            second = hn::And(second, hn::Set(DI16(), 255));
+          }
+          hn::Store(Bytes(first, second), DU32(), words + p / 4);
 #else
-        RoundWeights(
-            s.scores[i], n_keys, [&](size_t p) HWY_ATTR { return hn::Load(d, factors_[b] + p); },
-            weights_[b][i]);
+          hn::Store(hn::BitCast(DU32(), product(0)), DU32(), words + p / 2);
 #endif
-        gains_[b][i] = s.gain[i] / limits[b];
+        }
+        gains_[b][i] = s.gain[i] / limits_[wide][b];
       }
     }
   }
@@ -188,14 +192,14 @@ class Int8Products {
       return DotBytes(sum, hn::BitCast(DU8(), weight), hn::BitCast(DI8(), value));
     };
     SetZero<kRows>(dots);
-    MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights, dot, ahead, dots);
-    HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
-      for (VI32& sum : dots[r]) sum = hn::ShiftLeft<8>(sum);
-    }
     if (wide_[unit / kRows]) {
       MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights + kKeys / 4, dot, ahead, dots);
+      HWY_UNROLL(8)
+      for (size_t r = 0; r < kRows; ++r) {
+        for (VI32& sum : dots[r]) sum = hn::ShiftLeft<8>(sum);
+      }
     }
+    MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights, dot, ahead, dots);
 #else
     MultiplyPairs<kRows, kKeys / 2>(values, 32, n, weights, ahead, dots);
 #endif
@@ -215,35 +219,37 @@ class Int8Products {
   static_assert(kMicroRows <= 32);
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
-  static constexpr float kLimit = PRONK_VNNI ? 255 * 256 : kInt16Limit;  // of rounded weights
   static constexpr float kWideShare = 1.0f / 32;
 
+  // In turns of eight bytes.
+  static HWY_INLINE VU32 Bytes(VI16 a, VI16 b) {
+    return hn::BitCast(DU32(), hn::ReorderDemote2To(DU8(), a, b));
+  }
   // The low bytes of both's int16, those of `even` first.
   static HWY_INLINE VU32 Bytes(VU32 even, VU32 odd) {
     const VU32 shifted = hn::ShiftLeft<8>(odd);
     return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(DU8(), shifted), hn::BitCast(DU8(), even)));
   }
 
-  // A query's weights times `factors` of their keys in words of four bytes: first bytes, then
-  // second ones, zeros if not `wide`.
-  static HWY_INLINE void RoundToBytes(const float* HWY_RESTRICT weights,
-                                      const float* HWY_RESTRICT factors, size_t n_keys, bool wide,
-                                      uint32_t* HWY_RESTRICT words) {
-    const DF d;
-    for (size_t p = 0; p < n_keys; p += 4 * kFloats, words += kFloats) {
-      const auto rounded = [&](size_t i) HWY_ATTR {
-        return Rounded(hn::Load(d, weights + p + i), hn::Load(d, factors + p + i),
-                       wide ? kRound : kRound256);
+  // Sets what weights of block b are multiplied by, in steps of the largest of those seen, for
+  // weights of one byte and of two.
+  HWY_INLINE void FindFactors(const float* HWY_RESTRICT scales, Range seen, size_t b) {
+    // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
+    int32_t largest = std::bit_cast<int32_t>(5e-8f);
+    for (size_t p = seen.begin; p < seen.end; ++p) {
+      largest = std::max(largest, std::bit_cast<int32_t>(scales[p]));
+    }
+    for (const bool wide : {false, true}) {
+      limits_[wide][b] = (wide ? kInt16Limit : 255) / std::bit_cast<float>(largest);
+      const VF limit = hn::Set(DF(), limits_[wide][b]);
+      const auto factor = [&](size_t p) HWY_ATTR {
+        return hn::ConvertInRangeTo(
+            DI32(), hn::MulAdd(hn::Load(DF(), scales + p), limit, hn::Set(DF(), 0.5f)));
       };
-      const VU32 even = Pairs(rounded(0), rounded(2 * kFloats));
-      const VU32 odd = Pairs(rounded(kFloats), rounded(3 * kFloats));
-      VU32 high = Bytes(even, odd), low = hn::Zero(DU32());
-      if (wide) {
-        low = high;
-        high = Bytes(hn::ShiftRight<8>(even), hn::ShiftRight<8>(odd));
+      for (size_t p = 0; p < kKeys; p += kPairLanes) {
+        hn::Store(hn::ReorderDemote2To(DI16(), factor(p), factor(p + kFloats)), DI16(),
+                  factors_[wide][b] + p);
       }
-      hn::Store(high, DU32(), words);
-      hn::Store(low, DU32(), words + kKeys / 4);
     }
   }
 
@@ -268,8 +274,9 @@ class Int8Products {
   static constexpr size_t kCopyStride = kBlocks * sizeof(Block);
   std::byte copy_[kKeys * kCopyStride];  // of rows that are not read in place
   alignas(64) float scales_[kBlocks][kMicroRows], value_scales_[kBlocks][kKeys];
-  alignas(64) float factors_[kBlocks][kKeys];  // of weights
-  [[maybe_unused]] bool wide_[kBlockQueries];  // units with weights of two bytes
+  alignas(64) int16_t factors_[2][kBlocks][kKeys];  // of weights of one byte and of two
+  float limits_[2][kBlocks];
+  bool wide_[kBlockQueries];  // units with weights of two bytes
   float q_gains_[kBlocks][kBlockQueries], gains_[kBlocks][kBlockQueries];
   int32_t q_offsets_[kBlocks][kBlockQueries];
   size_t n_blocks_;                            // of the values

@@ -134,6 +134,8 @@ class FloatProducts {
   static constexpr size_t kVectors = std::min((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows,
                                               kPart / kFloats);
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
+  static constexpr float kSteps = 1;                           // in scores for a power of two
+  static constexpr float kOne = 1;                             // the weight of the largest score
 
   // Numbers [first, first + n) of all queries, n <= kPart.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {

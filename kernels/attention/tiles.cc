@@ -32,10 +32,12 @@ namespace HWY_NAMESPACE {
 // out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes.
 // Without `keep` out is overwritten.
 template <size_t kRows, size_t kVectors>
-HWY_INLINE void Add(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
-                    const std::array<float*, kRows>& out, size_t n_lanes) {
+HWY_INLINE void AddLanes(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
+                         const std::array<float*, kRows>& out, size_t n_lanes) {
   const DF d;
+  HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
       float* const to = out[r] + v * kFloats;
       const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
@@ -46,6 +48,14 @@ HWY_INLINE void Add(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRIC
       StoreUpTo(d, result, to, count);
     }
   }
+}
+
+template <size_t kRows, size_t kVectors>
+HWY_INLINE void Add(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
+                    const std::array<float*, kRows>& out, size_t n_lanes) {
+  constexpr size_t kWhole = kVectors * kFloats;
+  if (n_lanes >= kWhole) return AddLanes<kRows, kVectors>(sums, keep, out, kWhole);
+  AddLanes<kRows, kVectors>(sums, keep, out, n_lanes);
 }
 
 // The scores of a tile's keys; skips groups of keys of which a unit of queries sees none.
@@ -101,7 +111,7 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
 }
 
 template <size_t kRows>
-HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, BlockState& s) {
+HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps, BlockState& s) {
   std::fill_n(s.max, kBlockQueries, std::numeric_limits<float>::lowest());
   std::fill_n(s.sum, kBlockQueries, 0.0f);
   const size_t n = block.n_tokens * block.n_heads;
@@ -118,13 +128,14 @@ HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, BlockState& 
     std::fill_n(s.out[i], block.kv.value_length, 0.0f);
     // A sink acts like a key without a value before all others.
     if (block.params.sinks != nullptr && s.first[i] >= part.begin) {
-      s.max[i] = block.params.sinks[head];
+      s.max[i] = block.params.sinks[head] * steps;
       s.sum[i] = 1;
     }
   }
 }
 
-HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, const BlockState& s) {
+HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
+                    const BlockState& s) {
   for (size_t i = 0; i < s.n_present; ++i) {
     if (part.sum == nullptr) {
       const float factor = 1.0f / s.sum[i];
@@ -132,16 +143,19 @@ HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, const BlockSta
       continue;
     }
     const size_t to = i / block.n_heads * part.sum_stride + i % block.n_heads;
-    part.max[to] = s.max[i];
+    part.max[to] = s.max[i] / steps;
     part.sum[to] = s.sum[i];
   }
 }
 
 // In units of kRows queries.
 template <size_t kRows, class Products>
-HWY_NOINLINE void AttendUnits(const QueryBlock& block, const KeyPart& part) {
+HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part) {
   BlockState s;
-  Begin<kRows>(block, part, s);
+  constexpr float kSteps = Products::kSteps * 1.44269504f;  // in a score of 1
+  Begin<kRows>(block, part, kSteps, s);
+  block.params.scale *= kSteps;
+  block.params.softcap *= kSteps;
   Products products;
   const size_t begin = std::max(part.begin, s.first[0]);
   const size_t end = std::min(part.end, s.last[s.n_queries - 1] + 1);
@@ -154,10 +168,10 @@ HWY_NOINLINE void AttendUnits(const QueryBlock& block, const KeyPart& part) {
                            .seen = {before, std::min(kKeys, end - key)},
                            .stored = {0, block.kv.capacity - slot}};
     Score<kRows>(block, keys, is_first, products, s);
-    Weigh<kRows>(keys, block.params.softcap, s);
+    Weigh<kRows, Products>(keys, block.params.softcap, s);
     AddValues<kRows>(block, keys, products, s);
   }
-  End(block, part, s);
+  End(block, part, kSteps, s);
 }
 
 template <class Products>

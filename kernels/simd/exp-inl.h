@@ -44,20 +44,20 @@ HWY_INLINE V Exp(D d, V x) {
   return hn::Mul(p, hn::BitCast(d, exponent));
 }
 
-// exp(x) for x <= 0 as the weights of a softmax need it, in fewer operations: relative error below
-// 2e-7 + 7.5e-8 |x|, and nearly 0 below -87. A NaN stays one, and exp(0) is 1.
+// 2^x for x <= 0 as the weights of a softmax need it, in fewer operations: relative error below
+// 2e-7, and nearly 0 below -125. A NaN stays one, and 2^0 is 1.
 //
-// x / ln 2 = n + f with |f| <= 0.5; the polynomial is that of Exp. The number that rounds is such
-// that the sum's last bits are the exponent of 2^n, n + 127.
+// x = n + f with |f| <= 0.5; the polynomial is that of Exp. The number that rounds is such that the
+// sum's last bits are the exponent of 2^n, n + 127.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V ExpOfNegative(D d, V x) {
+HWY_INLINE V Exp2OfNegative(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToUnsigned<D> du;
-  const V scaled = hn::Mul(x, hn::Set(d, 1.44269504f)), low = hn::Set(d, -125.0f);
+  const V low = hn::Set(d, -125.0f);
 #if HWY_ARCH_X86
-  const V clamped = hn::Max(low, scaled);
+  const V clamped = hn::Max(low, x);
 #else
-  const V clamped = hn::IfThenElse(hn::Lt(scaled, low), low, scaled);
+  const V clamped = hn::IfThenElse(hn::Lt(x, low), low, x);
 #endif
   const V round = hn::Set(d, 12582912.0f + 127);
   const V shifted = hn::Add(clamped, round);
