@@ -1,13 +1,13 @@
 // The products of attention for caches in Q8_0 on x86. Included once per instruction set.
 //
 // Keys stay the bytes that they are, and queries are rounded to int8 with a scale for each 32
-// numbers, as keys are. Values become int16 without rounding, and weights int16 after they are
-// multiplied by their values' scales. All sums are integers below 2^31 (128 keys * 65280 * 127), so
-// no result depends on the other queries of a block.
+// numbers, as keys are. Values become int16 without rounding; weights, 15 bits, are multiplied by
+// their values' scales in steps of the tile's largest. All sums are integers below 2^31 (128 keys *
+// 32767 * 127), so no result depends on the other queries of a block.
 //
-// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights have 16
-// bits, in two bytes, or the first of them only, which halves the products: if no key of the tile
-// has more than 1/32 of all weights so far. Then rounding moves at most 128 / 2 / 255 / 32 = 0.8%
+// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights have 15
+// bits, in two bytes, or 8 in one, which halves the products: if no key of the tile has more than
+// 1/32 of all weights so far. Then rounding them and the scales moves at most 128 / 255 / 32 = 1.6%
 // of these, usually far less, since errors have both signs.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
