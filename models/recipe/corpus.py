@@ -20,7 +20,7 @@ def copying(lexicon, rng):
     words = []
     for _ in range(rng.choice([3, 4, 5, 6])):
         chance = rng.random()
-        word = (lexicon.unknown_word(rng) if chance < 0.45 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
+        word = (lexicon.fragment_word(rng, True) if chance < 0.2 else lexicon.unknown_word(rng) if chance < 0.5 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
                 "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 8))))
         chance = rng.random()
         if words and chance < 0.25:
@@ -69,7 +69,7 @@ def listening(lexicon, rng, talk, lines, others):
         for _ in range(rng.choice([1, 1, 2, 3])):
             if rng.random() < 0.35:
                 messages += zip(("user", "assistant"), chat.small(rng, talk[4:6]))
-            if rng.random() < 0.35:
+            if rng.random() < 0.45:
                 messages += [("user", chat.short(rng, chat.CHANGE, name=story.hero["name"])), ("assistant", rng.choice(chat.CANNOT).format(name=story.hero["name"]))]
             else:
                 ask, story = chat.follow_up(lexicon, rng, story)

@@ -142,8 +142,8 @@ def read_phrases():
 
 
 class Lexicon:
-    """All data files, read once. `fragments`: a vocabulary's pieces that begin a word and those that go on (vocab.fragments). Words that
-    are made of them occur in no language, and they alone show the model every piece as part of a word to copy."""
+    """All data files, read once. `fragments`: a vocabulary's pieces that begin a name, a word, and those that go on (vocab.fragments). Words
+    that are made of them occur in no language, and they alone show the model every piece as part of a word to copy."""
 
     def __init__(self, fragments=None):
         self.fragments = fragments
@@ -179,23 +179,24 @@ class Lexicon:
         """(homes, skills, foods) of a kind; one that only requests use lives like a child."""
         return self.kinds.get(kind, (CHILD_HOMES, CHILD_SKILLS, FOODS))
 
-    def fragment_word(self, rng):
-        """Pieces of the vocabulary in any order; without one, syllables."""
+    def fragment_word(self, rng, is_name=False):
+        """Pieces of the vocabulary in any order; without one, syllables. Each that can begin a name or a word is drawn as often as any other:
+        in other words most of them are so rare that the model writes another one instead."""
         if not self.fragments:
             return syllables(rng)
-        starts, rest = self.fragments
-        return (rng.choice(starts) + "".join(rng.choice(rest) for _ in range(rng.choice([0, 1, 1, 1, 2, 2, 3, 4])))).lower()
+        names, words, rest = self.fragments
+        return rng.choice(names if is_name else words) + "".join(rng.choice(rest) for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4]))).lower()
 
     def draw_asked_name(self, rng, kind, gender):
         """A name as anybody may ask for it: from the long list, of two halves of such names, or made of syllables or fragments."""
         everyday = self.asked["girls" if gender == "she" else "boys"]
         while True:
             form = rng.random()
-            if form < 0.2:
+            if form < 0.22:
                 is_pet = kind not in PEOPLE and kind not in self.asked["folk"] and rng.random() < 0.3
                 name = rng.choice(self.asked["pets"] if is_pet else everyday)
             else:
-                name = joined(rng, everyday) if form < 0.3 else capital(syllables(rng) + rng.choice(["", "o", "a"]) if form < 0.7 else self.fragment_word(rng))
+                name = joined(rng, everyday) if form < 0.3 else capital(syllables(rng) + rng.choice(["", "o", "a"]) if form < 0.58 else self.fragment_word(rng, form < 0.9))
             if 2 < len(name) < 16 and name not in HELD_OUT_NAMES:
                 return name
 
@@ -204,15 +205,15 @@ class Lexicon:
         everyday = self.asked["nouns"]
         while True:
             chance = rng.random()
-            if chance < 0.25:
+            if chance < 0.3:
                 word = rng.choice(everyday)
-            elif chance < 0.62:
+            elif chance < 0.72:
                 word = self.fragment_word(rng)
-            elif chance < 0.7:
+            elif chance < 0.78:
                 word = rng.choice(everyday)[:7] + rng.choice(self.nouns + everyday)[:6]
-            elif chance < 0.77:
+            elif chance < 0.82:
                 word = joined(rng, self.nouns + everyday)
-            elif chance < 0.86:
+            elif chance < 0.9:
                 parts = (rng.choice(everyday) for _ in range(rng.choice([2, 2, 3, 4])))
                 word = "".join(part[at:at + rng.randint(1, 4)] for part in parts for at in [rng.randrange(len(part))])
             else:
@@ -223,8 +224,8 @@ class Lexicon:
     def draw_asked_thing(self, rng):
         """A thing that somebody asks for: of the plots, of those that only requests name, or a word that no list has."""
         chance = rng.random()
-        if chance < 0.45:
-            return rng.choice(self.things if chance < 0.3 else self.asked_things)
+        if chance < 0.36:
+            return rng.choice(self.things if chance < 0.24 else self.asked_things)
         noun = self.unknown_word(rng)
         return (rng.choice(self.asked["words"]) + " " + noun if rng.random() < 0.1 else noun), ANY_THING, rng.choice(self.things)[2]
 

@@ -9,7 +9,7 @@ import re
 
 from grammar import HELD_OUT_REQUESTS, Lexicon, Story, article, capital, draw, plain, rows
 
-KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 25, "rude": 20, "task": 32, "word": 20, "foreign": 5, "noise": 5, "long": 3, "form": 28, "said": 25}
+KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 25, "rude": 28, "task": 32, "word": 28, "foreign": 5, "noise": 7, "long": 3, "form": 28, "said": 25}
 # Words that mean something when they are all that is said.
 MEANT = set("again another next more yes please sure one different story tale go begin start ok okay gladly".split())
 GREETING = re.compile("(hello|good|thank|bye|yes|no|sleep|tell|again|more|another|once|of course|please|i would|why not|go on)\\b", re.I)  # what is said has another answer

@@ -76,7 +76,8 @@ class Emphasis:
     COPY, START, SHORT, NAME, PRONOUN = 4.0, 5.0, 4.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
     FIRST = 5.0  # what the story says for the first time: a name, or what was asked for
     HEARD = 10.0  # the first piece of what was asked for: most words that are none begin with another one
-    AGAIN = 1.5  # the first piece of a word that the story has said: where a copy counts more than what else may come there, friends get the
+    NEW = 8.0  # the first piece of a name that nobody has said: a friend's is not the hero's
+    AGAIN = 1.5  # the first piece of a name that the story has said: where a copy counts more than what else may come there, friends get the
     #              hero's name, and "X saw X. X liked X." is a story
     MENTION = 2.5  # the sentence that has a word of the request for the first time
     ONLY = "▁only▁know▁stories"  # which animal a refusal then offers is drawn, and nothing to learn
@@ -105,10 +106,11 @@ class Emphasis:
     def __call__(self, ids):
         speaks = learned(ids)
         weights = [float(say) for say in speaks]
-        seen, asked, told = set(), set(), set()  # by anybody; by the user and not yet in a story; in a story
+        seen, heard, asked, told = set(), set(), set(), set()  # by anybody; by the user; by the user and not yet in a story; in a story
         for first, end, word in self.words(ids):
             if not speaks[first]:
                 asked.add(word)
+                heard.add(word)
             else:
                 if word in asked and word not in self.common:
                     asked.discard(word)
@@ -119,7 +121,10 @@ class Emphasis:
                 value = self.PRONOUN if word in ("he", "she", "his", "her", "him") else 1.0
                 if word in self.names or word in seen and word not in self.common:
                     value = self.FIRST if word not in told else self.NAME if word in self.names else self.COPY
-                begin = value if value <= self.PRONOUN or word not in seen else self.AGAIN if word in told else self.HEARD
+                begin = value
+                if value > self.PRONOUN:
+                    is_name = self.text[abs(ids[first])].lstrip("▁")[0].isupper()
+                    begin = self.NEW if word not in seen else self.HEARD if word not in told else self.AGAIN if is_name or word not in heard else self.COPY
                 for at in range(first, min(end + 1, len(ids))):  # and where the word ends
                     weights[at] = max(weights[at], (begin if at == first else value) * speaks[at])
                 told.add(word)
@@ -240,9 +245,10 @@ def main():
         if a.thin:  # what the stories have, and of requests the words that are common
             lists, rng = Lexicon(), random.Random(7)
             counts = collections.Counter(word for d in corpus.documents(7, 4000, requests=0.5) for _, said in d for word in set(said.split()))
-            lines = [*lists.nouns, *itertools.chain(*lists.names.values()), *(Story(lists, rng).text for _ in range(10_000))]
+            told = collections.Counter(word for _ in range(10_000) for word in Story(lists, rng).text.split())
+            lines = [*lists.nouns, *itertools.chain(*lists.names.values()), *(word for word in told if told[word] > 5)]
             keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.scores")
-            meta[keys[0]] = vocab.thinned(*map(meta.get, keys), " ".join(lines).split() + [word for word in counts if counts[word] > 7])
+            meta[keys[0]] = vocab.thinned(*map(meta.get, keys), lines + [word for word in counts if counts[word] > 30])
         (a.work / "vocab.model").write_bytes(vocab.of_gguf(meta).serialized_model_proto())
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
     heads = a.width // 32

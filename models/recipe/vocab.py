@@ -60,9 +60,10 @@ def heard(role, text):
 
 
 def fragments(pieces):
-    """(letters that begin words, letters that go on) of a vocabulary, the short ones: see grammar.Lexicon."""
+    """(letters that begin names, letters that begin words, letters that go on) of a vocabulary: see grammar.Lexicon."""
     texts = [pieces.id_to_piece(i) for i in range(pieces.get_piece_size())]
-    return [text[1:] for text in texts if text[0] == "▁" and text[1:].isalpha() and len(text) < 7], [text for text in texts if text.isalpha() and len(text) < 5]
+    starts = [text[1:] for text in texts if text[0] == "▁" and text[1:].isalpha() and len(text) < 9]
+    return [s for s in starts if s[0].isupper()], [s for s in starts if s[0].islower()], [text for text in texts if text.isalpha() and len(text) < 5]
 
 
 def thinned(tokens, scores, words):
@@ -75,7 +76,7 @@ def thinned(tokens, scores, words):
             at = -max(pairs)[1]
             parts[at:at + 2] = [parts[at] + parts[at + 1]]
             kept.add(parts[at])
-    return [token if token in kept or len(token) == 1 or token[0] == "<" else f"<unused{i}>" for i, token in enumerate(tokens)]
+    return [token if token in kept or len(token.lstrip("▁")) < 2 or token[0] == "<" else f"<unused{i}>" for i, token in enumerate(tokens)]
 
 
 def prompt(pieces, messages):

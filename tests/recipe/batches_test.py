@@ -52,9 +52,10 @@ def weights(work):
     ids = vocab.encode(pieces, [("user", "a story about Zorbina"), ("assistant", told)])
     read = vocab.encode(pieces, [("user", "a"), ("read", "b c"), ("user", "d"), ("assistant", "e")])
     assert sum(id < 0 for id in read) == len(pieces.encode("\nb c")) + 1, read  # its text and its end
-    starts, rest = vocab.fragments(pieces)
-    word = Lexicon((starts[:1], rest[:1])).fragment_word(random.Random(1))
-    assert re.fullmatch(starts[0] + f"({rest[0]})*", word, re.I), (word, starts[0], rest[0])
+    names, words, rest = vocab.fragments(pieces)
+    for is_name, start in ((True, names[0]), (False, words[0])):
+        word = Lexicon((names[:1], words[:1], rest[:1])).fragment_word(random.Random(1), is_name)
+        assert re.fullmatch(start + f"({rest[0].lower()})+", word), (word, start, rest[0])
     return [(pieces.id_to_piece(token), weight) for token, weight in zip(ids, train.Emphasis(pieces, Lexicon())(ids))]
 
 
@@ -80,7 +81,7 @@ def main():
     after = [weighed[at + 1][1] for at, (piece, _) in enumerate(weighed) if piece.startswith(("Z", "▁Z"))]
     assert after == [0, emphasis.FIRST, emphasis.COPY, emphasis.COPY], weighed  # the first piece of what was said before is one of many that may come, the others are not
     assert of("▁was")[2:] == [emphasis.MENTION, 1, 1], weighed  # the first sentence that has the name
-    assert of("▁N") == [emphasis.FIRST, emphasis.AGAIN], weighed
+    assert of("▁N") == [emphasis.NEW, emphasis.AGAIN], weighed
     assert (of("▁she")[0], of("▁about")) == (emphasis.PRONOUN, [0]), weighed
     assert [vocab.heard(*said) for said in (("user", "TELL ME 2!"), ("user", "2!"), ("assistant", "NO"))] == ["Tell me 2!", "2!", "NO"]
     other = Others(Lexicon()).instead(random.Random(3), "Tell me a story about Mia and a fable.")
