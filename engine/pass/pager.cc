@@ -30,8 +30,6 @@ std::array<const ExpertsView*, 3> ExpertsOf(const LayerWeights& w) {
 
 void Pager::AdviseSystem(std::span<const std::byte> bytes, Advice advice) {
   if (advice == Advice::kLetGo) return gguf::LetGo(bytes);
-  // Asking takes 20 ns a page also where nothing is to be read.
-  if (gguf::IsResident(bytes.data()) && gguf::IsResident(&bytes.back())) return;
   gguf::ReadAhead(bytes);
 }
 
@@ -116,6 +114,7 @@ void Pager::Work() {
     if (ended_) return;
     const auto [block, advice] = queue_.front();
     queue_.pop_front();
+    if (advice == Advice::kLetGo && block->used > 0) continue;  // was chosen again
     lock.unlock();
     for (const auto& part : block->parts) advise_(part, advice);
     lock.lock();
@@ -123,14 +122,16 @@ void Pager::Work() {
 }
 
 void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
+  std::unique_lock lock(mutex_);
   ++n_expected_;
+  std::vector<const Block*> asked;
   std::vector<Block>& experts = experts_[static_cast<size_t>(&w - model_.weights.layers.data())];
   for (const uint32_t e : chosen) {
     Block& expert = experts[e];
     if (expert.used == n_expected_) continue;  // chosen by another token, too
     if (expert.used == 0) expert_bytes_ += expert.bytes;
     expert.used = n_expected_;
-    for (const auto& part : expert.parts) advise_(part, Advice::kAsk);
+    asked.push_back(&expert);
   }
   while (expert_bytes_ > room_for_experts_) {
     Block* oldest = nullptr;
@@ -142,7 +143,12 @@ void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
     if (oldest->used == n_expected_) break;  // is about to be used
     oldest->used = 0;
     expert_bytes_ -= oldest->bytes;
-    Queue(*oldest, Advice::kLetGo);
+    queue_.emplace_back(oldest, Advice::kLetGo);
+    changed_.notify_one();
+  }
+  lock.unlock();
+  for (const Block* expert : asked) {
+    for (const auto& part : expert->parts) advise_(part, Advice::kAsk);
   }
 }
 

@@ -29,8 +29,8 @@ namespace engine {
 class Pager {
  public:
   enum class Advice { kAsk, kLetGo };
-  // Advises the system about mapped bytes: about blocks on the pager's thread, in order; about
-  // experts on the one that calls Expect().
+  // Advises the system about mapped bytes, on the pager's thread in order; but experts are asked
+  // for on the one that calls Expect().
   using Advise = std::function<void(std::span<const std::byte>, Advice)>;
   static void AdviseSystem(std::span<const std::byte> bytes, Advice advice);
 
@@ -53,7 +53,7 @@ class Pager {
     std::vector<std::span<const std::byte>> parts;
     uint64_t bytes = 0;
     bool stays = false;
-    uint64_t used = 0;  // an expert: the last call of Expect(), or 0 after it was let go
+    uint64_t used = 0;  // an expert: its last call of Expect(), 0 if it is let go
     void Add(std::span<const std::byte> part);
   };
   void Queue(const Block& block, Advice advice);
@@ -67,7 +67,7 @@ class Pager {
   uint64_t expert_bytes_ = 0;  // of those in memory
   uint64_t n_expected_ = 0;    // calls of Expect()
   // The system waits for the disk when it is asked for much, so a thread does the asking.
-  std::mutex mutex_;
+  std::mutex mutex_;  // of Block::used, too
   std::condition_variable changed_;
   std::deque<std::pair<const Block*, Advice>> queue_;
   bool ended_ = false;

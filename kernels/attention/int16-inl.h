@@ -41,7 +41,7 @@ constexpr size_t CountWords(size_t n) {
   return (n + kNumbers * kFloats - 1) / (kNumbers * kFloats) * kFloats;
 }
 
-// The addend is so large that the sum's last bits are the integer; with kRound256 that of x / 256.
+// The addend is so large that the sum's last bits are the integer.
 HWY_INLINE VF Rounded(VF x, VF factor) {
   return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
 }

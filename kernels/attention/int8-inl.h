@@ -239,8 +239,8 @@ class Int8Products {
     for (size_t p = seen.begin; p < seen.end; ++p) {
       largest = std::max(largest, std::bit_cast<int32_t>(scales[p]));
     }
-    for (const bool wide : {false, true}) {
-      limits_[wide][b] = (wide ? kInt16Limit : 255) / std::bit_cast<float>(largest);
+    for (size_t wide = PRONK_VNNI ? 0 : 1; wide < 2; ++wide) {
+      limits_[wide][b] = (wide == 1 ? kInt16Limit : 255) / std::bit_cast<float>(largest);
       const VF limit = hn::Set(DF(), limits_[wide][b]);
       const auto factor = [&](size_t p) HWY_ATTR {
         return hn::ConvertInRangeTo(

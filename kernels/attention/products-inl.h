@@ -135,7 +135,7 @@ class FloatProducts {
                                               kPart / kFloats);
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
   static constexpr float kSteps = 1;                           // in scores for a power of two
-  static constexpr float kOne = 1;                             // the weight of the largest score
+  static constexpr float kOne = 1;                             // what a weight of 1 is
 
   // Numbers [first, first + n) of all queries, n <= kPart.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {

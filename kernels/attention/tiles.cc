@@ -2,8 +2,9 @@
 //
 // The queries (some tokens, with the query heads that share a key-value head) process one tile of
 // keys after the other. Between the two products, scores = q . k and means = weights . v
-// (products-inl.h, int16-inl.h, int8-inl.h), scores become weights, exp(score - maximum of the
-// tile). Earlier sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
+// (products-inl.h, int16-inl.h, int8-inl.h), scores become weights, 2^(score - maximum of the
+// tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to the larger of
+// their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
 // query's sums do not depend on the other queries, but for those of Int16Products.

@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// result: [kTileTokens][kMicroRows], of kTokens vectors of tokens
+// result: [kTileTokens][kMicroRows], of which the first kTokens rows are written
 template <size_t kTokens, class Weights, class Input>
 HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
                                size_t n_blocks, float* HWY_RESTRICT result) {

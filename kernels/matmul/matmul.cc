@@ -42,8 +42,8 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
 // Threads take panels as they become free, since cores may differ in speed. With few tokens memory
 // counts more, so a thread's panels adjoin: it prefetches the next one while it packs one.
 void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
-  constexpr size_t kFewTokens = 128;
-  return n_tokens <= kFewTokens ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
+  constexpr size_t kMostAdjoining = 128;
+  return n_tokens <= kMostAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
 }
 
 // All products by panels.

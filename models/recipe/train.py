@@ -123,7 +123,7 @@ class Emphasis:
                     value = self.FIRST if word not in told else self.NAME if word in self.names else self.COPY
                 begin = value
                 if value > self.PRONOUN:
-                    is_name = self.text[abs(ids[first])].lstrip("▁")[0].isupper()
+                    is_name = self.text[abs(ids[first])].lstrip("▁")[:1].isupper()
                     begin = self.NEW if word not in seen else self.HEARD if word not in told else self.AGAIN if is_name or word not in heard else self.COPY
                 for at in range(first, min(end + 1, len(ids))):  # and where the word ends
                     weights[at] = max(weights[at], (begin if at == first else value) * speaks[at])

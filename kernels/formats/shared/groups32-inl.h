@@ -107,6 +107,9 @@ struct Type32 : Steps32<Type, BlockType> {
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter =
       HWY_ARCH_ARM_A64 || (!kMinimum && (kLarge || PRONK_VNNI)) ? kZero : 0;
+  // Dots of a lane may be twice kMaxDot.
+  static constexpr bool kTwice = kLarge && kCenter == 0;
+  static_assert(kCenter != 0 || 8 * 127 * kMaxCode <= 2 * kMaxDot + 1);
   static constexpr bool kSums = kMinimum || kCenter != kZero;
   using Input = Input32<kCenter, kSums>;
   using Unpacked = Unpacked32;
@@ -172,7 +175,7 @@ struct Type32 : Steps32<Type, BlockType> {
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
                                  Sums& sums) {
-    sums.a = AddScaledDots < kLarge && kCenter == 0 > (sums.a, dots, w.scales, in.scales);
+    sums.a = AddScaledDots<kTwice>(sums.a, dots, w.scales, in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
     } else if constexpr (kMinimum) {

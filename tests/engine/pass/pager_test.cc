@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
@@ -129,18 +130,24 @@ TEST(Pager, ExpertsThatWereNotUsedForTheLongestTimeAreLetGo) {
   const auto expect = [&](size_t layer, std::vector<uint32_t> chosen) {
     pager.Expect(layers[layer], chosen);
   };
+  const auto wait_for = [&](size_t n) {
+    for (int i = 0; i < 10000; ++i) {
+      {
+        const std::lock_guard lock(mutex);
+        if (let_go.size() >= n) return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
   expect(0, {0, 1});
   expect(1, {2});
-  expect(0, {0});     // again, so expert 1 is the oldest
-  expect(1, {3});     // a fourth
-  expect(0, {1, 2});  // 1 was let go and comes back
-  const std::vector<std::pair<size_t, size_t>> expected = {{0, 1}, {1, 2}, {0, 0}};
-  const auto finished = [&] {
-    const std::lock_guard lock(mutex);
-    return let_go.size() >= expected.size();
-  };
-  while (!finished()) std::this_thread::yield();
+  expect(0, {0});  // again, so expert 1 is the oldest
+  expect(1, {3});  // a fourth
+  wait_for(1);
+  expect(0, {1, 2});  // 1 comes back
+  wait_for(3);
   const std::lock_guard lock(mutex);
+  const std::vector<std::pair<size_t, size_t>> expected = {{0, 1}, {1, 2}, {0, 0}};
   EXPECT_EQ(let_go, expected);
 }
 
