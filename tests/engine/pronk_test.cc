@@ -389,11 +389,11 @@ TEST(Library, KeepsWhatWasRead) {
   EXPECT_THROW(other.Load(kDefault), pronk::Error);
 
   pronk::Chat chat(model, "You are kind.", Greedy());
-  const pronk::Completion first = chat.Say("What is a goat?", {}, AtMost(8));
+  const pronk::Completion first = chat.Say("Tell me a story about a goat.", {}, AtMost(8));
   chat.Save(dir.Path("chat"));
   pronk::Chat next(model, "You are kind.", Greedy());
   next.Load(dir.Path("chat"));
-  const pronk::Completion second = next.Say("What is a goat?", {}, AtMost(8));
+  const pronk::Completion second = next.Say("Tell me a story about a goat.", {}, AtMost(8));
   EXPECT_EQ(second.text, first.text);
   EXPECT_EQ(second.n_prompt, 1u);  // the last one, whose logits the file lacks
 }
