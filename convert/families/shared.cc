@@ -70,6 +70,7 @@ void LeaveOutWindow(OutModel& model) {
 void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
                 uint64_t of_others, OutModel& model) {
   std::vector<int32_t> numbers;
+  numbers.reserve(chosen.size());
   for (const bool is_one : chosen)
     numbers.push_back(static_cast<int32_t>(is_one ? of_chosen : of_others));
   model.PerLayer(key, numbers);
