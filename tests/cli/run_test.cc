@@ -1,4 +1,4 @@
-// pronk run beyond a plain prompt: its cache, chat templates, pipes, character sets.
+// pronk run beyond a plain prompt: its cache, chat templates, pipes, locales.
 #include <gtest/gtest.h>
 
 #include <string>
