@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -29,8 +30,8 @@ TextWindows CutText(const engine::Model& model, const std::string& file, std::st
   TextWindows windows = {.ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
                          .length = length};
   if (length < 4 || windows.ids.size() < length) {
-    throw engine::Error(file + ": has " + std::to_string(windows.ids.size()) +
-                        " tokens, and a window (-c) " + std::to_string(length) +
+    throw engine::Error(file + ": has " + Counted(windows.ids.size(), "token") +
+                        ", and a window (-c) " + std::to_string(length) +
                         ": expected at least 4 in a window, and one window");
   }
   windows.n_tokens = windows.ids.size();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "engine/error.h"
 #include "gguf/output_file.h"
@@ -34,7 +35,10 @@ std::span<const gguf::FileId> Inputs() { return All(); }
 
 void CheckOutput(const std::string& path) {
   struct stat status;
-  if (stat(path.c_str(), &status) == 0) gguf::RefuseInputs(path, status, All());
+  if (stat(path.c_str(), &status) == 0) return gguf::RefuseInputs(path, status, All());
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && stat(folder.c_str(), &status) != 0)
+    throw engine::Error(path + ": there is no folder " + folder.string());
 }
 
 void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids) {

@@ -19,7 +19,8 @@ void AddInputs(const std::vector<gguf::FileId>& ids);
 // All of them, for OutputFile.
 std::span<const gguf::FileId> Inputs();
 
-// Throws gguf::Error if this path, which will be written, is one of them.
+// Throws gguf::Error if this path, which will be written, is one of them, and engine::Error if it
+// is in no folder: before anything takes time.
 void CheckOutput(const std::string& path);
 
 // Throws engine::Error if printed text would go into one of these files, called `path`.

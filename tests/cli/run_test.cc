@@ -49,7 +49,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   dir.Write("cache", "no session");
   ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");
   ExpectError(run(prompt, {"--prompt-cache", kModel}), 1, "is a file that is read");
-  ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "no/folder");
+  ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "there is no folder");
 }
 
 // --chat is what the template makes of the prompt: the same ids as the rendered text has.

@@ -177,7 +177,7 @@ TEST(HostileDisk, NamesThatCannotBeWritten) {
   ExpectOneLine(Pronk({"logits", kModel, "--ids", "1", dir.Path("")}), "cannot be written");
   // Known before anything is measured.
   ExpectOneLine(Pronk({"bench", "-m", kModel, "--plot", dir.Path("no/such")}),
-                "cannot be written: No such file or directory");
+                "there is no folder");
 }
 
 TEST(HostileDisk, PromptsThatCannotBeRead) {
