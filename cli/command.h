@@ -20,7 +20,7 @@ inline constexpr int kExitFault = 1;  // the input or the machine
 inline constexpr int kExitUsage = 2;
 // The things compared differ: pronk bench finds something slower, pronk diff finds a difference.
 inline constexpr int kExitDiffers = 3;
-// pronk run: a text kept to a grammar was cut before its end, so it does not parse.
+// A text kept to a grammar was cut before its end, so it does not parse.
 inline constexpr int kExitCut = 4;
 inline constexpr int kExitUnknown = 5;  // pronk bench cannot tell
 

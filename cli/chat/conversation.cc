@@ -43,12 +43,6 @@ std::string OurName(const std::string& name) {
   return name;
 }
 
-// What /set calls a setting: Ollama's name.
-std::string ShownName(std::string_view name) {
-  if (name == "typical") return "typical_p";
-  return name == "penalty_last_n" ? "repeat_last_n" : std::string(name);
-}
-
 // The settings of /set.
 std::vector<engine::Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
   std::vector<engine::Setting> settings = engine::Settings(sampler);
@@ -103,19 +97,6 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
                       ": there is no such setting; /set alone shows those there are");
 }
 
-// All settings: "temperature 0.7 (file), top_k 40, ...".
-std::string SettingsText(ConversationOptions options) {
-  std::vector<std::string> texts;
-  constexpr std::string_view kRare[] = {"temperature_", "top_n", "xtc", "dry", "mirostat"};
-  for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
-    // Those that few know are shown where they are not the default.
-    const auto begins = [&](std::string_view word) { return setting.name.starts_with(word); };
-    if (std::ranges::any_of(kRare, begins) && !options.origins.contains(setting.name)) continue;
-    texts.push_back(SettingText(setting, ShownName(setting.name), options.origins));
-  }
-  return Joined(texts, ", ") + "; the rest by default";
-}
-
 }  // namespace
 
 struct Conversation::ChatCommand {
@@ -149,7 +130,8 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
 
 std::vector<std::string> Conversation::Completions(const std::string& typed) {
   std::vector<std::string> lines;
-  for (const ChatCommand& command : Commands()) lines.push_back(command.name);
+  for (const ChatCommand& command : Commands())
+    lines.push_back(command.name + (command.argument.empty() ? "" : " "));
   for (const std::string command : {"/load ", "/save "}) {
     if (!typed.starts_with(command)) continue;
     const std::string given = typed.substr(command.size());
@@ -213,7 +195,7 @@ void Conversation::Answer(const std::string& question) {
   SaveItself();
   if (!open_) return;
   ExplainEnd(*last_);
-  ComplainIfCut(options_.constraint, last_->generated.stop_reason);
+  is_cut_ |= ComplainIfCut(options_.constraint, last_->generated.stop_reason);
   if (options_.verbose) Stats("");
 }
 
@@ -415,7 +397,7 @@ void Conversation::Set(const std::string& argument) {
       dry.breakers = engine::TokensWith(kDryBreakers, *session_.model().tokenizer);
     session_.SetSampling(options_.sampler);
   }
-  Note("(" + SettingsText(options_) + ")");
+  Note("(" + SettingsText(Settings(options_.sampler, options_.max_tokens), options_.origins) + ")");
 }
 
 void Conversation::Think(const std::string& argument) {

@@ -47,6 +47,8 @@ class Conversation {
 
   // True once a question was answered.
   bool has_answered() const { return last_.has_value(); }
+  // True once an answer ended in the middle of its grammar.
+  bool is_cut() const { return is_cut_; }
 
   // The lines that one that begins like this could be: commands, and files for /load and /save.
   static std::vector<std::string> Completions(const std::string& typed);
@@ -80,6 +82,7 @@ class Conversation {
   // When we read or wrote save_to: another chat may go on with it, too.
   std::filesystem::file_time_type written_at_ = std::filesystem::file_time_type::min();
   bool open_ = true;  // what Take() returns
+  bool is_cut_ = false;
 };
 
 }  // namespace cli

@@ -40,7 +40,7 @@ fs::path StateFolder(const std::string& name) {
     fs::create_directories(folder / name);
     fs::permissions(folder, fs::perms::owner_all);
   } catch (const fs::filesystem_error& error) {
-    throw engine::Error(folder.string() + ": chats cannot be saved: " + error.code().message());
+    throw engine::Error(folder.string() + ": cannot be made: " + error.code().message());
   }
   return folder / name;
 }

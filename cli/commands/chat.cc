@@ -97,8 +97,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   if (!options.no_save && IsTerminal(0)) {
     try {
       for (const std::string& line : TypedLines()) editor.Remember(line);
-    } catch (const engine::Error& error) {
-      Complain(error.what());
+    } catch (const engine::Error&) {  // as in Remember()
     }
   }
   CatchInterrupts();
@@ -188,7 +187,7 @@ int RunChat(const ChatOptions& options) {
   Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
            options);
   conversation.SaveState();
-  return kExitDone;
+  return conversation.is_cut() ? kExitCut : kExitDone;
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Chats are saved in its folder pronk; by default in ~/.local/state/pronk.
 If set, nothing is in colour.
 .SH "EXIT STATUS"
 0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
-pronk bench found something slower or pronk diff a difference, 4 where pronk run cut a text before the end of its
+pronk bench found something slower or pronk diff a difference, 4 where a text was cut before the end of its
 grammar, 5 where pronk bench could not tell whether something is slower, 130 after Ctrl\-C (by the signal).
 .SH EXAMPLES
 .nf

@@ -136,11 +136,26 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
   command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group(kGroup);
 }
 
-std::string SettingText(const engine::Setting& setting, const std::string& name,
-                        const Origins& origins) {
-  const auto origin = origins.find(setting.name);
-  return name + " " + Figures(setting.Get(), 7) +
-         (origin == origins.end() ? "" : " (" + origin->second + ")");
+std::string ShownName(std::string_view name) {
+  if (name == "typical") return "typical_p";
+  return name == "penalty_last_n" ? "repeat_last_n" : std::string(name);
+}
+
+std::string SettingsText(const std::vector<engine::Setting>& settings, const Origins& origins) {
+  std::vector<std::string> texts;
+  constexpr std::string_view kRare[] = {"temperature_", "top_n", "xtc", "dry", "mirostat"};
+  const auto add = [&](std::string_view name, const std::string& what) {
+    const auto origin = origins.find(name);
+    texts.push_back(what + (origin == origins.end() ? "" : " (" + origin->second + ")"));
+  };
+  for (const engine::Setting& setting : settings) {
+    // Those that few know are shown where they are not the default.
+    const auto begins = [&](std::string_view word) { return setting.name.starts_with(word); };
+    if (std::ranges::any_of(kRare, begins) && !origins.contains(setting.name)) continue;
+    add(setting.name, ShownName(setting.name) + " " + Figures(setting.Get(), 7));
+  }
+  if (origins.contains(engine::kSteps)) add(engine::kSteps, "order of the steps");
+  return Joined(texts, ", ") + "; the rest by default";
 }
 
 void GenerationOptions::TakeFlags(engine::SamplerOptions& options, Origins& origins) const {
@@ -191,17 +206,7 @@ engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bo
   if (ignore_eos) {
     for (const tokenizer::TokenId id : vocab.eog) options.logit_bias.emplace_back(id, -INFINITY);
   }
-  if (explain) {
-    std::string text = "sampling";
-    for (const engine::Setting& setting : engine::Settings(options)) {
-      text +=
-          (text.size() > 8 ? ", " : " ") + SettingText(setting, std::string(setting.name), origins);
-    }
-    if (origins.contains(engine::kSteps)) {
-      text += ", order of the steps (" + origins.find(engine::kSteps)->second + ")";
-    }
-    Note(text + "; the rest by default");
-  }
+  if (explain) Note("sampling " + SettingsText(engine::Settings(options), origins));
   return options;
 }
 

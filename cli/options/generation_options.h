@@ -31,9 +31,10 @@ inline const std::vector<std::string> kDryBreakers = {"\n", ":", "\"", "*"};
 // "file" or "/set"; the others have their default.
 using Origins = std::map<std::string, std::string, std::less<>>;
 
-// "NAME 0.7 (file)"; only NAME and value: the default.
-std::string SettingText(const engine::Setting& setting, const std::string& name,
-                        const Origins& origins);
+// What a setting is called here: Ollama's name.
+std::string ShownName(std::string_view name);
+// "temperature 0.7 (file), top_k 40, ...": -v and /set.
+std::string SettingsText(const std::vector<engine::Setting>& settings, const Origins& origins);
 
 struct GenerationOptions {
   engine::SamplerOptions sampler;

@@ -203,9 +203,8 @@ bool TextOutput::Write(std::string_view text) {
 
 bool TextOutput::Finish() {
   EndThinking();
-  std::string end = text_.Finish(Columns(STDOUT_FILENO));
-  end += IsTerminal(STDOUT_FILENO) ? "\n\n" : last_ == '\n' ? "" : "\n";
-  return WriteOut(end);
+  const std::string end = text_.Finish(Columns(STDOUT_FILENO));
+  return WriteOut(end + (last_ == '\n' ? "" : "\n") + (IsTerminal(STDOUT_FILENO) ? "\n" : ""));
 }
 
 std::string ReadStdin(size_t most) { return ReadAll(stdin, "stdin", most); }

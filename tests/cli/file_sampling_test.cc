@@ -50,7 +50,7 @@ TEST_F(FileSamplingTest, IsTheDefaultAndFlagsWin) {
 TEST_F(FileSamplingTest, VerboseAndSetSayWhereAValueIsFrom) {
   const Finished run = Run({"-v", "--min-p", "0.5", "--samplers", "top_k;temperature"});
   for (const char* says :
-       {"temperature 0 (file), ", "top_k 7 (file), ", "top_p 0.95, ", "min_p 0.5 (flag), ",
+       {"temperature 0 (file), top_k 7 (file), top_p 0.95, min_p 0.5 (flag), typical_p 1, ",
         "order of the steps (flag); the rest by default"}) {
     EXPECT_TRUE(Has(run.err, says));
   }

@@ -106,6 +106,9 @@ TEST(Grammar, SaysWhereATextIsCut) {
       Pronk({"run", "-m", kModel, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(run.status, 4);
   EXPECT_TRUE(Has(run.err, "the text ends before its grammar does"));
+  EXPECT_EQ(
+      Pronk({"chat", "-m", kModel, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
+      4);
   const Finished piped = Shell(  // nobody reads any more: that is no fault
       R"({ "$PRONK" run -m "$MODEL" -p x --grammar 'root ::= [a-z]+' --ignore-eos -c 100000
         echo $? >&2; } | head -c 1)");

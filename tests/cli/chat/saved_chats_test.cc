@@ -89,6 +89,14 @@ TEST_F(SavedChatsTest, KeepNothingThatIsTakenBack) {
   EXPECT_EQ(Files(".session").size(), 0u);
 }
 
+TEST_F(SavedChatsTest, NowhereToSaveIsSaidOnce) {
+  dir_.Write("state", "a file, no folder");
+  const std::string screen = Say({"Hello"});
+  const size_t said = screen.find("cannot be made");
+  EXPECT_NE(said, std::string::npos) << screen;
+  EXPECT_EQ(screen.find("cannot be made", said + 1), std::string::npos) << screen;
+}
+
 TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
   Say({"Hello"}, "--no-save");
   EXPECT_EQ(List().out, "");

@@ -40,7 +40,7 @@ TEST_F(TerminalTest, EditingAndHistory) {
   tmux.Keys({"Up", "Up", "C-k", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)", 2)) << tmux.Screen();
   // Tab completes a command; letters beyond ASCII are one key each to rub out.
-  tmux.Keys({"/sy", "Tab", " Gr\xC3\xBC\xC3\x9F", "BSpace", "n", "Enter"});
+  tmux.Keys({"/sy", "Tab", "Gr\xC3\xBC\xC3\x9F", "BSpace", "n", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the model is told: Gr\xC3\xBCn)")) << tmux.Screen();
   tmux.Keys({"C-d"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
@@ -51,7 +51,7 @@ TEST_F(TerminalTest, TabCompletesFiles) {
   dir.Write("talk.json", "[]");
   Tmux tmux(ChatLine());
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
-  tmux.Keys({"/lo", "Tab", " " + dir.Path("ta"), "Tab", "Enter"});
+  tmux.Keys({"/lo", "Tab", dir.Path("ta"), "Tab", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(0 messages loaded from")) << tmux.Screen();
 }
 
