@@ -18,7 +18,6 @@
 #include "engine/session/encode.h"
 #include "engine/session/session_file.h"
 #include "engine/stopwatch.h"
-#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -54,15 +53,10 @@ void Append(std::string part, std::string& text) {
 
 // What is piped in, the files in their order, and the text of -p, which is about them.
 std::string PromptOf(const RunOptions& options) {
-  std::string prompt = options.prompt.value_or(options.text.value_or(""));
+  std::string prompt = options.prompt.value_or("");
   if (options.escape) prompt = Unescaped(prompt);
-  const bool has_prompt = options.prompt || options.text;
-  if (options.prompt && options.text) {
-    options.model.command()->RefuseValue(*options.text);
-    throw UsageError("-p and " + gguf::Quoted(*options.text) + ": give one of them");
-  }
   std::string all;
-  const bool is_given = has_prompt || !options.files.empty();
+  const bool is_given = options.prompt || !options.files.empty();
   if (!is_given) options.model.ModelPath();  // a word that names no model may be the prompt
   if (!is_given && !IsTerminal(0)) all = WithoutLastNewline(ReadStdin(kMaxTextBytes));
   if (!is_given && all.empty()) {
@@ -157,7 +151,7 @@ void CheckFlags(const RunOptions& options) {
     if (given) throw UsageError(std::string(flag) + why);
   };
   if (options.jsonl) {
-    refuse(options.prompt || options.text || options.files.size() > 1, "--jsonl",
+    refuse(options.prompt || options.files.size() > 1, "--jsonl",
            " answers the lines of one -f, and no other prompt");
     refuse(options.json || !options.prompt_cache.empty(), "--jsonl",
            " does not go with --json or --prompt-cache");
@@ -267,7 +261,9 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
 void AddRun(CommandLine& line) {
   Command& command = line.Add("run", "Complete a prompt");
   RunOptions& options = command.Does(Run);
-  command.Add("-p,--prompt TEXT", options.prompt, "The text to complete, as it is: \\n stays \\n");
+  options.model.AddModelFlag(command);
+  command.Add("-p,--prompt,TEXT TEXT", options.prompt,
+              "The text to complete, as it is: \\n stays \\n; without -p, after MODEL or alone");
   command
       .Add("-f,--file FILE", options.files,
            "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)")
@@ -304,8 +300,6 @@ void AddRun(CommandLine& line) {
       .Between(1, 64);
   options.form.AddFlags(command);
   options.model.AddSessionFlags(command);
-  command.Add("TEXT TEXT", options.text,
-              "The text to complete, as -p; it follows MODEL, or is alone where no model is named");
   options.generation.AddFlags(command);
 }
 

@@ -26,8 +26,7 @@ struct RunOptions {
   TemplateOptions form;
   GenerationOptions generation;
   std::optional<std::string> prompt;
-  std::optional<std::string> text;  // the prompt given without a flag
-  std::vector<std::string> files;   // documents
+  std::vector<std::string> files;  // documents
   std::string prompt_cache;
   std::string system;
   int64_t max_tokens = -1;

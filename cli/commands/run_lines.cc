@@ -145,7 +145,7 @@ std::vector<std::string> ReadPromptLines(const std::string& path) {
   std::vector<std::string> prompts;
   std::istringstream lines(ReadText(path));
   for (std::string line; std::getline(lines, line);) {
-    const std::string name = path + ", " + NameOf(prompts.size());
+    const std::string name = (path == "-" ? "stdin" : path) + ", " + NameOf(prompts.size());
     const JsonView json = ParseJson(line, name);
     const JsonView prompt = json.IsObject() ? json["prompt"] : json;
     if (!prompt.IsString()) {

@@ -120,9 +120,11 @@ std::string HelpLine(const std::string& name, const std::string& what) {
 std::string HelpLine(const Flag& flag, std::string name) {
   // A list of values longer than a line is not repeated: the flag's text names the common ones.
   constexpr size_t kMaxType = 58;
-  if (!flag.type.empty() && flag.type.size() <= kMaxType) name += " " + flag.type;
+  const bool may_stand_elsewhere = !flag.place.empty() && name != flag.place;
+  if (flag.type != name && flag.type.size() <= kMaxType && !flag.type.empty())
+    name += " " + flag.type;
   if (!flag.default_text.empty()) name += "=" + flag.default_text;
-  if (flag.required) name += " REQUIRED";
+  if (flag.required && !may_stand_elsewhere) name += " REQUIRED";
   return HelpLine(name, flag.what);
 }
 
@@ -286,7 +288,8 @@ int CommandLine::Run(const std::vector<std::string>& args) {
   }
   for (const Flag& flag : command.flags) {
     if (flag.required && flag.given.empty()) {
-      throw UsageError(flag.Title() + " is required: " + SeeHelp(command));
+      throw UsageError((flag.place.empty() ? flag.Title() : flag.place) +
+                       " is required: " + SeeHelp(command));
     }
   }
   CheckFiles(command);
@@ -314,10 +317,8 @@ std::string CommandLine::Help(const Command& command) const {
   if (is_program) usage += " [SUBCOMMAND]";
   std::string text = command.what + "\nUsage: " + usage + "\n";
   if (!places.empty()) text += "\nPositionals:\n" + places;
-  for (const auto& [title, lines] : groups) {
-    text += (title == groups[0].first ? "\n" : "\n\n") + title + ":\n" + lines;
-  }
-  if (!is_program) return text + "\n";
+  for (const auto& [title, lines] : groups) text += "\n" + title + ":\n" + lines;
+  if (!is_program) return text;
   text += "\nSubcommands:\n";
   for (const Command& one : commands_) text += HelpLine(one.name, one.what);
   return text + "\n" + footer_ + "\n";

@@ -101,7 +101,7 @@ void ModelOptions::AddOverrideFlag(Command& command) {
 }
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
-  AddModelFlag(command);
+  if (command_ == nullptr) AddModelFlag(command);
   AddThreadsFlag(command);
   command
       .Add("--threads-batch N", n_threads_batch,
@@ -142,7 +142,8 @@ std::string ModelOptions::ModelPath() const {
 std::string ModelOptions::WordHint() const {
   if (command_ == nullptr) return "";
   command_->RefuseValue(model);
-  if (command_->Find("--prompt") == nullptr || model.ends_with(".gguf")) return "";
+  const Flag* const prompt = command_->Find("--prompt");
+  if (prompt == nullptr || !prompt->given.empty() || model.ends_with(".gguf")) return "";
   const bool completes = command_->name == "run";
   if (model == "-") return completes ? "; to complete the standard input: -f -" : "";
   return completes ? "; to complete it as a text: -p" : "; to take it as a text: -p";

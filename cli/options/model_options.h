@@ -50,8 +50,6 @@ struct ModelOptions {
   // Applies --cpu and returns the rest for a session. Throws UsageError.
   engine::SessionOptions Session() const;
 
-  Command* command() const { return command_; }
-
  private:
   // What the word in the model's place was meant as, if it names none; "" if that is not known.
   // Throws UsageError if it was a flag's value.

@@ -84,6 +84,7 @@ constexpr Synonyms kForeignCommands[] = {
      "programs",
      "serve ps stop"},
     {"'pronk convert' and 'pronk quantize' make models", "create"},
+    {"only ./pronk, in a checkout, does that", "test fuzz clean"},
     {"models are files: cp copies them", "cp"},
     {"models are files: 'pronk list' shows where they are, and rm removes them", "rm"},
 };
@@ -154,11 +155,11 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
   constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
   const std::string* best = nullptr;
   size_t least = std::min<size_t>(typed.size() / 3 + 1, 3) + 1;
+  const size_t n_letters = typed.size() - std::min(typed.find_first_not_of('-'), typed.size());
   for (const std::string& word : words) {
     if (typed.size() > kLongest) break;
-    const bool begins = typed.size() > 2 && word.starts_with(typed);
-    const size_t distance = begins ? 1 : Distance(typed, word);
-    if (distance < std::min(least, typed.size())) {
+    const size_t distance = word.starts_with(typed) ? 1 : Distance(typed, word);
+    if (distance < std::min(least, n_letters)) {
       least = distance;
       best = &word;
     }

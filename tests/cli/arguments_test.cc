@@ -102,6 +102,7 @@ TEST(Arguments, CommandsOfOllama) {
   ExpectError(Pronk({"pull", "llama3.2"}), 2, "pull: pronk downloads nothing");
   ExpectError(Pronk({"serve"}), 2, "serve: pronk is no server");
   ExpectError(Pronk({"rm", "x"}), 2, "rm: models are files");
+  ExpectError(Pronk({"test"}), 2, "test: only ./pronk");
   for (const char* word : {"help", "-h", "--help"}) {
     EXPECT_EQ(Pronk({"help", word}).out, Pronk({"--help"}).out) << word;
   }
@@ -122,6 +123,7 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"-m", "x"}), 2, "a subcommand comes before \"-m\"");
   ExpectError(Pronk({"run", "--tempp", "1", "--tpo-k", "2"}), 2,
               "\"--tempp\": did you mean --temp? 'pronk run --help'");
+  ExpectError(Pronk({"run", "-x"}), 2, "has no flag \"-x\": 'pronk run --help'");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
               "has no flag \"--frobnicate\": 'pronk run --help'");
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
@@ -229,6 +231,12 @@ TEST(Arguments, MoreSamplers) {
   refuse({"--dry-sequence-breaker", "x"}, "no effect without --dry-multiplier");
   refuse({"--dry-multiplier", "1", "--dry-sequence-breaker", "no such token"}, "no token of this");
   refuse({"--samplers", "infill"}, "is none of penalties, dry, top_n_sigma, top_k");
+}
+
+TEST(Arguments, HelpNamesAPlaceOnce) {
+  const std::string help = Pronk({"run", "--help"}).out;
+  EXPECT_TRUE(Has(help, "\nPositionals:\n  MODEL   "));
+  EXPECT_TRUE(Has(help, "\n  TEXT   "));
 }
 
 TEST(Arguments, HelpNamesWhatTheLauncherDoes) {

@@ -166,6 +166,9 @@ TEST_F(ModelsTest, ATextIsNoModel) {
   ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
   ExpectError(Pronk({"run", "hi"}), 1,
               "no file and no model called hi ('pronk list'); to complete it as a text: -p\n");
+  for (const Args& text : {Args{"-p", "x"}, {"x"}}) {  // who gives one does not need to be told
+    ExpectError(Pronk(With({"run", "hi"}, text)), 1, "called hi ('pronk list')\n");
+  }
   ExpectError(Pronk({"run", "-"}), 1,
               "called - ('pronk list'); to complete the standard input: -f -");
   EXPECT_FALSE(Has(ErrorOf("xyz.gguf"), "a text"));  // no text ends so

@@ -146,7 +146,7 @@ TEST_F(Compare, TextFromStdinIsReadOnce) {
 TEST_F(Compare, Faults) {
   ExpectError(Pronk({"compare", small_, "-c", "16"}), 2, "-c, --chunks: only with -f");
   ExpectError(Pronk({"compare", small_, "--chunks", "2"}), 2, "-c, --chunks: only with -f");
-  ExpectError(Pronk({"compare"}), 2, "--model is required");
+  ExpectError(Pronk({"compare"}), 2, "MODEL is required");
   ExpectError(Pronk({"compare", kModel, dir_.Path("none")}), 1, "none");
   ExpectError(Pronk({"compare", small_, "--plot", small_}), 1, "is a file that is read");
   ExpectError(Pronk({"compare", small_, "-f", text_, "--plot", text_}), 1,
