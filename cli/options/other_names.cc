@@ -26,6 +26,8 @@ constexpr Synonyms kLongNames[] = {
     {"--cache-type-k", "-ctk"},
     {"--cache-type-v", "-ctv"},
     {"--system", "-sys"},
+    {"--special", "-sp"},
+    {"--json-schema", "-jf"},
     {"--single-turn", "-st"},
     {"--conversation", "-cnv -i --interactive"},
     {"--no-conversation", "-no-cnv"},
@@ -55,11 +57,11 @@ constexpr Idle kIdle[] = {
     {"always so", Takes::kMaybe, "-fa --flash-attn"},
     {"always so", Takes::kNone,
      "--jinja --no-escape --no-context-shift --allow-requantize --no-mmproj --offline"},
-    {"the file is mapped", Takes::kMaybe, "--mmap --no-mmap -mmp -dio --direct-io"},
-    {"run has none, bench needs one", Takes::kNone, "--no-warmup"},
-    {"no log is kept", Takes::kNone, "--log-disable"},
+    {"the file is mapped", Takes::kMaybe, "--mmap --no-mmap -mmp -dio --direct-io -nr --no-repack"},
+    {"run has none, bench needs one", Takes::kNone, "--warmup --no-warmup"},
+    {"no log is kept", Takes::kNone, "--log-disable --log-prefix --log-timestamps"},
     {"no log is kept", Takes::kOne, "-lv --verbosity --log-verbosity"},
-    {"as the terminal has it", Takes::kMaybe, "-co --color"},
+    {"as the terminal has it", Takes::kMaybe, "-co --color --log-colors"},
     {"without a terminal it is always so", Takes::kNone, "--simple-io"},
     {"-v prints timings", Takes::kNone, "--perf --no-perf"},
     {"nice does that", Takes::kOne, "--prio"},
@@ -154,12 +156,11 @@ size_t Distance(std::string_view a, std::string_view b) {
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
   constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
   const std::string* best = nullptr;
-  size_t least = std::min<size_t>(typed.size() / 3 + 1, 3) + 1;
-  const size_t n_letters = typed.size() - std::min(typed.find_first_not_of('-'), typed.size());
+  size_t least = std::clamp<size_t>(typed.size() / 3, 2, 3) + 1;
   for (const std::string& word : words) {
-    if (typed.size() > kLongest) break;
+    if (typed.size() > kLongest || word.size() < 3) continue;  // one letter is like any other
     const size_t distance = word.starts_with(typed) ? 1 : Distance(typed, word);
-    if (distance < std::min(least, n_letters)) {
+    if (distance < std::min(least, typed.size())) {
       least = distance;
       best = &word;
     }

@@ -124,6 +124,7 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"run", "--tempp", "1", "--tpo-k", "2"}), 2,
               "\"--tempp\": did you mean --temp? 'pronk run --help'");
   ExpectError(Pronk({"run", "-x"}), 2, "has no flag \"-x\": 'pronk run --help'");
+  ExpectError(Pronk({"run", "-ctxcp", "3"}), 2, "has no flag \"-ctxcp\": 'pronk run --help'");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
               "has no flag \"--frobnicate\": 'pronk run --help'");
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
