@@ -35,8 +35,9 @@ volatile std::sig_atomic_t changed = 0;
 std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
   std::string text;
   std::array<char, 1 << 16> buffer;
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file)) {
-    text.append(buffer.data(), n);
+  // Not until fread returns 0: after the Ctrl-D of a terminal it would read on.
+  while (std::feof(file) == 0 && std::ferror(file) == 0) {
+    text.append(buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file));
     if (text.size() > most) {
       throw engine::Error(name + ": is longer than " + std::to_string(most) + " bytes");
     }

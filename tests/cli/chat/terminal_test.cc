@@ -46,6 +46,12 @@ TEST_F(TerminalTest, EditingAndHistory) {
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
 
+TEST_F(TerminalTest, OneCtrlDEndsAText) {
+  Tmux tmux(Program() + " run -m " + kModel + " -f - -n 1");
+  tmux.Keys({"Hello", "Enter", "C-d"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
 TEST_F(TerminalTest, TabCompletesFiles) {
   const TempDir dir;
   dir.Write("talk.json", "[]");
