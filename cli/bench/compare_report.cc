@@ -20,9 +20,7 @@ struct CompareColumn {
 
 bool HasSpeed(const BenchTest& test) { return !test.samples_ts.empty(); }
 
-std::string Size(const ComparedModel& model) {
-  return HumanBytes(static_cast<double>(model.bytes));
-}
+std::string Size(const ComparedModel& model) { return HumanBytes(model.bytes); }
 
 std::string Speed(const BenchTest& test) {
   return HasSpeed(test) ? Format("%.1f", test.Median()) : "";

@@ -42,16 +42,14 @@ std::string TypesText(const gguf::File& file) {
   std::string text;
   for (const auto& [dtype, total] : totals) {
     text += "  " + Padded(std::string(gguf::Info(dtype).name), 9) +
-            Padded(std::to_string(total.first) + " tensors", 15) +
-            HumanBytes(static_cast<double>(total.second)) + "\n";
+            Padded(std::to_string(total.first) + " tensors", 15) + HumanBytes(total.second) + "\n";
   }
   return text;
 }
 
 std::string HeadText(const gguf::File& file) {
   std::string text = gguf::PrintablePath(file.path()) + "\n";
-  text += "  GGUF version " + std::to_string(file.version()) + ", " +
-          HumanBytes(static_cast<double>(file.file_bytes()));
+  text += "  GGUF version " + std::to_string(file.version()) + ", " + HumanBytes(file.file_bytes());
   if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
   const auto n = static_cast<double>(file.elements());
   return text + (n < 1e6   ? Format(", %.1f thousand weights\n", n / 1e3)
@@ -80,8 +78,7 @@ void PrintText(const gguf::File& file, bool list_tensors) {
     for (const gguf::TensorView& tensor : file.tensors()) {
       out.Add("  " + Padded(gguf::Printable(tensor.name), 32) + " " +
               Padded(std::string(gguf::Info(tensor.dtype).name), 8) + " " +
-              Padded(ShapeText(tensor), 20) + " " + HumanBytes(static_cast<double>(tensor.bytes)) +
-              "\n");
+              Padded(ShapeText(tensor), 20) + " " + HumanBytes(tensor.bytes) + "\n");
     }
   }
   out.Flush();

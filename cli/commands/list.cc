@@ -68,8 +68,8 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
 std::string ListText(const std::vector<ListedModel>& models) {
   std::vector<std::vector<std::string>> rows;
   for (const ListedModel& m : models) {
-    rows.push_back({gguf::PrintablePath(m.stored.name), HumanBytes(static_cast<double>(m.bytes)),
-                    m.type, m.architecture, m.problem.empty() ? m.fits : "cannot be run"});
+    rows.push_back({gguf::PrintablePath(m.stored.name), HumanBytes(m.bytes), m.type, m.architecture,
+                    m.problem.empty() ? m.fits : "cannot be run"});
   }
   Table table(
       Table::Style::kPlain,

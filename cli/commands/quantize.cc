@@ -136,15 +136,16 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
 // "36 of 47 tensors change: 5.4 MB of weights become 3.2 MB (5.13 bits a weight)"
 std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
   size_t n_changed = 0;
-  double bytes = 0;
+  uint64_t bytes = 0;
   for (const PlannedTensor& planned : plan) {
     n_changed += planned.is_changed() ? 1 : 0;
-    bytes += static_cast<double>(planned.bytes());
+    bytes += planned.bytes();
   }
   return std::to_string(n_changed) + " of " + std::to_string(plan.size()) +
-         " tensors change: " + HumanBytes(static_cast<double>(file.tensor_bytes())) +
-         " of weights become " + HumanBytes(bytes) + " (" +
-         Format("%.2f bits a weight)", 8 * bytes / static_cast<double>(file.elements()));
+         " tensors change: " + HumanBytes(file.tensor_bytes()) + " of weights become " +
+         HumanBytes(bytes) + " (" +
+         Format("%.2f bits a weight)",
+                8 * static_cast<double>(bytes) / static_cast<double>(file.elements()));
 }
 
 // One line per tensor.
@@ -155,11 +156,10 @@ void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
     text += Padded(gguf::Printable(tensor.name), 36) + " " + Padded(ShapeText(tensor), 16) + " " +
             Padded(Name(tensor.dtype), 7) + " ";
     if (planned.is_changed()) {
-      text += "-> " + Padded(Name(planned.type), 7) + " " +
-              HumanBytes(static_cast<double>(tensor.bytes)) + " -> " +
-              HumanBytes(static_cast<double>(planned.bytes()));
+      text += "-> " + Padded(Name(planned.type), 7) + " " + HumanBytes(tensor.bytes) + " -> " +
+              HumanBytes(planned.bytes());
     } else {
-      text += "stays      " + HumanBytes(static_cast<double>(tensor.bytes));
+      text += "stays      " + HumanBytes(tensor.bytes);
     }
     text += "\n";
   }

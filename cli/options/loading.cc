@@ -137,8 +137,6 @@ std::string Override(const std::string& text, gguf::Metadata& metadata) {
   return key + " is " + value + ", whatever the file says";
 }
 
-std::string Bytes(uint64_t n) { return HumanBytes(static_cast<double>(n)); }
-
 void Explain(const char* what, const std::string& text) {
   std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(gguf::PrintablePath(text)).c_str());
 }
@@ -170,7 +168,7 @@ std::string MessageOf(const std::exception& error) {
 
 void NoteWritten(const std::string& path, const std::string& what) {
   std::error_code error;  // a pipe has no size
-  const auto bytes = static_cast<double>(std::filesystem::file_size(path, error));
+  const uint64_t bytes = std::filesystem::file_size(path, error);
   Note("wrote " + gguf::PrintablePath(path) + (error ? "" : ", " + HumanBytes(bytes)) + ": " +
        what);
 }
@@ -200,7 +198,7 @@ engine::Model LoadModel(const ModelOptions& options) {
   engine::Model model = ReadModel(options);
   const uint64_t free = engine::MachineMemory().for_files;
   if (model.file.tensor_bytes() > free) {
-    Note("note: of " + Bytes(model.file.tensor_bytes()) + " of weights " + Bytes(free) +
+    Note("note: of " + HumanBytes(model.file.tensor_bytes()) + " of weights " + HumanBytes(free) +
          " fit into memory, so parts are read from the disk again and again; `pronk quantize` "
          "makes a smaller file");
   }
@@ -218,10 +216,10 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   const engine::Config& config = model.config;
   Explain("model", model.file.path() + ": " + ModelTitle(model) + ", " + config.architecture +
                        ", " + std::to_string(config.n_layers()) + " layers");
-  Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file, " +
+  Explain("memory", HumanBytes(model.file.tensor_bytes()) + " of weights, mapped from the file, " +
                         std::to_string(std::lround(100 * ResidentShare(model))) +
-                        "% of them in memory now; " + Bytes(session.state().bytes()) +
-                        " of keys and values; " + Bytes(engine::MachineMemory().available) +
+                        "% of them in memory now; " + HumanBytes(session.state().bytes()) +
+                        " of keys and values; " + HumanBytes(engine::MachineMemory().available) +
                         " available");
   Explain("context", std::to_string(session.capacity()) + " tokens" +
                          (options.context != 0 ? ", as -c says" : "") + "; trained for " +

@@ -30,8 +30,9 @@ std::string ShellQuoted(std::string_view text) {
   return quoted + "'";
 }
 
-std::string HumanBytes(double bytes) {
+std::string HumanBytes(uint64_t n) {
   constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
+  auto bytes = static_cast<double>(n);
   size_t unit = 0;
   while (bytes >= 1000 && unit + 1 < kUnits.size()) {
     bytes /= 1000;

@@ -4,6 +4,7 @@
 #define PRONK_CLI_OUTPUT_TEXT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@ inline constexpr size_t kColumns = 80;  // width of reports
 // printf into a string.
 std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-std::string HumanBytes(double bytes);  // "1.17 GB", "640 KB"
+std::string HumanBytes(uint64_t n);  // "1.17 GB", "640 KB"
 
 // At most n figures, but all of those before the point: "12.34", "12345".
 std::string Figures(double number, int n);
