@@ -18,7 +18,7 @@ constexpr size_t kMaxForcedBytes = 512;
 
 }  // namespace
 
-Constraint::Constraint(std::shared_ptr<const grammar::Grammar> grammar,
+Constraint::Constraint(std::shared_ptr<const Grammar> grammar,
                        const tokenizer::Tokenizer& tokenizer)
     : grammar_(std::move(grammar)),
       tokenizer_(tokenizer),
@@ -89,9 +89,7 @@ void Constraint::Accept(TokenId id) {
 void Constraint::AcceptText(std::string_view text) { MoveTo(matcher_.Steps(at_, text)); }
 
 void Constraint::MoveTo(SetId next) {
-  if (next == ItemSets::kNothing) {
-    throw Error("the text has left the grammar");
-  }
+  if (next == ItemSets::kNothing) throw Error("the text has left the grammar");
   at_ = next;
   if (matcher_.IsFull()) {
     at_ = matcher_.Forget(at_);
@@ -102,7 +100,7 @@ void Constraint::MoveTo(SetId next) {
 std::vector<TokenId> Constraint::Forced() {
   if (waiting_ || opening_ >= 0) return {};
   std::string text;
-  grammar::SetId at = at_;
+  SetId at = at_;
   while (text.size() < kMaxForcedBytes) {
     const std::optional<uint8_t> byte = matcher_.OnlyByte(at);
     if (!byte || *byte == kTokenByte) break;

@@ -29,8 +29,7 @@ class Constraint {
  public:
   // The tokenizer must outlive it. Throws grammar::Error if it lacks a token that the grammar
   // names.
-  Constraint(std::shared_ptr<const grammar::Grammar> grammar,
-             const tokenizer::Tokenizer& tokenizer);
+  Constraint(std::shared_ptr<const Grammar> grammar, const tokenizer::Tokenizer& tokenizer);
 
   // Begins a new text.
   void Restart();
@@ -65,21 +64,21 @@ class Constraint {
   bool may_end() { return !waiting_ && matcher_.MayEnd(at_); }
 
  private:
-  grammar::SetId After(tokenizer::TokenId id);
-  void MoveTo(grammar::SetId next);
+  SetId After(tokenizer::TokenId id);
+  void MoveTo(SetId next);
   std::vector<tokenizer::TokenId> Cut(std::string_view text) const;
 
-  std::shared_ptr<const grammar::Grammar> grammar_;
+  std::shared_ptr<const Grammar> grammar_;
   const tokenizer::Tokenizer& tokenizer_;
-  grammar::NamedTokens named_;
-  grammar::TokenTrie trie_;
-  grammar::Matcher matcher_;
-  grammar::TokenMasks masks_;
-  grammar::TokenMasks::Mask all_but_end_;  // while waiting
-  grammar::SetId at_;
+  NamedTokens named_;
+  TokenTrie trie_;
+  Matcher matcher_;
+  TokenMasks masks_;
+  TokenMasks::Mask all_but_end_;  // while waiting
+  SetId at_;
   bool waiting_ = false;
   tokenizer::TokenId opening_ = -1;
-  grammar::TokenMasks::Mask with_opening_;
+  TokenMasks::Mask with_opening_;
   std::vector<tokenizer::TokenId> last_;  // the last few tokens of the text
 };
 

@@ -1,10 +1,7 @@
 #include "grammar/gbnf.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -274,15 +271,13 @@ class Parser : private Scanner {
 
 }  // namespace
 
-std::function<RuleId(std::string_view name)> AddGbnf(std::string_view text, Builder& builder) {
-  auto rules =
-      std::make_shared<std::map<std::string, RuleId, std::less<>>>(Parser(text, builder).Parse());
-  return [rules](std::string_view name) { return rules->find(name)->second; };
+std::map<std::string, RuleId, std::less<>> AddGbnf(std::string_view text, Builder& builder) {
+  return Parser(text, builder).Parse();
 }
 
 Grammar ParseGbnf(std::string_view text) {
   Builder builder;
-  const auto rules = Parser(text, builder).Parse();
+  const auto rules = AddGbnf(text, builder);
   const auto root = rules.find("root");
   if (root == rules.end() || !builder.IsDefined(root->second)) {
     throw Error("there is no rule 'root', with which every text begins");

@@ -10,6 +10,8 @@
 #define PRONK_GRAMMAR_GBNF_H_
 
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "grammar/grammar.h"
@@ -19,8 +21,8 @@ namespace grammar {
 // The rule "root" and the rules it needs. Throws grammar::Error with line and column.
 Grammar ParseGbnf(std::string_view text);
 
-// Adds a text's rules to a builder and returns the lookup of a rule by its name.
-std::function<RuleId(std::string_view name)> AddGbnf(std::string_view text, Builder& builder);
+// Adds a text's rules to a builder and returns them by name.
+std::map<std::string, RuleId, std::less<>> AddGbnf(std::string_view text, Builder& builder);
 
 }  // namespace grammar
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -207,7 +206,7 @@ bool IsFine(double bound) {
 
 JsonRules::JsonRules(Builder& builder, bool free_space)
     : builder_(builder),
-      find_(AddGbnf(std::string(free_space ? kFree : kCompact).append(kRules), builder)) {}
+      rules_(AddGbnf(std::string(free_space ? kFree : kCompact).append(kRules), builder)) {}
 
 std::optional<Lengths> JsonRules::LengthsOf(std::string_view format) {
   constexpr auto kFormats = std::to_array<std::pair<std::string_view, Lengths>>({

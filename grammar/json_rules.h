@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,7 +49,7 @@ class JsonRules {
   // "ws" (inside brackets), "gap" (after a colon or comma), "value", "object", "array", "string",
   // "number", "integer", "boolean", "null", and of strings in their quotes the formats: "date",
   // "email", ...
-  Part Call(std::string_view name) { return builder_.Call(find_(name)); }
+  Part Call(std::string_view name) { return builder_.Call(rules_.find(name)->second); }
   // The possible lengths of a format's strings; empty for an unknown format.
   static std::optional<Lengths> LengthsOf(std::string_view format);
 
@@ -67,7 +68,7 @@ class JsonRules {
   std::optional<Part> Between(const NumberBounds& bounds, uint64_t step, uint32_t decimals);
 
   Builder& builder_;
-  std::function<RuleId(std::string_view name)> find_;
+  std::map<std::string, RuleId, std::less<>> rules_;
 };
 
 }  // namespace grammar

@@ -177,9 +177,7 @@ void FailAt(const std::string& pointer, const std::string& what) {
 
 std::string Below(const std::string& pointer, const std::string& name) {
   std::string path = pointer + '/';
-  for (const char c : name) {
-    path += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  }
+  for (const char c : name) path += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   return path;
 }
 

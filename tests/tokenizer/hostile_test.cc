@@ -2,7 +2,6 @@
 // test fails by crashing, hanging or giving ids that do not exist; it finds most with sanitizers.
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <limits>
 #include <random>
 #include <string>

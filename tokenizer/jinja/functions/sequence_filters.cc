@@ -152,9 +152,7 @@ Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   constexpr std::string_view kName = by_attribute ? "selectattr" : "select";
   Values out;
   if (!input.Truth()) return in.rt().Make(std::move(out), List::Kind::kGenerator);
-  if (by_attribute && args.positional.empty()) {
-    Fail("Missing parameter for attribute name");
-  }
+  if (by_attribute && args.positional.empty()) Fail("Missing parameter for attribute name");
   const AttributePath path(in, by_attribute ? &args.positional[0] : nullptr);
   const Arguments test_args = WithoutFirst(args, by_attribute ? 1 : 0);
   const bool has_test = !test_args.positional.empty();

@@ -149,9 +149,7 @@ void Interpreter::Assign(const Target& target, const Value& value) {
     return;
   }
   if (target.targets.empty()) return SetVariable(target.name, value);
-  if (!IsIterable(value)) {
-    Fail("cannot unpack non-iterable ", value.TypeName(), " object");
-  }
+  if (!IsIterable(value)) Fail("cannot unpack non-iterable ", value.TypeName(), " object");
   const Values items = ItemsOf(rt_, value);
   const std::string wanted = "expected " + std::to_string(target.targets.size());
   if (items.size() > target.targets.size()) Fail("too many values to unpack (", wanted, ")");

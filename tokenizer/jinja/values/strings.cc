@@ -44,17 +44,15 @@ Text MapRuns(Runtime& rt, const Text& text, Fn map) {
   return out;
 }
 
-// Calls map(Char, std::string_view bytes) for each character in order; it returns the new bytes.
+// Calls map(char32_t, std::string_view bytes) for each character in order; it returns the new
+// bytes.
 template <typename Fn>
 Text MapChars(Runtime& rt, const Text& text, Fn map) {
-  rt.PayCharacters(text.size());
-  rt.PayBytes(2 * text.Cost());
-  Text out;
-  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
-    const auto pos = static_cast<size_t>(bytes.data() - text.view().data());
-    out.Append(map(code, bytes), text.ForeignAt(pos));
-  }
-  return out;
+  return MapRuns(rt, text, [&](std::string_view run) {
+    std::string out;
+    for (const auto& [code, bytes] : gguf::Characters(run)) out += map(code, bytes);
+    return out;
+  });
 }
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }

@@ -3,20 +3,6 @@
 #include <algorithm>
 
 namespace tokenizer::jinja {
-namespace {
-
-// The first span that ends after pos.
-auto FirstAfter(const std::vector<ByteSpan>& spans, size_t pos) {
-  return std::partition_point(spans.begin(), spans.end(),
-                              [pos](const ByteSpan& span) { return span.end <= pos; });
-}
-
-}  // namespace
-
-bool Text::ForeignAt(size_t pos) const {
-  const auto span = FirstAfter(foreign_, pos);
-  return span != foreign_.end() && span->begin <= pos;
-}
 
 void Text::MarkForeign(size_t begin, size_t end) {
   if (begin == end) return;
@@ -42,8 +28,8 @@ void Text::Append(const Text& text, size_t pos, size_t n) {
   n = std::min(n, text.size() - pos);
   const size_t begin = size();
   bytes_.append(text.bytes_, pos, n);
-  for (auto span = FirstAfter(text.foreign_, pos);
-       span != text.foreign_.end() && span->begin < pos + n; ++span) {
+  auto span = std::ranges::upper_bound(text.foreign_, pos, {}, &ByteSpan::end);
+  for (; span != text.foreign_.end() && span->begin < pos + n; ++span) {
     MarkForeign(begin + std::max(span->begin, pos) - pos,
                 begin + std::min(span->end, pos + n) - pos);
   }

@@ -27,7 +27,6 @@ class Text {
   bool empty() const { return bytes_.empty(); }
   // Ascending, neither empty nor adjacent.
   const std::vector<ByteSpan>& foreign() const { return foreign_; }
-  bool ForeignAt(size_t pos) const;
   // The bytes it counts for in the memory limit.
   size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
 
