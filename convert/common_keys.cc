@@ -95,9 +95,7 @@ void AddYarn(const Fields& rope, OutModel& model) {
                rope.Count("original_max_position_embeddings"));
   }
   for (const char* const beta : {"beta_fast", "beta_slow"}) {
-    if (rope.Has(beta)) {
-      model.Float("rope.scaling.yarn_" + std::string(beta), rope.Number(beta));
-    }
+    if (rope.Has(beta)) model.Float("rope.scaling.yarn_" + std::string(beta), rope.Number(beta));
   }
   // GGUF's readers scale cosines and sines by this number, the folder's code by attention_factor if
   // it is present.

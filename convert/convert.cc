@@ -92,7 +92,7 @@ uint32_t FileType(DType type, const Options& options) {
 void Sort(std::vector<OutTensor>& tensors) {
   std::ranges::sort(tensors, {}, [](const OutTensor& tensor) {
     const std::string_view name = tensor.name;
-    const std::optional<size_t> layer = LayerOf(name);
+    const std::optional<size_t> layer = gguf::LayerOf(name);
     const size_t outside = name.starts_with("output") ? SIZE_MAX : 0;
     return std::tuple(layer ? *layer + 1 : outside, name);
   });

@@ -97,9 +97,7 @@ class TokenizerWriter {
     const Fields decoder = config_.Object("added_tokens_decoder");
     for (const auto& [number, entry] : decoder.json()) {
       const auto id = gguf::NumberIn<uint64_t>(number);
-      if (!id || !entry.IsObject()) {
-        decoder.Fail(number, "expected a token's number and the token");
-      }
+      if (!id || !entry.IsObject()) decoder.Fail(number, "expected a token's number and the token");
       const Fields token(decoder.file(), entry, "added_tokens_decoder." + number + ".");
       const std::string text = token.Text("content");
       AddToken(text, *id, token.BoolOr("special", false) || LooksSpecial(text));

@@ -244,9 +244,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
     vocab.model = "gemma4";
     vocab.add_space_prefix = false;
     MarkBytes(vocab);
-    for (size_t i = 0; i < vocab.tokens.size(); ++i) {
-      vocab.scores.push_back(-static_cast<float>(i));
-    }
+    for (size_t i = 0; i < vocab.tokens.size(); ++i) vocab.scores.push_back(-static_cast<float>(i));
   } else if (model.BoolOr("byte_fallback", false)) {
     vocab.model = "llama";
     vocab.pre = "default";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <string>
 #include <utility>
 
@@ -72,7 +71,7 @@ class Rules {
     if (name_ == "output.weight" || (is_embedding && !facts_.has_output)) return Output();
     if (mix_ == "MXFP4_MOE") return Has(name_, "_exps.") ? kMXFP4 : kQ8_0;
     // Each matrix has a factor, which readers support only in layers.
-    if (mix_ == "NVFP4") return LayerOf(name_).has_value() ? kNVFP4 : kQ8_0;
+    if (mix_ == "NVFP4") return gguf::LayerOf(name_).has_value() ? kNVFP4 : kQ8_0;
     if (is_embedding) return Embedding();
     if (IsVerySmall()) return VerySmall();
     if (HasValues(name_)) return Values();
@@ -96,12 +95,13 @@ class Rules {
 
   // Among the layers with such a matrix.
   size_t Rank(const std::vector<size_t>& layers) const {
-    const auto at = std::ranges::lower_bound(layers, LayerOf(name_).value_or(0));
+    const auto at = std::ranges::lower_bound(layers, gguf::LayerOf(name_).value_or(0));
     return static_cast<size_t>(at - layers.begin());
   }
   Place Layer() const {
     const bool by_number = facts_.n_experts > 1;
-    return {by_number ? LayerOf(name_).value_or(0) : Rank(facts_.ffn_layers), facts_.n_layers};
+    return {by_number ? gguf::LayerOf(name_).value_or(0) : Rank(facts_.ffn_layers),
+            facts_.n_layers};
   }
   Place ValueLayer() const { return {Rank(facts_.value_layers), facts_.value_layers.size()}; }
 
@@ -118,9 +118,7 @@ class Rules {
   }
   DType VerySmall() const {
     const DType more = Is({"IQ2_S", "IQ2_M"}) ? kIQ3_S : kQ2_K;
-    if (HasValues(name_)) {
-      return HasFewKeys() || facts_.n_experts >= 4 ? kQ4_K : more;
-    }
+    if (HasValues(name_)) return HasFewKeys() || facts_.n_experts >= 4 ? kQ4_K : more;
     if (Has(name_, "attn_k.weight") && HasEightExperts()) return kQ4_K;
     if (Has(name_, "ffn_down")) return Layer().IsInFirst(8) ? more : type_;
     if (Has(name_, "attn_output.weight")) {
@@ -206,16 +204,6 @@ uint64_t FirstUint(const gguf::Metadata& metadata, const std::string& key) {
 
 }  // namespace
 
-std::optional<size_t> LayerOf(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  size_t layer = 0;
-  const auto [end, error] =
-      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
-  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
-  return layer;
-}
-
 std::span<const Mix> AllMixes() { return kMixes; }
 
 const Mix* FindMix(std::string_view name) {
@@ -235,7 +223,7 @@ MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorVie
   facts.n_heads_per_kv = n_kv == 0 ? 0 : n_heads / n_kv;
   for (const gguf::TensorView& tensor : tensors) {
     if (tensor.name == "output.weight") facts.has_output = true;
-    const auto layer = LayerOf(tensor.name);
+    const auto layer = gguf::LayerOf(tensor.name);
     if (!layer) continue;
     if (HasValues(tensor.name)) facts.value_layers.push_back(*layer);
     if (Has(tensor.name, "ffn_down.weight")) facts.ffn_layers.push_back(*layer);

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,9 +45,6 @@ struct MixFacts {
   std::vector<size_t> ffn_layers;    // layers with ffn_down, in order
 };
 MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorView> tensors);
-
-// N of "blk.N."; empty for a tensor of no layer.
-std::optional<size_t> LayerOf(std::string_view name);
 
 // False for tensors that are never rounded: vectors, biases, routers, and small matrices where
 // rounding saves nothing (convolutions, matrices beside the residual stream).

@@ -147,12 +147,6 @@ void SafeTensor::Fail(const std::string& what) const {
   throw gguf::Error(gguf::PrintablePath(file) + ": tensor " + gguf::Quoted(name) + ": " + what);
 }
 
-std::string ShapeText(std::span<const uint64_t> shape) {
-  std::string text = "[";
-  for (const uint64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
-  return text + "]";
-}
-
 Safetensors Safetensors::Open(const std::string& path) {
   Safetensors file;
   file.mapping_ = gguf::MappedFile::Open(path, "a safetensors file");

@@ -16,8 +16,11 @@
 
 #include "gguf/dtype.h"
 #include "gguf/mapped_file.h"
+#include "gguf/tensor.h"
 
 namespace convert {
+
+using gguf::ShapeText;
 
 // The form of weights that are not plain floats, see quantized.h.
 enum class Packing : uint8_t { kNone, kTernary, kF8 };
@@ -40,9 +43,6 @@ struct SafeTensor {
   // Throws gguf::Error: "FILE: tensor NAME: what".
   [[noreturn]] void Fail(const std::string& what) const;
 };
-
-// "[2, 3]"
-std::string ShapeText(std::span<const uint64_t> shape);
 
 class Safetensors {
  public:

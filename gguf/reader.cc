@@ -20,6 +20,14 @@ namespace {
 constexpr int kMaxArrayDepth = 4;  // arrays in arrays; real files have one level
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
+// The smallest size of a value of this type: for a string its length field, for a nested array its
+// element type and length.
+uint64_t LeastBytes(ValueType type) {
+  if (type == ValueType::kString) return sizeof(uint64_t);
+  if (type == ValueType::kArray) return sizeof(uint32_t) + sizeof(uint64_t);
+  return ValueTypeBytes(type);
+}
+
 class PartReader {
  public:
   PartReader(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors)
@@ -35,18 +43,201 @@ class PartReader {
   }
 
  private:
-  void CheckMagic() const;
-  void ReadHeader();
+  // Header: "GGUF", u32 version, tensor count, key-value count.
+
+  void CheckMagic() const {
+    const std::span<const std::byte> bytes = cursor_.bytes();
+    const std::string_view found(reinterpret_cast<const char*>(bytes.data()),
+                                 std::min(bytes.size(), kMagic.size()));
+    if (found == kMagic) return;
+    std::string message = "expected the magic \"GGUF\", found " + Quoted(found);
+    const std::string_view guess = GuessFormat(bytes);
+    message += guess.empty() ? ": not a GGUF file" : ": this is " + std::string(guess);
+    cursor_.Fail(0, message);
+  }
+
+  void ReadHeader() {
+    CheckMagic();
+    cursor_.Take(kMagic.size(), "magic");
+    const uint64_t version_at = cursor_.offset();
+    const auto version = cursor_.Read<uint32_t>("version");
+    if (version != 0 && (version & 0xffff) == 0) {
+      cursor_.Fail(version_at,
+                   "expected a little-endian file, found a big-endian one: get or convert it to "
+                   "little-endian");
+    }
+    if (version < 2 || version > 3) {
+      cursor_.Fail(version_at, "expected GGUF version 2 or 3, found " + std::to_string(version));
+    }
+    part_.version = version;
+    const uint64_t counts_at = cursor_.offset();
+    n_tensors_ = cursor_.Read<uint64_t>("number of tensors");
+    n_entries_ = cursor_.Read<uint64_t>("number of keys");
+    // The smallest entries: a one-letter key with a value of one byte; a one-letter tensor with one
+    // dimension. Counts are not trusted further: vectors grow as entries are read.
+    CheckCount(counts_at, n_tensors_, max_tensors_, 8 + 1 + 4 + 8 + 4 + 8, "tensors");
+    CheckCount(counts_at + 8, n_entries_, kMaxItems, 8 + 1 + 4 + 1, "keys");
+  }
+
   void CheckCount(uint64_t at, uint64_t count, uint64_t most, uint64_t min_bytes,
-                  std::string_view what) const;
-  std::string_view ReadName();
-  void ReadEntries();
-  ValueType ReadValueType(std::string_view what);
-  Value ReadValue();
-  void PassElements(ValueType type, uint64_t count, int depth);
-  void ReadAlignment();
-  TensorInfo ReadTensorInfo();
-  void ReadTensorInfos();
+                  std::string_view what) const {
+    const uint64_t max = cursor_.remaining() / min_bytes;
+    const std::string found = ", found a count of " + std::to_string(count);
+    if (count > max) {
+      cursor_.Fail(at, "expected at most " + std::to_string(max) + " " + std::string(what) +
+                           " in the rest of the file" + found + ": truncated or damaged");
+    }
+    if (count > most) {
+      const std::string others = most < kMaxItems ? " besides those of the parts before" : "";
+      cursor_.Fail(at, "expected at most " + std::to_string(most) + " " + std::string(what) +
+                           others + found);
+    }
+  }
+
+  // Key-value pairs: string key, u32 type, value.
+
+  std::string_view ReadName() {
+    const uint64_t at = cursor_.offset();
+    const std::string_view name = cursor_.ReadString("name");
+    if (name.empty()) cursor_.Fail(at, "expected a name, found an empty one");
+    if (name.size() > kMaxNameBytes) {
+      cursor_.Fail(at, "expected a name of at most " + std::to_string(kMaxNameBytes) +
+                           " bytes, found one of " + std::to_string(name.size()));
+    }
+    return name;
+  }
+
+  void ReadEntries() {
+    std::vector<Metadata::Entry> entries;
+    for (uint64_t i = 0; i < n_entries_; ++i) {
+      cursor_.set_item({"key", i, {}});
+      const std::string_view key = ReadName();
+      cursor_.set_item({"key", i, key});
+      entries.push_back({key, ReadValue()});
+    }
+    part_.metadata = Metadata(path_, std::move(entries));
+    for (const Metadata::Entry& entry : part_.metadata.entries()) {
+      if (part_.metadata.Find(entry.key) == &entry.value) continue;
+      cursor_.set_item({"key", 0, entry.key});
+      const auto at = reinterpret_cast<const std::byte*>(entry.key.data()) - cursor_.bytes().data();
+      cursor_.Fail(static_cast<uint64_t>(at), "expected each key once, found it again");
+    }
+    cursor_.set_item({});
+  }
+
+  ValueType ReadValueType(std::string_view what) {
+    const uint64_t at = cursor_.offset();
+    const auto id = cursor_.Read<uint32_t>(what);
+    if (!IsValueType(id)) {
+      cursor_.Fail(at,
+                   "expected " + std::string(what) + " from 0 to 12, found " + std::to_string(id));
+    }
+    return static_cast<ValueType>(id);
+  }
+
+  Value ReadValue() {
+    Value value;
+    value.type = ReadValueType("a value type");
+    if (value.type == ValueType::kArray) {
+      value.element_type = ReadValueType("an element type");
+      value.count = cursor_.Read<uint64_t>("array length");
+    }
+    value.data = cursor_.here();
+    if (value.type == ValueType::kArray) {
+      PassElements(value.element_type, value.count, 1);
+    } else {
+      PassElements(value.type, 1, 0);
+    }
+    value.bytes = static_cast<uint64_t>(cursor_.here() - value.data);
+    return value;
+  }
+
+  // Skips the elements of an array (or one value), checking everything that a getter relies on.
+  void PassElements(ValueType type, uint64_t count, int depth) {
+    if (depth > kMaxArrayDepth) {
+      cursor_.Fail(cursor_.offset(), "expected arrays at most " + std::to_string(kMaxArrayDepth) +
+                                         " deep, found deeper ones");
+    }
+    if (count > cursor_.remaining() / LeastBytes(type)) {
+      cursor_.Fail(cursor_.offset(), "expected " + std::to_string(count) + " elements of type " +
+                                         std::string(ValueTypeName(type)) + ", found " +
+                                         std::to_string(cursor_.remaining()) +
+                                         " bytes before the end of the file: truncated or damaged");
+    }
+    if (type == ValueType::kString) {
+      for (uint64_t i = 0; i < count; ++i) cursor_.ReadString("text");
+    } else if (type == ValueType::kArray) {
+      for (uint64_t i = 0; i < count; ++i) {
+        const ValueType inner = ReadValueType("an element type");
+        PassElements(inner, cursor_.Read<uint64_t>("array length"), depth + 1);
+      }
+    } else {
+      const uint64_t at = cursor_.offset();
+      const std::byte* const data = cursor_.Take(count * ValueTypeBytes(type), "value");
+      if (type != ValueType::kBool) return;
+      const auto bad =
+          std::find_if(data, data + count, [](std::byte b) { return b > std::byte{1}; });
+      if (bad == data + count) return;
+      cursor_.Fail(
+          at + static_cast<uint64_t>(bad - data),
+          "expected a bool of 0 or 1, found " + std::to_string(std::to_integer<int>(*bad)));
+    }
+  }
+
+  void ReadAlignment() {
+    const Metadata& metadata = part_.metadata;
+    const Value* const value = metadata.Find(kAlignmentKey);
+    if (value == nullptr) return;
+    if (value->type != ValueType::kU32) {
+      metadata.Fail(kAlignmentKey,
+                    "expected type u32, found " + std::string(ValueTypeName(value->type)));
+    }
+    const uint64_t alignment = metadata.GetUint(kAlignmentKey);
+    if (!IsValidAlignment(alignment)) {
+      metadata.Fail(kAlignmentKey, "expected a power of two from " + std::to_string(kMinAlignment) +
+                                       " to " + std::to_string(kMaxAlignment) + ", found " +
+                                       std::to_string(alignment));
+    }
+    part_.alignment = alignment;
+  }
+
+  // Tensor infos: string name, u32 n_dims, dims, u32 type, u64 offset.
+
+  TensorInfo ReadTensorInfo() {
+    TensorInfo info;
+    info.info_at = cursor_.offset();
+    info.name = ReadName();
+    cursor_.set_item({"tensor", infos_.size(), info.name});
+    uint64_t at = cursor_.offset();
+    info.n_dims = cursor_.Read<uint32_t>("number of dimensions");
+    if (info.n_dims < 1 || info.n_dims > info.dims.size()) {
+      cursor_.Fail(at, "expected 1 to 4 dimensions, found " + std::to_string(info.n_dims));
+    }
+    uint64_t elements = 1;  // stays below 2^63, so that no product of dims wraps from here on
+    for (uint32_t i = 0; i < info.n_dims; ++i) {
+      at = cursor_.offset();
+      const uint64_t dim = cursor_.Read<uint64_t>("dimension");
+      if (dim == 0) cursor_.Fail(at, "expected a dimension of at least 1, found 0");
+      if (dim > INT64_MAX / elements) {
+        cursor_.Fail(at, "expected fewer than 2^63 elements, found a dimension of " +
+                             std::to_string(dim) + " after " + std::to_string(elements) +
+                             " elements");
+      }
+      elements *= dim;
+      info.dims[i] = dim;
+    }
+    info.type_id = cursor_.Read<uint32_t>("tensor type");
+    info.offset = cursor_.Read<uint64_t>("tensor offset");
+    return info;
+  }
+
+  void ReadTensorInfos() {
+    for (uint64_t i = 0; i < n_tensors_; ++i) {
+      cursor_.set_item({"tensor", i, {}});
+      infos_.push_back(ReadTensorInfo());
+    }
+    cursor_.set_item({});
+  }
 
   std::string path_;
   Cursor cursor_;
@@ -56,208 +247,6 @@ class PartReader {
   std::vector<TensorInfo> infos_;
   Part part_;
 };
-
-// Header: "GGUF", u32 version, tensor count, key-value count.
-
-void PartReader::CheckMagic() const {
-  const std::span<const std::byte> bytes = cursor_.bytes();
-  const std::string_view found(reinterpret_cast<const char*>(bytes.data()),
-                               std::min(bytes.size(), kMagic.size()));
-  if (found == kMagic) return;
-  std::string message = "expected the magic \"GGUF\", found " + Quoted(found);
-  const std::string_view guess = GuessFormat(bytes);
-  message += guess.empty() ? ": not a GGUF file" : ": this is " + std::string(guess);
-  cursor_.Fail(0, message);
-}
-
-void PartReader::ReadHeader() {
-  CheckMagic();
-  cursor_.Take(kMagic.size(), "magic");
-  const uint64_t version_at = cursor_.offset();
-  const auto version = cursor_.Read<uint32_t>("version");
-  if (version != 0 && (version & 0xffff) == 0) {
-    cursor_.Fail(version_at,
-                 "expected a little-endian file, found a big-endian one: get or convert it to "
-                 "little-endian");
-  }
-  if (version < 2 || version > 3) {
-    cursor_.Fail(version_at, "expected GGUF version 2 or 3, found " + std::to_string(version));
-  }
-  part_.version = version;
-  const uint64_t counts_at = cursor_.offset();
-  n_tensors_ = cursor_.Read<uint64_t>("number of tensors");
-  n_entries_ = cursor_.Read<uint64_t>("number of keys");
-  // The smallest entries: a one-letter key with a value of one byte; a one-letter tensor with one
-  // dimension. Counts are not trusted further: vectors grow as entries are read.
-  CheckCount(counts_at, n_tensors_, max_tensors_, 8 + 1 + 4 + 8 + 4 + 8, "tensors");
-  CheckCount(counts_at + 8, n_entries_, kMaxItems, 8 + 1 + 4 + 1, "keys");
-}
-
-void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t most, uint64_t min_bytes,
-                            std::string_view what) const {
-  const uint64_t max = cursor_.remaining() / min_bytes;
-  const std::string found = ", found a count of " + std::to_string(count);
-  if (count > max) {
-    cursor_.Fail(at, "expected at most " + std::to_string(max) + " " + std::string(what) +
-                         " in the rest of the file" + found + ": truncated or damaged");
-  }
-  if (count > most) {
-    const std::string others = most < kMaxItems ? " besides those of the parts before" : "";
-    cursor_.Fail(
-        at, "expected at most " + std::to_string(most) + " " + std::string(what) + others + found);
-  }
-}
-
-// Key-value pairs: string key, u32 type, value.
-
-std::string_view PartReader::ReadName() {
-  const uint64_t at = cursor_.offset();
-  const std::string_view name = cursor_.ReadString("name");
-  if (name.empty()) cursor_.Fail(at, "expected a name, found an empty one");
-  if (name.size() > kMaxNameBytes) {
-    cursor_.Fail(at, "expected a name of at most " + std::to_string(kMaxNameBytes) +
-                         " bytes, found one of " + std::to_string(name.size()));
-  }
-  return name;
-}
-
-void PartReader::ReadEntries() {
-  std::vector<Metadata::Entry> entries;
-  for (uint64_t i = 0; i < n_entries_; ++i) {
-    cursor_.set_item({"key", i, {}});
-    const std::string_view key = ReadName();
-    cursor_.set_item({"key", i, key});
-    entries.push_back({key, ReadValue()});
-  }
-  part_.metadata = Metadata(path_, std::move(entries));
-  for (const Metadata::Entry& entry : part_.metadata.entries()) {
-    if (part_.metadata.Find(entry.key) == &entry.value) continue;
-    cursor_.set_item({"key", 0, entry.key});
-    const auto at = reinterpret_cast<const std::byte*>(entry.key.data()) - cursor_.bytes().data();
-    cursor_.Fail(static_cast<uint64_t>(at), "expected each key once, found it again");
-  }
-  cursor_.set_item({});
-}
-
-ValueType PartReader::ReadValueType(std::string_view what) {
-  const uint64_t at = cursor_.offset();
-  const auto id = cursor_.Read<uint32_t>(what);
-  if (!IsValueType(id)) {
-    cursor_.Fail(at,
-                 "expected " + std::string(what) + " from 0 to 12, found " + std::to_string(id));
-  }
-  return static_cast<ValueType>(id);
-}
-
-Value PartReader::ReadValue() {
-  Value value;
-  value.type = ReadValueType("a value type");
-  if (value.type == ValueType::kArray) {
-    value.element_type = ReadValueType("an element type");
-    value.count = cursor_.Read<uint64_t>("array length");
-  }
-  value.data = cursor_.here();
-  if (value.type == ValueType::kArray) {
-    PassElements(value.element_type, value.count, 1);
-  } else {
-    PassElements(value.type, 1, 0);
-  }
-  value.bytes = static_cast<uint64_t>(cursor_.here() - value.data);
-  return value;
-}
-
-// The smallest size of a value of this type: for a string its length field, for a nested array its
-// element type and length.
-uint64_t LeastBytes(ValueType type) {
-  if (type == ValueType::kString) return sizeof(uint64_t);
-  if (type == ValueType::kArray) return sizeof(uint32_t) + sizeof(uint64_t);
-  return ValueTypeBytes(type);
-}
-
-// Skips the elements of an array (or one value), checking everything that a getter relies on.
-void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
-  if (depth > kMaxArrayDepth) {
-    cursor_.Fail(cursor_.offset(), "expected arrays at most " + std::to_string(kMaxArrayDepth) +
-                                       " deep, found deeper ones");
-  }
-  if (count > cursor_.remaining() / LeastBytes(type)) {
-    cursor_.Fail(cursor_.offset(), "expected " + std::to_string(count) + " elements of type " +
-                                       std::string(ValueTypeName(type)) + ", found " +
-                                       std::to_string(cursor_.remaining()) +
-                                       " bytes before the end of the file: truncated or damaged");
-  }
-  if (type == ValueType::kString) {
-    for (uint64_t i = 0; i < count; ++i) cursor_.ReadString("text");
-  } else if (type == ValueType::kArray) {
-    for (uint64_t i = 0; i < count; ++i) {
-      const ValueType inner = ReadValueType("an element type");
-      PassElements(inner, cursor_.Read<uint64_t>("array length"), depth + 1);
-    }
-  } else {
-    const uint64_t at = cursor_.offset();
-    const std::byte* const data = cursor_.Take(count * ValueTypeBytes(type), "value");
-    if (type != ValueType::kBool) return;
-    const auto bad = std::find_if(data, data + count, [](std::byte b) { return b > std::byte{1}; });
-    if (bad == data + count) return;
-    cursor_.Fail(at + static_cast<uint64_t>(bad - data),
-                 "expected a bool of 0 or 1, found " + std::to_string(std::to_integer<int>(*bad)));
-  }
-}
-
-void PartReader::ReadAlignment() {
-  const Metadata& metadata = part_.metadata;
-  const Value* const value = metadata.Find(kAlignmentKey);
-  if (value == nullptr) return;
-  if (value->type != ValueType::kU32) {
-    metadata.Fail(kAlignmentKey,
-                  "expected type u32, found " + std::string(ValueTypeName(value->type)));
-  }
-  const uint64_t alignment = metadata.GetUint(kAlignmentKey);
-  if (!IsValidAlignment(alignment)) {
-    metadata.Fail(kAlignmentKey, "expected a power of two from " + std::to_string(kMinAlignment) +
-                                     " to " + std::to_string(kMaxAlignment) + ", found " +
-                                     std::to_string(alignment));
-  }
-  part_.alignment = alignment;
-}
-
-// Tensor infos: string name, u32 n_dims, dims, u32 type, u64 offset.
-
-TensorInfo PartReader::ReadTensorInfo() {
-  TensorInfo info;
-  info.info_at = cursor_.offset();
-  info.name = ReadName();
-  cursor_.set_item({"tensor", infos_.size(), info.name});
-  uint64_t at = cursor_.offset();
-  info.n_dims = cursor_.Read<uint32_t>("number of dimensions");
-  if (info.n_dims < 1 || info.n_dims > info.dims.size()) {
-    cursor_.Fail(at, "expected 1 to 4 dimensions, found " + std::to_string(info.n_dims));
-  }
-  uint64_t elements = 1;  // stays below 2^63, so that no product of dims wraps from here on
-  for (uint32_t i = 0; i < info.n_dims; ++i) {
-    at = cursor_.offset();
-    const uint64_t dim = cursor_.Read<uint64_t>("dimension");
-    if (dim == 0) cursor_.Fail(at, "expected a dimension of at least 1, found 0");
-    if (dim > INT64_MAX / elements) {
-      cursor_.Fail(at, "expected fewer than 2^63 elements, found a dimension of " +
-                           std::to_string(dim) + " after " + std::to_string(elements) +
-                           " elements");
-    }
-    elements *= dim;
-    info.dims[i] = dim;
-  }
-  info.type_id = cursor_.Read<uint32_t>("tensor type");
-  info.offset = cursor_.Read<uint64_t>("tensor offset");
-  return info;
-}
-
-void PartReader::ReadTensorInfos() {
-  for (uint64_t i = 0; i < n_tensors_; ++i) {
-    cursor_.set_item({"tensor", i, {}});
-    infos_.push_back(ReadTensorInfo());
-  }
-  cursor_.set_item({});
-}
 
 }  // namespace
 

@@ -5,9 +5,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "gguf/dtype.h"
+#include "gguf/number.h"
 
 namespace gguf {
 
@@ -26,6 +30,20 @@ struct TensorView {
   uint64_t row_bytes() const { return RowBytes(dtype, cols()); }
   const std::byte* row(uint64_t r) const { return data + r * row_bytes(); }
 };
+
+// N of "blk.N."; none for a tensor of no layer.
+inline std::optional<size_t> LayerOf(std::string_view name) {
+  const size_t dot = name.find('.', 4);
+  if (!name.starts_with("blk.") || dot == std::string_view::npos) return std::nullopt;
+  return NumberIn<size_t>(name.substr(4, dot - 4));
+}
+
+// "[2, 3]"
+inline std::string ShapeText(std::span<const uint64_t> dims) {
+  std::string text = "[";
+  for (const uint64_t dim : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+  return text + "]";
+}
 
 }  // namespace gguf
 

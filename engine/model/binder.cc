@@ -2,20 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "gguf/error.h"
 #include "kernels/matmul/reference.h"
 
 namespace engine {
-namespace {
-
-std::string ShapeText(const uint64_t* dims, size_t n) {
-  std::string text = "[";
-  for (size_t i = 0; i < n; ++i) text += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
-  return text + "]";
-}
-
-}  // namespace
 
 void Binder::Fail(const std::string& tensor, const std::string& what) const {
   throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + tensor + ": " + what);
@@ -28,13 +20,13 @@ void Binder::Note(const gguf::TensorView& tensor) {
 const gguf::TensorView& Binder::Checked(const std::string& name,
                                         const std::vector<uint64_t>& dims) {
   const gguf::TensorView* const tensor = file_.FindTensor(name);
-  const std::string expected = ShapeText(dims.data(), dims.size());
+  const std::string expected = gguf::ShapeText(dims);
   if (tensor == nullptr) Fail(name, "is missing; expected a tensor of shape " + expected);
   std::array<uint64_t, 4> all = {1, 1, 1, 1};
   std::copy(dims.begin(), dims.end(), all.begin());
   if (tensor->dims != all) {
     Fail(name, "expected shape " + expected + ", found " +
-                   ShapeText(tensor->dims.data(), tensor->n_dims));
+                   gguf::ShapeText(std::span(tensor->dims).first(tensor->n_dims)));
   }
   Note(*tensor);
   return *tensor;

@@ -146,12 +146,12 @@ TEST(HostileTest, NamesCannotBreakTheLine) {
 TEST(HostileTest, StringLengthsCannotWrap) {
   for (const uint64_t length : {UINT64_MAX, UINT64_MAX - 31, uint64_t{1} << 63, uint64_t{5}}) {
     GgufBytes bytes(0, 1);
-    bytes.Key("k", ValueType::kString).Length(length).Raw("text");
+    bytes.Key("k", ValueType::kString).Number(length).Raw("text");
     EXPECT_EQ(ErrorOf(bytes), "f.gguf: byte 45: key \"k\": expected " + std::to_string(length) +
                                   " bytes (text), found 4 before the end of the file: truncated or "
                                   "damaged, download or copy it again");
   }
-  EXPECT_EQ(ErrorOf(GgufBytes(0, 1).Length(UINT64_MAX).Raw("key and value")),
+  EXPECT_EQ(ErrorOf(GgufBytes(0, 1).Number(UINT64_MAX).Raw("key and value")),
             "f.gguf: byte 32: key 0: expected 18446744073709551615 bytes (name), found 13 before "
             "the end of the file: truncated or damaged, download or copy it again");
 }
@@ -177,7 +177,7 @@ TEST(HostileTest, ValuesMustBeOfKnownTypes) {
   EXPECT_EQ(ErrorOf(bytes),
             "f.gguf: byte 33: key \"k\": expected a value type from 0 to 12, found 13");
   GgufBytes array(0, 1);
-  array.Key("k", ValueType::kArray).Number(uint32_t{99}).Length(0);
+  array.Key("k", ValueType::kArray).Number(uint32_t{99}).Number(uint64_t{0});
   EXPECT_EQ(ErrorOf(array),
             "f.gguf: byte 37: key \"k\": expected an element type from 0 to 12, found 99");
 }

@@ -18,7 +18,7 @@ class GgufBytes {
  public:
   // The header. The counts are written as they are given, whatever follows.
   GgufBytes(uint64_t n_tensors, uint64_t n_keys, uint32_t version = 3) {
-    Raw("GGUF").Number(version).Length(n_tensors).Length(n_keys);
+    Raw("GGUF").Number(version).Number(n_tensors).Number(n_keys);
   }
 
   template <typename T>
@@ -26,9 +26,7 @@ class GgufBytes {
     return Append(std::as_bytes(std::span(&number, 1)));
   }
   GgufBytes& Raw(std::string_view text) { return Append(std::as_bytes(std::span(text))); }
-  // A count, length or dimension.
-  GgufBytes& Length(uint64_t n) { return Number(n); }
-  GgufBytes& String(std::string_view text) { return Length(text.size()).Raw(text); }
+  GgufBytes& String(std::string_view text) { return Number(uint64_t{text.size()}).Raw(text); }
 
   // The start of a key-value pair; the value follows.
   GgufBytes& Key(std::string_view key, gguf::ValueType type) {
@@ -36,7 +34,7 @@ class GgufBytes {
   }
   // The start of an array's value; the elements follow.
   GgufBytes& Array(gguf::ValueType element_type, uint64_t count) {
-    return Number(static_cast<uint32_t>(element_type)).Length(count);
+    return Number(static_cast<uint32_t>(element_type)).Number(count);
   }
   GgufBytes& Tensor(std::string_view name, const std::vector<uint64_t>& dims, gguf::DType type,
                     uint64_t offset) {
@@ -45,7 +43,7 @@ class GgufBytes {
   GgufBytes& Tensor(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,
                     uint64_t offset) {
     String(name).Number(static_cast<uint32_t>(dims.size()));
-    for (const uint64_t dim : dims) Length(dim);
+    for (const uint64_t dim : dims) Number(dim);
     return Number(type).Number(offset);
   }
   // Zeros up to the data section, then n bytes of data: 0, 1, 2, ...
