@@ -153,12 +153,6 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
   return result;
 }
 
-End ToPublic(engine::StopReason reason) {
-  constexpr End kEnds[] = {End::kText, End::kStop, End::kLength, End::kContext, End::kCaller};
-  static_assert(std::size(kEnds) == static_cast<size_t>(engine::StopReason::kInterrupted) + 1);
-  return kEnds[static_cast<size_t>(reason)];  // both enums have the same order
-}
-
 std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
   std::vector<ToolCall> result;
   result.reserve(calls.size());
@@ -167,8 +161,10 @@ std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
 }
 
 Completion ToPublic(engine::GenerateResult result) {
+  static_assert(static_cast<int>(End::kCaller) ==
+                static_cast<int>(engine::StopReason::kInterrupted));  // the same order
   return {.text = std::move(result.text),
-          .end = ToPublic(result.stop_reason),
+          .end = static_cast<End>(result.stop_reason),
           .n_prompt = result.n_prompt,
           .n_generated = result.tokens.size(),
           .prompt_seconds = result.prompt_seconds,
@@ -531,6 +527,20 @@ void Chat::SetHistory(const std::vector<Message>& messages) {
 void Chat::SetTools(const std::string& json) {
   Guarded([&] { impl_->chat.SetTools(json); });
 }
+std::size_t Chat::Count(const std::string& text) {
+  return Guarded([&] { return impl_->chat.Count(text); });
+}
+void Chat::SetThinking(const std::string& level) {
+  Guarded([&] { impl_->chat.SetThinking(level); });
+}
+void Chat::OnThinking(const OnText& on_thinking) { impl_->on_thinking = on_thinking; }
+void Chat::Clear() { impl_->chat.Clear(); }
+void Chat::Save(const std::string& path) {
+  Guarded([&] { impl_->Save(path); });
+}
+void Chat::Load(const std::string& path) {
+  Guarded([&] { engine::LoadSession(impl_->session, path); });
+}
 
 std::vector<Message> ParseMessages(const std::string& json) {
   return Guarded([&] {
@@ -555,13 +565,12 @@ Embedder::Embedder(const Model& model, Pooling pooling, const Options& options)
     : impl_(Guarded([&] {
         engine::SessionOptions session = ToEngine(options, *model.impl_, nullptr);
         session.kv_type = kernels::KvType::kF32;  // kept for one pass
-        constexpr engine::Pooling kNamed[] = {engine::Pooling::kNone, engine::Pooling::kMean,
-                                              engine::Pooling::kFirst, engine::Pooling::kLast};
-        const engine::Pooling named = kNamed[static_cast<size_t>(pooling)];
         if (model.impl_->config.pooling == engine::Pooling::kRank)
           throw Error("this is a reranker, which makes scores, not vectors");
-        const auto asked = pooling == Pooling::kOfFile ? std::nullopt : std::optional(named);
-        return std::make_shared<Impl>(model.impl_, session, asked);
+        std::optional<engine::Pooling> named;
+        if (pooling != Pooling::kOfFile) named = static_cast<engine::Pooling>(pooling);
+        static_assert(static_cast<int>(Pooling::kLast) == static_cast<int>(engine::Pooling::kLast));
+        return std::make_shared<Impl>(model.impl_, session, named);
       })) {}
 
 std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& texts) {
@@ -582,21 +591,6 @@ std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& 
     });
     return vectors;
   });
-}
-
-std::size_t Chat::Count(const std::string& text) {
-  return Guarded([&] { return impl_->chat.Count(text); });
-}
-void Chat::SetThinking(const std::string& level) {
-  Guarded([&] { impl_->chat.SetThinking(level); });
-}
-void Chat::OnThinking(const OnText& on_thinking) { impl_->on_thinking = on_thinking; }
-void Chat::Clear() { impl_->chat.Clear(); }
-void Chat::Save(const std::string& path) {
-  Guarded([&] { impl_->Save(path); });
-}
-void Chat::Load(const std::string& path) {
-  Guarded([&] { engine::LoadSession(impl_->session, path); });
 }
 
 }  // namespace pronk

@@ -78,15 +78,18 @@ size_t Keys::UintOr(std::string_view key, uint64_t fallback, uint64_t max) const
   return meta_.GetUintOr(Full(key), fallback, max);
 }
 
-size_t Keys::NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
+const gguf::Value* Keys::FindArray(std::string_view key) const {
   const gguf::Value* const value = meta_.Find(Full(key));
-  const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
-  return is_array ? fallback : UintOr(key, fallback, max);
+  return value != nullptr && value->type == gguf::ValueType::kArray ? value : nullptr;
+}
+
+size_t Keys::NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
+  return FindArray(key) != nullptr ? fallback : UintOr(key, fallback, max);
 }
 
 size_t Keys::Length(std::string_view key) const {
-  const gguf::Value* const value = meta_.Find(Full(key));
-  return value != nullptr && value->type == gguf::ValueType::kArray ? value->count : 0;
+  const gguf::Value* const array = FindArray(key);
+  return array != nullptr ? array->count : 0;
 }
 
 void Keys::FailCount(std::string_view key, size_t n, size_t found) const {
@@ -96,11 +99,11 @@ void Keys::FailCount(std::string_view key, size_t n, size_t found) const {
 
 std::vector<size_t> Keys::PerLayer(std::string_view key, size_t n, uint64_t min,
                                    uint64_t max) const {
-  const gguf::Value* const value = meta_.Find(Full(key));
-  if (value == nullptr || value->type != gguf::ValueType::kArray) {
+  const gguf::Value* const array = FindArray(key);
+  if (array == nullptr) {
     return std::vector<size_t>(n, min > 0 ? Count(key, max) : meta_.GetUint(Full(key), max));
   }
-  if (value->count != n) FailCount(key, n, value->count);
+  if (array->count != n) FailCount(key, n, array->count);
   return Array(key, n, min, max);
 }
 
@@ -121,13 +124,11 @@ std::vector<size_t> Keys::Array(std::string_view key, size_t n, uint64_t min, ui
 }
 
 std::vector<double> Keys::Numbers(std::string_view key, size_t n) const {
-  const gguf::Value* const value = meta_.Find(Full(key));
-  const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
-  if (!is_array) return std::vector<double>(n, Number(key));
-  if (value->count != n) FailCount(key, n, value->count);
-  const bool floats =
-      value->element_type == gguf::ValueType::kF32 || value->element_type == gguf::ValueType::kF64;
-  if (!floats) {
+  const gguf::Value* const array = FindArray(key);
+  if (array == nullptr) return std::vector<double>(n, Number(key));
+  if (array->count != n) FailCount(key, n, array->count);
+  if (array->element_type != gguf::ValueType::kF32 &&
+      array->element_type != gguf::ValueType::kF64) {
     const std::vector<int64_t> found = meta_.GetInts(Full(key));
     return {found.begin(), found.end()};
   }

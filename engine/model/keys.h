@@ -91,6 +91,7 @@ class Keys {
                            const std::string& change) const;
 
  private:
+  const gguf::Value* FindArray(std::string_view key) const;
   [[noreturn]] void FailCount(std::string_view key, size_t n, size_t found) const;
   double NumberOf(const gguf::Metadata::Entry& entry) const;
   // The key's name in the file; records the request.

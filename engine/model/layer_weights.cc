@@ -90,9 +90,7 @@ class LayerBinder {
     const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
     const bool gates = config_.attention_gate == AttentionGate::kInQueries;
     const bool joined = own_kv && !gates && bind_.Has(Name("attn_qkv"));
-    if (!joined) {
-      w.attn_q = bind_.Matrix(Name("attn_q"), gates ? 2 * q_rows : q_rows, width_);
-    }
+    if (!joined) w.attn_q = bind_.Matrix(Name("attn_q"), gates ? 2 * q_rows : q_rows, width_);
     if (joined) {
       const WeightView qkv = bind_.Matrix(Name("attn_qkv"), q_rows + k_rows + v_rows, width_);
       w.attn_q = Binder::Rows(qkv, 0, q_rows);

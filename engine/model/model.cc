@@ -40,7 +40,7 @@ uint64_t Model::BytesPerToken() const {
   const kernels::Matrix& per_layer = weights.per_layer_token_embd;
   if (per_layer.rows > 0) unread += (per_layer.rows - 1) * per_layer.row_bytes();
   for (const LayerWeights& w : weights.layers) {
-    for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+    for (const ExpertsView* experts : w.experts()) {
       if (experts->tensor == nullptr) continue;
       unread += experts->first.rows * experts->first.row_bytes() *
                 (experts->n_experts - config.n_experts_used);
@@ -74,7 +74,7 @@ double Model::OperationsPerToken() const {
   double n = 0;
   for (const LayerWeights& w : weights.layers) {
     n += 2.0 * static_cast<double>(w.matrix_elements);
-    for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+    for (const ExpertsView* experts : w.experts()) {
       n += static_cast<double>(config.n_experts_used) * operations(experts->first);
     }
     for (const ExpertsView* heads : {&w.attn_k_b, &w.attn_v_b}) {

@@ -121,6 +121,10 @@ struct LayerWeights {
   // The number of weights in matrices that were not bound as stacks of experts.
   uint64_t matrix_elements = 0;
 
+  std::array<const ExpertsView*, 3> experts() const {
+    return {&ffn_gate_exps, &ffn_up_exps, &ffn_down_exps};
+  }
+
   // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,
   // found).
   static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);

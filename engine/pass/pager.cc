@@ -1,30 +1,14 @@
 #include "engine/pass/pager.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <string_view>
 #include <system_error>
 
 #include "gguf/mapped_file.h"
-#include "gguf/number.h"
 
 namespace engine {
 namespace {
 
 constexpr size_t kAhead = 2;  // blocks
-
-// The N of "blk.N.NAME".
-std::optional<size_t> LayerOf(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  return gguf::NumberIn<size_t>(name.substr(0, name.find('.')));
-}
-
-std::array<const ExpertsView*, 3> ExpertsOf(const LayerWeights& w) {
-  return {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps};
-}
 
 }  // namespace
 
@@ -45,7 +29,7 @@ Pager::Pager(const Model& model, uint64_t room, Advise advise)
   std::vector<const gguf::TensorView*> experts;
   for (const LayerWeights& w : model.weights.layers) {
     std::vector<Block>& of_layer = experts_.emplace_back();
-    for (const ExpertsView* view : ExpertsOf(w)) {
+    for (const ExpertsView* view : w.experts()) {
       if (view->tensor == nullptr) continue;
       experts.push_back(view->tensor);
       of_layer.resize(view->n_experts);
@@ -58,7 +42,7 @@ Pager::Pager(const Model& model, uint64_t room, Advise advise)
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     const bool is_output = &tensor == model.weights.output.tensor;
     const size_t at =
-        is_output ? blocks_.size() - 1 : LayerOf(tensor.name).value_or(blocks_.size());
+        is_output ? blocks_.size() - 1 : gguf::LayerOf(tensor.name).value_or(blocks_.size());
     if (at + 1 >= blocks_.size() && !is_output) continue;  // of no layer, or of the nextn block
     if (std::ranges::count(experts, &tensor) > 0) continue;
     blocks_[at].Add({tensor.data, tensor.bytes});
@@ -129,18 +113,19 @@ void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
   for (const uint32_t e : chosen) {
     Block& expert = experts[e];
     if (expert.used == n_expected_) continue;  // chosen by another token, too
-    if (expert.used == 0) expert_bytes_ += expert.bytes;
+    if (expert.used == 0) {
+      expert_bytes_ += expert.bytes;
+      expert.place = in_memory_.insert(in_memory_.end(), &expert);
+    } else {
+      in_memory_.splice(in_memory_.end(), in_memory_, expert.place);
+    }
     expert.used = n_expected_;
     asked.push_back(&expert);
   }
   while (expert_bytes_ > room_for_experts_) {
-    Block* oldest = nullptr;
-    for (std::vector<Block>& of_layer : experts_) {
-      for (Block& expert : of_layer) {
-        if (expert.used > 0 && (oldest == nullptr || expert.used < oldest->used)) oldest = &expert;
-      }
-    }
+    Block* const oldest = in_memory_.front();
     if (oldest->used == n_expected_) break;  // is about to be used
+    in_memory_.pop_front();
     oldest->used = 0;
     expert_bytes_ -= oldest->bytes;
     queue_.emplace_back(oldest, Advice::kLetGo);

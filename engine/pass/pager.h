@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -54,6 +55,7 @@ class Pager {
     uint64_t bytes = 0;
     bool stays = false;
     uint64_t used = 0;  // an expert: its last call of Expect(), 0 if it is let go
+    std::list<Block*>::iterator place = {};  // if it is not
     void Add(std::span<const std::byte> part);
   };
   void Queue(const Block& block, Advice advice);
@@ -64,8 +66,9 @@ class Pager {
   std::vector<Block> blocks_;                // by layer; last the output matrix
   std::vector<std::vector<Block>> experts_;  // by layer
   uint64_t room_for_experts_ = 0;
-  uint64_t expert_bytes_ = 0;  // of those in memory
-  uint64_t n_expected_ = 0;    // calls of Expect()
+  std::list<Block*> in_memory_;  // experts, from the longest unused
+  uint64_t expert_bytes_ = 0;    // of those in memory
+  uint64_t n_expected_ = 0;      // calls of Expect()
   // The system waits for the disk when it is asked for much, so a thread does the asking.
   std::mutex mutex_;  // of Block::used, too
   std::condition_variable changed_;

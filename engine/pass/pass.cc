@@ -337,7 +337,7 @@ void Pass::Experts(const LayerPlan& plan, const LayerWeights& w, const float* in
                                       config_.activation, plan.expert_limit};
   std::vector<TraceWeights> tensors;
   if (trace_ != nullptr) {
-    for (const ExpertsView* view : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+    for (const ExpertsView* view : w.experts()) {
       if (view->tensor == nullptr) continue;
       tensors.push_back(
           {view->tensor, view->first.rows * config_.n_experts_used, view->first.cols});

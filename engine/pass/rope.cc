@@ -45,9 +45,7 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
     if (!Rotates(config, i)) f = 0;
     const double interpolated = f / config.factor;
     if (config.scaling == RopeScaling::kLinear) f = interpolated;
-    if (config.scaling == RopeScaling::kYarn) {
-      f = std::lerp(interpolated, f, YarnKept(config, i));
-    }
+    if (config.scaling == RopeScaling::kYarn) f = std::lerp(interpolated, f, YarnKept(config, i));
     frequencies_[i] = f;
   }
   magnitude_ = config.attention_factor;

@@ -1,6 +1,5 @@
 #include "engine/session/session.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -183,9 +182,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
 // their end: to keep its states would take a noticeable part of their time.
 bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
                        kernels::FunctionRef<void()> pass) {
-  if (!progress || (state_.is_recurrent() && n <= kMaxPassTokens)) {
-    return RunPass(n, n > 1, pass);
-  }
+  if (!progress || (state_.is_recurrent() && n <= kMaxPassTokens)) return RunPass(n, n > 1, pass);
   state_.ExpectAbandon();
   Scratch& s = scratch();
   s.n_layers_done = 0;
@@ -311,9 +308,7 @@ void Session::ForgetAhead() {
   if (kept < pass_.size()) {
     const Stopwatch watch;
     state_.Undo(position());
-    if (state_.is_recurrent()) {
-      team_->Run([&] { Replay(model_, kept, state_, scratch(), *team_); });
-    }
+    if (state_.is_recurrent()) team_->Run([&] { Replay(model_, kept, state_, scratch(), *team_); });
     speculation_->Undo(position());
     undo_seconds_ = watch.Seconds();
   }

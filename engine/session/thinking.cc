@@ -68,7 +68,7 @@ std::vector<TokenId> MarkTokens(std::span<const std::string_view> marks,
 
 std::string_view Trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlank) + 1);
+  return text.substr(0, TrimmedSize(text));
 }
 
 ThinkingSplitter::ThinkingSplitter(const ThinkingFormat& format, std::string_view prompt_end)

@@ -69,17 +69,17 @@ void AfMoe(const Keys& keys, Config& config) {
 }
 
 // The rope of layers with a window: not stretched, and the length that the file has for them.
-RopeConfig LocalRope(const Keys& keys, const Config& config, size_t n_dims) {
+RopeConfig LocalRope(const Keys& keys, const Config& config) {
   RopeConfig local = Unscaled(config.ropes[0]);
   local.attention_factor = 1;
   local.divided = false;
-  local.n_dims = keys.CountOr("rope.dimension_count_swa", n_dims, kMaxStateLength);
+  local.n_dims = keys.CountOr("rope.dimension_count_swa", local.n_dims, kMaxStateLength);
   return local;
 }
 
 void MiMo2(const Keys& keys, Config& config) {
   SetListedWindows(keys, config);
-  SetLocalBase(keys, LocalRope(keys, config, config.ropes[0].n_dims), 10000, config);
+  SetLocalBase(keys, LocalRope(keys, config), 10000, config);
   config.attention_scale = static_cast<float>(keys.PositiveUnlessZero("attention.value_scale", 1));
   ReadGroups(keys, config);
   keys.Ignore("expert_shared_count");
@@ -93,7 +93,7 @@ void Laguna(const Keys& keys, Config& config) {
   for (size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].window = period != 0 && i % period == 0 ? 0 : window;
   }
-  SetLocalBase(keys, LocalRope(keys, config, config.ropes[0].n_dims), config.ropes[0].base, config);
+  SetLocalBase(keys, LocalRope(keys, config), config.ropes[0].base, config);
   const bool has_width = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength) != 0;
   const size_t n_shared = SharedCount(keys, 1);
   ReadRouter(keys, config);
@@ -117,7 +117,7 @@ std::vector<float> ReadLimits(const Keys& keys, const std::string& key, size_t n
 void Step35(const Keys& keys, Config& config) {
   const size_t n = config.n_layers();
   SetListedWindows(keys, config);
-  const RopeConfig local = LocalRope(keys, config, config.ropes[0].n_dims);
+  const RopeConfig local = LocalRope(keys, config);
   config.n_rope_freqs = std::max(config.layers[0].key_length, config.ropes[0].n_dims) / 2;
   config.ropes[0].n_dims /= 2;
   SetLocalBase(keys, local, 10000, config);

@@ -45,9 +45,7 @@ constexpr NormRoles kFfnNormIsPostAttention = {.ffn = "post_attention_norm"};
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
 // The layers with a window are those that the file's list has, which it must have.
 void SetListedWindows(const Keys& keys, Config& config);
-// Layers with a window use this rope.
-void SetLocalRope(const RopeConfig& rope, Config& config);
-// The same, with the base that the file has for them.
+// Layers with a window use this rope, with the base that the file has for them.
 void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
 // Layers without a window do not rotate.

@@ -24,16 +24,12 @@ void SetListedWindows(const Keys& keys, Config& config) {
   for (size_t i = 0; i < slides.size(); ++i) config.layers[i].window = slides[i] != 0 ? window : 0;
 }
 
-void SetLocalRope(const RopeConfig& rope, Config& config) {
+void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config) {
+  rope.base = keys.PositiveOr("rope.freq_base_swa", fallback);
   config.ropes.push_back(rope);
   for (LayerPlan& layer : config.layers) {
     if (layer.window > 0) layer.rope = config.ropes.size() - 1;
   }
-}
-
-void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config) {
-  rope.base = keys.PositiveOr("rope.freq_base_swa", fallback);
-  SetLocalRope(rope, config);
 }
 
 void RotateInWindowsOnly(Config& config) {
