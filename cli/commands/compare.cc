@@ -114,20 +114,23 @@ class Compare {
     Divergence divergence;
     const size_t n_vocab = base.model().tokenizer->vocab().size();
     std::vector<float> kept(windows.counted() * n_vocab);  // ln(probability)
-    ProgressLine progress("window", "windows");
+    ProgressLine progress("reading");
+    const auto watch = [&](size_t n) {  // n windows were read, by either model
+      return Watch(progress, n * windows.length, 2 * windows.ids.size());
+    };
     for (size_t i = 0; i < windows.count(); ++i) {
-      if (Interrupted()) throw engine::Error("interrupted");
       float* to = kept.data();
-      ReadWindow(base, windows, i, [&](std::span<const float> logits, tokenizer::TokenId) {
+      const auto keep = [&](std::span<const float> logits, tokenizer::TokenId) {
         const double log_sum = LogSumExp(logits);
         for (const float logit : logits) *to++ = static_cast<float>(logit - log_sum);
-      });
+      };
+      ReadWindow(base, windows, i, watch(2 * i), keep);
       const float* from = kept.data();
-      ReadWindow(session, windows, i, [&](std::span<const float> logits, tokenizer::TokenId next) {
+      const auto compare = [&](std::span<const float> logits, tokenizer::TokenId next) {
         divergence.Add(std::span(from, n_vocab), logits, next);
         from += n_vocab;
-      });
-      progress.Update(i + 1, windows.count());
+      };
+      ReadWindow(session, windows, i, watch(2 * i + 1), compare);
     }
     return divergence;
   }

@@ -60,13 +60,12 @@ int Imatrix(const ImatrixOptions& options) {
   engine::InputSquares inputs;
   engine::Trace trace = {.inputs = &inputs};
   session.TraceTo(&trace);
-  ProgressLine progress("window", "windows");
+  ProgressLine progress("reading");
   for (size_t i = 0; i < windows.count(); ++i) {
-    if (Interrupted()) throw engine::Error("interrupted");
     session.Rewind(0);
-    session.Prefill(windows.Window(i, model.tokenizer->vocab()));
+    session.Prefill(windows.Window(i, model.tokenizer->vocab()),
+                    Watch(progress, i * windows.length, windows.ids.size()));
     trace.steps.clear();
-    progress.Update(i + 1, windows.count());
   }
   progress.Clear();
   if (!AreNumbers(inputs.squares())) {

@@ -5,7 +5,6 @@
 
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
-#include "cli/terminal/terminal.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -40,27 +39,33 @@ TextWindows CutText(const engine::Model& model, const std::string& file, std::st
   return windows;
 }
 
+engine::Session::Progress Watch(ProgressLine& line, size_t before, size_t total) {
+  return [&line, before, total](size_t done) {
+    if (Interrupted()) throw engine::Error("interrupted");
+    line.Update(before + done, total);
+    return true;
+  };
+}
+
 void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
-                const PredictionVisitor& visit) {
+                const engine::Session::Progress& progress, const PredictionVisitor& visit) {
   const tokenizer::Vocabulary& vocab = session.model().tokenizer->vocab();
   const size_t row = session.model().config.vocab_size, length = windows.length;
   const std::vector<TokenId> window = windows.Window(i, vocab);
   session.Rewind(0);
-  session.PrefillAllLogits(window, [&](size_t first, size_t n, std::span<const float> rows) {
+  const auto take = [&](size_t first, size_t n, std::span<const float> rows) {
     for (size_t t = std::max(first, length / 2); t < std::min(first + n, length - 1); ++t) {
       visit(rows.subspan((t - first) * row, vocab.size()), window[t + 1]);
     }
-  });
+  };
+  session.PrefillAllLogits(window, take, progress);
 }
 
 void ReadWindows(engine::Session& session, const TextWindows& windows,
                  const PredictionVisitor& visit) {
-  ProgressLine progress("window", "windows");
-  for (size_t i = 0; i < windows.count(); ++i) {
-    if (Interrupted()) throw engine::Error("interrupted");
-    ReadWindow(session, windows, i, visit);
-    progress.Update(i + 1, windows.count());
-  }
+  ProgressLine progress("reading");
+  for (size_t i = 0; i < windows.count(); ++i)
+    ReadWindow(session, windows, i, Watch(progress, i * windows.length, windows.ids.size()), visit);
 }
 
 double LogSumExp(std::span<const float> logits) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/terminal/terminal.h"
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 
@@ -44,9 +45,12 @@ TextWindows CutText(const engine::Model& model, const std::string& file, std::st
 using PredictionVisitor =
     std::function<void(std::span<const float> logits, tokenizer::TokenId next)>;
 
+// For a window: shows how many of `total` tokens are read, with those `before` it. Throws
+// engine::Error after Ctrl-C.
+engine::Session::Progress Watch(ProgressLine& line, size_t before, size_t total);
 // Reads window i.
 void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
-                const PredictionVisitor& visit);
+                const engine::Session::Progress& progress, const PredictionVisitor& visit);
 // Reads all windows, with a progress line. Throws engine::Error if Ctrl-C ends it.
 void ReadWindows(engine::Session& session, const TextWindows& windows,
                  const PredictionVisitor& visit);

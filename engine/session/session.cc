@@ -127,9 +127,10 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
   return Read(tokens.subspan(TakeAhead(tokens)), progress, nullptr);
 }
 
-void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
+bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows,
+                               const Progress& progress) {
   CheckRoom(tokens);
-  Read(tokens, nullptr, rows);
+  return Read(tokens, progress, rows);
 }
 
 // Reads in batches. If `rows` is null, keeps the last token's logits; else `rows` gets all.

@@ -73,9 +73,10 @@ class Session {
   bool Prefill(std::span<const tokenizer::TokenId> tokens, const Progress& progress = nullptr);
 
   // The same with the logits of every token: called with `first` and rows [first, first + n) as
-  // [n][vocab_size]. For comparing engines and for perplexity.
+  // [n][vocab_size], and `progress` during each batch. For comparing engines and for perplexity.
   using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
-  void PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows);
+  bool PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows,
+                        const Progress& progress = nullptr);
 
   // Sets how tokens are picked from now on.
   void SetSampling(const SamplerOptions& options);

@@ -117,6 +117,10 @@ TEST_F(TerminalTest, CtrlCEndsALoopOfRuns) {
   EXPECT_FALSE(Has(tmux.Screen(), "went on"));
 }
 
+bool ShowsReading(const std::string& screen) {
+  return screen.find("reading ") != std::string::npos && screen.find(" left") != std::string::npos;
+}
+
 TEST_F(TerminalTest, APromptIsWatchedAndStopped) {
   const TempDir dir;
   std::string text = "Tom saw";
@@ -127,14 +131,21 @@ TEST_F(TerminalTest, APromptIsWatchedAndStopped) {
   Tmux tmux(Program() + " chat -t 1 -c 12000 -n 1");
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   tmux.Keys({"/load " + path, "Enter", "Why?", "Enter"});
-  ASSERT_TRUE(tmux.WaitUntil([](const std::string& screen) {
-    return screen.find("reading ") != std::string::npos &&
-           screen.find(" left") != std::string::npos;
-  })) << tmux.Screen();
+  ASSERT_TRUE(tmux.WaitUntil(ShowsReading)) << tmux.Screen();
   tmux.Keys({"C-c"});
   EXPECT_TRUE(tmux.WaitFor("(stopped while reading: the question is taken back")) << tmux.Screen();
   tmux.Keys({"C-d"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, AWindowIsWatchedAndStopped) {
+  const TempDir dir;
+  std::string text = "Tom saw";
+  for (int i = 0; i < 12'000; ++i) text += " it";
+  Tmux tmux(Program() + " perplexity -t 1 -c 12000 -f " + dir.Write("text", text));
+  ASSERT_TRUE(tmux.WaitUntil(ShowsReading)) << tmux.Screen();
+  tmux.Keys({"C-c"});
+  EXPECT_EQ(tmux.WaitForEnd(), 130) << tmux.Screen();
 }
 
 // At the prompt and while an answer is written the keyboard is read in another way than usual.
