@@ -63,53 +63,50 @@ struct HeadPass {
   HeadScratch& s;
 
   void Begin() { s.quantized_.SetCols(weights.first.cols); }
-  // Rows [begin, end) of a head for all of up to RowTokens() tokens.
-  void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread);
-  // All rows of the heads [head, end), which have the same input, for up to kHeadTokens tokens.
-  void Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread);
-
   std::span<std::byte> scratch(size_t thread) {
     return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
   }
-};
 
-void HeadPass::Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
-  std::array<ActivationRow, kMaxRowTokens> rows;
-  for (size_t t = 0; t < n_tokens; ++t) {
-    const float* const in = x.at(t, head);
-    rows[t] = {in, nullptr, nullptr, nullptr};
-    if (!UsesInt8(weights.first.dtype)) continue;
-    const size_t row = thread * kMaxRowTokens + t;
-    s.quantized_.Quantize(row, 0, weights.first.cols, in);
-    rows[t] = s.quantized_.row(row, in);
-  }
-  RowsInput input{{rows.data(), n_tokens}, scratch(thread)};
-  LinearRows(weights.expert(head), weights.expert_bias(head), begin, end, input,
-             out.at(0, head) + begin, out.token_stride);
-}
-
-void HeadPass::Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread) {
-  const BatchForm form = BatchFormFor(weights.first.dtype);
-  std::byte* const tiles = s.tiles_.get() + thread * s.tiles_bytes_;
-  const size_t tile_tokens = BatchTileTokens(form);
-  for (size_t first = 0; first < n_tokens; first += tile_tokens) {
-    std::array<ActivationRow, kMaxTileTokens> rows;
-    const size_t n = std::min(tile_tokens, n_tokens - first);
-    for (size_t i = 0; i < n; ++i) {
-      rows[i] = {x.at(first_token + first + i, head), nullptr, nullptr, nullptr};
+  // Rows [begin, end) of a head for all of up to RowTokens() tokens.
+  void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
+    std::array<ActivationRow, kMaxRowTokens> rows;
+    for (size_t t = 0; t < n_tokens; ++t) {
+      const float* const in = x.at(t, head);
+      rows[t] = {in, nullptr, nullptr, nullptr};
+      if (!UsesInt8(weights.first.dtype)) continue;
+      const size_t row = thread * kMaxRowTokens + t;
+      s.quantized_.Quantize(row, 0, weights.first.cols, in);
+      rows[t] = s.quantized_.row(row, in);
     }
-    PackTile(form, {rows.data(), n}, weights.first.cols, first / tile_tokens, tiles);
+    RowsInput input{{rows.data(), n_tokens}, scratch(thread)};
+    LinearRows(weights.expert(head), weights.expert_bias(head), begin, end, input,
+               out.at(0, head) + begin, out.token_stride);
   }
-  for (; head < end; ++head) {
-    const Matrix matrix = weights.expert(head);
-    FormatOf(matrix.dtype)
-        .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
-                {.out = out.at(first_token, head),
-                 .stride = out.token_stride,
-                 .bias = weights.expert_bias(head)},
-                scratch(thread));
+
+  // All rows of the heads [head, end), which have the same input, for up to kHeadTokens tokens.
+  void Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread) {
+    const BatchForm form = BatchFormFor(weights.first.dtype);
+    std::byte* const tiles = s.tiles_.get() + thread * s.tiles_bytes_;
+    const size_t tile_tokens = BatchTileTokens(form);
+    for (size_t first = 0; first < n_tokens; first += tile_tokens) {
+      std::array<ActivationRow, kMaxTileTokens> rows;
+      const size_t n = std::min(tile_tokens, n_tokens - first);
+      for (size_t i = 0; i < n; ++i) {
+        rows[i] = {x.at(first_token + first + i, head), nullptr, nullptr, nullptr};
+      }
+      PackTile(form, {rows.data(), n}, weights.first.cols, first / tile_tokens, tiles);
+    }
+    for (; head < end; ++head) {
+      const Matrix matrix = weights.expert(head);
+      FormatOf(matrix.dtype)
+          .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
+                  {.out = out.at(first_token, head),
+                   .stride = out.token_stride,
+                   .bias = weights.expert_bias(head)},
+                  scratch(thread));
+    }
   }
-}
+};
 
 void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch) {

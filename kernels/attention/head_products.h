@@ -5,7 +5,6 @@
 #define PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
 
 #include <cstddef>
-#include <span>
 
 #include "kernels/buffer.h"
 #include "kernels/machine/team.h"

@@ -123,6 +123,7 @@ class Int16Products {
   static constexpr size_t kVectors = kRowVectors;
   static constexpr size_t kGroupKeys = kMicroRows;
   static constexpr float kSteps = 2048, kOne = 32768;
+  static constexpr bool kIntegerWeights = true;
 
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {

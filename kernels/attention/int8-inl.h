@@ -34,6 +34,7 @@ class Int8Products {
   static constexpr size_t kVectors = kRowVectors;
   static constexpr size_t kGroupKeys = kMicroRows;
   static constexpr float kSteps = Int16Products::kSteps, kOne = Int16Products::kOne;
+  static constexpr bool kIntegerWeights = true;
 
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {

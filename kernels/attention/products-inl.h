@@ -136,6 +136,7 @@ class FloatProducts {
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
   static constexpr float kSteps = 1;                           // in scores for a power of two
   static constexpr float kOne = 1;                             // what a weight of 1 is
+  static constexpr bool kIntegerWeights = false;               // in place of the scores
 
   // Numbers [first, first + n) of all queries, n <= kPart.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {

@@ -109,10 +109,10 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
     if (next < s.n_queries) FindMax(seen(next), end(next), softcap, next, s);
     if (next < kAhead) continue;
     const size_t i = next - kAhead;
-    if constexpr (Products::kSteps == 1) {
-      WeighQuery(seen(i), end(i), i, s);
-    } else {
+    if constexpr (Products::kIntegerWeights) {
       WeighInIntegers(end(i), i, s);
+    } else {
+      WeighQuery(seen(i), end(i), i, s);
     }
   }
   const VF power = hn::Set(d, 1 / Products::kSteps), one = hn::Set(d, 1 / Products::kOne);

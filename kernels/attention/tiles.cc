@@ -43,9 +43,7 @@ HWY_INLINE void AddLanes(const VSums<kRows, kVectors>& sums, const float* HWY_RE
       float* const to = out[r] + v * kFloats;
       const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
       VF result = sums[r][v];
-      if (keep != nullptr) {
-        result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[r]), result);
-      }
+      if (keep != nullptr) result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[r]), result);
       StoreUpTo(d, result, to, count);
     }
   }

@@ -32,9 +32,7 @@ template <class Block>
 void EncodeLine(const Part& part, int levels, Block& block) {
   const Line line = FitLine(part, block.kWeights, levels, kAnyOffset);
   const float d = Store(line.scale, block.d), m = Store(line.offset, block.m);
-  for (int j = 0; j < block.kWeights; ++j) {
-    SetCode(block, j, Nearest(part.x[j] - m, d, 0, levels));
-  }
+  for (int j = 0; j < block.kWeights; ++j) SetCode(block, j, Nearest(part.x[j] - m, d, 0, levels));
 }
 
 }  // namespace

@@ -112,9 +112,69 @@ class ExpertPass {
   ExpertPass(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens, float* out,
              ExpertScratch& scratch)
       : team_(team), layer_(layer), x_(x), n_tokens_(n_tokens), out_(out), s_(scratch) {}
-  void Sort(const uint32_t* experts, const float* weights, size_t n_used);
-  void GateAndUp();
-  void Down();
+  // Sorts slots by expert, then by token.
+  void Sort(const uint32_t* experts, const float* weights, size_t n_used) {
+    uint32_t* const first = s_.first_slots_.get();
+    std::fill_n(first, n_experts() + 1, 0u);
+    for (size_t i = 0; i < n_tokens_ * n_used; ++i) {
+      assert(experts[i] < n_experts());
+      ++first[experts[i] + 1];
+    }
+    const uint32_t most_slots = *std::max_element(first, first + n_experts() + 1);
+    for (size_t e = 0; e < n_experts(); ++e) {
+      if (first[e + 1] != 0) s_.active_.get()[n_active_++] = static_cast<uint32_t>(e);
+      first[e + 1] += first[e];
+    }
+    for (size_t i = 0; i < n_tokens_ * n_used; ++i) {
+      const uint32_t slot = first[experts[i]]++;
+      s_.slot_tokens_.get()[slot] = static_cast<uint32_t>(i / n_used);
+      s_.slot_weights_.get()[slot] = weights[i];
+    }
+    // Each expert's entry has moved on to the next expert's first slot.
+    std::copy_backward(first, first + n_experts(), first + n_experts() + 1);
+    first[0] = 0;
+    // Gate and up must read the same form.
+    const gguf::DType up = layer_.up.first.dtype;
+    const gguf::DType gate = layer_.has_gate() ? layer_.gate.first.dtype : up;
+    panels_ = !Alone() && most_slots > kRowTokens && BatchFormFor(gate) == BatchFormFor(up);
+    int8_input_ = UsesInt8(gate) || UsesInt8(up);
+    int8_hidden_ = UsesInt8(layer_.down.first.dtype);
+  }
+
+  void GateAndUp() {
+    s_.input_.SetCols(n_embd());
+    if (int8_input_) s_.input_.QuantizeAll(team_, x_, n_tokens_);
+    if (int8_hidden_) s_.quantized_.SetCols(n_ff());
+    const auto rows = [&](size_t e, size_t begin, size_t end, size_t thread) {
+      GateAndUpRows(e, begin, end, thread);
+    };
+    if (Alone()) return ForRowsOfAll(n_ff(), kActivationBlock, rows);
+    Pack(layer_.up.first.dtype, n_embd(), [&](size_t slot) { return InputRow(slot); });
+    const size_t grain = RowsAtATime(n_active_ * n_ff(), team_.size());
+    const size_t n_parts = (n_ff() + grain - 1) / grain;
+    team_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+      for (size_t item = begin; item < end; ++item) {
+        const size_t first = item % n_parts * grain;
+        rows(s_.active_.get()[item / n_parts], first, std::min(first + grain, n_ff()), thread);
+      }
+    });
+  }
+
+  void Down() {
+    if (Alone()) {
+      ForRowsOfAll(n_embd(), kRowGrain, [&](size_t e, size_t begin, size_t end, size_t thread) {
+        DownResults(e, begin, end, thread);
+      });
+      return team_.For(n_embd(), kCombineGrain,
+                       [&](size_t begin, size_t end, size_t /*thread*/) { Combine(begin, end); });
+    }
+    Pack(layer_.down.first.dtype, n_ff(), [&](size_t slot) { return HiddenRow(slot); });
+    const size_t grain = RowsOfDown(n_embd(), team_.size());
+    team_.ForDynamic(n_embd(), grain, [&](size_t begin, size_t end, size_t thread) {
+      Clear(begin, end);
+      for (size_t i = 0; i < n_active_; ++i) DownRows(s_.active_.get()[i], begin, end, thread);
+    });
+  }
 
  private:
   size_t n_experts() const { return layer_.up.n_experts; }
@@ -129,27 +189,158 @@ class ExpertPass {
 
   bool Alone() const { return n_tokens_ <= kExpertsAlone; }
   bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kRowTokens; }
-  ActivationRow InputRow(size_t slot) const;
-  ActivationRow HiddenRow(size_t slot);
+  ActivationRow InputRow(size_t slot) const {
+    const size_t token = s_.slot_tokens_.get()[slot];
+    const float* const x = x_ + token * n_embd();
+    return int8_input_ ? s_.input_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+  }
+  ActivationRow HiddenRow(size_t slot) {
+    const float* const x = hidden(slot);
+    return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+  }
+
   // Calls each(first slot, rows) for up to kRowTokens of an expert's slots at a time, with the
   // vectors that row(slot) gives.
   template <class Row, class Each>
-  void ForSlots(size_t e, Row row, Each each) const;
-  // Packs the rows that row(slot) gives for products by panels with weights of this type.
-  template <class Row>
-  void Pack(gguf::DType dtype, size_t cols, Row row);
-  GemmInput Packed(size_t e, gguf::DType dtype, size_t cols) const;
-  // Rows [begin, end) of an expert's matrices for all of its slots.
-  void GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread);
-  void DownRows(size_t e, size_t begin, size_t end, size_t thread);
-  // The same, to results_.
-  void DownResults(size_t e, size_t begin, size_t end, size_t thread);
-  void Clear(size_t begin, size_t end);  // numbers [begin, end) of out for all tokens
-  // out = the sum of results_ for numbers [begin, end) of all tokens.
-  void Combine(size_t begin, size_t end);
+  void ForSlots(size_t e, Row row, Each each) const {
+    std::array<ActivationRow, kRowTokens> rows;
+    for (size_t first = first_slot(e); first < first_slot(e + 1); first += kRowTokens) {
+      const size_t n = std::min(kRowTokens, first_slot(e + 1) - first);
+      for (size_t i = 0; i < n; ++i) rows[i] = row(first + i);
+      each(first, std::span<const ActivationRow>(rows.data(), n));
+    }
+  }
+
   // Calls work(e, begin, end, thread) for parts of the n_rows rows of every expert that has slots.
   template <class Work>
-  void ForRowsOfAll(size_t n_rows, size_t grain, Work work);
+  void ForRowsOfAll(size_t n_rows, size_t grain, Work work) {
+    const uint32_t* const active = s_.active_.get();
+    team_.For(n_active_ * n_rows, grain, [&](size_t begin, size_t end, size_t thread) {
+      while (begin < end) {
+        const size_t first = begin % n_rows;
+        const size_t n = std::min(n_rows - first, end - begin);
+        work(active[begin / n_rows], first, first + n, thread);
+        begin += n;
+      }
+    });
+  }
+
+  // Packs the rows that row(slot) gives for products by panels with weights of this type.
+  template <class Row>
+  void Pack(gguf::DType dtype, size_t cols, Row row) {
+    if (!panels_) return;
+    const BatchForm form = BatchFormFor(dtype);
+    const size_t tile_tokens = BatchTileTokens(form);
+    uint32_t* const first = s_.first_tiles_.get();
+    first[0] = 0;
+    for (size_t e = 0; e < n_experts(); ++e) {
+      const size_t n_tiles = ByPanels(e) ? (n_slots(e) + tile_tokens - 1) / tile_tokens : 0;
+      first[e + 1] = first[e] + static_cast<uint32_t>(n_tiles);
+    }
+    team_.ForDynamic(first[n_experts()], 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t tile = begin; tile < end; ++tile) {
+        const uint32_t* const after = std::upper_bound(first, first + n_experts() + 1, tile);
+        const size_t e = static_cast<size_t>(after - first) - 1;
+        const size_t t = (tile - first[e]) * tile_tokens;
+        std::array<ActivationRow, kMaxTileTokens> rows;
+        const size_t n = std::min(tile_tokens, n_slots(e) - t);
+        for (size_t i = 0; i < n; ++i) rows[i] = row(first_slot(e) + t + i);
+        PackTile(form, {rows.data(), n}, cols, tile - first[e],
+                 s_.tiles_.get() + first[e] * TileBytes(form, cols));
+      }
+    });
+  }
+
+  GemmInput Packed(size_t e, gguf::DType dtype, size_t cols) const {
+    const BatchForm form = BatchFormFor(dtype);
+    const size_t first = s_.first_tiles_.get()[e];
+    return {form, s_.tiles_.get() + first * TileBytes(form, cols), n_slots(e), cols};
+  }
+
+  // Rows [begin, end) of an expert's matrices for all of its slots.
+  void GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread) {
+    GatedLayer gated{
+        {},          layer_.up.expert(e), nullptr, layer_.up.expert_bias(e), layer_.activation,
+        layer_.limit};
+    if (layer_.has_gate()) {
+      gated.gate = layer_.gate.expert(e);
+      gated.gate_bias = layer_.gate.expert_bias(e);
+    }
+    const size_t first_slot = this->first_slot(e), last_slot = first_slot + n_slots(e);
+    if (ByPanels(e)) {
+      const GemmInput input = Packed(e, gated.up.dtype, n_embd());
+      GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), scratch(thread));
+    } else {
+      ForSlots(
+          e, [&](size_t slot) { return InputRow(slot); },
+          [&](size_t first, std::span<const ActivationRow> x) {
+            RowsInput in{x, scratch(thread)};
+            GatedRows(gated, begin, end, in, hidden(first) + begin, n_ff());
+          });
+    }
+    if (!int8_hidden_) return;
+    for (size_t slot = first_slot; slot < last_slot; ++slot) {
+      s_.quantized_.Quantize(slot, begin, end, hidden(slot));
+    }
+  }
+
+  void DownRows(size_t e, size_t begin, size_t end, size_t thread) {
+    const Matrix down = layer_.down.expert(e);
+    const float* const bias = layer_.down.expert_bias(e);
+    const uint32_t* const tokens = s_.slot_tokens_.get();
+    const float* const weights = s_.slot_weights_.get();
+    if (ByPanels(e)) {
+      const GemmInput input = Packed(e, down.dtype, n_ff());
+      const GemmOutput output{.out = out_,
+                              .stride = n_embd(),
+                              .bias = bias,
+                              .tokens = tokens + first_slot(e),
+                              .factors = weights + first_slot(e)};
+      return FormatOf(down.dtype).panels(down, begin, end, input, output, scratch(thread));
+    }
+    const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
+      RowsInput in{x, scratch(thread)};
+      float* const results = RowsScratch(in.scratch, x.size()).results;
+      for (size_t first = begin; first < end; first += kWaitingRows) {
+        const size_t last = std::min(first + kWaitingRows, end);
+        LinearRows(down, bias, first, last, in, results, kWaitingRows);
+        for (size_t i = 0; i < x.size(); ++i) {
+          AddScaled(out_ + tokens[slot + i] * n_embd() + first, weights[slot + i],
+                    results + i * kWaitingRows, last - first);
+        }
+      }
+    };
+    ForSlots(
+        e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
+  }
+
+  // The same, to results_.
+  void DownResults(size_t e, size_t begin, size_t end, size_t thread) {
+    const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
+      RowsInput in{x, scratch(thread)};
+      LinearRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, in,
+                 s_.results_.get() + slot * n_embd() + begin, n_embd());
+    };
+    ForSlots(
+        e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
+  }
+
+  // Numbers [begin, end) of out for all tokens.
+  void Clear(size_t begin, size_t end) {
+    for (size_t t = 0; t < n_tokens_; ++t) {
+      std::fill(out_ + t * n_embd() + begin, out_ + t * n_embd() + end, 0.0f);
+    }
+  }
+
+  // out = the sum of results_ for numbers [begin, end) of all tokens.
+  void Combine(size_t begin, size_t end) {
+    Clear(begin, end);
+    for (size_t slot = 0; slot < first_slot(n_experts()); ++slot) {
+      float* const out = out_ + s_.slot_tokens_.get()[slot] * n_embd() + begin;
+      const float* const result = s_.results_.get() + slot * n_embd() + begin;
+      AddScaled(out, s_.slot_weights_.get()[slot], result, end - begin);
+    }
+  }
 
   Team& team_;
   const ExpertLayer& layer_;
@@ -161,215 +352,6 @@ class ExpertPass {
   bool int8_input_ = false, int8_hidden_ = false;
   bool panels_ = false;  // some experts use panels
 };
-
-// Sorts slots by expert, then by token.
-void ExpertPass::Sort(const uint32_t* experts, const float* weights, size_t n_used) {
-  uint32_t* const first = s_.first_slots_.get();
-  std::fill_n(first, n_experts() + 1, 0u);
-  for (size_t i = 0; i < n_tokens_ * n_used; ++i) {
-    assert(experts[i] < n_experts());
-    ++first[experts[i] + 1];
-  }
-  const uint32_t most_slots = *std::max_element(first, first + n_experts() + 1);
-  for (size_t e = 0; e < n_experts(); ++e) {
-    if (first[e + 1] != 0) s_.active_.get()[n_active_++] = static_cast<uint32_t>(e);
-    first[e + 1] += first[e];
-  }
-  for (size_t i = 0; i < n_tokens_ * n_used; ++i) {
-    const uint32_t slot = first[experts[i]]++;
-    s_.slot_tokens_.get()[slot] = static_cast<uint32_t>(i / n_used);
-    s_.slot_weights_.get()[slot] = weights[i];
-  }
-  // Each expert's entry has moved on to the next expert's first slot.
-  std::copy_backward(first, first + n_experts(), first + n_experts() + 1);
-  first[0] = 0;
-  // Gate and up must read the same form.
-  const gguf::DType up = layer_.up.first.dtype;
-  const gguf::DType gate = layer_.has_gate() ? layer_.gate.first.dtype : up;
-  panels_ = !Alone() && most_slots > kRowTokens && BatchFormFor(gate) == BatchFormFor(up);
-  int8_input_ = UsesInt8(gate) || UsesInt8(up);
-  int8_hidden_ = UsesInt8(layer_.down.first.dtype);
-}
-
-ActivationRow ExpertPass::InputRow(size_t slot) const {
-  const size_t token = s_.slot_tokens_.get()[slot];
-  const float* const x = x_ + token * n_embd();
-  return int8_input_ ? s_.input_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
-}
-
-ActivationRow ExpertPass::HiddenRow(size_t slot) {
-  const float* const x = hidden(slot);
-  return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
-}
-
-template <class Row, class Each>
-void ExpertPass::ForSlots(size_t e, Row row, Each each) const {
-  std::array<ActivationRow, kRowTokens> rows;
-  for (size_t first = first_slot(e); first < first_slot(e + 1); first += kRowTokens) {
-    const size_t n = std::min(kRowTokens, first_slot(e + 1) - first);
-    for (size_t i = 0; i < n; ++i) rows[i] = row(first + i);
-    each(first, std::span<const ActivationRow>(rows.data(), n));
-  }
-}
-
-template <class Row>
-void ExpertPass::Pack(gguf::DType dtype, size_t cols, Row row) {
-  if (!panels_) return;
-  const BatchForm form = BatchFormFor(dtype);
-  const size_t tile_tokens = BatchTileTokens(form);
-  uint32_t* const first = s_.first_tiles_.get();
-  first[0] = 0;
-  for (size_t e = 0; e < n_experts(); ++e) {
-    const size_t n_tiles = ByPanels(e) ? (n_slots(e) + tile_tokens - 1) / tile_tokens : 0;
-    first[e + 1] = first[e] + static_cast<uint32_t>(n_tiles);
-  }
-  team_.ForDynamic(first[n_experts()], 1, [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t tile = begin; tile < end; ++tile) {
-      const uint32_t* const after = std::upper_bound(first, first + n_experts() + 1, tile);
-      const size_t e = static_cast<size_t>(after - first) - 1;
-      const size_t t = (tile - first[e]) * tile_tokens;
-      std::array<ActivationRow, kMaxTileTokens> rows;
-      const size_t n = std::min(tile_tokens, n_slots(e) - t);
-      for (size_t i = 0; i < n; ++i) rows[i] = row(first_slot(e) + t + i);
-      PackTile(form, {rows.data(), n}, cols, tile - first[e],
-               s_.tiles_.get() + first[e] * TileBytes(form, cols));
-    }
-  });
-}
-
-GemmInput ExpertPass::Packed(size_t e, gguf::DType dtype, size_t cols) const {
-  const BatchForm form = BatchFormFor(dtype);
-  const size_t first = s_.first_tiles_.get()[e];
-  return {form, s_.tiles_.get() + first * TileBytes(form, cols), n_slots(e), cols};
-}
-
-void ExpertPass::GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread) {
-  GatedLayer gated{
-      {}, layer_.up.expert(e), nullptr, layer_.up.expert_bias(e), layer_.activation, layer_.limit};
-  if (layer_.has_gate()) {
-    gated.gate = layer_.gate.expert(e);
-    gated.gate_bias = layer_.gate.expert_bias(e);
-  }
-  const size_t first_slot = this->first_slot(e), last_slot = first_slot + n_slots(e);
-  if (ByPanels(e)) {
-    const GemmInput input = Packed(e, gated.up.dtype, n_embd());
-    GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), scratch(thread));
-  } else {
-    ForSlots(
-        e, [&](size_t slot) { return InputRow(slot); },
-        [&](size_t first, std::span<const ActivationRow> x) {
-          RowsInput in{x, scratch(thread)};
-          GatedRows(gated, begin, end, in, hidden(first) + begin, n_ff());
-        });
-  }
-  if (!int8_hidden_) return;
-  for (size_t slot = first_slot; slot < last_slot; ++slot) {
-    s_.quantized_.Quantize(slot, begin, end, hidden(slot));
-  }
-}
-
-template <class Work>
-void ExpertPass::ForRowsOfAll(size_t n_rows, size_t grain, Work work) {
-  const uint32_t* const active = s_.active_.get();
-  team_.For(n_active_ * n_rows, grain, [&](size_t begin, size_t end, size_t thread) {
-    while (begin < end) {
-      const size_t first = begin % n_rows;
-      const size_t n = std::min(n_rows - first, end - begin);
-      work(active[begin / n_rows], first, first + n, thread);
-      begin += n;
-    }
-  });
-}
-
-void ExpertPass::GateAndUp() {
-  s_.input_.SetCols(n_embd());
-  if (int8_input_) s_.input_.QuantizeAll(team_, x_, n_tokens_);
-  if (int8_hidden_) s_.quantized_.SetCols(n_ff());
-  const auto rows = [&](size_t e, size_t begin, size_t end, size_t thread) {
-    GateAndUpRows(e, begin, end, thread);
-  };
-  if (Alone()) return ForRowsOfAll(n_ff(), kActivationBlock, rows);
-  Pack(layer_.up.first.dtype, n_embd(), [&](size_t slot) { return InputRow(slot); });
-  const size_t grain = RowsAtATime(n_active_ * n_ff(), team_.size());
-  const size_t n_parts = (n_ff() + grain - 1) / grain;
-  team_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
-    for (size_t item = begin; item < end; ++item) {
-      const size_t first = item % n_parts * grain;
-      rows(s_.active_.get()[item / n_parts], first, std::min(first + grain, n_ff()), thread);
-    }
-  });
-}
-
-void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
-  const Matrix down = layer_.down.expert(e);
-  const float* const bias = layer_.down.expert_bias(e);
-  const uint32_t* const tokens = s_.slot_tokens_.get();
-  const float* const weights = s_.slot_weights_.get();
-  if (ByPanels(e)) {
-    const GemmInput input = Packed(e, down.dtype, n_ff());
-    const GemmOutput output{.out = out_,
-                            .stride = n_embd(),
-                            .bias = bias,
-                            .tokens = tokens + first_slot(e),
-                            .factors = weights + first_slot(e)};
-    return FormatOf(down.dtype).panels(down, begin, end, input, output, scratch(thread));
-  }
-  const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
-    RowsInput in{x, scratch(thread)};
-    float* const results = RowsScratch(in.scratch, x.size()).results;
-    for (size_t first = begin; first < end; first += kWaitingRows) {
-      const size_t last = std::min(first + kWaitingRows, end);
-      LinearRows(down, bias, first, last, in, results, kWaitingRows);
-      for (size_t i = 0; i < x.size(); ++i) {
-        AddScaled(out_ + tokens[slot + i] * n_embd() + first, weights[slot + i],
-                  results + i * kWaitingRows, last - first);
-      }
-    }
-  };
-  ForSlots(
-      e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
-}
-
-void ExpertPass::DownResults(size_t e, size_t begin, size_t end, size_t thread) {
-  const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
-    RowsInput in{x, scratch(thread)};
-    LinearRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, in,
-               s_.results_.get() + slot * n_embd() + begin, n_embd());
-  };
-  ForSlots(
-      e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
-}
-
-void ExpertPass::Clear(size_t begin, size_t end) {
-  for (size_t t = 0; t < n_tokens_; ++t) {
-    std::fill(out_ + t * n_embd() + begin, out_ + t * n_embd() + end, 0.0f);
-  }
-}
-
-void ExpertPass::Combine(size_t begin, size_t end) {
-  Clear(begin, end);
-  for (size_t slot = 0; slot < first_slot(n_experts()); ++slot) {
-    float* const out = out_ + s_.slot_tokens_.get()[slot] * n_embd() + begin;
-    const float* const result = s_.results_.get() + slot * n_embd() + begin;
-    AddScaled(out, s_.slot_weights_.get()[slot], result, end - begin);
-  }
-}
-
-void ExpertPass::Down() {
-  if (Alone()) {
-    ForRowsOfAll(n_embd(), kRowGrain, [&](size_t e, size_t begin, size_t end, size_t thread) {
-      DownResults(e, begin, end, thread);
-    });
-    return team_.For(n_embd(), kCombineGrain,
-                     [&](size_t begin, size_t end, size_t /*thread*/) { Combine(begin, end); });
-  }
-  Pack(layer_.down.first.dtype, n_ff(), [&](size_t slot) { return HiddenRow(slot); });
-  const size_t grain = RowsOfDown(n_embd(), team_.size());
-  team_.ForDynamic(n_embd(), grain, [&](size_t begin, size_t end, size_t thread) {
-    Clear(begin, end);
-    for (size_t i = 0; i < n_active_; ++i) DownRows(s_.active_.get()[i], begin, end, thread);
-  });
-}
 
 void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens,
              const uint32_t* experts, const float* weights, size_t n_used, ExpertScratch& scratch,

@@ -218,9 +218,7 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
   std::array<ActivationRow, kMaxTileTokens> rows;
   const size_t first = tile * BatchTileTokens(form);
   const size_t n = std::min(BatchTileTokens(form), n_tokens - first);
-  for (size_t t = 0; t < n; ++t) {
-    rows[t] = {x + (first + t) * cols, nullptr, nullptr, nullptr};
-  }
+  for (size_t t = 0; t < n; ++t) rows[t] = {x + (first + t) * cols, nullptr, nullptr, nullptr};
   PackTile(form, {rows.data(), n}, cols, tile, blocks);
 }
 

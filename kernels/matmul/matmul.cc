@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <vector>
 
 #include "kernels/machine/cpu.h"
 #include "kernels/matmul/registry.h"
@@ -60,9 +59,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
     for (size_t item = begin; item < end; ++item) {
       const Product* p = products.data();
       size_t first = item * grain;  // row of the product
-      for (; first >= p->weights.rows; ++p) {
-        first -= (p->weights.rows + grain - 1) / grain * grain;
-      }
+      for (; first >= p->weights.rows; ++p) first -= (p->weights.rows + grain - 1) / grain * grain;
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
       const GemmInput input = x.PackOnce(team, p->weights.dtype);

@@ -16,9 +16,7 @@ constexpr size_t kRowsBytes = 256 << 10;
 // Applies an activation without a gate to n numbers of each token.
 void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
   assert(!IsGated(activation));
-  for (size_t t = 0; t < n_tokens; ++t) {
-    GatedActivation(activation, out + t * stride, nullptr, n);
-  }
+  for (size_t t = 0; t < n_tokens; ++t) GatedActivation(activation, out + t * stride, nullptr, n);
 }
 
 // The product needs four bytes for each number (rows-inl.h), and a last step of floats.

@@ -133,9 +133,7 @@ HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& he
     s.AddScaled(hn::Set(d, key[i]), change);
     s.Store(to.first + i * to.stride, n);
     sum.AddScaled(hn::Set(d, query[i]), s);
-    if constexpr (kReadNext) {
-      next_sum.AddScaled(ReadKey<rule>(next_key, next_decays, i), s);
-    }
+    if constexpr (kReadNext) next_sum.AddScaled(ReadKey<rule>(next_key, next_decays, i), s);
   }
   out = sum;
   next = next_sum;
@@ -159,9 +157,7 @@ HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
   }
   for (size_t t = 0; t < head.n_tokens; ++t) {
     const size_t gate = t * head.gate_stride;
-    if (t + 2 < head.n_tokens) {
-      PrefetchFloats(head.out + (t + 2) * head.out_stride + column, n);
-    }
+    if (t + 2 < head.n_tokens) PrefetchFloats(head.out + (t + 2) * head.out_stride + column, n);
     const float decay = kByChannel ? 1 : std::exp(head.dt[gate] * head.a);
     C value, out;
     value.Load(head.value + t * head.stride + column, n);
