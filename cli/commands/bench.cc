@@ -409,8 +409,8 @@ class Bench {
 };
 
 void AddWhatIsMeasured(Command& command, BenchOptions& options) {
-  const auto list = [&](const char* flag, auto& values, const char* what) {
-    command.Add(flag, values, what).Type("N,...");
+  const auto list = [&](const std::string& flag, auto& values, const char* what) {
+    command.Add(flag + " N,...", values, what);
   };
   command
       .Add("-m,--model,MODEL MODEL", options.models,

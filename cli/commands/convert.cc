@@ -70,11 +70,9 @@ void AddConvert(CommandLine& line) {
   ConvertOptions& options = command.Does(Convert);
   command.Add("DIR FILE", options.folder, "The model's folder").Required().Reads();
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
-  command
-      .Add("TYPE", options.type,
-           "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
-           "what they are); vectors become F32")
-      .Type(MixNames(/*plain=*/true));
+  command.Add("TYPE " + MixNames(/*plain=*/true), options.type,
+              "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
+              "what they are); vectors become F32");
   AddThreadsFlag(command, options.n_threads);
 }
 

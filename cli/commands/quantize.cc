@@ -193,10 +193,9 @@ void AddQuantize(CommandLine& line) {
   command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required().Reads();
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
   command
-      .Add("TYPE", options.types.type,
+      .Add("TYPE " + MixNames(), options.types.type,
            "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
            "...; a wrong name lists all")
-      .Type(MixNames())
       .Required();
   command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix")
       .Reads();

@@ -147,7 +147,7 @@ void CheckFiles(const Command& command) {
 
 Flag& Flag::OneOf(std::vector<std::string> values) {
   choices = std::move(values);
-  return Type(Joined(choices, "|"));
+  return Set(type, Joined(choices, "|"));
 }
 
 Flag& Flag::ShowDefault() {

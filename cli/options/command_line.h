@@ -22,7 +22,6 @@ using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
 
 // One flag, declared as command.Add("-t,--threads N", n_threads, "Threads").Between(1, 9).
 struct Flag {
-  Flag& Type(const std::string& name) { return Set(type, name); }
   Flag& Between(double least, double most) { return Set(low, least).Set(high, most); }
   Flag& OneOf(std::vector<std::string> values);
   Flag& MayBeAlone() { return Set(may_be_alone, true); }

@@ -80,9 +80,9 @@ void GenerationOptions::AddFlags(Command& command) {
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
   constexpr const char* kGroup = "Sampling (a file may have other defaults: general.sampling.*)";
-  const auto between = [&](const char* flag, Target value, double low, double high,
+  const auto between = [&](const std::string& flag, Target value, double low, double high,
                            const char* what) {
-    return &command.Add(flag, value, what).ShowDefault().Type("X").Group(kGroup).Between(low, high);
+    return &command.Add(flag + " X", value, what).ShowDefault().Group(kGroup).Between(low, high);
   };
   const std::vector<engine::Setting> settings = engine::Settings(sampler);
   const auto number = [&](const char* flag, const char* name, const char* what) {

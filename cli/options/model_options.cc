@@ -94,10 +94,8 @@ void ModelOptions::AddCpuFlag(Command& command) {
 }
 
 void ModelOptions::AddOverrideFlag(Command& command) {
-  command
-      .Add("--override-kv", override_kv,
-           "Put a value in a key's place, or with KEY= take it away: the result is yours")
-      .Type("KEY=TYPE:VALUE,...");
+  command.Add("--override-kv KEY=TYPE:VALUE,...", override_kv,
+              "Put a value in a key's place, or with KEY= take it away: the result is yours");
 }
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
