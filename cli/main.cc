@@ -31,22 +31,33 @@ int Main(int argc, char** argv) {
   return line.Run({argv + 1, argv + argc});
 }
 
+constexpr size_t kUsedStack = size_t{1} << 20;  // bytes; by an operation, and more
+
+// Not inlined: the array would be the caller's.
+[[gnu::noinline]] void GrowStack() {
+  [[maybe_unused]] volatile char used[kUsedStack];
+  used[0] = 0;
+}
+
 // Templates and libraries recurse, and threads get stacks as large as this one may grow. If the
-// stack is too small, the system ends the program without a message.
-void CheckStack() {
+// stack is too small, or memory ends (ulimit -v) when it grows, the system ends the program without
+// a message. So it grows now.
+void PrepareStack() {
   constexpr rlim_t kLeast = rlim_t{2} << 20;
   rlimit limit = {};
-  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  if (limit.rlim_cur >= kLeast) return;
-  throw std::runtime_error("expected a stack of at least " + std::to_string(kLeast >> 10) +
-                           " KB, found a limit of " + std::to_string(limit.rlim_cur >> 10) +
-                           " KB (ulimit -s)");
+  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeast) {
+    throw std::runtime_error("expected a stack of at least " + std::to_string(kLeast >> 10) +
+                             " KB, found a limit of " + std::to_string(limit.rlim_cur >> 10) +
+                             " KB (ulimit -s)");
+  }
+  ::operator delete(::operator new(kUsedStack));  // throws if there is not as much
+  GrowStack();
 }
 
 // Everything in main but its end.
 int Guarded(int argc, char** argv) {
   try {
-    CheckStack();
+    PrepareStack();
     const int status = Main(argc, argv);
     cli::FlushOut();
     return status;

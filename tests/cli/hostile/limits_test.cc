@@ -391,6 +391,17 @@ TEST_F(Limits, SmallStacks) {
 #endif
 }
 
+// Where memory ends, a stack cannot grow.
+TEST_F(Limits, StacksThatCannotGrow) {
+  if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers reserve memory of their own";
+  const Finished run = Shell(
+      "v=14000; until (ulimit -v $v; exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 1) >/dev/null "
+      "2>&1; do s=$?; echo $v; [ $s = 1 -o $s = 127 ] || echo \"$v KB: status $s\" >&2; "
+      "v=$((v + 100)); done");
+  EXPECT_EQ(run.err, "");
+  EXPECT_GE(std::count(run.out.begin(), run.out.end(), '\n'), 10);
+}
+
 // The deepest nesting that is allowed, with the smallest stack that is allowed.
 TEST_F(Limits, DeepTemplatesOnTheSmallestStack) {
   if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers' stacks are larger";
