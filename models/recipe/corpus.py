@@ -16,11 +16,11 @@ HELD_OUT_SEED = 999_983
 
 
 def copying(lexicon, rng):
-    """Lines full of words that nobody has ever seen, some with the same beginning: only who copies piece by piece gets them right."""
+    """Lines full of words that nobody has ever seen, some with the same beginning: only who copies letter by letter gets them right."""
     words = []
     for _ in range(rng.choice([3, 4, 5, 6])):
         chance = rng.random()
-        word = (lexicon.fragment_word(rng, True) if chance < 0.2 else lexicon.unknown_word(rng) if chance < 0.5 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
+        word = (lexicon.unknown_word(rng) if chance < 0.5 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
                 "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 8))))
         chance = rng.random()
         if words and chance < 0.25:

@@ -56,10 +56,10 @@ class Voice:
         return self.complete(prompt, seed, **settings)
 
 
-def perplexity(path, pieces, count):
+def perplexity(path, vocabulary, count):
     """exp of the mean negative log-likelihood per token, teacher-forced."""
     stories = (d for d in corpus.documents(corpus.HELD_OUT_SEED, 10 * count) if d[0][0] == "text")
-    documents = [vocab.encode(pieces, d) for d in itertools.islice(stories, count)]
+    documents = [vocab.encode(vocabulary, d) for d in itertools.islice(stories, count)]
     documents = [d for d in documents if len(d) <= 512]
     network, total, targets = Network(path, len(documents)), 0.0, 0
     for at in range(max(map(len, documents)) - 1):
@@ -235,7 +235,7 @@ def answers(voice, lexicon, count, rng):
 
 
 def held_out(path, count):
-    value, targets = perplexity(path, vocab.of_gguf(read_gguf(path)[0]), count)
+    value, targets = perplexity(path, vocab.Vocabulary(read_gguf(path)[0]["tokenizer.ggml.tokens"]), count)
     print(f"held-out perplexity: {value:.3f} per token over {targets:,} tokens")
     return value
 

@@ -4,11 +4,11 @@ The network rotates adjacent pairs (2i, 2i+1), which is what architecture "llama
 stay in place. The output matrix is the embedding; a file without output.weight says so.
 """
 import argparse
+import json
 import pathlib
 import struct
 
 import numpy as np
-import sentencepiece
 import torch
 
 import vocab
@@ -54,29 +54,22 @@ def q8_0(values):
     return out.tobytes()
 
 
-def metadata(shape, pieces, n_weights):
-    n = pieces.get_piece_size()
-
-    def kind(i):
-        return 2 if pieces.is_unknown(i) else 3 if pieces.is_control(i) else 6 if pieces.is_byte(i) else 1
-
+def metadata(shape, vocabulary, n_weights):
     return {
         "general.architecture": "llama", "general.type": "model", "general.name": "pronk storyteller", "general.author": "pronk",
         "general.license": "mit", "general.description": DESCRIPTION, "general.size_label": f"{n_weights / 1e6:.0f}M", "general.languages": ["en"],
         "general.tags": ["text-generation", "stories"], "general.file_type": 7, "general.quantization_version": 2,
-        "llama.vocab_size": n, "llama.context_length": shape["n_ctx"], "llama.embedding_length": shape["n_embd"],
+        "llama.vocab_size": len(vocabulary), "llama.context_length": shape["n_ctx"], "llama.embedding_length": shape["n_embd"],
         "llama.block_count": shape["n_layers"], "llama.feed_forward_length": shape["n_ffn"],
         "llama.attention.head_count": shape["n_heads"], "llama.attention.head_count_kv": shape["n_kv_heads"],
         "llama.attention.key_length": shape["head_dim"], "llama.attention.value_length": shape["head_dim"],
         "llama.attention.layer_norm_rms_epsilon": shape["rms_eps"], "llama.rope.dimension_count": shape["head_dim"],
         "llama.rope.freq_base": shape["rope_base"],
-        "tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "default",
-        "tokenizer.ggml.tokens": [pieces.id_to_piece(i) for i in range(n)],
-        "tokenizer.ggml.scores": [float(pieces.get_score(i)) for i in range(n)],
-        "tokenizer.ggml.token_type": [kind(i) for i in range(n)],
-        "tokenizer.ggml.unknown_token_id": 0, "tokenizer.ggml.bos_token_id": vocab.BOS, "tokenizer.ggml.eos_token_id": vocab.EOS,
-        "tokenizer.ggml.eot_token_id": pieces.piece_to_id("<|end|>"),
-        "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False, "tokenizer.ggml.add_space_prefix": True,
+        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.tokens": vocabulary.tokens,
+        "tokenizer.ggml.token_type": [3 if i <= vocab.END else 1 for i in range(len(vocabulary))],  # control, normal
+        "tokenizer.ggml.merges": [" ".join(vocab.spell(vocab.MERGE))],
+        "tokenizer.ggml.bos_token_id": vocab.BOS, "tokenizer.ggml.eos_token_id": vocab.EOS, "tokenizer.ggml.eot_token_id": vocab.END,
+        "tokenizer.ggml.padding_token_id": vocab.PAD, "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False,
         "tokenizer.chat_template": vocab.TEMPLATE, **{f"general.sampling.{key}": value for key, value in SAMPLING.items()},
     }
 
@@ -100,7 +93,7 @@ def write(path, meta, weights):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("work", type=pathlib.Path, help="the folder of the training: vocab.model, checkpoint.pt")
+    parser.add_argument("work", type=pathlib.Path, help="the folder of the training: vocab.json, checkpoint.pt")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--mean", metavar="FILE", help="average with the GGUF file from which the training went on: less is forgotten")
     parser.add_argument("--share", type=float, default=0.7, help="of the training in that average")
@@ -109,9 +102,9 @@ def main():
     if a.mean:
         start = read_gguf(a.mean)[1]
         saved["model"] = {name: a.share * values + (1 - a.share) * torch.tensor(start[name]) for name, values in saved["model"].items()}
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
+    vocabulary = vocab.Vocabulary(json.loads((a.work / "vocab.json").read_text()))
     n_weights = sum(tensor.numel() for tensor in saved["model"].values())
-    write(a.out, metadata(saved["shape"], pieces, n_weights), saved["model"])
+    write(a.out, metadata(saved["shape"], vocabulary, n_weights), saved["model"])
     print(f"{a.out}: {a.out.stat().st_size:,} bytes after {saved['state']['step']} steps")
 
 

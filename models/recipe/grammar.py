@@ -142,11 +142,9 @@ def read_phrases():
 
 
 class Lexicon:
-    """All data files, read once. `fragments`: a vocabulary's pieces that begin a name, a word, and those that go on (vocab.fragments). Words
-    that are made of them occur in no language, and they alone show the model every piece as part of a word to copy."""
+    """All data files, read once."""
 
-    def __init__(self, fragments=None):
-        self.fragments = fragments
+    def __init__(self):
         self.names, self.kinds = {}, {}
         for line in rows("people.txt"):
             head, _, names = line.partition(": ")
@@ -179,41 +177,31 @@ class Lexicon:
         """(homes, skills, foods) of a kind; one that only requests use lives like a child."""
         return self.kinds.get(kind, (CHILD_HOMES, CHILD_SKILLS, FOODS))
 
-    def fragment_word(self, rng, is_name=False):
-        """Pieces of the vocabulary in any order; without one, syllables. Each that can begin a name or a word is drawn as often as any other:
-        in other words most of them are so rare that the model writes another one instead."""
-        if not self.fragments:
-            return syllables(rng)
-        names, words, rest = self.fragments
-        return rng.choice(names if is_name else words) + "".join(rng.choice(rest) for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4]))).lower()
-
     def draw_asked_name(self, rng, kind, gender):
-        """A name as anybody may ask for it: from the long list, of two halves of such names, or made of syllables or fragments."""
+        """A name as anybody may ask for it: from the long list, of two halves of such names, or made of syllables."""
         everyday = self.asked["girls" if gender == "she" else "boys"]
         while True:
             form = rng.random()
-            if form < 0.22:
+            if form < 0.35:
                 is_pet = kind not in PEOPLE and kind not in self.asked["folk"] and rng.random() < 0.3
                 name = rng.choice(self.asked["pets"] if is_pet else everyday)
             else:
-                name = joined(rng, everyday) if form < 0.3 else capital(syllables(rng) + rng.choice(["", "o", "a"]) if form < 0.58 else self.fragment_word(rng, form < 0.9))
+                name = joined(rng, everyday) if form < 0.6 else capital(syllables(rng) + rng.choice(["", "o", "a"]))
             if 2 < len(name) < 16 and name not in HELD_OUT_NAMES:
                 return name
 
     def unknown_word(self, rng):
-        """A word that no story has: an everyday noun, fragments, two nouns as one, one with another's end, parts of several, or syllables."""
+        """A word that no story has: an everyday noun, two nouns as one, one with another's end, parts of several, or syllables."""
         everyday = self.asked["nouns"]
         while True:
             chance = rng.random()
             if chance < 0.3:
                 word = rng.choice(everyday)
-            elif chance < 0.72:
-                word = self.fragment_word(rng)
-            elif chance < 0.78:
+            elif chance < 0.4:
                 word = rng.choice(everyday)[:7] + rng.choice(self.nouns + everyday)[:6]
-            elif chance < 0.82:
+            elif chance < 0.6:
                 word = joined(rng, self.nouns + everyday)
-            elif chance < 0.9:
+            elif chance < 0.8:
                 parts = (rng.choice(everyday) for _ in range(rng.choice([2, 2, 3, 4])))
                 word = "".join(part[at:at + rng.randint(1, 4)] for part in parts for at in [rng.randrange(len(part))])
             else:

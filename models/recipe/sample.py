@@ -1,4 +1,4 @@
-"""Reads the exported file and generates text with it, in float32 numpy: python3 sample.py FILE.gguf VOCAB.model -p "Once upon a time".
+"""Reads the exported file and generates text with it, in float32 numpy: python3 sample.py FILE.gguf -p "Once upon a time".
 
 The evaluator's voice, and a second opinion on the exporter: it shares no code with the trainer, so when its greedy
 text is that of an engine, both the file and the engine mean the same thing by it.
@@ -7,7 +7,6 @@ import argparse
 import struct
 
 import numpy as np
-import sentencepiece
 
 import vocab
 
@@ -118,10 +117,10 @@ def draw(logits, rng, temp=0.8, top_k=40, top_p=0.95, min_p=0.05):
     return int(rng.choice(order, p=weight / weight.sum()))
 
 
-def generate(path, pieces, prompts, seeds, limit=400, **sampler):
+def generate(path, vocabulary, prompts, seeds, limit=400, **sampler):
     """[(text, whether it ended by itself)] for prompts given as ids, one row each, with a generator per seed."""
     network, rngs = Network(path, len(prompts)), [np.random.default_rng(seed) for seed in seeds]
-    stops = {vocab.EOS, pieces.piece_to_id("<|end|>")}
+    stops = {vocab.EOS, vocab.END}
     rows, ended = [list(p) for p in prompts], [False] * len(prompts)
     for at in range(min(limit + max(map(len, prompts)), network.n_ctx) - 1):
         logits = network.step(np.array([row[min(at, len(row) - 1)] for row in rows]))
@@ -131,22 +130,21 @@ def generate(path, pieces, prompts, seeds, limit=400, **sampler):
                 ended[i] = row[-1] in stops
         if all(ended):
             break
-    return [(pieces.decode([t for t in row[len(p):] if t not in stops]), end) for row, p, end in zip(rows, prompts, ended)]
+    return [(vocabulary.decode([t for t in row[len(p):] if t not in stops]), end) for row, p, end in zip(rows, prompts, ended)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("vocabulary")
     parser.add_argument("-p", "--prompt", default="Once upon a time")
     parser.add_argument("--chat", action="store_true", help="the prompt is a message of the user")
     parser.add_argument("-n", type=int, default=400)
     parser.add_argument("-s", "--seed", type=int, default=1)
     parser.add_argument("--temp", type=float, default=0.8)
     a = parser.parse_args()
-    pieces = sentencepiece.SentencePieceProcessor(model_file=a.vocabulary)
-    ids = vocab.prompt(pieces, [("user", a.prompt)]) if a.chat else [vocab.BOS] + pieces.encode(a.prompt)
-    (text, ended), = generate(a.model, pieces, [ids], [a.seed], a.n, temp=a.temp)
+    vocabulary = vocab.Vocabulary(read_gguf(a.model)[0]["tokenizer.ggml.tokens"])
+    ids = vocab.prompt(vocabulary, [("user", a.prompt)]) if a.chat else [vocab.BOS] + vocabulary.encode(a.prompt)
+    (text, ended), = generate(a.model, vocabulary, [ids], [a.seed], a.n, temp=a.temp)
     print(("" if a.chat else a.prompt) + text, "" if ended else "...")
 
 

@@ -1,6 +1,6 @@
 """Trains the default model on the CPU: python3 train.py WORK [--steps N].
 
-WORK holds the vocabulary (vocab.model) and receives log.csv and checkpoint.pt. The corpus is drawn while training,
+WORK holds the vocabulary (vocab.json) and receives log.csv and checkpoint.pt. The corpus is drawn while training,
 in pools of documents, each from its own seed: a run that was stopped continues from its checkpoint with the same
 batches. One row of a batch is one document, and rows of similar length share a batch, so that there is hardly any
 padding and no document sees another.
@@ -22,14 +22,13 @@ The learning rate warms up, stays, and then falls to zero over the last `--decay
 import argparse
 import collections
 import concurrent.futures
-import itertools
+import json
 import os
 import pathlib
 import random
 import re
 import time
 
-import sentencepiece
 import torch
 import torch.nn.functional as F
 
@@ -75,15 +74,15 @@ class Emphasis:
     time, or again, what was asked for decide whether the model listened, and the first ones of a turn whether it tells or refuses."""
     COPY, START, SHORT, NAME, PRONOUN = 4.0, 5.0, 4.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
     FIRST = 5.0  # what the story says for the first time: a name, or what was asked for
-    HEARD = 10.0  # the first piece of what was asked for: most words that are none begin with another one
-    NEW = 8.0  # the first piece of a name that nobody has said: a friend's is not the hero's
-    AGAIN = 1.5  # the first piece of a name that the story has said: where a copy counts more than what else may come there, friends get the
+    HEARD = 10.0  # the first token of what was asked for, spelled or not: most words that are none begin with another one
+    NEW = 8.0  # the first token of a name that nobody has said: a friend's is not the hero's
+    AGAIN = 1.5  # the first token of a name that the story has said: where a copy counts more than what else may come there, friends get the
     #              hero's name, and "X saw X. X liked X." is a story
     MENTION = 2.5  # the sentence that has a word of the request for the first time
-    ONLY = "▁only▁know▁stories"  # which animal a refusal then offers is drawn, and nothing to learn
+    ONLY = " only know stories"  # which animal a refusal then offers is drawn, and nothing to learn
 
-    def __init__(self, pieces, lexicon):
-        self.text = [pieces.id_to_piece(i) for i in range(pieces.get_piece_size())]
+    def __init__(self, vocabulary, lexicon):
+        self.text = vocabulary.texts
         self.names = {name.lower() for group in lexicon.names.values() for name in group}
         counts = collections.Counter()
         rng = random.Random(7)
@@ -92,15 +91,16 @@ class Emphasis:
         self.common = {word for word, count in counts.items() if count > 9} - self.names - set(lexicon.nouns)
 
     def words(self, ids):
-        """(first, end, the word in small letters) of runs of pieces that are letters."""
+        """(first, end, the word) of words: tokens, or spelled."""
         first, word = None, ""
-        for at, token in enumerate([*ids, 0]):
+        for at, token in enumerate([*ids, vocab.PAD]):
             text = self.text[abs(token)]
-            letters = text.lstrip("▁")
+            letters = text.lstrip(' "')
             if first is not None and (letters != text or not letters.isalpha()):
-                yield first, at, word.lower()
+                if word:
+                    yield first, at, word
                 first, word = None, ""
-            if letters.isalpha():
+            if letters.isalpha() or text == " ":
                 first, word = (at if first is None else first), word + letters
 
     def __call__(self, ids):
@@ -108,6 +108,7 @@ class Emphasis:
         weights = [float(say) for say in speaks]
         seen, heard, asked, told = set(), set(), set(), set()  # by anybody; by the user; by the user and not yet in a story; in a story
         for first, end, word in self.words(ids):
+            is_name, word = word[0].isupper(), word.lower()
             if not speaks[first]:
                 asked.add(word)
                 heard.add(word)
@@ -123,10 +124,10 @@ class Emphasis:
                     value = self.FIRST if word not in told else self.NAME if word in self.names else self.COPY
                 begin = value
                 if value > self.PRONOUN:
-                    is_name = self.text[abs(ids[first])].lstrip("▁")[:1].isupper()
                     begin = self.NEW if word not in seen else self.HEARD if word not in told else self.AGAIN if is_name or word not in heard else self.COPY
+                head = first + 2 if self.text[abs(ids[first])] == " " else first + 1  # that it is spelled, and the first letter
                 for at in range(first, min(end + 1, len(ids))):  # and where the word ends
-                    weights[at] = max(weights[at], (begin if at == first else value) * speaks[at])
+                    weights[at] = max(weights[at], (begin if at < head else value) * speaks[at])
                 told.add(word)
             seen.add(word)
         starts = [at for at, token in enumerate(ids) if token == vocab.ASSISTANT]
@@ -153,10 +154,10 @@ def tensors(group, emphasis=learned):
     return inputs, targets, weights * (targets >= 0)
 
 
-def pool(pieces, lexicon, seed, index, tokens, n_ctx, drills=0.0, requests=0.0):
+def pool(vocabulary, lexicon, seed, index, tokens, n_ctx, drills=0.0, requests=0.0):
     rng = random.Random(seed * 1_000_003 + index)
     documents = corpus.documents(rng.getrandbits(48), POOL, lexicon, drills, requests)
-    return batches([vocab.encode(pieces, d, rng) for d in documents], tokens, n_ctx, rng)
+    return batches([vocab.encode(vocabulary, d) for d in documents], tokens, n_ctx, rng)
 
 
 def loss_of(model, inputs, targets, weights):
@@ -229,7 +230,6 @@ def main():
     parser.add_argument("--power", type=float, default=1.0, help="above 1 the rate falls faster at first: more time for the last digits")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from", dest="file", help="start from the weights and the vocabulary of this GGUF file")
-    parser.add_argument("--thin", action="store_true", help="pieces of that vocabulary that no story needs are never read again")
     parser.add_argument("--ctx", type=int, default=512, help="the longest document; a conversation of three stories has about 1000 tokens")
     parser.add_argument("--workers", type=int, default=2, help="cores to use")
     parser.add_argument("--minutes", type=float, default=5, help="between checkpoints")
@@ -242,17 +242,10 @@ def main():
 
     if a.file:
         meta, weights = read_gguf(a.file)
-        if a.thin:  # what the stories have, and of requests the words that are common
-            lists, rng = Lexicon(), random.Random(7)
-            counts = collections.Counter(word for d in corpus.documents(7, 4000, requests=0.5) for _, said in d for word in set(said.split()))
-            told = collections.Counter(word for _ in range(10_000) for word in Story(lists, rng).text.split())
-            lines = [*lists.nouns, *itertools.chain(*lists.names.values()), *(word for word in told if told[word] > 5)]
-            keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.scores")
-            meta[keys[0]] = vocab.thinned(*map(meta.get, keys), lines + [word for word in counts if counts[word] > 30])
-        (a.work / "vocab.model").write_bytes(vocab.of_gguf(meta).serialized_model_proto())
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
+        (a.work / "vocab.json").write_text(json.dumps(meta["tokenizer.ggml.tokens"]))
+    vocabulary = vocab.Vocabulary(json.loads((a.work / "vocab.json").read_text()))
     heads = a.width // 32
-    model = Llama(Shape(n_vocab=pieces.get_piece_size(), n_layers=a.layers, n_embd=a.width, n_heads=heads, n_kv_heads=heads // 2,
+    model = Llama(Shape(n_vocab=len(vocabulary), n_layers=a.layers, n_embd=a.width, n_heads=heads, n_kv_heads=heads // 2,
                         n_ffn=3 * a.width, n_ctx=a.ctx))
     if a.file:
         model.load_state_dict({name: torch.tensor(values) for name, values in weights.items()})
@@ -262,10 +255,10 @@ def main():
     base_rates = [a.lr, a.adam_lr]
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
 
-    lexicon = Lexicon(vocab.fragments(pieces))
-    emphasis = Emphasis(pieces, lexicon) if a.emphasis else learned
+    lexicon = Lexicon()
+    emphasis = Emphasis(vocabulary, lexicon) if a.emphasis else learned
     n_ctx = model.shape.n_ctx
-    held_out = pool(pieces, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
+    held_out = pool(vocabulary, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
     state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "requests": a.requests,
              "drills": drill_share(0, a.drill_steps, a.drills, a.steps)}
     checkpoint = a.work / "checkpoint.pt"
@@ -290,7 +283,7 @@ def main():
     def ended():
         return progress() >= 1 or state["step"] == a.stop
 
-    groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
+    groups = pool(vocabulary, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
     log = open(a.work / "log.csv", "a", buffering=1)
     clock = last_save = time.monotonic()
     mean_loss = None
@@ -298,7 +291,7 @@ def main():
         if state["batch"] == len(groups):
             state["pool"], state["batch"] = state["pool"] + 1, 0
             state["drills"] = drill_share(state["step"], a.drill_steps, a.drills, a.steps)
-            groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
+            groups = pool(vocabulary, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
         loss, count = gradients(model, groups[state["batch"]], team, a.workers, emphasis)
         for optimizer, base in zip(optimizers, base_rates):
             optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.warmup, progress(), a.decay, a.power)

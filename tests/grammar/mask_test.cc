@@ -128,8 +128,7 @@ TEST(TokenMasks, AsEachTokenAlone) {
 }
 
 TEST(TokenMasks, AsEachTokenAloneWithRealVocabularies) {
-  ExpectMasksAsOneByOne(*Vocab(std::filesystem::path(test::SourceDir()) / "models/default.gguf"), 4,
-                        20);
+  ExpectMasksAsOneByOne(*Vocab(test::DataPath("pieces.gguf")), 4, 20);
   for (const char* const name : {"models/vocab-llama-spm.gguf", "models/vocab-llama-bpe.gguf"}) {
     const std::filesystem::path path = test::SharedPath(name);
     if (path.empty()) continue;

@@ -12,8 +12,6 @@ import sys
 import tempfile
 import types
 
-import sentencepiece
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "models/recipe"))
 import train
 import vocab
@@ -26,9 +24,9 @@ def pools(work, seconds_per_step):
     """The arguments of train.pool() in a run, but those that are objects."""
     drawn, now = [], 0.0
 
-    def draw(pieces, lexicon, *rest):
+    def draw(vocabulary, lexicon, *rest):
         drawn.append(rest)
-        return real(pieces, lexicon, *rest)
+        return real(vocabulary, lexicon, *rest)
 
     def clock():
         nonlocal now
@@ -46,17 +44,16 @@ def pools(work, seconds_per_step):
 
 
 def weights(work):
-    """(piece, weight) of a chat whose user asks for a name that no list has."""
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(work / "vocab.model"))
+    """(token, weight) of a chat whose user asks for a name that no list has."""
+    vocabulary = vocab.Vocabulary(json.loads((work / "vocab.json").read_text()))
     told = "It was late, and it was dark and wet and cold. " + "There was a girl named Zorbina, and she sang. " * 3 + "Nora came, and Nora sang."
-    ids = vocab.encode(pieces, [("user", "a story about Zorbina"), ("assistant", told)])
-    read = vocab.encode(pieces, [("user", "a"), ("read", "b c"), ("user", "d"), ("assistant", "e")])
-    assert sum(id < 0 for id in read) == len(pieces.encode("\nb c")) + 1, read  # its text and its end
-    names, words, rest = vocab.fragments(pieces)
-    for is_name, start in ((True, names[0]), (False, words[0])):
-        word = Lexicon((names[:1], words[:1], rest[:1])).fragment_word(random.Random(1), is_name)
-        assert re.fullmatch(start + f"({rest[0].lower()})+", word), (word, start, rest[0])
-    return [(pieces.id_to_piece(token), weight) for token, weight in zip(ids, train.Emphasis(pieces, Lexicon())(ids))]
+    ids = vocab.encode(vocabulary, [("user", "a story about Zorbina"), ("assistant", told)])
+    read = vocab.encode(vocabulary, [("user", "a"), ("read", "b c"), ("user", "d"), ("assistant", "e")])
+    assert sum(id < 0 for id in read) == len(vocabulary.encode("\nb c")) + 1, read  # its text and its end
+    for text in (told, "Zoë's  10 fish_es!\n\n\"No,\" said Æ."):
+        assert vocabulary.decode(vocabulary.encode(text)) == text
+    assert vocabulary.encode("fish") == [vocabulary.ids[letter] for letter in "fish"] and len(vocabulary.encode(" was")) == 1
+    return [(vocabulary.texts[token], weight) for token, weight in zip(ids, train.Emphasis(vocabulary, Lexicon())(ids))]
 
 
 def main():
@@ -65,24 +62,22 @@ def main():
         work = pathlib.Path(folder)
         corpus = work / "corpus.jsonl"
         corpus.write_text("".join(json.dumps(d) + "\n" for d in documents(7, 300)))
-        vocab.train(corpus, str(work / "vocab"), 1024)
+        (work / "vocab.json").write_text(json.dumps(vocab.tokens(corpus, 3)))
         slow, fast = pools(work, 2.0), pools(work, 0.5)
         weighed = weights(work)
     assert 3 < len(slow) < len(fast), (len(slow), len(fast))
     assert slow == fast[:len(slow)], (slow, fast)
-    thin = vocab.thinned(["<s>", "▁", "a", "b", "ab", "▁ab", "aba", "ba"], [0, 0, 0, 0, -1, -2, -3, -4], ["ab", "b"])
-    assert thin == ["<s>", "▁", "a", "b", "ab", "▁ab", "<unused6>", "<unused7>"], thin
     emphasis = train.Emphasis
 
     def of(*starts):
-        return [weight for piece, weight in weighed if piece.startswith(starts)]
+        return [weight for token, weight in weighed if token.startswith(starts)]
 
-    assert of("Z", "▁Z") == [0, emphasis.HEARD, emphasis.AGAIN, emphasis.AGAIN], weighed
-    after = [weighed[at + 1][1] for at, (piece, _) in enumerate(weighed) if piece.startswith(("Z", "▁Z"))]
-    assert after == [0, emphasis.FIRST, emphasis.COPY, emphasis.COPY], weighed  # the first piece of what was said before is one of many that may come, the others are not
-    assert of("▁was")[2:] == [emphasis.MENTION, 1, 1], weighed  # the first sentence that has the name
-    assert of("▁N") == [emphasis.NEW, emphasis.AGAIN], weighed
-    assert (of("▁she")[0], of("▁about")) == (emphasis.PRONOUN, [0]), weighed
+    assert of("Z") == [0, emphasis.HEARD, emphasis.AGAIN, emphasis.AGAIN], weighed
+    after = [weighed[at + 1][1] for at, (token, _) in enumerate(weighed) if token == "Z"]
+    assert after == [0, emphasis.FIRST, emphasis.COPY, emphasis.COPY], weighed  # the first letter of what was said before is one of many that may come, the others are not
+    assert of(" was")[2:] == [emphasis.MENTION, 1, 1], weighed  # the first sentence that has the name
+    assert of(" N") == [emphasis.NEW, emphasis.AGAIN], weighed
+    assert (of(" she")[0], of(" about")) == (emphasis.PRONOUN, [0]), weighed
     assert [vocab.heard(*said) for said in (("user", "TELL ME 2!"), ("user", "2!"), ("assistant", "NO"))] == ["Tell me 2!", "2!", "NO"]
     other = Others(Lexicon()).instead(random.Random(3), "Tell me a story about Mia and a fable.")
     assert re.fullmatch(r"Tell me (an [aeio]|a (?![aeio]))\w+ about Mia and an? \w+\.", other) and "story" not in other, other

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes a model from nothing: runs the commands of models/README.md ("A small model in two minutes") as
-# they are in the text, and then the recipe's own test. Needs numpy, PyTorch and sentencepiece.
+# they are in the text, and then the recipe's own test. Needs numpy and PyTorch.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../../models"
