@@ -31,7 +31,7 @@ int Main(int argc, char** argv) {
   return line.Run({argv + 1, argv + argc});
 }
 
-constexpr size_t kUsedStack = size_t{1} << 20;  // bytes; by an operation, and more
+constexpr size_t kUsedStack = size_t{1} << 20;  // bytes: more than an operation takes
 
 // Not inlined: the array would be the caller's.
 [[gnu::noinline]] void GrowStack() {

@@ -130,8 +130,10 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
 
 std::vector<std::string> Conversation::Completions(const std::string& typed) {
   std::vector<std::string> lines;
-  for (const ChatCommand& command : Commands())
-    lines.push_back(command.name + (command.argument.empty() ? "" : " "));
+  for (const ChatCommand& command : Commands()) {
+    const std::string line = command.name + (command.argument.empty() ? "" : " ");
+    if (line != typed) lines.push_back(line);  // files go on from there
+  }
   for (const std::string command : {"/load ", "/save "}) {
     if (!typed.starts_with(command)) continue;
     const std::string given = typed.substr(command.size());

@@ -97,7 +97,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   if (!options.no_save && IsTerminal(0)) {
     try {
       for (const std::string& line : TypedLines()) editor.Remember(line);
-    } catch (const engine::Error&) {  // as in Remember()
+    } catch (const engine::Error&) {  // goes without
     }
   }
   CatchInterrupts();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "engine/error.h"
@@ -37,7 +38,7 @@ void CheckOutput(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0) return gguf::RefuseInputs(path, status, All());
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty() && stat(folder.c_str(), &status) != 0)
+  if (!folder.empty() && stat(folder.c_str(), &status) != 0 && errno == ENOENT)
     throw engine::Error(path + ": there is no folder " + folder.string());
 }
 

@@ -114,8 +114,8 @@ void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
     Block& expert = experts[e];
     if (expert.used == n_expected_) continue;  // chosen by another token, too
     if (expert.used == 0) {
-      expert_bytes_ += expert.bytes;
       expert.place = in_memory_.insert(in_memory_.end(), &expert);
+      expert_bytes_ += expert.bytes;
     } else {
       in_memory_.splice(in_memory_.end(), in_memory_, expert.place);
     }

@@ -55,7 +55,7 @@ class Pager {
     uint64_t bytes = 0;
     bool stays = false;
     uint64_t used = 0;  // an expert: its last call of Expect(), 0 if it is let go
-    std::list<Block*>::iterator place = {};  // if it is not
+    std::list<Block*>::iterator place = {};  // in in_memory_, unless it is let go
     void Add(std::span<const std::byte> part);
   };
   void Queue(const Block& block, Advice advice);

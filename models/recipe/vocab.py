@@ -44,7 +44,7 @@ class Vocabulary:
     def encode(self, text):
         ids = []
         for word in map(spell, WORD.findall(text)):
-            ids += [self.ids[word]] if word in self.ids else [self.ids[character] for character in word]
+            ids += [self.ids[word]] if word in self.ids else [self.ids[part] for part in re.findall(spell(MERGE) + "|.", word)]
         return ids
 
     def decode(self, ids):
@@ -52,8 +52,8 @@ class Vocabulary:
 
 
 def tokens(corpus, least):
-    """Markers, bytes, and the words, the most frequent first, of which `least` documents have what the model is to write, or twice as many what users say. Names and nouns that only
-    requests have need ten times as many: each is rare, and copied as any other."""
+    """Markers, bytes, and the words of at least `least` documents, the most frequent first. A document in which a user says the word counts half
+    more. Names and nouns that only requests have need ten times as many: each is rare, and copied as any other."""
     lexicon, told, asked, plain = Lexicon(), collections.Counter(), collections.Counter(), set()
     with open(corpus) as f:
         for line in f:
@@ -93,7 +93,7 @@ def heard(role, text):
 def prompt(vocabulary, messages):
     """Ids of a conversation whose next turn is the assistant's, as the chat template writes it."""
     newline = vocabulary.encode("\n")
-    return encode(vocabulary, messages) + newline + [ASSISTANT] + newline
+    return (encode(vocabulary, messages) + newline if messages else [BOS]) + [ASSISTANT] + newline
 
 
 if __name__ == "__main__":

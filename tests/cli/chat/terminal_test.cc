@@ -59,6 +59,10 @@ TEST_F(TerminalTest, TabCompletesFiles) {
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   tmux.Keys({"/lo", "Tab", dir.Path("ta"), "Tab", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(0 messages loaded from")) << tmux.Screen();
+  Tmux in_folder("cd " + dir.Path("") + "; " + ChatLine());
+  ASSERT_TRUE(in_folder.WaitFor(kPrompt)) << in_folder.Screen();
+  in_folder.Keys({"/lo", "Tab", "Tab", "Enter"});
+  EXPECT_TRUE(in_folder.WaitFor("(0 messages loaded from talk.json")) << in_folder.Screen();
 }
 
 TEST_F(TerminalTest, SeveralLinesAreOneMessage) {
