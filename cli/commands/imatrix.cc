@@ -62,10 +62,9 @@ int Imatrix(const ImatrixOptions& options) {
   session.TraceTo(&trace);
   ProgressLine progress("reading");
   for (size_t i = 0; i < windows.count(); ++i) {
-    const auto watch = Watch(progress, i * windows.length, windows.ids.size());
-    watch(0);  // few tokens of a recurrent model are read without it
     session.Rewind(0);
-    session.Prefill(windows.Window(i, model.tokenizer->vocab()), watch);
+    session.Prefill(windows.Window(i, model.tokenizer->vocab()),
+                    Watch(progress, i * windows.length, windows.ids.size()));
     trace.steps.clear();
   }
   progress.Clear();

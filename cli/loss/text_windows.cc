@@ -52,7 +52,6 @@ void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
   const tokenizer::Vocabulary& vocab = session.model().tokenizer->vocab();
   const size_t row = session.model().config.vocab_size, length = windows.length;
   const std::vector<TokenId> window = windows.Window(i, vocab);
-  progress(0);  // few tokens of a recurrent model are read without it
   session.Rewind(0);
   const auto take = [&](size_t first, size_t n, std::span<const float> rows) {
     for (size_t t = std::max(first, length / 2); t < std::min(first + n, length - 1); ++t) {

@@ -179,11 +179,15 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
 }
 
 // Reads a batch of n tokens, of which `pass` is the work, after `done` others. Returns false, with
-// the state as before, if `progress` stopped it. A few tokens of a recurrent model are read to
-// their end: to keep its states would take a noticeable part of their time.
+// the state as before, if `progress` stopped it. For a few tokens of a recurrent model it is only
+// asked before them: to keep its states would take a noticeable part of their time.
 bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
                        kernels::FunctionRef<void()> pass) {
-  if (!progress || (state_.is_recurrent() && n <= kMaxPassTokens)) return RunPass(n, n > 1, pass);
+  if (!progress) return RunPass(n, n > 1, pass);
+  if (state_.is_recurrent() && n <= kMaxPassTokens) {
+    has_logits_ = false;
+    return progress(done) && RunPass(n, n > 1, pass);
+  }
   state_.ExpectAbandon();
   Scratch& s = scratch();
   s.n_layers_done = 0;

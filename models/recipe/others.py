@@ -7,7 +7,7 @@ import itertools
 import random
 import re
 
-from grammar import HELD_OUT_REQUESTS, Lexicon, Story, article, capital, draw, plain, rows
+from grammar import HELD_OUT_REQUESTS, Lexicon, Story, article, draw, plain, rows
 
 KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 25, "rude": 28, "task": 32, "word": 28, "foreign": 5, "noise": 7, "long": 3, "form": 28, "said": 25}
 # Words that mean something when they are all that is said.
