@@ -20,9 +20,12 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
   const double speed = Rate(result.n_decoded, result.decode_seconds);
   const double reads =
       Rate(result.n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
-  std::string text = result.n_prompt == 0 ? "prompt remembered"
-                                          : Format("prompt %zu tokens, %.1f t/s", result.n_prompt,
-                                                   Rate(result.n_prompt, result.prompt_seconds));
+  const size_t n_prompt = result.n_prompt + result.n_unread;
+  const std::string of = result.n_unread > 0 ? Format(" of %zu", n_prompt) : "";
+  std::string text = n_prompt == 0
+                         ? "prompt remembered"
+                         : Format("prompt %zu%s tokens, %.1f t/s", result.n_prompt, of.c_str(),
+                                  Rate(result.n_prompt, result.prompt_seconds));
   text += Format(" | generated %zu tokens, %.1f t/s (%.1f GB/s", result.tokens.size(), speed,
                  reads / 1e9);
   if (measure_with_threads > 0 && result.n_decoded > 0) {

@@ -16,6 +16,7 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
+#include "gguf/utf8.h"
 
 namespace cli {
 namespace {
@@ -25,6 +26,12 @@ constexpr int kHistorySize = 1000;
 constexpr const char* kMarkedPastes = "\033[?2004h";
 constexpr const char* kPlainPastes = "\033[?2004l";
 constexpr const wchar_t* kPasteEnds = L"\033[201~";
+
+// What joins emoji or changes the one before it: blanks of as many columns as libedit counts.
+std::string_view InPlaceOf(char32_t code) {
+  if (code == 0x200D || code == 0xFE0F) return " ";           // a joiner, "as an emoji"
+  return code >= 0x1F3FB && code <= 0x1F3FF ? "\u3000" : "";  // colours of skin
+}
 
 volatile std::sig_atomic_t resized = 0;    // written by signal handlers
 volatile std::sig_atomic_t continued = 0;  // ... after Ctrl-Z and fg
@@ -53,6 +60,7 @@ class LineEditor::Terminal {
   }
 
   int ReadCharacter(wchar_t* character);
+  void Show();
   void Redraw();
   size_t RowsAboveCursor() const;
 
@@ -60,12 +68,16 @@ class LineEditor::Terminal {
   std::wstring prompt_;
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
-  // A buffered stream: stderr has no buffer, and a line drawn byte by byte flickers.
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{fdopen(dup(STDERR_FILENO), "w"),
+  // What libedit draws; Show() takes it from there.
+  char* drawn_ = nullptr;
+  size_t n_drawn_ = 0;  // bytes
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{open_memstream(&drawn_, &n_drawn_),
                                                        std::fclose};
   std::unique_ptr<HistoryW, void (*)(HistoryW*)> history_{history_winit(), history_wend};
   std::unique_ptr<EditLine, void (*)(EditLine*)> editor_{
-      el_init("pronk", stdin, out_.get(), out_.get()), el_end};
+      el_init_fd("pronk", stdin, out_.get(), out_.get(), STDIN_FILENO, STDERR_FILENO,
+                 STDERR_FILENO),
+      el_end};
 };
 
 LineEditor::Terminal::Terminal(Completions completions) : completions_(std::move(completions)) {
@@ -117,6 +129,7 @@ LineEditor::Terminal& LineEditor::Terminal::Of(EditLine* el) {
 int LineEditor::Terminal::ReadCharacter(wchar_t* character) {
   std::mbstate_t state{};
   while (!Interrupted()) {
+    Show();
     char byte = 0;
     const ssize_t n = read(STDIN_FILENO, &byte, 1);
     if (n == 0) return 0;
@@ -148,6 +161,19 @@ unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
   el_winsertstr(el, L"^C");
   el_wpush(el, L"\n");
   return CC_REFRESH;
+}
+
+// At once, since a line drawn byte by byte flickers. Emoji families are shown apart: libedit counts
+// the columns of each member, and terminals those of the whole.
+void LineEditor::Terminal::Show() {
+  std::fflush(out_.get());
+  std::string shown;
+  for (const auto& [code, bytes] : gguf::Characters({drawn_, n_drawn_})) {
+    const std::string_view other = InPlaceOf(code);
+    shown += other.empty() ? bytes : other;
+  }
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+  std::rewind(out_.get());
 }
 
 // Called after a signal that may have changed the screen.
@@ -235,7 +261,7 @@ LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::st
   int n = 0;
   const wchar_t* const read = el_wgets(editor_.get(), &n);
   if (read == nullptr) std::fputs("\n", out_.get());
-  std::fflush(out_.get());
+  Show();
   if (interrupted_) return Result::kInterrupted;
   if (read == nullptr) return Result::kEnd;
   line = FromWide(std::wstring_view(read, static_cast<size_t>(n)));

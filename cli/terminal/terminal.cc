@@ -54,6 +54,14 @@ std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
 
 constexpr size_t kTab = 8;  // columns from stop to stop
 
+// For stderr, where lines break between words if it is a terminal.
+std::string Wrapped(std::string_view text) {
+  const size_t columns = Columns(STDERR_FILENO);
+  WordWrapper wrapper;
+  const std::string lines = wrapper.Push(ForTerminal(text), columns);
+  return lines + wrapper.Finish(columns);
+}
+
 void ShowThinking(const std::string& text) {
   if (text.empty()) return;
   const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m" : "%s";
@@ -92,12 +100,12 @@ bool HasColour(int fd) { return HasEscapes(fd) && !FromEnvironment("NO_COLOR"); 
 
 void Note(const std::string& text) {
   const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m\n" : "%s\n";
-  std::fprintf(stderr, form, ForTerminal(text).c_str());
+  std::fprintf(stderr, form, Wrapped(text).c_str());
 }
 
 void Complain(std::string_view text) {
   constexpr size_t kMax = 2000;  // bytes
-  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::Printable(text, kMax)).c_str());
+  std::fprintf(stderr, "%s\n", Wrapped("pronk: " + gguf::Printable(text, kMax)).c_str());
 }
 
 bool WriteOut(std::string_view text) {
@@ -275,7 +283,7 @@ QuietKeyboard::QuietKeyboard() {
 }
 
 ProgressLine::ProgressLine(std::string what, std::string unit)
-    : what_(std::move(what)), unit_(std::move(unit)) {}
+    : what_(std::move(what)), unit_(" " + std::move(unit)) {}
 
 void ProgressLine::Update(size_t done, size_t total) {
   const double now = watch_.Seconds();
@@ -287,12 +295,15 @@ void ProgressLine::Update(size_t done, size_t total) {
   if (!HasEscapes(STDERR_FILENO) || now < kFirst || now - drawn_ < kStep) return;
   drawn_ = now;
   shown_ = true;
-  std::fprintf(stderr, "\r%s %zu of %zu %s", what_.c_str(), done, total, unit_.c_str());
+  std::string line = what_ + " " + std::to_string(done) + " of " + std::to_string(total) + unit_;
   if (done > 0) {
     const auto left = static_cast<size_t>(std::ceil(std::max(expected_ - now, 0.0)));
-    std::fprintf(stderr, ", %zu:%02zu left", left / 60, left % 60);
+    line += ", " + std::to_string(left / 60) + (left % 60 < 10 ? ":0" : ":");
+    line += std::to_string(left % 60) + " left";
   }
-  std::fputs(" \033[K", stderr);
+  // A line that wraps could not be drawn over.
+  if (const size_t n = Columns(STDERR_FILENO); n > 2) line.resize(std::min(line.size(), n - 2));
+  std::fprintf(stderr, "\r%s \033[K", line.c_str());
 }
 
 void ProgressLine::Clear() {

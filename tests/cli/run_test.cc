@@ -146,6 +146,21 @@ TEST(Run, StatusAfterASignal) {
   EXPECT_EQ(timeout("INT", "chat"), 130);
 }
 
+// A long text is read for seconds. The time is the processor's: others may be busy with the
+// machine.
+TEST(Run, ASignalEndsTheReadingAtOnce) {
+  const TempDir dir;
+  std::string text = "Tom saw";
+  for (int i = 0; i < 12'000; ++i) text += " it";
+  const Finished run = Shell(
+      "timeout --foreground --preserve-status -s INT 0.4 \"$PRONK\" run -v -t 1 -c 12100 -f " +
+      dir.Write("text", text));
+  EXPECT_EQ(run.status, 130) << run.err;
+  EXPECT_TRUE(Has(run.err, " of 1"));  // tokens were read
+  EXPECT_TRUE(Has(run.err, "| generated 0 tokens"));
+  EXPECT_LT(run.seconds, 0.4 + 0.2);
+}
+
 // Text passes through as bytes, whatever the locale; nothing else goes to stdout.
 TEST(Run, NoEscapeCodesIntoPipes) {
   for (const char* locale : {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=de_DE.ISO-8859-1"}) {

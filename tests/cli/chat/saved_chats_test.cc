@@ -64,7 +64,7 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
 
   // The same chat goes on; the arrow brings back a line of the last session.
   const std::string screen = Say({"Up"}, "--continue");
-  EXPECT_TRUE(Has(screen, "(4 messages loaded from "));
+  EXPECT_TRUE(Has(screen, "(4 messages loaded from"));
   EXPECT_TRUE(Has(screen, "> Why?"));
   EXPECT_EQ(Files(".json").size(), 1u);
   EXPECT_TRUE(Has(List().out, "6 messages"));

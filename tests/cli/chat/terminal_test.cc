@@ -2,6 +2,7 @@
 // terminals and people who want no escape codes or colour.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -44,6 +45,22 @@ TEST_F(TerminalTest, EditingAndHistory) {
   EXPECT_TRUE(tmux.WaitFor("(the model is told: Gr\xC3\xBCn)")) << tmux.Screen();
   tmux.Keys({"C-d"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
+// Whole they would take as many columns as the terminal likes, so they are shown apart.
+TEST_F(TerminalTest, EmojiFamiliesCanBeEdited) {
+  const TempDir dir;
+  const std::string emoji =
+      "\U0001F468\u200D\U0001F469\u200D\U0001F467 \u2764\uFE0F \U0001F44D\U0001F3FD";
+  Tmux tmux(ChatLine());
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  tmux.Keys({"/system " + emoji + " us", "Left", "X", "C-e", "Y", "BSpace"});
+  EXPECT_TRUE(
+      tmux.WaitFor("\n> /system \U0001F468\U0001F469\U0001F467 \u2764 \U0001F44D\u3000 uXs\n"))
+      << tmux.Screen();
+  tmux.Keys({"Enter", "/save " + dir.Path("talk"), "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("saved to")) << tmux.Screen();
+  EXPECT_TRUE(Has(ReadText(dir.Path("talk")), emoji + " uXs\""));
 }
 
 TEST_F(TerminalTest, OneCtrlDEndsAText) {
@@ -142,12 +159,17 @@ TEST_F(TerminalTest, APromptIsWatchedAndStopped) {
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
 
+// On a narrow terminal, too, in one line.
 TEST_F(TerminalTest, AWindowIsWatchedAndStopped) {
   const TempDir dir;
   std::string text = "Tom saw";
   for (int i = 0; i < 12'000; ++i) text += " it";
   Tmux tmux(Program() + " perplexity -t 1 -c 12000 -f " + dir.Write("text", text));
-  ASSERT_TRUE(tmux.WaitUntil(ShowsReading)) << tmux.Screen();
+  tmux.Resize(16, 10);
+  ASSERT_TRUE(tmux.WaitFor("reading ")) << tmux.Screen();
+  const std::string before = tmux.Screen();
+  ASSERT_TRUE(tmux.WaitUntil([&](const auto& now) { return now != before; }));
+  EXPECT_EQ(Count(tmux.Screen(), "reading"), 1u) << tmux.Screen();
   tmux.Keys({"C-c"});
   EXPECT_EQ(tmux.WaitForEnd(), 130) << tmux.Screen();
 }
@@ -197,10 +219,20 @@ TEST_F(TerminalTest, Resize) {
                    "after the resize\n"))
       << tmux.Screen();
   tmux.Keys({"Enter"});
+  EXPECT_TRUE(tmux.WaitUntil([](std::string screen) {  // in lines as wide as it knows by now
+    std::ranges::replace(screen, '\n', ' ');
+    return Has(screen,
+               "(the model is told: a line that is longer than forty columns will be after the "
+               "resize)");
+  })) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, NotesBreakBetweenWords) {
+  Tmux tmux("sleep 0.5; " + Program() + " chat -m nowhere");
+  tmux.Resize(30, 12);
+  EXPECT_EQ(tmux.WaitForEnd(), 1);
   EXPECT_TRUE(
-      tmux.WaitFor("(the model is told: a line that is longer than forty columns will be after "
-                   "the resize)"))
-      << tmux.Screen();
+      Has(tmux.Screen(), "pronk: -m: no file and no\nmodel called nowhere ('pronk\nlist')"));
 }
 
 // Ctrl-Z, something else, and back: the line is there and can be edited.
@@ -234,15 +266,17 @@ TEST_F(TerminalTest, DumbTerminalsGetNoEscapeCodes) {
   EXPECT_FALSE(Has(tmux.Screen(), "^["));
 }
 
-TEST_F(TerminalTest, NoColourWhereItIsNotWanted) {
+TEST_F(TerminalTest, NotesAreDimWhereColourIsWanted) {
   if (!HasScript()) GTEST_SKIP() << "script is not installed";
   for (const std::string wanted : {"", "NO_COLOR=1"}) {
-    Tmux tmux(ChatLine("script -qc '" + wanted, "-n 3' /dev/null | cat -v"));
-    ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+    Tmux tmux(ChatLine("script -qc '" + wanted, "-ngl 99' /dev/null | cat -v"));
+    ASSERT_TRUE(tmux.WaitFor("lists the commands")) << tmux.Screen();
     tmux.Keys({"/exit", "Enter"});
     tmux.WaitForEnd();
     // cat -v shows the escape code of dim text.
-    EXPECT_EQ(tmux.Screen().find("^[[2m") == std::string::npos, !wanted.empty()) << tmux.Screen();
+    EXPECT_EQ(Count(tmux.Screen(), "^[[2m") == 0, !wanted.empty()) << tmux.Screen();
+    const std::string note = "note: no effect here: -ngl (CPU only)";
+    EXPECT_TRUE(Has(tmux.Screen(), (wanted.empty() ? "^[[2m" : "") + note));
   }
 }
 
