@@ -139,7 +139,8 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
                                 const engine::Model* draft) {
   engine::CheckRange("context", static_cast<double>(options.context), 0, engine::kMaxTokens);
   engine::CheckRange("threads", options.threads, 0, engine::kMaxThreads);
-  engine::SessionOptions result = {.context = options.context, .n_threads = options.threads};
+  engine::SessionOptions result = {.n_threads = options.threads};
+  if (options.context != 0) result.context = options.context;
   const int bits = options.cache_bits;
   if (bits != 8 && bits != 16 && bits != 32) {
     throw Error("cache_bits: expected 8, 16 or 32, found " + std::to_string(bits));

@@ -47,7 +47,7 @@ std::string OurName(const std::string& name) {
 std::vector<engine::Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
   std::vector<engine::Setting> settings = engine::Settings(sampler);
   settings.push_back({"seed", &sampler.seed, 0, 0x1p53});
-  settings.push_back({"num_predict", &max_tokens, -1, kMaxTokens});
+  settings.push_back({"num_predict", &max_tokens, -2, kMaxTokens});
   return settings;
 }
 

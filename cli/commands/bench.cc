@@ -485,6 +485,7 @@ void AddBench(CommandLine& line) {
            "Seconds after which no comparison gets more repetitions")
       .Between(1, 86400)
       .ShowDefault();
+  options.model.named_by = command.Find("--model");
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);
   command.Add("--sysfs FOLDER", options.sysfs, "Where the system tells energy and temperature")

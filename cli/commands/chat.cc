@@ -173,7 +173,7 @@ int RunChat(const ChatOptions& options) {
   how.system = text(how.system);
   how.verbose = options.model.verbose;
   how.sampler = session_options.sampler;
-  how.flags = options.generation.FlagNames();
+  how.flags.merge(options.generation.FlagNames());
   std::optional<grammar::Constraint> constraint;
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
   how.constraint = constraint ? &*constraint : nullptr;
@@ -201,9 +201,10 @@ void AddChat(CommandLine& line) {
   command.Add("-p,--prompt TEXT", options.first, "The first question");
   command
       .Add("-n,--n-predict,--predict N", conversation.max_tokens,
-           "Tokens of an answer; -1: until its end")
+           "Tokens of an answer; -1 or -2: until its end, or the context is full")
       .ShowDefault()
-      .Between(-1, kMaxTokens);
+      .Between(-2, kMaxTokens);
+  conversation.flags["num_predict"] = command.Find("-n")->names;
   command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
               "Stop an answer before this text");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");

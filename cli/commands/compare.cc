@@ -28,7 +28,7 @@ struct CompareOptions {
   std::vector<std::string> models;
   ModelOptions model;
   std::string text, plot;
-  size_t window = 0, most_windows = 0;
+  size_t window = engine::kUsualContext, most_windows = 0;
   size_t n_prompt = 256, n_gen = 64;
   int repetitions = 5;
   bool json = false;
@@ -47,7 +47,8 @@ ComparedModel Describe(engine::Model opened) {
 class Compare {
  public:
   explicit Compare(const CompareOptions& options) : options_(options) {
-    if (options.text.empty() && (options.window != 0 || options.most_windows != 0)) {
+    if (options.text.empty() &&
+        (options.window != engine::kUsualContext || options.most_windows != 0)) {
       throw UsageError("-c, --chunks: only with -f");
     }
     session_ = options.model.Session();  // applies --cpu
@@ -77,7 +78,7 @@ class Compare {
  private:
   void ReadTexts() {
     const engine::Model& base = report_.models[0].opened;
-    const size_t window = options_.window != 0 ? options_.window : DefaultWindow(base.config);
+    const size_t window = WindowFor(base.config, options_.window);
     const std::string text = ReadText(options_.text);  // read once: it may be a pipe
     const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
     report_.n_windows = windows.count();
@@ -193,6 +194,7 @@ void AddCompare(CommandLine& line) {
       .Between(1, 1000)
       .ShowDefault();
   AddThreadsFlag(command, options.model.n_threads);
+  options.model.named_by = command.Find("--model");
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);
   command.Add("--plot FILE", options.plot, "Draw the table").Writes();

@@ -47,7 +47,7 @@ size_t CountUnseen(const engine::SquaresByTensor& squares) {
 int Imatrix(const ImatrixOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = LoadModel(options.model);
-  if (session_options.context == 0) session_options.context = DefaultWindow(model.config);
+  session_options.context = WindowFor(model.config, session_options.context);
   CatchInterrupts();
   const TextWindows windows =
       CutText(model, options.file, ReadText(options.file), session_options.context, 0);

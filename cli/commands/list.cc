@@ -41,9 +41,8 @@ struct ListedModel {
 // Weights, plus keys and values of the default context.
 double MemoryNeeded(const engine::Model& model) {
   return static_cast<double>(model.file.tensor_bytes()) +
-         engine::SequenceState::BytesFor(model.config,
-                                         {.capacity = engine::DefaultContext(model.config),
-                                          .batch = engine::SessionOptions().batch});
+         engine::SequenceState::BytesFor(model.config, {.capacity = engine::ContextOf(model.config),
+                                                        .batch = engine::SessionOptions().batch});
 }
 
 ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {

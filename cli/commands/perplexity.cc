@@ -38,7 +38,8 @@ void CheckUsage(const PerplexityOptions& options) {
   }
   // The base contains the text and its windows.
   if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
-  if (options.model.context != 0) throw UsageError("-c: the windows are in the file of --kl");
+  if (options.model.context != engine::kUsualContext)
+    throw UsageError("-c: the windows are in the file of --kl");
   if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");
   if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");
 }
@@ -77,10 +78,9 @@ int MeasureDivergence(const PerplexityOptions& options, const engine::Model& mod
 
 int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& model,
                       engine::SessionOptions session_options) {
-  const size_t context = session_options.context;
   const TextWindows windows =
       CutText(model, options.file, ReadText(options.file),
-              context != 0 ? context : DefaultWindow(model.config), options.most_windows);
+              WindowFor(model.config, session_options.context), options.most_windows);
   session_options.context = windows.length;
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);

@@ -214,8 +214,8 @@ int Run(const RunOptions& options) {
 }  // namespace
 
 size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
-  if (options.model.context != 0 || options.max_tokens < 0) return options.model.context;
-  const size_t usual = engine::DefaultContext(model.config);
+  const size_t usual = engine::ContextOf(model.config, options.model.context);
+  if (options.model.context != engine::kUsualContext || options.max_tokens < 0) return usual;
   const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
   if (n_prompt > usual || needed <= usual) return usual;
   if (needed > model.config.context_length) {
@@ -228,8 +228,7 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
 std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
                                              const std::string& prompt) {
   const engine::Model& model = parts.model;
-  const size_t context =
-      options.model.context != 0 ? options.model.context : engine::DefaultContext(model.config);
+  const size_t context = engine::ContextOf(model.config, options.model.context);
   const std::function<bool()> interrupted = Interrupted;
   if (!parts.form) {
     return engine::Encode(
@@ -275,9 +274,9 @@ void AddRun(CommandLine& line) {
       .Writes();
   command
       .Add("-n,--n-predict,--predict N", options.max_tokens,
-           "Tokens to generate; -1: until the end")
+           "Tokens to generate; -1 or -2: until the end, or the context is full")
       .ShowDefault()
-      .Between(-1, kMaxTokens);
+      .Between(-2, kMaxTokens);
   command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--chat,--single-turn", options.chat,

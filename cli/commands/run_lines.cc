@@ -47,8 +47,7 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
   for (size_t i = 0; i < prompts.size(); ++i) {
     try {
       ids.push_back(EncodePrompt(options, parts, prompts[i]));
-      const size_t usual = engine::DefaultContext(parts.model.config);
-      const size_t room = options.model.context != 0 ? options.model.context : usual;
+      const size_t room = engine::ContextOf(parts.model.config, options.model.context);
       if (ids[i].size() > room)
         engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, parts.model.config);
       if (ids[i].empty()) throw engine::Error("the prompt is empty");

@@ -11,9 +11,10 @@ namespace cli {
 
 using tokenizer::TokenId;
 
-size_t DefaultWindow(const engine::Config& config) {
+size_t WindowFor(const engine::Config& config, size_t wish) {
   constexpr size_t kWindow = 512;
-  return std::min(kWindow, config.context_length);
+  if (wish == engine::kUsualContext) return std::min(kWindow, config.context_length);
+  return engine::ContextOf(config, wish);
 }
 
 std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& vocab) const {

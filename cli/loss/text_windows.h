@@ -32,8 +32,9 @@ struct TextWindows {
   size_t counted() const { return length - 1 - length / 2; }
 };
 
-// The default length of a window: 512 tokens, or the model's training length if that is shorter.
-size_t DefaultWindow(const engine::Config& config);
+// The length of a window as -c has it; usually 512 tokens, or the model's training length if that
+// is shorter.
+size_t WindowFor(const engine::Config& config, size_t wish);
 
 // Cuts the text of a file into at most `most` windows (0: all). Throws engine::Error if a window is
 // shorter than 4 tokens or the text is shorter than a window.

@@ -60,7 +60,8 @@ std::string SeeHelp(const Command& command) {
 size_t TakeFlag(std::span<const std::string> args, Command& command) {
   const std::string& arg = args[0];
   const size_t equals = arg.find('=');
-  const std::string typed = arg.substr(0, equals), name = OurFlag(typed);
+  std::string typed = arg.substr(0, equals);
+  const std::string name = OurFlag(typed);
   if (IsImplied(command, name)) return 1;
   std::optional<std::string> value;
   if (equals != std::string::npos) value = arg.substr(equals + 1);
@@ -68,6 +69,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
   if (flag == nullptr && arg[1] != '-' && arg.size() > 2 && IsDigit(arg[2])) {  // -n128
     flag = command.Find(arg.substr(0, 2));
     if (flag != nullptr && flag->is_switch()) flag = nullptr;
+    if (flag != nullptr) typed = arg.substr(0, 2);
     value = arg.substr(2);
   }
   if (flag == nullptr) {
@@ -87,7 +89,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
     return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
   }
   if (args.size() > 1) return take(args[1], 2);
-  throw UsageError(name + ": expected " + flag->type + " after it: " + SeeHelp(command));
+  throw UsageError(typed + ": expected " + flag->type + " after it: " + SeeHelp(command));
 }
 
 // Words without a flag fill the places that no flag has filled, in order.
@@ -161,6 +163,7 @@ Flag& Flag::ShowDefault() {
 }
 
 std::string Flag::Title() const {
+  if (!typed.empty()) return typed;
   for (const std::string& name : names) {
     if (name.starts_with("--")) return name;
   }

@@ -34,7 +34,7 @@ struct Flag {
 
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
-  std::string Title() const;  // its name in messages
+  std::string Title() const;  // its name in messages: as it was typed, if it was
   void Read() const;          // sets the variable to what was given; throws UsageError
   [[noreturn]] void Refuse(const std::string& expected, const std::string& found) const;
 

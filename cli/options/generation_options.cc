@@ -167,8 +167,8 @@ void GenerationOptions::TakeFlags(engine::SamplerOptions& options, Origins& orig
     origins[std::string(name)] = "flag";
   }
   if (seed >= 0) origins["seed"] = "flag";
-  if (samplers.empty()) return;
-  options.steps = ParseSteps(samplers);
+  if (!samplers) return;
+  options.steps = ParseSteps(*samplers);
   origins[std::string(engine::kSteps)] = "flag";
 }
 
@@ -268,13 +268,14 @@ void GenerationOptions::AddDraftFlags(Command& command) {
            "Also -md: a small model of the same vocabulary, or the model's assistant, that "
            "guesses, too")
       .Reads();
+  draft_flag_ = command.Find("--model-draft");
 }
 
 std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOptions& main) const {
   if (draft_model.empty()) return {};
   ModelOptions options;
   options.model = draft_model;
-  options.named_by = "-md";
+  options.named_by = draft_flag_;
   options.override_kv = main.override_kv;
   return LoadModel(options);
 }

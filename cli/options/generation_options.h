@@ -40,7 +40,7 @@ struct GenerationOptions {
   engine::SamplerOptions sampler;
   int64_t seed = -1;  // -1: a new one each time
   std::vector<std::string> logit_bias;
-  std::string samplers;
+  std::optional<std::string> samplers;
   std::vector<std::string> dry_breakers;
   bool ignore_eos = false;
   std::string grammar;  // GBNF: a file, "-" for stdin, or the text itself
@@ -74,6 +74,7 @@ struct GenerationOptions {
   void TakeFlags(engine::SamplerOptions& options, Origins& origins) const;
 
   std::vector<std::pair<std::string_view, const Flag*>> setting_flags_;  // by the setting's name
+  Flag* draft_flag_ = nullptr;
 };
 
 // Warns, and returns true, if a text ended in the middle of its grammar.

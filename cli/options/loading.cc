@@ -222,8 +222,8 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
                         " of keys and values; " + HumanBytes(engine::MachineMemory().available) +
                         " available");
   Explain("context", std::to_string(session.capacity()) + " tokens" +
-                         (options.context != 0 ? ", as -c says" : "") + "; trained for " +
-                         std::to_string(config.context_length));
+                         (options.context != engine::kUsualContext ? ", as -c says" : "") +
+                         "; trained for " + std::to_string(config.context_length));
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   Explain("threads", std::to_string(session.n_threads()) +
                          (options.n_threads != 0

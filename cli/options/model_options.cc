@@ -70,10 +70,12 @@ std::string ResolveModel(const std::string& name) {
 
 Flag& ModelOptions::AddModelFlag(Command& command) {
   command_ = &command;
-  return command
+  command
       .Add("-m,--model,MODEL MODEL", model,
            "A file or a name (default: $PRONK_MODEL, else the one that ships)")
       .Reads();
+  named_by = command.Find("--model");
+  return *named_by;
 }
 
 void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
@@ -105,7 +107,7 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
       .Add("--threads-batch N", n_threads_batch,
            "Also -tb: threads for reading the prompt (default: -t, else one a core)")
       .Between(1, kMaxThreads);
-  command.Add("-c,--ctx-size N", context, context_text).Between(1, kMaxTokens);
+  command.Add("-c,--ctx-size N", context, context_text).Between(0, kMaxTokens);
   command.Add("-b,--batch-size,--ubatch-size N", batch, "Also -ub: tokens read at a time")
       .Between(1, 4096)
       .ShowDefault();
@@ -124,11 +126,12 @@ bool ModelOptions::IsKvType(const std::string& name) {
 
 std::string ModelOptions::ModelPath() const {
   const std::string usual = FromEnvironment("PRONK_MODEL").value_or("");
+  std::string by = named_by != nullptr ? named_by->typed : "";
+  if (model.empty() && !by.empty()) throw UsageError(by + ": expected a file or a name");
   if (model.empty() && usual.empty()) return ResolveModel(kDefaultModel);
   try {
     return ResolveModel(model.empty() ? usual : model);
   } catch (const engine::Error& error) {
-    std::string by = command_ != nullptr ? command_->Find("--model")->typed : named_by;
     if (model.empty()) by = "PRONK_MODEL";
     const std::string what = (by.empty() ? "" : by + ": ") + error.what();
     if (by.find("-hf") != std::string::npos)

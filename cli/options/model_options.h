@@ -20,12 +20,12 @@ void AddThreadsFlag(Command& command, int& n_threads,
                     const std::string& what = "Threads (default: one a core)");
 
 struct ModelOptions {
-  std::string model;     // as given; empty: default
-  std::string named_by;  // the flag it is from, where these are not all of a command's; or ""
+  std::string model;         // as given; empty: default
+  Flag* named_by = nullptr;  // what gave it; nullptr: no flag
   std::string cpu;
   std::string kv = "f16";
   std::string kv_keys, kv_values;  // the same under llama.cpp's names; empty: as kv
-  size_t context = 0;
+  size_t context = engine::kUsualContext;
   size_t batch = 512;
   int n_threads = 0;
   int n_threads_batch = 0;
@@ -39,8 +39,9 @@ struct ModelOptions {
   void AddCpuFlag(Command& command);
   void AddOverrideFlag(Command& command);
   // All of them; context_text is the help text of -c.
-  void AddSessionFlags(Command& command, const std::string& context_text =
-                                             "Context in tokens (default: trained, at most 4096)");
+  void AddSessionFlags(Command& command,
+                       const std::string& context_text =
+                           "Context in tokens; 0: as trained (default: the same, at most 4096)");
 
   // True for a name that --kv accepts.
   static bool IsKvType(const std::string& name);

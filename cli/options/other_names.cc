@@ -73,7 +73,9 @@ constexpr Idle kIdle[] = {
 constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
                                        {"inspect", "show info"},
                                        {"run", "generate complete"},
-                                       {"completion", "completions"}};
+                                       {"completion", "completions"},
+                                       {"man", "manual"},
+                                       {"--version", "version"}};
 
 constexpr std::string_view kNoDownloads =
     "pronk downloads nothing: -m takes a file, or a name that 'pronk list' shows";

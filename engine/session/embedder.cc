@@ -27,7 +27,7 @@ Pooling Checked(const Config& config, std::optional<Pooling> asked) {
 
 // Layers that see ahead need a text in one batch.
 MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t n_threads) {
-  size_t context = options.context != 0 ? options.context : DefaultContext(model.config);
+  size_t context = ContextOf(model.config, options.context);
   if (model.config.learned_positions) context = std::min(context, model.config.context_length);
   return PlanMemory(model.config, model.file.file_bytes(),
                     {.context = context,

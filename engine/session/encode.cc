@@ -7,9 +7,10 @@
 
 namespace engine {
 
-size_t DefaultContext(const Config& config) {
+size_t ContextOf(const Config& config, size_t wish) {
   constexpr size_t kMost = 4096;  // few texts need more, and a longer cache is large
-  return std::min(config.context_length, kMost);
+  if (wish == kUsualContext) return std::min(config.context_length, kMost);
+  return wish != 0 ? wish : config.context_length;
 }
 
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {

@@ -2,6 +2,8 @@
 #ifndef PRONK_ENGINE_SESSION_ENCODE_H_
 #define PRONK_ENGINE_SESSION_ENCODE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,8 +12,10 @@
 
 namespace engine {
 
-// The default context of a session: as the model was trained, at most 4096.
-size_t DefaultContext(const Config& config);
+inline constexpr size_t kUsualContext = SIZE_MAX;  // as the model was trained, at most 4096
+
+// The positions of a session: as many as wished; 0: as the model was trained.
+size_t ContextOf(const Config& config, size_t wish = kUsualContext);
 
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
 [[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config);

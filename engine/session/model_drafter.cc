@@ -17,7 +17,7 @@ using tokenizer::TokenId;
 // The same threads, context and kind of cache, and no drafts for the drafts.
 SessionOptions DraftSession(const Model& draft, const SessionOptions& options) {
   SessionOptions of_draft = options;
-  of_draft.context = options.context != 0 ? options.context : DefaultContext(draft.config);
+  of_draft.context = ContextOf(draft.config, options.context);
   of_draft.draft = {};
   of_draft.sampler = {};
   of_draft.sampler.temperature = 0;

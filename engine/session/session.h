@@ -18,6 +18,7 @@
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/sampling/sampler.h"
+#include "engine/session/encode.h"
 #include "engine/session/memory.h"
 #include "kernels/machine/default_threads.h"
 #include "kernels/machine/team.h"
@@ -26,8 +27,8 @@
 namespace engine {
 
 struct SessionOptions {
-  size_t context = 0;       // positions; 0: what the model was trained for, at most 4096
-  size_t batch = 512;       // prompt tokens per pass
+  size_t context = kUsualContext;  // positions; as ContextOf() has it
+  size_t batch = 512;              // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvType kv_type = kernels::KvType::kF16;

@@ -39,6 +39,10 @@ TEST(Arguments, FlagsOfLlamaCpp) {
             answer);
   EXPECT_EQ(Text({"run", "-i", "-m", kModel, "-sys", "Be kind.", "-n", "5"}, "Hi\n"), answer);
   EXPECT_TRUE(Has(Pronk({"run", "-v", "-m", kModel, "-p", "x", "-n", "1"}).err, "seed "));
+  EXPECT_TRUE(Has(Pronk({"run", "-v", "-m", kModel, "-c", "0", "-p", "x", "-n", "1"}).err,
+                  "context  256 tokens, as -c says; trained for 256"));
+  EXPECT_EQ(Text({"run", "-m", kModel, "-p", "x", "-n", "-2", "-c", "20"}),
+            Text({"run", "-m", kModel, "-p", "x", "-c", "20"}));
 }
 
 TEST(Arguments, ValuesBehindAnEqualsSign) {
@@ -120,6 +124,7 @@ TEST(Arguments, ValuesThatAreNone) {
 TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"rnu"}), 2, "did you mean run? 'pronk --help'");
   ExpectError(Pronk({"ls"}), 2, "did you mean list?");
+  ExpectError(Pronk({"version"}), 2, "did you mean --version?");
   ExpectError(Pronk({"-m", "x"}), 2, "a subcommand comes before \"-m\"");
   ExpectError(Pronk({"run", "--tempp", "1", "--tpo-k", "2"}), 2,
               "\"--tempp\": did you mean --temp? 'pronk run --help'");
@@ -130,6 +135,7 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
   ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
               "no use for \"c\"");
+  ExpectError(Pronk({"run", "-n5x"}), 2, "-n: expected a whole number, found 5x");
   ExpectError(Pronk({"run", "--samplers"}), 2,
               "--samplers: expected NAMES after it: 'pronk run --help' tells more");
 }
@@ -225,6 +231,7 @@ TEST(Arguments, MoreSamplers) {
     EXPECT_NE(text(more), plain) << more[0];
   }
   EXPECT_NE(text({"--samplers", "xtc;top_k;dry;top_n_sigma;temperature"}), plain);
+  EXPECT_EQ(text({"--samplers", ""}), text({"--samplers", "temperature", "--temp", "1"}));
   const auto refuse = [](const Args& more, const std::string& says) {
     ExpectError(Pronk(With({"run", "-m", kModel, "-p", "x"}, more)), 2, says);
   };

@@ -106,6 +106,11 @@ TEST(Grammar, SaysWhereATextIsCut) {
       Pronk({"run", "-m", kModel, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(run.status, 4);
   EXPECT_TRUE(Has(run.err, "the text ends before its grammar does"));
+  const Finished full =
+      Pronk({"run", "-m", kModel, "-p", "x", "-c", "9", "--grammar", "root ::= [a-z]{100}"});
+  EXPECT_EQ(full.status, 4);
+  EXPECT_TRUE(Has(full.err, "the context is full"));
+  EXPECT_TRUE(Has(full.err, "the text ends before its grammar does"));
   EXPECT_EQ(
       Pronk({"chat", "-m", kModel, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
       4);

@@ -180,6 +180,10 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
   const auto with = [&](const Args& args) { return Pronk(With(run, args)); };
   ExpectError(with({"-m", kModel, "-md", "xyz"}), 1, "-md: no file and no model called");
   ExpectError(with({"--model", "xyz"}), 1, "--model: no file and no model called xyz");
+  ExpectError(Pronk({"bench", "-m", kModel, "-m", "xyz"}), 1,
+              "-m: no file and no model called xyz");
+  ExpectError(Pronk({"compare", kModel, "xyz"}), 1, "pronk: no file and no model called xyz");
+  ExpectError(with({"-m", ""}), 2, "-m: expected a file or a name");  // "$UNSET"
   ExpectError(with({"-hf", "xyz"}), 1,
               "-hf: no file and no model called xyz ('pronk list'); pronk d");
   ExpectError(test::Pronk({"tokenize", "-p", "x"}, "", {"PRONK_MODEL=xyz", "HOME=/nonexistent"}), 1,

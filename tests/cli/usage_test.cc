@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/writer.h"
@@ -26,7 +27,8 @@ TEST(Usage, NumbersThatAreNone) {
     ExpectError(Pronk(With(run, more)), 2, says);
   };
   expect({"-s", "12345678901234567890"}, "expected a smaller number, found 12345678901234567890");
-  expect({"-c", "12345678901234567890"}, "expected a number from 1 to 1073741824, found 1234567");
+  expect({"-c", "12345678901234567890"},
+         "-c: expected a number from 0 to 1073741824, found 1234567");
   expect({"-s", "-2"}, "expected a number from -1 on, found -2");
   expect({"-s", "0x10"}, "expected a whole number, found 0x10");
   expect({"-n", "+-5"}, "expected a whole number, found +-5");
@@ -40,8 +42,9 @@ TEST(Usage, NumbersThatAreNone) {
     expect({"--top-p", value}, std::string("expected a number from 0 to 1, found ") + value);
   }
   // A range is printed as numbers are written.
-  expect({"-n", "1e3"}, "expected a whole number, found 1e3");
-  expect({"-n", "2000000000"}, "expected a number from -1 to 1073741824, found 2000000000");
+  expect({"-n", "1e3"}, "-n: expected a whole number, found 1e3");
+  expect({"--predict", "x"}, "--predict: expected a whole number, found x");  // as it was typed
+  expect({"-n", "2000000000"}, "-n: expected a number from -2 to 1073741824, found 2000000000");
   EXPECT_EQ(Pronk(With(run, {"-s", "9223372036854775807", "-n", "+1", "--temp", "1e0"})).status, 0);
 }
 
@@ -113,6 +116,30 @@ TEST(Usage, PathsThatCannotBeOpened) {
   fs::permissions(dir.Path("closed"), fs::perms::none);
   ExpectError(in_folder("closed/model.gguf"), 1, "permission denied");
   fs::permissions(dir.Path("closed"), fs::perms::owner_all);
+}
+
+TEST(Usage, APathIsSaidOnce) {
+  const TempDir dir;
+  const std::string bad = dir.Write("bad", "{"), model = dir.Write("model.gguf", "GGUF");
+  const Args run = {"run", "-m", kModel, "-p", "x"}, out = {dir.Path("out"), "Q8_0"};
+  for (const auto& [args, path] : std::vector<std::pair<Args, std::string>>{
+           {{"run", "-p", "x", "-m", model}, model},
+           {With({"quantize", model}, out), model},
+           {With({"quantize", "--imatrix", bad, kModel}, out), bad},
+           {{"diff", model, kModel}, model},
+           {With(run, {"--grammar", bad}), bad},
+           {With(run, {"--json-schema-file", bad}), bad},
+           {With(run, {"--prompt-cache", bad}), bad},
+           {With(run, {"-f", dir.Path("none")}), dir.Path("none")},
+           {{"run", "-m", kModel, "--jsonl", "-f", bad}, bad},
+           {{"chat", "-m", kModel, "--load", bad}, bad},
+           {{"template", "-m", kModel, "--messages", bad}, bad},
+           {{"perplexity", "-m", kModel, "--kl", bad}, bad},
+           {{"bench", "-m", kModel, "--baseline", bad}, bad}}) {
+    const Finished refused = Pronk(args);
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_EQ(Count(refused.err, path), 1u) << refused.err;
+  }
 }
 
 // These subcommands have no -c to choose a smaller context.

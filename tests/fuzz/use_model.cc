@@ -27,7 +27,7 @@ using tokenizer::TokenId;
 size_t Use(gguf::File file, size_t most_context) {
   const engine::Model model = engine::Model::From(std::move(file));
   engine::SessionOptions options = {
-      .context = std::min(engine::DefaultContext(model.config), most_context), .n_threads = 1};
+      .context = std::min(engine::ContextOf(model.config), most_context), .n_threads = 1};
   const std::vector<TokenId> ids =
       model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
   if (model.config.backbone_length > 0) {  // it drafts for another

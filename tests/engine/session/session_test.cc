@@ -65,8 +65,13 @@ TEST_F(SessionTest, IdsOutsideTheVocabularyAreRefused) {
   }
 }
 
-TEST_F(SessionTest, DefaultContextIsTheTrainedOne) {
-  EXPECT_EQ(Session(model_, Small(0)).capacity(), model_.config.context_length);
+TEST_F(SessionTest, ContextIsAsWishedOrAsTrained) {
+  EXPECT_EQ(Session(model_, {.n_threads = 1}).capacity(), model_.config.context_length);
+  Config config = model_.config;
+  config.context_length = 131'072;
+  EXPECT_EQ(ContextOf(config), 4096u);
+  EXPECT_EQ(ContextOf(config, 0), 131'072u);
+  EXPECT_EQ(ContextOf(config, 200'000), 200'000u);
 }
 
 TEST_F(SessionTest, RewindForgets) {
