@@ -37,8 +37,10 @@ HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTR
                             const int16_t* HWY_RESTRICT sums, size_t n, size_t t,
                             InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < n / 32; ++b, ++out) {
+    // The token's k-groups are kSumTokens groups apart. By four indices GCC copies byte by byte.
+    uint8_t* const to = &out->q[t / kSumTokens][0][t % kSumTokens][0];
     for (size_t k = 0; k < 32; ++k) {
-      out->q[t / kSumTokens][k / kGroupCols][t % kSumTokens][k % kGroupCols] =
+      to[k / kGroupCols * kGroupCols * kSumTokens + k % kGroupCols] =
           static_cast<uint8_t>(q[32 * b + k] + kInputBias);
     }
     SetOfToken(out->scale, t, scales[b]);

@@ -566,6 +566,32 @@ TEST(Recurrence, TakesAnyNumbers) {
   });
 }
 
+// States that nothing is added to fade below the smallest normal float within 200 tokens. They
+// become zeros: as denormals, of which the smallest would stay for ever, a token may take CPUs ten
+// times as long.
+TEST(Recurrence, FadedStatesAreZeros) {
+  constexpr size_t kTokens = 400;
+  ForEachTarget([] {
+    DeltaInput delta(2, 2, 17, false, kTokens), by_channel(2, 1, 17, false, kTokens, true);
+    for (DeltaInput* input : {&delta, &by_channel}) {
+      std::fill(input->a.begin(), input->a.end(), -0.7f);  // a decay of 0.6
+      std::fill(input->alpha.begin(), input->alpha.end(), 0.0f);
+      std::fill(input->dt_bias.begin(), input->dt_bias.end(), 0.0f);
+      std::fill(input->beta.begin(), input->beta.end(), -kInf);  // nothing is added
+    }
+    MambaInput mamba(1, 2, 5, 17, kTokens);
+    std::fill(mamba.a.begin(), mamba.a.end(), -0.7f);
+    std::fill(mamba.dt.begin(), mamba.dt.end(), 0.0f);
+    std::fill(mamba.dt_bias.begin(), mamba.dt_bias.end(), 0.0f);
+    std::fill(mamba.ubc.begin(), mamba.ubc.end(), 0.0f);
+    for (Floats state :
+         {delta.Compute(1, 7).state, by_channel.Compute(1, 7).state, mamba.Compute(1, 7).state}) {
+      state.pop_back();  // the sentinel
+      EXPECT_EQ(state, Floats(state.size()));
+    }
+  });
+}
+
 // A NaN in a token spoils its own head and no other.
 TEST(GatedDeltaNet, KeepsNaNInItsHead) {
   ForEachTarget([] {
