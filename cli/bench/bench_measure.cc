@@ -235,6 +235,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
   // A small model is read several times, a model of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
   const auto measure_limits = [&] {
+    if (Interrupted()) return BenchLimits();
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
     const auto dot = [&] { return kernels::DotCeiling(team); };
     return BenchLimits{MeasureLimit(read),
