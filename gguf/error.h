@@ -1,5 +1,4 @@
-// The exception of all file readers: one line with the file, the place (offset or key), what was
-// expected and what was found.
+// The exception of all file readers: one line with file, place (offset or key), expected and found.
 //
 // Text from a file is untrusted. It is printed only through Quoted or Printable, so that it cannot
 // break the line, fill the screen, control the terminal or imitate our own messages.

@@ -1,8 +1,7 @@
 // Opening a model: one file, or the parts of a split one, into one index of tensors.
 //
-// The parts of a split model are separate GGUF files, named NAME-00001-of-0000N.gguf and so on.
-// Each has its index in split.no (from 0) and the number of parts in split.count; the model's
-// metadata is in the first.
+// The parts of a split model are GGUF files named NAME-00001-of-0000N.gguf and so on. Each has its
+// index in split.no (from 0) and their number in split.count; the first has the model's metadata.
 #include "gguf/file.h"
 
 #include <algorithm>

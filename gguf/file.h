@@ -23,8 +23,7 @@ class File {
  public:
   // Opens and checks a file; a split model is opened by its first part. Throws gguf::Error.
   static File Open(const std::string& path);
-  // The same for bytes in memory: a whole model, aligned to 8, which must outlive the File. `name`
-  // is for messages. For fuzzers and tests.
+  // Of a whole model in memory, aligned to 8, which must outlive the File. For fuzzers and tests.
   static File Parse(const std::string& name, std::span<const std::byte> bytes);
 
   File(File&&) = default;
@@ -66,8 +65,7 @@ class File {
   std::vector<MappedFile> mappings_;  // one per part; none for bytes in memory
   Metadata metadata_;
   std::vector<TensorView> tensors_;
-  // Positions in tensors_, sorted by name. Not a hash table: a file could choose names that
-  // collide.
+  // Positions in tensors_, sorted by name. A file could choose names that collide in a hash table.
   std::vector<size_t> by_name_;
   std::deque<std::string> renamed_;
 };

@@ -10,8 +10,7 @@ namespace gguf {
 
 struct FileId {
   uint64_t device = 0, inode = 0;
-  // When it was looked at: its size, and the nanoseconds since 1970 of its last change. No part of
-  // the identity.
+  // Not of the identity: when it was looked at, its size, and the last change in ns since 1970.
   uint64_t bytes = 0, changed = 0;
 
   static FileId Of(const struct stat& status) {

@@ -65,19 +65,6 @@ std::string_view ValueTypeName(ValueType type) {
 
 uint64_t ValueTypeBytes(ValueType type) { return kValueTypes[static_cast<uint32_t>(type)].bytes; }
 
-std::string_view StringArray::Iterator::operator*() const { return LoadString(at_); }
-
-StringArray::Iterator& StringArray::Iterator::operator++() {
-  at_ += sizeof(uint64_t) + Load<uint64_t>(at_);
-  return *this;
-}
-
-StringArray::Iterator StringArray::Iterator::operator++(int) {
-  const Iterator before = *this;
-  ++*this;
-  return before;
-}
-
 Metadata::Metadata(std::string file, std::vector<Entry> entries)
     : file_(std::move(file)), entries_(std::move(entries)) {
   SortKeys();
@@ -183,10 +170,16 @@ std::string_view Metadata::GetString(std::string_view key) const {
   return LoadString(value.data);
 }
 
-StringArray Metadata::GetStrings(std::string_view key) const {
+std::vector<std::string_view> Metadata::GetStrings(std::string_view key) const {
   const Value& value = NeedArray(key, "an array of strings");
   if (value.element_type != ValueType::kString) FailType(key, "an array of strings", value);
-  return StringArray(value);
+  std::vector<std::string_view> strings(value.count);
+  const std::byte* at = value.data;
+  for (std::string_view& text : strings) {
+    text = LoadString(at);
+    at += sizeof(uint64_t) + text.size();
+  }
+  return strings;
 }
 
 std::vector<float> Metadata::GetFloats(std::string_view key) const {

@@ -1,14 +1,12 @@
 // The key-value pairs at the head of a GGUF file.
 //
-// Values are views into the mapped file and are decoded on demand: opening a file with a vocabulary
-// of 128,000 strings copies none of them. A failing getter throws gguf::Error (file, key, expected,
-// found).
+// Values are views into the mapped file, decoded on demand: opening a file with a vocabulary of
+// 128,000 strings copies none. A getter that fails throws gguf::Error (file, key, expected, found).
 #ifndef PRONK_GGUF_METADATA_H_
 #define PRONK_GGUF_METADATA_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,35 +48,6 @@ struct Value {
   uint64_t bytes = 0;               // from data to the end of the value
 };
 
-// Strings of an array of strings, one after the other, without copies.
-class StringArray {
- public:
-  class Iterator {
-   public:
-    using iterator_category = std::forward_iterator_tag;
-    using value_type = std::string_view;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const std::string_view*;
-    using reference = std::string_view;
-    std::string_view operator*() const;
-    Iterator& operator++();
-    Iterator operator++(int);
-    bool operator==(const Iterator& other) const { return at_ == other.at_; }
-
-   private:
-    friend class StringArray;
-    explicit Iterator(const std::byte* at) : at_(at) {}
-    const std::byte* at_;
-  };
-  explicit StringArray(const Value& value) : value_(value) {}
-  uint64_t size() const { return value_.count; }
-  Iterator begin() const { return Iterator(value_.data); }
-  Iterator end() const { return Iterator(value_.data + value_.bytes); }
-
- private:
-  Value value_;
-};
-
 class Metadata {
  public:
   struct Entry {
@@ -113,8 +82,8 @@ class Metadata {
   std::string_view GetStringOr(std::string_view key, std::string_view fallback) const {
     return Has(key) ? GetString(key) : fallback;
   }
-  // Arrays. The numbers are copied (aligned), the strings are not.
-  StringArray GetStrings(std::string_view key) const;
+  // Arrays. The numbers are copied (aligned), the strings are views.
+  std::vector<std::string_view> GetStrings(std::string_view key) const;
   std::vector<float> GetFloats(std::string_view key) const;  // elements f32 or f64
   std::vector<int64_t> GetInts(std::string_view key) const;  // elements of any integer type or bool
 

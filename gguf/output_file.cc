@@ -72,8 +72,7 @@ bool OutputFile::OpenNameless() {
   return is_nameless_ = fd_ >= 0;
 }
 
-// Tries names until `create` can create one. A killed program may have left the name, and process
-// ids repeat.
+// Tries names until one can be created: a killed program may have left a file, and ids repeat.
 void OutputFile::TakeName(const std::function<int()>& create) {
   constexpr int kMaxTries = 100;
   const std::string first = path_ + ".tmp" + std::to_string(getpid());
@@ -91,8 +90,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// Truncates the file only after checking that it is none of the inputs. A pipe that nobody reads
-// is refused, as opening it would wait.
+// Truncates the file unless it is an input. Refuses a pipe that nobody reads: opening would wait.
 void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (fd_ < 0 && errno == ENXIO) {

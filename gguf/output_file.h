@@ -1,5 +1,4 @@
-// OutputFile: a file that appears under its name only when complete. For models (writer.h) and all
-// other output files.
+// A file that appears under its name only when complete: models (writer.h) and all other output.
 #ifndef PRONK_GGUF_OUTPUT_FILE_H_
 #define PRONK_GGUF_OUTPUT_FILE_H_
 

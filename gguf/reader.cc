@@ -1,5 +1,4 @@
-// The GGUF head, in file order: header, key-value pairs, tensor infos. (layout.cc then finds the
-// tensors' data.) README.md describes the format.
+// The GGUF head, in file order: header, key-value pairs, tensor infos. See README.md.
 //
 // The file is assumed to be hostile: nothing is used before it is checked, no size computation can
 // wrap, memory grows only with bytes that were read, and recursion is limited to kMaxArrayDepth.
@@ -20,8 +19,7 @@ namespace {
 constexpr int kMaxArrayDepth = 4;  // arrays in arrays; real files have one level
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// The smallest size of a value of this type: for a string its length field, for a nested array its
-// element type and length.
+// The smallest size of a value of this type: a string's length field, an array's type and length.
 uint64_t LeastBytes(ValueType type) {
   if (type == ValueType::kString) return sizeof(uint64_t);
   if (type == ValueType::kArray) return sizeof(uint32_t) + sizeof(uint64_t);

@@ -21,8 +21,7 @@ inline constexpr std::string_view kMagic = "GGUF";
 
 // If general.alignment is absent.
 inline constexpr uint64_t kDefaultAlignment = 32;
-// The format requires a multiple of 8, so every block can be read in place (blocks.h). The upper
-// limit is ours: a huge page.
+// A multiple of 8, as the format requires: blocks are read in place. The upper limit is ours.
 inline constexpr uint64_t kMinAlignment = 8;
 inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 constexpr bool IsValidAlignment(uint64_t n) {
@@ -45,9 +44,8 @@ struct Part {
 };
 
 // Reads and checks the head of a file, and that the tensors' data is inside the file. `path` is for
-// messages. Time and memory are O(n log n) in the size of the head for any input. Tensor names may
-// still repeat (File checks that over all parts). More than max_tensors are refused. Throws
-// gguf::Error.
+// messages. Takes O(n log n) time and memory in the size of any head. Tensor names may still repeat
+// (File checks all parts). More than max_tensors are refused. Throws gguf::Error.
 Part ReadPart(const std::string& path, std::span<const std::byte> bytes,
               uint64_t max_tensors = kMaxItems);
 

@@ -37,8 +37,7 @@ size_t ValidUtf8Prefix(std::string_view bytes);
 // The bytes of one character.
 std::string ToUtf8(char32_t code);
 
-// The characters of a text, for a range loop. Invalid UTF-8 gives U+FFFD, one for each step of
-// NextUtf8.
+// The characters of a text, for a range loop; U+FFFD for each step of NextUtf8 that is not valid.
 class Characters {
  public:
   struct Character {

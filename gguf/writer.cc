@@ -1,5 +1,4 @@
-// The layout that reader.cc reads: header, key-value pairs, tensor infos, then each tensor's data
-// at a multiple of the alignment.
+// The layout that reader.cc reads: header, key-value pairs, tensor infos, then the aligned data.
 #include "gguf/writer.h"
 
 #include <utility>

@@ -34,12 +34,10 @@ class Writer {
   using TensorSource = std::function<std::span<const std::byte>()>;
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
-  // gguf::Error for what the reader refuses: an empty or repeated name, an impossible shape, too
-  // many keys, and so on.
+  // gguf::Error for what the reader refuses: a repeated name, an impossible shape, too many keys.
   explicit Writer(uint32_t alignment = static_cast<uint32_t>(kDefaultAlignment));
 
-  // Key-value pairs. T is a fixed-size integer, float, double or bool and sets the type in the
-  // file.
+  // Key-value pairs. T, a fixed-size integer, float, double or bool, is the type in the file.
   template <typename T>
   requires std::is_arithmetic_v<T>
   void Add(std::string_view key, T value) {
@@ -55,22 +53,19 @@ class Writer {
   // A copy from another file.
   void Add(const Metadata::Entry& entry);
 
-  // dims[0] is the length of a row. `bytes` is not copied: it must stay valid until the file is
-  // written.
+  // dims[0] is the length of a row. `bytes` is not copied: it must live until the file is written.
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  std::span<const std::byte> bytes);
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  TensorSource source);
 
-  // Through OutputFile: nobody sees a partial file, and an error leaves nothing. Replaces an
-  // existing file, unless it is one of the inputs.
+  // Through OutputFile. Replaces an existing file, unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
   // Writes into an open file, and commits it.
   void WriteFile(OutputFile& file) const;
   std::vector<std::byte> ToBytes() const;
 
-  // The head without the padding before the first tensor, and the size of the whole file; available
-  // before writing.
+  // Before writing: the head without the padding after it, and the size of the whole file.
   std::vector<std::byte> Head() const;
   uint64_t FileBytes() const;
 

@@ -18,9 +18,8 @@ class MergeReader {
               const TokenIndex& index)
       : metadata_(metadata), tokens_(tokens), index_(index) {}
 
-  // A merge is written as two tokens with a space between; together they spell a third. Tokens are
-  // looked up in batches (see FindAll).
-  std::vector<Merge> Read(const gguf::StringArray& strings) {
+  // A merge is two tokens with a space between, which spell a third; FindAll() looks up a batch.
+  std::vector<Merge> Read(const std::vector<std::string_view>& strings) {
     constexpr size_t kBatch = 1024;
     merges_.reserve(strings.size());
     std::vector<std::string_view> parts;
@@ -117,8 +116,8 @@ Rank MergeTable::Find(TokenId left, TokenId right) const {
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens,
                               const TokenIndex& index) {
-  const gguf::StringArray strings = metadata.GetStrings(kMerges);
-  if (strings.size() == 0) metadata.Fail(kMerges, "expected merges, found an empty list");
+  const std::vector<std::string_view> strings = metadata.GetStrings(kMerges);
+  if (strings.empty()) metadata.Fail(kMerges, "expected merges, found an empty list");
   if (strings.size() > kMaxMerges) {
     metadata.Fail(kMerges, "expected at most " + std::to_string(kMaxMerges) + " merges, found " +
                                std::to_string(strings.size()));

@@ -14,8 +14,7 @@ namespace {
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 
-// Tokens that end a generation whatever the file's eos is: the common chat formats' markers for the
-// end of a turn, a message or a text.
+// Tokens that end a generation, whatever eos is: common formats' ends of a turn, message or text.
 enum class Marks : uint8_t { kTurn, kMessage };
 struct EndMarker {
   std::string_view token;
@@ -72,22 +71,19 @@ void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_t
 }
 
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
-  const gguf::StringArray strings = metadata.GetStrings(kTokensKey);
-  if (strings.size() == 0 || strings.size() > kMaxTokens) {
+  std::vector<std::string_view> tokens = metadata.GetStrings(kTokensKey);
+  if (tokens.empty() || tokens.size() > kMaxTokens) {
     metadata.Fail(kTokensKey, "expected 1 to " + std::to_string(kMaxTokens) + " tokens, found " +
-                                  std::to_string(strings.size()));
+                                  std::to_string(tokens.size()));
   }
-  std::vector<std::string_view> tokens;
-  tokens.reserve(strings.size());
   uint64_t n_bytes = 0;
-  for (const std::string_view token : strings) {
-    if (token.size() > kMaxTokenBytes) {
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (tokens[id].size() > kMaxTokenBytes) {
       metadata.Fail(kTokensKey, "expected tokens of at most " + std::to_string(kMaxTokenBytes) +
-                                    " bytes, found token " + std::to_string(tokens.size()) +
-                                    " of " + std::to_string(token.size()));
+                                    " bytes, found token " + std::to_string(id) + " of " +
+                                    std::to_string(tokens[id].size()));
     }
-    tokens.push_back(token);
-    n_bytes += token.size();
+    n_bytes += tokens[id].size();
   }
   if (n_bytes > kMaxVocabularyBytes) {
     metadata.Fail(kTokensKey, "expected tokens of at most " + std::to_string(kMaxVocabularyBytes) +
@@ -140,8 +136,7 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
   return types;
 }
 
-// A special id by its key; -1, also as the u32 that some writers make of it, means none. An id
-// beyond the vocabulary counts as no key.
+// A special id by its key. -1, or the u32 of it: none. Beyond the vocabulary: as without the key.
 TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary& vocab,
                TokenId fallback) {
   if (!metadata.Has(key)) return fallback;
@@ -204,9 +199,7 @@ std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& voca
   for (size_t i = 0; i < vocab.size(); ++i) {
     const std::string_view token = vocab.tokens[i];
     if (token.empty() || std::string_view("<_[").find(token[0]) == std::string_view::npos) continue;
-    const auto* const marker =
-        std::find_if(std::begin(kEndMarkers), std::end(kEndMarkers),
-                     [&](const EndMarker& one) { return one.token == token; });
+    const auto* const marker = std::ranges::find(kEndMarkers, token, &EndMarker::token);
     if (marker == std::end(kEndMarkers)) continue;
     const auto id = static_cast<TokenId>(i);
     if (marker->only_control && !vocab.IsControl(id)) continue;

@@ -258,7 +258,7 @@ TEST(ConvertFamilies, ARerankerHasTheRowsOfItsAnswers) {
     const engine::Model model = engine::Model::Load(dir.Path("out"));
     EXPECT_EQ(model.config.pooling, engine::Pooling::kRank);
     const gguf::Metadata& keys = model.file.metadata();
-    const gguf::StringArray labels = keys.GetStrings("qwen3.classifier.output_labels");
+    const std::vector<std::string_view> labels = keys.GetStrings("qwen3.classifier.output_labels");
     ASSERT_EQ(labels.size(), 2u);
     EXPECT_EQ(*labels.begin(), "yes");
     EXPECT_NE(keys.GetString("tokenizer.chat_template.rerank").find("<Query>: {query}\n<Document>"),

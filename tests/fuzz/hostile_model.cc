@@ -202,9 +202,8 @@ std::string OddTemplate(const Choices& choose) {
 // same ones again, bytes that are no text.
 void ChangeTokens(Parts& parts, const Choices& choose) {
   const gguf::Value* const value = parts.file.metadata().Find("tokenizer.ggml.tokens");
-  if (value == nullptr || value->type != gguf::ValueType::kArray) return;
-  std::vector<std::string_view> tokens;
-  for (const std::string_view token : gguf::StringArray(*value)) tokens.push_back(token);
+  if (value == nullptr || value->element_type != gguf::ValueType::kString) return;
+  auto tokens = parts.file.metadata().GetStrings("tokenizer.ggml.tokens");
   const size_t length = size_t{1} << choose(15), first = choose(tokens.size());
   const size_t n = std::min(tokens.size() - first, choose(64));
   for (size_t i = 0; i < n; ++i) {

@@ -39,9 +39,7 @@ TEST_P(VersionTest, ReadsKeysAndTensors) {
   ASSERT_EQ(metadata.entries().size(), 3u);
   EXPECT_EQ(metadata.entries()[1].key, "a.tokens");
   EXPECT_EQ(metadata.GetString("a.name"), "model");
-  const StringArray tokens = metadata.GetStrings("a.tokens");
-  EXPECT_EQ(std::vector<std::string>(tokens.begin(), tokens.end()),
-            (std::vector<std::string>{"one", ""}));
+  EXPECT_EQ(metadata.GetStrings("a.tokens"), (std::vector<std::string_view>{"one", ""}));
   EXPECT_EQ(metadata.GetUint("a.count"), 7u);
 
   ASSERT_EQ(file.tensors().size(), 2u);
