@@ -1,5 +1,4 @@
-// Byte-level BPE: text is split into words by patterns (split.h), and the bytes of each word merge
-// by the file's list (word_merger.h).
+// Byte-level BPE: splits text into words (split.h), whose bytes merge by a list (word_merger.h).
 
 #include <algorithm>
 #include <array>

@@ -10,35 +10,25 @@
 namespace tokenizer {
 namespace {
 
-// Copies a value into a rendering, so that the template cannot change the caller's value, and marks
-// the origin of its strings.
-class Importer {
- public:
-  Importer(jinja::Runtime& rt, bool foreign) : rt_(rt), foreign_(foreign) {}
-
-  Value Copy(const Value& value) {
-    const Nesting nesting = rt_.OneLevel();
-    if (value.IsString()) {
-      rt_.GrantFor(value.view().size());
-      return rt_.Make(jinja::Text(value.view(), foreign_));
-    }
-    if (value.IsList()) {
-      jinja::Values items;
-      for (const Value& item : value.list().items) items.push_back(Copy(item));
-      return rt_.Make(std::move(items), value.list().kind);
-    }
-    if (!value.IsDict()) return value;
-    Value out = rt_.Make(jinja::Dict());
-    for (const auto& [key, item] : value.dict().entries) {
-      rt_.SetEntry(out.dict(), Copy(key), Copy(item));
-    }
-    return out;
+// A copy of a value, which the template may change. foreign: its strings are not the template's.
+Value Copy(jinja::Runtime& rt, const Value& value, bool foreign) {
+  const Nesting nesting = rt.OneLevel();
+  if (value.IsString()) {
+    rt.GrantFor(value.view().size());
+    return rt.Make(jinja::Text(value.view(), foreign));
   }
-
- private:
-  jinja::Runtime& rt_;
-  bool foreign_;
-};
+  if (value.IsList()) {
+    jinja::Values items;
+    for (const Value& item : value.list().items) items.push_back(Copy(rt, item, foreign));
+    return rt.Make(std::move(items), value.list().kind);
+  }
+  if (!value.IsDict()) return value;
+  Value out = rt.Make(jinja::Dict());
+  for (const auto& [key, item] : value.dict().entries) {
+    rt.SetEntry(out.dict(), Copy(rt, key, foreign), Copy(rt, item, foreign));
+  }
+  return out;
+}
 
 bool IsPlainWord(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -48,7 +38,7 @@ bool IsPlainWord(std::string_view text) {
 }
 
 Value CopyMessages(jinja::Runtime& rt, const Value& messages) {
-  Value out = Importer(rt, true).Copy(messages);
+  Value out = Copy(rt, messages, /*foreign=*/true);
   if (!out.IsList()) return out;
   for (const Value& message : out.list().items) {
     if (!message.IsDict()) continue;
@@ -105,13 +95,13 @@ RenderedChat ChatTemplate::Render(const ChatInput& input) const {
   jinja::Runtime rt(jinja::Limits(), input.interrupted);
   jinja::Interpreter interpreter(rt, input.now.value_or(LocalNow()));
   interpreter.SetVariable("messages", CopyMessages(rt, input.messages));
-  interpreter.SetVariable("tools", Importer(rt, true).Copy(input.tools));
+  interpreter.SetVariable("tools", Copy(rt, input.tools, /*foreign=*/true));
   interpreter.SetVariable("documents", Value());
   interpreter.SetVariable("add_generation_prompt", Value(input.add_generation_prompt));
   interpreter.SetVariable("bos_token", Value(input.bos_token));
   interpreter.SetVariable("eos_token", Value(input.eos_token));
   for (const auto& [name, value] : input.extra) {
-    interpreter.SetVariable(name, Importer(rt, false).Copy(value));
+    interpreter.SetVariable(name, Copy(rt, value, /*foreign=*/false));
   }
   jinja::Text text = interpreter.Render(program_->block);
   std::vector<ByteSpan> foreign = text.foreign();

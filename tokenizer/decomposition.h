@@ -4,8 +4,7 @@
 
 namespace tokenizer {
 
-// The first character of the canonical decomposition (Unicode's NFD): e for é, a syllable's first
-// consonant for Hangul.
+// The first character of Unicode's decomposition (NFD): e for é, of Hangul the first consonant.
 char32_t WithoutAccents(char32_t c);
 
 }  // namespace tokenizer

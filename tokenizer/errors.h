@@ -5,12 +5,12 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <utility>
+
+#include "gguf/error.h"
 
 namespace tokenizer {
 
-// Thrown by long operations (tokenizing a text, rendering a template) when the caller interrupts
-// them.
+// Thrown by long operations (tokenizing, rendering a template) when the caller interrupts them.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted() : std::runtime_error("interrupted") {}
@@ -21,7 +21,11 @@ class Interrupted : public std::runtime_error {
 class TemplateError : public std::runtime_error {
  public:
   // `line` counts from 1; 0 if unknown: the interpreter fills it in.
-  explicit TemplateError(std::string message, int line = 0);
+  explicit TemplateError(const std::string& message, int line = 0)
+      : std::runtime_error("chat template" + (line > 0 ? ", line " + std::to_string(line) : "") +
+                           ": " + gguf::Printable(message, 500)),
+        message_(message),
+        line_(line) {}
 
   // Only the message: the template's argument of raise_exception, or ours. May contain any bytes.
   const std::string& message() const { return message_; }
@@ -45,7 +49,7 @@ template <typename... Parts>
     }
   };
   (append(parts), ...);
-  throw TemplateError(std::move(message), line);
+  throw TemplateError(message, line);
 }
 template <typename... Parts>
 [[noreturn]] void Fail(const Parts&... parts) {

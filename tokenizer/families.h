@@ -16,8 +16,7 @@ namespace tokenizer {
 // Phi-3. Likewise "t5", unigram: the most likely pieces by their scores (Kudo 2018). XLM-RoBERTa.
 std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows, bool unigram);
 
-// "gpt2" (bpe.cc): byte-level byte-pair encoding. Llama 3, Qwen, SmolLM. Also throws if the split
-// pattern named in tokenizer.ggml.pre is unknown.
+// "gpt2" (bpe.cc): byte-level BPE (Llama 3, Qwen). Also throws if tokenizer.ggml.pre is unknown.
 std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata, size_t rows);
 
 // "gemma4" (raw_bpe.cc): byte-pair merges on text spelt as in SPM.

@@ -10,8 +10,7 @@
 
 namespace tokenizer {
 
-// XORs the two halves of the 128-bit product: every bit of the result depends on all bits of both
-// factors.
+// XORs the halves of the 128-bit product: each bit depends on all bits of both factors.
 inline uint64_t MultiplyFold(uint64_t a, uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;

@@ -50,9 +50,8 @@ class MergeTable {
   std::vector<TokenId> results_;  // by rank
 };
 
-// The merges of a file (tokenizer.ggml.merges), by rank: "A B", where A, B and AB are spellings in
-// `tokens`, whose index is `index`. Throws gguf::Error if a merge has another form, or if there are
-// none or more than kMaxMerges.
+// A file's merges (tokenizer.ggml.merges) by rank: "A B", where A, B and AB are spellings in
+// `tokens`, which `index` finds. Throws gguf::Error for another form, none, or above kMaxMerges.
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens, const TokenIndex& index);
 

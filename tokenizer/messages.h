@@ -11,8 +11,7 @@
 namespace tokenizer {
 
 // A value that a template can read. From JSON: ToTemplateValue(); else Value(), Value(true),
-// Value(int64_t{1}), Value(0.5), Value("text"), Value::ListOf({...}), Value::DictOf({{"role",
-// "user"}, ...}).
+// Value(int64_t{1}), Value(0.5), Value("text"), Value::ListOf({...}), Value::DictOf({...}).
 using jinja::Value;
 
 // What the assistant asks a function of the caller's to do.

@@ -18,16 +18,14 @@ uint64_t Product(uint64_t a, uint64_t b) {
   return Reduced((static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61));
 }
 
-// The sum of a text extended by one byte. Every byte counts as at least 1, so that texts of
-// different lengths differ.
+// A text's sum with one more byte, which counts as at least 1: texts of other lengths differ.
 uint64_t Longer(uint64_t sum, uint64_t base, char c) {
   return Reduced(Product(sum, base) + static_cast<uint8_t>(c) + 1);
 }
 
 // True if one of the ascending spans has a byte of [begin, end).
 bool Touches(std::span<const ByteSpan> spans, size_t begin, size_t end) {
-  const auto it = std::upper_bound(spans.begin(), spans.end(), begin,
-                                   [](size_t at, const ByteSpan& span) { return at < span.end; });
+  const auto it = std::ranges::upper_bound(spans, begin, {}, &ByteSpan::end);
   return it != spans.end() && it->begin < end;
 }
 
@@ -38,8 +36,7 @@ size_t Bits(size_t length) { return static_cast<size_t>(std::popcount(length)); 
 
 SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   std::erase_if(entries, [](const Entry& entry) { return entry.text.empty(); });
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.text < b.text; });
+  std::ranges::stable_sort(entries, {}, &Entry::text);
   size_t n_slots = 0;
   specials_.reserve(entries.size());
   for (const auto& [text, id, user_defined] : entries) {
@@ -90,9 +87,9 @@ void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
     const size_t at = Locate(sum);
     // The slot may belong to another special with the same prefix: its best is the same.
     if (bests_[at] != kFree) continue;
-    const auto longer = std::upper_bound(
-        chain.begin(), chain.end(), length,
-        [&](size_t n, int32_t i) { return n < specials_[static_cast<size_t>(i)].text.size(); });
+    const auto longer = std::ranges::upper_bound(chain, length, {}, [&](int32_t i) {
+      return specials_[static_cast<size_t>(i)].text.size();
+    });
     hashes_[at] = sum;
     bests_[at] = longer == chain.begin() ? kNone : *(longer - 1);
   }
@@ -110,8 +107,7 @@ SpecialMatcher::Search::Search(const SpecialMatcher& matcher, std::string_view t
                                std::span<const ByteSpan> plain, const std::function<void()>& tick)
     : matcher_(matcher), text_(text), control_(control), plain_(plain), tick_(tick), sums_(1, 0) {}
 
-// Computes the sums of all prefixes from `at` to `end`. Sums are kept while they may be needed
-// again: each byte is added once.
+// The sums of all prefixes from `at` to `end`, kept while needed again: each byte is added once.
 void SpecialMatcher::Search::SumUpTo(size_t at, size_t end) {
   constexpr size_t kKept = size_t{1} << 14;
   if (at >= first_ + sums_.size()) {

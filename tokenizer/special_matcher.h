@@ -1,5 +1,4 @@
-// Finds special tokens (control and user-defined ones) in text: "<|eot_id|>" is one token, not
-// eight characters of text.
+// Finds special tokens (control and user-defined) in text: "<|eot_id|>" is one token, not eight.
 //
 // Tokens and text are untrusted, so the time per byte of text does not depend on the number of
 // tokens, and only logarithmically on their lengths. The longest token at a position is found by a
@@ -70,13 +69,11 @@ class SpecialMatcher {
 class SpecialMatcher::Search {
  public:
   // control: finds control tokens too, except those with a byte in one of the ascending spans
-  // `plain`. tick is called regularly, also within a long Next(), and may throw. All must outlive
-  // the search.
+  // `plain`. tick is called regularly, also in a long Next(), and may throw. All must outlive this.
   Search(const SpecialMatcher& matcher, std::string_view text, bool control,
          std::span<const ByteSpan> plain, const std::function<void()>& tick);
 
-  // The first match at or after `from`, which must not decrease from call to call; of several that
-  // begin there, the longest.
+  // The first match at or after `from`, which must never decrease; of several there, the longest.
   Match Next(size_t from);
 
  private:

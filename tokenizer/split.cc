@@ -32,8 +32,7 @@ constexpr string_view kGpt4o =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
     R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// Words with their marks; a sign belongs to the Latin letters after it, and other punctuation takes
-// the line ends after it.
+// Words with their marks, Latin ones with a sign before them; punctuation with the line ends after.
 constexpr string_view kDeepSeek3 =
     R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
     R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -154,8 +153,7 @@ constexpr SplitRule kRules[] = {
       R"([^\r\n\p{L}\p{N}]?(?:(?!(?1))[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
       R"((?:(?!(?1))[\p{Ll}\p{Lm}\p{Lo}\p{M}])*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
       R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
-    // Korean, full-width punctuation, Bopomofo, Chinese and Japanese; then as GPT-4o; then single
-    // digits.
+    // Korean, full-width punctuation, Bopomofo, Chinese, Japanese; then as GPT-4o; then digits.
     {{"youtu"},
      {R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019})"
       R"(\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+|)"
@@ -227,9 +225,7 @@ std::span<const SplitRule> SplitRules() { return kRules; }
 
 const SplitRule* FindSplitRule(string_view name) {
   for (const SplitRule& rule : kRules) {
-    for (const string_view known : rule.Names()) {
-      if (known == name) return &rule;
-    }
+    if (std::ranges::count(rule.Names(), name) > 0) return &rule;
   }
   return nullptr;
 }
@@ -291,8 +287,7 @@ struct Splitter::Run {
       // Without NO_UTF_CHECK every match would check the whole text, which is quadratic.
       int count = Match(code, text, done);
       if (count == PCRE2_ERROR_JIT_STACKLIMIT && stack_is_for < text.size()) {
-        // A group that repeats takes up to 40 bytes for each letter (superbpe's matches many words
-        // at once), and PCRE2 has 32 KB.
+        // A repeated group takes up to 40 bytes a letter (superbpe's are long); PCRE2 has 32 KB.
         stack.reset(pcre2_jit_stack_create(1 << 16, 64 * text.size() + (1 << 16), nullptr));
         if (stack == nullptr) throw std::bad_alloc();
         stack_is_for = text.size();

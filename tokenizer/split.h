@@ -45,8 +45,7 @@ class Splitter {
   explicit Splitter(const SplitRule& rule);
   ~Splitter();
 
-  // Calls `word` for each word of the text, in order; joined, they are the text. `text` must be
-  // valid UTF-8.
+  // Calls `word` for each word of the text, valid UTF-8, in order; joined, they are the text.
   void Split(std::string_view text, const std::function<void(std::string_view)>& word) const;
   // The same without the text between matches of the last pattern.
   void Match(std::string_view text, const std::function<void(std::string_view)>& word) const;

@@ -230,8 +230,7 @@ class SpmTokenizer final : public Tokenizer {
     return model.out();
   }
 
-  // Whether sentencepiece can produce this token from text. Control and user-defined tokens are
-  // found before it sees the text.
+  // Whether text can become this token. Control and user-defined tokens are found before it.
   bool IsMatchable(TokenId id) const {
     const TokenType type = TypeOf(id);
     const std::string_view text = Spelling(id);

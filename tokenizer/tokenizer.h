@@ -1,7 +1,6 @@
 // Text to token ids and back, with the vocabulary of a GGUF file.
 //
-// There are four families (families.h). The shared part is here: special tokens, options, and
-// decoding ids to bytes.
+// Here is what the families (families.h) share: special tokens, options, and ids as bytes.
 #ifndef PRONK_TOKENIZER_TOKENIZER_H_
 #define PRONK_TOKENIZER_TOKENIZER_H_
 
@@ -26,8 +25,7 @@ namespace tokenizer {
 struct EncodeOptions {
   bool add_bos = true;         // add bos (and eos) if the vocabulary asks for them
   bool parse_special = false;  // "<|eot_id|>" in the text is one token, not eight characters
-  // Ascending spans of the text in which control tokens are plain text nonetheless: the user's text
-  // inside a chat template.
+  // Ascending spans in which control tokens are plain text nonetheless: a user's, in a chat.
   std::span<const ByteSpan> plain = {};
   // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
   size_t most_ids = SIZE_MAX;
@@ -38,9 +36,8 @@ struct EncodeOptions {
 // Immutable after Create: threads may share it.
 class Tokenizer {
  public:
-  // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error if the
-  // vocabulary is absent or broken. rows: of the embedding, for models with fewer than tokens
-  // (VocabularyDefaults::rows).
+  // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error if it is
+  // absent or broken. rows: of the embedding, if fewer than tokens (VocabularyDefaults::rows).
   static std::unique_ptr<Tokenizer> Create(const gguf::File& file, size_t rows = SIZE_MAX);
   virtual ~Tokenizer() = default;
   Tokenizer(const Tokenizer&) = delete;
@@ -51,8 +48,7 @@ class Tokenizer {
   // tokens are always found in the text, control tokens if `parse_special`; of overlapping ones the
   // first wins, of those that begin at one position the longest.
   std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options = {}) const;
-  // The bytes of one token; control and unknown tokens are empty unless `special`. An id outside
-  // the vocabulary is "".
+  // A token's bytes: none for control and unknown tokens unless `special`, none for an unknown id.
   std::string Piece(TokenId id, bool special = false) const;
   // The bytes of many tokens. An SPM text loses the space that add_space_prefix put before it (at
   // the start and after each special token), so Decode(Encode(text)) is the text.
@@ -62,8 +58,7 @@ class Tokenizer {
 
  protected:
   explicit Tokenizer(Vocabulary vocab);
-  // Valid UTF-8 without special tokens; may be empty. `first`: it is at the start of the input or
-  // follows a special token.
+  // Valid UTF-8 without special tokens; may be empty. first: at the input's start or after a token.
   virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
   // The token for a byte that is not valid UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;

@@ -1,5 +1,4 @@
-// The checked vocabulary of a file: the first step from a file to token ids. The families
-// (families.h) build on it.
+// The checked vocabulary of a file: the first step to token ids. families.h builds on it.
 #ifndef PRONK_TOKENIZER_VOCABULARY_H_
 #define PRONK_TOKENIZER_VOCABULARY_H_
 
@@ -47,8 +46,7 @@ struct Vocabulary {
 // The differences between families.
 struct VocabularyDefaults {
   // A "llama" vocabulary: scores are read (0 if the file has none). If the file does not say, types
-  // follow from spellings, control tokens 1 and 2 are bos and eos, and texts get a space before
-  // them (else never).
+  // follow from spellings, control tokens 1 and 2 are bos and eos, and a space begins texts.
   bool llama = false;
   // If there is no tokenizer.ggml.add_bos_token, and no add_eos_token.
   bool add_bos = false, add_eos = false;
@@ -59,8 +57,7 @@ struct VocabularyDefaults {
 // Limits; a file beyond one is refused. The longest tokens in use are runs of some hundred spaces.
 inline constexpr size_t kMaxTokenBytes = 1 << 14;
 
-// Of all tokens together: sentencepiece stores each several times. The largest vocabularies in use
-// have three million bytes.
+// Of all tokens: sentencepiece stores each several times. The largest in use have 3 million bytes.
 inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 
 // Tokens and merges take more memory than file space. The largest vocabularies have half a million.

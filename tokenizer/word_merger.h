@@ -11,8 +11,7 @@
 
 namespace tokenizer {
 
-// A longer word (in no language) is split, which limits the memory for merging: some 40 bytes per
-// byte of the word.
+// Longer words (of no language) are split, to limit memory: some 40 bytes per byte of the word.
 inline constexpr size_t kMaxWord = size_t{1} << 20;
 
 // A word is a linked list of symbols. The pair of neighbours with the lowest rank merges first; of

@@ -18,8 +18,7 @@ namespace {
 // Longer tokens are never matched: each place in a word tries all lengths.
 constexpr size_t kLongestMatched = 256;
 
-// Runs of characters that are kept: not control and format characters and the like, nor, if accents
-// are stripped, combining marks.
+// Runs of kept characters: not control, format and the like, nor marks if accents are stripped.
 constexpr SplitRule kKept = {.names = {},
                              .patterns = {R"((?:[^\p{Cc}\p{Cf}\p{Co}\x{FFFD}]|[\t-\r\x{85}])+)"}};
 constexpr SplitRule kKeptWithoutMarks = {

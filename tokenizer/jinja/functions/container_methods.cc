@@ -1,8 +1,7 @@
 // The methods of lists and dictionaries.
 //
 // Python's sandbox for templates allows only methods that change nothing. Templates for other
-// engines append to lists and update dictionaries: that is allowed here, for values made by this
-// rendering.
+// engines append to lists and update dictionaries: allowed here for values of this rendering.
 #include <algorithm>
 #include <utility>
 

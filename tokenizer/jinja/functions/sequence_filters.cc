@@ -23,8 +23,7 @@ class AttributePath {
       return;
     }
     for (const Text& step : Split(in.rt(), attribute->text(), ".", -1, false)) {
-      const bool digits = !step.empty() && std::all_of(step.view().begin(), step.view().end(),
-                                                       [](char c) { return c >= '0' && c <= '9'; });
+      const bool digits = step.view().find_first_not_of("0123456789") == kNotFound;
       const auto number = digits ? ParseInt(step.view()) : std::nullopt;
       steps_.push_back(number ? Value(*number) : in.rt().Make(step));
     }
@@ -145,8 +144,7 @@ Value Map(Interpreter& in, const Value& input, const Arguments& args) {
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
-// select, reject, selectattr, rejectattr: the items for which a test gives `wanted`; without a
-// test, the item's own truth value decides.
+// select, reject, selectattr, rejectattr: items whose test (without one: truth value) is `wanted`.
 template <bool by_attribute, bool wanted>
 Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   constexpr std::string_view kName = by_attribute ? "selectattr" : "select";
@@ -223,10 +221,8 @@ Value ItemsFilter(Interpreter& in, const Value& input, const Arguments&) {
   return in.rt().Make(std::move(out));
 }
 
-FilterFn FindSequenceFilter(std::string_view name) { return FindNamed(kSequenceFilters, name); }
-
 FilterFn FindFilter(std::string_view name) {
-  const FilterFn found = FindSequenceFilter(name);
+  const FilterFn found = FindNamed(kSequenceFilters, name);
   return found != nullptr ? found : FindTextFilter(name);
 }
 

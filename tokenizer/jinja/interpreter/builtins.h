@@ -29,8 +29,7 @@ Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
 
 // Null if there is none of that name.
 FilterFn FindFilter(std::string_view name);
-FilterFn FindTextFilter(std::string_view name);      // return text or numbers
-FilterFn FindSequenceFilter(std::string_view name);  // work on items
+FilterFn FindTextFilter(std::string_view name);  // only those that return text or numbers
 // Methods of dictionaries, too: keys and items.
 Value ListFilter(Interpreter& in, const Value& input, const Arguments& args);
 Value ItemsFilter(Interpreter& in, const Value& input, const Arguments& args);

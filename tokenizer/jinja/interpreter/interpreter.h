@@ -13,8 +13,7 @@
 
 namespace tokenizer::jinja {
 
-// The variables of a block; other names are looked up in the parent. Each iteration of a loop and
-// each call of a macro has its own scope.
+// The variables of a block (an iteration, a macro's call); other names are looked up in the parent.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::map<std::string, Value, std::less<>> variables;
@@ -34,8 +33,7 @@ class Interpreter {
 
   Runtime& rt() { return rt_; }
   std::chrono::local_seconds now() const { return now_; }
-  // value.name and value[index]: methods, attributes and items. A missing one is undefined; access
-  // to an undefined value is an error.
+  // value.name and value[index]; undefined if missing, an error if the value itself is undefined.
   Value GetAttribute(const Value& value, std::string_view name);
   Value GetItem(const Value& value, const Value& index);
   Value Call(const Value& callee, const Arguments& args);

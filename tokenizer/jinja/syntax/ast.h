@@ -1,6 +1,5 @@
-// A parsed template: statements that contain expressions, by Jinja's grammar
-// (jinja.palletsprojects.com/templates) without inheritance, imports and autoescape, which a chat
-// template in a file cannot use.
+// A parsed template: statements with expressions, as jinja.palletsprojects.com/templates has them,
+// but without inheritance, imports and autoescape, which a chat template in a file cannot use.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
 

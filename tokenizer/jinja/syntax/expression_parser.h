@@ -20,8 +20,7 @@ class ExpressionParser : protected TokenCursor {
  protected:
   using TokenCursor::TokenCursor;
 
-  // An expression, or several separated by commas: a tuple. Without `with_conditional` an "if" ends
-  // it, as after "for x in".
+  // An expression; with commas, a tuple. Without `with_conditional` (in a for) an "if" ends it.
   ExprPtr ParseTuple(bool with_conditional = true) {
     const int line = Peek().line;
     std::vector<ExprPtr> items;
@@ -48,8 +47,7 @@ class ExpressionParser : protected TokenCursor {
     return value;
   }
 
-  // The filters that follow "|": `input` may be null. The first name follows without "|" if
-  // `first_inline`.
+  // The filters after "|" of `input`, which may be null; if `first_inline`, the first has no "|".
   ExprPtr ParseFilters(ExprPtr input, bool first_inline = false) {
     while (first_inline || SkipOperator("|")) {
       first_inline = false;

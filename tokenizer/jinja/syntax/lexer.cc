@@ -133,7 +133,7 @@ class Lexer {
     }
   }
 
-  // The length of a statement's end here, without trimmed text; empty if there is none.
+  // Skips the mark that ends a statement, with what it trims. False if it is not here.
   bool SkipEnd(std::string_view mark) {
     if (LooksAt("-") && Rest().substr(1, 2) == mark) {
       Advance(3);

@@ -15,10 +15,7 @@ class Parser : private ExpressionParser {
   using Names = std::initializer_list<std::string_view>;
 
   bool AtOneOf(Names names) const {
-    for (const std::string_view name : names) {
-      if (AtName(name, 1)) return true;
-    }
-    return false;
+    return std::ranges::any_of(names, [&](std::string_view name) { return AtName(name, 1); });
   }
 
   // Statements up to one named in `ends`, whose "{%" is consumed and whose name comes next; or to

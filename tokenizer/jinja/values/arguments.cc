@@ -36,9 +36,7 @@ Value Params::Or(size_t i, Value absent) const {
   return absent;
 }
 
-bool Params::Flag(size_t i, bool absent) const {
-  return values_[i] != nullptr ? values_[i]->Truth() : absent;
-}
+bool Params::Flag(size_t i) const { return values_[i] != nullptr && values_[i]->Truth(); }
 
 int64_t Params::Integer(size_t i, int64_t absent) const {
   if (values_[i] == nullptr) return absent;

@@ -22,7 +22,7 @@ class Params {
   // The same, but None counts as not given, as for Python's optional parameters.
   const Value* GetSome(size_t i) const;
   Value Or(size_t i, Value absent) const;
-  bool Flag(size_t i, bool absent = false) const;
+  bool Flag(size_t i) const;  // false if absent
   int64_t Integer(size_t i, int64_t absent) const;
   // A string; throws for other types.
   const Text& String(size_t i) const;

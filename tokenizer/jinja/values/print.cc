@@ -87,6 +87,14 @@ void AppendRepr(Runtime& rt, const Value& value, Text& out) {
   }
 }
 
+// A number in from_chars's form: without white space around it and a plus.
+std::string_view Bare(std::string_view text) {
+  text.remove_prefix(LeadingSpace(text));
+  text.remove_suffix(TrailingSpace(text));
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
 }  // namespace
 
 void AppendEscape(char letter, int digits, char32_t code, std::string& out) {
@@ -134,18 +142,6 @@ std::string FloatRepr(double value) {
   if (out.find('.') == std::string::npos) out += ".0";
   return out;
 }
-
-namespace {
-
-// A number in from_chars's form: without white space around it and a plus.
-std::string_view Bare(std::string_view text) {
-  text.remove_prefix(LeadingSpace(text));
-  text.remove_suffix(TrailingSpace(text));
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  return text;
-}
-
-}  // namespace
 
 std::optional<int64_t> ParseInt(std::string_view text) {
   return gguf::NumberIn<int64_t>(Bare(text));

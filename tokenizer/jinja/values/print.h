@@ -40,8 +40,7 @@ Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 // without the leading zero; others are copied.
 std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
 
-// As Python's int() and float() of a string, which may have white space around it. Empty if it is
-// not a number.
+// As Python's int() and float() of a string, perhaps with white space around it. Empty: no number.
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseFloat(std::string_view text);
 

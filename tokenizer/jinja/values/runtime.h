@@ -1,9 +1,8 @@
 // The limits of one rendering, and the owner of its values.
 //
-// A template is untrusted. Its loops, recursion and memory are limited here: every operation pays
-// in steps for time and in bytes for memory, and throws TemplateError when the budget is used up.
-// No value is freed before the rendering ends, so lists that contain themselves and chains of a
-// million lists are destroyed safely.
+// A template is untrusted: every operation pays in steps for time and in bytes for memory, and
+// throws TemplateError when the budget is used up. No value is freed before the rendering ends, so
+// lists that contain themselves and chains of a million lists are destroyed safely.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
 

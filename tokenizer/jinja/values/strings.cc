@@ -44,8 +44,7 @@ Text MapRuns(Runtime& rt, const Text& text, Fn map) {
   return out;
 }
 
-// Calls map(char32_t, std::string_view bytes) for each character in order; it returns the new
-// bytes.
+// Applies map(char32_t, std::string_view bytes), which returns new bytes, to each character.
 template <typename Fn>
 Text MapChars(Runtime& rt, const Text& text, Fn map) {
   return MapRuns(rt, text, [&](std::string_view run) {

@@ -29,8 +29,7 @@ Text Blanks(Runtime& rt, int64_t n);
 Text UpperText(Runtime& rt, const Text& text);
 Text LowerText(Runtime& rt, const Text& text);
 Text Capitalize(Runtime& rt, const Text& text);
-// The method makes a letter upper-case after any non-letter; the filter starts words only after
-// white space and - ( { [ <.
+// Words begin after any non-letter (method), or after white space and - ( { [ < only (filter).
 Text TitleMethod(Runtime& rt, const Text& text);
 Text TitleFilter(Runtime& rt, const Text& text);
 

@@ -1,5 +1,4 @@
-// Properties of characters, as in Python's str methods: code points, with Unicode's upper and lower
-// case.
+// Properties of characters (code points), as in Python's str methods, with Unicode's two cases.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 

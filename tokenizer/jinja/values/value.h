@@ -1,5 +1,4 @@
-// The values of the template language, which correspond to Python's None, bool, int, float, str,
-// list, tuple, dict and callables.
+// A template's values, as Python's None, bool, int, float, str, list, tuple, dict and callables.
 //
 // Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Values made
 // at run time are made by the Runtime (runtime.h), which counts them.
@@ -26,8 +25,7 @@ class Value;
 struct Dict;
 struct List;
 
-// A name or attribute that does not exist. It prints as nothing and is false; any other use is an
-// error with its message.
+// A missing name or attribute. It prints as nothing and is false; any other use is an error.
 struct Undefined {
   std::shared_ptr<const std::string> message;
   bool operator==(const Undefined&) const = default;
@@ -121,8 +119,7 @@ struct Dict {
   void Set(const Value& key, Value value);
 };
 
-// A text that is equal for equal keys. Throws TemplateError for a list, a tuple (which Python
-// allows) or a dictionary.
+// A text that is equal for equal keys. Throws TemplateError for lists, tuples and dictionaries.
 std::string HashKey(const Value& key);
 
 // Positional and keyword arguments of a call.
