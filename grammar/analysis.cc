@@ -188,8 +188,7 @@ void Analysis::Order() {
   }
 }
 
-// One named rule of a cycle of calls. Every remaining rule is called by another remaining one, so
-// going backwards long enough enters a cycle.
+// A rule in a cycle of calls: each remaining rule has a remaining caller, so going back meets one.
 std::string Analysis::NameOfCycle(const std::vector<uint32_t>& n_before) const {
   std::vector<RuleId> caller(grammar_.n_rules(), kNone);
   RuleId at = kNone;

@@ -1,5 +1,4 @@
-// Analyzes a grammar before any text is read: which rules may be empty, what a rule begins with,
-// and whether every text can reach its end.
+// Analyzes a grammar: which rules may be empty, how they begin, whether each text can reach an end.
 #ifndef PRONK_GRAMMAR_ANALYSIS_H_
 #define PRONK_GRAMMAR_ANALYSIS_H_
 

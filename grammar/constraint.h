@@ -27,8 +27,7 @@ namespace grammar {
 // Follows one text at a time; cached results are reused for the next. Not thread-safe.
 class Constraint {
  public:
-  // The tokenizer must outlive it. Throws grammar::Error if it lacks a token that the grammar
-  // names.
+  // The tokenizer must outlive it. Throws grammar::Error if it lacks a token of the grammar.
   Constraint(std::shared_ptr<const Grammar> grammar, const tokenizer::Tokenizer& tokenizer);
 
   // Begins a new text.
@@ -53,9 +52,8 @@ class Constraint {
   // The same for text that does not come as a token.
   void AcceptText(std::string_view text);
 
-  // The only possible next tokens, whatever the logits, as the tokenizer splits them; empty if
-  // there is a choice. They end before a token that later text could change. The caller accepts
-  // them one by one.
+  // The only possible next tokens, as the tokenizer splits them; empty if there is a choice. They
+  // end before a token that later text could change. The caller accepts them one by one.
   std::vector<tokenizer::TokenId> Forced();
 
   // The text is complete: nothing may follow.

@@ -1,5 +1,4 @@
-// Thrown if a grammar or a schema is refused, or a text violates the grammar: one line with the
-// place and the reason.
+// A grammar or a schema is refused, or a text violates one: a line with the place and the reason.
 #ifndef PRONK_GRAMMAR_ERROR_H_
 #define PRONK_GRAMMAR_ERROR_H_
 

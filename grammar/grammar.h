@@ -1,5 +1,4 @@
-// Grammar: the set of allowed texts, as rules that call each other. Matching works on bytes, so a
-// token may end inside a character.
+// The allowed texts, as rules that call each other; of bytes, so tokens may end inside characters.
 //
 // A rule is a small state machine. A state expects a byte in a range, or the text of another rule,
 // or forks, or ends the rule. The rule  a ::= "x" b? "y"  is

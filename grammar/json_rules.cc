@@ -243,8 +243,7 @@ std::optional<Part> JsonRules::Character(const CodePoints& set) {
   return builder_.AnyOf(ways);
 }
 
-// A trie of the names. A key that could still become one of them has no escapes, which could spell
-// that name differently.
+// A trie of the names. A key that could still become a name has no escapes, which could spell it.
 Part JsonRules::KeyBut(const std::vector<std::string>& names) {
   struct Node {
     std::map<CodePoint, size_t> next;

@@ -47,16 +47,14 @@ class JsonRules {
   JsonRules(Builder& builder, bool free_space);
 
   // "ws" (inside brackets), "gap" (after a colon or comma), "value", "object", "array", "string",
-  // "number", "integer", "boolean", "null", and of strings in their quotes the formats: "date",
-  // "email", ...
+  // "number", "integer", "boolean", "null", and formats of strings: "date", "email", ...
   Part Call(std::string_view name) { return builder_.Call(rules_.find(name)->second); }
   // The possible lengths of a format's strings; empty for an unknown format.
   static std::optional<Lengths> LengthsOf(std::string_view format);
 
   // A string of `least` to `most` characters (kNone: no limit).
   Part String(uint32_t least, uint32_t most);
-  // A character of a string, written literally or as the escape that JSON requires; empty if no
-  // character of the set can be written.
+  // A character of a string, as itself or escaped as JSON requires; empty if none can be written.
   std::optional<Part> Character(const CodePoints& set);
   // An object's key, in quotes, that is none of these.
   Part KeyBut(const std::vector<std::string>& names);

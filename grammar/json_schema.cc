@@ -116,11 +116,8 @@ class Converter {
     }
     const std::vector<std::string> types = TypesOf(flat);
     const auto allows = [&](const JsonView& value) {
-      const auto has = [&](const std::string& t) {
-        return std::ranges::find(types, t) != types.end();
-      };
       const bool is_whole = value.text().find_first_not_of("-0123456789") == std::string::npos;
-      return has(value.KindName()) || (is_whole && has("integer"));
+      return IsOneOf(types, value.KindName()) || (is_whole && IsOneOf(types, "integer"));
     };
     std::vector<JsonView::Member> but;
     for (const auto& one : flat["not"]["enum"]) but.push_back(one);
@@ -368,8 +365,7 @@ class Converter {
     bool required;
   };
 
-  // Adds all values of a schema to those at hand, each once. Succeeds if they are at most
-  // kMaxUnique, and none is a list or an object.
+  // Adds a schema's values, each once. Succeeds for up to kMaxUnique, none of them list or object.
   bool AddValues(const JsonView& schema, const std::string& pointer, size_t depth,
                  std::vector<JsonView>& values) {
     const Flat flat = parts_.Resolve(schema, pointer);
@@ -377,7 +373,7 @@ class Converter {
     bool is_plain = depth < kMaxDepth;
     const auto add = [&](const JsonView& value) {
       is_plain = is_plain && values.size() <= kMaxUnique && !value.IsArray() && !value.IsObject();
-      if (is_plain && std::ranges::find(values, value) == values.end()) values.push_back(value);
+      if (is_plain && !IsOneOf(values, value)) values.push_back(value);
     };
     if (flat.Has("anyOf") && flat.keywords.size() == 1) {
       for (const auto& [key, way] : flat["anyOf"]) {

@@ -1,5 +1,4 @@
-// JSON Schema (draft 2020-12, and older drafts' names) as a grammar: every text that matches is
-// JSON and valid under the schema.
+// JSON Schema (draft 2020-12 and older names) as a grammar: what matches is valid under the schema.
 //
 // The converse is not true: README.md lists the supported keywords and where the grammar is
 // narrower. Annotations are ignored, unsupported keywords refused with their place.

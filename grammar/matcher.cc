@@ -17,8 +17,6 @@ constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 22;
 
 }  // namespace
 
-Matcher::Matcher(const Grammar& grammar) : grammar_(grammar) {}
-
 SetId Matcher::Start() {
   std::vector<Item> items = {{grammar_.rule(grammar_.root()).start, ItemSets::kEnd}};
   return Close(items);
@@ -68,15 +66,12 @@ SetId Matcher::Forget(SetId kept) {
   return renamed;
 }
 
-SetId Matcher::Intern(std::vector<Item>& items) { return sets_.Intern(items); }
-
 SetId Matcher::Resolve(SetId set) {
   std::vector<Item> items(Items(set).begin(), Items(set).end());
   return Close(items);
 }
 
-// From states to the bytes and calls that come next: through forks, past calls that may be empty,
-// and past the ends of rules.
+// From states to the bytes and calls that come next: past forks, calls that may be empty, and ends.
 SetId Matcher::Close(std::vector<Item>& items) {
   seen_.clear();
   todo_.clear();

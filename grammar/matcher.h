@@ -25,7 +25,7 @@ namespace grammar {
 class Matcher {
  public:
   // The grammar must outlive it.
-  explicit Matcher(const Grammar& grammar);
+  explicit Matcher(const Grammar& grammar) : grammar_(grammar) {}
 
   const Grammar& grammar() const { return grammar_; }
   // Before the first byte.
@@ -41,7 +41,7 @@ class Matcher {
   // The set that the items lead to once their rules have ended: see TokenMasks.
   SetId Resolve(SetId set);
   // The set of these items.
-  SetId Intern(std::vector<Item>& items);
+  SetId Intern(std::vector<Item>& items) { return sets_.Intern(items); }
 
   std::span<const Item> Items(SetId set) const { return sets_[set]; }
   bool MayEnd(SetId set) const { return Has(set, kAccept); }

@@ -1,5 +1,4 @@
-// Regular expressions of a schema's "pattern": the parts of ECMA-262's syntax that need no
-// lookaround and no backreferences.
+// Regular expressions of a schema's "pattern": ECMA-262's without lookaround and backreferences.
 #ifndef PRONK_GRAMMAR_PATTERN_H_
 #define PRONK_GRAMMAR_PATTERN_H_
 
@@ -11,10 +10,9 @@
 
 namespace grammar {
 
-// A JSON string, in quotes, that contains the pattern; ^ and $ anchor it at its ends. Supported are
-// characters, ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n}, also lazy
-// (which changes nothing). Throws grammar::Error that names what is not supported, or if a pattern
-// needs characters that no string can contain.
+// A JSON string, in quotes, that contains the pattern; ^ and $ anchor it. Supported are characters,
+// ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n}, also lazy (which changes
+// nothing). Throws grammar::Error that names what is not, or if no string has the characters.
 Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json);
 
 // The same as a grammar.

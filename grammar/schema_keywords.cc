@@ -168,9 +168,6 @@ JsonView United(const JsonView& a, const JsonView& b, const std::string& pointer
 
 }  // namespace
 
-bool IsSchema(const JsonView& value) { return value.IsObject() || value.IsBool(); }
-bool IsText(const JsonView& value) { return value.IsString(); }
-
 void FailAt(const std::string& pointer, const std::string& what) {
   throw Error(pointer + ": " + what);
 }
@@ -241,7 +238,6 @@ std::vector<std::string> TypesOf(const Flat& flat) {
   return types;
 }
 
-// A number is also an integer.
 std::vector<std::string> CommonTypes(const std::vector<std::string>& a,
                                      const std::vector<std::string>& b) {
   std::vector<std::string> common;

@@ -16,8 +16,8 @@ using gguf::JsonView;
 
 inline bool IsTrue(const JsonView& value) { return value.text() == "true"; }
 inline bool IsFalse(const JsonView& value) { return value.text() == "false"; }
-bool IsSchema(const JsonView& value);
-bool IsText(const JsonView& value);
+inline bool IsSchema(const JsonView& value) { return value.IsObject() || value.IsBool(); }
+inline bool IsText(const JsonView& value) { return value.IsString(); }
 // JSON of ours: a text, or an object of one member.
 JsonView Text(std::string_view json);
 JsonView Made(const std::string& name, const JsonView& value);

@@ -11,8 +11,7 @@ namespace {
 
 // Limit of nested merges: a schema that has to be merged with itself never ends.
 constexpr size_t kMaxMerges = 64;
-// Of schemas, each time that they are looked at, and eight times for what merging makes: that is
-// kept for a while.
+// Of schemas each time that they are looked at; eight times for what merging makes, which is kept.
 constexpr size_t kMaxSchemaBytes = size_t{64} << 20, kCopied = 8;
 
 // Of which Flatten() makes others.

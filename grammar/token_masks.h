@@ -1,8 +1,7 @@
 // TokenMasks: the tokens that may come next, as a bit for each id.
 //
-// The trie of tokens is walked together with the grammar; a branch whose prefix does not fit is
-// skipped. That takes milliseconds for a large vocabulary, so masks are computed once per set of
-// items and kept.
+// The trie of tokens is walked together with the grammar, without branches that do not fit. That
+// takes milliseconds for a large vocabulary, so a mask is computed once per set of items and kept.
 //
 // Most of a mask does not depend on a rule's caller: inside a string, all words fit at every depth
 // of a document. So the walk is done once for the rule, as if what follows it were unknown, and
@@ -51,8 +50,7 @@ class TokenMasks {
   void Make(SetId set, Mask& mask);
   // Items of one rule, called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
-  // Allows the tokens of nodes [begin, end) that fit after `from`, in branches deeper than
-  // `deeper_than`.
+  // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, std::vector<uint32_t>* escapes,
             uint8_t deeper_than = 0);
 

@@ -1,5 +1,4 @@
-// The tokens of a vocabulary as a trie of their bytes (de la Briandais 1959), its nodes stored in
-// depth-first order.
+// The tokens of a vocabulary as a trie of bytes (de la Briandais 1959), in depth-first order.
 //
 //     tokens a, ab, abc, b:    a  ab  abc  b       each node: its last byte, its depth,
 //                              1   2    3  1       and where its branch ends
