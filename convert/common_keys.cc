@@ -97,8 +97,7 @@ void AddYarn(const Fields& rope, OutModel& model) {
   for (const char* const beta : {"beta_fast", "beta_slow"}) {
     if (rope.Has(beta)) model.Float("rope.scaling.yarn_" + std::string(beta), rope.Number(beta));
   }
-  // GGUF's readers scale cosines and sines by this number, the folder's code by attention_factor if
-  // it is present.
+  // GGUF's readers scale cosines and sines by this; the folder's code by attention_factor, if any.
   const double usual = factor > 1 ? 0.1 * std::log(factor) + 1 : 1;
   const double wanted = rope.NumberOr("attention_factor", usual);
   if (std::abs(wanted - usual) > 1e-6) model.Float("rope.scaling.attn_factor", wanted / usual);

@@ -30,10 +30,9 @@ struct Report {
   std::vector<std::string> notes;     // for the user, a sentence each
 };
 
-// Converts the model in `folder` to the file `out`, which appears when it is complete
-// (gguf::OutputFile) and must not be one of the input files. Everything but the weights' values is
-// checked before anything is written, including that this program would run the file. Keeps a few
-// MB of weights in memory. Throws gguf::Error.
+// Converts the model in `folder` to the file `out`, which appears when complete (gguf::OutputFile)
+// and must be no input. All but the weights' values is checked first, including that this program
+// would run the file. Keeps a few MB of weights in memory. Throws gguf::Error.
 Report Convert(const std::string& folder, const std::string& out, const Options& options);
 
 }  // namespace convert

@@ -34,8 +34,7 @@ constexpr TensorRule kCommon[] = {
     {"model.rotary_emb.inv_freq", ""},
 };
 
-// Models with vision or audio whose text model is of one of several families, named in
-// config.json's text_config.
+// Models with vision or audio, whose text model's family is named in config.json's text_config.
 constexpr std::string_view kWrappers[] = {
     "Mistral3ForConditionalGeneration",  "LlavaForConditionalGeneration",
     "LlavaNextForConditionalGeneration", "Idefics3ForConditionalGeneration",

@@ -23,8 +23,7 @@ struct KeyRule {
   KeyKind kind = KeyKind::kUint;
 };
 
-// The only value, if config.json has the key, that GGUF's definition of a family expresses; 1:
-// true.
+// The only value that GGUF's definition of a family expresses, if config.json has the key; 1: true.
 struct UsualValue {
   std::string_view hf;
   double value;
@@ -46,8 +45,7 @@ struct Family {
   std::array<std::span<const TensorRule>, 4> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
   std::span<const UsualValue> usual = {};
-  // Adds keys before the lists, whose values are then ignored, and refuses what GGUF's definition
-  // of the family cannot express.
+  // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
   void (*refine)(OutModel& model) = nullptr;
   std::string_view defaults = "";  // values that folders omit, as JSON
   // Names in config.json for numbers that AddKeys() needs, and the usual names.

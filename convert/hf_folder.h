@@ -1,5 +1,4 @@
-// A folder written by Hugging Face's libraries: config.json, the weights in one or more safetensors
-// files, and the tokenizer's files.
+// A folder as Hugging Face's libraries write it: config.json, safetensors files, the tokenizer's.
 #ifndef PRONK_CONVERT_HF_FOLDER_H_
 #define PRONK_CONVERT_HF_FOLDER_H_
 

@@ -108,19 +108,14 @@ class TokenizerWriter {
     if (id >= kMaxTokens) {
       config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMaxTokens));
     }
-    const bool has_scores = !vocab_.scores.empty();
-    if (id >= vocab_.tokens.size()) {
-      vocab_.tokens.resize(id + 1);
-      vocab_.types.resize(id + 1, TokenType::kUnused);
-      if (has_scores) vocab_.scores.resize(id + 1, kAddedScore);
-    }
+    vocab_.Grow(id + 1, kAddedScore);
     TokenType& type = vocab_.types[id];
     const bool is_there = vocab_.tokens[id] == token;
     vocab_.tokens[id] = token;
     // Sentencepiece's types unknown, control and byte are kept.
     if (is_there && type != TokenType::kNormal && type != TokenType::kUserDefined) return;
     type = special ? TokenType::kControl : TokenType::kUserDefined;
-    if (has_scores && !is_there) vocab_.scores[id] = kAddedScore;
+    if (!is_there && !vocab_.scores.empty()) vocab_.scores[id] = kAddedScore;
   }
 
   // Added tokens without an embedding, mostly for images and audio.

@@ -27,18 +27,18 @@ struct Vocabulary {
   std::optional<bool> lowers, strips;  // word pieces: case and accents of a text
   std::string charsmap;                // Unigram: precompiled_charsmap
 
-  // Grows to n tokens; the new ones are unused.
+  // Grows to n tokens; the new ones are unused, without a text, and get `score` if others have one.
+  void Grow(size_t n, float score);
+  // The same, with a text for each.
   void Pad(size_t n);
 };
 
-// From the bytes of tokenizer.model; or XLM-RoBERTa's sentencepiece.bpe.model, which is Unigram
-// despite its name and is renumbered as Fairseq does. Throws gguf::Error.
+// The three throw gguf::Error. From the bytes of tokenizer.model; or of XLM-RoBERTa's
+// sentencepiece.bpe.model, which is Unigram despite its name and is renumbered as Fairseq does.
 Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bool fairseq = false);
-// From Kimi's tiktoken.model: lines of a token in base64 and its rank. After them 256 reserved
-// tokens. Throws gguf::Error.
+// From Kimi's tiktoken.model: lines of a token in base64 and its rank; then 256 reserved tokens.
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
-// From tokenizer.json. If GGUF's names for a pre-tokenizer include the family's own, that one
-// is used. Throws gguf::Error.
+// From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family);
 
 // Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.

@@ -81,11 +81,7 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
       tokens.Fail(token, "expected a token's number below " + std::to_string(kMaxTokens));
     }
     const size_t at = *id;
-    if (at >= vocab.tokens.size()) {
-      vocab.tokens.resize(at + 1);
-      vocab.types.resize(at + 1, TokenType::kUnused);
-      if (!vocab.scores.empty()) vocab.scores.resize(at + 1);
-    }
+    vocab.Grow(at + 1, 0);
     if (vocab.types[at] == TokenType::kUnknown && vocab.tokens[at] == token) return;
     if (vocab.types[at] != TokenType::kUnused && vocab.tokens[at] != token) {
       tokens.Fail(token, "expected a number of its own, found that of " +
@@ -102,8 +98,7 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
   }
 }
 
-// Sentencepiece merges by the result's score, which tokenizer.json lacks: earlier merges get larger
-// scores.
+// Sentencepiece merges by score, which tokenizer.json lacks: earlier merges get larger scores.
 void ScoresByMerges(Vocabulary& vocab) {
   std::map<std::string, float> scores;
   for (size_t i = 0; i < vocab.merges.size(); ++i) {
@@ -150,11 +145,15 @@ std::vector<std::string> ReadRanks(const std::string& path, std::string_view tex
 
 }  // namespace
 
+void Vocabulary::Grow(size_t n, float score) {
+  if (n <= tokens.size()) return;
+  tokens.resize(n);
+  types.resize(n, TokenType::kUnused);
+  if (!scores.empty()) scores.resize(n, score);
+}
+
 void Vocabulary::Pad(size_t n) {
-  const bool has_scores = scores.size() == tokens.size() && !tokens.empty();
-  tokens.resize(std::max(n, tokens.size()));
-  types.resize(tokens.size(), TokenType::kUnused);
-  if (has_scores) scores.resize(tokens.size(), kUnusedScore);
+  Grow(n, kUnusedScore);
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].empty() && types[i] == TokenType::kUnused) {
       tokens[i] = "[PAD" + std::to_string(i) + "]";

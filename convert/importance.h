@@ -1,6 +1,5 @@
-// The importance of each column of a matrix for rounding: the mean square of its inputs over a
-// text, llama.cpp's "imatrix". Files are read in the current form (GGUF) and the older one (.dat),
-// and written in the current one.
+// The importance of a matrix's columns for rounding: the mean squares of its inputs over a text,
+// llama.cpp's "imatrix". Reads its current form (GGUF) and the older (.dat), writes the current.
 #ifndef PRONK_CONVERT_IMPORTANCE_H_
 #define PRONK_CONVERT_IMPORTANCE_H_
 
@@ -31,8 +30,7 @@ void WriteImportance(const engine::SquaresByTensor& squares, const ImportanceSou
 
 class Importance {
  public:
-  // Reads a file of either form. Throws gguf::Error if it has neither form, or its numbers are not
-  // mean squares.
+  // Reads either form. Throws gguf::Error for other forms, and numbers that are not mean squares.
   static Importance Read(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -15,8 +15,7 @@ namespace convert {
 
 using gguf::JsonView;
 
-// An object in a file. Copies are cheap and share the file's text. null counts as absent, as
-// published files intend.
+// An object in a file. Copies are cheap: they share the file's text. null counts as absent.
 class Fields {
  public:
   Fields() = default;  // of a missing file: empty

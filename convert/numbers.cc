@@ -65,8 +65,7 @@ void ReadTernary(const Unit& unit, uint64_t n, float* out) {
   });
 }
 
-// Sign, 4 bits of exponent with bias 7, 3 bits of fraction; no infinities (Micikevicius et al.
-// 2022, "FP8 formats for deep learning").
+// 1 sign, 4 exponent (bias 7) and 3 fraction bits, no infinities (Micikevicius et al. 2022, FP8).
 std::array<float, 256> F8Values() {
   std::array<float, 256> values{};
   for (int byte = 0; byte < 256; ++byte) {

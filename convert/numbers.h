@@ -8,8 +8,7 @@
 
 namespace convert {
 
-// Writes n numbers of the unit to out[n], changed for kPlusOne and kMinusExp (unchanged for
-// kTernary).
+// Writes n numbers of the unit to out[n], changed for kPlusOne and kMinusExp, but not for kTernary.
 void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 
 // Number i of a tensor of floats.

@@ -18,10 +18,9 @@
 
 namespace convert {
 
-// A name that begins with "." belongs to a layer: "model.layers.{i}." precedes it in the folder,
-// "blk.{i}." in the file. {i} is a layer's number, {e} an expert's. A name covers ".weight" and
-// ".bias", but for a file's name that ends with ".": it has neither. A folder's tensor may become
-// several of the file's, or none (gguf "").
+// A name that begins with "." is of a layer: "model.layers.{i}." precedes it in the folder,
+// "blk.{i}." in the file; {e} is an expert's number. It covers ".weight" and ".bias"; if it is the
+// file's and ends with ".", neither. A tensor may become several of the file's, or none (gguf "").
 struct TensorRule {
   std::string_view hf, gguf;
   Order order = Order::kSame;
@@ -68,15 +67,13 @@ struct OutModel {
   // A vector whose numbers are computed here.
   void Computed(const std::string& name, std::vector<float> values);
 
-  // A tensor of the folder, and its number of rows if it is a matrix: config.json does not always
-  // have its shape. Throw gguf::Error.
+  // A tensor of the folder; a matrix's number of rows, if config.json lacks it. Throw gguf::Error.
   const SafeTensor& Need(const std::string& hf_name) const;
   uint64_t RowsOf(const std::string& hf_name) const;
 
   uint64_t n_layers() const { return config.Count("num_hidden_layers"); }
   uint64_t head_dim() const;
-  // rope_parameters in newer folders, rope_scaling in older ones. If two kinds of layers differ,
-  // the entry for layers without a window.
+  // rope_parameters or the older rope_scaling; if kinds of layers differ, those without a window.
   Fields rope() const;
   double rope_theta(double fallback) const;
 

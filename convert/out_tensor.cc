@@ -168,8 +168,7 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   });
 }
 
-// The old position of value head `head`: there, r neighbours share a key head; here, neighbours
-// belong to successive key heads.
+// A value head's old position: there r neighbours share a key head, here they have successive ones.
 uint64_t OldValueHead(const Shapes& shapes, uint64_t head) {
   const uint64_t per_key = shapes.n_value_heads / shapes.n_key_heads;
   return head % shapes.n_key_heads * per_key + head / shapes.n_key_heads;

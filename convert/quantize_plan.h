@@ -1,6 +1,5 @@
-// The type of each matrix when a model is quantized: plain, the same for all matrices, or a mix,
-// which gives more bits to the matrices most sensitive to rounding. The mixes are llama.cpp's, with
-// its names and numbers.
+// The type of each matrix when a model is quantized: plain, the same for all, or a mix, with more
+// bits for those most sensitive to rounding. Mixes are llama.cpp's, with its names and numbers.
 #ifndef PRONK_CONVERT_QUANTIZE_PLAN_H_
 #define PRONK_CONVERT_QUANTIZE_PLAN_H_
 
@@ -53,8 +52,7 @@ bool IsQuantized(std::string_view name, size_t n_dims);
 // The type of a matrix with `cols` columns, if rows are whole blocks of it.
 gguf::DType MixType(const Mix& mix, const MixFacts& facts, std::string_view name, uint64_t cols);
 
-// The type itself if rows are whole blocks of it; otherwise llama.cpp's replacement with blocks of
-// 32, or F16.
+// The type if rows are whole blocks of it; else llama.cpp's replacement of blocks of 32, or F16.
 gguf::DType FittingType(gguf::DType type, uint64_t cols);
 
 }  // namespace convert

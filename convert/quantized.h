@@ -17,9 +17,8 @@
 
 namespace convert {
 
-// Makes quantized weights of the folder readable as numbers (numbers.h) and removes their scales
-// from its list. True if the weights are floats that the model itself rounds to three values at run
-// time (BitNet as trained). Throws gguf::Error.
+// Makes quantized weights readable as numbers (numbers.h), without their scales in the folder's
+// list. True if weights are to be rounded to three values at run time (BitNet). Throws gguf::Error.
 bool ReadQuantization(std::string_view architecture, HfFolder& folder);
 
 }  // namespace convert

@@ -89,8 +89,7 @@ void AddPiece(ProtoReader piece, Vocabulary& vocab) {
   vocab.types.push_back(type);
 }
 
-// XLM-RoBERTa's numbers are Fairseq's: special tokens of its own in place of the first three, and a
-// mask after the last.
+// XLM-RoBERTa's numbers are Fairseq's: other special tokens for the first three, and a mask last.
 void RenumberForFairseq(const ProtoReader& model, Vocabulary& vocab) {
   constexpr size_t kReplaced = 3;
   if (vocab.tokens.size() <= kReplaced) model.Fail();

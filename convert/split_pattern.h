@@ -1,5 +1,4 @@
-// The expressions with which a tokenizer.json splits text into words, and the equivalent rule among
-// those that GGUF names (tokenizer/split.h).
+// The expressions with which a tokenizer.json splits text, as rules that GGUF names (split.h).
 #ifndef PRONK_CONVERT_SPLIT_PATTERN_H_
 #define PRONK_CONVERT_SPLIT_PATTERN_H_
 

@@ -1,5 +1,4 @@
 // BERT, Nomic Embed and ModernBERT, which make vectors of texts or score them.
-// engine/model/families/bert.cc explains the arithmetic.
 #include <string>
 
 #include "convert/families/families.h"

@@ -1,4 +1,4 @@
-// DeepSeek-V2, V3 and Kimi Linear. engine/model/families/deepseek.cc explains the arithmetic.
+// DeepSeek-V2, V3 and Kimi Linear.
 #include <algorithm>
 
 #include "convert/families/families.h"

@@ -1,5 +1,4 @@
-// Families of which every model has experts. engine/model/families/experts.cc explains the
-// arithmetic.
+// Families of which every model has experts.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
-// The lineages of models, and what several of them share. Everything specific to a family is in its
-// lineage's file.
+// The lineages of models, a file each, and what several of them share. engine/model/families, which
+// has files of the same names, explains the arithmetic.
 #ifndef PRONK_CONVERT_FAMILIES_FAMILIES_H_
 #define PRONK_CONVERT_FAMILIES_FAMILIES_H_
 
@@ -125,8 +125,7 @@ inline constexpr KeyRule kWindowKeys[] = {{"sliding_window", "attention.sliding_
 std::vector<bool> LayersOfType(const OutModel& model, std::string_view type);
 // The base of rope in layers with a window, under this key or with that of the others.
 double LocalBase(const Fields& config, std::string_view key);
-// Throws gguf::Error unless only the last of every `period` layers, or the first, sees all
-// positions.
+// Throws gguf::Error unless only the last (or first) of every `period` layers sees all positions.
 void ExpectPeriod(const OutModel& model, size_t period, bool first = false);
 // How experts are chosen: by softmax or by sigmoid, as `fallback` says where config.json does not.
 // True for sigmoid. Throws gguf::Error.

@@ -1,4 +1,4 @@
-// Gemma 2, 3, 3n and 4, EmbeddingGemma. engine/model/families/gemma.cc explains the arithmetic.
+// Gemma 2, 3, 3n and 4, EmbeddingGemma.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -77,8 +77,7 @@ constexpr KeyRule kGemma4Keys[] = {
     {"moe_intermediate_size", "expert_feed_forward_length"},
 };
 
-// The attention scale in GGUF's definition of Gemma: from the head's length, except in the largest
-// model.
+// GGUF's attention scale of Gemma follows from the head's length, but for the largest model.
 void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
   const Fields& config = model.config;
   const bool largest = model.n_layers() == n_layers_of_largest;

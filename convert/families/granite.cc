@@ -1,5 +1,4 @@
-// Granite, dense, with experts, and with Mamba-2. engine/model/families/granite.cc explains the
-// arithmetic.
+// Granite, dense, with experts, and with Mamba-2.
 #include "convert/families/families.h"
 
 namespace convert {

@@ -1,4 +1,4 @@
-// LFM2. engine/model/families/lfm2.cc explains the arithmetic.
+// LFM2.
 #include "convert/families/families.h"
 
 namespace convert {

@@ -1,5 +1,4 @@
-// Llama, Mistral, Mixtral, SmolLM3, Ministral 3, Arcee, Nanbeige. engine/model/families/llama.cc
-// explains the arithmetic.
+// Llama, Mistral, Mixtral, SmolLM3, Ministral 3, Arcee, Nanbeige.
 #include "convert/families/families.h"
 
 namespace convert {

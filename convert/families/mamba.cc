@@ -1,4 +1,4 @@
-// Mamba, Mamba-2, Jamba and Falcon-H1. engine/model/families/mamba.cc explains the arithmetic.
+// Mamba, Mamba-2, Jamba and Falcon-H1.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Nemotron-H. engine/model/families/nemotron.cc explains the arithmetic.
+// Nemotron-H.
 #include <string>
 
 #include "convert/families/families.h"

@@ -1,5 +1,4 @@
 // Qwen2, Qwen3, their relatives that read images, and Qwen3-Next and Qwen3.5 with delta nets.
-// engine/model/families/qwen.cc explains the arithmetic.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -85,8 +84,7 @@ constexpr std::string_view kRerankTemplate =
     "answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
     "<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
-// Only a folder's texts tell a reranker from a model that writes. Of the output matrix it needs the
-// rows of its two answers.
+// Only a folder's texts tell a reranker. Of the output matrix it needs the rows of its two answers.
 void Qwen3(OutModel& model) {
   Qwen(model);
   const std::string path = std::filesystem::path(model.folder.path() + "/.").lexically_normal();

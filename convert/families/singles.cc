@@ -1,6 +1,5 @@
 // Lineages with one converted architecture each: Phi-3, gpt-oss, OLMo 2 and 3, GLM-4, BitNet, ERNIE
-// 4.5, Hunyuan, Seed-OSS, Command R7B and A, Apertus, EXAONE 4. engine/model/families/singles.cc
-// explains the arithmetic.
+// 4.5, Hunyuan, Seed-OSS, Command R7B and A, Apertus, EXAONE 4.
 #include <algorithm>
 #include <cmath>
 #include <string>
