@@ -1,5 +1,4 @@
-// pronk, the program: reads the arguments, runs one subcommand, and turns faults into one line and
-// an exit status.
+// pronk, the program: reads the arguments, runs one subcommand, turns faults into an exit status.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -39,9 +38,8 @@ constexpr size_t kUsedStack = size_t{1} << 20;  // bytes: more than an operation
   used[0] = 0;
 }
 
-// Templates and libraries recurse, and threads get stacks as large as this one may grow. If the
-// stack is too small, or memory ends (ulimit -v) when it grows, the system ends the program without
-// a message. So it grows now.
+// Templates and libraries recurse, and threads get stacks as large as this one may grow. If there
+// is no memory left when it grows, the system ends the program without a message: so it grows now.
 void PrepareStack() {
   constexpr rlim_t kLeast = rlim_t{2} << 20;
   rlimit limit = {};

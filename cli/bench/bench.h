@@ -69,8 +69,7 @@ struct BenchTest {
   size_t n_prompt = 0;  // tokens read, then tokens generated
   size_t n_gen = 0;
   size_t n_depth = 0;  // tokens already in the cache
-  // Generated tokens read in one pass: one of each of several texts, or of one text, as if all
-  // drafts were right.
+  // Generated tokens read in one pass: of several texts, or of one whose drafts are all right.
   size_t n_pass = 1;
   bool of_texts = false;
   size_t n_threads = 1;

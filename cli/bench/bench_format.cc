@@ -266,8 +266,7 @@ std::string Cell(const Json& value, char quote) {
   return InQuotes(text, quote);
 }
 
-// The names of the fields, before all others, or a test. CSV is that of RFC 4180, but with line
-// feeds only.
+// The fields' names, or those of a test. CSV is that of RFC 4180, with line feeds only.
 std::string Line(bool is_sql, const Json& fields, bool names) {
   std::vector<std::string> cells;
   for (const auto& [name, value] : fields.items()) {

@@ -11,8 +11,7 @@ namespace {
 
 constexpr double kError = 0.01;  // of all looks at all tests of a gate together
 
-// The probability that |t| of Student's distribution is at most t (Abramowitz and Stegun, 26.7.3
-// and 26.7.4).
+// The probability that |t| of Student's distribution is at most t (Abramowitz, Stegun 26.7.3-4).
 double WithinT(double t, size_t freedom) {
   const double n = static_cast<double>(freedom);
   const double angle = std::atan(t / std::sqrt(n)), c = std::cos(angle) * std::cos(angle);

@@ -25,8 +25,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// The time to measure a limit: less makes it a matter of luck, more would dominate the benchmark of
-// a small model.
+// Time to measure a limit: less makes it luck, more would dominate a small model's benchmark.
 constexpr double kLimitSeconds = 0.03;
 constexpr double kMoved = 1.2;  // limits further apart are not the same
 constexpr size_t kReadBytes = 200'000'000;

@@ -24,8 +24,7 @@ namespace {
 JsonView Turn(const std::string& program, const std::string& flags) {
   if (Interrupted()) return ParseJson("{}", program);
   const bool is_llama_bench = std::filesystem::path(program).stem() == "llama-bench";
-  // The shell would look for a name without a slash elsewhere. Without a terminal no progress is
-  // drawn.
+  // The shell would look elsewhere for a name without a slash. A dumb terminal shows no progress.
   const std::string path = std::filesystem::absolute(program);
   const std::string command =
       "TERM=dumb exec " + ShellQuoted(path) + (is_llama_bench ? "" : " bench") + flags;

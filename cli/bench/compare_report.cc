@@ -26,8 +26,7 @@ std::string Speed(const BenchTest& test) {
   return HasSpeed(test) ? Format("%.1f", test.Median()) : "";
 }
 
-// The loss to show for a model: the divergence from the first one, or else the perplexity. Rounding
-// may make a divergence of 0 slightly negative.
+// The loss to show: the divergence from the first model (0 may be rounded below 0), or perplexity.
 double Loss(const ComparedModel& model) {
   return model.divergence ? std::max(0.0, model.divergence->MeanDivergence().value)
                           : model.perplexity->value;

@@ -43,8 +43,7 @@ __attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
   asm volatile("" : "+r"(x));
 }
 
-// A chain takes two cycles per step on every CPU of the last ten years; no compiler and no CPU can
-// shorten it.
+// Two cycles per step on every CPU of the last ten years; no compiler and no CPU can shorten it.
 uint64_t Chain(uint64_t addend, size_t steps) {
   uint64_t x = 1;
   for (size_t i = 0; i < steps; ++i) Step(x, addend);

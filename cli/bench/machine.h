@@ -9,8 +9,7 @@
 
 namespace cli {
 
-// "AMD Ryzen 7 7840U", in one line, fit to print; the system's name of the architecture if the
-// CPU's name is unknown.
+// "AMD Ryzen 7 7840U", fit to print; if the name is unknown, the system's name of the architecture.
 std::string CpuName();
 
 // What speed depends on besides the CPU, a line each: its cores, caches and clock policy, memory
@@ -27,14 +26,12 @@ std::string DateNow();
 // it was not built in a git checkout. The build generates this function (commit.cmake).
 std::string BuildCommit();
 
-// The current clock of the caller's core in GHz, not the advertised one, measured by a chain of
-// instructions of one cycle each. The best of short tries, 10 ms in all, so that other processes on
-// the core do not matter.
+// The current clock of the caller's core in GHz, measured by a chain of instructions of one cycle
+// each: the best of short tries, 10 ms in all, since other processes may use the core, too.
 double MeasureClock();
 
-// Simple integer operations that fill every unit of the core. If another process uses the core's
-// second thread, which a virtual machine does not show, these and most code are slower, while the
-// clock and the memory bandwidth stay the same.
+// Simple integer operations that fill every unit of the core. They are slower, like most code, if
+// another process uses the core's second thread; clock and memory bandwidth do not show that.
 inline constexpr double kIntegerOperations = 1.6e6;
 void DoIntegerOperations();
 
@@ -42,8 +39,7 @@ void DoIntegerOperations();
 std::optional<double> Temperature(const std::string& sysfs);
 
 // Energy that the processors and their memory used, from Linux's counters under class/powercap
-// (RAPL, of Intel and AMD). They count the whole machine, all processes included, and usually only
-// root may read them.
+// (RAPL). They count the whole machine with all its processes; usually only root may read them.
 class EnergyMeter {
  public:
   explicit EnergyMeter(const std::string& sysfs);

@@ -68,8 +68,7 @@ bool IsCalled(const engine::Setting& setting, const std::string& name,
          std::ranges::any_of(flags->second, [&](const auto& f) { return Plain(f) == plain; });
 }
 
-// "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error if there is no such
-// setting, or it cannot have that value.
+// "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error if it cannot be set.
 void ChangeSetting(const std::string& text, ConversationOptions& options) {
   constexpr std::string_view kPrefix = "parameter ";
   const std::string rest = text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;

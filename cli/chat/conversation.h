@@ -1,5 +1,4 @@
-// Conversation handles one entry of `pronk chat`: a question is answered; a line that begins with a
-// slash is a command.
+// Handles one entry of `pronk chat`: a question, or a command, which begins with a slash.
 #ifndef PRONK_CLI_CHAT_CONVERSATION_H_
 #define PRONK_CLI_CHAT_CONVERSATION_H_
 

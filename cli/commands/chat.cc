@@ -52,8 +52,7 @@ LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
   return LineEditor::Result::kLine;
 }
 
-// A question: one line, or several lines of which all but the last end in a backslash, or
-// everything between three quotes.
+// A question: one line, lines joined by backslashes at their ends, or all between three quotes.
 LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   entry.clear();
   for (;;) {

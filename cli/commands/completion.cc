@@ -1,5 +1,4 @@
-// pronk completion: scripts that let a shell complete subcommands, flags and models, generated from
-// the same declarations as --help.
+// pronk completion: shell scripts that complete subcommands, flags and models, as --help has them.
 #include <deque>
 #include <memory>
 #include <sstream>

@@ -1,5 +1,4 @@
-// pronk embed and pronk rerank: texts as vectors, and the lines of a file by how well they answer a
-// query.
+// pronk embed: texts as vectors. pronk rerank: lines of a file by how well they answer a query.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -47,8 +46,7 @@ struct EmbedOptions {
   bool raw = false, json = false;
 };
 
-// The texts that are words, else the lines of a file or of standard input. A text that is no line,
-// or looks like one in JSON's quotes, is in them.
+// The words given as texts, else lines of a file or standard input; JSON's quotes allow any text.
 std::vector<std::string> ReadTexts(const EmbedOptions& options) {
   std::vector<std::string> texts;
   for (const std::string& text : options.words) {

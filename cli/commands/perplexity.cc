@@ -1,6 +1,5 @@
-// pronk perplexity: how well a model predicts a text (text_windows.h); lower is better.
-// --save-logits keeps the predictions in a file, and --kl compares another model with them: the
-// cost of quantizing.
+// pronk perplexity: how well a model predicts a text (text_windows.h); lower is better. A file of
+// --save-logits keeps the predictions, and --kl compares another model's: the cost of quantizing.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
-#include "cli/output/json_file.h"
 #include "cli/output/report.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
@@ -71,8 +70,7 @@ std::string PromptOf(const RunOptions& options) {
   return all;
 }
 
-// Restores the common prefix with the prompt from the --prompt-cache file, if it exists. Returns
-// its number of tokens.
+// Restores the prompt's beginning that the --prompt-cache file has. Returns its number of tokens.
 size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
                   engine::Session& session) {
   if (!std::filesystem::exists(path)) return 0;
@@ -104,8 +102,7 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
     progress.Update(done, total);
     return true;
   };
-  // The space that SPM puts before a text belongs to the vocabulary, not to the text: without a
-  // prompt before it, it is not shown.
+  // The space that SPM puts before a text is not part of it: without a prompt it is not shown.
   bool at_start = constraint == nullptr &&
                   (options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix));
   size_t n_reused = 0;

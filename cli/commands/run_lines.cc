@@ -60,13 +60,11 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
   return ids;
 }
 
-// The file of the answers: an interrupted run leaves it as far as it came, and the next one
-// continues.
+// The file of the answers: an interrupted run leaves it as it is, and the next one continues it.
 class AnswerFile {
  public:
-  // Opens and locks it. What an earlier run wrote has to be answers of these prompts, as far as
-  // their numbers of tokens tell; a last line that was written in part is cut off, and nothing else
-  // is changed. Throws engine::Error, gguf::Error.
+  // Opens and locks it. What it has must be answers to these prompts, as far as numbers of tokens
+  // tell; only an unfinished last line is cut off. Throws engine::Error, gguf::Error.
   AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids) : path_(path) {
     // A serial line or a pipe is opened without waiting, and refused.
     const int fd =

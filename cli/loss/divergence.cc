@@ -27,8 +27,7 @@ std::vector<float> Sorted(std::vector<float> values) {
   return values;
 }
 
-// The value below which the share `part` of the sorted values falls, interpolated between
-// neighbours.
+// The value below which the share `part` of sorted values falls, interpolated between neighbours.
 double Quantile(std::span<const float> sorted, double part) {
   if (sorted.empty()) return 0;
   const double place = part * static_cast<double>(sorted.size() - 1), below = std::floor(place);

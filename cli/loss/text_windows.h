@@ -1,8 +1,7 @@
 // A text in windows, each read as a text of its own: the input of perplexity and divergence.
 //
-// The text is cut into windows of equal length. Only the second half of each window counts, so that
-// each token is predicted from at least half a window; a rest at the end of the text does not
-// count. llama-perplexity does the same.
+// The text is cut into equal windows, as llama-perplexity does. Only the second half of each
+// counts, so that a token is predicted from at least half a window; a rest at the end does not.
 #ifndef PRONK_CLI_LOSS_TEXT_WINDOWS_H_
 #define PRONK_CLI_LOSS_TEXT_WINDOWS_H_
 
@@ -25,8 +24,7 @@ struct TextWindows {
   size_t n_tokens = 0;                  // of the text, including the rest at its end
 
   size_t count() const { return ids.size() / length; }
-  // The tokens of window i. If the vocabulary begins texts with a token, it replaces the window's
-  // first one.
+  // The tokens of window i; if the vocabulary begins texts with a token, that is the first one.
   std::vector<tokenizer::TokenId> Window(size_t i, const tokenizer::Vocabulary& vocab) const;
   // Predictions per window that count: those after tokens length / 2 .. length - 2.
   size_t counted() const { return length - 1 - length / 2; }
@@ -41,8 +39,7 @@ size_t WindowFor(const engine::Config& config, size_t wish);
 TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
                     size_t length, size_t most);
 
-// Called for every prediction that counts, in the text's order: the logits, [vocabulary], and the
-// actual token.
+// Called for every prediction that counts, in order: the logits, [vocabulary], the actual token.
 using PredictionVisitor =
     std::function<void(std::span<const float> logits, tokenizer::TokenId next)>;
 

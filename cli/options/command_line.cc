@@ -183,8 +183,7 @@ void Flag::Read() const {
 
 std::string Flag::ReadOne(const std::string& text) const {
   if (!choices.empty() && std::ranges::count(choices, text) == 0) return type;
-  // Checked first: a number too large for its type is also out of range, and the range is the
-  // better message.
+  // Checked first: for a number too large for its type, too, the range is the better message.
   const double number = low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
   const std::string end = high < HUGE_VAL ? Format(" to %.15g", high) : " on";
   if (!(number >= low && number <= high)) return Format("a number from %.15g", low) + end;

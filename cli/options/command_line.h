@@ -63,9 +63,8 @@ struct Flag {
 };
 
 struct Command {
-  // names: "-n,--n-predict", or "OUT" for a word without a flag, or both ("-m,--model,MODEL"): if
-  // the flag is given, the first word fills the next place. The name of the value in --help follows
-  // after a space.
+  // names: "-n,--n-predict"; "OUT" for a word without a flag; "-m,--model,MODEL": if the flag is
+  // given, the first word fills the next place. The value's name in --help follows after a space.
   Flag& Add(const std::string& names, Target target, const std::string& about);
   template <class T>
   Flag& Add(const std::string& names, T& variable, const std::string& about) {

@@ -27,8 +27,7 @@ namespace cli {
 // What ends a repetition for DRY, unless a flag says otherwise.
 inline const std::vector<std::string> kDryBreakers = {"\n", ":", "\"", "*"};
 
-// Where the sampler's settings are from, by their names in engine/sampling/settings.h: "flag",
-// "file" or "/set"; the others have their default.
+// Sources of the sampler's settings, by name: "flag", "file" or "/set"; none for the defaults.
 using Origins = std::map<std::string, std::string, std::less<>>;
 
 // What a setting is called here: Ollama's name.
@@ -57,13 +56,11 @@ struct GenerationOptions {
   engine::SamplerOptions Sampler(const engine::Model& model, bool explain, Origins& origins) const;
   // The names of the flags for each setting of engine/sampling/settings.h.
   std::map<std::string_view, std::vector<std::string>> FlagNames() const;
-  // nullptr if no flag was given. Throws UsageError if several were, and engine::Error, which names
-  // the source, if it is not a valid grammar.
+  // nullptr without a flag. Throws UsageError for several, engine::Error for a wrong grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar() const;
   // The draft model, if one was named, with `main`'s changes of keys. Throws as LoadModel().
   std::optional<engine::Model> LoadDraftModel(const ModelOptions& main) const;
-  // Options for a session; `model` is from LoadDraftModel(). Throws UsageError if the flags do not
-  // fit together, with or without the model.
+  // `model` is from LoadDraftModel(). Throws UsageError if flags do not fit together or the model.
   engine::DraftOptions Draft(const std::optional<engine::Model>& model) const;
 
  private:

@@ -10,17 +10,15 @@
 
 namespace cli {
 
-// Registers files by device and inode. The command line registers all that flags name and the
-// standard input, whether they are read yet or not, and OpenFile() all parts of a model. "-" is the
-// standard input; only regular files count.
+// Registers files by device and inode. The command line does so for all that flags name and for the
+// standard input ("-"), OpenFile() for all parts of a model. Only regular files count.
 void AddInput(const std::string& path);
 void AddInputs(const std::vector<gguf::FileId>& ids);
 
 // All of them, for OutputFile.
 std::span<const gguf::FileId> Inputs();
 
-// Throws gguf::Error if this path, which will be written, is one of them, and engine::Error if it
-// is in no folder: before anything takes time.
+// Throws gguf::Error if this path is one of them, engine::Error if it is in no folder.
 void CheckOutput(const std::string& path);
 
 // Throws engine::Error if printed text would go into one of these files, called `path`.

@@ -85,8 +85,7 @@ void LockWeights(const engine::Model& model) {
   }
 }
 
-// The parts of a list with commas, as llama.cpp splits it: one in double quotes may have commas,
-// and "" for a quote.
+// A list's parts, as llama.cpp splits it: commas may be in double quotes, where "" is a quote.
 std::vector<std::string> PartsOf(const std::string& list) {
   std::vector<std::string> parts(1);
   bool quoted = false;
@@ -105,8 +104,7 @@ std::vector<std::string> PartsOf(const std::string& list) {
   return parts;
 }
 
-// Changes a key as `--override-kv KEY=TYPE:VALUE` says (the types are llama.cpp's), or takes it
-// away for "KEY=". Returns what was done.
+// Changes a key for --override-kv KEY=TYPE:VALUE, or removes it for KEY=. Returns what was done.
 std::string Override(const std::string& text, gguf::Metadata& metadata) {
   const size_t equals = text.find('='), colon = text.find(':', equals);
   const std::string key = text.substr(0, equals);

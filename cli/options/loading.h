@@ -1,5 +1,4 @@
-// From -m to a model that is ready: opens it, reads it into memory, and explains the choices made
-// for --verbose.
+// From -m to a model that is ready: opens and reads it, and explains the choices for --verbose.
 #ifndef PRONK_CLI_OPTIONS_LOADING_H_
 #define PRONK_CLI_OPTIONS_LOADING_H_
 
@@ -13,28 +12,24 @@
 
 namespace cli {
 
-// Throws engine::Error if writing here would overwrite a model: a GGUF file that was not written by
-// `pronk imatrix`.
+// Throws engine::Error if a model would be lost here: a GGUF file, but not one of `pronk imatrix`.
 void CheckNoModelIsLost(const std::string& out);
 
-// The error's message, and the flag by which a person who knows better may run the file, if there
-// is one.
+// The error's message, and the flag with which the file may be run nonetheless, if there is one.
 std::string MessageOf(const std::exception& error);
 
 // Says on stderr what was written: "wrote PATH, 3.20 MB: WHAT".
 void NoteWritten(const std::string& path, const std::string& what);
 
-// Opens a file, and refuses to print into it: `inspect MODEL >> MODEL` would break it. Throws
-// gguf::Error, engine::Error.
+// Opens a file; refuses `inspect MODEL >> MODEL`. Throws gguf::Error, engine::Error.
 gguf::File OpenFile(const std::string& path);
 
 // Opens and reads the model that the flags name, with their changes of its keys. Notes what of the
 // file is passed over, and those changes. Throws gguf::Error, engine::Error, UsageError.
 engine::Model ReadModel(const ModelOptions& options);
 
-// The same, ready to run. On a terminal weights that are not in memory yet are read
-// from the disk with a progress line; otherwise they are read when first used. --mlock locks them
-// in memory.
+// The same, ready to run. On a terminal weights that are not in memory are read with a progress
+// line; otherwise they are read when first used. --mlock locks them in memory.
 engine::Model LoadModel(const ModelOptions& options);
 
 // The model's own name, or the path of its file; in one line, fit to print.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -32,8 +33,7 @@ fs::path FolderFrom(const char* name, const fs::path& otherwise) {
 fs::path Home() { return FolderFrom("HOME", "/nonexistent"); }
 fs::path Cache() { return FolderFrom("XDG_CACHE_HOME", Home() / ".cache"); }
 
-// Calls visit(path) for every non-folder below `root`; links to folders are not followed, so this
-// ends.
+// Calls visit(path) for every non-folder below `root`; follows no links to folders, so it ends.
 template <class Visit>
 void ForEachFile(const fs::path& root, Visit visit) {
   std::error_code error;
@@ -199,17 +199,11 @@ Stores FindModels() {
   AddFolder(FolderFrom("LLAMA_CACHE", Cache() / "llama.cpp"), "", "llama.cpp", stores);
   AddFolder(Home() / ".lmstudio" / "models", "", "LM Studio", stores);
   AddFolder(Home() / ".cache" / "lm-studio" / "models", "", "LM Studio", stores);
-
-  std::stable_sort(stores.models.begin(), stores.models.end(),
-                   [](const StoredModel& a, const StoredModel& b) {
-                     return std::tie(a.store, a.name) < std::tie(b.store, b.name);
-                   });
+  const auto place = [](const StoredModel& model) { return std::tie(model.store, model.name); };
+  std::ranges::stable_sort(stores.models, {}, place);
   // The same file in two revisions of a repository counts once.
-  const auto repeats = std::unique(stores.models.begin(), stores.models.end(),
-                                   [](const StoredModel& a, const StoredModel& b) {
-                                     return a.store == b.store && a.name == b.name;
-                                   });
-  stores.models.erase(repeats, stores.models.end());
+  const auto repeats = std::ranges::unique(stores.models, {}, place);
+  stores.models.erase(repeats.begin(), repeats.end());
   return stores;
 }
 
@@ -235,9 +229,7 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
   add_if([](const StoredModel&) { return true; });
   const auto likeness = [&](const StoredModel* m) { return SharedTrigrams(query, Lower(m->name)); };
   std::erase_if(found, [&](const StoredModel* model) { return likeness(model) == 0; });
-  std::stable_sort(found.begin(), found.end(), [&](const StoredModel* a, const StoredModel* b) {
-    return likeness(a) > likeness(b);
-  });
+  std::ranges::stable_sort(found, std::greater(), likeness);
   throw engine::Error("no file and no model called " + shown + " ('pronk list')" +
                       (found.empty() ? "" : "; near: " + Listed(found)));
 }

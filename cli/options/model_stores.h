@@ -1,5 +1,4 @@
-// Where people already keep models: the caches of Hugging Face and llama.cpp, Ollama's store and LM
-// Studio's folder.
+// Where people keep models: the stores of Hugging Face, llama.cpp, Ollama and LM Studio.
 //
 //   Hugging Face   $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub:
 //                  models--OWNER--REPO/snapshots/REVISION/.../FILE.gguf

@@ -1,5 +1,4 @@
-// What llama.cpp and Ollama call our flags and subcommands, and the answer to a word that is
-// unknown: a reason, or a guess at what was meant.
+// llama.cpp's and Ollama's names of our flags and subcommands, and answers to unknown words.
 #ifndef PRONK_CLI_OPTIONS_OTHER_NAMES_H_
 #define PRONK_CLI_OPTIONS_OTHER_NAMES_H_
 
@@ -14,8 +13,7 @@ namespace cli {
 // Our name of llama.cpp's flag; any other name is returned as it is.
 std::string OurFlag(const std::string& name);
 
-// llama-cli both completes and converses; here these are two subcommands. "chat" if run has a flag
-// that asks for a conversation, else args[0].
+// llama-cli also converses: "chat" if run has a flag that asks for a conversation, else args[0].
 std::string OurCommand(std::span<const std::string> args);
 // True for a flag that only says which of the two it is.
 bool IsImplied(const Command& command, const std::string& flag);

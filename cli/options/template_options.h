@@ -1,5 +1,4 @@
-// The flags for the chat template: another template than the model's, and its variables. For `pronk
-// chat`, `run --chat` and `template`.
+// Flags for another chat template and its variables, of `pronk chat`, `run --chat` and `template`.
 #ifndef PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
 #define PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
 

@@ -44,9 +44,8 @@ std::string ScalarText(ValueType type, const std::byte* at) {
 // Walks over one value in the file (checked when the file was opened) and writes the text.
 class ValueWriter {
  public:
-  // described: arrays are objects with type and count, and numbers that JSON lacks are strings;
-  // otherwise arrays are plain lists, and numbers stay as they are. At most max_string bytes of a
-  // string are written.
+  // described: arrays are objects with type and count, numbers that JSON lacks are strings;
+  // otherwise arrays are lists, and numbers stay. At most max_string bytes of a string are written.
   ValueWriter(bool described, size_t max_string, const TextSink& sink)
       : described_(described), max_string_(max_string), sink_(sink) {}
 
@@ -126,8 +125,7 @@ void Write(const gguf::Value& value, bool described, size_t max_string, const Te
   }
 }
 
-// Numbers unpacked at a time: whole blocks of any type. Rows are whole blocks, too, so row ends do
-// not matter.
+// Numbers unpacked at a time: whole blocks of any type, as rows are, so row ends do not matter.
 constexpr uint64_t kPiece = 4096;
 // Numbers that a thread takes at a time, with a result of its own.
 constexpr uint64_t kPart = 64 * kPiece;

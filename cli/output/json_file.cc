@@ -13,8 +13,7 @@
 namespace cli {
 namespace {
 
-// Escapes characters that control a terminal but are valid in JSON, as \u009b and so on. They occur
-// only inside strings.
+// Escapes characters of strings that are valid in JSON but control a terminal, as \u009b.
 std::string WithoutControls(const std::string& json) {
   std::string out;
   for (const auto& [code, bytes] : gguf::Characters(json)) {

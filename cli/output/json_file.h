@@ -1,5 +1,4 @@
-// JSON from other programs, read with limits, since it may come from anyone; and JSON that the
-// program writes.
+// JSON of other programs, which may come from anyone, read with limits; and JSON to be written.
 #ifndef PRONK_CLI_OUTPUT_JSON_FILE_H_
 #define PRONK_CLI_OUTPUT_JSON_FILE_H_
 
@@ -17,8 +16,7 @@ using Json = nlohmann::ordered_json;  // to be written
 using gguf::JsonView;                 // that was read
 
 // All JSON from outside is read here. Throws engine::Error, which names the source, if the text is
-// not JSON, or has deeper nesting, objects with more keys, more values or larger numbers than any
-// real file.
+// not JSON, or has deeper nesting, more keys or values, or larger numbers than any real file.
 JsonView ParseJson(std::string text, const std::string& name);
 // The JSON in a file, "-" for stdin.
 JsonView ReadJson(const std::string& path);
@@ -29,8 +27,7 @@ std::optional<std::string> UnquoteJson(const std::string& text);
 std::string JsonText(const Json& json, int indent);
 std::string JsonLine(const Json& json);  // in one line without a line feed
 
-// A conversation as JSON (tokenizer/messages.h), which `pronk template` reads, too. Reading throws
-// engine::Error.
+// A conversation as JSON (tokenizer/messages.h), also for `pronk template`. Throws engine::Error.
 std::vector<tokenizer::Message> ReadMessages(const std::string& path);
 void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
 

@@ -20,8 +20,7 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
 std::string ThreadsLine(const engine::GenerateResult& result);
 
 // The gain from drafts: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times as fast
-// as without". The last part, by the clock, is written only if some guesses were right and enough
-// passes were without any.
+// as without". The last part is there if some guesses were right and enough passes had none.
 std::string DraftLine(const engine::DraftCounts& drafts);
 
 // One JSON object: text, thinking (if any), prompt_tokens, tokens, stop_reason, seed, timings,

@@ -1,5 +1,4 @@
-// Numbers as text, and text in terminal columns: a character takes none, one or two of them,
-// whatever its bytes.
+// Numbers as text, and text in a terminal's columns, of which a character takes none, one or two.
 #ifndef PRONK_CLI_OUTPUT_TEXT_H_
 #define PRONK_CLI_OUTPUT_TEXT_H_
 
@@ -52,8 +51,7 @@ std::string Padded(const std::string& text, size_t columns, bool right = false);
 // Cuts a text to a number of columns, at the edge of a character.
 std::string Cut(const std::string& text, size_t columns);
 
-// Fit to print, and exactly this wide: a name that is too long loses its middle, since names differ
-// at both ends.
+// Fit to print, and exactly this wide: a long name loses its middle, as names differ at their ends.
 std::string Column(std::string_view name, size_t columns);
 
 struct TableColumn {

@@ -1,6 +1,5 @@
 // The work of pronk quantize: chooses each tensor's type by the mix (convert/quantize_plan.h) and
-// by flags for single tensors, and converts its weights piece by piece, so that neither the old nor
-// the new weights need to fit into memory.
+// flags, and converts its weights piece by piece: neither old nor new ones need to fit into memory.
 #ifndef PRONK_CLI_QUANTIZE_REQUANTIZE_H_
 #define PRONK_CLI_QUANTIZE_REQUANTIZE_H_
 
@@ -41,9 +40,8 @@ std::string MixNames(bool plain = false);
 const convert::Mix& MixOf(const std::string& name);
 
 // One entry per tensor, in the file's order. A PATTERN is a regular expression (PCRE2's) that
-// matches some part of the name, at least a character; the first matching pattern overrides
-// everything else. Reports rows that are not whole blocks. Throws UsageError, and gguf::Error if
-// the file has nothing to round.
+// matches some part of the name, at least a character; the first that does overrides all else.
+// Reports rows that are not whole blocks. Throws UsageError, gguf::Error if nothing can be rounded.
 std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
                                      bool has_importance);
 
@@ -59,8 +57,7 @@ class Converter {
   std::span<const std::byte> Next(const PlannedTensor& planned, std::span<const float> factors,
                                   uint64_t& done);
 
-  // NVFP4: a factor for each of the tensor's matrices that maps its largest weight to the type's
-  // largest number. Reads all weights.
+  // NVFP4: each matrix's factor from its largest weight to the type's largest number. Reads all.
   std::vector<float> Factors(const gguf::TensorView& tensor);
 
  private:
@@ -70,8 +67,7 @@ class Converter {
     return tensor.data + gguf::RowBytes(tensor.dtype, weight);
   }
 
-  // In a tensor whose rows are whole blocks, any multiple of the largest block can be converted,
-  // regardless of rows.
+  // Rows are whole blocks: any multiple of the largest block can be converted, wherever rows end.
   static constexpr uint64_t kPart = 4096;          // weights that a thread takes at a time
   static constexpr uint64_t kPiece = 256 * kPart;  // weights returned at a time
 

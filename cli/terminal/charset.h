@@ -8,15 +8,13 @@
 
 namespace cli {
 
-// Takes the user's locale for characters only: numbers stay as in C. If the environment names none,
-// it is one of UTF-8.
+// Takes the user's locale, or one of UTF-8, for characters only: numbers stay as in C.
 void SetUpCharset();
 
 // Replaces \n, \t, \r, \e, \", \', \\ and \xHH; any other backslash stays.
 std::string Unescaped(std::string_view text);
 
-// Text for a terminal: without control characters that it would obey, since a model's text may
-// contain any.
+// Without control characters, of which a model's text may contain any: a terminal would obey them.
 std::string ForTerminal(std::string_view text);
 
 // Width of a character in columns: 0, 1 or 2.

@@ -1,5 +1,4 @@
-// libedit edits the line. Added here: pastes of several lines as one entry, Ctrl-C and resizes
-// while waiting for a key, and the usual keys.
+// libedit edits the line. Added here: pastes of lines as one entry, Ctrl-C and resizes, usual keys.
 #include "cli/terminal/line_editor.h"
 
 #include <histedit.h>
@@ -194,8 +193,7 @@ void LineEditor::Terminal::Redraw() {
   el_set(editor_.get(), EL_REFRESH);
 }
 
-// The rows of the entry above the cursor's row, after the screen changed its width and the
-// terminal, as most do, wrapped its lines again.
+// The entry's rows above the cursor, after the terminal wrapped its lines anew for another width.
 size_t LineEditor::Terminal::RowsAboveCursor() const {
   winsize size = {};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;

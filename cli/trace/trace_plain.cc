@@ -27,8 +27,7 @@ std::string Best(const engine::Model& model, const Number* logits) {
          Format("%6.2f   ", double{*best});
 }
 
-// A number of a table in `width` columns; large ones have fewer decimals, so that none touches the
-// one before it.
+// A number in `width` columns; a large one has fewer decimals, not to touch the one before it.
 std::string InColumn(int width, double x) {
   return Format("%*.*f", width, std::abs(x) < 100 ? 3 : 1, x);
 }

@@ -1,6 +1,5 @@
-// The roofline of a traced token, with logarithmic axes: x is operations per byte read, y is
-// operations per second. Memory bandwidth limits speed on the left (a slope), the kernels'
-// multiplication speed on the right (a level).
+// The roofline of a traced token: operations per byte read (x), per second (y), both logarithmic.
+// Memory bandwidth limits speed on the left (a slope), multiplication speed on the right (a level).
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -36,8 +35,7 @@ struct Group {
     for (const Dot& dot : dots) {
       if (dot.at_once == at_once) by_time.push_back(&dot);
     }
-    std::sort(by_time.begin(), by_time.end(),
-              [](const Dot* a, const Dot* b) { return a->seconds < b->seconds; });
+    std::ranges::sort(by_time, {}, &Dot::seconds);
     return by_time.empty() ? nullptr : by_time[by_time.size() / 2];
   }
 };
@@ -46,7 +44,7 @@ void AddDots(const engine::Trace& trace, bool at_once, std::vector<Group>& group
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     const engine::TraceStep& step = trace.steps[i];
     if (step.bytes == 0 || step.operations == 0 || step.seconds <= 0) continue;
-    const std::string tensors = StepTensors(step, /*with_layer=*/false);
+    const std::string tensors = StepTensors(step);
     const std::string name = tensors.empty() ? std::string(step.kind) : tensors;
     const auto same = [&](const Group& group) { return group.name == name; };
     auto group = std::find_if(groups.begin(), groups.end(), same);

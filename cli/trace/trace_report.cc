@@ -46,12 +46,10 @@ std::string StepLine(const TraceStep& step, double ceiling) {
     shape = std::to_string(rows) + "x" + std::to_string(step.weights[0].cols);
   }
   for (const size_t n : step.shape) shape += (shape.empty() ? "" : "x") + std::to_string(n);
-  return Line(step.kind, StepTensors(step, /*with_layer=*/false), type, shape,
-              {step.bytes, step.seconds}, ceiling);
+  return Line(step.kind, StepTensors(step), type, shape, {step.bytes, step.seconds}, ceiling);
 }
 
-// The part of a step: 0 reads a token's row of the embedding, 1 + i is layer i, and the output
-// follows the last layer.
+// The part of a step: 0 reads a token's embedding, 1 + i is layer i, and then comes the output.
 size_t PartOf(const engine::Trace& trace, size_t step) {
   if (trace.steps[step].kind == "embed" && step == 0) return 0;
   const auto end = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);
@@ -98,15 +96,14 @@ std::string StepPart(const engine::Trace& trace, size_t step) {
   return PartName(trace, PartOf(trace, step));
 }
 
-std::string StepTensors(const TraceStep& step, bool with_layer) {
+std::string StepTensors(const TraceStep& step) {
   std::string text;
   const gguf::TensorView* last = nullptr;  // rows of one tensor may play several roles
   for (const engine::TraceWeights& weights : step.weights) {
     if (weights.tensor == last) continue;
     last = weights.tensor;
-    std::string_view name = last->name.substr(0, last->name.rfind(".weight"));
-    if (!text.empty() || !with_layer) name = name.substr(name.rfind('.') + 1);
-    text += (text.empty() ? "" : " ") + std::string(name);
+    const std::string_view name = last->name.substr(0, last->name.rfind(".weight"));
+    text += (text.empty() ? "" : " ") + std::string(name.substr(name.rfind('.') + 1));
   }
   return text;
 }

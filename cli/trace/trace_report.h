@@ -1,5 +1,4 @@
-// A traced token as a table, as JSON, as a picture and as a page; and what the plain pass
-// (engine/plain.h) shows.
+// A traced token as a table, JSON, a picture and a page; and what the plain pass (plain.h) shows.
 #ifndef PRONK_CLI_TRACE_TRACE_REPORT_H_
 #define PRONK_CLI_TRACE_TRACE_REPORT_H_
 
@@ -30,24 +29,20 @@ struct TraceReport {
 std::string TraceTable(const TraceReport& report);
 // What --values shows, likewise. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);
-// One JSON object. Values, if any, are of all tokens. Positions are counted from 1, as in the table
-// and by --token; layers and heads from 0.
+// One JSON object. Values, if any, are of all tokens. Positions count from 1, layers, heads from 0.
 std::string TraceJson(const TraceReport& report);
 // A page for a browser, complete in itself: page.html with the roofline and the JSON in it.
 std::string TraceHtml(const TraceReport& report);
-// That file, of which the build makes a string, with four places to fill in, in this order:
-// @NONCE@, @ROOFLINE@, @TRACE@, @NONCE@.
+// That file as a string, with places to fill in, in order: @NONCE@, @ROOFLINE@, @TRACE@, @NONCE@.
 extern const std::string_view kTracePage;
-// The roofline (Williams, Waterman, Patterson 2009): every operation's speed over its operations
-// per byte read, below the machine's limits.
+// The roofline (Williams et al. 2009): operations' speeds over operations per byte, and the limits.
 std::string TraceSvg(const TraceReport& report);
 
 // By the plain pass; both throw engine::Error if the model is no dense llama. Appends up to n
 // tokens, then reads the text with the engine, too: after each token what both would say next, and
 // how far apart their logits are. The session is empty.
 std::string PlainTable(engine::Session& session, std::vector<tokenizer::TokenId> ids, size_t n);
-// How the last token attends by one head, counted from 0: query, keys, scores, softmax, values and
-// their mean.
+// How one head (from 0) of the last token attends: query, keys, scores, softmax, values and mean.
 std::string HeadTable(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
                       size_t layer, size_t head);
 
@@ -57,8 +52,8 @@ std::string TokenAt(const engine::Model& model, const std::vector<tokenizer::Tok
                     size_t position, size_t columns);
 // The part of the model that a step belongs to: "token", "layer 3" or "output".
 std::string StepPart(const engine::Trace& trace, size_t step);
-// "attn_q attn_k" for the tensors of a step; without `with_layer`, "blk.3." is left out.
-std::string StepTensors(const engine::TraceStep& step, bool with_layer);
+// "attn_q attn_k" for the tensors of a step, without their layer.
+std::string StepTensors(const engine::TraceStep& step);
 
 }  // namespace cli
 

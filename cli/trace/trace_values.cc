@@ -26,8 +26,7 @@ std::vector<Share> MostLikely(std::span<const float> logits, size_t most) {
 // Records a pass layer by layer.
 class Watcher : public engine::PassObserver {
  public:
-  // Attention's weights are recomputed from the query and the cached keys by the scalar definition:
-  // the kernels never keep all of them.
+  // Recomputed from the query and the cached keys, as the kernels never keep all of the weights.
   void Attended(const engine::TracedAttention& a) override {
     const size_t first = kernels::FirstVisible(a.position, a.params.window);
     const size_t n = a.position + 1 - first, length = a.cache.key_length;

@@ -1,5 +1,4 @@
-// Tokens' numbers in each layer: where attention looks, which experts are chosen, and the model's
-// prediction if it ended there.
+// Numbers of each layer: where attention looks, the chosen experts, the prediction if it were last.
 #ifndef PRONK_CLI_TRACE_TRACE_VALUES_H_
 #define PRONK_CLI_TRACE_TRACE_VALUES_H_
 
@@ -40,8 +39,7 @@ std::vector<Share> Largest(std::span<const double> shares, size_t most);
 // The mean of the heads' attention, [positions so far].
 std::vector<double> MeanOfHeads(const LayerValues& layer);
 
-// Decodes these tokens one by one, with those before them already in the session, and records
-// each. The session then includes them.
+// Decodes tokens one by one after those in the session, which then includes them; records each.
 std::vector<TokenValues> WatchTokens(engine::Session& session,
                                      std::span<const tokenizer::TokenId> tokens);
 
