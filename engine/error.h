@@ -1,5 +1,4 @@
-// The engine's exception for faults of the input or the machine: one line with the problem and its
-// remedy. Faults of a file are gguf::Error.
+// Faults of the input or the machine (of a file: gguf::Error): one line with problem and remedy.
 #ifndef PRONK_ENGINE_ERROR_H_
 #define PRONK_ENGINE_ERROR_H_
 

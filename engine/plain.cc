@@ -69,9 +69,8 @@ Rows RmsNorm(const Rows& in, const float* weight, double eps) {
 }
 
 // RoPE (Su et al. 2021): neighbouring numbers of a head are a point in a plane, rotated by an angle
-// that grows with the token's position: the first pair by 1 radian per position, later ones ever
-// slower. The dot product of two rotated vectors then depends on how far apart they are. Same
-// shape.
+// that grows with the position: the first pair by 1 radian per position, later ones ever slower.
+// The dot product of two rotated vectors then depends on their distance. Same shape.
 Rows Rotated(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
              size_t first_position) {
   for (size_t t = 0; t < heads.rows; ++t) {
@@ -166,9 +165,8 @@ Rows PlainLlama::Forward(std::span<const TokenId> ids) {
 }
 
 // Each token asks with its query; the keys of the tokens up to itself answer, and the better one
-// matches, the more of that token's value it gets. All heads do so at once, each with its part of
-// the vectors; several share keys and values (grouped queries, Ainslie et al. 2023). From and to
-// [tokens][256].
+// matches, the more of its token's value it gets. All heads do so, each with its part of the
+// vectors; several share keys and values (grouped queries, Ainslie et al. 2023). [tokens][256].
 Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
   const size_t dim = plan.key_length, n_heads = plan.n_heads;  // 32, 8
   const size_t group = n_heads / plan.n_kv_heads;              // 2
@@ -207,8 +205,7 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   return Seen("attn_output", MatMul(w.attn_output, Seen("attn_mean", std::move(mean))));
 }
 
-// SwiGLU (Shazeer 2020): 768 numbers, each let through by its gate as far as that is positive. From
-// and to [tokens][256].
+// SwiGLU (Shazeer 2020): 768 numbers, each let through by its gate. From and to [tokens][256].
 Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) {
   Rows gate = Seen("ffn_gate", MatMul(w.ffn_gate, in));  // [tokens][768]
   const Rows up = Seen("ffn_up", MatMul(w.ffn_up, in));  // [tokens][768]

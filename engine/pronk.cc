@@ -58,8 +58,7 @@ Callback<Args...> Marked(const Callback<Args...>& function) {
   };
 }
 
-// Calls visit(name, field) for every number of a Sampling but the seed, by the names of
-// engine::Settings.
+// Calls visit(name, field) for a Sampling's numbers but the seed, by engine::Settings' names.
 template <class Sampling, class Visit>
 void ForEachNumber(Sampling& sampling, const Visit& visit) {
   visit("temperature", sampling.temperature);

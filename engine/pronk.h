@@ -28,8 +28,7 @@
 
 namespace pronk {
 
-// "0.1.0", a semantic version: programs work with later versions of the same major version (before
-// 1.0.0, of the same minor version).
+// "0.1.0": programs work with later versions of the same major (before 1.0.0: minor) version.
 std::string Version();
 
 class Error : public std::runtime_error {
@@ -57,8 +56,7 @@ struct SpecialTokens {
 
 class Model {
  public:
-  // Opens and checks a GGUF file (of a split model, the first). Weights are read from disk when
-  // first used, so the file must not change.
+  // Opens and checks a GGUF file (a split model's first), which must not change: it is read on use.
   explicit Model(const std::string& path);
 
   std::string architecture() const;    // "llama", "qwen3", ...
@@ -83,8 +81,7 @@ class Model {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Constrains a text so that a program can parse it: JSON by a schema, or any grammar. Any number of
-// sessions may share one.
+// Keeps a text to JSON by a schema, or to any grammar. Any number of sessions may share one.
 class Grammar {
  public:
   Grammar() = default;  // any text
@@ -160,8 +157,7 @@ struct Options {
 // text. Throws if there is none of that name, or the number is out of its range.
 void Set(Options& options, std::string_view name, double number);
 
-// A function of the caller's that may return false to stop; if it returns void, all runs to its
-// end.
+// A function of the caller's that may return false to stop; if it returns void, all is done.
 template <class... Args>
 class Callback {
  public:
@@ -263,8 +259,7 @@ class Session {
   Session(Session&&) = default;
   Session& operator=(Session&&) = default;
 
-  // Reads the prompt after the text so far (Limits::reading), then generates. Nothing is put
-  // between them.
+  // Reads the prompt right after the text so far (Limits::reading), then generates.
   Completion Complete(std::string_view prompt, const OnText& on_text = {},
                       const Limits& limits = {});
   // Begins a new text.
@@ -343,8 +338,7 @@ class Chat {
   void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.
   void Clear();
-  // As Session's. A prefix that a new conversation shares with the file, such as the system
-  // message, is not read again.
+  // As Session's. A conversation that begins as the file does need not read that part again.
   void Save(const std::string& path);
   void Load(const std::string& path);
 

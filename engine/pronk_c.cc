@@ -1,5 +1,4 @@
-// The library for C: every function calls its namesake of pronk.h, and turns what that throws into
-// a status and a line.
+// The library for C: each function calls its namesake of pronk.h, and turns errors into a status.
 #include "engine/pronk_c.h"
 
 #include <algorithm>

@@ -125,8 +125,7 @@ pronk_status pronk_session_clear(pronk_session* session);
 pronk_status pronk_session_save(pronk_session* session, const char* path);
 pronk_status pronk_session_load(pronk_session* session, const char* path);
 
-// As pronk::Batch. A text's number may be NULL; on_end receives each text that has ended, or is
-// NULL.
+// As pronk::Batch. A text's number may be NULL; on_end, or NULL, gets each text that has ended.
 typedef void (*pronk_on_end)(size_t number, const pronk_completion* result, void* user);
 pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch);
 void pronk_batch_free(pronk_batch* batch);

@@ -7,8 +7,7 @@
 namespace engine {
 namespace {
 
-// A first guess at the cost of each further token of a pass, relative to one alone, until it is
-// measured: 0.02 to 0.2 (kernels/NOTEBOOK.md).
+// A further token's cost in a pass, relative to one alone, until measured (0.02 to 0.2).
 constexpr double kGuess = 0.06;
 
 // The number of measurements in a mean, and how fast passes of other sizes discount them.
@@ -16,9 +15,8 @@ constexpr double kMemory = 16;
 constexpr double kForgetting = 1 - 1 / 256.0;
 // Interpolation from other sizes counts as this many measurements.
 constexpr double kOthers = 0.5;
-// Passes with one token before the first drafts, which are compared with them: before those that
-// are free, and others. The very first, with cold caches, may take several times as long: it counts
-// little.
+// Passes with one token before the first drafts, to compare with: free drafts, and others. The very
+// first one, with cold caches, may take several times as long: it counts little.
 constexpr size_t kPlainBeforeFree = 2, kPlainBeforeOthers = 4;
 constexpr double kColdWeight = 0.03;
 

@@ -14,8 +14,7 @@
 
 namespace engine {
 
-// The most tokens in a pass: up to here a token has the same bits as alone
-// (kernels/matmul/matmul.h).
+// The most tokens in a pass: up to here a token has the same bits as alone (kernels/matmul).
 inline constexpr size_t kMaxPassTokens = 16;
 inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
 
@@ -70,8 +69,7 @@ class DraftController {
     size_t n = 0;             // drafts
     double tokens_per_s = 0;  // expected
   };
-  // The best number of up to `available` drafts of a kind, often 0. Occasionally another number, to
-  // see whether costs or acceptance have changed.
+  // How many of `available` drafts of a kind pay, often 0; now and then another number, to measure.
   Choice Choose(size_t kind, size_t available);
 
   // Record the making of n drafts, a draft as Acceptance::Tell(), and a pass.
@@ -85,9 +83,8 @@ class DraftController {
   const PassCosts& costs() const { return costs_; }
 
  private:
-  // Drafts that are not free are judged by the clock, in trials of some passes. The profit of a
-  // pass is what it added to the text, less what plain passes would have added in its time,
-  // drafting included; in tokens.
+  // Drafts that are not free are judged by the clock, in trials of some passes. A pass's profit is
+  // what it added to the text, less what plain passes add in its time with the drafting; in tokens.
   struct Trial {
     double tokens = 0, seconds = 0;  // of the last pass, until it is settled
     double n = 0, profit = 0, squares = 0;

@@ -100,8 +100,7 @@ NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType 
       n_hidden_(1),  // zeros, before the first token
       hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}
 
-// Drops the hidden states before this position; the block's text starts there unless it has read up
-// to it.
+// Drops hidden states before this position, where the block's text starts unless it has read to it.
 void NextnDrafter::ForgetBefore(size_t position) {
   if (position < end()) {
     std::copy(hidden(position), hidden(end()), hidden_.begin());

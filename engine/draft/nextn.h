@@ -1,7 +1,6 @@
 // Drafts by a block after the last layer that some models have to predict the token after the next
 // ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with the hidden state at
-// the position before it. The first draft uses the model's hidden state, later ones the block's
-// own.
+// the position before: the model's for the first draft, then the block's own.
 #ifndef PRONK_ENGINE_DRAFT_NEXTN_H_
 #define PRONK_ENGINE_DRAFT_NEXTN_H_
 
@@ -31,16 +30,14 @@ class Nextn {
   size_t max_tokens() const { return scratch_.max_tokens; }
 
   // Reads tokens from first_position on, at most max_tokens() of them. hidden is
-  // [tokens.size()][width]: for each token the Hidden() of the one before it (zeros before a text's
-  // first).
+  // [tokens.size()][width]: for each token the Hidden() of the one before it, or zeros.
   void Forward(std::span<const tokenizer::TokenId> tokens, const float* hidden,
                size_t first_position, kernels::Team& team);
   // The most likely token after the last one read.
   tokenizer::TokenId Guess(kernels::Team& team);
   // Logits of n tokens of the last batch from its index `first` on: [n][vocab_size].
   void Logits(size_t first, size_t n, kernels::Team& team, float* logits);
-  // The block's own hidden state after the last token read, used until the model's is known:
-  // [width].
+  // The block's own hidden state after the last token, [width], used until the model's is known.
   const float* OwnHidden() const { return own_hidden_.data(); }
 
   // hidden = x, a token's residual stream after the last layer, normed unless the family's blocks
@@ -58,8 +55,7 @@ class Nextn {
   std::vector<float> logits_;  // [vocab_size]
 };
 
-// It reads only the last tokens of a prompt: running the block over a long one, too, would cost
-// more than a short answer can gain.
+// It reads only a prompt's last tokens: all of a long one would cost more than short answers gain.
 class NextnDrafter : public Drafter {
  public:
   // The team must outlive the drafter.

@@ -10,8 +10,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Prior acceptance rates of a first draft: of the lookup by its kinds, and of models. (Chosen by
-// hand; a few dozen drafts outweigh them.)
+// Guessed acceptance of a first draft: of lookup's kinds, of models. Dozens of drafts outweigh it.
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 

@@ -3,8 +3,7 @@
 //
 // The text does not depend on it. A pass gives the logits after each of its tokens, with the same
 // bits as if they were read one by one. The sampler goes through them in order, with its own random
-// numbers; a draft is accepted if it equals the sampled token; the first mismatch and all drafts
-// after it are dropped.
+// numbers. A draft equal to the sampled token is accepted; the first mismatch drops the rest.
 #ifndef PRONK_ENGINE_DRAFT_SPECULATION_H_
 #define PRONK_ENGINE_DRAFT_SPECULATION_H_
 

@@ -1,5 +1,4 @@
-// An architecture as a row: what neither a file's tensors nor the common keys specify. The rows are
-// in families/, one file per lineage of models.
+// An architecture as a row (in families/, by lineage): what tensors and common keys do not tell.
 #ifndef PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 #define PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 
@@ -31,8 +30,7 @@ struct Architecture {
   std::optional<kernels::Router> router = {};
   Presence router_bias = Presence::kNone;
   DenseLayers dense_layers = DenseLayers::kNone;
-  // Completes a config that was read from the common keys; or null. Throws gguf::Error (file, key,
-  // expected, found).
+  // Completes a config that was read from the common keys; or null. Throws gguf::Error.
   void (*refine)(const Keys& keys, Config& config) = nullptr;
 };
 

@@ -13,8 +13,7 @@
 
 namespace engine {
 
-// Names are without ".weight". Matrices include the tensors NAME.scale and NAME.bias if the file
-// has them.
+// Names lack ".weight". A matrix has its tensors NAME.scale and NAME.bias if the file has them.
 class Binder {
  public:
   explicit Binder(const gguf::File& file) : file_(file), bound_(file.tensors().size()) {}
@@ -58,8 +57,7 @@ class Binder {
 
   // Marks tensors whose names begin with the prefix as known; returns their bytes.
   uint64_t Skip(std::string_view prefix);
-  // Throws if a tensor was not requested: the model was trained with it, and without it the text
-  // would be silently wrong.
+  // Throws if a tensor was not requested: the model was trained with it; its text would be wrong.
   void RequireAllBound() const;
   // The number of weights in all matrices so far, without those of Experts().
   uint64_t matrix_elements() const { return matrix_elements_; }

@@ -66,7 +66,7 @@ void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
 
 RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& config) {
   const auto attends = [](const LayerPlan& layer) { return layer.n_heads > 0; };
-  const auto first = std::find_if(config.layers.begin(), config.layers.end(), attends);
+  const auto first = std::ranges::find_if(config.layers, attends);
   const size_t key_length = first != config.layers.end() ? first->key_length : 2;
   RopeConfig rope;
   rope.pairs = arch.rope_pairs;
@@ -98,8 +98,7 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   return rope;
 }
 
-// Layers may lack a network where they may lack attention. If all layers have experts, the key may
-// be missing.
+// Layers may lack a network, as they may attention. If all have experts, the key may be missing.
 void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
   const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;

@@ -163,8 +163,7 @@ struct RankTraits {
   bool softmax = false;  // of the scores
 };
 
-// Properties of an architecture that neither keys nor tensors specify: part of the table's rows
-// (architecture.h). The defaults are llama's.
+// What neither keys nor tensors tell of an architecture (architecture.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
   bool layer_norm = false;  // norms of the stream subtract its mean (Ba et al. 2016)
@@ -212,8 +211,7 @@ struct Config : Traits {
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none
   float logit_scale = 1;
   float logit_softcap = 0;  // as attention_softcap, after the scale
-  // Attention temperature scaling (Llama 4, 2025): queries at position p are multiplied by
-  // 1 + scale * ln(1 + floor(p / span)).
+  // Attention temperature (Llama 4): queries at p are times 1 + scale * ln(1 + floor(p / span)).
   float attention_temperature_scale = 0;
   size_t attention_temperature_span = 1;
 

@@ -178,15 +178,12 @@ bool Keys::RequireAllRead() const {
   for (const gguf::Metadata::Entry& entry : meta_.entries()) {
     if (!entry.key.starts_with(prefix_) || known_.contains(entry.key)) continue;
     const std::string_view key = entry.key.substr(prefix_.size());
-    if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end()) {
-      continue;
-    }
+    if (std::ranges::count(kWithoutEffect, key) > 0) continue;
     if (std::ranges::any_of(kOfEncoders, [&](auto head) { return key.starts_with(head); })) {
       encoders = true;
       continue;
     }
-    const auto usual = std::find_if(kUsual.begin(), kUsual.end(),
-                                    [key](const UsualValue& u) { return u.key == key; });
+    const auto usual = std::ranges::find(kUsual, key, &UsualValue::key);
     if (usual == kUsual.end()) {
       Refuse(key, "may change what this model computes, and this program does not know how",
              std::string(key) + "=");

@@ -36,8 +36,7 @@ class KeyRefused : public gguf::Error {
   std::string change_;
 };
 
-// Names are without the architecture: "block_count" is "llama.block_count" in the file. Throws
-// gguf::Error (file, key, expected, found).
+// Names are without the architecture ("block_count"). Throws gguf::Error (file, key, found).
 class Keys {
  public:
   Keys(const gguf::Metadata& meta, std::string_view architecture)

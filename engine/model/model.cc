@@ -11,8 +11,7 @@ namespace engine {
 gguf::DType MainType(const gguf::File& file) {
   std::map<gguf::DType, uint64_t> bytes;
   for (const gguf::TensorView& tensor : file.tensors()) bytes[tensor.dtype] += tensor.bytes;
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& one) { return one.second; });
   return most == bytes.end() ? gguf::DType::kF32 : most->first;
 }
 

@@ -34,8 +34,7 @@ struct Model {
   uint64_t BytesPerToken() const;
   // Multiplications and additions in the matrix products of one token of a prompt, without logits.
   double OperationsPerToken() const;
-  // The longest contiguous range of weights, at most 1 GiB, to measure how fast this machine reads
-  // them.
+  // The longest range of weights, at most 1 GiB, to measure how fast this machine reads them.
   std::span<const std::byte> LargestStretch() const;
 };
 

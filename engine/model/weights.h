@@ -125,8 +125,7 @@ struct LayerWeights {
     return {&ffn_gate_exps, &ffn_up_exps, &ffn_down_exps};
   }
 
-  // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,
-  // found).
+  // Checks type and shape of the layer's tensors. Throws gguf::Error.
   static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
 };
 
@@ -156,8 +155,7 @@ struct Weights {
   WeightView position_embd;  // [context_length][embedding_length], if Config::learned_positions
   WeightView token_types;    // [n_token_types][embedding_length]; optional
   NormView token_embd_norm;  // [embedding_length]; optional
-  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Long ones are for contexts longer
-  // than in training, short ones for others.
+  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Long: contexts beyond training's.
   const float* rope_freqs = nullptr;
   const float* rope_factors_short = nullptr;
   const float* rope_factors_long = nullptr;

@@ -22,8 +22,7 @@ void Dense(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratc
   pass.MatMul(hidden, {{w.ffn_down, s.delta.get()}});
 }
 
-// A router chooses a few of many networks for each token (Shazeer et al. 2017); some models add an
-// expert shared by all tokens.
+// A router chooses a few of many networks for each token (Shazeer et al. 2017); one may be shared.
 void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratch& s,
              Pass& pass) {
   pass.MatMul(in, {{w.ffn_gate_inp, s.router.get()}});
@@ -45,8 +44,7 @@ void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scra
   pass.Add(s.delta.get(), s.shared.get(), 1);
 }
 
-// Dense network and experts, each with its own sandwich norm. The router and the experts read the
-// residual stream.
+// Dense network and experts have sandwich norms; router and experts read the residual stream.
 void DenseAndExperts(const LayerPlan& plan, const LayerWeights& w, size_t width, const float* x,
                      const float* in, Scratch& s, Pass& pass) {
   Dense(plan, w, in, s, pass);

@@ -20,8 +20,7 @@ class Pass;
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
 // ([tokens.size()][embedding_length]) for Logits(). The parts are all of the batch, in its order.
 // Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens, each part fits into
-// its state. Called inside team.Run(). A trace, if given, gets a step for every operation; the
-// batch is one part.
+// its state. Called inside team.Run(). For a trace, of every operation, the batch is one part.
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& scratch, kernels::Team& team,
              Trace* trace = nullptr);
@@ -34,8 +33,7 @@ void Layers(const Config& config, const Weights& weights, Scratch& scratch, Pass
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch,
             kernels::Team& team);
 
-// Logits of n tokens of the last batch, from its index `first` on: logits is [n][vocab_size].
-// Called inside team.Run().
+// The logits [n][vocab_size] of n tokens of the last batch, from `first` on. Called in team.Run().
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
             float* logits, Trace* trace = nullptr);
 

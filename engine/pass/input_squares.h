@@ -1,5 +1,4 @@
-// InputSquares: accumulates per column the squares of every layer matrix's inputs, for pronk
-// imatrix. A pass whose Trace has none skips it.
+// InputSquares: per column, the sums of squares of each layer matrix's inputs, for pronk imatrix.
 #ifndef PRONK_ENGINE_PASS_INPUT_SQUARES_H_
 #define PRONK_ENGINE_PASS_INPUT_SQUARES_H_
 
@@ -35,8 +34,7 @@ class InputSquares {
   // output) are left out, as in llama.cpp: nearly all of their inputs are never computed.
   void Add(const gguf::TensorView* tensor, const Rows& rows, size_t index = 0,
            size_t n_matrices = 1);
-  // The inputs of experts: `in` is [n_tokens][cols], `chosen` [n_tokens][n_used]. The inputs of
-  // their down matrices are recomputed here.
+  // Of experts: `in` [n_tokens][cols], `chosen` [n_tokens][n_used]; inputs of down are recomputed.
   void AddExperts(const LayerWeights& w, const kernels::ExpertLayer& layer, const float* in,
                   size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
 

@@ -7,8 +7,7 @@ namespace {
 
 using Heads = Pass::Heads;
 
-// Queries [tokens][n_heads][head_key_length] to `out`, directly or through `low`,
-// [tokens][query_rank].
+// Queries [tokens][n_heads][head_key_length] to `out`, perhaps through `low`, [tokens][query_rank].
 void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in, float* low,
                    float* out, Pass& pass) {
   if (w.attn_q.tensor != nullptr) {
@@ -31,8 +30,7 @@ void FinishDeltaNet(kernels::Activation gate, const LayerPlan& plan, const Layer
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
 
-// Decay and gate, as wide as all keys, are each the product of two matrices (Zhang et al. 2025,
-// Kimi Linear).
+// Decay and gate, as wide as all keys, are products of two matrices each (Kimi Linear, 2025).
 void DeltaNetByChannel(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
                        Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
@@ -86,8 +84,7 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w, si
   pass.Scale(s.delta.get(), c.attention_scale);
 }
 
-// Multi-head latent attention: keys and values of all heads come from one short vector, and only
-// that is cached (Liu et al. 2024, DeepSeek-V2).
+// Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
 void LatentAttention(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
                      Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;

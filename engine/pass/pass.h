@@ -26,8 +26,7 @@
 
 namespace engine {
 
-// A recurrence's input in the scratch buffers, and where the state keeps it: rows of `width`
-// floats.
+// A recurrence's input in scratch, and where the state keeps it: rows of `width` floats.
 struct KeptInput {
   float* scratch;
   float* kept;
@@ -78,8 +77,7 @@ class Pass {
   const float* Normed(const float* in, const float* weight, size_t width, float* out);
   // x = norm(x) * weight + bias; without weights x is unchanged.
   void NormStream(const NormView& norm, float* x);
-  // RMSNorm of n rows of `length` numbers that begin `stride` apart, all with the same weights
-  // (null: all ones); in place.
+  // RMSNorm of n rows of `length` numbers, `stride` apart, in place; weights null: all ones.
   void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows);
   // RMSNorm of [n_tokens][n_groups][length] with weights [n_groups][length]; in place.
   void NormGroups(const float* weight, size_t n_groups, size_t length, float* rows);
@@ -111,8 +109,7 @@ class Pass {
 
     Heads from(size_t i) const { return {data + i, token_stride, head_stride}; }
   };
-  // Copies the first `length` numbers of each token and head. A head_stride of 0 in `from` gives
-  // all heads the same.
+  // Copies the first `length` numbers of each head; from.head_stride 0 gives all heads the same.
   void CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length);
   // out[t][h][i] = in[t][h] for each i below `length`
   void Repeat(const float* in, size_t n_heads, size_t length, float* out);

@@ -18,8 +18,7 @@ void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, siz
           Scratch& scratch, kernels::Team& team, float* pooled);
 
 // What follows the last tokens of n texts: the model's matrices, then vectors get length 1. out is
-// [n][embedding_length], or, of Pooling::kRank, scores [n][n_labels]. Overwrites pooled. Called
-// inside team.Run().
+// [n][embedding_length], or scores [n][n_labels]. Overwrites pooled. Called inside team.Run().
 void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& scratch,
                   kernels::Team& team, float* pooled, float* out);
 

@@ -121,8 +121,7 @@ std::array<float*, ResidualStream::kMaxStreams> ResidualStream::RowsOf(size_t to
   return rows;
 }
 
-// The router maps each token of `in` to n_streams numbers; returns their product with `coefs`,
-// [tokens][coefs.rows].
+// The router's n_streams numbers of each token of `in`, times `coefs`: [tokens][coefs.rows].
 const float* ResidualStream::Coefficients(const LayerWeights& w, const WeightView& coefs,
                                           const float* in) {
   const size_t n = config_.n_streams;

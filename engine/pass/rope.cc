@@ -8,8 +8,7 @@
 namespace engine {
 namespace {
 
-// The (fractional) index of the pair that makes this many full rotations within the trained context
-// (YaRN, section 3.2).
+// The (fractional) index of the pair of so many full rotations in the trained context (YaRN, 3.2).
 double PairWithRotations(const RopeConfig& c, double rotations) {
   const double context = static_cast<double>(c.original_context);
   return static_cast<double>(c.n_dims) * std::log(context / (rotations * 2 * std::numbers::pi)) /

@@ -32,8 +32,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
 
 }  // namespace
 
-// The only list of buffers, with widths in floats per token (the largest of any layer), and the
-// sizes of the kernels' own scratch.
+// The only list of buffers: widths in floats per token, the largest of any layer; kernels' scratch.
 struct Scratch::Layout {
   explicit Layout(const Config& c);
 

@@ -27,8 +27,7 @@ class SequenceState {
     size_t max_undo = 0;  // tokens of a batch that Undo() can take back, at most
     kernels::KvType kv_type = kernels::KvType::kF16;
   };
-  // Reserves the memory, which becomes resident as positions are written. memory.h has checked that
-  // the machine has it. Throws std::bad_alloc.
+  // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
 
   // The bytes reserved. A double, so that no request of a file or a user can overflow.
@@ -58,9 +57,8 @@ class SequenceState {
   void ExpectUndo() { may_undo_ = true; }
   // Called after each batch: positions before `end` are stored.
   void Extend(size_t end);
-  // Forgets the last batch, which ExpectUndo() announced, from `position` on. Keys and values
-  // before it stay; recurrent layers are as before the batch, with its input in conv_in, alpha and
-  // beta for Replay() (forward.h).
+  // Forgets the last batch, announced by ExpectUndo(), from `position` on. Recurrent layers are as
+  // before it, with its input in conv_in, alpha and beta for Replay() (forward.h).
   void Undo(size_t position);
   // The next batch may be abandoned: keeps the recurrent layers' states.
   void ExpectAbandon() { std::copy_n(now(), n_floats_, slot(before_)); }
@@ -120,8 +118,7 @@ struct TextPart {
   SequenceState& state;               // has the positions before, and gets these
   size_t position;                    // of the first token
   size_t end;                         // of the tokens, in the batch
-  // The slot of the caches in which the text begins: whole texts may share the caches of a state
-  // without windows.
+  // The caches' slot in which the text begins: texts may share a state's caches without windows.
   size_t slot = 0;
 };
 

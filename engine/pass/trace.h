@@ -41,8 +41,7 @@ struct TracedAttention {
   const float* q;   // of that token: [n_heads][key_length]
 };
 
-// Sees the batch's last token in every layer. Called on the thread that runs the pass; its time is
-// not part of the steps'.
+// Sees the batch's last token in every layer, on the pass's thread; steps do not count its time.
 class PassObserver {
  public:
   virtual ~PassObserver() = default;

@@ -1,6 +1,5 @@
-// The steps of sampling: each narrows or reshapes the list of tokens that may come next. A step
-// works on logits; probabilities are always the softmax over the candidates that are left.
-// sampler.h chains the steps.
+// The steps of sampling, which sampler.h chains: each narrows or reshapes the list of tokens that
+// may come next. A step works on logits; probabilities are the softmax over what is left.
 #ifndef PRONK_ENGINE_SAMPLING_CANDIDATES_H_
 #define PRONK_ENGINE_SAMPLING_CANDIDATES_H_
 
@@ -90,8 +89,7 @@ void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent
 // Keeps the k most likely (Fan et al. 2018). k <= 0 keeps all.
 void TopK(Candidates& candidates, int k);
 
-// Keeps the most likely until their probabilities add up to p: the nucleus (Holtzman et al. 2019).
-// p >= 1 keeps all; at least one stays.
+// Keeps the most likely, at least one, until they add up to p: the nucleus (Holtzman et al. 2019).
 void TopP(Candidates& candidates, float p);
 
 // Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
@@ -109,8 +107,7 @@ void TopNSigma(Candidates& candidates, float n);
 // (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
-// Drops those whose surprise, -log2 p, is more than mu bits; at least one stays. The cut of
-// Mirostat 2 (sampler.h).
+// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits; one stays.
 void CutSurprise(Candidates& candidates, double mu);
 
 // Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "engine/error.h"
 #include "gguf/error.h"
@@ -9,6 +10,8 @@
 namespace engine {
 
 using tokenizer::TokenId;
+
+constexpr auto kToken = &std::pair<TokenId, size_t>::first;  // of a repetition
 
 std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
                                 const tokenizer::Tokenizer& tokenizer) {
@@ -57,12 +60,9 @@ void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId
     }
   }
   // Keep the longest of each token.
-  std::sort(repetitions_.begin(), repetitions_.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  });
-  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-  repetitions_.erase(std::unique(repetitions_.begin(), repetitions_.end(), same),
-                     repetitions_.end());
+  std::ranges::sort(repetitions_, std::greater());
+  const auto shorter = std::ranges::unique(repetitions_, {}, kToken);
+  repetitions_.erase(shorter.begin(), shorter.end());
 }
 
 void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const DryOptions& options) {
@@ -72,8 +72,7 @@ void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const Dry
   }
   FindRepetitions(text, options.breakers);
   candidates.Change([&](Candidate& c) {
-    const auto at = std::lower_bound(repetitions_.begin(), repetitions_.end(), c.id,
-                                     [](const auto& r, TokenId id) { return r.first < id; });
+    const auto at = std::ranges::lower_bound(repetitions_, c.id, std::greater(), kToken);
     if (at == repetitions_.end() || at->first != c.id) return;
     const double excess = static_cast<double>(at->second) - options.allowed_length;
     if (excess >= 0)

@@ -28,8 +28,7 @@ struct DryOptions {
   bool Active() const { return multiplier != 0 && last_n != 0; }
 };
 
-// The tokens that contain one of these texts, ascending: breakers. Throws engine::Error if a text
-// is in no token.
+// Breakers: tokens that contain one of these texts, ascending. Throws engine::Error if none does.
 std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
                                            const tokenizer::Tokenizer& tokenizer);
 

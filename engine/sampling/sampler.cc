@@ -11,8 +11,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// A number in [0, 1) from the top 53 bits: std::uniform_real_distribution may differ between
-// libraries.
+// In [0, 1), from the top 53 bits: std::uniform_real_distribution may differ between libraries.
 double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>({

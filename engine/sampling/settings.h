@@ -1,5 +1,4 @@
-// The numbers that options may have: one table of ranges for the program's flags, chat's /set,
-// pronk.h and what a file recommends.
+// One table of numbers and their ranges, for flags, chat's /set, pronk.h and what files recommend.
 #ifndef PRONK_ENGINE_SAMPLING_SETTINGS_H_
 #define PRONK_ENGINE_SAMPLING_SETTINGS_H_
 

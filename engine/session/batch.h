@@ -19,8 +19,7 @@ namespace engine {
 
 class Batch {
  public:
-  // n_threads: 0: the fast cores, as kernels::DefaultThreads() has them. Throws engine::Error if
-  // the machine lacks memory.
+  // n_threads 0: as kernels::DefaultThreads(). Throws engine::Error if the machine lacks memory.
   explicit Batch(const Model& model, int n_threads = 0);
 
   // Reads the prompt with the session alone, which is of the same model and then belongs to the
@@ -39,8 +38,7 @@ class Batch {
 
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
 
-  // Session::DecodeTogether() of any number of sessions. From outside: of none that has a text
-  // here.
+  // Session::DecodeTogether() of any number of sessions, but of those that have a text here.
   void Decode(std::span<const Session::Next> next);
   const kernels::Team& team() const { return team_; }
 

@@ -1,6 +1,5 @@
-// Chat: a conversation on top of a session. Every turn renders the whole conversation with the
-// model's chat template; the session keeps its state up to the first token that differs and reads
-// the rest.
+// A conversation on top of a session. Every turn renders all of it with the model's chat template;
+// the session keeps its state up to the first token that differs and reads the rest.
 #ifndef PRONK_ENGINE_SESSION_CHAT_H_
 #define PRONK_ENGINE_SESSION_CHAT_H_
 
@@ -57,8 +56,7 @@ class Chat {
     return Reply({{"user", text}}, std::move(options), on_text);
   }
 
-  // The tokens that the conversation takes with this text as the next message, before any are
-  // dropped. Throws as Reply().
+  // The tokens with this text as the next message, before any are dropped. Throws as Reply().
   size_t Count(const std::string& text) const;
 
   // Removes the last question and all after it; returns the question, "" if there is none.

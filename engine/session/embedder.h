@@ -21,16 +21,14 @@ namespace engine {
 
 class Embedder {
  public:
-  // Of the options, batch is the number of tokens of several texts in a pass. pooling: in place of
-  // the file's. Throws engine::Error if neither names one that the model has, or the machine lacks
-  // memory.
+  // options.batch: tokens of several texts in a pass. pooling: instead of the file's. Throws
+  // engine::Error if neither names one that the model has, or the machine lacks memory.
   Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
 
   size_t width() const;     // of a result: a vector of length 1, or a score for each label
   size_t capacity() const;  // tokens of a text, at most
 
-  // Throws engine::TooLong if a text does not fit, engine::Error if it has no tokens, or one that
-  // is outside the vocabulary.
+  // Throws engine::TooLong if a text does not fit, engine::Error for none or unknown tokens.
   void Check(std::span<const tokenizer::TokenId> text) const;
 
   // Called with results [first, first + n) as [n][width] as they come; false ends it.

@@ -101,8 +101,7 @@ class Generation {
 
   // As Generate() does. Throws as it does.
   void ReadPrompt(std::span<const tokenizer::TokenId> prompt);
-  // Picks the tokens that the session has to read next, after it has read the last ones; none: the
-  // text has ended.
+  // Picks the tokens to be read next, after the last ones were read; none: the text has ended.
   std::span<const tokenizer::TokenId> Next();
   // Reads them.
   void Read();

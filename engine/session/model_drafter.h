@@ -1,6 +1,5 @@
-// ModelDrafter: a small model drafts for a large one with the same vocabulary (Leviathan et al.
-// 2023). The small one always takes its most likely token. It owns a session, which is why this
-// drafter is here and not in draft/.
+// ModelDrafter: a small model drafts for a large one of the same vocabulary (Leviathan et al.
+// 2023), always its most likely token. It owns a session, so it is here and not in draft/.
 #ifndef PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
 #define PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
 
@@ -25,8 +24,7 @@ void CheckSameVocabulary(const Model& model, const Model& draft);
 
 class ModelDrafter : public Drafter {
  public:
-  // A session of the small model as large as `options` says. Throws as CheckSameVocabulary() and
-  // Session.
+  // A session of the small model, by `options`. Throws as CheckSameVocabulary() and Session.
   ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options);
   ~ModelDrafter() override;
 

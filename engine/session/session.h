@@ -60,8 +60,7 @@ class Session {
   size_t n_batches() const { return n_batches_; }  // read
   kernels::Team& team() { return *team_; }
 
-  // Throws engine::TooLong if these tokens do not fit after the text so far, engine::Error if an id
-  // is outside the vocabulary.
+  // Throws engine::TooLong if the tokens do not fit after the text, engine::Error for unknown ids.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
 
   // Asked between chunks of the work on a prompt, thousands of times a second, with the tokens read
@@ -81,15 +80,13 @@ class Session {
 
   // Sets how tokens are picked from now on.
   void SetSampling(const SamplerOptions& options);
-  // Picks the next token from logits(); Decode() adds it to the text. allowed: as
-  // Sampler::Sample().
+  // Picks the next token from logits(); Decode() adds it. allowed: as for Sampler::Sample().
   tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {});
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id);
-  // Decode() for several sessions of one model in one pass, without drafts: each gets the bits that
-  // it has alone. At most as many as kMaxPassTokens and the scratch's; logits is their
-  // [sessions][vocab_size].
+  // Decode() for several sessions of one model in one pass, without drafts: each gets the bits it
+  // has alone. At most kMaxPassTokens and the scratch's; logits: [sessions][vocab_size].
   struct Next {
     Session& session;
     tokenizer::TokenId id;
@@ -109,20 +106,17 @@ class Session {
   // From now on every pass adds its operations to this trace; null stops it.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
-  // Keeps what Rewind() needs to return here: the logits and the recurrent states. The last
-  // SequenceState::kSnapshots bookmarks are kept.
+  // Keeps what Rewind() needs to return here; the last SequenceState::kSnapshots are kept.
   void Bookmark();
   // The same without logits, as soon as a prompt reaches this position.
   void BookmarkAt(size_t position) { bookmark_at_ = position; }
   // Forgets everything from `position` (<= position()) on, also in the sampler's penalties. Returns
-  // the position reached, which may be earlier (sequence_state.h): from there on the text must be
-  // read again.
+  // the position reached, maybe an earlier one: from there on the text must be read again.
   size_t Rewind(size_t position);
   // Goes back to the common prefix of the text so far and these tokens, or further if needed to
   // have logits after reading the rest of them; returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
-  // Whether logits() belong to the text so far: not after Rewind() to a position without a
-  // bookmark.
+  // Whether logits() belong to the text so far: not after Rewind() where no bookmark is.
   bool has_logits() const { return has_logits_; }
 
   // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, the

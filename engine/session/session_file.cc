@@ -51,9 +51,8 @@ Hash HashOf(const gguf::Metadata& metadata) {
 }
 
 // All metadata and all weights, so that a session belongs to one model only. Pieces of a megabyte
-// are hashed by all threads. For 1.17 GB in memory `run --prompt-cache` takes 0.17 s of processor
-// time more on two shared cores, where a prompt of 36 tokens takes 1.4 s, and none while the stamp
-// holds.
+// are hashed by all threads. Of 1.17 GB in memory `run --prompt-cache` takes 0.17 s of processor
+// time more on two shared cores (a prompt of 36 tokens: 1.4 s), and none while the stamp holds.
 uint64_t HashOf(const Model& model, kernels::Team& team) {
   constexpr size_t kPiece = size_t{1} << 20;
   Hash hash = HashOf(model.file.metadata());

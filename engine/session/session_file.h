@@ -29,9 +29,8 @@ namespace engine {
 // cannot be written, or would overwrite the model's file.
 void SaveSession(Session& session, const std::string& path);
 
-// Restores the session of the file. Throws engine::Error, and leaves the session unchanged, if the
-// file is damaged, of another model or cache type, or if its text does not fit into the context;
-// gguf::Error if it cannot be read.
+// Restores the file's session. Throws engine::Error, and leaves the session unchanged, for a
+// damaged file, another model or cache type, or too long a text; gguf::Error if it cannot be read.
 void LoadSession(Session& session, const std::string& path);
 
 }  // namespace engine

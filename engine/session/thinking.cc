@@ -122,8 +122,7 @@ bool ThinkingSplitter::Think(const Sink& sink) {
   return true;
 }
 
-// A message's header names its recipient, before or after the channel: messages to tools, like
-// thinking, are not the answer.
+// A header names its recipient before or after the channel: messages to tools are not the answer.
 void ThinkingSplitter::EndHeader(const Sink& sink) {
   const std::string_view header = header_, channel = header.substr(channel_);
   const size_t to = header.find(kRecipient);

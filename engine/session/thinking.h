@@ -49,15 +49,13 @@ std::vector<tokenizer::TokenId> MarkTokens(std::span<const std::string_view> mar
                                            const tokenizer::Tokenizer& tokenizer);
 
 // Splits generated text, piece by piece, into thinking and answer. Marks may span pieces; white
-// space around thinking belongs to neither. Tags count only at the beginning: inside an answer they
-// are text.
+// space around thinking belongs to neither. Tags count only at the beginning, not in an answer.
 class ThinkingSplitter {
  public:
   enum class Part : uint8_t { kThinking, kAnswer };
   using Sink = std::function<void(std::string_view text, Part part)>;
 
-  // prompt_end: the end of the prompt, with control tokens spelled out, because some templates
-  // begin the thinking.
+  // prompt_end: the prompt's end with control tokens spelt: some templates begin the thinking.
   ThinkingSplitter(const ThinkingFormat& format, std::string_view prompt_end);
 
   void Push(std::string_view text, const Sink& sink);

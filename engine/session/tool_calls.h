@@ -37,12 +37,10 @@ const CallForm* FindCallForm(std::string_view template_source);
 // What gpt-oss's header of a message to a function becomes (thinking.h), before the message.
 inline constexpr std::string_view kCallHeader = "<|channel|>to=functions.";
 
-// Takes the calls out of an answer, piece by piece. Everything from the first mark of a call on is
-// held back until the end.
+// Takes the calls out of an answer, piece by piece: from a call's first mark on all is held back.
 class CallSplitter {
  public:
-  // form: null if there are no calls. tools: as SetTools() has them, for the types of arguments
-  // that a form spells without.
+  // form: null for no calls. tools: as SetTools() has them, for the types of untyped arguments.
   CallSplitter(const CallForm* form, gguf::JsonView tools);
 
   std::string Push(std::string_view text);     // returns what is no call for sure

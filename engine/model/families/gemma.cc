@@ -111,8 +111,7 @@ void Gemma3n(const Keys& keys, Config& config) {
   SetLocalBase(keys, config.ropes[0], 10000, config);
 }
 
-// Full and sliding layers differ in lengths, ropes and heads. Returns for each layer whether it
-// slides.
+// Full and sliding layers differ in lengths, ropes and heads. Returns which layers slide.
 std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   const size_t n_layers = config.n_layers();
   ScaleEmbeddings(config);

@@ -1,8 +1,7 @@
 // Llama (Touvron et al. 2023): pre-norm, rope on pairs of neighbours, SwiGLU, grouped-query
 // attention. Mistral 7B (Jiang et al. 2023), Mixtral (Jiang et al. 2024, with experts) and many
 // others are published as "llama". SmolLM3 (Hugging Face 2025) and Ministral 3 (Mistral AI 2025)
-// change the position encoding, Arcee (AFM, 2025) the activation; Nanbeige (2026) runs its layers
-// several times.
+// change the positions, Arcee (AFM, 2025) the activation; Nanbeige (2026) repeats its layers.
 #include <algorithm>
 #include <vector>
 

@@ -1,8 +1,7 @@
 // Qwen: Qwen2 (Yang et al. 2024) has biases of q, k and v, Qwen3 (Yang et al. 2025) norms of query
-// and key heads instead; both have relatives with experts, and relatives that read images
-// (Qwen2-VL, Qwen3-VL; Bai et al. 2025), of which text runs here. Qwen3-Next (2025) and Qwen3.5
-// (2026) replace three layers of four by gated delta nets (Yang et al. 2024, "Gated Delta
-// Networks") and gate attention's output.
+// and key heads; both have relatives with experts and relatives that read images (Qwen2-VL,
+// Qwen3-VL; Bai et al. 2025), of which text runs here. In Qwen3-Next (2025) and Qwen3.5 (2026)
+// three of four layers are gated delta nets (Yang et al. 2024), and attention's output is gated.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -54,8 +53,7 @@ void Qwen3Vl(const Keys& keys, Config& config) {
   ReadGroups(keys, config);
 }
 
-// The last layer of every `full_attention_interval` is attention. Per-layer flags take precedence,
-// if a file has them.
+// The last of every `full_attention_interval` layers is attention, unless the file has flags.
 void QwenNext(const Keys& keys, Config& config) {
   const size_t inner_size = keys.Count("ssm.inner_size", kMaxLength);
   const RecurrentPlan delta = ReadRecurrent(keys, inner_size);

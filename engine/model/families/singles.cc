@@ -33,8 +33,7 @@ void Olmo2(const Keys& keys, Config& config) {
   SetLocalBase(keys, local, local.base, config);
 }
 
-// Models that also read images (GLM-4.6V-Flash) are published with their rows of q and k in the
-// order of halves.
+// Models that also read images (GLM-4.6V-Flash) have their rows of q and k in the order of halves.
 void Glm4(const Keys& keys, Config& config) {
   if (CheckSections(keys)) config.ropes[0].pairs = kHalves;
   SkipNextn(keys, config);
