@@ -16,8 +16,10 @@
 // "Few" are 1 to 16 tokens on a matrix in the cache: nanoseconds for each token and 256 weights.
 // "Attention" is that of 512 tokens after others, by one thread: the operations of both of its
 // products, with keys after a token's own counted, too.
+// "Key" is that of one token, keys in the cache: nanoseconds for a key of one key-value head.
 // "Recurrence" are recurrent layers in the shapes of Qwen3-Next and Granite 4, of 1 token or
 // 512, by one thread: nanoseconds for each token (of a convolution), or for each token and head.
+// "faded": with nothing to add to states that have become smaller than normal floats.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -292,6 +294,40 @@ void RegisterAttention(KvType type, const std::string& kv) {
   }
 }
 
+void RunKey(benchmark::State& state, KvType type, const std::string& target, size_t length,
+            size_t n_queries) {
+  constexpr size_t kKeys = 512;
+  LimitCpu(target);
+  std::vector<std::byte> k(kKeys * KvBytes(type, length)), v = k;
+  const KvLayer cache{type, k.data(), v.data(), 1, kKeys, length, length};
+  const std::vector<float> numbers = NormalFloats(kKeys * length, 3);
+  const std::vector<float> q = NormalFloats(n_queries * length, 4);
+  std::vector<float> out(q.size());
+  Team team(1);
+  StoreKv(team, cache, 0, kKeys, numbers.data(), numbers.data());
+  double best = 0;
+  team.Run([&] {
+    best = BestSeconds(state, [&] {
+      Attention(team, cache, q.data(), n_queries, 1, kKeys - 1, {.scale = 0.125f}, out.data());
+    });
+  });
+  LimitCpu("");
+  state.counters["ns"] = best * 1e9 / kKeys;
+}
+
+void RegisterKeys(KvType type, const std::string& kv) {
+  for (const std::string& target : CpuTargets()) {
+    for (const size_t length : {64, 96, 128, 256}) {
+      for (const size_t n_queries : {8, 4, 2, 1}) {
+        const std::string name = "Key/" + kv + "/" + target + "/length:" + std::to_string(length) +
+                                 "/queries:" + std::to_string(n_queries);
+        benchmark::RegisterBenchmark(name.c_str(), RunKey, type, target, length, n_queries)
+            ->UseManualTime();
+      }
+    }
+  }
+}
+
 // Calls `work` on a team's thread; `n` tokens, or tokens times heads.
 template <class Work>
 void TimeRecurrence(benchmark::State& state, const std::string& target, size_t n, Work work) {
@@ -314,24 +350,30 @@ void RunConvolve(benchmark::State& state, const std::string& target, size_t n_to
   });
 }
 
-void RunDeltaNet(benchmark::State& state, const std::string& target, size_t n_tokens) {
+constexpr float kFaded = 1e-39f;  // a denormal
+
+void RunDeltaNet(benchmark::State& state, const std::string& target, size_t n_tokens, bool faded) {
   constexpr size_t kKeyHeads = 16, kHeads = 32, kLength = 128;
   const std::vector<float> bias = NormalFloats(kHeads, 1), a(kHeads, -0.1f);
   std::vector<float> qkv = NormalFloats(n_tokens * (2 * kKeyHeads + kHeads) * kLength, 2);
   std::vector<float> gates = NormalFloats(n_tokens * kHeads, 3), alpha = gates, beta = gates;
   std::vector<float> s(kHeads * kLength * kLength), out(n_tokens * kHeads * kLength);
+  if (faded) std::fill(qkv.begin(), qkv.end(), 0.0f);
+  if (faded) std::fill(s.begin(), s.end(), kFaded);
   const DeltaNet net = {kKeyHeads, kHeads, kLength, true, 1e-6f, bias.data(), a.data()};
   TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
     GatedDeltaNet(team, net, s.data(), qkv.data(), alpha.data(), beta.data(), n_tokens, out.data());
   });
 }
 
-void RunMamba2(benchmark::State& state, const std::string& target, size_t n_tokens) {
+void RunMamba2(benchmark::State& state, const std::string& target, size_t n_tokens, bool faded) {
   constexpr size_t kHeads = 48, kLength = 64, kState = 128;
   const std::vector<float> bias = NormalFloats(kHeads, 1), a(kHeads, -0.1f);
-  const std::vector<float> ubc = NormalFloats(n_tokens * (kHeads * kLength + 2 * kState), 2);
+  std::vector<float> ubc = NormalFloats(n_tokens * (kHeads * kLength + 2 * kState), 2);
   std::vector<float> dt = NormalFloats(n_tokens * kHeads, 3);
   std::vector<float> s(kHeads * kState * kLength), out(n_tokens * kHeads * kLength);
+  if (faded) std::fill(ubc.begin(), ubc.end(), 0.0f);
+  if (faded) std::fill(s.begin(), s.end(), kFaded);
   const Mamba2 net = {1, kHeads, kState, kLength, bias.data(), a.data(), bias.data()};
   TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
     SelectiveScan(team, net, s.data(), ubc.data(), dt.data(), n_tokens, out.data());
@@ -342,14 +384,16 @@ void RegisterRecurrences() {
   for (const std::string& target : CpuTargets()) {
     for (const size_t n_tokens : {1, 512}) {
       const std::string name = target + "/tokens:" + std::to_string(n_tokens);
-      const auto add = [&](const std::string& kind, auto* run) {
+      const auto add = [&](const std::string& kind, auto* run, auto... faded) {
         benchmark::RegisterBenchmark(("Recurrence/" + kind + "/" + name).c_str(), run, target,
-                                     n_tokens)
+                                     n_tokens, faded...)
             ->UseManualTime();
       };
       add("convolve", RunConvolve);
-      add("delta", RunDeltaNet);
-      add("mamba2", RunMamba2);
+      add("delta", RunDeltaNet, false);
+      add("delta/faded", RunDeltaNet, true);
+      add("mamba2", RunMamba2, false);
+      add("mamba2/faded", RunMamba2, true);
     }
   }
 }
@@ -362,6 +406,8 @@ void RegisterAll() {
   RegisterAttention(KvType::kF32, "f32");
   RegisterAttention(KvType::kF16, "f16");
   RegisterAttention(KvType::kQ8_0, "q8_0");
+  RegisterKeys(KvType::kF16, "f16");
+  RegisterKeys(KvType::kQ8_0, "q8_0");
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
     if (!IsWeightType(info.type)) continue;
     for (const std::string& target : CpuTargets()) {
