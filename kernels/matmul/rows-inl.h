@@ -374,16 +374,26 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   }
   const auto* const inputs = prepared ? reinterpret_cast<typename Type::Input*>(scratch.data())
                                       : PrepareInputs<Type>(x, w.cols, scratch);
-  // Partial groups are filled with the last row, so that the same code computes every result.
+  // Partial groups are filled with the last row, so that the same code computes every result. Those
+  // of several tokens wait for a cache line of each: where rows of `out` are a multiple of 4 KB
+  // apart, as widths of models are, the lines of 16 tokens have one place in the cache, which holds
+  // 8 or 12.
+  constexpr size_t kWaiting = kMax<Tokens> == 1 ? 1 : 16;
+  alignas(16) float dots[kWaiting][(kMax<Tokens> * n + 3) / 4 * 4];
   for (size_t i = 0; i < part; ++i) {
     std::array<const uint8_t*, n> rows;
     for (size_t r = 0; r < n; ++r) {
       rows[r] = data + std::min(begin + r * part + i, end - 1) * row_bytes;
     }
-    alignas(16) float dots[(kMax<Tokens> * n + 3) / 4 * 4];
-    DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, n_tokens, dots);
-    for (size_t r = 0; r < n && r * part + i < end - begin; ++r) {
-      for (size_t t = 0; t < n_tokens; ++t) out[t * stride + r * part + i] = dots[t * n + r];
+    DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, n_tokens, dots[i % kWaiting]);
+    if (i % kWaiting + 1 < kWaiting && i + 1 < part) continue;
+    const size_t first = i / kWaiting * kWaiting;
+    for (size_t r = 0; r < n && r * part + first < end - begin; ++r) {
+      const size_t count = std::min(i + 1, end - begin - r * part) - first;
+      for (size_t t = 0; t < n_tokens; ++t) {
+        float* const to = out + t * stride + r * part + first;
+        for (size_t k = 0; k < count; ++k) to[k] = dots[k][t * n + r];
+      }
     }
   }
 }
