@@ -161,7 +161,7 @@ Rows PlainLlama::Forward(std::span<const TokenId> ids) {
   }
   layer_ = kNoLayer;
   const Rows last = Seen("output_norm", RmsNorm(x, weights.output_norm, eps));
-  return Seen("output", MatMul(weights.output, last));  // [tokens][3613], a logit for each token
+  return Seen("output", MatMul(weights.output, last));  // [tokens][4274], a logit for each token
 }
 
 // Each token asks with its query; the keys of the tokens up to itself answer, and the better one

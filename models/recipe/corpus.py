@@ -9,7 +9,7 @@ import json
 import random
 
 import chat
-from grammar import Lexicon, Story, capital, draw, rows, syllables
+from grammar import Lexicon, Story, capital, draw, grafted, rows, syllables
 from others import Others
 
 HELD_OUT_SEED = 999_983
@@ -18,14 +18,16 @@ HELD_OUT_SEED = 999_983
 def copying(lexicon, rng):
     """Lines full of words that nobody has ever seen, some with the same beginning: only who copies letter by letter gets them right."""
     words = []
-    for _ in range(rng.choice([3, 4, 5, 6])):
+    for _ in range(rng.choice([2, 3, 4, 6])):
         chance = rng.random()
         word = (lexicon.unknown_word(rng) if chance < 0.5 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
                 "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 8))))
         chance = rng.random()
         if words and chance < 0.25:
             word = rng.choice(words)[:rng.randint(1, 5)].lower() + word[rng.randrange(len(word)):]
-        elif words and chance < 0.5:  # toast, toaster, toasters
+        elif words and chance < 0.55:
+            word = grafted(rng, word, rng.choice(words))
+        elif words and chance < 0.75:  # toast, toaster, toasters
             word = rng.choice(words).lower()
             word = word[:-1] if len(word) > 3 and rng.random() < 0.3 else word + rng.choice(["s", "er", "ed", "y", "ing", "le", "a", "o", "ish"])
         words.append(word if rng.random() < 0.4 else capital(word))

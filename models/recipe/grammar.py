@@ -67,6 +67,12 @@ def joined(rng, words):
     return a[:rng.randint(1, max(1, len(a) - 1))] + b[rng.randint(1, max(1, len(b) - 1)):]
 
 
+def grafted(rng, word, other):
+    """The word with two to four letters of the other one in it: who copies by the letters just before loses the way there."""
+    at, to = rng.randrange(max(1, len(other) - 2)), rng.randint(0, len(word))
+    return word[:to] + other[at:at + rng.choice([2, 2, 3, 4])].lower() + word[to:]
+
+
 def syllables(rng):
     return "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS) for _ in range(rng.choice([1, 2, 2, 2, 3])))
 
@@ -209,12 +215,15 @@ class Lexicon:
             if 2 < len(word) < 14 and word not in HELD_OUT_THINGS:
                 return word
 
-    def draw_asked_thing(self, rng):
-        """A thing that somebody asks for: of the plots, of those that only requests name, or a word that no list has."""
+    def draw_asked_thing(self, rng, beside):
+        """A thing that somebody asks for: of the plots, of those that only requests name, or a word that no list has, perhaps with letters of
+        the word `beside` it."""
         chance = rng.random()
         if chance < 0.36:
             return rng.choice(self.things if chance < 0.24 else self.asked_things)
         noun = self.unknown_word(rng)
+        if rng.random() < 0.3 and (mixed := grafted(rng, noun, beside)) not in HELD_OUT_THINGS:
+            noun = mixed
         return (rng.choice(self.asked["words"]) + " " + noun if rng.random() < 0.1 else noun), ANY_THING, rng.choice(self.things)[2]
 
     def draw_asked_person(self, rng, asked, taken=(), gender=None):
@@ -289,7 +298,7 @@ class Story:
 
     def _draw_thing(self):
         while True:
-            thing = self.lexicon.draw_asked_thing(self.rng) if "thing" in self.asked else self.rng.choice(self.lexicon.things)
+            thing = self.lexicon.draw_asked_thing(self.rng, self.hero["name"]) if "thing" in self.asked else self.rng.choice(self.lexicon.things)
             if thing[2]["category"] not in self.plot.skip and thing[0] not in (self.hero["name"].lower(), self.friend["name"].lower()):
                 return thing
 

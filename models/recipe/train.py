@@ -72,10 +72,11 @@ def learned(ids):
 class Emphasis:
     """How much each target counts. Of three hundred tokens of a story all but some ten follow from its plot: those that say for the first
     time, or again, what was asked for decide whether the model listened, and the first ones of a turn whether it tells or refuses."""
-    COPY, START, SHORT, NAME, PRONOUN = 4.0, 5.0, 4.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
+    COPY, START, SHORT, NAME, PRONOUN = 4.0, 5.0, 6.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
     FIRST = 5.0  # what the story says for the first time: a name, or what was asked for
     HEARD = 10.0  # how what was asked for begins (its token, or the space and the first letter): most words that are none begin with another one
-    NEW = 8.0  # how a name begins that nobody has said: a friend's is not the hero's
+    FORK = 10.0  # a letter of a spelled word after two that another letter has followed before
+    NEW = 16.0  # how a name begins that nobody has said: a friend's is not the hero's
     AGAIN = 1.5  # how a name begins that the story has said: where a copy counts more than what else may come there, friends get the
     #              hero's name, and "X saw X. X liked X." is a story
     MENTION = 2.5  # the sentence that has a word of the request for the first time
@@ -107,6 +108,7 @@ class Emphasis:
         speaks = learned(ids)
         weights = [float(say) for say in speaks]
         seen, heard, asked, told = set(), set(), set(), set()  # by anybody; by the user; by the user and not yet in a story; in a story
+        followed = collections.defaultdict(set)  # what two letters of spelled words were followed by
         for first, end, word in self.words(ids):
             is_name, word = word[0].isupper(), word.lower()
             if not speaks[first]:
@@ -129,6 +131,11 @@ class Emphasis:
                 for at in range(first, min(end + 1, len(ids))):  # and where the word ends
                     weights[at] = max(weights[at], (begin if at < head else value) * speaks[at])
                 told.add(word)
+            for at in range(first + 2, min(end + 1, len(ids))) if end - first > 1 else ():
+                pair, letter = "".join(self.text[abs(token)] for token in ids[at - 2:at]).lower(), self.text[abs(ids[at])].lower() if at < end else ""
+                followed[pair].add(letter)
+                if len(followed[pair]) > 1:
+                    weights[at] = max(weights[at], self.FORK * speaks[at])
             seen.add(word)
         starts = [at for at, token in enumerate(ids) if token == vocab.ASSISTANT]
         for start in starts:

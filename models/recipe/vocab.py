@@ -6,10 +6,12 @@ with another part.
 """
 import argparse
 import collections
+import itertools
 import json
 import re
 
-from grammar import Lexicon
+import chat
+from grammar import Lexicon, capital
 
 PAD, BOS, EOS, SYSTEM, USER, ASSISTANT, END = range(7)
 MARKERS = ["<|pad|>", "<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]  # in that order; those of roles are Phi-3's
@@ -53,7 +55,8 @@ class Vocabulary:
 
 def tokens(corpus, least):
     """Markers, bytes, and the words of at least `least` documents, the most frequent first. A document in which a user says the word counts half
-    more. Names and nouns that only requests have need ten times as many: each is rare, and copied as any other."""
+    more. Names and nouns that only requests have need ten times as many: each is rare, and copied as any other. What stories say of themselves and
+    what small talk says is always a token: so nothing is spelled that nobody has asked for, and a single word that is spelled is no greeting."""
     lexicon, told, asked, plain = Lexicon(), collections.Counter(), collections.Counter(), set()
     with open(corpus) as f:
         for line in f:
@@ -61,10 +64,14 @@ def tokens(corpus, least):
             told.update({word for role, words in document if role != "user" for word in words})
             asked.update({word for role, words in document if role == "user" for word in words})
             plain.update(word for role, words in document if role == "text" for word in words)
+    names = list(itertools.chain(*lexicon.names.values()))
+    plain.update(start + name for name in names for start in ("", " ", '"'))
+    plain.update(" " + capital(noun) for noun, _, _ in lexicon.things)
     rare = {start + word for group in ("girls", "boys", "pets", "nouns") for word in lexicon.asked[group] for start in ("", " ", '"')} - plain
     told.update({word: asked[word] // 2 for word in asked})
-    told.update(dict.fromkeys([" " + noun for noun in lexicon.nouns], least))
-    known = [word for word in told if told[word] >= (10 if word in rare else 1) * least and len(word.encode()) > 1]
+    greetings = re.findall("[A-Za-z]+", " ".join(ask for ask, _ in chat.small_talk()))
+    always = plain | {start + word for said in names + greetings for word in (said, said.lower()) for start in ("", " ")} | {" " + noun for noun in lexicon.nouns}
+    known = [word for word in {*told, *always} if len(word.encode()) > 1 and (word in always or told[word] >= (10 if word in rare else 1) * least)]
     return MARKERS + [SPELLING[byte] for byte in range(256)] + [spell(word) for word in [MERGE] + sorted(known, key=lambda word: (-told[word], word))]
 
 

@@ -214,15 +214,15 @@ TEST(Quantize, WarnsWhereTheSourceHasLostSomething) {
   ASSERT_EQ(run.status, 0);
   ExpectWritten(
       run, dir.Path("out"),
-      "pronk: warning: 36 matrices are quantized already (Q8_0): their errors stay, and new "
+      "pronk: warning: 43 matrices are quantized already (Q8_0): their errors stay, and new "
       "ones are added; better start from the original\n");
   const auto types = Types(dir.Path("out"));
   EXPECT_EQ(types.at("token_embd.weight"), DType::kQ6_K);
   EXPECT_EQ(types.at("blk.0.attn_v.weight"), DType::kQ4_K);
   EXPECT_EQ(types.at("blk.2.attn_v.weight"), DType::kQ6_K);
-  EXPECT_EQ(types.at("blk.4.ffn_down.weight"), DType::kQ6_K);
-  EXPECT_EQ(types.at("blk.4.ffn_up.weight"), DType::kQ4_K);
-  EXPECT_EQ(types.at("blk.4.ffn_norm.weight"), DType::kF32);
+  EXPECT_EQ(types.at("blk.5.ffn_down.weight"), DType::kQ6_K);
+  EXPECT_EQ(types.at("blk.5.ffn_up.weight"), DType::kQ4_K);
+  EXPECT_EQ(types.at("blk.5.ffn_norm.weight"), DType::kF32);
   // What has the type already stays, byte by byte; there is nothing to warn of.
   const Finished same = Pronk({"quantize", kDefault, dir.Path("same"), "Q8_0"});
   ExpectWritten(same, dir.Path("same"));
@@ -282,7 +282,7 @@ TEST(Quantize, DryRunShowsThePlan) {
   EXPECT_TRUE(
       Has(run.out, "blk.2.attn_v.weight                  128 x 256        Q8_0    -> Q6_K "));
   EXPECT_TRUE(Has(run.out, "blk.2.attn_norm.weight               256              F32     stays "));
-  EXPECT_TRUE(Has(run.out, "36 of 47 tensors change: "));
+  EXPECT_TRUE(Has(run.out, "43 of 56 tensors change: "));
   EXPECT_TRUE(Has(run.out, " bits a weight)\n"));
 }
 

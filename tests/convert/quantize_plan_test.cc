@@ -102,7 +102,7 @@ TEST(QuantizePlan, MixesThatWantImportance) {
   for (const auto& [name, types] : expected) EXPECT_EQ(Types(name, facts), types) << name;
 }
 
-// Which layers those are, and what is shared with the default model's five layers.
+// Which layers those are, and what is shared with the default model's six layers.
 TEST(QuantizePlan, LayersThatNeedMoreBits) {
   const Mix& mix = *FindMix("q4_k_m");
   std::vector<size_t> layers;
@@ -114,13 +114,13 @@ TEST(QuantizePlan, LayersThatNeedMoreBits) {
             (std::vector<size_t>{0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31, 32}));
   const gguf::File file = gguf::File::Open(test::SourceDir() + "/models/default.gguf");
   const MixFacts facts = FactsOf(file.metadata(), file.tensors());
-  EXPECT_EQ(facts.n_layers, 5u);
+  EXPECT_EQ(facts.n_layers, 6u);
   EXPECT_EQ(facts.n_heads_per_kv, 2u);
   EXPECT_FALSE(facts.has_output);
   EXPECT_EQ(MixType(mix, facts, "token_embd.weight", 256), DType::kQ6_K);  // it is the output
-  for (size_t i = 0; i < 5; ++i) {
+  for (size_t i = 0; i < 6; ++i) {
     const std::string layer = "blk." + std::to_string(i);
-    const DType type = i == 2 || i == 4 ? DType::kQ6_K : DType::kQ4_K;
+    const DType type = i == 2 || i == 5 ? DType::kQ6_K : DType::kQ4_K;
     EXPECT_EQ(MixType(mix, facts, layer + ".attn_v.weight", 256), type) << i;
     EXPECT_EQ(MixType(mix, facts, layer + ".ffn_down.weight", 768), type) << i;
     EXPECT_EQ(MixType(mix, facts, layer + ".ffn_up.weight", 256), DType::kQ4_K) << i;

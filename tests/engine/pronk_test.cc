@@ -317,7 +317,7 @@ TEST(Library, ShowsWhatIsInTheFileAndTheSession) {
   EXPECT_EQ(model.Metadata("llama.attention.layer_norm_rms_epsilon"), "1e-05");
   EXPECT_EQ(model.Metadata("no.such.key"), std::nullopt);
   const std::string tokens = model.Metadata("tokenizer.ggml.tokens").value();
-  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), '\n'), 3612);
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), '\n'), 4273);
   EXPECT_NE(model.chat_template().find("messages"), std::string::npos);
 
   const pronk::SpecialTokens special = model.special_tokens();
