@@ -77,7 +77,7 @@ TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
   EXPECT_LT(error, 1e-3);
   EXPECT_GT(error, 1e-8);  // the engine does round
 
-  // It tells the story that the engine tells. "Once upon a time, there was a boy" is the prompt.
+  // It tells the story that the engine tells. "Once upon a time, there lived a boy" is the prompt.
   const std::vector<TokenId> prompt(ids.begin(), ids.begin() + 10);
   EXPECT_EQ(PlainLlama(model).Continue(prompt, ids.size() - prompt.size()), ids);
 }

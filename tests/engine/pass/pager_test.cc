@@ -60,7 +60,7 @@ void Finish(Log& log, Advice advice, size_t n) {
 
 TEST(Pager, WhatFitsStaysAndTheOthersAreAskedForAndLetGo) {
   const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
-  ASSERT_EQ(model.config.n_layers(), 5u);
+  ASSERT_EQ(model.config.n_layers(), 6u);
   uint64_t layer = 0;
   for (const gguf::TensorView& t : model.file.tensors()) {
     layer += t.name.starts_with("blk.0.") ? t.bytes : 0;
@@ -70,18 +70,18 @@ TEST(Pager, WhatFitsStaysAndTheOthersAreAskedForAndLetGo) {
   Log log(model);
   Pager pager(model, 3 * output + 2 * layer, log.Listener());  // two layers beside three blocks
   for (int pass = 0; pass < 2; ++pass) {
-    for (size_t i = 0; i < 5; ++i) pager.EndLayer(i);
+    for (size_t i = 0; i < 6; ++i) pager.EndLayer(i);
   }
-  Finish(log, Advice::kAsk, 12);
-  Finish(log, Advice::kLetGo, 8);
-  const std::vector<std::string> once = {"blk.1", "blk.2", "blk.3", "blk.4", "token_embd.weight",
-                                         "blk.0"};
+  Finish(log, Advice::kAsk, 14);
+  Finish(log, Advice::kLetGo, 10);
+  const std::vector<std::string> once = {
+      "blk.1", "blk.2", "blk.3", "blk.4", "blk.5", "token_embd.weight", "blk.0"};
   std::vector<std::string> twice = once;
   twice.insert(twice.end(), once.begin(), once.end());
   EXPECT_EQ(log.Blocks(Advice::kAsk), twice);
   EXPECT_EQ(log.Blocks(Advice::kLetGo),
-            (std::vector<std::string>{"token_embd.weight", "blk.2", "blk.3", "blk.4",
-                                      "token_embd.weight", "blk.2", "blk.3", "blk.4"}));
+            (std::vector<std::string>{"token_embd.weight", "blk.2", "blk.3", "blk.4", "blk.5",
+                                      "token_embd.weight", "blk.2", "blk.3", "blk.4", "blk.5"}));
 }
 
 TEST(Pager, TheChosenExpertsAreAskedForOnce) {

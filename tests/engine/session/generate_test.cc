@@ -154,7 +154,7 @@ TEST(GreedyText, EqualsTheReference) {
 // and instruction sets choose differently.
 TEST(GreedyText, DefaultModelEqualsTheReference) {
   const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
-  const std::string prompt = "Once upon a time, there was a boy";
+  const std::string prompt = "Once upon a time, there lived a boy";
   const std::string expected = test::ReadText(test::DataPath("default.greedy.txt"));
   for (const int threads : {1, 2}) {
     EXPECT_EQ(prompt + Greedy(model, prompt, 300, 512, threads) + "\n", expected) << threads;
