@@ -48,9 +48,9 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
   const Finished run = Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", out});
   ASSERT_EQ(run.status, 0) << run.err;
   ExpectWritten(run, out);
-  EXPECT_TRUE(Has(run.err, ": 35 matrices, "));
+  EXPECT_TRUE(Has(run.err, ": 42 matrices, "));
   const gguf::File file = gguf::File::Open(out);
-  EXPECT_EQ(file.tensors().size(), 2u * 5 * 7);  // not the embedding, which is the output
+  EXPECT_EQ(file.tensors().size(), 2u * 6 * 7);  // not the embedding, which is the output
   const auto n_tokens = static_cast<float>(64 * file.metadata().GetUint("imatrix.chunk_count"));
   EXPECT_GE(n_tokens, 128);
   EXPECT_EQ(file.metadata().GetUint("imatrix.chunk_size"), 64u);
@@ -94,7 +94,7 @@ TEST(Imatrix, MakesWhatCountsMoreExact) {
   const gguf::File before = gguf::File::Open(kDefault), found = gguf::File::Open(importance);
   const gguf::File a = gguf::File::Open(plain), b = gguf::File::Open(weighted);
   EXPECT_EQ(b.metadata().GetString("quantize.imatrix.file"), "importance");
-  EXPECT_EQ(b.metadata().GetUint("quantize.imatrix.entries_count"), 35u);
+  EXPECT_EQ(b.metadata().GetUint("quantize.imatrix.entries_count"), 42u);
   for (const char* name : {"blk.0.attn_q.weight", "blk.2.ffn_down.weight", "blk.4.ffn_up.weight"}) {
     const std::vector<float> columns = Numbers(found, std::string(name) + ".in_sum2");
     const gguf::TensorView& exact = *before.FindTensor(name);
