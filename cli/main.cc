@@ -38,8 +38,9 @@ constexpr size_t kUsedStack = size_t{1} << 20;  // bytes: more than an operation
   used[0] = 0;
 }
 
-// Templates and libraries recurse, and threads get stacks as large as this one may grow. If there
-// is no memory left when it grows, the system ends the program without a message: so it grows now.
+// Templates and libraries recurse, and threads get stacks as large as this one may grow. If it is
+// too small, or no memory is left when it grows, the system ends the program without a message: so
+// it grows now.
 void PrepareStack() {
   constexpr rlim_t kLeast = rlim_t{2} << 20;
   rlimit limit = {};

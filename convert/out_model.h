@@ -19,8 +19,9 @@
 namespace convert {
 
 // A name that begins with "." is of a layer: "model.layers.{i}." precedes it in the folder,
-// "blk.{i}." in the file; {e} is an expert's number. It covers ".weight" and ".bias"; if it is the
-// file's and ends with ".", neither. A tensor may become several of the file's, or none (gguf "").
+// "blk.{i}." in the file; {i} is the layer's number, {e} an expert's. A name covers ".weight" and
+// ".bias"; if it is the file's and ends with ".", neither. A tensor may become several of the
+// file's, or none (gguf "").
 struct TensorRule {
   std::string_view hf, gguf;
   Order order = Order::kSame;

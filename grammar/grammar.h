@@ -1,4 +1,5 @@
-// The allowed texts, as rules that call each other; of bytes, so tokens may end inside characters.
+// The allowed texts, as rules that call each other. Rules are of bytes, so tokens may end inside
+// characters.
 //
 // A rule is a small state machine. A state expects a byte in a range, or the text of another rule,
 // or forks, or ends the rule. The rule  a ::= "x" b? "y"  is

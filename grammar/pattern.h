@@ -12,7 +12,8 @@ namespace grammar {
 
 // A JSON string, in quotes, that contains the pattern; ^ and $ anchor it. Supported are characters,
 // ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n}, also lazy (which changes
-// nothing). Throws grammar::Error that names what is not, or if no string has the characters.
+// nothing). Throws grammar::Error that names what is not supported, or characters that no
+// string can have.
 Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json);
 
 // The same as a grammar.

@@ -116,12 +116,13 @@ Rank MergeTable::Find(TokenId left, TokenId right) const {
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens,
                               const TokenIndex& index) {
+  const gguf::Value* const list = metadata.Find(kMerges);
+  if (list != nullptr && list->type == gguf::ValueType::kArray && list->count > kMaxMerges) {
+    metadata.Fail(kMerges, "expected at most " + std::to_string(kMaxMerges) + " merges, found " +
+                               std::to_string(list->count));
+  }
   const std::vector<std::string_view> strings = metadata.GetStrings(kMerges);
   if (strings.empty()) metadata.Fail(kMerges, "expected merges, found an empty list");
-  if (strings.size() > kMaxMerges) {
-    metadata.Fail(kMerges, "expected at most " + std::to_string(kMaxMerges) + " merges, found " +
-                               std::to_string(strings.size()));
-  }
   return MergeReader(metadata, tokens, index).Read(strings);
 }
 

@@ -71,11 +71,14 @@ void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_t
 }
 
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
-  std::vector<std::string_view> tokens = metadata.GetStrings(kTokensKey);
-  if (tokens.empty() || tokens.size() > kMaxTokens) {
+  // Counted first: the list takes 16 bytes a token.
+  const gguf::Value* const list = metadata.Find(kTokensKey);
+  if (list != nullptr && list->type == gguf::ValueType::kArray &&
+      (list->count == 0 || list->count > kMaxTokens)) {
     metadata.Fail(kTokensKey, "expected 1 to " + std::to_string(kMaxTokens) + " tokens, found " +
-                                  std::to_string(tokens.size()));
+                                  std::to_string(list->count));
   }
+  std::vector<std::string_view> tokens = metadata.GetStrings(kTokensKey);
   uint64_t n_bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {
     if (tokens[id].size() > kMaxTokenBytes) {

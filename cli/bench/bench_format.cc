@@ -149,10 +149,6 @@ class Markdown : public BenchFormat {
     }
     for (const BenchTest& test : done) {
       if (IsCard() && test.n_prompt > 0 && test.n_gen > 0) text += Waiting(test, done);
-      if (test.n_prompt > 0 && test.n_prompt <= 64 && test.n_gen == 0) {  // a turn of a chat
-        const double seconds = static_cast<double>(test.n_prompt) / test.Median();
-        text += test.Name() + ": the first token after " + Figures(1e3 * seconds, 3) + " ms\n";
-      }
     }
     if (done.empty()) return text;
     const BenchTest &first = done.front(), &test = done.back();

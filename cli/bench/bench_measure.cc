@@ -382,6 +382,10 @@ double BenchTest::Watts() const {
 
 std::vector<std::string> BenchTest::Notes() const {
   std::vector<std::string> notes;
+  if (n_prompt > 0 && n_prompt <= 64 && n_gen == 0) {  // a turn of a chat: what people feel
+    notes.push_back("first token after " +
+                    Figures(1e3 * static_cast<double>(n_prompt) / Median(), 3) + " ms");
+  }
   if (Share() > 1)
     notes.emplace_back("above the limit: the machine was faster than when that was measured");
   // More than the noise of the measurement, less than one step down of a CPU that is too hot.

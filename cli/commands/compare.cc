@@ -180,8 +180,10 @@ void AddCompare(CommandLine& line) {
       .Add("-f,--file FILE", options.text,
            "A text: how well it is predicted is compared, too; - for stdin")
       .Reads();
-  command.Add("-c,--ctx-size N", options.window, "Tokens of a window of the text (default: 512)")
-      .Between(4, kMaxTokens);
+  command
+      .Add("-c,--ctx-size N", options.window,
+           "Tokens of a window of the text (default: 512); 0: as many as the model was trained for")
+      .Between(0, kMaxTokens);
   command.Add("--chunks N", options.most_windows, "Windows at most (default: all)")
       .Between(1, kMaxTokens);
   command.Add("-p,--n-prompt N", options.n_prompt, "Tokens of prompt to read; 0: none")

@@ -272,6 +272,8 @@ void GenerationOptions::AddDraftFlags(Command& command) {
 }
 
 std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOptions& main) const {
+  const std::string by = draft_flag_ != nullptr ? draft_flag_->typed : "";
+  if (draft_model.empty() && !by.empty()) throw UsageError(by + ": expected a file or a name");
   if (draft_model.empty()) return {};
   ModelOptions options;
   options.model = draft_model;

@@ -68,9 +68,12 @@ class LineEditor::Terminal {
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
   // What libedit draws; Show() takes it from there.
-  char* drawn_ = nullptr;
-  size_t n_drawn_ = 0;  // bytes
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{open_memstream(&drawn_, &n_drawn_),
+  struct Drawn {
+    char* text = nullptr;
+    size_t size = 0;  // bytes
+    ~Drawn() { std::free(text); }
+  } drawn_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{open_memstream(&drawn_.text, &drawn_.size),
                                                        std::fclose};
   std::unique_ptr<HistoryW, void (*)(HistoryW*)> history_{history_winit(), history_wend};
   std::unique_ptr<EditLine, void (*)(EditLine*)> editor_{
@@ -167,7 +170,7 @@ unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
 void LineEditor::Terminal::Show() {
   std::fflush(out_.get());
   std::string shown;
-  for (const auto& [code, bytes] : gguf::Characters({drawn_, n_drawn_})) {
+  for (const auto& [code, bytes] : gguf::Characters({drawn_.text, drawn_.size})) {
     const std::string_view other = InPlaceOf(code);
     shown += other.empty() ? bytes : other;
   }
@@ -200,7 +203,7 @@ size_t LineEditor::Terminal::RowsAboveCursor() const {
   size_t row = 0, column = prompt_columns_;
   const LineInfoW* const info = el_wline(editor_.get());
   for (const wchar_t* c = info->buffer; c != info->cursor; ++c) {
-    const int width = wcwidth(*c);
+    const int width = InPlaceOf(static_cast<char32_t>(*c)) == " " ? 1 : wcwidth(*c);
     column += *c == L'\t' ? 8 - column % 8 : width < 0 ? 2 : static_cast<size_t>(width);
     if (*c != L'\n' && column < size.ws_col) continue;
     ++row;

@@ -90,6 +90,7 @@ void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent
 void TopK(Candidates& candidates, int k);
 
 // Keeps the most likely, at least one, until they add up to p: the nucleus (Holtzman et al. 2019).
+// p >= 1 keeps all.
 void TopP(Candidates& candidates, float p);
 
 // Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
@@ -107,7 +108,8 @@ void TopNSigma(Candidates& candidates, float n);
 // (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
-// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits; one stays.
+// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits; at least one
+// stays.
 void CutSurprise(Candidates& candidates, double mu);
 
 // Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its

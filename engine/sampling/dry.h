@@ -28,7 +28,8 @@ struct DryOptions {
   bool Active() const { return multiplier != 0 && last_n != 0; }
 };
 
-// Breakers: tokens that contain one of these texts, ascending. Throws engine::Error if none does.
+// Breakers: tokens that contain one of these texts, ascending. Throws engine::Error if
+// one of them is in no token.
 std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
                                            const tokenizer::Tokenizer& tokenizer);
 

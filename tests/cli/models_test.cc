@@ -184,6 +184,7 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
               "-m: no file and no model called xyz");
   ExpectError(Pronk({"compare", kModel, "xyz"}), 1, "pronk: no file and no model called xyz");
   ExpectError(with({"-m", ""}), 2, "-m: expected a file or a name");  // "$UNSET"
+  ExpectError(with({"-md", ""}), 2, "-md: expected a file or a name");
   ExpectError(with({"-hf", "xyz"}), 1,
               "-hf: no file and no model called xyz ('pronk list'); pronk d");
   ExpectError(test::Pronk({"tokenize", "-p", "x"}, "", {"PRONK_MODEL=xyz", "HOME=/nonexistent"}), 1,

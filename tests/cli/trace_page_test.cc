@@ -172,7 +172,7 @@ TEST_F(TracePage, KeepsTextInItsPlace) {
   EXPECT_TRUE(Has(said, evil[5]));
 }
 
-// Of 256 tokens and the default model, which has 40 heads.
+// Of 256 tokens and the default model, which has 48 heads.
 TEST_F(TracePage, IsSmall) {
   const std::string model = SourceDir() + "/models/default.gguf";
   std::string text;

@@ -176,8 +176,8 @@ TEST(Chat, SeveralAnswersAreTakenBack) {
 
 TEST(Chat, SettingsChange) {
   const Finished run = Chat(
-      "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set n_predict 2\n"
-      "/set verbose\nHello\n");
+      "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 3\n"
+      "/set n_predict 2\n/set verbose\nHello\n");
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_TRUE(Has(run.err, "temperature 0 (/set), top_k 40, top_p 0.95"));
   EXPECT_TRUE(Has(run.err, "seed 7 (/set), num_predict 2 (/set); the rest by default)"));
