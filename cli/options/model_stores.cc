@@ -202,8 +202,9 @@ Stores FindModels() {
   const auto place = [](const StoredModel& model) { return std::tie(model.store, model.name); };
   std::ranges::stable_sort(stores.models, {}, place);
   // The same file in two revisions of a repository counts once.
-  const auto repeats = std::ranges::unique(stores.models, {}, place);
-  stores.models.erase(repeats.begin(), repeats.end());
+  const auto same = [&](const auto& a, const auto& b) { return place(a) == place(b); };
+  stores.models.erase(std::unique(stores.models.begin(), stores.models.end(), same),
+                      stores.models.end());
   return stores;
 }
 

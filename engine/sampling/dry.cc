@@ -61,8 +61,9 @@ void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId
   }
   // Keep the longest of each token.
   std::ranges::sort(repetitions_, std::greater());
-  const auto shorter = std::ranges::unique(repetitions_, {}, kToken);
-  repetitions_.erase(shorter.begin(), shorter.end());
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  repetitions_.erase(std::unique(repetitions_.begin(), repetitions_.end(), same),
+                     repetitions_.end());
 }
 
 void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const DryOptions& options) {
