@@ -15,7 +15,7 @@ stories (--requests).
 some 400 steps of nothing else made it forget its stories.
 
 --emphasis gives targets weights for such a run: what was asked for counts more than the rest. From nothing it keeps a model from learning to
-write (perplexity 8.5 instead of 4.0 after 600 steps, with the vocabulary of before).
+write (perplexity 8.5 instead of 4.0 after 600 steps, with pieces of words as tokens).
 
 The learning rate warms up, stays, and then falls to zero over the last `--decay` of the steps, or of the minutes of --budget.
 """

@@ -146,8 +146,8 @@ TEST(Run, StatusAfterASignal) {
   EXPECT_EQ(timeout("INT", "chat"), 130);
 }
 
-// A long text is read for seconds. The time is the processor's: others may be busy with the
-// machine.
+// A long text is read for seconds, and the signal comes after one. What is checked is the time of
+// the processor, since others may be busy with the machine.
 TEST(Run, ASignalEndsTheReadingAtOnce) {
   const TempDir dir;
   std::string text = "Tom saw";
