@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 
 namespace grammar {
 namespace {

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "gguf/error.h"
+#include "gguf/message.h"
 #include "gguf/utf8.h"
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 #include "grammar/scanner.h"
 
 namespace grammar {
@@ -29,18 +30,18 @@ class Parser : private Scanner {
     if (text_.size() > kMaxBytes) Fail(0, "the text is longer than a megabyte");
     for (Skip(/*lines=*/true); at_ < text_.size(); Skip(true)) ParseRule();
     for (const auto& [name, use] : uses_) {
-      if (!builder_.IsDefined(rules_.at(name))) Fail(use, "there is no rule '" + name + "'");
+      if (!builder_.IsDefined(rules_.at(name))) Fail(use, "there is no rule '", name, "'");
     }
     return std::move(rules_);
   }
 
  private:
-  [[noreturn]] void Fail(size_t at, const std::string& what) const {
+  template <class... Parts>
+  [[noreturn]] void Fail(size_t at, const Parts&... what) const {
     const std::string_view before = text_.substr(0, at);
     const size_t line = 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
     const size_t column = at - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
-    throw Error("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
-                what);
+    throw Error(gguf::Message("line ", line, ", column ", column, ": ", what...));
   }
   [[noreturn]] void Expected(const std::string& what) const {
     const std::string_view rest = text_.substr(at_);
@@ -48,7 +49,7 @@ class Parser : private Scanner {
                               : rest[0] == '\n' || rest[0] == '\r'
                                   ? "the end of the line"
                                   : gguf::Quoted(rest.substr(0, gguf::NextUtf8(rest).length));
-    Fail(at_, "expected " + what + ", found " + found);
+    Fail(at_, "expected ", what, ", found ", found);
   }
 
   // Skips blanks and comments, and line ends where they are insignificant.
@@ -79,8 +80,7 @@ class Parser : private Scanner {
     const std::string_view name = Name();
     if (name.empty()) Expected("the name of a rule");
     const RuleId rule = Find(name);
-    if (builder_.IsDefined(rule))
-      Fail(begin, "the rule '" + std::string(name) + "' is there twice");
+    if (builder_.IsDefined(rule)) Fail(begin, "the rule '", name, "' is there twice");
     Skip(false);
     if (!Take("::=")) Expected("::= after the name of a rule");
     Skip(true);
@@ -146,7 +146,7 @@ class Parser : private Scanner {
     if (c == '<' || c == '!') return Token();
     if (c != '(') return std::nullopt;
     if (depth == kMaxParentheses) {
-      Fail(at_, "parentheses are nested more than " + std::to_string(kMaxParentheses) + " deep");
+      Fail(at_, "parentheses are nested more than ", kMaxParentheses, " deep");
     }
     ++at_;
     Skip(true);
@@ -196,7 +196,7 @@ class Parser : private Scanner {
     if (!AtDigit()) Expected("a number");
     const size_t begin = at_;
     const auto number = TakeNumber();
-    if (!number) Fail(begin, "a number above " + std::to_string(kMaxStates));
+    if (!number) Fail(begin, "a number above ", kMaxStates);
     return *number;
   }
 
@@ -256,7 +256,7 @@ class Parser : private Scanner {
 
   CodePoint Hex(size_t begin, size_t n_digits) {
     const auto hex = TakeHex(n_digits);
-    if (!hex) Fail(begin, "an escape of fewer than " + std::to_string(n_digits) + " digits");
+    if (!hex) Fail(begin, "an escape of fewer than ", n_digits, " digits");
     const CodePoint c = *hex;
     if (c > kMaxCodePoint || (c >= 0xD800 && c <= 0xDFFF)) {
       Fail(begin, "an escape for what is no character");

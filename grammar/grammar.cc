@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/analysis.h"
-#include "grammar/error.h"
-
 namespace grammar {
 
 using Kind = State::Kind;
@@ -163,7 +160,7 @@ RuleId Builder::Outline(Part part) {
 
 Grammar Builder::Finish(RuleId root) && {
   grammar_.root_ = root;
-  Analysis(grammar_).Run();
+  Analyze(grammar_);
   return std::move(grammar_);
 }
 

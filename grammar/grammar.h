@@ -1,5 +1,4 @@
-// The allowed texts, as rules that call each other. Rules are of bytes, so tokens may end inside
-// characters.
+// The allowed texts, as rules of bytes that call each other: tokens may end inside characters.
 //
 // A rule is a small state machine. A state expects a byte in a range, or the text of another rule,
 // or forks, or ends the rule. The rule  a ::= "x" b? "y"  is
@@ -16,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +23,12 @@
 #include "grammar/code_points.h"
 
 namespace grammar {
+
+// A grammar or a schema is refused, or a text violates one: a line with the place and the reason.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 using StateId = uint32_t;
 using RuleId = uint32_t;
@@ -80,6 +86,10 @@ class Grammar {
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
 };
+
+// Computes Rule's fields besides its name and start, in time and memory linear in the grammar's
+// size. Throws as Builder::Finish().
+void Analyze(Grammar& grammar);
 
 // A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in
 // Grammar::tokens(). All others are spelt with kOtherToken.

@@ -11,7 +11,7 @@
 
 #include "gguf/error.h"
 #include "gguf/json.h"
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 #include "grammar/json_rules.h"
 #include "grammar/pattern.h"
 #include "grammar/schema_parts.h"
@@ -94,8 +94,7 @@ class Converter {
       for (size_t i = 0; i < schemas.size(); ++i) {
         for (size_t j = 0; j < i; ++j) {
           if (parts_.Apart(schemas[j], schemas[i], place)) continue;
-          FailAt(place, "a value could fit " + std::to_string(j) + " and " + std::to_string(i) +
-                            ", as far as pronk sees; use anyOf");
+          FailAt(place, "a value could fit ", j, " and ", i, ", as far as pronk sees; use anyOf");
         }
       }
     }
@@ -170,7 +169,7 @@ class Converter {
       }
       return is_array ? Array(flat, pointer) : Object(flat, pointer);
     }
-    FailAt(Below(pointer, "type"), "\"" + type + "\" is no type of JSON");
+    FailAt(Below(pointer, "type"), "\"", type, "\" is no type of JSON");
   }
 
   uint32_t Count(const Flat& flat, const char* name, uint32_t otherwise,

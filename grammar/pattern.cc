@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gguf/json.h"
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 #include "grammar/matcher.h"
 #include "grammar/scanner.h"
 

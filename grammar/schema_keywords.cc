@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "grammar/error.h"
-
 namespace grammar {
 namespace {
 
@@ -168,10 +166,6 @@ JsonView United(const JsonView& a, const JsonView& b, const std::string& pointer
 
 }  // namespace
 
-void FailAt(const std::string& pointer, const std::string& what) {
-  throw Error(pointer + ": " + what);
-}
-
 std::string Below(const std::string& pointer, const std::string& name) {
   std::string path = pointer + '/';
   for (const char c : name) path += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
@@ -219,7 +213,7 @@ void CheckKeywords(const std::vector<JsonView::Member>& keywords, const std::str
     if (keyword == nullptr) FailAt(Below(pointer, name), "this keyword is not supported");
     const bool is_old = keyword->name.starts_with("exclusive") && value.IsBool();
     if (!keyword->shape.fits(value) && !is_old) {
-      FailAt(Below(pointer, name), std::string("expected ") + keyword->shape.name);
+      FailAt(Below(pointer, name), "expected ", keyword->shape.name);
     }
   }
 }

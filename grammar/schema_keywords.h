@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "gguf/json.h"
+#include "gguf/message.h"
+#include "grammar/grammar.h"
 
 namespace grammar {
 
@@ -38,7 +40,10 @@ bool IsOneOf(const List& list, const Value& value) {
 }
 
 // Throws grammar::Error: "#/properties/name: WHAT".
-[[noreturn]] void FailAt(const std::string& pointer, const std::string& what);
+template <class... Parts>
+[[noreturn]] void FailAt(const std::string& pointer, const Parts&... what) {
+  throw Error(gguf::Message(pointer, ": ", what...));
+}
 // A place below a pointer; / and ~ in its name are escaped as in JSON Pointer (RFC 6901).
 std::string Below(const std::string& pointer, const std::string& name);
 

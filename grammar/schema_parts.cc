@@ -102,13 +102,11 @@ SchemaParts::SchemaParts(JsonView root) : root_(std::move(root)) { CheckAddresse
 
 JsonView SchemaParts::Follow(const std::string& reference, const std::string& pointer) const {
   if (!reference.starts_with('#') || (reference.size() > 1 && reference[1] != '/')) {
-    FailAt(pointer,
-           "'$ref' is \"" + reference + "\"; only references such as #/$defs/name are supported");
+    FailAt(pointer, "'$ref' is \"", reference,
+           "\"; only references such as #/$defs/name are supported");
   }
   JsonView found = At(root_, WithoutPercents(reference.substr(1)));
-  if (!IsSchema(found)) {
-    FailAt(pointer, "'$ref' leads to \"" + reference + "\", where no schema is");
-  }
+  if (!IsSchema(found)) FailAt(pointer, "'$ref' leads to \"", reference, "\", where no schema is");
   return found;
 }
 

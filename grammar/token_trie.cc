@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 
 namespace grammar {
 

@@ -7,8 +7,8 @@
 
 #include "gguf/file.h"
 #include "grammar/constraint.h"
-#include "grammar/error.h"
 #include "grammar/gbnf.h"
+#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/vocab_spec.h"

@@ -22,7 +22,7 @@
 #include "gguf/error.h"
 #include "gguf/json.h"
 #include "gguf/load.h"
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/json.h"

@@ -1,4 +1,6 @@
 // GBNF: which texts match, what is said of a grammar that is wrong, and hostile grammars.
+#include "grammar/grammar.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -7,7 +9,6 @@
 #include <utility>
 
 #include "gguf/utf8.h"
-#include "grammar/error.h"
 #include "grammar/gbnf.h"
 #include "grammar/matcher.h"
 #include "tests/support/error_of.h"

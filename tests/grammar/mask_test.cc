@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "grammar/constraint.h"
-#include "grammar/error.h"
 #include "grammar/gbnf.h"
+#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "tests/support/error_of.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/error.h"
+#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "tests/support/data.h"
