@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "convert/family.h"
 #include "gguf/error.h"
+#include "gguf/message.h"
 
 namespace convert {
 namespace {
@@ -25,11 +27,14 @@ constexpr KeyRule kCommonKeys[] = {
 };
 
 void AddKey(const KeyRule& rule, OutModel& model) {
-  if (model.Gives(rule.gguf) || !model.config.Has(rule.hf)) return;
   const Fields& config = model.config;
-  if (rule.kind == KeyKind::kUint) model.Uint(rule.gguf, config.UintOr(rule.hf, 0));
-  if (rule.kind == KeyKind::kFloat) model.Float(rule.gguf, config.Number(rule.hf));
-  if (rule.kind == KeyKind::kBool) model.Bool(rule.gguf, config.BoolOr(rule.hf, false));
+  std::istringstream names{std::string(rule.hf)};
+  for (std::string hf; names >> hf;) {
+    if (!config.Has(hf) || model.Gives(rule.gguf)) continue;
+    if (rule.kind == KeyKind::kUint) model.Uint(rule.gguf, config.UintOr(hf, 0));
+    if (rule.kind == KeyKind::kFloat) model.Float(rule.gguf, config.Number(hf));
+    if (rule.kind == KeyKind::kBool) model.Bool(rule.gguf, config.BoolOr(hf, false));
+  }
 }
 
 void CheckUsual(const Family& family, const Fields& config) {
@@ -41,8 +46,7 @@ void CheckUsual(const Family& family, const Fields& config) {
     if (found == usual.value) continue;
     const std::string expected =
         is_flag ? (usual.value != 0 ? "true" : "false") : std::to_string(usual.value);
-    config.Fail(usual.hf,
-                "expected " + expected + " in a model of architecture " + std::string(family.name));
+    config.Fail(usual.hf, "expected ", expected, " in a model of architecture ", family.name);
   }
 }
 
@@ -124,8 +128,8 @@ void AddRope(OutModel& model) {
   } else if (type == "longrope" || type == "su") {
     AddLongRope(rope, model);
   } else if (type != "default" && type != "none" && type != "mrope") {
-    rope.Fail("rope_type", "expected default, linear, yarn, llama3 or longrope, found " +
-                               gguf::Quoted(type, 40));
+    rope.Fail("rope_type", "expected default, linear, yarn, llama3 or longrope, found ",
+              gguf::Quoted(type, 40));
   }
 }
 
@@ -144,7 +148,7 @@ void AddPooling(OutModel& model) {
 void CheckSizes(const OutModel& model) {
   constexpr uint64_t kMaxLayers = 4096, kMaxOfHead = 65536;
   const auto check = [&](const char* key, uint64_t value, uint64_t most) {
-    if (value > most) model.config.Fail(key, "expected at most " + std::to_string(most));
+    if (value > most) model.config.Fail(key, "expected at most ", most);
   };
   check("num_hidden_layers", model.n_layers(), kMaxLayers);
   check("global_head_dim", model.config.UintOr("global_head_dim", 0), kMaxOfHead);
@@ -158,9 +162,8 @@ void CheckShapes(const OutModel& model) {
   for (const uint64_t n : {s.n_heads, s.n_kv_heads, s.n_key_heads, s.n_value_heads, s.state,
                            s.n_groups, s.head_plain, s.head_value}) {
     if (n <= kMax) continue;
-    throw gguf::Error(gguf::PrintablePath(model.config.file()) +
-                      ": expected heads, groups and their lengths of at most " +
-                      std::to_string(kMax) + ", found " + std::to_string(n));
+    gguf::Fail(model.config.file(), "expected heads, groups and their lengths of at most ", kMax,
+               ", found ", n);
   }
 }
 

@@ -16,11 +16,11 @@
 #include "convert/hf_folder.h"
 #include "convert/hf_tokenizer.h"
 #include "convert/quantize_plan.h"
-#include "convert/quantized.h"
 #include "engine/model/model.h"
 #include "engine/sampling/settings.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
+#include "gguf/message.h"
 
 namespace convert {
 namespace {
@@ -105,8 +105,8 @@ void CheckActivation(const Family& family, const Fields& config) {
     if (!config.Has(key)) continue;
     const std::string found = config.Text(key);
     if (found.starts_with(family.activation)) return;
-    config.Fail(key, "expected " + std::string(family.activation) + " in a model of architecture " +
-                         std::string(family.name) + ", found " + gguf::Quoted(found, 40));
+    config.Fail(key, "expected ", family.activation, " in a model of architecture ", family.name,
+                ", found ", gguf::Quoted(found, 40));
   }
 }
 
@@ -193,12 +193,12 @@ void Write(const OutModel& model, const Types& types, const Options& options,
 uint64_t EmbeddingRows(const OutModel& model) {
   const auto found = std::ranges::find(model.tensors, "token_embd.weight", &OutTensor::name);
   if (found == model.tensors.end()) {
-    throw gguf::Error(gguf::PrintablePath(model.folder.path()) +
-                      ": expected a matrix of embeddings (model.embed_tokens.weight), found none");
+    gguf::Fail(model.folder.path(),
+               "expected a matrix of embeddings (model.embed_tokens.weight), found none");
   }
   if (found->dims.size() != 2) {
     const SafeTensor& tensor = *found->source();
-    tensor.Fail("expected a matrix of embeddings, found shape " + ShapeText(tensor.shape));
+    tensor.Fail("expected a matrix of embeddings, found shape ", ShapeText(tensor.shape));
   }
   return found->dims[1];
 }

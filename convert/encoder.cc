@@ -5,9 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <string>
 
-#include "convert/numbers.h"
 #include "kernels/encode/encode.h"
 
 namespace convert {
@@ -31,6 +29,13 @@ void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte
   }
 }
 
+// The numbers of a row, changed as ReadNumbers() does, to out[cols].
+void ReadRow(const OutTensor& tensor, uint64_t row, float* out) {
+  const uint64_t units = tensor.dims[0] / tensor.unit;
+  for (uint64_t i = 0; i < units; ++i, out += tensor.unit)
+    ReadNumbers(tensor.locate(row * units + i), tensor.unit, tensor.change, out);
+}
+
 // Whether a unit already has the bytes of the new type.
 bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
   return tensor.change == Change::kNone && tensor.factors.empty() && unit.from->floats == type &&
@@ -40,23 +45,21 @@ bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
 // False if a weight does not fit into the type. mean: see AbsMean().
 bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
                   std::vector<float>& floats, std::byte* out) {
-  const uint64_t n = tensor.dims[0], units = n / tensor.unit;
+  const uint64_t n = tensor.dims[0];
   if (tensor.scales != nullptr) {
     CopyMxfp4(tensor.locate(row), *tensor.scales, n, out);
     return true;
   }
   floats.resize(n);
   if (!tensor.values.empty()) {
-    std::copy_n(tensor.values.begin() + static_cast<std::ptrdiff_t>(row * n), n, floats.begin());
-  }
-  for (uint64_t i = 0; tensor.values.empty() && i < units; ++i) {
-    const Unit unit = tensor.locate(row * units + i);
-    if (units == 1 && IsCopy(tensor, type, unit)) {
-      const uint64_t bytes = gguf::RowBytes(type, n);
-      std::memcpy(out, unit.from->data.data() + unit.first * (bytes / n), bytes);
-      return true;
-    }
-    ReadNumbers(unit, tensor.unit, tensor.change, floats.data() + i * tensor.unit);
+    std::copy_n(tensor.values.data() + row * n, n, floats.data());
+  } else if (const Unit unit = tensor.locate(row * (n / tensor.unit));
+             tensor.unit == n && IsCopy(tensor, type, unit)) {
+    const uint64_t bytes = gguf::RowBytes(type, n);
+    std::memcpy(out, unit.from->data.data() + unit.first * (bytes / n), bytes);
+    return true;
+  } else {
+    ReadRow(tensor, row, floats.data());
   }
   const auto factor =
       std::ranges::upper_bound(tensor.factors, row, {}, &RowFactors::value_type::first);
@@ -78,7 +81,7 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
 
 // The scale of BitNet's -1, 0 and 1 ("absmean"), at least 1e-5.
 float Encoder::AbsMean(const OutTensor& tensor) {
-  const uint64_t cols = tensor.dims[0], units = cols / tensor.unit;
+  const uint64_t cols = tensor.dims[0];
   std::vector<double> sums(tensor.rows());
   team_.Run([&] {
     team_.ForDynamic(sums.size(), std::max<uint64_t>(4096 / cols, 1),
@@ -86,10 +89,7 @@ float Encoder::AbsMean(const OutTensor& tensor) {
                        std::vector<float>& row = rows_[thread];
                        row.resize(cols);
                        for (size_t i = begin; i < end; ++i) {
-                         for (uint64_t u = 0; u < units; ++u) {
-                           ReadNumbers(tensor.locate(i * units + u), tensor.unit, tensor.change,
-                                       row.data() + u * tensor.unit);
-                         }
+                         ReadRow(tensor, i, row.data());
                          for (const float x : row) sums[i] += std::abs(static_cast<double>(x));
                        }
                      });
@@ -118,7 +118,7 @@ std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, ui
     team_.Run([&] { team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });
   }
   if (!all_fit) {
-    tensor.source()->Fail("expected weights that " + std::string(gguf::Info(type).name) +
+    tensor.source()->Fail("expected weights that ", gguf::Info(type).name,
                           " can hold, found some that are no numbers or too large");
   }
   row += n;

@@ -61,8 +61,8 @@ std::string NameOf(const Fields& config, const std::string& outer) {
   for (const auto& [known, name] : kTextModels) {
     if (type == known) return std::string(name);
   }
-  text.Fail("model_type", "a text model of type " + gguf::Quoted(type, 60) +
-                              " cannot be converted from " + outer);
+  text.Fail("model_type", "a text model of type ", gguf::Quoted(type, 60),
+            " cannot be converted from ", outer);
 }
 
 }  // namespace
@@ -85,9 +85,7 @@ std::span<const TensorRule> CommonTensors() { return kCommon; }
 
 const Family& FindFamily(const Fields& config) {
   const std::vector<std::string> found = config.Texts("architectures");
-  if (found.size() != 1) {
-    config.Fail("architectures", "expected one name, found " + std::to_string(found.size()));
-  }
+  if (found.size() != 1) config.Fail("architectures", "expected one name, found ", found.size());
   const std::string name = NameOf(config, found[0]);
   const Fields text = TextConfig(config);
   const bool has_experts = text.UintOr("num_local_experts", 0) +
@@ -106,8 +104,8 @@ const Family& FindFamily(const Fields& config) {
     }
   }
   for (const std::string_view wrapper : kWrappers) known += ", " + std::string(wrapper);
-  config.Fail("architectures", "architecture " + gguf::Quoted(found[0], 60) +
-                                   " cannot be converted (this program converts " + known + ")");
+  config.Fail("architectures", "architecture ", gguf::Quoted(found[0], 60),
+              " cannot be converted (this program converts ", known, ")");
 }
 
 Fields TextConfig(const Fields& config) {

@@ -17,7 +17,8 @@
 namespace convert {
 
 enum class KeyKind : uint8_t { kUint, kFloat, kBool };
-// The first of config.json's keys that is present; if none is, nothing is written.
+// Names in config.json, separated by spaces, of which the first that is present counts; if none is,
+// nothing is written.
 struct KeyRule {
   std::string_view hf, gguf;
   KeyKind kind = KeyKind::kUint;
@@ -43,7 +44,7 @@ struct Family {
   std::string_view activation = "silu";  // prefix of its name in config.json
   // The first list that has a tensor's name counts; CommonTensors() come last.
   std::array<std::span<const TensorRule>, 4> tensors = {};
-  std::array<std::span<const KeyRule>, 2> keys = {};
+  std::array<std::span<const KeyRule>, 3> keys = {};
   std::span<const UsualValue> usual = {};
   // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
   void (*refine)(OutModel& model) = nullptr;

@@ -7,6 +7,7 @@
 
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
+#include "gguf/message.h"
 
 namespace convert {
 namespace {
@@ -35,11 +36,10 @@ bool IsIn(const fs::path& folder, const fs::path& path) {
 void CheckLinks(const std::string& folder, const std::string& path) {
   std::error_code error;
   const fs::path home = fs::canonical(folder), target = fs::weakly_canonical(path, error);
-  if (error) throw gguf::Error(gguf::PrintablePath(path) + ": " + error.message());
+  if (error) gguf::Fail(path, error.message());
   if (IsIn(home, target) || IsIn(home.parent_path().parent_path() / "blobs", target)) return;
-  throw gguf::Error(gguf::PrintablePath(path) + ": is a link out of the folder, to " +
-                    gguf::PrintablePath(target.string()) +
-                    ": if that is meant, put a copy in its place");
+  gguf::Fail(path, "is a link out of the folder, to ", gguf::PrintablePath(target.string()),
+             ": if that is meant, put a copy in its place");
 }
 
 }  // namespace
@@ -48,14 +48,13 @@ HfFolder HfFolder::Open(const std::string& path) {
   HfFolder folder(path);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    throw gguf::Error(gguf::PrintablePath(path) +
-                      ": expected a folder with config.json and safetensors files" +
-                      (fs::exists(path, ignored) ? ", found a file" : ": no such folder"));
+    gguf::Fail(path, "expected a folder with config.json and safetensors files",
+               (fs::exists(path, ignored) ? ", found a file" : ": no such folder"));
   }
   folder.config_ = folder.Object("config.json");
   if (!folder.config_.is_there()) {
-    throw gguf::Error(gguf::PrintablePath(Join(path, "config.json")) +
-                      ": no such file; expected a folder as Hugging Face's libraries write it");
+    gguf::Fail(Join(path, "config.json"),
+               "no such file; expected a folder as Hugging Face's libraries write it");
   }
   const Fields index = folder.Object(kIndex);
   for (const std::string& shard : folder.Shards(index)) {
@@ -66,8 +65,8 @@ HfFolder HfFolder::Open(const std::string& path) {
     for (const SafeTensor& tensor : file.tensors()) {
       const auto [at, is_new] = folder.tensors_.emplace(tensor.name, &tensor);
       if (!is_new)
-        tensor.Fail("expected each name once, found it in " +
-                    gguf::PrintablePath(at->second->file) + ", too");
+        tensor.Fail("expected each name once, found it in ", gguf::PrintablePath(at->second->file),
+                    ", too");
     }
   }
   folder.CheckIndex(index);
@@ -107,13 +106,12 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
     const std::string name = file.String();
     // The index is untrusted: it must not point outside the folder.
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
-      index.Fail(kWeightMap, "expected names of files in this folder, found " + gguf::Quoted(name));
+      index.Fail(kWeightMap, "expected names of files in this folder, found ", gguf::Quoted(name));
     }
     names.insert(name);
   }
   if (names.empty() || names.size() > kMaxShards) {
-    index.Fail(kWeightMap, "expected 1 to " + std::to_string(kMaxShards) + " files, found " +
-                               std::to_string(names.size()));
+    index.Fail(kWeightMap, "expected 1 to ", kMaxShards, " files, found ", names.size());
   }
   return {names.begin(), names.end()};
 }
@@ -125,8 +123,8 @@ void HfFolder::CheckIndex(const Fields& index) const {
     const auto found = tensors_.find(name);
     const std::string path = Join(path_, file.String());
     if (found == tensors_.end() || found->second->file != path) {
-      index.Fail(kWeightMap, "expected tensor " + gguf::Quoted(name) + " in " +
-                                 gguf::PrintablePath(path) + ", which does not have it");
+      index.Fail(kWeightMap, "expected tensor ", gguf::Quoted(name), " in ",
+                 gguf::PrintablePath(path), ", which does not have it");
     }
   }
 }
@@ -152,8 +150,7 @@ std::optional<std::string> HfFolder::Text(const std::string& name) const {
   n_bytes_ += file.bytes().size();
   most_bytes_ = std::max(most_bytes_, file.bytes().size());
   if (n_bytes_ - most_bytes_ > kMaxBeside) {
-    throw gguf::Error(gguf::PrintablePath(*path) + ": expected at most " +
-                      std::to_string(kMaxBeside) + " bytes in all texts of the folder but one");
+    gguf::Fail(*path, "expected at most ", kMaxBeside, " bytes in all texts of the folder but one");
   }
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }

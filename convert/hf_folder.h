@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "convert/json.h"
@@ -53,6 +54,10 @@ class HfFolder {
   mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // of them all, of the largest
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
+
+// Makes quantized weights readable as numbers (quantized.cc), without their scales in the folder's
+// list. True if weights are to be rounded to three values at run time (BitNet). Throws gguf::Error.
+bool ReadQuantization(std::string_view architecture, HfFolder& folder);
 
 }  // namespace convert
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/message.h"
 #include "gguf/number.h"
 
 namespace convert {
@@ -46,9 +47,8 @@ class TokenizerWriter {
 
   void Write(uint64_t n_rows) {
     if (n_rows > kMaxTokens) {  // a sparse file can have many rows in few bytes
-      model_.config.Fail("vocab_size", "expected an embedding of at most " +
-                                           std::to_string(kMaxTokens) + " rows, found " +
-                                           std::to_string(n_rows));
+      model_.config.Fail("vocab_size", "expected an embedding of at most ", kMaxTokens,
+                         " rows, found ", n_rows);
     }
     ReadVocabulary();
     AddTokens();
@@ -75,9 +75,9 @@ class TokenizerWriter {
       vocab_ = ReadSentencePiece(*pieces, *model_.folder.Text("sentencepiece.bpe.model"),
                                  /*fairseq=*/true);
     } else {
-      throw gguf::Error(gguf::PrintablePath(model_.folder.path()) +
-                        ": expected tokenizer.model, tokenizer.json, tiktoken.model or "
-                        "sentencepiece.bpe.model, found none");
+      gguf::Fail(model_.folder.path(),
+                 "expected tokenizer.model, tokenizer.json, tiktoken.model or "
+                 "sentencepiece.bpe.model, found none");
     }
   }
 
@@ -85,7 +85,7 @@ class TokenizerWriter {
     std::string found = config_.TextOr("tokenizer_class", known);
     if (found.ends_with("Fast")) found.resize(found.size() - 4);
     if (found != known)
-      config_.Fail("tokenizer_class", "expected " + known + ", found " + gguf::Quoted(found, 40));
+      config_.Fail("tokenizer_class", "expected ", known, ", found ", gguf::Quoted(found, 40));
   }
 
   // Tokens added to the vocabulary after its training.
@@ -106,7 +106,7 @@ class TokenizerWriter {
 
   void AddToken(const std::string& token, uint64_t id, bool special) {
     if (id >= kMaxTokens) {
-      config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMaxTokens));
+      config_.Fail("added_tokens_decoder", "expected numbers below ", kMaxTokens);
     }
     vocab_.Grow(id + 1, kAddedScore);
     TokenType& type = vocab_.types[id];
@@ -127,10 +127,8 @@ class TokenizerWriter {
       if (!vocab_.scores.empty()) vocab_.scores.pop_back();
     }
     if (vocab_.tokens.size() > n_rows) {
-      throw gguf::Error(gguf::PrintablePath(model_.folder.path()) +
-                        ": tokenizer: expected at most " + std::to_string(n_rows) +
-                        " tokens, the embedding's rows, found " +
-                        std::to_string(vocab_.tokens.size()));
+      gguf::Fail(model_.folder.path(), "tokenizer: expected at most ", n_rows,
+                 " tokens, the embedding's rows, found ", vocab_.tokens.size());
     }
     if (vocab_.tokens.size() < n_tokens) {
       model_.notes.push_back(std::to_string(n_tokens - vocab_.tokens.size()) +

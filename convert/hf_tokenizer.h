@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "convert/family.h"
+#include "tokenizer/split.h"
 #include "tokenizer/vocabulary.h"
 
 namespace convert {
@@ -40,6 +41,13 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bo
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
 // From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family);
+
+// The expressions with which a tokenizer.json splits text (split_pattern.cc). In a canonical
+// spelling: if two are equal, they match the same texts.
+std::string CanonicalPattern(std::string_view pattern);
+// The rule that GGUF names (split.h) with the patterns of "pre_tokenizer"; of several, the one that
+// also treats whole words in the vocabulary the same. Throws gguf::Error if there is none.
+const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges);
 
 // Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.
 void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model);

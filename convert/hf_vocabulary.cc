@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "convert/hf_tokenizer.h"
-#include "convert/split_pattern.h"
 #include "gguf/error.h"
+#include "gguf/message.h"
 #include "gguf/number.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/word_merger.h"
@@ -59,8 +59,7 @@ void ReadPieces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
     for (const auto& [no_key, value] : piece) pair.push_back(value);
     if (pair.size() != 2 || !pair[0].IsString() || !pair[1].IsNumber() ||
         vocab.tokens.size() == kMaxTokens) {
-      model.Fail("vocab", "expected up to " + std::to_string(kMaxTokens) +
-                              " pairs of a token and its score");
+      model.Fail("vocab", "expected up to ", kMaxTokens, " pairs of a token and its score");
     }
     vocab.tokens.push_back(pair[0].String());
     vocab.scores.push_back(static_cast<float>(pair[1].Number()));
@@ -78,14 +77,14 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
   const Fields tokens = model.IsObject("vocab") ? model.Object("vocab") : Fields();
   const auto add = [&](const std::string& token, std::optional<uint64_t> id, TokenType type) {
     if (!id || *id >= kMaxTokens) {
-      tokens.Fail(token, "expected a token's number below " + std::to_string(kMaxTokens));
+      tokens.Fail(token, "expected a token's number below ", kMaxTokens);
     }
     const size_t at = *id;
     vocab.Grow(at + 1, 0);
     if (vocab.types[at] == TokenType::kUnknown && vocab.tokens[at] == token) return;
     if (vocab.types[at] != TokenType::kUnused && vocab.tokens[at] != token) {
-      tokens.Fail(token, "expected a number of its own, found that of " +
-                             gguf::Quoted(vocab.tokens[at], 40));
+      tokens.Fail(token, "expected a number of its own, found that of ",
+                  gguf::Quoted(vocab.tokens[at], 40));
     }
     vocab.tokens[at] = token;
     vocab.types[at] = type;
@@ -134,9 +133,8 @@ std::vector<std::string> ReadRanks(const std::string& path, std::string_view tex
     const size_t n_digits = (token.size() * 4 + 2) / 3;
     if (token.empty() || (token.size() + 2) / 3 * 4 != space || rank != tokens.size() ||
         line.substr(n_digits, space - n_digits).find_first_not_of('=') != line.npos) {
-      throw gguf::Error(gguf::PrintablePath(path) + ": line " + std::to_string(tokens.size() + 1) +
-                        ": expected a token in base64 and its rank, " +
-                        std::to_string(tokens.size()) + ", found " + gguf::Quoted(line, 40));
+      gguf::Fail(path, "line ", tokens.size() + 1, ": expected a token in base64 and its rank, ",
+                 tokens.size(), ", found ", gguf::Quoted(line, 40));
     }
     tokens.push_back(token);
   }
@@ -179,16 +177,12 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
     if (vocab.tokens.back().size() > tokenizer::kMaxTokenBytes ||
         n_bytes > tokenizer::kMaxVocabularyBytes ||
         vocab.tokens.size() + kReserved > tokenizer::kMaxTokens) {
-      throw gguf::Error(gguf::PrintablePath(path) + ": expected at most " +
-                        std::to_string(tokenizer::kMaxTokens - kReserved) + " tokens of " +
-                        std::to_string(tokenizer::kMaxTokenBytes) + " bytes and of " +
-                        std::to_string(tokenizer::kMaxVocabularyBytes) +
-                        " together in GPT-2's spelling, found more at rank " +
-                        std::to_string(vocab.tokens.size() - 1));
+      gguf::Fail(path, "expected at most ", tokenizer::kMaxTokens - kReserved, " tokens of ",
+                 tokenizer::kMaxTokenBytes, " bytes and of ", tokenizer::kMaxVocabularyBytes,
+                 " together in GPT-2's spelling, found more at rank ", vocab.tokens.size() - 1);
     }
   }
-  if (std::ranges::count(bytes, -1) > 0)
-    throw gguf::Error(gguf::PrintablePath(path) + ": expected a token for each byte");
+  if (std::ranges::count(bytes, -1) > 0) gguf::Fail(path, "expected a token for each byte");
   tokenizer::MergeTable merges(tokens.size());
   tokenizer::WordMerger merger(merges);
   std::vector<tokenizer::TokenId> symbols, left;
@@ -212,8 +206,8 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
   const Fields model = tokenizer.Object("model");
   const std::string type = model.TextOr("type", "BPE");
   if (type != "BPE" && type != "WordPiece" && type != "Unigram")
-    tokenizer.Fail("model.type",
-                   "expected BPE, WordPiece or Unigram, found " + gguf::Quoted(type, 40));
+    tokenizer.Fail("model.type", "expected BPE, WordPiece or Unigram, found ",
+                   gguf::Quoted(type, 40));
   Vocabulary vocab;
   if (type == "Unigram") {
     vocab.model = "t5";

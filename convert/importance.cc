@@ -10,6 +10,7 @@
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "gguf/mapped_file.h"
+#include "gguf/message.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 
@@ -26,8 +27,7 @@ std::vector<float> Floats(const gguf::TensorView& tensor) {
 }
 
 [[noreturn]] void Fail(const std::string& path, std::string_view name, const std::string& what) {
-  throw gguf::Error(gguf::PrintablePath(path) + ": importance of " + gguf::Quoted(name) + ": " +
-                    what);
+  gguf::Fail(path, "importance of ", gguf::Quoted(name), ": ", what);
 }
 
 }  // namespace
@@ -66,9 +66,9 @@ Importance Importance::Read(const std::string& path) {
     importance.ReadDat(bytes);
   }
   if (importance.means_.empty()) {
-    throw gguf::Error(gguf::PrintablePath(path) +
-                      ": expected an importance matrix (tensors NAME.in_sum2 and NAME.counts, or "
-                      "llama.cpp's older .dat), found none");
+    gguf::Fail(path,
+               "expected an importance matrix (tensors NAME.in_sum2 and NAME.counts, or "
+               "llama.cpp's older .dat), found none");
   }
   return importance;
 }

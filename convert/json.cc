@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/message.h"
 
 namespace convert {
 namespace {
@@ -30,7 +31,7 @@ Fields ParseObject(const std::string& file, std::string text) {
   try {
     json = JsonView::Parse(std::move(text), limits);
   } catch (const gguf::Error& error) {
-    throw gguf::Error(gguf::PrintablePath(file) + ": expected JSON; it " + error.what());
+    gguf::Fail(file, "expected JSON; it ", error.what());
   }
   return {file, std::move(json)};
 }
@@ -38,8 +39,7 @@ Fields ParseObject(const std::string& file, std::string text) {
 Fields::Fields(std::string file, JsonView json, std::string prefix)
     : file_(std::move(file)), prefix_(std::move(prefix)), layers_{std::move(json)} {
   if (!layers_[0].IsObject()) {
-    throw gguf::Error(gguf::PrintablePath(file_) + ": expected a JSON object, found " +
-                      KindOf(layers_[0]));
+    gguf::Fail(file_, "expected a JSON object, found ", KindOf(layers_[0]));
   }
 }
 
@@ -51,13 +51,8 @@ JsonView Fields::Find(std::string_view key) const {
   return {};
 }
 
-void Fields::Fail(std::string_view key, const std::string& what) const {
-  throw gguf::Error(gguf::PrintablePath(file_) + ": " +
-                    gguf::Printable(prefix_ + std::string(key)) + ": " + what);
-}
-
 void Fields::FailKind(std::string_view key, const std::string& expected) const {
-  Fail(key, "expected " + expected + ", found " + KindOf(Find(key)));
+  Fail(key, "expected ", expected, ", found ", KindOf(Find(key)));
 }
 
 uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
@@ -115,7 +110,7 @@ Fields Fields::Object(std::string_view key) const {
 JsonView Fields::List(std::string_view key, const std::string& expected, size_t most) const {
   JsonView list = Find(key);
   if (!list.IsArray()) FailKind(key, expected);
-  if (list.size() > most) Fail(key, "expected at most " + std::to_string(most) + " items");
+  if (list.size() > most) Fail(key, "expected at most ", most, " items");
   return list;
 }
 
@@ -141,13 +136,11 @@ std::vector<std::string> Fields::Pairs(std::string_view key) const {
   return texts;
 }
 
-std::optional<std::vector<uint64_t>> Fields::Wholes(std::string_view key) const {
-  const JsonView list = Find(key);
-  if (!list.IsArray()) return std::nullopt;
+std::vector<uint64_t> Fields::Wholes(std::string_view key, size_t most) const {
   std::vector<uint64_t> numbers;
-  for (const auto& item : List(key, "a list", kMaxListed)) {
+  for (const auto& item : List(key, "a list of whole numbers", most)) {
     const std::optional<uint64_t> number = item.value.Unsigned();
-    if (!number) return std::nullopt;
+    if (!number) FailKind(key, "a list of whole numbers");
     numbers.push_back(*number);
   }
   return numbers;

@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gguf/json.h"
+#include "gguf/message.h"
 
 namespace convert {
 
@@ -51,8 +51,7 @@ class Fields {
   std::vector<double> Numbers(std::string_view key) const;
   std::vector<std::string> Texts(std::string_view key) const;
 
-  // Empty if the value is not a list of non-negative integers.
-  std::optional<std::vector<uint64_t>> Wholes(std::string_view key) const;
+  std::vector<uint64_t> Wholes(std::string_view key, size_t most) const;  // at most so many
   bool IsText(std::string_view key) const { return Find(key).IsString(); }
   bool IsObject(std::string_view key) const { return Find(key).IsObject(); }
   bool IsBool(std::string_view key) const { return Find(key).IsBool(); }
@@ -62,7 +61,10 @@ class Fields {
   Fields Over(const Fields& outer) const;
 
   // Throws gguf::Error: "FILE: KEY: what".
-  [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
+  template <class... Parts>
+  [[noreturn]] void Fail(std::string_view key, const Parts&... what) const {
+    gguf::Fail(file_, gguf::Printable(prefix_ + std::string(key)), ": ", what...);
+  }
 
  private:
   JsonView Find(std::string_view key) const;  // null is absent

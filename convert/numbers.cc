@@ -1,10 +1,9 @@
-#include "convert/numbers.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
+#include "convert/out_tensor.h"
 #include "gguf/load.h"
 #include "kernels/half.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "gguf/error.h"
+#include "gguf/message.h"
 
 namespace convert {
 
@@ -31,16 +31,14 @@ void OutModel::Computed(const std::string& name, std::vector<float> values) {
 
 const SafeTensor& OutModel::Need(const std::string& hf_name) const {
   const auto found = folder.tensors().find(hf_name);
-  if (found == folder.tensors().end()) {
-    throw gguf::Error(gguf::PrintablePath(folder.path()) + ": tensor " + hf_name + " is missing");
-  }
+  if (found == folder.tensors().end()) gguf::Fail(folder.path(), "tensor ", hf_name, " is missing");
   return *found->second;
 }
 
 uint64_t OutModel::RowsOf(const std::string& hf_name) const {
   const SafeTensor& tensor = Need(hf_name);
   if (tensor.shape.size() != 2) {
-    tensor.Fail("expected a matrix, found shape " + ShapeText(tensor.shape));
+    tensor.Fail("expected a matrix, found shape ", ShapeText(tensor.shape));
   }
   return tensor.shape[0];
 }

@@ -11,11 +11,9 @@ struct Stack {
   uint64_t n = 1, rows = 1, cols = 1;
   bool is_vector = false, is_stack = false;
 
-  [[noreturn]] void Fail(const std::string& expected) const {
-    from[0]->Fail("expected " + expected + ", found " + ShapeText(from[0]->shape));
-  }
-  void Require(bool holds, const std::string& expected) const {
-    if (!holds) Fail(expected);
+  template <class... Parts>
+  void Require(bool holds, const Parts&... expected) const {
+    if (!holds) from[0]->Fail("expected ", expected..., ", found ", ShapeText(from[0]->shape));
   }
   uint64_t elements() const { return rows * cols; }
   // The first element of matrix i.
@@ -29,7 +27,7 @@ Stack AsStack(const std::vector<const SafeTensor*>& from) {
   std::vector<uint64_t> shape = from[0]->shape;
   for (const SafeTensor* tensor : from) {
     if (tensor->shape != shape) {
-      tensor->Fail("expected shape " + ShapeText(shape) + " as its like, found " +
+      tensor->Fail("expected shape ", ShapeText(shape), " as its like, found ",
                    ShapeText(tensor->shape));
     }
   }
@@ -64,9 +62,11 @@ OutTensor PickRows(const Stack& stack, uint64_t n, RowMap map) {
   return out;
 }
 
-OutTensor Same(const Stack& stack) {
-  return PickRows(stack, stack.rows, [](uint64_t row) { return row; });
+OutTensor RowsFrom(const Stack& stack, uint64_t first, uint64_t n) {
+  return PickRows(stack, n, [first](uint64_t row) { return first + row; });
 }
+
+OutTensor Same(const Stack& stack) { return RowsFrom(stack, 0, stack.rows); }
 
 // The same numbers in the same order, with new dims.
 OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
@@ -79,19 +79,13 @@ OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
 }
 
 OutTensor Rope(const Stack& stack, uint64_t n_heads) {
-  stack.Require(n_heads > 0 && stack.rows % (2 * n_heads) == 0,
-                "rows for " + std::to_string(n_heads) + " heads of an even length");
+  stack.Require(n_heads > 0 && stack.rows % (2 * n_heads) == 0, "rows for ", n_heads,
+                " heads of an even length");
   const uint64_t length = stack.rows / n_heads;
   return PickRows(stack, stack.rows, [length](uint64_t row) {
     const uint64_t at = row % length;
     return row - at + at % 2 * (length / 2) + at / 2;
   });
-}
-
-OutTensor Half(const Stack& stack, bool second) {
-  stack.Require(stack.rows % 2 == 0, "an even number of rows");
-  const uint64_t n = stack.rows / 2;
-  return PickRows(stack, n, [first = second ? n : 0](uint64_t row) { return first + row; });
 }
 
 OutTensor EveryOther(const Stack& stack, bool odd) {
@@ -128,8 +122,8 @@ OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t
 // From [heads * (plain + value), latent].
 OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys) {
   const uint64_t head = shapes.head_plain + shapes.head_value, latent = stack.cols;
-  stack.Require(head > 0 && shapes.n_heads * head == stack.rows,
-                std::to_string(shapes.n_heads) + " heads of " + std::to_string(head) + " rows");
+  stack.Require(head > 0 && shapes.n_heads * head == stack.rows, shapes.n_heads, " heads of ", head,
+                " rows");
   OutTensor out;
   if (keys) {  // one matrix of latent rows per head
     out.dims = {shapes.head_plain, latent, shapes.n_heads};
@@ -152,9 +146,8 @@ OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys
 OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   const uint64_t n = shapes.state, keys = shapes.n_key_heads * n, values = shapes.n_value_heads * n;
   const uint64_t group_values = values / shapes.n_key_heads, group = 2 * n + 2 * group_values;
-  stack.Require(
-      shapes.n_key_heads * group == stack.rows,
-      std::to_string(2 * keys + 2 * values) + " rows for queries, keys, values and gates");
+  stack.Require(shapes.n_key_heads * group == stack.rows, 2 * keys + 2 * values,
+                " rows for queries, keys, values and gates");
   if (z) {
     return PickRows(stack, values, [=](uint64_t row) {
       return row / group_values * group + 2 * n + group_values + row % group_values;
@@ -177,7 +170,7 @@ uint64_t OldValueHead(const Shapes& shapes, uint64_t head) {
 // Skips `skipped` rows, then takes heads of `length` rows.
 OutTensor ValueHeads(const Stack& stack, const Shapes& shapes, uint64_t skipped, uint64_t length) {
   stack.Require(stack.rows == skipped + shapes.n_value_heads * length,
-                std::to_string(skipped + shapes.n_value_heads * length) + " rows");
+                skipped + shapes.n_value_heads * length, " rows");
   return PickRows(stack, stack.rows, [=](uint64_t row) {
     if (row < skipped) return row;
     const uint64_t head = (row - skipped) / length;
@@ -187,7 +180,7 @@ OutTensor ValueHeads(const Stack& stack, const Shapes& shapes, uint64_t skipped,
 
 OutTensor ValueHeadColumns(const Stack& stack, const Shapes& shapes) {
   const uint64_t heads = shapes.n_value_heads, length = shapes.state;
-  stack.Require(stack.cols == heads * length, std::to_string(heads * length) + " columns");
+  stack.Require(stack.cols == heads * length, heads * length, " columns");
   OutTensor out = Same(stack);
   out.unit = length;
   out.locate = [=](uint64_t unit) {
@@ -216,36 +209,34 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
       return Reshaped(stack, {stack.cols, 1, stack.rows});
     case kByExpert:
     case kByExpertTransposed:
-      stack.Require(!stack.is_stack && stack.rows % shapes.n_experts == 0,
-                    "rows for " + std::to_string(shapes.n_experts) + " experts");
+      stack.Require(!stack.is_stack && stack.rows % shapes.n_experts == 0, "rows for ",
+                    shapes.n_experts, " experts");
       stack.n = shapes.n_experts;
       stack.rows /= stack.n;
       stack.is_stack = true;
       return order == kByExpert ? Same(stack) : Transposed(stack, 1, 0, 1);
     case kPicked:
       for (const uint64_t row : shapes.picked)
-        stack.Require(row < stack.rows, "more than " + std::to_string(row) + " rows");
+        stack.Require(row < stack.rows, "more than ", row, " rows");
       return PickRows(stack, 2, [rows = shapes.picked](uint64_t row) { return rows[row]; });
     case kVector:
       return Reshaped(stack, {from[0]->elements});
     case kColumn:
       return Reshaped(stack, {1, from[0]->elements});
     case kByGroup:
-      stack.Require(from[0]->elements % shapes.n_groups == 0,
-                    "a multiple of " + std::to_string(shapes.n_groups));
+      stack.Require(from[0]->elements % shapes.n_groups == 0, "a multiple of ", shapes.n_groups);
       return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
     case kRopeQ:
       return Rope(stack, shapes.n_heads);
     case kRopeK:
       return Rope(stack, shapes.n_kv_heads);
     case kAfterPadding:
-      stack.Require(stack.rows > shapes.padding,
-                    "more than " + std::to_string(shapes.padding) + " rows");
-      return PickRows(stack, stack.rows - shapes.padding,
-                      [n = shapes.padding](uint64_t row) { return n + row; });
+      stack.Require(stack.rows > shapes.padding, "more than ", shapes.padding, " rows");
+      return RowsFrom(stack, shapes.padding, stack.rows - shapes.padding);
     case kFirstHalf:
     case kSecondHalf:
-      return Half(stack, order == kSecondHalf);
+      stack.Require(stack.rows % 2 == 0, "an even number of rows");
+      return RowsFrom(stack, order == kFirstHalf ? 0 : stack.rows / 2, stack.rows / 2);
     case kEven:
     case kOdd:
       return EveryOther(stack, order == kOdd);
@@ -287,7 +278,7 @@ OutTensor Arrange(const std::string& name, const std::vector<const SafeTensor*>&
                   const Shapes& shapes) {
   for (const SafeTensor* tensor : from) {
     if (!tensor->is_weights()) {
-      tensor->Fail("expected weights of type F64, F32, F16 or BF16, found " + tensor->dtype);
+      tensor->Fail("expected weights of type F64, F32, F16 or BF16, found ", tensor->dtype);
     }
   }
   OutTensor out = Ordered(from, order, shapes);
@@ -299,12 +290,12 @@ OutTensor ArrangeMxfp4(const std::string& name, const SafeTensor& blocks, const 
                        Order order) {
   const std::vector<uint64_t>& shape = blocks.shape;
   if (blocks.dtype != "U8" || shape.size() != 4 || shape[3] != 16 || blocks.elements == 0) {
-    blocks.Fail("expected U8 [experts, rows, blocks, 16], found " + blocks.dtype + " " +
+    blocks.Fail("expected U8 [experts, rows, blocks, 16], found ", blocks.dtype, " ",
                 ShapeText(shape));
   }
   if (scales.dtype != "U8" || scales.elements * 16 != blocks.elements) {
-    scales.Fail("expected a byte for each of " + std::to_string(blocks.elements / 16) +
-                " blocks, found " + scales.dtype + " " + ShapeText(scales.shape));
+    scales.Fail("expected a byte for each of ", blocks.elements / 16, " blocks, found ",
+                scales.dtype, " ", ShapeText(scales.shape));
   }
   const bool half = order != Order::kSame;
   if (half && shape[1] % 2 != 0) blocks.Fail("expected an even number of rows");

@@ -1,11 +1,20 @@
-#include "convert/quantized.h"
-
+// Folders whose weights are quantized already, in the two forms that can be read as numbers:
+//
+//   BitNet  "NAME.weight" is U8 [rows / 4, cols]: byte (i, j) holds row i in its lowest two bits,
+//           row i + rows / 4 in the next, and so on, as 0, 1, 2 for -1, 0, 1. One number,
+//           NAME.weight_scale, belongs to all: Hugging Face's "autobitlinear" multiplies with it,
+//           its "bitlinear" divides.
+//   FP8     "NAME.weight" is F8_E4M3 [rows, cols]; NAME.weight_scale_inv (or _scale) has a
+//           number for each block of them (mostly 128 x 128), or one for all, to multiply with.
+//
+// gpt-oss's MXFP4 is copied, not read: out_tensor.h. All others are refused by name.
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "convert/family.h"
-#include "convert/numbers.h"
+#include "convert/hf_folder.h"
+#include "convert/out_tensor.h"
 #include "gguf/error.h"
 
 namespace convert {
@@ -24,7 +33,7 @@ std::vector<Pair> Scaled(const HfFolder& folder, std::string_view suffix) {
     const std::string of = name.substr(0, name.size() - suffix.size());
     const auto weight = folder.tensors().find(of);
     if (weight == folder.tensors().end()) scale->Fail("is a scale without weights");
-    if (!scale->floats) scale->Fail("expected floats, found " + scale->dtype);
+    if (!scale->floats) scale->Fail("expected floats, found ", scale->dtype);
     pairs.push_back({*weight->second, scale});
   }
   return pairs;
@@ -33,7 +42,7 @@ std::vector<Pair> Scaled(const HfFolder& folder, std::string_view suffix) {
 void ReadTernary(const Pair& pair, bool divides, HfFolder& folder) {
   SafeTensor weight = pair.weight;
   if (weight.dtype != "U8" || weight.shape.size() != 2 || weight.elements == 0) {
-    weight.Fail("expected a matrix of U8, four weights in each, found " + weight.dtype + " " +
+    weight.Fail("expected a matrix of U8, four weights in each, found ", weight.dtype, " ",
                 ShapeText(weight.shape));
   }
   const bool is_one = pair.scale->elements == 1;
@@ -58,8 +67,8 @@ bool ReadAllTernary(const Fields& quantization, HfFolder& folder) {
   }
   for (const std::string& name : quantization.Texts("modules_to_not_convert")) {
     if (name == "lm_head") continue;
-    quantization.Fail("modules_to_not_convert",
-                      "expected lm_head alone, found " + gguf::Quoted(name, 60));
+    quantization.Fail("modules_to_not_convert", "expected lm_head alone, found ",
+                      gguf::Quoted(name, 60));
   }
   return true;
 }
@@ -69,8 +78,7 @@ void ReadF8(const Pair& pair, const std::vector<double>& block, HfFolder& folder
   const SafeTensor& scale = *pair.scale;
   const size_t rank = weight.shape.size();
   if (weight.dtype != "F8_E4M3" || rank < 2 || weight.elements == 0) {
-    weight.Fail("expected matrices of F8_E4M3, found " + weight.dtype + " " +
-                ShapeText(weight.shape));
+    weight.Fail("expected matrices of F8_E4M3, found ", weight.dtype, " ", ShapeText(weight.shape));
   }
   uint64_t &rows = weight.shape[rank - 2], &cols = weight.shape[rank - 1];
   std::vector<uint64_t> expected = scale.shape;  // one for all
@@ -85,7 +93,7 @@ void ReadF8(const Pair& pair, const std::vector<double>& block, HfFolder& folder
     expected[rank - 1] = (cols - 1) / weight.block_cols + 1;
   }
   if (scale.shape != expected) {
-    scale.Fail("expected " + ShapeText(expected) + ", one for each block, found " +
+    scale.Fail("expected ", ShapeText(expected), ", one for each block, found ",
                ShapeText(scale.shape));
   }
   weight.packing = Packing::kF8;
@@ -124,8 +132,8 @@ bool ReadQuantization(std::string_view architecture, HfFolder& folder) {
   if (method == "bitnet") return ReadAllTernary(quantization, folder);
   if (method != "fp8") {
     quantization.Fail("quant_method",
-                      "expected weights of floats, of FP8 or BitNet's, found them quantized (" +
-                          gguf::Printable(method, 40) + "): get the model as it was before");
+                      "expected weights of floats, of FP8 or BitNet's, found them quantized (",
+                      gguf::Printable(method, 40), "): get the model as it was before");
   }
   ReadAllF8(quantization, folder);
   return false;

@@ -7,6 +7,7 @@
 #include "convert/json.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
+#include "gguf/message.h"
 #include "gguf/reader.h"
 
 namespace convert {
@@ -35,24 +36,12 @@ constexpr std::array kKinds = {
     Kind{"F4", 4, std::nullopt},
 };
 
-// The integers under this key of a tensor's entry.
-std::vector<uint64_t> ReadNumbers(const SafeTensor& tensor, const Fields& entry, const char* key,
-                                  size_t most) {
-  const std::optional<std::vector<uint64_t>> numbers = entry.Wholes(key);
-  if (!numbers) tensor.Fail(std::string(key) + ": expected a list of whole numbers");
-  if (numbers->size() > most) {
-    tensor.Fail(std::string(key) + ": expected at most " + std::to_string(most) +
-                " numbers, found " + std::to_string(numbers->size()));
-  }
-  return *numbers;
-}
-
 // The size in bytes of a tensor of this shape.
 uint64_t BytesOf(SafeTensor& tensor, uint64_t bits) {
   for (const uint64_t dim : tensor.shape) {
     // So no product here or later overflows.
     if (dim != 0 && tensor.elements > (INT64_MAX / 64) / dim) {
-      tensor.Fail("shape: expected fewer than 2^57 elements, found " + ShapeText(tensor.shape));
+      tensor.Fail("shape: expected fewer than 2^57 elements, found ", ShapeText(tensor.shape));
     }
     tensor.elements *= dim;
   }
@@ -66,29 +55,27 @@ SafeTensor ReadTensor(const std::string& file, const std::string& name, const Js
   tensor.file = file;
   tensor.name = name;
   if (name.empty() || name.size() > gguf::kMaxNameBytes) {
-    tensor.Fail("expected a name of 1 to " + std::to_string(gguf::kMaxNameBytes) + " bytes");
+    tensor.Fail("expected a name of 1 to ", gguf::kMaxNameBytes, " bytes");
   }
   if (!json.IsObject()) tensor.Fail("expected dtype, shape and data_offsets");
-  const Fields entry(file, json);
-  if (!entry.IsText("dtype")) tensor.Fail("dtype: expected a text");
+  const Fields entry(file, json, "tensor " + gguf::Quoted(name) + ": ");
   tensor.dtype = entry.Text("dtype");
   const auto* const kind = std::ranges::find(kKinds, tensor.dtype, &Kind::name);
   if (kind == kKinds.end()) {
-    tensor.Fail("dtype: expected one that is known, found " + gguf::Quoted(tensor.dtype, 20));
+    tensor.Fail("dtype: expected one that is known, found ", gguf::Quoted(tensor.dtype, 20));
   }
   tensor.floats = kind->floats;
-  tensor.shape = ReadNumbers(tensor, entry, "shape", kMaxRank);
+  tensor.shape = entry.Wholes("shape", kMaxRank);
   const uint64_t bytes = BytesOf(tensor, kind->bits);
-  const std::vector<uint64_t> offsets = ReadNumbers(tensor, entry, "data_offsets", 2);
+  const std::vector<uint64_t> offsets = entry.Wholes("data_offsets", 2);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
-    tensor.Fail("data_offsets: expected begin and end within " + std::to_string(data.size()) +
-                " bytes of data, found " + ShapeText(offsets) +
+    tensor.Fail("data_offsets: expected begin and end within ", data.size(),
+                " bytes of data, found ", ShapeText(offsets),
                 ": truncated or damaged, download or copy it again");
   }
   if (offsets[1] - offsets[0] != bytes) {
-    tensor.Fail("data_offsets: expected " + std::to_string(bytes) + " bytes for " + tensor.dtype +
-                " " + ShapeText(tensor.shape) + ", found " +
-                std::to_string(offsets[1] - offsets[0]));
+    tensor.Fail("data_offsets: expected ", bytes, " bytes for ", tensor.dtype, " ",
+                ShapeText(tensor.shape), ", found ", offsets[1] - offsets[0]);
   }
   tensor.data = data.subspan(offsets[0], bytes);
   return tensor;
@@ -103,33 +90,28 @@ void RefuseOverlaps(const std::vector<SafeTensor>& tensors) {
   for (size_t i = 1; i < by_place.size(); ++i) {
     const SafeTensor &before = *by_place[i - 1], &after = *by_place[i];
     if (before.data.data() + before.data.size() <= after.data.data()) continue;
-    after.Fail("expected data of its own, found it overlapping tensor " +
-               gguf::Quoted(before.name));
+    after.Fail("expected data of its own, found it overlapping tensor ", gguf::Quoted(before.name));
   }
 }
 
 std::vector<SafeTensor> Read(const std::string& path, std::span<const std::byte> bytes) {
-  const auto fail = [&](const std::string& what) {
-    throw gguf::Error(gguf::PrintablePath(path) + ": " + what);
-  };
   if (bytes.size() < 8)
-    fail("expected a safetensors file, found " + std::to_string(bytes.size()) + " bytes");
+    gguf::Fail(path, "expected a safetensors file, found ", bytes.size(), " bytes");
   const auto length = gguf::Load<uint64_t>(bytes.data());
   const std::span<const std::byte> rest = bytes.subspan(8);
   if (length > kMaxHead || length > rest.size()) {
-    fail("byte 0: expected the length of a safetensors header, at most " +
-         std::to_string(std::min<uint64_t>(kMaxHead, rest.size())) + ", found " +
-         std::to_string(length) + ": truncated, damaged, or no safetensors file");
+    gguf::Fail(path, "byte 0: expected the length of a safetensors header, at most ",
+               std::min<uint64_t>(kMaxHead, rest.size()), ", found ", length,
+               ": truncated, damaged, or no safetensors file");
   }
   if (length == 0 || static_cast<char>(rest[0]) != '{') {
-    fail("byte 8: expected a safetensors header, which begins with {");
+    gguf::Fail(path, "byte 8: expected a safetensors header, which begins with {");
   }
   const Fields head =
       ParseObject(path, std::string(reinterpret_cast<const char*>(rest.data()), length));
   const size_t n = head.json().size();
   if (n > gguf::kMaxItems) {
-    fail("expected at most " + std::to_string(gguf::kMaxItems) + " tensors, found " +
-         std::to_string(n));
+    gguf::Fail(path, "expected at most ", gguf::kMaxItems, " tensors, found ", n);
   }
   std::vector<SafeTensor> tensors;
   for (const auto& [name, entry] : head.json()) {
@@ -142,10 +124,6 @@ std::vector<SafeTensor> Read(const std::string& path, std::span<const std::byte>
 }
 
 }  // namespace
-
-void SafeTensor::Fail(const std::string& what) const {
-  throw gguf::Error(gguf::PrintablePath(file) + ": tensor " + gguf::Quoted(name) + ": " + what);
-}
 
 Safetensors Safetensors::Open(const std::string& path) {
   Safetensors file;

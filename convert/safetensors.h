@@ -16,13 +16,14 @@
 
 #include "gguf/dtype.h"
 #include "gguf/mapped_file.h"
+#include "gguf/message.h"
 #include "gguf/tensor.h"
 
 namespace convert {
 
 using gguf::ShapeText;
 
-// The form of weights that are not plain floats, see quantized.h.
+// The form of weights that are not plain floats, see quantized.cc.
 enum class Packing : uint8_t { kNone, kTernary, kF8 };
 
 struct SafeTensor {
@@ -41,7 +42,10 @@ struct SafeTensor {
 
   bool is_weights() const { return floats.has_value() || packing != Packing::kNone; }
   // Throws gguf::Error: "FILE: tensor NAME: what".
-  [[noreturn]] void Fail(const std::string& what) const;
+  template <class... Parts>
+  [[noreturn]] void Fail(const Parts&... what) const {
+    gguf::Fail(file, "tensor ", gguf::Quoted(name), ": ", what...);
+  }
 };
 
 class Safetensors {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "convert/hf_tokenizer.h"
-#include "gguf/error.h"
+#include "gguf/message.h"
 
 namespace convert {
 namespace {
@@ -43,8 +43,7 @@ class ProtoReader {
     return std::bit_cast<float>(bits);
   }
   [[noreturn]] void Fail() const {
-    throw gguf::Error(gguf::PrintablePath(path_) +
-                      ": expected a model of sentencepiece, found something else or a part of one");
+    gguf::Fail(path_, "expected a model of sentencepiece, found something else or a part of one");
   }
 
  private:
@@ -134,10 +133,9 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bo
   }
   if (vocab.tokens.empty()) model.Fail();
   if (type != (fairseq ? kUnigram : kBpe)) {
-    throw gguf::Error(
-        gguf::PrintablePath(path) + ": expected a model of sentencepiece " +
-        (fairseq ? "of pieces and their scores (Unigram)" : "that merges pairs (BPE)") +
-        ", found another kind (type " + std::to_string(type) + ")");
+    gguf::Fail(path, "expected a model of sentencepiece ",
+               (fairseq ? "of pieces and their scores (Unigram)" : "that merges pairs (BPE)"),
+               ", found another kind (type ", type, ")");
   }
   if (fairseq) RenumberForFairseq(model, vocab);
   return vocab;

@@ -1,5 +1,3 @@
-#include "convert/split_pattern.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -7,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/hf_tokenizer.h"
 #include "gguf/error.h"
 #include "gguf/utf8.h"
 
@@ -143,8 +142,8 @@ void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
   } else if (type == "Punctuation") {
     patterns.emplace_back(R"(\p{P})");
   } else {
-    step.Fail("type",
-              "expected Split, Digits, ByteLevel or Sequence, found " + gguf::Quoted(type, 40));
+    step.Fail("type", "expected Split, Digits, ByteLevel or Sequence, found ",
+              gguf::Quoted(type, 40));
   }
 }
 
@@ -167,9 +166,8 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   const bool too_long = std::ranges::any_of(
       patterns, [](const std::string& pattern) { return pattern.size() > kMaxBytes; });
   if (patterns.size() > kMaxPatterns || too_long) {
-    tokenizer.Fail("pre_tokenizer", "expected at most " + std::to_string(kMaxPatterns) +
-                                        " expressions of at most " + std::to_string(kMaxBytes) +
-                                        " bytes");
+    tokenizer.Fail("pre_tokenizer", "expected at most ", kMaxPatterns, " expressions of at most ",
+                   kMaxBytes, " bytes");
   }
   const tokenizer::SplitRule* best = nullptr;
   for (const tokenizer::SplitRule& rule : tokenizer::SplitRules()) {
@@ -185,8 +183,8 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   for (const std::string& pattern : patterns) {
     found += (found.empty() ? "" : ", ") + gguf::Quoted(pattern, 200);
   }
-  tokenizer.Fail("pre_tokenizer",
-                 "expected the expressions of a tokenizer that is known, found " + found);
+  tokenizer.Fail("pre_tokenizer", "expected the expressions of a tokenizer that is known, found ",
+                 found);
 }
 
 }  // namespace convert

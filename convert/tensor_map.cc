@@ -156,7 +156,7 @@ class Mapper {
     for (const std::span<const TensorRule> rules : family_.tensors) apply(rules);
     apply(CommonTensors());
     if (!is_known) {
-      tensor.Fail("has no place in a model of architecture " + model_.architecture +
+      tensor.Fail("has no place in a model of architecture ", model_.architecture,
                   ": its text would be wrong");
     }
     return is_kept;
@@ -175,7 +175,7 @@ class Mapper {
     if (const auto found = model_.factors.find(rule.gguf); found != model_.factors.end())
       target.factors = found->second;
     if (!target.from.emplace(name.expert.value_or(0), &tensor).second) {
-      tensor.Fail("is another " + gguf + ": expected one");
+      tensor.Fail("is another ", gguf, ": expected one");
     }
     return true;
   }
@@ -207,8 +207,7 @@ class Mapper {
     std::vector<const SafeTensor*> from;
     for (const auto& [expert, tensor] : target.from) {
       if (expert != from.size() || expert >= kMaxExperts) {
-        tensor->Fail("expected experts 0, 1 and so on: number " + std::to_string(from.size()) +
-                     " is missing");
+        tensor->Fail("expected experts 0, 1 and so on: number ", from.size(), " is missing");
       }
       from.push_back(tensor);
     }

@@ -57,12 +57,9 @@ constexpr TensorRule kRank[] = {
     {"head.dense", "cls"},   {"head.norm", "cls.norm"},   {"classifier", "cls.output"}};
 
 constexpr KeyRule kBertKeys[] = {
-    {"layer_norm_eps", "attention.layer_norm_epsilon", kFloat},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", kFloat},
-    {"norm_eps", "attention.layer_norm_epsilon", kFloat},
-    {"rotary_emb_base", "rope.freq_base", kFloat},
+    {"layer_norm_eps layer_norm_epsilon norm_eps", "attention.layer_norm_epsilon", kFloat},
+    {"rotary_emb_base global_rope_theta", "rope.freq_base", kFloat},
     {"moe_every_n_layers", "moe_every_n_layers"},
-    {"global_rope_theta", "rope.freq_base", kFloat},
     {"local_attention", "attention.sliding_window"},
     {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
 };
@@ -148,7 +145,7 @@ constexpr Family kBertRows[] = {
      .experts = Experts::kSome,
      .activation = "gelu",
      .tensors = {kBert},
-     .keys = {kBertKeys, kExpertKeys},
+     .keys = {kBertKeys, kExpertSizes, kExpertKeys},
      .usual = kNomicUsual,
      .refine = Nomic,
      .renamed = kNomicNames},

@@ -73,31 +73,21 @@ inline constexpr TensorRule kNextn[] = {
     {"mtp.embed_tokens", ".nextn.embed_tokens"},
     {"mtp.lm_head", ".nextn.shared_head_head"},
 };
-// Experts' sizes and weights, under the names that families have for them.
-inline constexpr KeyRule kExpertKeys[] = {
-    {"num_experts", "expert_count"},
-    {"n_routed_experts", "expert_count"},
-    {"num_local_experts", "expert_count"},
-    {"moe_num_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-    {"moe_k", "expert_used_count"},
-    {"moe_top_k", "expert_used_count"},
+// Experts' sizes, under the names that families have for them.
+inline constexpr KeyRule kExpertSizes[] = {
+    {"num_experts n_routed_experts num_local_experts moe_num_experts", "expert_count"},
+    {"num_experts_per_tok moe_k moe_top_k top_k_experts", "expert_used_count"},
     {"moe_intermediate_size", "expert_feed_forward_length"},
-    {"n_shared_experts", "expert_shared_count"},
-    {"num_shared_experts", "expert_shared_count"},
-    {"moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
-    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
-    {"share_expert_dim", "expert_shared_feed_forward_length"},
-    {"first_k_dense_replace", "leading_dense_block_count"},
-    {"num_dense_layers", "leading_dense_block_count"},
-    {"moe_layer_start_index", "leading_dense_block_count"},
-    {"routed_scaling_factor", "expert_weights_scale", KeyKind::kFloat},
-    {"route_scale", "expert_weights_scale", KeyKind::kFloat},
-    {"moe_routed_scaling_factor", "expert_weights_scale", KeyKind::kFloat},
-    {"moe_router_scaling_factor", "expert_weights_scale", KeyKind::kFloat},
-    {"norm_topk_prob", "expert_weights_norm", KeyKind::kBool},
-    {"route_norm", "expert_weights_norm", KeyKind::kBool},
-    {"norm_expert_weight", "expert_weights_norm", KeyKind::kBool},
+    {"moe_shared_expert_intermediate_size shared_expert_intermediate_size share_expert_dim",
+     "expert_shared_feed_forward_length"},
+};
+// How they are chosen and weighted, and which layers have them.
+inline constexpr KeyRule kExpertKeys[] = {
+    {"n_shared_experts num_shared_experts", "expert_shared_count"},
+    {"first_k_dense_replace num_dense_layers moe_layer_start_index", "leading_dense_block_count"},
+    {"routed_scaling_factor route_scale moe_routed_scaling_factor moe_router_scaling_factor",
+     "expert_weights_scale", KeyKind::kFloat},
+    {"norm_topk_prob route_norm norm_expert_weight", "expert_weights_norm", KeyKind::kBool},
     {"n_group", "expert_group_count"},
     {"topk_group", "expert_group_used_count"},
 };

@@ -71,12 +71,6 @@ constexpr KeyRule kGemma3nKeys[] = {
     {"altup_active_idx", "altup.active_idx"},
     {"altup_num_inputs", "altup.num_inputs"},
 };
-constexpr KeyRule kGemma4Keys[] = {
-    {"num_experts", "expert_count"},
-    {"top_k_experts", "expert_used_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
-};
-
 // GGUF's attention scale of Gemma follows from the head's length, but for the largest model.
 void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
   const Fields& config = model.config;
@@ -85,9 +79,8 @@ void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
       largest ? config.Count("hidden_size") / model.shapes.n_heads : model.head_dim());
   const double found = config.NumberOr("query_pre_attn_scalar", expected);
   if (found != expected) {
-    config.Fail("query_pre_attn_scalar", "expected " + std::to_string(expected) +
-                                             " for a model of so many layers, found " +
-                                             std::to_string(found));
+    config.Fail("query_pre_attn_scalar", "expected ", std::to_string(expected),
+                " for a model of so many layers, found ", std::to_string(found));
   }
 }
 
@@ -234,7 +227,7 @@ constexpr Family kGemmaRows[] = {
      .raw_bpe = true,
      .activation = "gelu",
      .tensors = {kGemma4, kSandwichNorms, kGemmaPerLayer},
-     .keys = {kGemmaKeys, kGemma4Keys},
+     .keys = {kGemmaKeys, kExpertSizes},
      .refine = Gemma4},
     {.name = "gemma4-assistant",
      .hf = {"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"},

@@ -28,11 +28,7 @@ constexpr TensorRule kLfm2[] = {
 
 constexpr KeyRule kLfm2Keys[] = {
     {"conv_L_cache", "shortconv.l_cache"},
-    {"norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
-    {"block_norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
-    {"num_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"norm_eps block_norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
     {"num_dense_layers", "leading_dense_block_count"},
     {"sliding_window", "attention.sliding_window"},
 };
@@ -59,12 +55,12 @@ constexpr Family kLfm2Rows[] = {
     {.name = "lfm2",
      .hf = {"Lfm2ForCausalLM", "LFM2ForCausalLM"},
      .tensors = {kLfm2},
-     .keys = {kLfm2Keys},
+     .keys = {kLfm2Keys, kExpertSizes},
      .refine = Lfm2},
     {.name = "lfm2moe",
      .hf = {"Lfm2MoeForCausalLM"},
      .tensors = {kLfm2},
-     .keys = {kLfm2Keys},
+     .keys = {kLfm2Keys, kExpertSizes},
      .usual = kLfm2Usual,
      .refine = Lfm2},
 };

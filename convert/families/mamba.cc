@@ -1,6 +1,5 @@
 // Mamba, Mamba-2, Jamba and Falcon-H1.
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "convert/families/families.h"
@@ -37,8 +36,7 @@ constexpr KeyRule kMambaKeys[] = {
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
     {"conv_kernel", "ssm.conv_kernel"},
     {"state_size", "ssm.state_size"},
-    {"time_step_rank", "ssm.time_step_rank"},
-    {"num_heads", "ssm.time_step_rank"},
+    {"time_step_rank num_heads", "ssm.time_step_rank"},
     {"n_groups", "ssm.group_count"},
 };
 constexpr KeyRule kJambaKeys[] = {
@@ -97,8 +95,7 @@ void FalconH1(OutModel& model) {
   // Number i of n.
   const auto factor = [&](const char* key, size_t i = 0, size_t n = 1) {
     const std::vector<double> found = config.Numbers(key);
-    if (!found.empty() && found.size() != n)
-      config.Fail(key, "expected " + std::to_string(n) + " numbers");
+    if (!found.empty() && found.size() != n) config.Fail(key, "expected ", n, " numbers");
     return found.empty() ? 1 : static_cast<float>(found[i]);
   };
   const auto scale = [&](std::string_view tensor, float by, uint64_t end = UINT64_MAX) {

@@ -27,8 +27,7 @@ constexpr TensorRule kNemotronH[] = {
 };
 
 constexpr KeyRule kNemotronKeys[] = {
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
-    {"norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
+    {"layer_norm_epsilon norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
     {"attention_head_dim", "attention.key_length"},
     {"attention_head_dim", "attention.value_length"},
     {"conv_kernel", "ssm.conv_kernel"},
@@ -42,8 +41,8 @@ void NemotronH(OutModel& model) {
   const Fields& config = model.config;
   const std::string pattern = config.Text("hybrid_override_pattern");
   if (pattern.size() != model.n_layers()) {
-    config.Fail("hybrid_override_pattern",
-                "expected a letter for each of " + std::to_string(model.n_layers()) + " layers");
+    config.Fail("hybrid_override_pattern", "expected a letter for each of ", model.n_layers(),
+                " layers");
   }
   const bool experts = model.architecture == "nemotron_h_moe";
   const char network = experts ? 'E' : '-';
@@ -53,8 +52,8 @@ void NemotronH(OutModel& model) {
   std::vector<int32_t> widths;
   for (const char kind : pattern) {
     if (kind != 'M' && kind != '*' && kind != network) {
-      config.Fail("hybrid_override_pattern", "expected M, * and " + std::string(1, network) +
-                                                 ", found " + gguf::Quoted(std::string(1, kind)));
+      config.Fail("hybrid_override_pattern", "expected M, * and ", std::string(1, network),
+                  ", found ", gguf::Quoted(std::string(1, kind)));
     }
     attends.push_back(kind == '*');
     widths.push_back(kind == network ? width : 0);
@@ -74,14 +73,14 @@ constexpr Family kNemotronRows[] = {
      .experts = Experts::kNone,
      .activation = "relu2",
      .tensors = {kNemotronH, kMixer},
-     .keys = {kNemotronKeys, kExpertKeys},
+     .keys = {kNemotronKeys, kExpertSizes, kExpertKeys},
      .refine = NemotronH},
     {.name = "nemotron_h_moe",
      .hf = {"NemotronHForCausalLM"},
      .experts = Experts::kSome,
      .activation = "relu2",
      .tensors = {kNemotronH, kMixer},
-     .keys = {kNemotronKeys, kExpertKeys},
+     .keys = {kNemotronKeys, kExpertSizes, kExpertKeys},
      .refine = NemotronH},
 };
 

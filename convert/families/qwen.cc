@@ -57,13 +57,6 @@ constexpr TensorRule kTiedReranker[] = {{"model.embed_tokens", "token_embd"},
                                         {"model.embed_tokens", "cls.output", kPicked}};
 constexpr TensorRule kReranker[] = {{"lm_head", "cls.output", kPicked}};
 
-constexpr KeyRule kQwenMoeKeys[] = {
-    {"num_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
-    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
-};
-
 constexpr KeyRule kDeltaNetKeys[] = {
     {"linear_conv_kernel_dim", "ssm.conv_kernel"},
     {"linear_key_head_dim", "ssm.state_size"},
@@ -150,10 +143,10 @@ constexpr Family kQwenRows[] = {
     {.name = "qwen2moe",
      .hf = {"Qwen2MoeForCausalLM"},
      .tensors = {kQwenExperts},
-     .keys = {kQwenMoeKeys},
+     .keys = {kExpertSizes},
      .refine = Qwen},
     {.name = "qwen3", .hf = {"Qwen3ForCausalLM"}, .refine = Qwen3},
-    {.name = "qwen3moe", .hf = {"Qwen3MoeForCausalLM"}, .keys = {kQwenMoeKeys}, .refine = Qwen},
+    {.name = "qwen3moe", .hf = {"Qwen3MoeForCausalLM"}, .keys = {kExpertSizes}, .refine = Qwen},
     {.name = "qwen2vl",
      .hf = {"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"},
      .refine = Qwen2Vl},
@@ -161,25 +154,25 @@ constexpr Family kQwenRows[] = {
     {.name = "qwen3vlmoe",
      .hf = {"Qwen3VLMoeForConditionalGeneration"},
      .tensors = {kQwen3VlMoe},
-     .keys = {kQwenMoeKeys},
+     .keys = {kExpertSizes},
      .refine = Qwen3Vl},
     {.name = "qwen35",
      .hf = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
      .norms_plus_one = true,
      .tensors = {kQwen35, kQwenExperts, kNextn},
-     .keys = {kDeltaNetKeys, kQwenMoeKeys},
+     .keys = {kDeltaNetKeys, kExpertSizes},
      .refine = DeltaNet},
     {.name = "qwen35moe",
      .hf = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
      .norms_plus_one = true,
      .tensors = {kQwen35, kQwenExperts, kNextn},
-     .keys = {kDeltaNetKeys, kQwenMoeKeys},
+     .keys = {kDeltaNetKeys, kExpertSizes},
      .refine = DeltaNet},
     {.name = "qwen3next",
      .hf = {"Qwen3NextForCausalLM"},
      .norms_plus_one = true,
      .tensors = {kQwen3Next, kQwenExperts, kNextn},
-     .keys = {kDeltaNetKeys, kQwenMoeKeys},
+     .keys = {kDeltaNetKeys, kExpertSizes},
      .refine = DeltaNet},
 };
 

@@ -10,9 +10,8 @@ std::vector<bool> LayersOfType(const OutModel& model, std::string_view type) {
   std::vector<bool> of_type;
   for (const std::string& name : model.config.Texts("layer_types")) of_type.push_back(name == type);
   if (!of_type.empty() && of_type.size() != model.n_layers()) {
-    model.config.Fail("layer_types", "expected " + std::to_string(model.n_layers()) +
-                                         " names, one for each layer, found " +
-                                         std::to_string(of_type.size()));
+    model.config.Fail("layer_types", "expected ", model.n_layers(),
+                      " names, one for each layer, found ", of_type.size());
   }
   return of_type;
 }
@@ -26,10 +25,8 @@ void ExpectPeriod(const OutModel& model, size_t period, bool first) {
   const std::vector<bool> full = LayersOfType(model, "full_attention");
   for (size_t i = 0; i < full.size(); ++i) {
     if (full[i] == (i % period == (first ? 0 : period - 1))) continue;
-    model.config.Fail("layer_types",
-                      "expected full_attention in the " + std::string(first ? "first" : "last") +
-                          " of every " + std::to_string(period) +
-                          " layers, found something else in layer " + std::to_string(i));
+    model.config.Fail("layer_types", "expected full_attention in the ", first ? "first" : "last",
+                      " of every ", period, " layers, found something else in layer ", i);
   }
 }
 
@@ -41,7 +38,7 @@ bool AddGating(bool fallback, OutModel& model) {
     const std::string name = model.config.Text(key);
     sigmoid = name == "sigmoid" || name == "noaux_tc";  // as dots.llm1 calls it
     if (!sigmoid && name != "softmax") {
-      model.config.Fail(key, "expected softmax or sigmoid, found " + gguf::Quoted(name, 40));
+      model.config.Fail(key, "expected softmax or sigmoid, found ", gguf::Quoted(name, 40));
     }
   }
   model.Uint("expert_gating_func", sigmoid ? 2 : 1);
@@ -87,7 +84,7 @@ std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, si
     whole.push_back(static_cast<int32_t>(number));
   }
   if (whole.size() != n || config.Numbers(key).size() != n) {
-    config.Fail(key, "expected " + std::to_string(n) + " whole numbers from 0 on");
+    config.Fail(key, "expected ", n, " whole numbers from 0 on");
   }
   return whole;
 }

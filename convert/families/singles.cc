@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "convert/families/families.h"
-#include "convert/numbers.h"
 #include "gguf/error.h"
 
 namespace convert {
@@ -96,8 +95,7 @@ void BitNet(OutModel& model) {
         "its activation is relu2, as the key bitnet.hidden_activation says: "
         "programs that do not know that key compute something else");
   } else if (activation != "silu") {
-    model.config.Fail("hidden_act",
-                      "expected relu2 or silu, found " + gguf::Quoted(activation, 40));
+    model.config.Fail("hidden_act", "expected relu2 or silu, found ", gguf::Quoted(activation, 40));
   }
   if (!model.config.BoolOr("tie_word_embeddings", false) &&
       model.folder.tensors().contains("lm_head.weight")) {
@@ -152,7 +150,7 @@ void Apertus(OutModel& model) {
       const SafeTensor& tensor =
           model.Need("model.layers." + std::to_string(i) + ".mlp.act_fn." + name);
       if (tensor.elements != 1 || !tensor.is_weights()) {
-        tensor.Fail("expected a number, found " + tensor.dtype + " " + ShapeText(tensor.shape));
+        tensor.Fail("expected a number, found ", tensor.dtype, " ", ShapeText(tensor.shape));
       }
       values.push_back(NumberAt(tensor, 0));
     }
@@ -176,7 +174,7 @@ constexpr Family kSingleRows[] = {
     {.name = "gpt-oss",
      .hf = {"GptOssForCausalLM"},
      .tensors = {kGptOss, kFfnNormIsPostAttention},
-     .keys = {kGptOssKeys, kExpertKeys},
+     .keys = {kGptOssKeys, kExpertSizes, kExpertKeys},
      .usual = kGptOssUsual,
      .refine = GptOss},
     {.name = "olmo2",
@@ -198,7 +196,7 @@ constexpr Family kSingleRows[] = {
     {.name = "hunyuan-moe",
      .hf = {"HunYuanMoEV1ForCausalLM"},
      .tensors = {kHunyuan},
-     .keys = {kExpertKeys},
+     .keys = {kExpertSizes, kExpertKeys},
      .usual = kHunyuanUsual,
      .refine = HunyuanMoe},
     {.name = "seed_oss", .hf = {"SeedOssForCausalLM"}, .tensors = {kFfnNormIsPostAttention}},

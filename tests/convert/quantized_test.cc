@@ -1,7 +1,5 @@
 // Folders whose weights are quantized already: what can be read becomes the numbers that it
 // represents, all else is refused by its name. (gpt-oss's MXFP4: families_test.cc.)
-#include "convert/quantized.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

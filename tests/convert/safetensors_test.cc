@@ -95,16 +95,16 @@ TEST(Safetensors, TypesAndShapesAreChecked) {
   EXPECT_EQ(ErrorOf("F12", "1", "0,1", 1),
             "f: tensor \"t\": dtype: expected one that is known, found \"F12\"");
   EXPECT_EQ(ErrorOf(test::Safetensors(R"({"t":{"dtype":7}})", 0)),
-            "f: tensor \"t\": dtype: expected a text");
+            "f: tensor \"t\": dtype: expected a text, found 7");
   EXPECT_EQ(ErrorOf(test::Safetensors(R"({"t":{"dtype":"U8"}})", 0)),
-            "f: tensor \"t\": shape: expected a list of whole numbers");
+            "f: tensor \"t\": shape: expected a list of whole numbers, found nothing");
   for (const char* shape : {"-1", "1.5", "\"1\"", "null"}) {
     EXPECT_EQ(ErrorOf("U8", shape, "0,1", 1),
-              "f: tensor \"t\": shape: expected a list of whole numbers")
+              "f: tensor \"t\": shape: expected a list of whole numbers, found a list")
         << shape;
   }
   EXPECT_EQ(ErrorOf("U8", "1,1,1,1,1,1,1,1,1", "0,1", 1),
-            "f: tensor \"t\": shape: expected at most 8 numbers, found 9");
+            "f: tensor \"t\": shape: expected at most 8 items");
   // Products that would wrap around 2^64, to 0 or to 4.
   EXPECT_EQ(ErrorOf("F32", "4294967296,4294967296", "0,0", 4),
             "f: tensor \"t\": shape: expected fewer than 2^57 elements, found [4294967296, "

@@ -9,7 +9,6 @@
 
 #include "convert/convert.h"
 #include "convert/hf_tokenizer.h"
-#include "convert/split_pattern.h"
 #include "gguf/file.h"
 #include "tests/support/base64.h"
 #include "tests/support/data.h"
