@@ -5,6 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "gguf/message.h"
+
 namespace cli {
 
 class CommandLine;
@@ -12,7 +14,9 @@ class CommandLine;
 // Wrong usage found only after the arguments are read (exit status 2).
 class UsageError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // The message in parts: texts and whole numbers.
+  template <class... Parts>
+  explicit UsageError(const Parts&... parts) : runtime_error(gguf::Message(parts...)) {}
 };
 
 inline constexpr int kExitDone = 0;

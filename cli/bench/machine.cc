@@ -7,9 +7,9 @@
 #include <ctime>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <thread>
 
+#include "cli/terminal/terminal.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
 #include "kernels/machine/sysfs.h"
@@ -25,16 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kAddend = 0x9E3779B97F4A7C15;
-
-std::vector<fs::path> Entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> entries;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    entries.push_back(it->path());
-  }
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
 
 __attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
   x = (x << 7) | (x >> 57);

@@ -61,7 +61,7 @@ std::vector<std::string> ParseTypes(const std::vector<std::string>& texts) {
     for (text += ','; !text.empty(); text.erase(0, text.find(',') + 1)) {
       types.push_back(text.substr(0, text.find(',')));
       if (!ModelOptions::IsKvType(types.back())) {
-        throw UsageError("-ctk, -ctv: expected f16, f32 or q8_0, found " + types.back());
+        throw UsageError("-ctk, -ctv: expected f16, f32 or q8_0, found ", types.back());
       }
     }
   }
@@ -118,7 +118,7 @@ double ParseShare(const std::string& flag, const std::string& text) {
   const std::string number = text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
   const double percent = gguf::NumberIn<double>(number).value_or(0);
   if (!(percent >= 0.1 && percent <= 50)) {
-    throw UsageError(flag + ": expected from 0.1% to 50%, found " + text);
+    throw UsageError(flag, ": expected from 0.1% to 50%, found ", text);
   }
   return percent / 100;
 }
@@ -412,10 +412,9 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   const auto list = [&](const std::string& flag, auto& values, const char* what) {
     command.Add(flag + " N,...", values, what);
   };
-  command
-      .Add("-m,--model,MODEL MODEL", options.models,
-           "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)")
-      .Reads();
+  options.model.named_by =
+      &command.Add("-m,--model,MODEL MODEL", options.models,
+                   "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)");
   list("-p,--n-prompt", options.prompts, "Tokens of prompt to read (default: 512)");
   list("-n,--n-gen", options.gens, "Tokens to generate (default: 128)");
   command.Add("--prompt-gen P,N", options.prompt_gens,
@@ -445,13 +444,9 @@ void AddBench(CommandLine& line) {
       line.Add("bench", "Measure tokens per second and the share of the machine's limits");
   BenchOptions& options = command.Does(RunBench);
   AddWhatIsMeasured(command, options);
-  command
-      .Add("-r,--repetitions N", options.repetitions,
-           "Repetitions of each test (default: 5; with --against 1 in each turn)")
-      .Between(1, 1000);
-  command.Add("--delay N", options.delay, "Seconds to wait between tests")
-      .Between(0, 3600)
-      .ShowDefault();
+  command.Add("-r,--repetitions N", options.repetitions, {1, 1000},
+              "Repetitions of each test (default: 5; with --against 1 in each turn)");
+  command.Add("--delay N", options.delay, {0, 3600}, "Seconds to wait between tests").ShowDefault();
   command.Add("-o,--output", options.output, "How the results are written")
       .OneOf({"md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
@@ -461,31 +456,25 @@ void AddBench(CommandLine& line) {
   command.Add("--card", options.card,
               "A block of Markdown to share: the machine, pp512, pp4096, tg128, tg128 after 4096 "
               "tokens, pp4096+tg128 (-p, -n, -pg and -d name others)");
-  command
-      .Add("--minutes N", options.minutes,
-           "One more row: the first test that generates, repeated for N minutes, the first of them "
-           "beside the last (a machine may become hot)")
-      .Between(2, 60);
+  command.Add(
+      "--minutes N", options.minutes, {2, 60},
+      "One more row: the first test that generates, repeated for N minutes, the first of them "
+      "beside the last (a machine may become hot)");
   command.Add("--progress", options.progress, "Say on stderr, too, what is measured");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
-  command
-      .Add("--baseline FILE", options.baseline,
-           "Compare with what -o json wrote earlier: status 3 if something is slower, 5 if it "
-           "cannot tell")
-      .Reads();
-  command
-      .Add("--against FILE", options.against,
-           "The same, with another program, a pronk or a llama-bench, which takes turns with this "
-           "one")
-      .Reads();
+  command.Add("--baseline FILE", options.baseline,
+              "Compare with what -o json wrote earlier: status 3 if something is slower, 5 if it "
+              "cannot tell");
+  command.Add(
+      "--against FILE", options.against,
+      "The same, with another program, a pronk or a llama-bench, which takes turns with this "
+      "one");
   command.Add("--detect PERCENT", options.detect, "The change of speed that is looked for")
       .ShowDefault();
   command
-      .Add("--max-time N", options.max_time,
+      .Add("--max-time N", options.max_time, {1, 86400},
            "Seconds after which no comparison gets more repetitions")
-      .Between(1, 86400)
       .ShowDefault();
-  options.model.named_by = command.Find("--model");
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);
   command.Add("--sysfs FOLDER", options.sysfs, "Where the system tells energy and temperature")

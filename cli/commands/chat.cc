@@ -198,19 +198,18 @@ void AddChat(CommandLine& line) {
   command.Add("--system,--system-prompt TEXT", conversation.system,
               "Also -sys: what the model is told before the conversation");
   command.Add("-p,--prompt TEXT", options.first, "The first question");
-  command
-      .Add("-n,--n-predict,--predict N", conversation.max_tokens,
-           "Tokens of an answer; -1 or -2: until its end, or the context is full")
-      .ShowDefault()
-      .Between(-2, kMaxTokens);
-  conversation.flags["num_predict"] = command.Find("-n")->names;
+  conversation.flags["num_predict"] =
+      command
+          .Add("-n,--n-predict,--predict N", conversation.max_tokens, {-2, kMaxTokens},
+               "Tokens of an answer; -1 or -2: until its end, or the context is full")
+          .ShowDefault()
+          .names;
   command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
               "Stop an answer before this text");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--continue", options.go_on, "Go on with the last chat");
   command
       .Add("--load FILE", options.load, "Go on with this conversation, as /save and --list have it")
-      .Reads()
       .Writes();  // where --save names it, too
   command
       .Add("--save FILE", options.save,

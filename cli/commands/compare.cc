@@ -1,5 +1,5 @@
 // pronk compare: which of several files to use on this machine: memory, loss and speed of each.
-#include <cmath>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -102,10 +102,7 @@ class Compare {
         });
         result.perplexity = surprise.Exp();
       }
-      if (!std::isfinite(result.perplexity->value)) {
-        throw engine::Error(model.file.path() +
-                            ": the logits are not numbers: the weights are broken");
-      }
+      CheckFinite(std::array{result.perplexity->value}, model.file.path() + ": the model's logits");
     }
   }
 
@@ -171,32 +168,28 @@ int RunCompare(const CompareOptions& options) { return Compare(options).Run(); }
 void AddCompare(CommandLine& line) {
   Command& command = line.Add("compare", "Show which of several files suits this machine best");
   CompareOptions& options = command.Does(RunCompare);
+  options.model.named_by =
+      &command
+           .Add("-m,--model,MODEL MODEL", options.models,
+                "Files or names; the first one is what the others are held against")
+           .Required();
+  command.Add("-f,--file FILE", options.text,
+              "A text: how well it is predicted is compared, too; - for stdin");
+  command.Add(
+      "-c,--ctx-size N", options.window, {0, kMaxTokens},
+      "Tokens of a window of the text (default: 512); 0: as many as the model was trained for");
+  command.Add("--chunks N", options.most_windows, {1, kMaxTokens},
+              "Windows at most (default: all)");
   command
-      .Add("-m,--model,MODEL MODEL", options.models,
-           "Files or names; the first one is what the others are held against")
-      .Required()
-      .Reads();
-  command
-      .Add("-f,--file FILE", options.text,
-           "A text: how well it is predicted is compared, too; - for stdin")
-      .Reads();
-  command
-      .Add("-c,--ctx-size N", options.window,
-           "Tokens of a window of the text (default: 512); 0: as many as the model was trained for")
-      .Between(0, kMaxTokens);
-  command.Add("--chunks N", options.most_windows, "Windows at most (default: all)")
-      .Between(1, kMaxTokens);
-  command.Add("-p,--n-prompt N", options.n_prompt, "Tokens of prompt to read; 0: none")
-      .Between(0, kMaxTokens)
+      .Add("-p,--n-prompt N", options.n_prompt, {0, kMaxTokens},
+           "Tokens of prompt to read; 0: none")
       .ShowDefault();
-  command.Add("-n,--n-gen N", options.n_gen, "Tokens to generate; 0: none")
-      .Between(0, kMaxTokens)
+  command.Add("-n,--n-gen N", options.n_gen, {0, kMaxTokens}, "Tokens to generate; 0: none")
       .ShowDefault();
-  command.Add("-r,--repetitions N", options.repetitions, "How often; the median is shown")
-      .Between(1, 1000)
+  command
+      .Add("-r,--repetitions N", options.repetitions, {1, 1000}, "How often; the median is shown")
       .ShowDefault();
   AddThreadsFlag(command, options.model.n_threads);
-  options.model.named_by = command.Find("--model");
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);
   command.Add("--plot FILE", options.plot, "Draw the table").Writes();

@@ -27,7 +27,7 @@ struct ConvertOptions {
 void SetType(const std::string& name, convert::Options& options) {
   const convert::Mix* const mix = convert::FindMix(name);
   if (mix == nullptr || !mix->is_plain) {
-    throw UsageError("TYPE " + name + ": expected one of " + MixNames(/*plain=*/true) +
+    throw UsageError("TYPE ", name, ": expected one of ", MixNames(/*plain=*/true),
                      (mix != nullptr ? "; 'pronk quantize' makes mixes of the result" : ""));
   }
   options.type = mix->type;
@@ -68,7 +68,7 @@ void AddConvert(CommandLine& line) {
   Command& command =
       line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
   ConvertOptions& options = command.Does(Convert);
-  command.Add("DIR FILE", options.folder, "The model's folder").Required().Reads();
+  command.Add("DIR FILE", options.folder, "The model's folder").Required();
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
   command.Add("TYPE " + MixNames(/*plain=*/true), options.type,
               "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "

@@ -218,8 +218,8 @@ int Diff(const DiffOptions& options) {
 void AddDiff(CommandLine& line) {
   Command& command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
   DiffOptions& options = command.Does(Diff);
-  command.Add("A MODEL", options.a, "A file or a name").Required().Reads();
-  command.Add("B MODEL", options.b, "The one that is compared with it").Required().Reads();
+  command.Add("A MODEL", options.a, "A file or a name").Required();
+  command.Add("B MODEL", options.b, "The one that is compared with it").Required();
   AddThreadsFlag(command, options.n_threads);
   command.Add("--json", options.json, "Print one JSON object");
 }

@@ -3,7 +3,6 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
 #include "cli/options/inputs.h"
 #include "cli/options/loading.h"
@@ -54,7 +54,7 @@ std::vector<std::string> ReadTexts(const EmbedOptions& options) {
     texts.push_back(is_line ? text : JsonLine(text));
   }
   if (!texts.empty() && !options.file.empty())
-    throw UsageError("-f and " + gguf::Quoted(options.words[0]) + ": give one of them");
+    throw UsageError("-f and ", gguf::Quoted(options.words[0]), ": give one of them");
   if (!texts.empty()) return texts;
   if (options.file.empty() && IsTerminal(0))
     throw UsageError("no texts: give some as words, in a file (-f), or pipe them in, one a line");
@@ -76,11 +76,6 @@ std::optional<engine::Pooling> PoolingOf(const std::string& name) {
                          : engine::Pooling::kLast;
 }
 
-void CheckFinite(std::span<const float> numbers) {
-  if (std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); })) return;
-  throw engine::Error("the model's results are not numbers: its weights are broken");
-}
-
 // For --ids: the result of one text.
 int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   if (options.words.size() != 1) throw UsageError("--ids: expected the file to write after it");
@@ -90,7 +85,7 @@ int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   gguf::OutputFile file(options.words[0], Inputs());
   CheckNoModelIsLost(options.words[0]);
   embedder.Embed({&ids, 1}, [&](size_t, size_t, std::span<const float> row) {
-    CheckFinite(row);
+    CheckFinite(row, "the model's results");
     file.Write(std::as_bytes(row));
     return true;
   });
@@ -118,7 +113,7 @@ void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
     }
     bool open = true;
     embedder.Embed(ids, [&](size_t first, size_t n, std::span<const float> rows) {
-      CheckFinite(rows);
+      CheckFinite(rows, "the model's results");
       if (IsTerminal(1)) progress.Clear();  // the results may be on the same screen
       for (size_t i = 0; open && i < n; ++i) {
         const size_t tokens = ids[first + i].size();
@@ -223,10 +218,8 @@ std::pair<Command&, EmbedOptions&> AddCommand(CommandLine& line, const std::stri
   EmbedOptions& options = command.Does(does);
   options.model.kv = "f32";  // keys and values are kept for one pass
   options.model.AddSessionFlags(command);
-  command
-      .Add("-f,--file FILE", options.file,
-           "The texts, one a line (- for stdin); a line in JSON's quotes may hold \\n")
-      .Reads();
+  command.Add("-f,--file FILE", options.file,
+              "The texts, one a line (- for stdin); a line in JSON's quotes may hold \\n");
   command.Add(
       "--ids IDS", options.ids,
       "In place of texts, token ids (\"1 300 12\"): write the result as raw little-endian f32");

@@ -4,7 +4,6 @@
 // The text is read in windows as in pronk perplexity: 512 tokens or -c, each a text of its own,
 // beginning with bos if the model wants it; a rest at the end is not read.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -17,7 +16,6 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "convert/importance.h"
-#include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/pass/input_squares.h"
 #include "engine/session/session.h"
@@ -30,12 +28,6 @@ struct ImatrixOptions {
   ModelOptions model;
   std::string file, out;
 };
-
-bool AreNumbers(const engine::SquaresByTensor& squares) {
-  return std::ranges::all_of(squares, [](const auto& entry) {
-    return std::ranges::all_of(entry.second.sums, [](double sum) { return std::isfinite(sum); });
-  });
-}
 
 // Counts matrices of experts that no token chose; their columns then count equally.
 size_t CountUnseen(const engine::SquaresByTensor& squares) {
@@ -68,9 +60,7 @@ int Imatrix(const ImatrixOptions& options) {
     trace.steps.clear();
   }
   progress.Clear();
-  if (!AreNumbers(inputs.squares())) {
-    throw engine::Error("the model's activations are not numbers: its weights are broken");
-  }
+  for (const auto& [name, of] : inputs.squares()) CheckFinite(of.sums, "the model's activations");
   const std::string text = std::filesystem::path(options.file).filename().string();
   convert::WriteImportance(
       inputs.squares(),
@@ -91,7 +81,7 @@ void AddImatrix(CommandLine& line) {
   Command& command = line.Add(
       "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
   ImatrixOptions& options = command.Does(Imatrix);
-  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required().Reads();
+  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required();
   options.model.AddSessionFlags(command);
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
 }

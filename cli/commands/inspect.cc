@@ -19,6 +19,7 @@
 #include "engine/model/model.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
+#include "gguf/message.h"
 #include "kernels/machine/team.h"
 
 namespace cli {
@@ -195,9 +196,8 @@ int Check(const InspectOptions& options, gguf::File file) {
   }
   out.Flush();
   if (broken.empty()) return kExitDone;
-  throw gguf::Error(gguf::PrintablePath(path) + ": expected finite weights, found NaN or " +
-                    "infinity in " + std::to_string(broken.size()) + " of " +
-                    std::to_string(n_tensors) + " tensors, the first " + first);
+  gguf::Fail(path, "expected finite weights, found NaN or infinity in ", broken.size(), " of ",
+             n_tensors, " tensors, the first ", first);
 }
 
 int Inspect(const InspectOptions& options) {
@@ -214,7 +214,7 @@ int Inspect(const InspectOptions& options) {
 void AddInspect(CommandLine& line) {
   Command& command = line.Add("inspect", "Show what a GGUF file holds");
   InspectOptions& options = command.Does(Inspect);
-  command.Add("-m,--model,MODEL MODEL", options.model, "A file or a name").Required().Reads();
+  command.Add("-m,--model,MODEL MODEL", options.model, "A file or a name").Required();
   command.Add("--tensors", options.tensors, "List every tensor");
   command.Add("--check", options.check,
               "Read every tensor: are all numbers finite, their range, their hash; will it run");

@@ -1,6 +1,6 @@
 // pronk perplexity: how well a model predicts a text (text_windows.h); lower is better. A file of
 // --save-logits keeps the predictions, and --kl compares another model's: the cost of quantizing.
-#include <cmath>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,7 +16,6 @@
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
-#include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 
@@ -43,65 +42,46 @@ void CheckUsage(const PerplexityOptions& options) {
   if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");
 }
 
-void CheckFinite(double value) {
-  if (std::isfinite(value)) return;
-  throw engine::Error("the model's logits are not numbers: its weights are broken");
-}
-
-int MeasureDivergence(const PerplexityOptions& options, const engine::Model& model,
-                      engine::SessionOptions session_options) {
-  BaseLogits base(options.kl, model.tokenizer->vocab().size());
-  const TextWindows& windows = base.windows();
-  session_options.context = windows.length;
-  engine::Session session(model, session_options);
-  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
-  Divergence divergence;
-  ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
-    divergence.Add(base.LogProbabilities(divergence.n()), logits, next);
-  });
-  CheckFinite(divergence.MeanDivergence().value);
-  if (options.json) {
-    Json json = {{"model", model.file.path()},
-                 {"base", options.kl},
-                 {"tokens", divergence.n()},
-                 {"windows", windows.count()},
-                 {"window", windows.length}};
-    json.update(divergence.ToJson());
-    WriteOut(JsonText(json, 2));
-  } else {
-    WriteOut(divergence.Text() + Format("\n%zu tokens, %zu windows of %zu\n", divergence.n(),
-                                        windows.count(), windows.length));
-  }
-  return kExitDone;
-}
-
-int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& model,
-                      engine::SessionOptions session_options) {
+int Perplexity(const PerplexityOptions& options) {
+  CheckUsage(options);
+  engine::SessionOptions session_options = options.model.Session();
+  const engine::Model model = LoadModel(options.model);
+  const size_t n_vocab = model.tokenizer->vocab().size();
+  CatchInterrupts();
+  std::optional<BaseLogits> base;
+  if (!options.kl.empty()) base.emplace(options.kl, n_vocab);
   const TextWindows windows =
-      CutText(model, options.file, ReadText(options.file),
-              WindowFor(model.config, session_options.context), options.most_windows);
+      base ? base->windows()
+           : CutText(model, options.file, ReadText(options.file),
+                     WindowFor(model.config, session_options.context), options.most_windows);
   session_options.context = windows.length;
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
-  std::optional<BaseLogitsWriter> base;
-  if (!options.save.empty()) {
-    base.emplace(options.save, windows, model.tokenizer->vocab().size());
-  }
+  std::optional<BaseLogitsWriter> kept;
+  if (!options.save.empty()) kept.emplace(options.save, windows, n_vocab);
+  Divergence divergence;  // from the base, if there is one
   Mean surprise;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+    if (base) divergence.Add(base->LogProbabilities(surprise.n()), logits, next);
     surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
-    if (base) base->Write(logits);
+    if (kept) kept->Write(logits);
   });
+  CheckFinite(std::array{surprise.Get().value, divergence.MeanDivergence().value},
+              "the model's logits");
+  if (kept) kept->Commit();
   const Estimate perplexity = surprise.Exp();
-  CheckFinite(surprise.Get().value);
-  if (base) base->Commit();
   if (options.json) {
-    WriteOut(JsonText(Json{{"model", model.file.path()},
-                           {"tokens", surprise.n()},
-                           {"windows", windows.count()},
-                           {"window", windows.length},
-                           {"perplexity", EstimateJson(perplexity)}},
-                      2));
+    Json json = {{"model", model.file.path()},
+                 {"tokens", surprise.n()},
+                 {"windows", windows.count()},
+                 {"window", windows.length},
+                 {"perplexity", EstimateJson(perplexity)}};
+    if (base) json["base"] = options.kl;
+    if (base) json.update(divergence.ToJson());
+    WriteOut(JsonText(json, 2));
+  } else if (base) {
+    WriteOut(divergence.Text() + Format("\n%zu tokens, %zu windows of %zu\n", surprise.n(),
+                                        windows.count(), windows.length));
   } else {
     WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n",
                     perplexity.value, perplexity.error, surprise.n(), windows.n_tokens,
@@ -110,32 +90,21 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
   return kExitDone;
 }
 
-int Perplexity(const PerplexityOptions& options) {
-  CheckUsage(options);
-  const engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = LoadModel(options.model);
-  CatchInterrupts();
-  return options.kl.empty() ? MeasurePerplexity(options, model, session_options)
-                            : MeasureDivergence(options, model, session_options);
-}
-
 }  // namespace
 
 void AddPerplexity(CommandLine& line) {
   Command& command = line.Add(
       "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
   PerplexityOptions& options = command.Does(Perplexity);
-  command.Add("-f,--file FILE", options.file, "The text; - for stdin").Reads();
-  command.Add("--chunks N", options.most_windows, "Windows at most (default: all)")
-      .Between(1, kMaxTokens);
+  command.Add("-f,--file FILE", options.file, "The text; - for stdin");
+  command.Add("--chunks N", options.most_windows, {1, kMaxTokens},
+              "Windows at most (default: all)");
   command
       .Add("--save-logits,--save-all-logits FILE", options.save,
            "Keep all predictions in this file, for --kl")
       .Writes();
-  command
-      .Add("--kl FILE", options.kl,
-           "How far predictions are from those kept in this file, on its text")
-      .Reads();
+  command.Add("--kl FILE", options.kl,
+              "How far predictions are from those kept in this file, on its text");
   command.Add("--json", options.json, "Print one JSON object");
   options.model.AddSessionFlags(
       command, "Tokens of a window (default: 512, or what the model was trained for if less)");

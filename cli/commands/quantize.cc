@@ -22,6 +22,7 @@
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
+#include "gguf/message.h"
 #include "gguf/writer.h"
 
 namespace cli {
@@ -93,8 +94,8 @@ void CheckImportance(const std::vector<PlannedTensor>& plan,
     return importance->Columns(*planned.tensor, 0) != nullptr;
   };
   if (importance == nullptr || std::ranges::any_of(plan, has_columns)) return;
-  throw gguf::Error(gguf::PrintablePath(importance->path()) +
-                    ": expected the importance of this model's matrices, found that of others");
+  gguf::Fail(importance->path(),
+             "expected the importance of this model's matrices, found that of others");
 }
 
 // NVFP4 stores a factor per matrix in a tensor of its own; empty if none is written.
@@ -190,15 +191,14 @@ int Quantize(const QuantizeOptions& options) {
 void AddQuantize(CommandLine& line) {
   Command& command = line.Add("quantize", "Write a model with its matrices in other types");
   QuantizeOptions& options = command.Does(Quantize);
-  command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required().Reads();
+  command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required();
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
   command
       .Add("TYPE " + MixNames(), options.types.type,
            "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
            "...; a wrong name lists all")
       .Required();
-  command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix")
-      .Reads();
+  command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix");
   command.Add(
       "--tensor-type PATTERN=TYPE", options.types.patterns,
       "Matrices of which some part of the name matches this regular expression get TYPE; the "

@@ -260,20 +260,17 @@ void AddRun(CommandLine& line) {
   options.model.AddModelFlag(command);
   command.Add("-p,--prompt,TEXT TEXT", options.prompt,
               "The text to complete, as it is: \\n stays \\n; without -p, after MODEL or alone");
-  command
-      .Add("-f,--file FILE", options.files,
-           "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)")
-      .Reads();
+  command.Add(
+      "-f,--file FILE", options.files,
+      "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)");
   command
       .Add("--prompt-cache FILE", options.prompt_cache,
            "Keep what was read of the prompt in this file, and start from it next time")
-      .Reads()
       .Writes();
   command
-      .Add("-n,--n-predict,--predict N", options.max_tokens,
+      .Add("-n,--n-predict,--predict N", options.max_tokens, {-2, kMaxTokens},
            "Tokens to generate; -1 or -2: until the end, or the context is full")
-      .ShowDefault()
-      .Between(-2, kMaxTokens);
+      .ShowDefault();
   command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--chat,--single-turn", options.chat,
@@ -291,9 +288,10 @@ void AddRun(CommandLine& line) {
       .Add("-o,--output FILE", options.output,
            "Where --jsonl writes; a file that has some of the lines already is continued")
       .Writes();
-  command.Add("--parallel N", options.parallel, "Also -np: lines of --jsonl answered together")
-      .ShowDefault()
-      .Between(1, 64);
+  command
+      .Add("--parallel N", options.parallel, {1, 64},
+           "Also -np: lines of --jsonl answered together")
+      .ShowDefault();
   options.form.AddFlags(command);
   options.model.AddSessionFlags(command);
   options.generation.AddFlags(command);

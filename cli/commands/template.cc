@@ -68,8 +68,7 @@ void AddTemplate(CommandLine& line) {
   options.model.AddModelFlag(command);
   options.form.AddFlags(command);
   command.Add("--messages FILE.json", options.messages, "The conversation (- for stdin)")
-      .Required()
-      .Reads();
+      .Required();
   command.Add("--no-generation-prompt", options.no_generation_prompt, "Do not begin an answer");
 }
 

@@ -49,8 +49,7 @@ std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& mo
   std::vector<TokenId> ids = model.tokenizer->Encode(text);
   if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
   if (options.token > ids.size()) {
-    throw UsageError("--token " + std::to_string(options.token) + ": the text has " +
-                     std::to_string(ids.size()) + " tokens");
+    throw UsageError("--token ", options.token, ": the text has ", ids.size(), " tokens");
   }
   if (options.token != 0) ids.resize(options.token);
   const std::string flag = options.plain           ? "--plain"
@@ -59,9 +58,8 @@ std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& mo
                            : options.OfAllTokens() ? "--json --values"
                                                    : "";
   if (!flag.empty() && ids.size() > kMaxShown) {
-    throw UsageError(flag + ": expected a text of at most " + std::to_string(kMaxShown) +
-                     " tokens, not of " + std::to_string(ids.size()) + "; --token " +
-                     std::to_string(kMaxShown) + " leaves out the rest");
+    throw UsageError(flag, ": expected a text of at most ", kMaxShown, " tokens, not of ",
+                     ids.size(), "; --token ", kMaxShown, " leaves out the rest");
   }
   return ids;
 }
@@ -113,27 +111,24 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
 
 // A flag without effect is a mistake.
 void CheckUsage(const TraceOptions& options) {
-  if (options.depth != 0 && (options.prompt || options.plain)) {
-    throw UsageError("-d: not together with -p or --plain");
-  }
-  if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
-  if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
-  if (options.heads && !options.values) throw UsageError("--heads: only with --values");
-  if (!options.html.empty() && !options.prompt) throw UsageError("--html: expected a text (-p)");
-  if (!options.html.empty() && !options.plot.empty()) {
-    throw UsageError("--plot: not together with --html, which has the plot");
-  }
-  if (options.head >= 0 && !options.values) throw UsageError("--head: only with --values");
-  if ((options.head >= 0) != (options.layer >= 0)) throw UsageError("--layer: only with --head");
-  if (options.n_predict >= 0 && !options.plain) throw UsageError("-n: only with --plain");
-  const bool other =
-      options.heads || options.json || !options.plot.empty() || !options.html.empty();
-  if (options.plain && (other || options.values)) {
-    throw UsageError("--plain: not together with --values, --json, --plot or --html");
-  }
-  if (options.head >= 0 && other) {
-    throw UsageError("--head: not together with --heads, --json, --plot or --html");
-  }
+  const auto refuse = [](bool given, const char* why) {
+    if (given) throw UsageError(why);
+  };
+  const bool page = !options.html.empty(), plot = !options.plot.empty(), head = options.head >= 0;
+  const bool other = options.heads || options.json || plot || page;
+  refuse(options.depth != 0 && (options.prompt || options.plain),
+         "-d: not together with -p or --plain");
+  refuse(options.token != 0 && !options.prompt, "--token: only with -p");
+  refuse(options.values && !options.prompt, "--values: expected a text (-p)");
+  refuse(options.heads && !options.values, "--heads: only with --values");
+  refuse(page && !options.prompt, "--html: expected a text (-p)");
+  refuse(page && plot, "--plot: not together with --html, which has the plot");
+  refuse(head && !options.values, "--head: only with --values");
+  refuse(head != (options.layer >= 0), "--layer: only with --head");
+  refuse(options.n_predict >= 0 && !options.plain, "-n: only with --plain");
+  refuse(options.plain && (other || options.values),
+         "--plain: not together with --values, --json, --plot or --html");
+  refuse(head && other, "--head: not together with --heads, --json, --plot or --html");
 }
 
 int RunTrace(const TraceOptions& options) {
@@ -177,21 +172,19 @@ void AddTrace(CommandLine& line) {
   Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
   TraceOptions& options = command.Does(RunTrace);
   command.Add("-p,--prompt TEXT", options.prompt, "A text, whose last token is walked");
-  command.Add("--token N", options.token, "Walk this token of the text, counted from 1")
-      .Between(1, kMaxTokens);
+  command.Add("--token N", options.token, {1, kMaxTokens},
+              "Walk this token of the text, counted from 1");
   command.Add("--values", options.values,
               "Show, instead of times, what attention looks at and what each layer would say");
   command.Add("--heads", options.heads, "With --values: every attention head by itself, too");
-  command.Add("--layer N", options.layer, "With --head: its layer, counted from 0")
-      .Between(0, kMaxTokens);
-  command
-      .Add("--head N", options.head,
-           "With --values: the numbers of this head's attention, counted from 0")
-      .Between(0, kMaxTokens);
+  command.Add("--layer N", options.layer, {0, kMaxTokens},
+              "With --head: its layer, counted from 0");
+  command.Add("--head N", options.head, {0, kMaxTokens},
+              "With --values: the numbers of this head's attention, counted from 0");
   command.Add("--plain", options.plain,
               "Write on by the plain pass (engine/plain.cc), and compare its logits");
-  command.Add("-n,--n-predict N", options.n_predict, "With --plain: tokens to write (default: 32)")
-      .Between(0, kMaxShown);
+  command.Add("-n,--n-predict N", options.n_predict, {0, kMaxShown},
+              "With --plain: tokens to write (default: 32)");
   command.Add("--plot FILE", options.plot, "Draw the roofline with every operation on it").Writes();
   command
       .Add("--html FILE", options.html,
@@ -203,8 +196,9 @@ void AddTrace(CommandLine& line) {
   options.model.AddThreadsFlag(command);
   options.model.AddMachineFlags(command);
   options.model.AddOverrideFlag(command);
-  command.Add("-d,--n-depth N", options.depth, "Without a text: tokens already in the cache")
-      .Between(0, kMaxTokens)
+  command
+      .Add("-d,--n-depth N", options.depth, {0, kMaxTokens},
+           "Without a text: tokens already in the cache")
       .ShowDefault();
 }
 

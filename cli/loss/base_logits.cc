@@ -10,6 +10,7 @@
 #include "gguf/cursor.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
+#include "gguf/message.h"
 
 namespace cli {
 namespace {
@@ -24,10 +25,6 @@ constexpr float kMaxCode = 65535;
 size_t RowCodes(size_t n_vocab) { return kHeadCodes + (n_vocab + 1) / 2 * 2; }
 
 size_t RowBytes(size_t n_vocab) { return RowCodes(n_vocab) * sizeof(uint16_t); }
-
-[[noreturn]] void Fail(const std::string& path, const std::string& what) {
-  throw gguf::Error(gguf::PrintablePath(path) + ": " + what);
-}
 
 }  // namespace
 
@@ -59,17 +56,17 @@ BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
   gguf::Cursor cursor(gguf::PrintablePath(path), file_.bytes());
   const std::byte* const magic = cursor.Take(kMagic.size(), "\"_logits_\"");
   if (std::memcmp(magic, kMagic.data(), kMagic.size()) != 0) {
-    Fail(path, std::string("expected ") + kExpected + ", which begins with \"_logits_\"");
+    gguf::Fail(path, "expected ", kExpected, ", which begins with \"_logits_\"");
   }
   const auto n_ctx = cursor.Read<int32_t>("n_ctx"), vocab = cursor.Read<int32_t>("n_vocab"),
              n_chunk = cursor.Read<int32_t>("n_chunk");
   if (vocab < 0 || static_cast<size_t>(vocab) != n_vocab) {
-    Fail(path, "expected predictions for the model's vocabulary of " + std::to_string(n_vocab) +
-                   " tokens, found " + std::to_string(vocab));
+    gguf::Fail(path, "expected predictions for the model's vocabulary of ", n_vocab,
+               " tokens, found ", vocab);
   }
   if (n_ctx < 4 || n_chunk < 1) {
-    Fail(path, "expected windows of at least 4 tokens, and one of them, found " +
-                   std::to_string(n_chunk) + " of " + std::to_string(n_ctx));
+    gguf::Fail(path, "expected windows of at least 4 tokens, and one of them, found ", n_chunk,
+               " of ", n_ctx);
   }
   windows_.length = static_cast<size_t>(n_ctx);
   // At most 2^33 + 2^30 * 2^22 bytes, and 2^31 of them.
@@ -77,9 +74,8 @@ BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
   const uint64_t window_bytes =
       windows_.length * sizeof(int32_t) + windows_.counted() * RowBytes(n_vocab);
   if (cursor.remaining() % window_bytes != 0 || cursor.remaining() / window_bytes != n) {
-    Fail(path, "expected " + std::to_string(n) + " windows of " + std::to_string(window_bytes) +
-                   " bytes after byte " + std::to_string(cursor.offset()) + ", found " +
-                   std::to_string(cursor.remaining()) + " bytes: was its writing cut off?");
+    gguf::Fail(path, "expected ", n, " windows of ", window_bytes, " bytes after byte ",
+               cursor.offset(), ", found ", cursor.remaining(), " bytes: was its writing cut off?");
   }
   windows_.n_tokens = n * windows_.length;
   windows_.ids.resize(windows_.n_tokens);
@@ -99,10 +95,10 @@ std::span<const float> BaseLogits::LogProbabilities(size_t i) {
   const auto scale = gguf::Load<float>(row), least = gguf::Load<float>(row + sizeof(float));
   // ln(probability) is at most 0; rounding may exceed that a little.
   if (!(scale >= 0) || !std::isfinite(least) || !(least + scale * kMaxCode < 1)) {
-    Fail(path_, "byte " + std::to_string(at) +
-                    ": expected a scale and a least log-probability of " +
-                    "probabilities up to 1, found " + std::to_string(scale) + " and " +
-                    std::to_string(least));
+    gguf::Fail(path_, "byte ", at,
+               ": expected a scale and a least log-probability of "
+               "probabilities up to 1, found ",
+               std::to_string(scale), " and ", std::to_string(least));
   }
   const std::byte* const codes = row + kHeadCodes * sizeof(uint16_t);
   for (size_t id = 0; id < row_.size(); ++id) {

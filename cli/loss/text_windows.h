@@ -5,6 +5,8 @@
 #ifndef PRONK_CLI_LOSS_TEXT_WINDOWS_H_
 #define PRONK_CLI_LOSS_TEXT_WINDOWS_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "cli/terminal/terminal.h"
+#include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 
@@ -55,6 +58,13 @@ void ReadWindows(engine::Session& session, const TextWindows& windows,
 
 // ln(sum(exp(logits))).
 double LogSumExp(std::span<const float> logits);
+
+// Throws engine::Error, "WHAT are not numbers: its weights are broken", if one of them is none.
+template <class Numbers>
+void CheckFinite(const Numbers& numbers, const std::string& what) {
+  if (std::ranges::all_of(numbers, [](auto x) { return std::isfinite(x); })) return;
+  throw engine::Error(what + " are not numbers: its weights are broken");
+}
 
 // A mean and its standard error, as if the values were independent.
 struct Estimate {

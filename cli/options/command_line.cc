@@ -56,6 +56,15 @@ std::string SeeHelp(const Command& command) {
   return "'pronk " + command.name + " --help' tells more";
 }
 
+// "pronk bench [OPTIONS] [MODEL]"
+std::string UsageOf(const Command& command) {
+  std::string usage = "pronk" + (command.name.empty() ? "" : " " + command.name) + " [OPTIONS]";
+  for (const Flag& flag : command.flags) {
+    if (!flag.place.empty()) usage += flag.required ? " " + flag.place : " [" + flag.place + "]";
+  }
+  return usage;
+}
+
 // Takes the flag args[0] with its value. Returns the number of arguments taken.
 size_t TakeFlag(std::span<const std::string> args, Command& command) {
   const std::string& arg = args[0];
@@ -89,7 +98,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
     return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
   }
   if (args.size() > 1) return take(args[1], 2);
-  throw UsageError(typed + ": expected " + flag->type + " after it: " + SeeHelp(command));
+  throw UsageError(typed, ": expected ", flag->type, " after it: ", SeeHelp(command));
 }
 
 // Words without a flag fill the places that no flag has filled, in order.
@@ -107,8 +116,8 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
   }
   if (n_taken == words.size()) return;
   command.RefuseValue(words[n_taken]);
-  throw UsageError("pronk " + command.name + " has no use for " + gguf::Quoted(words[n_taken]) +
-                   ": " + SeeHelp(command));
+  throw UsageError("pronk ", command.name, " has no use for ", gguf::Quoted(words[n_taken]), ": ",
+                   SeeHelp(command));
 }
 
 // "  NAME   what it is"; a name that is too long gets a line of its own.
@@ -135,10 +144,10 @@ void CheckFiles(const Command& command) {
   AddInput("-");
   ptrdiff_t n_stdin = 0;
   for (const Flag& flag : command.flags) {
-    if (!flag.reads || flag.writes) continue;
+    if (!flag.reads()) continue;
     std::ranges::for_each(flag.given, AddInput);
     if (flag.type == "FILE") n_stdin += std::ranges::count(flag.given, "-");
-    if (n_stdin > 1) throw UsageError(flag.Title() + " -: the standard input can be read once");
+    if (n_stdin > 1) throw UsageError(flag.Title(), " -: the standard input can be read once");
   }
   for (const Flag& flag : command.flags) {
     if (flag.writes) std::ranges::for_each(flag.given, CheckOutput);
@@ -171,7 +180,7 @@ std::string Flag::Title() const {
 }
 
 void Flag::Refuse(const std::string& expected, const std::string& found) const {
-  throw UsageError(Title() + ": expected " + expected + ", found " + found);
+  throw UsageError(Title(), ": expected ", expected, ", found ", found);
 }
 
 void Flag::Read() const {
@@ -184,9 +193,10 @@ void Flag::Read() const {
 std::string Flag::ReadOne(const std::string& text) const {
   if (!choices.empty() && std::ranges::count(choices, text) == 0) return type;
   // Checked first: for a number too large for its type, too, the range is the better message.
-  const double number = low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
-  const std::string end = high < HUGE_VAL ? Format(" to %.15g", high) : " on";
-  if (!(number >= low && number <= high)) return Format("a number from %.15g", low) + end;
+  const double number = range.low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
+  const std::string end = range.high < HUGE_VAL ? Format(" to %.15g", range.high) : " on";
+  if (!(number >= range.low && number <= range.high))
+    return Format("a number from %.15g", range.low) + end;
   return std::visit(
       [&](auto* variable) -> std::string {
         using T = std::remove_pointer_t<decltype(variable)>;
@@ -205,10 +215,12 @@ std::string Flag::ReadOne(const std::string& text) const {
       target);
 }
 
-Flag& Command::Add(const std::string& names, Target target, const std::string& about) {
+Flag& Command::Add(const std::string& names, Target target, Range range, const std::string& about) {
   Flag& flag = flags.emplace_back();
   flag.target = target;
   flag.what = about;
+  flag.range = range;
+  flag.group = group;
   const size_t space = std::min(names.find(' '), names.size());
   flag.type = names.substr(std::min(space + 1, names.size()));
   std::istringstream in(names.substr(0, space));
@@ -263,7 +275,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
     return is_named && help_ ? Find(args[1]) : program_;
   }
   if (IsFlag(args[0])) {
-    throw UsageError("a subcommand comes before " + gguf::Quoted(args[0]) +
+    throw UsageError("a subcommand comes before ", gguf::Quoted(args[0]),
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
   Command& command = Find(OurCommand(args));
@@ -289,10 +301,9 @@ int CommandLine::Run(const std::vector<std::string>& args) {
     return kExitDone;
   }
   for (const Flag& flag : command.flags) {
-    if (flag.required && flag.given.empty()) {
-      throw UsageError((flag.place.empty() ? flag.Title() : flag.place) +
-                       " is required: " + SeeHelp(command));
-    }
+    if (!flag.required || !flag.given.empty()) continue;
+    throw UsageError(flag.place.empty() ? flag.Title() : flag.place,
+                     " is required: ", UsageOf(command), "; ", SeeHelp(command));
   }
   CheckFiles(command);
   if (!command.idle.empty()) Note("note: no effect here: " + Joined(command.idle, ", "));
@@ -303,21 +314,17 @@ int CommandLine::Run(const std::vector<std::string>& args) {
 
 std::string CommandLine::Help(const Command& command) const {
   const bool is_program = &command == &program_;
-  std::string usage = "pronk" + (is_program ? "" : " " + command.name) + " [OPTIONS]";
   std::string places;
   std::vector<std::pair<std::string, std::string>> groups;  // titles and their lines
   for (const Flag& flag : command.flags) {
-    if (!flag.place.empty()) {
-      usage += flag.required ? " " + flag.place : " [" + flag.place + "]";
-      places += HelpLine(flag, flag.place);
-    }
+    if (!flag.place.empty()) places += HelpLine(flag, flag.place);
     if (flag.names.empty()) continue;
     auto group = std::ranges::find(groups, flag.group, &std::pair<std::string, std::string>::first);
     if (group == groups.end()) group = groups.insert(group, {flag.group, ""});
     group->second += HelpLine(flag, Joined(flag.names, ","));
   }
-  if (is_program) usage += " [SUBCOMMAND]";
-  std::string text = command.what + "\nUsage: " + usage + "\n";
+  std::string text =
+      command.what + "\nUsage: " + UsageOf(command) + (is_program ? " [SUBCOMMAND]\n" : "\n");
   if (!places.empty()) text += "\nPositionals:\n" + places;
   for (const auto& [title, lines] : groups) text += "\n" + title + ":\n" + lines;
   if (!is_program) return text;

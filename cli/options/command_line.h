@@ -20,18 +20,21 @@ namespace cli {
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, int*, int64_t*, size_t*, float*>;
 
-// One flag, declared as command.Add("-t,--threads N", n_threads, "Threads").Between(1, 9).
+// Of a number, both ends included.
+struct Range {
+  double low = -HUGE_VAL, high = HUGE_VAL;
+};
+
+// One flag, declared as command.Add("-t,--threads N", n_threads, {1, 9}, "Threads").
 struct Flag {
-  Flag& Between(double least, double most) { return Set(low, least).Set(high, most); }
   Flag& OneOf(std::vector<std::string> values);
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's current value, in --help
-  Flag& Group(const std::string& title) { return Set(group, title); }
   Flag& Required() { return Set(required, true); }
-  // Its value is a file that is read, or written; both: read, then replaced. "-" is stdin.
-  Flag& Reads() { return Set(reads, true); }
+  // Its value is a file to be written, perhaps read before.
   Flag& Writes() { return Set(writes, true); }
 
+  bool reads() const { return (type.starts_with("FILE") || type == "MODEL") && !writes; }
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   std::string Title() const;  // its name in messages: as it was typed, if it was
@@ -42,13 +45,15 @@ struct Flag {
   std::string place;               // "MODEL": a word without a flag; "": none
   std::string what;
   Target target;
-  std::string type;  // of the value, in --help; shells complete FILE and MODEL; "": a switch
+  // Of the value, in --help; "": a switch. FILE and MODEL are read, unless they are written ("-" is
+  // stdin), and completed by shells.
+  std::string type;
   std::vector<std::string> choices;
   std::string default_text;  // "" where none is shown
-  std::string group = "Options";
-  double low = -HUGE_VAL, high = HUGE_VAL;
+  std::string group;         // its part of --help
+  Range range;
   bool may_be_alone = false;  // without a value it takes its first choice
-  bool required = false, reads = false, writes = false;
+  bool required = false, writes = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
   std::string typed;                    // the name it was given by; "" for a word without a flag
   std::string followed;  // given alone, the word after it, which may be meant as its value
@@ -65,10 +70,14 @@ struct Flag {
 struct Command {
   // names: "-n,--n-predict"; "OUT" for a word without a flag; "-m,--model,MODEL": if the flag is
   // given, the first word fills the next place. The value's name in --help follows after a space.
-  Flag& Add(const std::string& names, Target target, const std::string& about);
+  Flag& Add(const std::string& names, Target target, Range range, const std::string& about);
   template <class T>
   Flag& Add(const std::string& names, T& variable, const std::string& about) {
-    return Add(names, Target(&variable), about);
+    return Add(names, Target(&variable), {}, about);
+  }
+  template <class T>
+  Flag& Add(const std::string& names, T& variable, Range range, const std::string& about) {
+    return Add(names, Target(&variable), range, about);
   }
   // The action, with options that the flags set; they live as long as the command.
   template <class Options>
@@ -82,6 +91,7 @@ struct Command {
   void RefuseValue(const std::string& word) const;
 
   std::string name, what;
+  std::string group = "Options";       // of the flags that are added next
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
   std::function<int()> action = {};    // once the flags are read; returns the exit status
   std::vector<std::string> idle = {};  // given flags of other programs that change nothing here

@@ -14,8 +14,8 @@
 #include "engine/error.h"
 #include "gguf/error.h"
 #include "gguf/number.h"
-#include "grammar/error.h"
 #include "grammar/gbnf.h"
+#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 
 namespace cli {
@@ -29,11 +29,10 @@ std::pair<tokenizer::TokenId, float> ParseLogitBias(const std::string& text,
   const std::string rest = text.substr(std::min(sign + 1, text.size()));
   const auto bias = gguf::NumberIn<float>(rest);
   if (!id || !bias || std::isnan(*bias) || rest.starts_with('-')) {
-    throw UsageError("--logit-bias " + text + ": expected ID+BIAS or ID-BIAS, for example 2-inf");
+    throw UsageError("--logit-bias ", text, ": expected ID+BIAS or ID-BIAS, for example 2-inf");
   }
   if (*id < 0 || static_cast<size_t>(*id) >= vocab.size()) {
-    throw UsageError("--logit-bias " + text + ": the vocabulary has ids 0 to " +
-                     std::to_string(vocab.size() - 1));
+    throw UsageError("--logit-bias ", text, ": the vocabulary has ids 0 to ", vocab.size() - 1);
   }
   return {*id, text[sign] == '-' ? -*bias : *bias};
 }
@@ -43,9 +42,7 @@ std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
   std::istringstream in(text);
   for (std::string name; std::getline(in, name, ';');) {
     const auto step = engine::FindSamplerStep(name);
-    if (!step) {
-      throw UsageError("--samplers: '" + name + "' is none of " + engine::SamplerStepNames());
-    }
+    if (!step) throw UsageError("--samplers: '", name, "' is none of ", engine::SamplerStepNames());
     steps.push_back(*step);
   }
   return steps;
@@ -73,27 +70,24 @@ bool IsSchemaText(const std::string& given) {
 }  // namespace
 
 void GenerationOptions::AddFlags(Command& command) {
-  AddGrammarFlags(command);
-  AddSamplingFlags(command);
   AddDraftFlags(command);
+  command.group = "Output that always parses";
+  AddGrammarFlags(command);
+  command.group = "Sampling (a file may have other defaults: general.sampling.*)";
+  AddSamplingFlags(command);
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
-  constexpr const char* kGroup = "Sampling (a file may have other defaults: general.sampling.*)";
-  const auto between = [&](const std::string& flag, Target value, double low, double high,
-                           const char* what) {
-    return &command.Add(flag + " X", value, what).ShowDefault().Group(kGroup).Between(low, high);
-  };
   const std::vector<engine::Setting> settings = engine::Settings(sampler);
-  const auto number = [&](const char* flag, const char* name, const char* what) {
+  const auto number = [&](const std::string& flag, const char* name, const char* what) {
     const engine::Setting& setting = engine::FindSetting(settings, name);
     const auto* const real = std::get_if<float*>(&setting.value);
-    setting_flags_.emplace_back(
-        name, between(flag, real ? Target(*real) : Target(std::get<int*>(setting.value)),
-                      setting.low, setting.high, what));
+    const Target value = real ? Target(*real) : Target(std::get<int*>(setting.value));
+    Flag& added = command.Add(flag + " X", value, {setting.low, setting.high}, what);
+    setting_flags_.emplace_back(name, &added.ShowDefault());
   };
-  between("-s,--seed", &seed, -1, HUGE_VAL,
-          "Seed of the random numbers; -1 is another one each time");
+  command.Add("-s,--seed X", seed, {-1}, "Seed of the random numbers; -1 is another one each time")
+      .ShowDefault();
   number("--temp,--temperature", "temperature", "Temperature; 0 takes the most likely token");
   number("--top-k", "top_k", "Keep the K most likely; 0 keeps all");
   number("--top-p", "top_p", "Keep the most likely up to this probability together");
@@ -103,9 +97,8 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
   number("--repeat-last-n", "penalty_last_n", "Tokens the penalties look back on; -1: all");
   number("--presence-penalty", "presence_penalty", "Subtract from logits of recent tokens");
   number("--frequency-penalty", "frequency_penalty", "The same for each time they occurred");
-  command
-      .Add("--logit-bias ID+BIAS", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
-      .Group(kGroup);
+  command.Add("--logit-bias ID+BIAS", logit_bias,
+              "ID+BIAS or ID-BIAS: make a token likelier or rarer");
   number("--dynatemp-range", "temperature_range",
          "Temperature from --temp minus this, where the model is sure, to plus this; 0 is off");
   number("--dynatemp-exp", "temperature_exponent",
@@ -122,18 +115,16 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
   number("--dry-allowed-length", "dry.allowed_length",
          "... than this many tokens, which may repeat as they like");
   number("--dry-penalty-last-n", "dry.last_n", "Tokens that DRY looks back on; -1: all");
-  command
-      .Add("--dry-sequence-breaker TEXT", dry_breakers,
-           "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
-           "\" *)")
-      .Group(kGroup);
+  command.Add(
+      "--dry-sequence-breaker TEXT", dry_breakers,
+      "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
+      "\" *)");
   number("--mirostat", "mirostat",
          "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
   number("--mirostat-ent", "mirostat.tau", "The surprise to aim at, in bits");
   number("--mirostat-lr", "mirostat.eta", "How fast Mirostat learns");
-  command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'")
-      .Group(kGroup);
-  command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group(kGroup);
+  command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'");
+  command.Add("--ignore-eos", ignore_eos, "Never end the text by itself");
 }
 
 std::string ShownName(std::string_view name) {
@@ -197,7 +188,7 @@ engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bo
       options.dry.breakers =
           engine::TokensWith(dry_breakers.empty() ? kDryBreakers : dry_breakers, tokenizer);
     } catch (const engine::Error& error) {
-      throw UsageError("--dry-sequence-breaker: " + std::string(error.what()));
+      throw UsageError("--dry-sequence-breaker: ", error.what());
     }
   }
   options.seed = seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device()();
@@ -211,22 +202,13 @@ engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bo
 }
 
 void GenerationOptions::AddGrammarFlags(Command& command) {
-  constexpr const char* kGroup = "Output that always parses";
-  command
-      .Add("-j,--json-schema,--json-schema-file FILE", schema,
-           "Write JSON that is valid by this schema: a file, or {...}")
-      .Group(kGroup)
-      .Reads();
-  command.Add("--json-object", json_object, "Write a JSON object").Group(kGroup);
-  command
-      .Add("--json-free-space", json_free_space,
-           "In JSON, white space as the model wants it: otherwise a space after : and , alone")
-      .Group(kGroup);
-  command
-      .Add("--grammar,--grammar-file FILE", grammar,
-           "Write what this grammar (GBNF) allows: a file, or the text with its ::=")
-      .Group(kGroup)
-      .Reads();
+  command.Add("-j,--json-schema,--json-schema-file FILE", schema,
+              "Write JSON that is valid by this schema: a file, or {...}");
+  command.Add("--json-object", json_object, "Write a JSON object");
+  command.Add("--json-free-space", json_free_space,
+              "In JSON, white space as the model wants it: otherwise a space after : and , alone");
+  command.Add("--grammar,--grammar-file FILE", grammar,
+              "Write what this grammar (GBNF) allows: a file, or the text with its ::=");
 }
 
 std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
@@ -261,20 +243,16 @@ void GenerationOptions::AddDraftFlags(Command& command) {
            "Guess tokens ahead and check them in one pass; the text stays the same: auto (while it "
            "pays), off, or up to N")
       .ShowDefault();
-  command.Add("--draft-max N", draft_max, "With --draft auto, guess at most N tokens (default: 15)")
-      .Between(1, engine::kMaxDrafts);
-  command
-      .Add("--model-draft MODEL", draft_model,
-           "Also -md: a small model of the same vocabulary, or the model's assistant, that "
-           "guesses, too")
-      .Reads();
-  draft_flag_ = command.Find("--model-draft");
+  command.Add("--draft-max N", draft_max, {1, engine::kMaxDrafts},
+              "With --draft auto, guess at most N tokens (default: 15)");
+  draft_flag_ =
+      &command.Add("--model-draft MODEL", draft_model,
+                   "Also -md: a small model of the same vocabulary, or the model's assistant, that "
+                   "guesses, too");
 }
 
 std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOptions& main) const {
-  const std::string by = draft_flag_ != nullptr ? draft_flag_->typed : "";
-  if (draft_model.empty() && !by.empty()) throw UsageError(by + ": expected a file or a name");
-  if (draft_model.empty()) return {};
+  if (draft_flag_->given.empty()) return {};
   ModelOptions options;
   options.model = draft_model;
   options.named_by = draft_flag_;
@@ -287,18 +265,18 @@ engine::DraftOptions GenerationOptions::Draft(const std::optional<engine::Model>
   options.on = draft != "off";
   if (draft_max != 0) options.max = draft_max;
   if (draft_max != 0 && draft != "auto")
-    throw UsageError("--draft-max has no effect with --draft " + gguf::Quoted(draft));
+    throw UsageError("--draft-max has no effect with --draft ", gguf::Quoted(draft));
   if (draft != "off" && draft != "auto") {
     const auto n = gguf::NumberIn<size_t>(draft);
     if (!n || *n > engine::kMaxDrafts) {
-      throw UsageError("--draft " + gguf::Quoted(draft) + ": expected auto, off or 0 to " +
-                       std::to_string(engine::kMaxDrafts));
+      throw UsageError("--draft ", gguf::Quoted(draft), ": expected auto, off or 0 to ",
+                       engine::kMaxDrafts);
     }
     options.on = *n > 0;
     options.fixed = *n;
   }
   if (!options.on && !draft_model.empty())
-    throw UsageError("--draft " + draft + " and -md: give one of them");
+    throw UsageError("--draft ", draft, " and -md: give one of them");
   options.model = model ? &*model : nullptr;
   options.interrupted = Interrupted;
   return options;

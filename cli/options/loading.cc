@@ -109,7 +109,7 @@ std::string Override(const std::string& text, gguf::Metadata& metadata) {
   const size_t equals = text.find('='), colon = text.find(':', equals);
   const std::string key = text.substr(0, equals);
   const auto fail = [&](const std::string& what) {
-    throw UsageError("--override-kv " + text + ": " + what);
+    throw UsageError("--override-kv ", text, ": ", what);
   };
   if (equals == std::string::npos || key.empty()) fail("expected KEY=TYPE:VALUE, or KEY=");
   if (equals + 1 == text.size()) {

@@ -68,18 +68,14 @@ std::string ResolveModel(const std::string& name) {
   return path;
 }
 
-Flag& ModelOptions::AddModelFlag(Command& command) {
+void ModelOptions::AddModelFlag(Command& command) {
   command_ = &command;
-  command
-      .Add("-m,--model,MODEL MODEL", model,
-           "A file or a name (default: $PRONK_MODEL, else the one that ships)")
-      .Reads();
-  named_by = command.Find("--model");
-  return *named_by;
+  named_by = &command.Add("-m,--model,MODEL MODEL", model,
+                          "A file or a name (default: $PRONK_MODEL, else the one that ships)");
 }
 
 void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
-  command.Add("-t,--threads N", n_threads, what).Between(1, kMaxThreads);
+  command.Add("-t,--threads N", n_threads, {1, kMaxThreads}, what);
 }
 
 void ModelOptions::AddThreadsFlag(Command& command) {
@@ -103,13 +99,11 @@ void ModelOptions::AddOverrideFlag(Command& command) {
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
   if (command_ == nullptr) AddModelFlag(command);
   AddThreadsFlag(command);
+  command.Add("--threads-batch N", n_threads_batch, {1, kMaxThreads},
+              "Also -tb: threads for reading the prompt (default: -t, else one a core)");
+  command.Add("-c,--ctx-size N", context, {0, kMaxTokens}, context_text);
   command
-      .Add("--threads-batch N", n_threads_batch,
-           "Also -tb: threads for reading the prompt (default: -t, else one a core)")
-      .Between(1, kMaxThreads);
-  command.Add("-c,--ctx-size N", context, context_text).Between(0, kMaxTokens);
-  command.Add("-b,--batch-size,--ubatch-size N", batch, "Also -ub: tokens read at a time")
-      .Between(1, 4096)
+      .Add("-b,--batch-size,--ubatch-size N", batch, {1, 4096}, "Also -ub: tokens read at a time")
       .ShowDefault();
   AddMachineFlags(command);
   command.Add("--cache-type-k", kv_keys, "Also -ctk: as --kv").OneOf(KvTypes());
@@ -127,7 +121,7 @@ bool ModelOptions::IsKvType(const std::string& name) {
 std::string ModelOptions::ModelPath() const {
   const std::string usual = FromEnvironment("PRONK_MODEL").value_or("");
   std::string by = named_by != nullptr ? named_by->typed : "";
-  if (model.empty() && !by.empty()) throw UsageError(by + ": expected a file or a name");
+  if (model.empty() && !by.empty()) throw UsageError(by, ": expected a file or a name");
   if (model.empty() && usual.empty()) return ResolveModel(kDefaultModel);
   try {
     return ResolveModel(model.empty() ? usual : model);
@@ -154,14 +148,13 @@ engine::SessionOptions ModelOptions::Session() const {
   if (!kernels::LimitCpu(cpu)) {
     const std::string names = Joined(kernels::CpuTargets(), " ");
     if (kernels::BuildLacks(cpu)) {
-      throw UsageError("--cpu " + cpu + ": this build has " + names +
+      throw UsageError("--cpu ", cpu, ": this build has ", names,
                        "; PRONK_TARGETS=all ./pronk ... builds the others");
     }
-    throw UsageError("--cpu " + cpu + ": this machine and build have " + names);
+    throw UsageError("--cpu ", cpu, ": this machine and build have ", names);
   }
   if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
-    throw UsageError("-ctk " + kv_keys + " and -ctv " + kv_values +
-                     ": keys and values have one type");
+    throw UsageError("-ctk ", kv_keys, " and -ctv ", kv_values, ": keys and values have one type");
   }
   const std::string type = !kv_keys.empty() ? kv_keys : !kv_values.empty() ? kv_values : kv;
   return {.context = context,

@@ -33,7 +33,7 @@ struct ModelOptions {
   bool mlock = false;
   bool verbose = false;
 
-  Flag& AddModelFlag(Command& command);
+  void AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
   void AddMachineFlags(Command& command);  // --kv, --cpu
   void AddCpuFlag(Command& command);

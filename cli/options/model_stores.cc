@@ -69,28 +69,17 @@ void AddFolder(const fs::path& folder, const std::string& prefix, const char* st
   });
 }
 
-std::vector<fs::path> FoldersIn(const fs::path& folder) {
-  std::vector<fs::path> folders;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error)) {
-    if (it->is_directory(error)) folders.push_back(it->path());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
 void AddHuggingFace(Stores& stores) {
   const fs::path hub =
       FolderFrom("HF_HUB_CACHE", FolderFrom("HF_HOME", Cache() / "huggingface") / "hub");
   constexpr std::string_view kModels = "models--";
-  for (const fs::path& folder : FoldersIn(hub)) {
+  for (const fs::path& folder : Entries(hub)) {
     std::string repository = folder.filename().string();
     if (!repository.starts_with(kModels)) continue;
     repository.erase(0, kModels.size());
     const size_t dashes = repository.find("--");
     if (dashes != std::string::npos) repository.replace(dashes, 2, "/");
-    for (const fs::path& revision : FoldersIn(folder / "snapshots")) {
+    for (const fs::path& revision : Entries(folder / "snapshots")) {
       AddFolder(revision, repository + "/", "Hugging Face", stores);
     }
   }

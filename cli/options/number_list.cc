@@ -42,8 +42,8 @@ class Reader {
   size_t Number() {
     const size_t number = Digits();
     if (number >= low_ && number <= high_) return number;
-    throw UsageError(flag_ + ": expected a number from " + std::to_string(low_) + " to " +
-                     std::to_string(high_) + ", found " + gguf::Printable(text_));
+    throw UsageError(flag_, ": expected a number from ", low_, " to ", high_, ", found ",
+                     gguf::Printable(text_));
   }
 
   // SIZE_MAX for a number that is too large.
@@ -65,14 +65,13 @@ class Reader {
 
   void Add(size_t number) {
     if (numbers.size() == kMaxNumbers) {
-      throw UsageError(flag_ + ": expected at most " + std::to_string(kMaxNumbers) +
-                       " numbers, found more");
+      throw UsageError(flag_, ": expected at most ", kMaxNumbers, " numbers, found more");
     }
     numbers.push_back(number);
   }
 
   [[noreturn]] void Fail() const {
-    throw UsageError(flag_ + ": expected numbers such as 512, 1,2,4, 1-8, 1-8+2 or 1-8*2, found " +
+    throw UsageError(flag_, ": expected numbers such as 512, 1,2,4, 1-8, 1-8+2 or 1-8*2, found ",
                      gguf::Printable(text_));
   }
 
@@ -99,8 +98,8 @@ std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
     const auto [rest, error] = std::from_chars(text.data() + at, end, id);
     if (error != std::errc() ||
         (rest != end && kSeparators.find(*rest) == std::string_view::npos)) {
-      throw UsageError("--ids: expected numbers with spaces between, found '" +
-                       text.substr(at, 20) + "'");
+      throw UsageError("--ids: expected numbers with spaces between, found '", text.substr(at, 20),
+                       "'");
     }
     ids.push_back(id);
     at = text.find_first_not_of(kSeparators, static_cast<size_t>(rest - text.data()));

@@ -200,22 +200,22 @@ size_t TakeIdleFlag(std::span<const std::string> args, Command& command) {
 
 void RefuseFlag(const Command& command, const std::string& name) {
   const std::string why = Find(kForeign, name);
-  if (!why.empty()) throw UsageError(name + ": " + why);
+  if (!why.empty()) throw UsageError(name, ": ", why);
   std::vector<std::string> names;
   for (const Flag& flag : command.flags) {
     names.insert(names.end(), flag.names.begin(), flag.names.end());
   }
-  throw UsageError("pronk " + command.name + " has no flag " + gguf::Quoted(name) +
-                   Guess(name, names) + "'pronk " + command.name + " --help' lists them");
+  throw UsageError("pronk ", command.name, " has no flag ", gguf::Quoted(name), Guess(name, names),
+                   "'pronk ", command.name, " --help' lists them");
 }
 
 void RefuseCommand(const CommandLine& line, const std::string& name) {
   const std::string ours = Find(kOtherCommands, name), why = Find(kForeignCommands, name);
-  if (!why.empty()) throw UsageError(name + ": " + why);
-  std::vector<std::string> names;
+  if (!why.empty()) throw UsageError(name, ": ", why);
+  std::vector<std::string> names = {"help"};
   for (const Command& command : line.commands()) names.push_back(command.name);
-  throw UsageError("there is no subcommand " + gguf::Quoted(name) +
-                   (ours.empty() ? Guess(name, names) : ": did you mean " + ours + "? ") +
+  throw UsageError("there is no subcommand ", gguf::Quoted(name),
+                   (ours.empty() ? Guess(name, names) : ": did you mean " + ours + "? "),
                    "'pronk --help' lists them");
 }
 

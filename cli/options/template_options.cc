@@ -11,7 +11,7 @@
 namespace cli {
 
 void TemplateOptions::AddFlags(Command& command) {
-  command.Add("--template FILE", file, "A chat template instead of the model's own").Reads();
+  command.Add("--template FILE", file, "A chat template instead of the model's own");
   command.Add("--template-var NAME=JSON", variables,
               "A variable for the template, for example enable_thinking=false (repeatable)");
   const auto& levels = engine::kThinkingLevels;
@@ -34,7 +34,7 @@ std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables
       const std::string json = variable.substr(std::min(equals + 1, variable.size()));
       values.emplace_back(name, tokenizer::ToTemplateValue(ParseJson(json, name + "=...")));
     } catch (const engine::Error& error) {
-      throw UsageError("--template-var: " + gguf::Printable(error.what()) +
+      throw UsageError("--template-var: ", gguf::Printable(error.what()),
                        ": expected NAME=JSON, for example enable_thinking=false or mode=\"high\"");
     }
   }

@@ -12,6 +12,7 @@
 #include "cli/output/text.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
+#include "gguf/message.h"
 #include "gguf/utf8.h"
 #include "kernels/encode/encode.h"
 #include "kernels/matmul/reference.h"
@@ -25,7 +26,7 @@ using gguf::DType;
 DType TypeOf(const std::string& flag, const std::string& name) {
   const gguf::DTypeInfo* const info = gguf::FindDType(name);
   if (info != nullptr && kernels::CanEncode(info->type)) return info->type;
-  throw UsageError(flag + ": expected a type of weights, such as Q6_K, found " + name);
+  throw UsageError(flag, ": expected a type of weights, such as Q6_K, found ", name);
 }
 
 struct TypePattern {
@@ -41,14 +42,14 @@ std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
     const std::string flag = "--tensor-type " + text;
     const size_t equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0) {
-      throw UsageError(flag + ": expected PATTERN=TYPE, such as ffn_down=Q6_K");
+      throw UsageError(flag, ": expected PATTERN=TYPE, such as ffn_down=Q6_K");
     }
     const DType type = TypeOf(flag, text.substr(equals + 1));
     const tokenizer::SplitRule rule = {{}, {std::string_view(text).substr(0, equals)}};
     try {
       patterns.push_back({flag, std::make_unique<tokenizer::Splitter>(rule), type});
     } catch (const std::runtime_error&) {
-      throw UsageError(flag + ": expected a regular expression before =");
+      throw UsageError(flag, ": expected a regular expression before =");
     }
   }
   return patterns;
@@ -95,7 +96,7 @@ class Wanted {
   void CheckPatterns() const {
     for (const TypePattern& pattern : patterns_) {
       if (pattern.is_used) continue;
-      throw UsageError(pattern.flag +
+      throw UsageError(pattern.flag,
                        ": matches no matrix that is converted, or an earlier one matches it first");
     }
   }
@@ -122,7 +123,7 @@ std::string MixNames(bool plain) {
 
 const convert::Mix& MixOf(const std::string& name) {
   if (const convert::Mix* const mix = convert::FindMix(name)) return *mix;
-  throw UsageError("TYPE " + name + ": expected one of " + MixNames());
+  throw UsageError("TYPE ", name, ": expected one of ", MixNames());
 }
 
 std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
@@ -143,9 +144,7 @@ std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& 
     // The fallback to F16 must not replace another type of the same or a smaller size.
     if (planned.type == DType::kF16 && Is16Bit(tensor.dtype)) planned.type = tensor.dtype;
   }
-  if (n_matrices == 0) {
-    throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected matrices, found none");
-  }
+  if (n_matrices == 0) gguf::Fail(file.path(), "expected matrices, found none");
   wanted.CheckPatterns();
   if (n_odd > 0) {
     Complain("note: " + std::to_string(n_odd) + " of " + std::to_string(n_matrices) +
@@ -170,9 +169,9 @@ std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
     });
   });
   if (!all_fit) {
-    throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + gguf::Quoted(tensor.name) +
-                      ": expected weights that " + std::string(gguf::Info(planned.type).name) +
-                      " can hold, found some that are no numbers or too large");
+    gguf::Fail(file_.path(), "tensor ", gguf::Quoted(tensor.name), ": expected weights that ",
+               gguf::Info(planned.type).name,
+               " can hold, found some that are no numbers or too large");
   }
   done += n;
   bytes_read_ += gguf::RowBytes(tensor.dtype, n);

@@ -39,29 +39,205 @@ volatile std::sig_atomic_t continued = 0;  // ... after Ctrl-Z and fg
 
 class LineEditor::Terminal {
  public:
-  explicit Terminal(Completions completions);
+  explicit Terminal(Completions completions) : completions_(std::move(completions)) {
+    EditLine* const el = editor_.get();
+    el_set(el, EL_CLIENTDATA, this);
+    el_set(el, EL_EDITOR, "emacs");
+    el_set(el, EL_SIGNAL, 0);
+    el_set(el, EL_GETCFN, &ReadKey);
+    el_wset(el, EL_PROMPT_ESC, &Prompt, L'\1');
+    el_wset(el, EL_HIST, &history_w, history_.get());
+    HistEventW event;
+    history_w(history_.get(), &event, H_SETSIZE, kHistorySize);
+    history_w(history_.get(), &event, H_SETUNIQUE, 1);
 
-  Result Read(const std::string& prompt, std::string& line);
-  void Remember(const std::string& entry);
+    el_wset(el, EL_ADDFN, L"pronk-interrupt", L"End the entry, of which nobody wants to know",
+            &Interrupt);
+    el_wset(el, EL_ADDFN, L"pronk-paste", L"Insert pasted text", &Paste);
+    el_wset(el, EL_ADDFN, L"pronk-newline", L"Insert a line feed", &InsertNewline);
+    el_wset(el, EL_ADDFN, L"pronk-complete", L"Complete a command", &Complete);
+    Bind("^C", "pronk-interrupt");
+    Bind("\\e[200~", "pronk-paste");
+    Bind("\\e\\r", "pronk-newline");  // Alt-Enter
+    Bind("\\e\\n", "pronk-newline");
+    Bind("^I", "pronk-complete");
+    Bind("^R", "em-inc-search-prev");
+    Bind("^W", "ed-delete-prev-word");
+    Bind("\\e[3~", "ed-delete-next-char");
+    Bind("\\e[1~", "ed-move-to-beg");
+    Bind("\\e[4~", "ed-move-to-end");
+    Bind("\\e[1;5D", "ed-prev-word");  // Ctrl and an arrow
+    Bind("\\e[1;5C", "em-next-word");
+    el_source(el, nullptr);  // ~/.editrc
+
+    // Without SA_RESTART: a wait for a key ends.
+    struct sigaction action = {};
+    action.sa_handler = [](int) { resized = 1; };
+    sigaction(SIGWINCH, &action, nullptr);
+    action.sa_handler = [](int) { continued = 1; };
+    sigaction(SIGCONT, &action, nullptr);
+  }
+
+  Result Read(const std::string& prompt, std::string& line) {
+    // \1 marks text without width.
+    prompt_ = ToWide(HasColour(STDERR_FILENO) ? "\1\033[1m\1" + prompt + "\1\033[0m\1" : prompt);
+    prompt_columns_ = prompt.size();
+    interrupted_ = false;
+    if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
+    const KeyboardGuard guard(kPlainPastes);
+    std::fputs(kMarkedPastes, out_.get());
+    // libedit would show the prompt first, and text typed meanwhile would appear twice.
+    el_set(editor_.get(), EL_PREP_TERM, 1);
+    int n = 0;
+    const wchar_t* const read = el_wgets(editor_.get(), &n);
+    if (read == nullptr) std::fputs("\n", out_.get());
+    Show();
+    if (interrupted_) return Result::kInterrupted;
+    if (read == nullptr) return Result::kEnd;
+    line = FromWide(std::wstring_view(read, static_cast<size_t>(n)));
+    if (line.ends_with('\n')) line.pop_back();
+    return Result::kLine;
+  }
+
+  void Remember(const std::string& entry) {
+    HistEventW event;
+    history_w(history_.get(), &event, H_ENTER, ToWide(entry).c_str());
+  }
 
  private:
   // libedit calls these with an EditLine whose client data is our Terminal.
-  static Terminal& Of(EditLine* el);
+  static Terminal& Of(EditLine* el) {
+    Terminal* terminal = nullptr;
+    el_get(el, EL_CLIENTDATA, &terminal);
+    return *terminal;
+  }
   static const wchar_t* Prompt(EditLine* el) { return Of(el).prompt_.c_str(); }
-  static int ReadKey(EditLine* el, wchar_t* key);
-  static unsigned char Interrupt(EditLine* el, wint_t key);
-  static unsigned char Paste(EditLine* el, wint_t key);
-  static unsigned char InsertNewline(EditLine* el, wint_t key);
-  static unsigned char Complete(EditLine* el, wint_t key);
+
+  // 1 and a character, 0 at the end of the input, -1 on Ctrl-C.
+  int ReadCharacter(wchar_t* character) {
+    std::mbstate_t state{};
+    while (!Interrupted()) {
+      Show();
+      char byte = 0;
+      const ssize_t n = read(STDIN_FILENO, &byte, 1);
+      if (n == 0) return 0;
+      if (n < 0 && errno != EINTR) return -1;
+      if (n < 0) {  // a signal
+        if (!Interrupted()) Redraw();
+        continue;
+      }
+      const size_t used = std::mbrtowc(character, &byte, 1, &state);
+      if (used <= 1) return 1;
+      if (used == static_cast<size_t>(-1)) state = {};  // invalid bytes are dropped
+    }
+    return -1;
+  }
+
+  // What libedit reads: the same, and a Ctrl-C that came as a signal becomes a key again, once.
+  static int ReadKey(EditLine* el, wchar_t* key) {
+    const int n = Of(el).ReadCharacter(key);
+    if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
+    *key = L'\3';
+    return 1;
+  }
+
+  // The typed text stays on the screen, marked as given up.
+  static unsigned char Interrupt(EditLine* el, wint_t) {
+    Of(el).interrupted_ = true;
+    const LineInfoW* const info = el_wline(el);
+    el_cursor(el, static_cast<int>(info->lastchar - info->cursor));
+    el_winsertstr(el, L"^C");
+    el_wpush(el, L"\n");
+    return CC_REFRESH;
+  }
+
+  // At once, since a line drawn byte by byte flickers. Emoji families are shown apart: libedit
+  // counts the columns of each member, and terminals those of the whole.
+  void Show() {
+    std::fflush(out_.get());
+    std::string shown;
+    for (const auto& [code, bytes] : gguf::Characters({drawn_.text, drawn_.size})) {
+      const std::string_view other = InPlaceOf(code);
+      shown += other.empty() ? bytes : other;
+    }
+    std::fwrite(shown.data(), 1, shown.size(), stderr);
+    std::rewind(out_.get());
+  }
+
+  // Called after a signal that may have changed the screen.
+  void Redraw() {
+    if (std::exchange(continued, 0) != 0) {
+      // The shell has changed the terminal's mode; libedit does not know.
+      el_set(editor_.get(), EL_PREP_TERM, 0);
+      el_set(editor_.get(), EL_PREP_TERM, 1);
+    }
+    if (std::exchange(resized, 0) != 0) {
+      // libedit draws from the cursor on and would leave the old text.
+      const size_t rows = RowsAboveCursor();
+      if (rows > 0) std::fprintf(out_.get(), "\033[%zuA", rows);
+      // Clears this row, then all below. Terminals keep text that is cleared from the first row on.
+      std::fputs("\r\033[K\0337\033[B\033[J\0338", out_.get());
+      el_resize(editor_.get());
+    }
+    el_set(editor_.get(), EL_REFRESH);
+  }
+
+  // The entry's rows above the cursor, after the terminal wrapped its lines anew for another width.
+  size_t RowsAboveCursor() const {
+    winsize size = {};
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
+    size_t row = 0, column = prompt_columns_;
+    const LineInfoW* const info = el_wline(editor_.get());
+    for (const wchar_t* c = info->buffer; c != info->cursor; ++c) {
+      const int width = InPlaceOf(static_cast<char32_t>(*c)) == " " ? 1 : wcwidth(*c);
+      column += *c == L'\t' ? 8 - column % 8 : width < 0 ? 2 : static_cast<size_t>(width);
+      if (*c != L'\n' && column < size.ws_col) continue;
+      ++row;
+      column = 0;
+    }
+    return row;
+  }
+
+  static unsigned char Paste(EditLine* el, wint_t) {
+    std::wstring text;
+    wchar_t last = 0;
+    for (wchar_t c = 0; !text.ends_with(kPasteEnds) && Of(el).ReadCharacter(&c) == 1; last = c) {
+      if (c == L'\r' || (c == L'\n' && last != L'\r')) {
+        text += L'\n';  // lines end in a carriage return, a line feed or both
+      } else if (c >= L' ' || c == L'\t' || c == kPasteEnds[0]) {
+        text += c;
+      }
+    }
+    if (text.ends_with(kPasteEnds)) text.resize(text.size() - std::wcslen(kPasteEnds));
+    std::erase(text, kPasteEnds[0]);
+    if (text.ends_with(L'\n')) text.pop_back();  // of a copied line
+    return el_winsertstr(el, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+
+  static unsigned char InsertNewline(EditLine* el, wint_t) {
+    return el_winsertstr(el, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
+  }
+
+  // Completes as far as all matching completions agree.
+  static unsigned char Complete(EditLine* el, wint_t) {
+    const LineInfoW* const info = el_wline(el);
+    const std::string typed =
+        FromWide(std::wstring_view(info->buffer, static_cast<size_t>(info->cursor - info->buffer)));
+    std::string common;
+    bool any = false;
+    for (const std::string& candidate : Of(el).completions_(typed)) {
+      if (typed.empty() || !candidate.starts_with(typed)) continue;
+      if (!std::exchange(any, true)) common = candidate;
+      while (!candidate.starts_with(common)) common.pop_back();
+    }
+    if (common.size() <= typed.size()) return CC_ERROR;
+    el_winsertstr(el, ToWide(common.substr(typed.size())).c_str());
+    return CC_REFRESH;
+  }
 
   void Bind(const char* keys, const char* function) {
     el_set(editor_.get(), EL_BIND, keys, function, nullptr);
   }
-
-  int ReadCharacter(wchar_t* character);
-  void Show();
-  void Redraw();
-  size_t RowsAboveCursor() const;
 
   Completions completions_;
   std::wstring prompt_;
@@ -81,199 +257,6 @@ class LineEditor::Terminal {
                  STDERR_FILENO),
       el_end};
 };
-
-LineEditor::Terminal::Terminal(Completions completions) : completions_(std::move(completions)) {
-  EditLine* const el = editor_.get();
-  el_set(el, EL_CLIENTDATA, this);
-  el_set(el, EL_EDITOR, "emacs");
-  el_set(el, EL_SIGNAL, 0);
-  el_set(el, EL_GETCFN, &ReadKey);
-  el_wset(el, EL_PROMPT_ESC, &Prompt, L'\1');
-  el_wset(el, EL_HIST, &history_w, history_.get());
-  HistEventW event;
-  history_w(history_.get(), &event, H_SETSIZE, kHistorySize);
-  history_w(history_.get(), &event, H_SETUNIQUE, 1);
-
-  el_wset(el, EL_ADDFN, L"pronk-interrupt", L"End the entry, of which nobody wants to know",
-          &Interrupt);
-  el_wset(el, EL_ADDFN, L"pronk-paste", L"Insert pasted text", &Paste);
-  el_wset(el, EL_ADDFN, L"pronk-newline", L"Insert a line feed", &InsertNewline);
-  el_wset(el, EL_ADDFN, L"pronk-complete", L"Complete a command", &Complete);
-  Bind("^C", "pronk-interrupt");
-  Bind("\\e[200~", "pronk-paste");
-  Bind("\\e\\r", "pronk-newline");  // Alt-Enter
-  Bind("\\e\\n", "pronk-newline");
-  Bind("^I", "pronk-complete");
-  Bind("^R", "em-inc-search-prev");
-  Bind("^W", "ed-delete-prev-word");
-  Bind("\\e[3~", "ed-delete-next-char");
-  Bind("\\e[1~", "ed-move-to-beg");
-  Bind("\\e[4~", "ed-move-to-end");
-  Bind("\\e[1;5D", "ed-prev-word");  // Ctrl and an arrow
-  Bind("\\e[1;5C", "em-next-word");
-  el_source(el, nullptr);  // ~/.editrc
-
-  // Without SA_RESTART: a wait for a key ends.
-  struct sigaction action = {};
-  action.sa_handler = [](int) { resized = 1; };
-  sigaction(SIGWINCH, &action, nullptr);
-  action.sa_handler = [](int) { continued = 1; };
-  sigaction(SIGCONT, &action, nullptr);
-}
-
-LineEditor::Terminal& LineEditor::Terminal::Of(EditLine* el) {
-  Terminal* terminal = nullptr;
-  el_get(el, EL_CLIENTDATA, &terminal);
-  return *terminal;
-}
-
-// 1 and a character, 0 at the end of the input, -1 on Ctrl-C.
-int LineEditor::Terminal::ReadCharacter(wchar_t* character) {
-  std::mbstate_t state{};
-  while (!Interrupted()) {
-    Show();
-    char byte = 0;
-    const ssize_t n = read(STDIN_FILENO, &byte, 1);
-    if (n == 0) return 0;
-    if (n < 0 && errno != EINTR) return -1;
-    if (n < 0) {  // a signal
-      if (!Interrupted()) Redraw();
-      continue;
-    }
-    const size_t used = std::mbrtowc(character, &byte, 1, &state);
-    if (used <= 1) return 1;
-    if (used == static_cast<size_t>(-1)) state = {};  // invalid bytes are dropped
-  }
-  return -1;
-}
-
-// What libedit reads: the same, and a Ctrl-C that came as a signal becomes a key again, once.
-int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
-  const int n = Of(el).ReadCharacter(key);
-  if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
-  *key = L'\3';
-  return 1;
-}
-
-// The typed text stays on the screen, marked as given up.
-unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
-  Of(el).interrupted_ = true;
-  const LineInfoW* const info = el_wline(el);
-  el_cursor(el, static_cast<int>(info->lastchar - info->cursor));
-  el_winsertstr(el, L"^C");
-  el_wpush(el, L"\n");
-  return CC_REFRESH;
-}
-
-// At once, since a line drawn byte by byte flickers. Emoji families are shown apart: libedit counts
-// the columns of each member, and terminals those of the whole.
-void LineEditor::Terminal::Show() {
-  std::fflush(out_.get());
-  std::string shown;
-  for (const auto& [code, bytes] : gguf::Characters({drawn_.text, drawn_.size})) {
-    const std::string_view other = InPlaceOf(code);
-    shown += other.empty() ? bytes : other;
-  }
-  std::fwrite(shown.data(), 1, shown.size(), stderr);
-  std::rewind(out_.get());
-}
-
-// Called after a signal that may have changed the screen.
-void LineEditor::Terminal::Redraw() {
-  if (std::exchange(continued, 0) != 0) {
-    // The shell has changed the terminal's mode; libedit does not know.
-    el_set(editor_.get(), EL_PREP_TERM, 0);
-    el_set(editor_.get(), EL_PREP_TERM, 1);
-  }
-  if (std::exchange(resized, 0) != 0) {
-    // libedit draws from the cursor on and would leave the old text.
-    const size_t rows = RowsAboveCursor();
-    if (rows > 0) std::fprintf(out_.get(), "\033[%zuA", rows);
-    // Clears this row, then all below. Terminals keep text that is cleared from the first row on.
-    std::fputs("\r\033[K\0337\033[B\033[J\0338", out_.get());
-    el_resize(editor_.get());
-  }
-  el_set(editor_.get(), EL_REFRESH);
-}
-
-// The entry's rows above the cursor, after the terminal wrapped its lines anew for another width.
-size_t LineEditor::Terminal::RowsAboveCursor() const {
-  winsize size = {};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
-  size_t row = 0, column = prompt_columns_;
-  const LineInfoW* const info = el_wline(editor_.get());
-  for (const wchar_t* c = info->buffer; c != info->cursor; ++c) {
-    const int width = InPlaceOf(static_cast<char32_t>(*c)) == " " ? 1 : wcwidth(*c);
-    column += *c == L'\t' ? 8 - column % 8 : width < 0 ? 2 : static_cast<size_t>(width);
-    if (*c != L'\n' && column < size.ws_col) continue;
-    ++row;
-    column = 0;
-  }
-  return row;
-}
-
-unsigned char LineEditor::Terminal::Paste(EditLine* el, wint_t) {
-  std::wstring text;
-  wchar_t last = 0;
-  for (wchar_t c = 0; !text.ends_with(kPasteEnds) && Of(el).ReadCharacter(&c) == 1; last = c) {
-    if (c == L'\r' || (c == L'\n' && last != L'\r')) {
-      text += L'\n';  // lines end in a carriage return, a line feed or both
-    } else if (c >= L' ' || c == L'\t' || c == kPasteEnds[0]) {
-      text += c;
-    }
-  }
-  if (text.ends_with(kPasteEnds)) text.resize(text.size() - std::wcslen(kPasteEnds));
-  std::erase(text, kPasteEnds[0]);
-  if (text.ends_with(L'\n')) text.pop_back();  // of a copied line
-  return el_winsertstr(el, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
-}
-
-unsigned char LineEditor::Terminal::InsertNewline(EditLine* el, wint_t) {
-  return el_winsertstr(el, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
-}
-
-// Completes as far as all matching completions agree.
-unsigned char LineEditor::Terminal::Complete(EditLine* el, wint_t) {
-  const LineInfoW* const info = el_wline(el);
-  const std::string typed =
-      FromWide(std::wstring_view(info->buffer, static_cast<size_t>(info->cursor - info->buffer)));
-  std::string common;
-  bool any = false;
-  for (const std::string& candidate : Of(el).completions_(typed)) {
-    if (typed.empty() || !candidate.starts_with(typed)) continue;
-    if (!std::exchange(any, true)) common = candidate;
-    while (!candidate.starts_with(common)) common.pop_back();
-  }
-  if (common.size() <= typed.size()) return CC_ERROR;
-  el_winsertstr(el, ToWide(common.substr(typed.size())).c_str());
-  return CC_REFRESH;
-}
-
-LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::string& line) {
-  // \1 marks text without width.
-  prompt_ = ToWide(HasColour(STDERR_FILENO) ? "\1\033[1m\1" + prompt + "\1\033[0m\1" : prompt);
-  prompt_columns_ = prompt.size();
-  interrupted_ = false;
-  if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
-  const KeyboardGuard guard(kPlainPastes);
-  std::fputs(kMarkedPastes, out_.get());
-  // libedit would show the prompt first, and text typed meanwhile would appear twice.
-  el_set(editor_.get(), EL_PREP_TERM, 1);
-  int n = 0;
-  const wchar_t* const read = el_wgets(editor_.get(), &n);
-  if (read == nullptr) std::fputs("\n", out_.get());
-  Show();
-  if (interrupted_) return Result::kInterrupted;
-  if (read == nullptr) return Result::kEnd;
-  line = FromWide(std::wstring_view(read, static_cast<size_t>(n)));
-  if (line.ends_with('\n')) line.pop_back();
-  return Result::kLine;
-}
-
-void LineEditor::Terminal::Remember(const std::string& entry) {
-  HistEventW event;
-  history_w(history_.get(), &event, H_ENTER, ToWide(entry).c_str());
-}
 
 LineEditor::LineEditor(Completions completions) {
   if (IsTerminal(0) && HasEscapes(2)) {

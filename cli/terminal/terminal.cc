@@ -16,7 +16,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "cli/terminal/charset.h"
@@ -230,9 +232,7 @@ std::string ReadFile(const std::string& path, size_t most) {
   char first = 0;
   ssize_t n = -1;  // 0: a pipe without a writer
   for (int i = 0; S_ISFIFO(status.st_mode) && (n = read(fd, &first, 1)) == 0; ++i) {
-    if (i == kTries) {
-      throw engine::Error(path + ": is a pipe (FIFO) that nothing is written to");
-    }
+    if (i == kTries) throw engine::Error(path + ": is a pipe (FIFO) that nothing is written to");
     usleep(10'000);
   }
   if (n == 1) std::ungetc(first, file.get());
@@ -242,6 +242,17 @@ std::string ReadFile(const std::string& path, size_t most) {
 
 std::string ReadText(const std::string& path, size_t most) {
   return path == "-" ? ReadStdin(most) : ReadFile(path, most);
+}
+
+std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    entries.push_back(it->path());
+  }
+  std::ranges::sort(entries);
+  return entries;
 }
 
 // Opened for the wrong direction: reading and writing fail as if they were closed.

@@ -3,9 +3,11 @@
 #define PRONK_CLI_TERMINAL_TERMINAL_H_
 
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/stopwatch.h"
 
@@ -101,6 +103,9 @@ std::string ReadStdin(size_t most);
 std::string ReadFile(const std::string& path, size_t most);
 // One of the two: "-" is stdin.
 std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
+
+// What a folder holds, sorted; nothing if it cannot be read.
+std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder);
 
 // For main, before all else: a closed stdin, stdout or stderr stays closed to the program, but its
 // number is reserved, so that no opened file gets it and receives output by mistake.

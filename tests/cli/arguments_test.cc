@@ -14,8 +14,7 @@ namespace {
 // The text of a deterministic run.
 std::string Text(std::vector<std::string> args, const std::string& input = "") {
   args.insert(args.begin() + 1, {"--ignore-eos", "-s", "1"});
-  const Finished run = Pronk(args, input);
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk(args, input));
   return run.out;
 }
 
@@ -84,19 +83,18 @@ TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
   const Args run = {"run", "-m", kModel, "-n", "2", "-s", "1"};
   const auto with = [&](const Args& more) { return Pronk(With(run, more)); };
   const Finished plain = with({"Hi you"});
-  const Finished idle = with({"-ngl", "99", "--n-gpu-layers=-1", "-fa", "on", "-fa", "--no-mmap",
-                              "--no-warmup", "--log-disable", "--color", "--jinja", "-sm", "none",
-                              "-mg", "0", "--prio", "-1", "Hi you"});
-  EXPECT_EQ(idle.status, 0) << idle.err;
+  const Finished idle =
+      Done(with({"-ngl", "99", "--n-gpu-layers=-1", "-fa", "on", "-fa", "--no-mmap", "--no-warmup",
+                 "--log-disable", "--color", "--jinja", "-sm", "none", "-mg", "0", "--prio", "-1",
+                 "Hi you"}));
   EXPECT_EQ(idle.out, plain.out);
   EXPECT_EQ(
       idle.err.find("note: no effect here: -ngl (CPU only), --n-gpu-layers (CPU only), -fa ("), 0u)
       << idle.err;
   EXPECT_EQ(Count(idle.err, "\n"), 1u) << idle.err;
-  const Finished bench = Pronk({"bench", "-m", kModel, "-p",     "4",   "-n",    "0",    "-r",
-                                "1",     "-o", "json", "-fa",    "0,1", "-ngl",  "0,99", "-mmp",
-                                "1",     "-C", "0xff", "--prio", "2",   "-nkvo", "0"});
-  EXPECT_EQ(bench.status, 0) << bench.err;
+  const Finished bench = Done(Pronk(
+      {"bench", "-m",   kModel, "-p",   "4", "-n", "0",    "-r",     "1", "-o",    "json", "-fa",
+       "0,1",   "-ngl", "0,99", "-mmp", "1", "-C", "0xff", "--prio", "2", "-nkvo", "0"}));
   EXPECT_EQ(Json::parse(bench.out).size(), 1u);
   EXPECT_TRUE(Has(bench.err, "-mmp (the file is mapped), -C (taskset does that), --prio (nice "));
   ExpectError(Pronk({"list", "-ngl", "99"}), 2, "pronk list has no flag");  // it runs no model

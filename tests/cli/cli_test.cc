@@ -16,8 +16,7 @@ namespace test {
 namespace {
 
 TEST(Run, PrintsThePromptAndItsCompletion) {
-  const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0"});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0"}));
   EXPECT_EQ(run.out.rfind("Hello", 0), 0u) << run.out;
   EXPECT_GT(run.out.size(), 7u);
   EXPECT_EQ(run.err, "");  // no terminal: nothing but faults
@@ -142,9 +141,8 @@ TEST(Logits, ToStandardOutput) {
   const TempDir dir;
   const std::string link = dir.Path("stdout"), file = dir.Path("f");
   std::filesystem::create_symlink("/dev/stdout", link);
-  const Finished run = Shell("\"$PRONK\" logits \"$MODEL\" --ids 1 \"$LINK\" >\"$FILE\"",
-                             {"LINK=" + link, "FILE=" + file});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Shell("\"$PRONK\" logits \"$MODEL\" --ids 1 \"$LINK\" >\"$FILE\"",
+                                  {"LINK=" + link, "FILE=" + file}));
   EXPECT_EQ(ReadFloats(file).size(), 320u);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }

@@ -123,8 +123,7 @@ TEST(InspectCheck, ScalesOfBlocks) {
 }
 
 TEST(Diff, OfAFileAndItselfIsNone) {
-  const Finished run = Pronk({"diff", kModel, kModel});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"diff", kModel, kModel}));
   EXPECT_FALSE(Has(run.out, "\n~ "));
   const Json found = Json::parse(Pronk({"diff", kModel, kModel, "--json"}).out);
   EXPECT_EQ(found["metadata"].size() + found["tensors"].size(), 0u);

@@ -82,8 +82,7 @@ TEST_F(ModelsTest, TheDefaultIsNoFileOfThatName) {
   Write("default", "not a model");
   const std::string there = "cd \"$HOME\" && \"$PRONK\" tokenize --ids -p x ";
   const std::vector<std::string> environment = {"HOME=" + dir_.Path("")};
-  const Finished run = Shell(there, environment);
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Shell(there, environment));
   EXPECT_EQ(Shell(there + "-m default", environment).out, run.out);
   ExpectError(Shell(there + "-m ./default", environment), 1, "GGUF");
 }
@@ -198,10 +197,9 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
 }
 
 TEST_F(ModelsTest, NoStoresAtAll) {
-  const Finished run = test::Pronk({"list", "--names"}, "",
-                                   {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent",
-                                    "OLLAMA_MODELS=/dev/null", "LLAMA_CACHE=/dev/null"});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(test::Pronk({"list", "--names"}, "",
+                                        {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent",
+                                         "OLLAMA_MODELS=/dev/null", "LLAMA_CACHE=/dev/null"}));
   EXPECT_EQ(run.err, "");
 }
 

@@ -42,6 +42,12 @@ inline Finished Shell(const std::string& line, std::vector<std::string> environm
   return RunProgram({"/bin/sh", "-c", line}, "", environment);
 }
 
+// A run that ends well.
+inline Finished Done(Finished run) {
+  EXPECT_EQ(run.status, 0) << run.err;
+  return run;
+}
+
 // A failure prints the whole text.
 inline testing::AssertionResult Has(std::string_view text, std::string_view part) {
   return testing::AssertionResult(text.find(part) != std::string_view::npos)

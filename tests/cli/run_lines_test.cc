@@ -41,8 +41,7 @@ class RunLines : public testing::Test {
 };
 
 TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
-  const Finished one = Run({}, prompts_);
-  EXPECT_EQ(one.status, 0) << one.err;
+  const Finished one = Done(Run({}, prompts_));
   EXPECT_EQ(one.err, "");
   const std::vector<std::string> alone = Answers(one.out);
   ASSERT_EQ(alone.size(), 5u);
@@ -62,8 +61,7 @@ TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
 TEST_F(RunLines, GoesOnWhereItWas) {
   const std::string out = dir_.Path("answers.jsonl");
   const Args to_file = {"-o", out, "--parallel", "2"};
-  const Finished run = Run(to_file, prompts_);
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Run(to_file, prompts_));
   EXPECT_EQ(run.out, "");
   const std::string all = ReadText(out);
   const std::vector<std::string> answers = Answers(all);

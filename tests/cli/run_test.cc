@@ -14,8 +14,7 @@ namespace {
 // A text without a flag is completed by the usual model; one word alone names a model.
 TEST(Run, TakesATextAlone) {
   const Finished run =
-      Pronk({"run", "Hello you", "-n", "3", "--temp", "0"}, "", {"PRONK_MODEL=" + kModel});
-  EXPECT_EQ(run.status, 0) << run.err;
+      Done(Pronk({"run", "Hello you", "-n", "3", "--temp", "0"}, "", {"PRONK_MODEL=" + kModel}));
   EXPECT_EQ(run.out.rfind("Hello you", 0), 0u) << run.out;
   ExpectError(Pronk({"run", "Hello"}), 1, "no model called Hello");
 }
@@ -83,8 +82,7 @@ TEST(RunChat, TakesATemplateAndItsVariables) {
   EXPECT_EQ(text.out, "<s>LOUD42Hello!") << text.err;
 
   const auto run = [](const Args& args) {
-    const Finished finished = Pronk(With(args, {"-n", "5", "--temp", "0", "--ignore-eos"}));
-    EXPECT_EQ(finished.status, 0) << finished.err;
+    const Finished finished = Done(Pronk(With(args, {"-n", "5", "--temp", "0", "--ignore-eos"})));
     return finished.out;
   };
   const std::string plain = run({"run", "-m", kModel, "-p", "LOUD42Hello!", "--no-display-prompt"});
@@ -164,9 +162,8 @@ TEST(Run, ASignalEndsTheReadingAtOnce) {
 // Text passes through as bytes, whatever the locale; nothing else goes to stdout.
 TEST(Run, NoEscapeCodesIntoPipes) {
   for (const char* locale : {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=de_DE.ISO-8859-1"}) {
-    const Finished run = Pronk({"run", "-m", kModel, "-n", "8", "-s", "1"}, "Gr\u00FC\u00DFe\n",
-                               {locale, "TERM=xterm-256color"});
-    EXPECT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(Pronk({"run", "-m", kModel, "-n", "8", "-s", "1"},
+                                    "Gr\u00FC\u00DFe\n", {locale, "TERM=xterm-256color"}));
     EXPECT_TRUE(run.out.starts_with("Gr\u00FC\u00DFe")) << locale << ": " << run.out;
     EXPECT_EQ(run.err, "") << locale;
     EXPECT_FALSE(Has(run.out, "\033")) << locale;

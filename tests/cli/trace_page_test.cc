@@ -21,8 +21,7 @@ class TracePage : public testing::Test {
  protected:
   std::string PageOf(const std::string& model, const std::string& text) const {
     const std::string path = dir_.Path("page.html");
-    const Finished run = Pronk({"trace", "-m", model, "-p", text, "-t", "1", "--html", path});
-    EXPECT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(Pronk({"trace", "-m", model, "-p", text, "-t", "1", "--html", path}));
     return run.status == 0 ? ReadText(path) : "";
   }
 

@@ -22,8 +22,7 @@ namespace {
 const std::string kText = "It was a day like any other day";
 
 Json TraceOf(const Args& args) {
-  const Finished run = Pronk(With({"trace", "--json"}, args));
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk(With({"trace", "--json"}, args)));
   return run.status == 0 ? Json::parse(run.out) : Json();
 }
 

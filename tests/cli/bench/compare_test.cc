@@ -24,9 +24,8 @@ class Compare : public testing::Test {
 
   // Without speeds, unless they are asked for.
   Json Compared(const Args& args, const std::string& prompt = "0", const std::string& gen = "0") {
-    const Finished run =
-        Pronk(With({"compare", "--json", "-t", "1", "-p", prompt, "-n", gen, "-r", "2"}, args));
-    EXPECT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(
+        Pronk(With({"compare", "--json", "-t", "1", "-p", prompt, "-n", gen, "-r", "2"}, args)));
     return run.status == 0 ? Json::parse(run.out) : Json();
   }
 

@@ -20,9 +20,8 @@ Finished Chat(const std::string& input, const Args& more = {}) {
 
 // Only new tokens are computed: what /stats says of the second answer.
 TEST(Chat, KeepsTheCacheBetweenTurns) {
-  const Finished run =
-      Chat("Hello\n/stats\nAnd\\\nagain\n/stats\n/undo\n/regen\n/nonsense\n/exit\nnever read\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(
+      Chat("Hello\n/stats\nAnd\\\nagain\n/stats\n/undo\n/regen\n/nonsense\n/exit\nnever read\n"));
   const size_t first = run.err.find(" 0 tokens reused");
   ASSERT_NE(first, std::string::npos) << run.err;
   EXPECT_EQ(run.err.find(" 0 tokens reused", first + 1), std::string::npos) << run.err;
@@ -39,8 +38,7 @@ TEST(Chat, RegenReadsNothing) {
 }
 
 TEST(Chat, NoPromptsAndNoEscapeCodesInPipes) {
-  const Finished run = Chat("Hello\n/clear\nHello\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Chat("Hello\n/clear\nHello\n"));
   EXPECT_FALSE(Has(run.out + run.err, "\033"));
   EXPECT_NE(run.err.rfind("> ", 0), 0u) << run.err;
   EXPECT_FALSE(Has(run.err, "\n> "));
@@ -56,8 +54,7 @@ TEST(Chat, HelpFitsATerminal) {
 TEST(Chat, FullContextForgetsTheOldest) {
   std::string questions;
   for (int i = 0; i < 12; ++i) questions += "Tell me more of it\n";
-  const Finished run = Chat(questions, {"-c", "150"});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Chat(questions, {"-c", "150"}));
   EXPECT_TRUE(Has(run.err, "are forgotten"));
 }
 
@@ -138,8 +135,7 @@ TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
   ExpectError(Chat("/load " + role + "\n"), 1, R"(by 'a\x1b[2J\npronk: b')");
   const std::string talk = dir.Write("talk.json", R"([{"role": "system", "content": "s\u001b]0;t"},
       {"role": "user", "content": "q\u001b]0;t"}, {"role": "assistant", "content": "x"}])");
-  const Finished run = Chat("/load " + talk + "\n/system\n/undo\n/no\x1b\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Chat("/load " + talk + "\n/system\n/undo\n/no\x1b\n"));
   EXPECT_TRUE(Has(run.err, "told: s\uFFFD]0;t"));
   EXPECT_TRUE(Has(run.err, "taken back: q\uFFFD]0;t"));
   EXPECT_FALSE(Has(run.err, "\033"));
@@ -156,10 +152,9 @@ TEST(Chat, WhatOllamaCallsThem) {
 }
 
 TEST(Chat, EverySamplerHasItsFlagsName) {
-  const Finished run = Chat(
-      "/set temp 0.5\n/set --top-k 7\n/set dynatemp-range 0.25\n/set xtc_probability 0.125\n"
-      "/set dry-multiplier 0.75\n/set mirostat-ent 4\nHello\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(
+      Chat("/set temp 0.5\n/set --top-k 7\n/set dynatemp-range 0.25\n/set xtc_probability 0.125\n"
+           "/set dry-multiplier 0.75\n/set mirostat-ent 4\nHello\n"));
   for (const std::string set : {"temperature 0.5", "top_k 7", "temperature_range 0.25",
                                 "xtc_probability 0.125", "dry.multiplier 0.75", "mirostat.tau 4"}) {
     EXPECT_TRUE(Has(run.err, set + " (/set)")) << set;
@@ -175,10 +170,9 @@ TEST(Chat, SeveralAnswersAreTakenBack) {
 }
 
 TEST(Chat, SettingsChange) {
-  const Finished run = Chat(
-      "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 3\n"
-      "/set n_predict 2\n/set verbose\nHello\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(
+      Chat("/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 3\n"
+           "/set n_predict 2\n/set verbose\nHello\n"));
   EXPECT_TRUE(Has(run.err, "temperature 0 (/set), top_k 40, top_p 0.95"));
   EXPECT_TRUE(Has(run.err, "seed 7 (/set), num_predict 2 (/set); the rest by default)"));
   EXPECT_TRUE(Has(run.err, "cut after 2 tokens"));
@@ -197,8 +191,7 @@ TEST(Chat, SettingsChange) {
 }
 
 TEST(Chat, FirstQuestionAndStopText) {
-  const Finished run = Chat("", {"-p", "Hello", "-n", "300"});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Chat("", {"-p", "Hello", "-n", "300"}));
   ASSERT_GT(run.out.size(), 20u) << run.out;
   // The same answer, up to something that is in it.
   const std::string stop = run.out.substr(10, 3);

@@ -120,15 +120,14 @@ TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
 // The second one to write says so, and takes a new name.
 TEST(SavedChats, OfTwoThatGoOnWithOneFile) {
   const TempDir dir;
-  const Finished run = Shell(
+  const Finished run = Done(Shell(
       "mkfifo \"$D/fifo\"\n"
       "chat() { \"$PRONK\" chat -m \"$MODEL\" -n 3 -s 1 --save \"$D/a.json\" \"$@\"; }\n"
       "echo Hi | chat\n"
       "chat --load \"$D/a.json\" <\"$D/fifo\" 2>\"$D/err\" &\n"
       "exec 3>\"$D/fifo\"; until grep -q loaded \"$D/err\"; do sleep 0.02; done\n"
       "echo One | chat --load \"$D/a.json\"; echo Two >&3; exec 3>&-; wait $!; cat \"$D/err\" >&2",
-      {"D=" + dir.Path("")});
-  EXPECT_EQ(run.status, 0) << run.err;
+      {"D=" + dir.Path("")}));
   EXPECT_TRUE(Has(run.err, "a.json was written by another chat)\n(what follows is saved as "));
   const std::string first = ReadText(dir.Path("a.json"));
   const std::string second = ReadText(dir.Path("a-2.json"));
@@ -144,9 +143,8 @@ TEST(SavedChats, BeginAnewElsewhere) {
   const std::string other =
       dir.Write("other.json",
                 R"([{"role": "user", "content": "Old"}, {"role": "assistant", "content": "Yes"}])");
-  const Finished run = Pronk({"chat", "-m", kModel, "-n", "3", "--save", dir.Path("a.json")},
-                             "/clear\nOne\n/clear\nTwo\n/load " + other + "\nThree\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"chat", "-m", kModel, "-n", "3", "--save", dir.Path("a.json")},
+                                  "/clear\nOne\n/clear\nTwo\n/load " + other + "\nThree\n"));
   EXPECT_TRUE(Has(run.err, "(what follows is saved as " + dir.Path("a-2.json")));
   for (const auto& [name, word] :
        {std::pair("a.json", "One"), {"a-2.json", "Two"}, {"a-3.json", "Three"}}) {

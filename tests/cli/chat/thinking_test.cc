@@ -129,8 +129,8 @@ TEST_F(ThinkingTest, CommandsOfChat) {
   const auto chat = [&](const std::string& input) {
     return Pronk({"chat", "-m", model, "--temp", "0"}, input);
   };
-  const Finished run = chat("/think off\nWhy?\n/stats\n/set think\n/set nothink\n/think\n/bye\n");
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run =
+      Done(chat("/think off\nWhy?\n/stats\n/set think\n/set nothink\n/think\n/bye\n"));
   EXPECT_TRUE(Has(run.err, "(thinking: off)"));
   EXPECT_TRUE(Has(run.err, "(thinking: on)"));
   ExpectError(chat("/think a lot\n"), 1, "on, off, low, medium or high");

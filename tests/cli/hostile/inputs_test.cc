@@ -32,7 +32,7 @@ TEST_F(Inputs, AreMarkedInTheTable) {
   for (const cli::Command& command : table_.line.commands()) {
     for (const Flag& flag : command.flags) {
       const bool is_file = flag.type.starts_with("FILE") || flag.type == "MODEL";
-      EXPECT_EQ(is_file, flag.reads || flag.writes)
+      EXPECT_EQ(is_file, flag.reads() || flag.writes)
           << command.name << " " << flag.Title() << ": is it read, or written?";
     }
   }
@@ -46,7 +46,7 @@ TEST_F(Inputs, AreNeverOutputs) {
   for (const cli::Command& command : table_.line.commands()) {
     for (const Flag& in : command.flags) {
       for (const Flag& out : command.flags) {
-        if (!in.reads || in.writes || !out.writes) continue;
+        if (!in.reads() || !out.writes) continue;
         ++n_pairs;
         const std::string line = "exec " + CommandText(command, {{&in, "$IN"}, {&out, "$OUT"}});
         for (const std::string& name : {file, link, dir_.Path("hard")}) {

@@ -54,12 +54,11 @@ TEST_F(Limits, AStringOfAHundredMegabytes) {
   gguf::Writer writer;
   writer.Add("general.name", std::string(100 * kMB, 'x'));
   const std::string path = Write("name.gguf", writer);
-  const Finished text = Pronk({"inspect", path});
-  EXPECT_EQ(text.status, 0) << text.err;
+  const Finished text = Done(Pronk({"inspect", path}));
   EXPECT_LT(text.out.size(), 1000u);
   ExpectCost(text, path, 64 * kMB);
-  const Finished json = Shell("exec \"$PRONK\" inspect --json \"$M\" >/dev/null", {"M=" + path});
-  EXPECT_EQ(json.status, 0) << json.err;
+  const Finished json =
+      Done(Shell("exec \"$PRONK\" inspect --json \"$M\" >/dev/null", {"M=" + path}));
   ExpectCost(json, path, 64 * kMB);
 }
 
@@ -71,8 +70,7 @@ TEST_F(Limits, AHundredThousandKeysOfLists) {
   for (const char* form : {"", " --json"}) {
     SCOPED_TRACE(form);
     const Finished run =
-        Shell("exec \"$PRONK\" inspect \"$M\" >/dev/null" + std::string(form), {"M=" + path});
-    EXPECT_EQ(run.status, 0) << run.err;
+        Done(Shell("exec \"$PRONK\" inspect \"$M\" >/dev/null" + std::string(form), {"M=" + path}));
     ExpectCost(run, path, 64 * kMB);
   }
 }
@@ -85,9 +83,8 @@ TEST_F(Limits, AHundredThousandTensors) {
   }
   const std::string path = Write("tensors.gguf", writer);
   for (const char* form : {"--tensors", "--json"}) {
-    const Finished run =
-        Shell("exec \"$PRONK\" inspect \"$M\" >/dev/null " + std::string(form), {"M=" + path});
-    EXPECT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(
+        Shell("exec \"$PRONK\" inspect \"$M\" >/dev/null " + std::string(form), {"M=" + path}));
     ExpectCost(run, path, 64 * kMB);
   }
 }
@@ -101,8 +98,7 @@ TEST_F(Limits, QuantizeOfALargeHead) {
   writer.AddTensor("token_embd.weight", gguf::DType::kF32, {256, 16 * 1024},
                    std::as_bytes(std::span(weights)));
   const std::string path = Write("head.gguf", writer);
-  const Finished run = Pronk({"quantize", path, dir_.Path("out.gguf"), "Q4_0", "-t", "1"});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"quantize", path, dir_.Path("out.gguf"), "Q4_0", "-t", "1"}));
   ExpectCost(run, path, 3 * 40 * kMB);
 }
 
@@ -168,8 +164,7 @@ TEST_F(Limits, AMillionUserDefinedTokens) {
       }
     };
     const std::string path = Write("many.gguf", model);
-    const Finished run = Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"});
-    EXPECT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"}));
     ExpectCost(run, path, 250 * kMB);
   }
 }
@@ -184,8 +179,7 @@ TEST_F(Limits, LongTokensOfSpm) {
     }
   };
   const std::string path = Write("long.gguf", model);
-  const Finished run = Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"}));
   ExpectCost(run, path, 250 * kMB);
 }
 
@@ -285,8 +279,7 @@ TEST_F(Limits, JsonTakesItsOwnSize) {
     llama.files["tokenizer_config.json"].replace(0, 1, "{" + unread + ",");
     llama.Write(dir_);
   }
-  const Finished converted = Pronk({"convert", folder, out});
-  EXPECT_EQ(converted.status, 0) << converted.err;
+  const Finished converted = Done(Pronk({"convert", folder, out}));
   ExpectCost(converted, folder + "/tokenizer.json", (14 + 64) * kMB);
 
   const auto write = [&](const std::string& head, const std::string& unit, size_t bytes,
@@ -457,11 +450,10 @@ TEST_F(Limits, InterruptsWhileCutting) {
 
 // As nohup and shells' background jobs have it.
 TEST_F(Limits, InterruptsThatAParentIgnores) {
-  const Finished run = Shell(
-      "trap '' INT; \"$PRONK\" run -m \"$MODEL\" -p Hello -n 400 --ignore-eos -c 500 --json "
-      ">\"$D/out\" & sleep 0.2; kill -INT $!; wait $! && cat \"$D/out\"",
-      {"D=" + dir_.Path("")});
-  EXPECT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(
+      Shell("trap '' INT; \"$PRONK\" run -m \"$MODEL\" -p Hello -n 400 --ignore-eos -c 500 --json "
+            ">\"$D/out\" & sleep 0.2; kill -INT $!; wait $! && cat \"$D/out\"",
+            {"D=" + dir_.Path("")}));
   EXPECT_TRUE(Has(run.out, "\"stop_reason\": \"length\""));
 }
 

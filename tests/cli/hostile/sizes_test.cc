@@ -64,9 +64,9 @@ TEST_P(Sizes, AreAskedAboutBeforeTheyAreTaken) {
     const bool is_list = flag.type == "N,...";
     // Of the flags that chat shares, run's are tried.
     const bool is_shared = command->name == "chat" && flag.group != "Options";
-    if ((std::isinf(flag.high) && !is_list) || is_shared) continue;
+    if ((std::isinf(flag.range.high) && !is_list) || is_shared) continue;
     const std::string& name = flag.names.back();
-    double largest = is_list ? cli::kMaxTokens : flag.high;
+    double largest = is_list ? cli::kMaxTokens : flag.range.high;
     if (is_list && name == "--threads") largest = cli::kMaxThreads;
     auto rest = kRest.find(command->name + " " + name);
     if (rest == kRest.end()) rest = kRest.find(command->name);
