@@ -31,21 +31,24 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
   }
 
   // d times six bits less 32: group g's low four are at bit 4g of scales_l, its top two at bit 2g
-  // of scales_h.
+  // of scales_h, which is 16 + 2g of the first four bytes.
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    uint32_t low_bits;
-    uint16_t high_bits;
+    static_assert(offsetof(Block, d) == 0 && offsetof(Block, scales_h) == 2);
+    uint32_t low_bits, high_bits;
     hwy::CopyBytes<4>(w + offsetof(Block, scales_l), &low_bits);
-    hwy::CopyBytes<2>(w + offsetof(Block, scales_h), &high_bits);
+    hwy::CopyBytes<4>(w, &high_bits);
     const hn::RebindToUnsigned<D8> du;
     const hn::RebindToSigned<D8> di;
     const V8 d = SetHalf(D8(), w + offsetof(Block, d));
     Factors32 factors;
     for (size_t k = 0; k < kParts8; ++k) {
-      const auto group = hn::Iota(du, k * hn::MaxLanes(du));
-      const auto twice = hn::Add(group, group);
-      const auto low = hn::Shr(hn::Set(du, low_bits), hn::Add(twice, twice));
-      const auto high = hn::ShiftLeft<4>(hn::Shr(hn::Set(du, uint32_t{high_bits}), twice));
+      uint32_t at[2][hn::MaxLanes(du)];
+      for (uint32_t i = 0; i < hn::MaxLanes(du); ++i) {
+        const uint32_t group = k * hn::MaxLanes(du) + i;
+        at[0][i] = 4 * group, at[1][i] = 12 + 2 * group;
+      }
+      const auto low = hn::Shr(hn::Set(du, low_bits), hn::LoadU(du, at[0]));
+      const auto high = hn::Shr(hn::Set(du, high_bits), hn::LoadU(du, at[1]));
       const auto six = hn::OrAnd(hn::And(low, hn::Set(du, 15u)), high, hn::Set(du, 0x30u));
       const auto scale = hn::Sub(hn::BitCast(di, six), hn::Set(di, 32));
       factors.scales.part[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);

@@ -49,7 +49,8 @@ void ScaleCodes(const Block& block, Code code, float* out) {
 }
 
 // Eight bytes as floats, times a factor.
-HWY_INLINE Floats8 ToFloats(hn::Vec<hn::Half<DU8x16>> bytes, V8 factor) {
+template <class Bytes>
+HWY_INLINE Floats8 ToFloats(Bytes bytes, V8 factor) {
   const D8 d;
   const hn::RebindToSigned<D8> di;
   Floats8 floats;
@@ -85,12 +86,34 @@ HWY_INLINE V ScalesAndMins(V heads) {
 
 // d * sc and -dmin * min, for each 32 weights of a block.
 HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
+#if HWY_ARCH_X86 && PRONK_PIECES == 2
+  // By integer instructions: with one token units for vectors are busy and those are not.
+  uint64_t halfs, packed;
+  uint32_t high;
+  hwy::CopyBytes<8>(block, &halfs);
+  hwy::CopyBytes<8>(block + 4, &packed);
+  hwy::CopyBytes<4>(block + 12, &high);
+  constexpr uint64_t kSign = 0x8080808080808080u;
+  const uint64_t first = packed & 0x3F3F3F3F3F3F3F3Fu;  // scales 0 to 3, minimums 0 to 3
+  const uint64_t other =
+      ((high | uint64_t{high} << 28) & 0x0F0F0F0F0F0F0F0Fu) | ((packed >> 2) & 0x3030303030303030u);
+  const uint64_t scales = (first & 0xFFFFFFFFu) | other << 32;
+  const uint64_t mins = first >> 32 | (other & 0xFFFFFFFF00000000u);
+  const auto signed_bytes = [](uint64_t eight) HWY_ATTR {
+    return hn::Vec<hn::FixedTag<int8_t, 8>>{_mm_cvtsi64_si128(static_cast<int64_t>(eight))};
+  };
+  const auto bits = hn::Set(hn::FixedTag<uint64_t, 2>(), halfs);
+  const V8 d_dmin = hn::PromoteTo(D8(), hn::BitCast(hn::Rebind<hwy::float16_t, D8>(), bits));
+  return {ToFloats(signed_bytes(scales), hn::Broadcast<0>(d_dmin)),
+          ToFloats(signed_bytes((kSign - mins) ^ kSign), hn::Broadcast<1>(d_dmin))};
+#else
   const hn::FixedTag<float, 4> df;
   const auto head = hn::LoadU(DU8x16(), block), six = ScalesAndMins(head);
   const auto halfs = hn::LowerHalf(hn::BitCast(hn::FixedTag<hwy::float16_t, 8>(), head));
   const auto d_dmin = hn::ResizeBitCast(D8(), hn::PromoteTo(df, halfs));
   return {ToFloats(hn::LowerHalf(six), hn::BroadcastLane<0>(d_dmin)),
           ToFloats(hn::UpperHalf(hn::Half<DU8x16>(), six), hn::Neg(hn::BroadcastLane<1>(d_dmin)))};
+#endif
 }
 
 // The distance of nibbles of kPieces even groups and of kPieces odd ones, in bytes.

@@ -105,6 +105,7 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t
 }
 template <size_t kStride>
 HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
+  if constexpr (kStride == 0) return hn::LoadDup128(DU8(), p);  // loads alone, no insertion
 #if PRONK_WIDE
   const DU8 d;
   if constexpr (kStride == 16) return hn::LoadU(d, p);

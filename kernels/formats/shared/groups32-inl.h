@@ -26,16 +26,16 @@ HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
 }
 
 // sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane;
-// kLarge: twice that.
+// kLarge: twice that; kAny: any number.
 constexpr int kMaxDot = 16383;
-template <bool kLarge, size_t n>
+template <bool kLarge, bool kAny = false, size_t n>
 HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, const Floats8& x) {
   for (size_t k = 0; k < std::size(w.part); ++k) {
     VI32 added = dots[0];
     if constexpr (n > 1) {
       const VI32* const four = dots + 4 * k;
-      added =
-          AddNeighbours<kLarge>(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
+      added = AddNeighbours<kLarge>(AddNeighbours<kAny>(four[0], four[1]),
+                                    AddNeighbours<kAny>(four[2], four[3]));
     }
     sum = hn::MulAdd(hn::ConvertTo(DF(), added), hn::Mul(w.part[k], x.part[k]), sum);
   }
@@ -195,20 +195,9 @@ struct Magnitudes32 {
   VU8 of[kDotVectors][2];
 };
 template <bool kMagnitudes>
-struct InputSigned32 : Offsets<kSignedZero> {
-  VI8 x[kDotVectors][2];
+struct InputSigned32 : Input32<kSignedZero, false> {
   [[no_unique_address]] Optional<kMagnitudes, Magnitudes32> magnitudes;
-  Floats8 scales;  // of the activations
 };
-
-// Each of eight floats in the lanes of its group in vector v.
-HWY_INLINE VF SpreadGroups(const Floats8& floats, size_t v) {
-  int32_t group[kFloats];
-  for (size_t i = 0; i < kFloats; ++i) {
-    group[i] = static_cast<int32_t>(FirstGroup(v) + i / 4 * kGroupStep);
-  }
-  return PickFloats(floats, group);
-}
 
 // kNo128: no weight is -128, so that without VNNI weights can take the activations' signs, whose
 // magnitudes are stored (one token of IQ4_XS 6%).
@@ -218,21 +207,25 @@ struct Signed32 : Steps32<Type, BlockType> {
   using Input = InputSigned32<kMagnitudes>;
   using Unpacked = Unpacked32;
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    Input in;
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
-      if constexpr (kMagnitudes) {
-        for (size_t k = 0; k < 2; ++k)
-          in.magnitudes.of[v][k] = hn::BitCast(DU8(), hn::Abs(in.x[v][k]));
+  template <bool kDealt>
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
+    Input in = {LoadInput32<kSignedZero, false, kDealt>(x, i), {}};
+    if constexpr (kMagnitudes) {
+      for (size_t v = 0; v < kDotVectors; ++v) {
+        for (size_t half = 0; half < 2; ++half)
+          in.magnitudes.of[v][half] = hn::BitCast(DU8(), hn::Abs(in.x[v][half]));
       }
     }
-    in.SetStart(in.x, kDotVectors);
-    in.scales = LoadScales(x, i);
     return in;
   }
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) { return LoadInput<kDeals>(x, i); }
+  static HWY_INLINE Input LoadForOne(const ActivationRow& x, size_t i) {
+    return LoadInput<false>(x, i);
+  }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    return Type::UnpackInOrder(w);
+    Unpacked unpacked = Type::UnpackInOrder(w);
+    Deal(unpacked.codes);
+    return unpacked;
   }
   static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
@@ -240,24 +233,27 @@ struct Signed32 : Steps32<Type, BlockType> {
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    const Floats8 scales = Mul(w.scales, in.scales);
-    VI32 dots[4];
+    constexpr size_t n = kDeals ? 1 : kDotVectors;
+    VI32 dots[n];
     HWY_UNROLL(8)
-    for (size_t v = 0; v < kDotVectors; ++v) AddVector(w.codes[v], scales, in, v, dots, sums);
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      dots[v % n] = DotVector(v < n ? in.Start(v) : dots[v % n], w.codes[v], in, v);
+    }
+    sums.a = AddScaledDots<true, true>(sums.a, dots, w.scales, in.scales);
   }
   static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
-    const Floats8 scales = Mul(Type::Factors(w.step).scales, in.scales);
-    VI32 dots[4];
+    VI32 dots[kDotVectors];
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) {
       VU8 codes[2][2];
       Type::Codes(w.step, v, codes);
-      for (size_t k = 0; k < 2; ++k) AddVector(codes[k], scales, in, v + k, dots, sums);
+      for (size_t k = 0; k < 2; ++k) {
+        dots[v + k] = DotVector(in.Start(v + k), codes[k], in, v + k);
+      }
     }
+    sums.a = AddScaledDots<true, true>(sums.a, dots, Type::Factors(w.step).scales, in.scales);
   }
-  static HWY_INLINE void AddVector(const VU8 (&codes)[2], const Floats8& scales, const Input& in,
-                                   size_t v, VI32 (&dots)[4], Sums& sums) {
-    VI32 dot = in.Start(v);
+  static HWY_INLINE VI32 DotVector(VI32 dot, const VU8 (&codes)[2], const Input& in, size_t v) {
     for (size_t half = 0; half < 2; ++half) {
 #if PRONK_VNNI
       dot = Dot(dot, codes[half], in.x[v][half]);
@@ -271,15 +267,7 @@ struct Signed32 : Steps32<Type, BlockType> {
       }
 #endif
     }
-#if HWY_ARCH_ARM_A64  // adds up lanes of four groups first, as integers of 32 bits
-    dots[v % 4] = dot;
-    if (v % 4 < 3) return;
-    dot = AddNeighbours(AddNeighbours(dots[0], dots[1]), AddNeighbours(dots[2], dots[3]));
-    sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), scales.part[v / 4], sums.a);
-#else
-    (void)dots;
-    sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), SpreadGroups(scales, v), sums.a);
-#endif
+    return dot;
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     Type::template StoreInOrder<kSignedZero, false, false>(w, out);
