@@ -56,10 +56,17 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
 #else
   static constexpr size_t kIndices = 32;
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
-    for (size_t p = 0; p < kBlockSlices; ++p) {
-      const VU16 low = LoadOctets(w + offsetof(Block, qs), p);
-      const VU16 high = SplitGroups<0, 2, 2, 8>(LoadGroups<uint8_t>(w + offsetof(Block, qh), p));
-      hn::Store(hn::Or(low, high), DU16(), index + p * kSliceGroups * 4);
+    const DU8 d;
+    const hn::Rebind<uint8_t, DU32> d_bytes;
+    for (size_t i = 0; i < kIndices; i += kVectorBytes) {
+      auto high = hn::PromoteTo(DU32(), hn::LoadU(d_bytes, w + offsetof(Block, qh) + i / 4));
+      high = hn::Or(high, hn::ShiftLeft<12>(high));  // two bits to each byte
+      high = hn::Or(high, hn::ShiftLeft<6>(high));
+      const VU8 top = Mask(hn::BitCast(d, high), 3),
+                low = hn::LoadU(d, w + offsetof(Block, qs) + i);
+      hn::Store(hn::BitCast(DU16(), hn::InterleaveWholeLower(d, low, top)), DU16(), index + i);
+      hn::Store(hn::BitCast(DU16(), hn::InterleaveWholeUpper(d, low, top)), DU16(),
+                index + i + kVectorBytes / 2);
     }
   }
   static HWY_INLINE void Weights(const uint8_t* /*block*/, const uint16_t* HWY_RESTRICT index,

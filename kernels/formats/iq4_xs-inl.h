@@ -44,7 +44,7 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     for (size_t k = 0; k < kParts8; ++k) {
       uint32_t at[2][hn::MaxLanes(du)];
       for (uint32_t i = 0; i < hn::MaxLanes(du); ++i) {
-        const uint32_t group = k * hn::MaxLanes(du) + i;
+        const auto group = static_cast<uint32_t>(k * hn::MaxLanes(du) + i);
         at[0][i] = 4 * group, at[1][i] = 12 + 2 * group;
       }
       const auto low = hn::Shr(hn::Set(du, low_bits), hn::LoadU(du, at[0]));

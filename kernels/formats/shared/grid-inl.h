@@ -123,6 +123,9 @@ HWY_INLINE VU16 SplitGroups(VU64 v) {
   if constexpr (kBits == 8) return fields;
   return hn::And(fields, hn::Set(DU16(), uint16_t{((1 << kBits) - 1) << kTo}));
 #else
+  if constexpr (kStep == 16 && kFirst + kBits == 16 && kTo == 0) {
+    return hn::ShiftRight<kFirst>(hn::BitCast(DU16(), v));
+  }
   const VU64 low =
       hn::Or(MoveBits<kFirst, kBits, kTo>(v), MoveBits<kFirst + kStep, kBits, kTo + 16>(v));
   const VU64 high = hn::Or(MoveBits<kFirst + 2 * kStep, kBits, kTo + 32>(v),
@@ -294,10 +297,16 @@ struct GridType {
     return {w, index, Type::BlockScale(w)};
   }
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
-    for (size_t p = 0; p < kBlockSlices; ++p) {
+    const auto multiply = [&](size_t p) HWY_ATTR {
       GridSlice slice;
       Type::UnpackSlice(w, p, slice);
       MultiplySlice(slice, in, p, sums);
+    };
+    // Without a loop IQ3_S is 15% faster; types that read indices from the file are 10% slower.
+    if constexpr (kBlockSlices == 2 && requires { Type::kIndices; }) {
+      multiply(0), multiply(1);
+    } else {
+      for (size_t p = 0; p < kBlockSlices; ++p) multiply(p);
     }
   }
 #endif
