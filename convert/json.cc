@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "gguf/error.h"
-#include "gguf/message.h"
 
 namespace convert {
 namespace {

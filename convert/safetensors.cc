@@ -7,7 +7,6 @@
 #include "convert/json.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
-#include "gguf/message.h"
 #include "gguf/reader.h"
 
 namespace convert {

@@ -9,9 +9,10 @@
 #include "grammar/grammar.h"
 
 namespace grammar {
-namespace {
 
 using Kind = State::Kind;
+
+namespace {
 
 std::string Called(const std::string& name) {
   return name.empty() ? "a rule" : "the rule '" + name + "'";

@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "grammar/grammar.h"
-
 namespace grammar {
 namespace {
 

@@ -8,7 +8,6 @@
 #include "gguf/error.h"
 #include "gguf/message.h"
 #include "gguf/utf8.h"
-#include "grammar/grammar.h"
 #include "grammar/scanner.h"
 
 namespace grammar {

@@ -11,7 +11,6 @@
 
 #include "gguf/error.h"
 #include "gguf/json.h"
-#include "grammar/grammar.h"
 #include "grammar/json_rules.h"
 #include "grammar/pattern.h"
 #include "grammar/schema_parts.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "gguf/json.h"
-#include "grammar/grammar.h"
 #include "grammar/matcher.h"
 #include "grammar/scanner.h"
 

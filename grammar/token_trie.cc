@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/grammar.h"
-
 namespace grammar {
 
 using tokenizer::TokenId;

@@ -137,11 +137,10 @@ std::vector<std::string> Conversation::Completions(const std::string& typed) {
     if (!typed.starts_with(command)) continue;
     const std::string given = typed.substr(command.size());
     const std::string folder = given.substr(0, given.rfind('/') + 1);  // "" if there is none
-    std::error_code ignored;  // no exception may pass through libedit, which calls this
-    std::filesystem::directory_iterator at(folder.empty() ? "." : WithHome(folder), ignored);
-    for (; at != std::filesystem::directory_iterator(); at.increment(ignored)) {
-      lines.push_back(command + folder + at->path().filename().string() +
-                      (at->is_directory(ignored) ? "/" : ""));
+    for (const auto& path : Entries(folder.empty() ? "." : WithHome(folder))) {
+      std::error_code ignored;  // no exception may pass through libedit, which calls this
+      lines.push_back(command + folder + path.filename().string() +
+                      (std::filesystem::is_directory(path, ignored) ? "/" : ""));
     }
   }
   return lines;

@@ -85,9 +85,8 @@ std::string NewChatPath() {
 
 std::vector<std::string> SavedChats() {
   std::vector<std::pair<std::time_t, fs::path>> chats;  // of one second, names are dates
-  for (const fs::directory_entry& entry : fs::directory_iterator(StateFolder("chats"))) {
-    if (entry.path().extension() == ".json")
-      chats.emplace_back(ChangedAt(entry.path()), entry.path());
+  for (const fs::path& path : Entries(StateFolder("chats"))) {
+    if (path.extension() == ".json") chats.emplace_back(ChangedAt(path), path);
   }
   std::ranges::sort(chats, std::greater());
   std::vector<std::string> paths;
@@ -113,10 +112,10 @@ void ListSavedChats() {
 }
 
 void KeepOnlyStateOf(const std::string& path) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(StateFolder("chats"))) {
-    const bool is_state = entry.path().extension() == kSessionSuffix;
+  for (const fs::path& other : Entries(StateFolder("chats"))) {
     std::error_code ignored;
-    if (is_state && entry.path() != path + kSessionSuffix) fs::remove(entry.path(), ignored);
+    if (other.extension() == kSessionSuffix && other != path + kSessionSuffix)
+      fs::remove(other, ignored);
   }
 }
 

@@ -68,6 +68,9 @@ std::vector<std::string> ParseTypes(const std::vector<std::string>& texts) {
   return types;
 }
 
+using Texts = std::vector<std::string>;
+Texts Or(const Texts& given, const Texts& usual) { return given.empty() ? usual : given; }
+
 std::vector<std::string> CacheTypes(const BenchOptions& options) {
   const std::vector<std::string> keys = ParseTypes(options.keys);
   const std::vector<std::string> values = ParseTypes(options.values);
@@ -76,12 +79,8 @@ std::vector<std::string> CacheTypes(const BenchOptions& options) {
         "-ctk and -ctv: keys and values have one type, so give one of the flags, or "
         "both the same");
   }
-  if (keys.empty() && values.empty()) return {"f16"};
-  return keys.empty() ? values : keys;
+  return Or(keys, Or(values, {"f16"}));
 }
-
-using Texts = std::vector<std::string>;
-Texts Or(const Texts& given, const Texts& usual) { return given.empty() ? usual : given; }
 
 // Tokens of prompts and of generation: -p, -n, -pg.
 std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {

@@ -52,10 +52,8 @@ int Convert(const ConvertOptions& options) {
   convert::Options how;
   if (!options.type.empty()) SetType(options.type, how);
   how.n_threads = options.n_threads;
-  ProgressLine progress("convert", "MB");
-  how.progress = [&](uint64_t done, uint64_t total) {
-    progress.Update(done / 1'000'000, total / 1'000'000);
-  };
+  ProgressLine progress("convert", "MB", 1'000'000);
+  how.progress = [&](uint64_t done, uint64_t total) { progress.Update(done, total); };
   const convert::Report report = convert::Convert(options.folder, options.out, how);
   progress.Clear();
   Tell(report, options.out);

@@ -90,13 +90,13 @@ void DiffKeys(const gguf::File& a, const gguf::File& b, Differences& found) {
 
 void DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Differences& found) {
   kernels::Team team(n_threads);
-  ProgressLine progress("comparing", "MB");
+  ProgressLine progress("comparing", "MB", 1'000'000);
   uint64_t done = 0;
   for (const auto& pair :
        Paired(a.tensors(), b.tensors(), [](const auto& tensor) { return tensor.name; })) {
     TensorPair both{pair, std::nullopt};
     if (pair.a != nullptr) done += pair.a->bytes;
-    progress.Update(done / 1'000'000, a.tensor_bytes() / 1'000'000);
+    progress.Update(done, a.tensor_bytes());
     const bool in_both = pair.a != nullptr && pair.b != nullptr;
     if (in_both && pair.a->dims == pair.b->dims && kernels::IsWeightType(pair.a->dtype) &&
         kernels::IsWeightType(pair.b->dtype)) {

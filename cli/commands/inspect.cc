@@ -168,7 +168,7 @@ int Check(const InspectOptions& options, gguf::File file) {
                                     "most", "zero", "XXH64"));
   }
   kernels::Team team(options.n_threads);
-  ProgressLine progress("checking", "MB");
+  ProgressLine progress("checking", "MB", 1'000'000);
   std::vector<std::string_view> broken;
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : file.tensors()) {
@@ -176,7 +176,7 @@ int Check(const InspectOptions& options, gguf::File file) {
     if (!check.IsFinite()) broken.push_back(tensor.name);
     options.json ? list.push_back(CheckJson(tensor, check)) : out.Add(CheckLine(tensor, check));
     done += tensor.bytes;
-    progress.Update(done / 1'000'000, file.tensor_bytes() / 1'000'000);
+    progress.Update(done, file.tensor_bytes());
   }
   progress.Clear();
   const std::string path = file.path();

@@ -36,7 +36,7 @@ std::string WithoutLastNewline(std::string text) {
 std::string Piped() {
   constexpr int kPatience = 1000;  // milliseconds
   if (!IsPiped(0)) return "";
-  if (HasInput(0, kPatience)) return WithoutLastNewline(ReadStdin(kMaxTextBytes));
+  if (HasInput(0, kPatience)) return WithoutLastNewline(ReadText("-"));
   Complain("note: nothing came from stdin so far, so it is left out; '-f -' would wait for it");
   return "";
 }
@@ -57,7 +57,7 @@ std::string PromptOf(const RunOptions& options) {
   std::string all;
   const bool is_given = options.prompt || !options.files.empty();
   if (!is_given) options.model.ModelPath();  // a word that names no model may be the prompt
-  if (!is_given && !IsTerminal(0)) all = WithoutLastNewline(ReadStdin(kMaxTextBytes));
+  if (!is_given && !IsTerminal(0)) all = WithoutLastNewline(ReadText("-"));
   if (!is_given && all.empty()) {
     throw UsageError(
         "no prompt: give one with -p TEXT or -f FILE, or pipe it in; 'pronk chat' converses");

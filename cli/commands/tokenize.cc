@@ -28,7 +28,7 @@ int Tokenize(const TokenizeOptions& options) {
   const gguf::File file = OpenFile(options.model.ModelPath());
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const std::vector<tokenizer::TokenId> ids =
-      tokenizer->Encode(options.prompt ? *options.prompt : ReadStdin(kMaxTextBytes),
+      tokenizer->Encode(options.prompt ? *options.prompt : ReadText("-"),
                         {.add_bos = !options.no_bos, .parse_special = options.special});
   Output out;
   for (size_t i = 0; i < ids.size() && out.is_open(); ++i) {

@@ -1,11 +1,7 @@
 #include "cli/loss/text_windows.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
-#include "engine/error.h"
 
 namespace cli {
 

@@ -15,7 +15,6 @@
 #include "gguf/error.h"
 #include "gguf/number.h"
 #include "grammar/gbnf.h"
-#include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 
 namespace cli {

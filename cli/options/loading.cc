@@ -65,7 +65,7 @@ void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
   // If not all of it fits, the first bytes would be evicted by the time the last are read.
   if (total > engine::MachineMemory().for_files || ResidentShare(model) == 1) return;
-  ProgressLine progress("loading", "MB");
+  ProgressLine progress("loading", "MB", 1'000'000);
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     const std::span<const std::byte> bytes(tensor.data, tensor.bytes);
@@ -73,7 +73,7 @@ void PageInWeights(const engine::Model& model) {
       const size_t n = std::min(kStep, bytes.size() - at);
       PageIn(bytes.subspan(at, n));
       done += n;
-      progress.Update(done / 1'000'000, total / 1'000'000);
+      progress.Update(done, total);
     }
   }
 }

@@ -175,7 +175,7 @@ std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
   }
   done += n;
   bytes_read_ += gguf::RowBytes(tensor.dtype, n);
-  progress_.Update(bytes_read_ / 1'000'000, file_.tensor_bytes() / 1'000'000);
+  progress_.Update(bytes_read_, file_.tensor_bytes());
   return bytes_;
 }
 

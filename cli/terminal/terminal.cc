@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "cli/terminal/charset.h"
 #include "engine/error.h"
 #include "gguf/error.h"
+#include "gguf/message.h"
 #include "gguf/utf8.h"
 
 namespace cli {
@@ -218,8 +218,6 @@ bool TextOutput::Finish() {
   return WriteOut(end + (last_ == '\n' ? "" : "\n") + (IsTerminal(STDOUT_FILENO) ? "\n" : ""));
 }
 
-std::string ReadStdin(size_t most) { return ReadAll(stdin, "stdin", most); }
-
 // Opening a pipe would wait for its writer, perhaps for ever: it has a second to come.
 std::string ReadFile(const std::string& path, size_t most) {
   constexpr int kTries = 100;
@@ -241,7 +239,7 @@ std::string ReadFile(const std::string& path, size_t most) {
 }
 
 std::string ReadText(const std::string& path, size_t most) {
-  return path == "-" ? ReadStdin(most) : ReadFile(path, most);
+  return path == "-" ? ReadAll(stdin, "stdin", most) : ReadFile(path, most);
 }
 
 std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder) {
@@ -293,8 +291,8 @@ QuietKeyboard::QuietKeyboard() {
   tcsetattr(STDIN_FILENO, TCSANOW, &silent);
 }
 
-ProgressLine::ProgressLine(std::string what, std::string unit)
-    : what_(std::move(what)), unit_(" " + std::move(unit)) {}
+ProgressLine::ProgressLine(std::string what, std::string unit, size_t size)
+    : what_(std::move(what)), unit_(" " + std::move(unit)), size_(size) {}
 
 void ProgressLine::Update(size_t done, size_t total) {
   const double now = watch_.Seconds();
@@ -306,7 +304,7 @@ void ProgressLine::Update(size_t done, size_t total) {
   if (!HasEscapes(STDERR_FILENO) || now < kFirst || now - drawn_ < kStep) return;
   drawn_ = now;
   shown_ = true;
-  std::string line = what_ + " " + std::to_string(done) + " of " + std::to_string(total) + unit_;
+  std::string line = gguf::Message(what_, " ", done / size_, " of ", total / size_, unit_);
   if (done > 0) {
     const auto left = static_cast<size_t>(std::ceil(std::max(expected_ - now, 0.0)));
     line += ", " + std::to_string(left / 60) + (left % 60 < 10 ? ":0" : ":");

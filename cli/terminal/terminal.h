@@ -97,11 +97,9 @@ class TextOutput {
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
 // For JSON, a schema or a grammar; no context has room for more text.
 inline constexpr size_t kMaxDocumentBytes = size_t{16} << 20;
-// All of stdin, byte for byte. Throws engine::Error, also if there are more bytes than `most`.
-std::string ReadStdin(size_t most);
-// All of a file, likewise.
+// All of a file, byte for byte. Throws engine::Error, also if there are more bytes than `most`.
 std::string ReadFile(const std::string& path, size_t most);
-// One of the two: "-" is stdin.
+// The same, but "-" is stdin.
 std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 
 // What a folder holds, sorted; nothing if it cannot be read.
@@ -137,7 +135,8 @@ class QuietKeyboard {
 // escape codes, and only if it takes longer than half a second.
 class ProgressLine {
  public:
-  explicit ProgressLine(std::string what, std::string unit = "tokens");
+  // What Update() counts is shown in units of `size`.
+  explicit ProgressLine(std::string what, std::string unit = "tokens", size_t size = 1);
   ~ProgressLine() { Clear(); }
   void Update(size_t done, size_t total);
   void Clear();
@@ -145,6 +144,7 @@ class ProgressLine {
  private:
   std::string what_;
   std::string unit_;
+  size_t size_;
   engine::Stopwatch watch_;
   double drawn_ = 0;  // when, in seconds
   size_t done_ = 0;
