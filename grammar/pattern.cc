@@ -24,16 +24,12 @@ const CodePoints& Word() {
 }
 // White space and line ends of ECMA-262.
 const CodePoints& Space() {
-  static const CodePoints set = Normal({{0x9, 0xD},
-                                        {0x20, 0x20},
-                                        {0xA0, 0xA0},
-                                        {0x1680, 0x1680},
-                                        {0x2000, 0x200A},
-                                        {0x2028, 0x2029},
-                                        {0x202F, 0x202F},
-                                        {0x205F, 0x205F},
-                                        {0x3000, 0x3000},
-                                        {0xFEFF, 0xFEFF}});
+  constexpr CodePoint kAlone[] = {0x20, 0xA0, 0x1680, 0x202F, 0x205F, 0x3000, 0xFEFF};
+  static const CodePoints set = [&] {
+    CodePoints all = {{0x9, 0xD}, {0x2000, 0x200A}, {0x2028, 0x2029}};
+    for (const CodePoint c : kAlone) all.emplace_back(c, c);
+    return Normal(std::move(all));
+  }();
   return set;
 }
 const CodePoints& AnyButLineEnds() {
@@ -146,8 +142,7 @@ class PatternParser : private Scanner {
     while (!Take("]")) {
       if (AtEnd()) Fail("a '[' without its ']'");
       const CodePoints low = One();
-      const bool is_range = Peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
-      if (!is_range) {
+      if (Peek() != '-' || Peek(1) == ']' || at_ + 1 == text_.size()) {
         set.insert(set.end(), low.begin(), low.end());
         continue;
       }
