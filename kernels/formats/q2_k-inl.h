@@ -26,6 +26,7 @@ inline int TwoBits(const uint8_t (&qs)[64], int j) {
 
 struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ2_K;
+  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
   using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<0, 3, 2, 2>, Int8Form<0, 15 * 3, 1, 2>>;
   static constexpr int kZero = 0;
   // Two shifts less; of dealt codes, which are factors of dots without sums of 16 bits, all.

@@ -16,6 +16,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ3_K;
+  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
   using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<-4, 3, 2>, Int8Form<-128, 127>>;
   static constexpr int kZero = 4;
   static constexpr int kOddFactor = HWY_ARCH_X86 && !PRONK_WIDE ? 8 : 1;  // where dealt

@@ -15,7 +15,8 @@ namespace kernels {
 double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats = 3);
 
 // Operations per second (a multiplication and an addition are two) of the kernels' products of
-// bytes with everything in registers: the limit of prefill. Outside Team::Run().
+// bytes with everything in registers: the limit of prefill. (x86 without VNNI: of codes of four
+// bits; signed bytes can reach half of it, NOTEBOOK.md.) Outside Team::Run().
 double DotCeiling(Team& team);
 
 }  // namespace kernels
