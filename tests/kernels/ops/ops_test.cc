@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/ops/quantize.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"
@@ -265,6 +266,27 @@ TEST(Add, Adds) {
       for (size_t i = 0; i < n; ++i) ASSERT_EQ(out[i], x[i] + y[i]);
       ASSERT_EQ(out[n], kSentinel);
     }
+  });
+}
+
+// Numbers, zeros, too small ones, and what is no number.
+TEST(QuantizeActivations, RoundsByTheLargestOfEach32) {
+  ForEachTarget([] {
+    std::vector<float> x = NormalFloats(160, 1), scales(5);
+    for (size_t i = 32; i < 96; ++i) x[i] *= i < 64 ? 0 : 1e-37f;
+    x[100] = NAN, x[140] = INFINITY;
+    std::vector<int8_t> q(160);
+    std::vector<int16_t> sums(10);
+    QuantizeActivations(x.data(), 160, q.data(), scales.data(), sums.data());
+    for (size_t i = 0; i < 96; ++i) {
+      float max = 0;
+      for (size_t k = 0; k < 32; ++k) max = std::max(max, std::abs(x[i / 32 * 32 + k]));
+      ASSERT_EQ(scales[i / 32], max / 127);
+      ASSERT_EQ(q[i], i < 32 ? std::nearbyint(x[i] * (127 / max)) : 0);
+      sums[i / 16] = static_cast<int16_t>(sums[i / 16] - q[i]);
+    }
+    EXPECT_EQ(std::count(sums.begin(), sums.begin() + 6, 0), 6);
+    EXPECT_TRUE(std::isnan(scales[3]) && std::isnan(scales[4]));
   });
 }
 
