@@ -125,10 +125,11 @@ class Int16Products {
   static constexpr float kSteps = 2048, kOne = 32768;
   static constexpr bool kIntegerWeights = true;
 
-  void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
+  void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
+                   size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
-      q_gains_[i] = block.params.scale *
-                    RoundPart<float>(reinterpret_cast<const std::byte*>(s.q[i] + first), n, q_[i]);
+      const auto* const part = reinterpret_cast<const std::byte*>(s.q[i] + first);
+      q_gains_[slot + i] = block.params.scale * RoundPart<float>(part, n, q_[slot + i]);
     }
   }
 
@@ -144,12 +145,12 @@ class Int16Products {
   }
 
   template <size_t kRows>
-  HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
+  HWY_INLINE void Score(size_t slot, size_t /*key*/, size_t n, bool prefetches,
                         VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
-    MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountWords<2>(n), q_[unit],
-                                    Ahead<kStep>(next_keys_, unit == 0), dots);
-    Convert<kRows>(dots, q_gains_ + unit, scales_, sums);
+    MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountWords<2>(n), q_[slot],
+                                    Ahead<kStep>(next_keys_, prefetches), dots);
+    Convert<kRows>(dots, q_gains_ + slot, scales_, sums);
   }
 
   // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
@@ -258,13 +259,13 @@ class Int16Products {
   }
 
   alignas(64) uint32_t panel_[kPart * kKeys / 2];
-  alignas(64) uint32_t q_[kBlockQueries][kPart / 2];
+  alignas(64) uint32_t q_[kSlots][kPart / 2];
   alignas(64) uint32_t weights_[kBlockQueries][kKeys / 2];
   alignas(64) uint32_t rows_[kMicroRows][kPart / 2];  // of keys
   static constexpr size_t kCopyStride = CachedBytes<T>(kPart);
   std::byte copy_[kKeys * kCopyStride];                        // of rows that are not read in place
   alignas(64) float scales_[kPart];                            // of the panel's lanes
-  float q_gains_[kBlockQueries], gains_[kBlockQueries];        // of the rows of q_ and weights_
+  float q_gains_[kSlots], gains_[kBlockQueries];               // of the rows of q_ and weights_
   static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);  // bytes of a step's pairs
   const std::byte *next_keys_, *next_values_;                  // of the next tile
 };

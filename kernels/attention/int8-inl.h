@@ -36,16 +36,17 @@ class Int8Products {
   static constexpr float kSteps = Int16Products::kSteps, kOne = Int16Products::kOne;
   static constexpr bool kIntegerWeights = true;
 
-  void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
+  void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
+                   size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
       std::array<float, kPart> padded{};
       std::copy_n(s.q[i] + first, n, padded.data());
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
-      QuantizeActivations(padded.data(), kPart, q_[i], scales.data(), sums.data());
+      QuantizeActivations(padded.data(), kPart, q_[slot + i], scales.data(), sums.data());
       for (size_t b = 0; b < kBlocks; ++b) {
-        q_gains_[b][i] = block.params.scale * scales[b];
-        q_offsets_[b][i] = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
+        q_gains_[b][slot + i] = block.params.scale * scales[b];
+        q_offsets_[b][slot + i] = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
       }
     }
   }
@@ -57,35 +58,37 @@ class Int8Products {
     const CachedRows rows =
         FindRows(block.kv.k, bytes, keys, keys.stored, group, kMicroRows, CachedBytes<Block>(first),
                  CachedBytes<Block>(n), copy_, kCopyStride);
-    for (size_t b = 0; b < (n + 31) / 32; ++b) {
-      LoadScales(rows, b, kMicroRows, scales_[b]);
+    const size_t n_blocks = (n + 31) / 32;
+    CopyScales(rows, n_blocks, kMicroRows);
+    for (size_t b = 0; b < n_blocks; ++b) {
       uint32_t* const to = panel_ + 8 * b * kMicroRows;
       TransposeUnits<8>(reinterpret_cast<const uint8_t*>(Numbers(rows[0], b)), rows.stride,
                         kKeyBias, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
                           hn::Store(hn::BitCast(DU32(), v), DU32(), to + k * kMicroRows + r);
                         });
     }
+    for (size_t b = 0; b < n_blocks; ++b) ConvertScales(b, kMicroRows, scales_[b]);
   }
 
   template <size_t kRows>
-  HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
+  HWY_INLINE void Score(size_t slot, size_t /*key*/, size_t n, bool prefetches,
                         VSums<kRows, kRowVectors>& sums) const {
     const DF d;
-    Ahead<kMicroRows * sizeof(Block) / 8> ahead(next_keys_, unit == 0);
+    Ahead<kMicroRows * sizeof(Block) / 8> ahead(next_keys_, prefetches);
     for (size_t b = 0; b < (n + 31) / 32; ++b) {
       VDots<kRows> dots;
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
-        for (VI32& sum : dots[r]) sum = hn::Set(DI32(), q_offsets_[b][unit + r]);
+        for (VI32& sum : dots[r]) sum = hn::Set(DI32(), q_offsets_[b][slot + r]);
       }
       const auto product = [](VI32 sum, VU32 key, VU32 q) HWY_ATTR {
 #if PRONK_VNNI
         return DotBytes(sum, hn::BitCast(DU8(), key), hn::BitCast(DI8(), q));
 #else
-        return DotSigned(sum, hn::BitCast(DI8(), q), hn::BitCast(DI8(), key));
+        return DotSigned(sum, hn::BitCast(DI8(), key), hn::BitCast(DI8(), q));
 #endif
       };
-      const uint32_t* const q = reinterpret_cast<const uint32_t*>(q_[unit]) + 8 * b;
+      const uint32_t* const q = reinterpret_cast<const uint32_t*>(q_[slot]) + 8 * b;
       HWY_UNROLL(8)
       for (size_t k = 0; k < 8; ++k) {
         ahead.Step();
@@ -93,7 +96,7 @@ class Int8Products {
       }
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
-        const VF gain = hn::Set(d, q_gains_[b][unit + r]);
+        const VF gain = hn::Set(d, q_gains_[b][slot + r]);
         for (size_t v = 0; v < kRowVectors; ++v) {
           const VF scale = hn::Mul(hn::Load(d, scales_[b] + v * kFloats), gain);
           const VF dot = hn::ConvertTo(d, dots[r][v]);
@@ -112,8 +115,46 @@ class Int8Products {
         FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys, CachedBytes<Block>(first),
                  CachedBytes<Block>(n), copy_, kCopyStride);
     n_blocks_ = (n + 31) / 32;
+    CopyScales(rows, n_blocks_, n_keys);
+#if PRONK_VNNI
+    // Words of four rows' bytes, which are interleaved twice, each piece of 16 for itself: so a
+    // row's words are dealt to the pieces first. A vector has as many blocks as fit.
+    const DU8 d8;
+    static constexpr auto kDeal = [] {
+      std::array<uint32_t, kFloats> deal{};
+      for (uint32_t i = 0; i < kFloats; ++i) deal[i] = i % 4 * uint32_t{kPieces} + i / 4;
+      return deal;
+    }();
+    const auto deal = hn::SetTableIndices(DU32(), kDeal.data());
+    for (size_t b = 0; b < n_blocks_; b += kVectorBytes / 32) {
+      for (size_t word = 0; word < n_keys / kWordKeys; ++word) {
+        const auto row = [&](size_t k) HWY_ATTR {
+          const std::byte* const at = rows[FirstKey<kWordKeys>(word) + k];
+          const hn::FixedTag<uint8_t, 32> d32;
+          const auto numbers = [&](size_t i) HWY_ATTR {
+            return hn::LoadU(d32, reinterpret_cast<const uint8_t*>(Numbers(at, i)));
+          };
+#if PRONK_WIDE
+          const VU8 all = hn::Combine(d8, numbers(n_blocks_ - 1), numbers(0));
+#else
+          const VU8 all = numbers(b);
+#endif
+          return hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(DU32(), all), deal));
+        };
+        const VU8 r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+        const auto put = [&](size_t i, VU8 low, VU8 high) HWY_ATTR {
+          const DU16 d16;
+          const auto a = hn::BitCast(d16, low), c = hn::BitCast(d16, high);
+          uint32_t* const to = values_[b + i / 32] + word * 32 + i % 32;
+          hn::Store(hn::BitCast(DU32(), hn::InterleaveLower(d16, a, c)), DU32(), to);
+          hn::Store(hn::BitCast(DU32(), hn::InterleaveUpper(d16, a, c)), DU32(), to + kFloats);
+        };
+        put(0, hn::InterleaveLower(d8, r0, r1), hn::InterleaveLower(d8, r2, r3));
+        put(2 * kFloats, hn::InterleaveUpper(d8, r0, r1), hn::InterleaveUpper(d8, r2, r3));
+      }
+    }
+#else
     for (size_t b = 0; b < n_blocks_; ++b) {
-      LoadScales(rows, b, n_keys, value_scales_[b]);
       for (size_t word = 0; word < n_keys / kWordKeys; ++word) {
         const size_t p = FirstKey<kWordKeys>(word);
         HWY_UNROLL(8)
@@ -123,15 +164,12 @@ class Int8Products {
             const auto q = hn::LoadU(d8, Numbers(rows[p + k], b) + i);
             return hn::BitCast(DF(), hn::PromoteTo(DI32(), q));
           };
-#if PRONK_VNNI
-          const VU32 numbers = Bytes(Pairs(number(0), number(2)), Pairs(number(1), number(3)));
-#else
-          const VU32 numbers = Pairs(number(0), number(1));
-#endif
-          hn::Store(numbers, DU32(), values_[b] + word * 32 + i);
+          hn::Store(Pairs(number(0), number(1)), DU32(), values_[b] + word * 32 + i);
         }
       }
     }
+#endif
+    for (size_t b = 0; b < n_blocks_; ++b) ConvertScales(b, n_keys, value_scales_[b]);
   }
 
   // The weights times the scales of their keys' values, with VNNI low bytes, then high ones, which
@@ -226,11 +264,6 @@ class Int8Products {
   static HWY_INLINE VU32 Bytes(VI16 a, VI16 b) {
     return hn::BitCast(DU32(), hn::ReorderDemote2To(DU8(), a, b));
   }
-  // The low bytes of both's int16, those of `even` first.
-  static HWY_INLINE VU32 Bytes(VU32 even, VU32 odd) {
-    const VU32 shifted = hn::ShiftLeft<8>(odd);
-    return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(DU8(), shifted), hn::BitCast(DU8(), even)));
-  }
 
   // Sets what weights of block b are multiplied by, in steps of the largest of those seen, for
   // weights of one byte and of two.
@@ -258,19 +291,27 @@ class Int8Products {
   static const int8_t* Numbers(const std::byte* row, size_t b) {
     return reinterpret_cast<const Block*>(row)[b].qs;
   }
-  static HWY_INLINE void LoadScales(const CachedRows& rows, size_t b, size_t n, float* scales) {
+  // The scales of n rows' blocks, of which there are one or two, are copied as halves, and read as
+  // vectors after other work, since such a load waits for the small stores before it.
+  HWY_INLINE void CopyScales(const CachedRows& rows, size_t n_blocks, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      const Block* const row = reinterpret_cast<const Block*>(rows[i]);
+      halves_[0][i] = row[0].d;
+      halves_[n_blocks - 1][i] = row[n_blocks - 1].d;
+    }
+  }
+  HWY_INLINE void ConvertScales(size_t b, size_t n, float* scales) const {
     const hn::Rebind<hwy::float16_t, DF> dh;
-    alignas(64) std::array<uint16_t, kKeys> halves;
-    for (size_t i = 0; i < n; ++i) halves[i] = reinterpret_cast<const Block*>(rows[i])[b].d;
+    const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_[b]);
     for (size_t i = 0; i < n; i += kFloats) {
-      const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves.data());
       hn::Store(hn::PromoteTo(DF(), hn::Load(dh, from + i)), DF(), scales + i);
     }
   }
 
+  alignas(64) uint16_t halves_[kBlocks][kKeys];           // scales
   alignas(64) uint32_t panel_[kPart / 4 * kMicroRows];    // [kPart / 4][kMicroRows keys]
   alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [pairs or fours of keys][32]
-  alignas(64) int8_t q_[kBlockQueries][kPart];
+  alignas(64) int8_t q_[kSlots][kPart];
   alignas(64) uint32_t weights_[kBlocks][kBlockQueries][kKeys / 2];
   static constexpr size_t kCopyStride = kBlocks * sizeof(Block);
   std::byte copy_[kKeys * kCopyStride];  // of rows that are not read in place
@@ -278,8 +319,8 @@ class Int8Products {
   alignas(64) int16_t factors_[2][kBlocks][kKeys];  // of weights of one byte and of two
   float limits_[2][kBlocks];
   bool wide_[kBlockQueries];  // units with weights of two bytes
-  float q_gains_[kBlocks][kBlockQueries], gains_[kBlocks][kBlockQueries];
-  int32_t q_offsets_[kBlocks][kBlockQueries];
+  float q_gains_[kBlocks][kSlots], gains_[kBlocks][kBlockQueries];
+  int32_t q_offsets_[kBlocks][kSlots];
   size_t n_blocks_;                            // of the values
   const std::byte *next_keys_, *next_values_;  // of the next tile
 };

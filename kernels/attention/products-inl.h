@@ -25,6 +25,7 @@ namespace HWY_NAMESPACE {
 constexpr size_t kKeys = kKvTile;  // of a tile
 constexpr size_t kPart = 64;       // of a head's numbers, converted at a time
 constexpr size_t kQueryUnit = 8;   // the most queries whose sums are in registers together
+constexpr size_t kSlots = 2 * kBlockQueries;  // for parts of queries
 static_assert(kBlockQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0);
 static_assert(kPart % kMicroRows == 0);
 
@@ -138,10 +139,11 @@ class FloatProducts {
   static constexpr float kOne = 1;                             // what a weight of 1 is
   static constexpr bool kIntegerWeights = false;               // in place of the scores
 
-  // Numbers [first, first + n) of all queries, n <= kPart.
-  void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
-    std::fill_n(scales_, kBlockQueries, block.params.scale);
-    for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
+  // Numbers [first, first + n) of all queries, n <= kPart, to the slots from `slot` on.
+  void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
+                   size_t n) {
+    std::fill_n(scales_, kQueryUnit, block.params.scale);
+    for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[slot + i]);
   }
 
   // The same numbers of kGroupKeys keys of a tile, from number `group` on, transposed: those of f16
@@ -187,10 +189,10 @@ class FloatProducts {
     }
   }
 
-  // scale * q . k of the unit of queries from number `unit` on and the keys from number `key` of
-  // the group on, over the numbers that are packed.
+  // scale * q . k of the unit of queries in the slots from `slot` on and the keys from number `key`
+  // of the group on, over the n numbers that are packed.
   template <size_t kRows>
-  HWY_INLINE void Score(size_t unit, size_t key, size_t n,
+  HWY_INLINE void Score(size_t slot, size_t key, size_t n, bool prefetches,
                         VSums<kRows, kVectors<kRows>>& sums) const {
     const DF d;
     const auto load = [&](size_t i, size_t v) HWY_ATTR {
@@ -202,8 +204,8 @@ class FloatProducts {
         return hn::Load(d, panel_ + at);
       }
     };
-    Ahead<kStep<kRows>> ahead(next_keys_ + key * CachedBytes<T>(n), unit == 0);
-    Multiply<kRows, kPart>(load, {0, n}, q_[unit], scales_ + unit, ahead, sums);
+    Ahead<kStep<kRows>> ahead(next_keys_ + key * CachedBytes<T>(n), prefetches);
+    Multiply<kRows, kPart>(load, {0, n}, q_[slot], scales_, ahead, sums);
   }
 
   // Numbers [first, first + n) of a tile's values, n <= kPart. Those of Q8_0 are converted once for
@@ -294,9 +296,9 @@ class FloatProducts {
   static constexpr size_t kStep = kVectors<kRows>* kFloats* CachedBytes<T>(32) / 32;
 
   alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kGroupKeys)];
-  alignas(64) float q_[kBlockQueries][kPart];
+  alignas(64) float q_[kSlots][kPart];
   alignas(64) float rows_[kGroupKeys][kPart];  // of keys that are not read in place
-  float scales_[kBlockQueries];                // of scores, all the same
+  float scales_[kQueryUnit];                   // of scores, all the same
   const std::byte* values_;                    // of the tile
   const std::byte *next_keys_, *next_values_;  // of the next one
   size_t bytes_;                               // of a cached value

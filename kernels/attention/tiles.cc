@@ -63,10 +63,12 @@ template <size_t kRows, class Products>
 HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_first,
                       Products& products, BlockState& s) {
   static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
-  for (size_t first = 0; first < block.kv.key_length; first += kPart) {
-    const size_t n = std::min(kPart, block.kv.key_length - first);
-    // Queries of one part stay packed.
-    if (is_first || block.kv.key_length > kPart) products.PackQueries(block, s, first, n);
+  const size_t n_parts = (block.kv.key_length + kPart - 1) / kPart;
+  const bool stay_packed = n_parts * s.n_queries <= kSlots;
+  for (size_t part = 0; part < n_parts; ++part) {
+    const size_t first = part * kPart, n = std::min(kPart, block.kv.key_length - first);
+    const size_t slot = stay_packed ? part * s.n_queries : 0;
+    if (is_first || !stay_packed) products.PackQueries(block, s, slot, first, n);
     constexpr size_t kGroup = Products::kGroupKeys;
     for (size_t group = keys.seen.begin / kGroup * kGroup; group < keys.seen.end; group += kGroup) {
       products.PackKeys(block, keys, group, first, n);
@@ -76,7 +78,7 @@ HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_fir
         for (size_t key = 0; key < kGroup; key += kStep) {
           if (group + key >= seen.end || group + key + kStep <= seen.begin) continue;
           VSums<kRows, kVectors> sums;
-          products.template Score<kRows>(unit, key, n, sums);
+          products.template Score<kRows>(slot + unit, key, n, unit == 0, sums);
           std::array<float*, kRows> scores;
           for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[unit + r] + group + key;
           Add(sums, first == 0 ? nullptr : kOnes, scores, kStep);
