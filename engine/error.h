@@ -3,12 +3,18 @@
 #define PRONK_ENGINE_ERROR_H_
 
 #include <stdexcept>
+#include <string_view>
+
+#include "gguf/error.h"
 
 namespace engine {
 
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // The message is the parts, texts and numbers.
+  template <class... Parts>
+  explicit Error(std::string_view first, Parts... more)
+      : std::runtime_error(gguf::Joined(first, more...)) {}
 };
 
 // A text does not fit into the context.

@@ -131,8 +131,8 @@ PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
     : model_(model), observer_(std::move(observer)) {
   const std::string missing = Missing(model);
   if (!missing.empty()) {
-    throw Error(gguf::PrintablePath(model.file.path()) +
-                ": the plain pass (engine/plain.cc) reads dense llamas; this model has " + missing);
+    throw Error(gguf::PrintablePath(model.file.path()),
+                ": the plain pass (engine/plain.cc) reads dense llamas; this model has ", missing);
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <span>
 
+#include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/sampling/dry.h"
 #include "engine/sampling/settings.h"
@@ -115,7 +116,7 @@ engine::SamplerOptions ToEngine(const Sampling& sampling, const engine::Model& m
     result.dry.breakers = engine::TokensWith(sampling.dry.breakers, tokenizer);
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (id < 0 || static_cast<size_t>(id) >= tokenizer.vocab().size()) {
-      throw Error("logit_bias: the vocabulary has no token " + std::to_string(id));
+      throw engine::Error("logit_bias: the vocabulary has no token ", id);
     }
     result.logit_bias.emplace_back(id, bias);
   }
@@ -128,7 +129,7 @@ engine::SamplerOptions ToEngine(const Sampling& sampling, const engine::Model& m
   if (!sampling.steps.empty()) result.steps.clear();
   for (const std::string& name : sampling.steps) {
     const auto step = engine::FindSamplerStep(name);
-    if (!step) throw Error("steps: '" + name + "' is none of " + engine::SamplerStepNames());
+    if (!step) throw engine::Error("steps: '", name, "' is none of ", engine::SamplerStepNames());
     result.steps.push_back(*step);
   }
   return result;
@@ -142,7 +143,7 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
   if (options.context != 0) result.context = options.context;
   const int bits = options.cache_bits;
   if (bits != 8 && bits != 16 && bits != 32) {
-    throw Error("cache_bits: expected 8, 16 or 32, found " + std::to_string(bits));
+    throw engine::Error("cache_bits: expected 8, 16 or 32, found ", bits);
   }
   result.kv_type = bits == 8    ? kernels::KvType::kQ8_0
                    : bits == 16 ? kernels::KvType::kF16
@@ -291,7 +292,7 @@ struct Borrower {
   }
 
   void Save(const std::string& path) {
-    if (!session.has_logits()) throw Error(path + ": nothing was read that could be saved");
+    if (!session.has_logits()) throw engine::Error(path, ": nothing was read that could be saved");
     engine::SaveSession(session, path);
   }
 };

@@ -10,7 +10,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "gguf/error.h"
 #include "gguf/load.h"
 
 namespace gguf {
@@ -44,12 +46,27 @@ class Cursor {
     return {reinterpret_cast<const char*>(Take(length, what)), length};
   }
   // Skips n bytes and returns their start.
-  const std::byte* Take(uint64_t n, std::string_view what);
+  const std::byte* Take(uint64_t n, std::string_view what) {
+    if (n > remaining()) {
+      Fail(offset_, "expected ", n, " bytes (", what, "), found ", remaining(),
+           " before the end of the file: truncated or damaged, download or copy it again");
+    }
+    return bytes_.data() + std::exchange(offset_, offset_ + n);
+  }
 
   // Throws gguf::Error: "<file>: byte <offset>: <item>: <what>".
-  [[noreturn]] void Fail(uint64_t offset, const std::string& what) const;
+  template <class... Parts>
+  [[noreturn]] void Fail(uint64_t offset, Parts... what) const {
+    throw Error(PrintablePath(file_), ": byte ", offset, ": ", ItemText(), what...);
+  }
 
  private:
+  std::string ItemText() const {
+    if (item_.kind.empty()) return "";
+    const std::string name = item_.name.empty() ? std::to_string(item_.index) : Quoted(item_.name);
+    return Joined(item_.kind, " ", name, ": ");
+  }
+
   std::string file_;
   std::span<const std::byte> bytes_;
   uint64_t offset_ = 0;

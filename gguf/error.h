@@ -9,12 +9,32 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace gguf {
 
+// The parts of a message, texts and numbers, one after the other.
+template <class... Parts>
+std::string Joined(Parts... parts) {
+  std::string text;
+  const auto append = [&text](const auto& part) {
+    using Part = std::decay_t<decltype(part)>;
+    if constexpr (std::is_arithmetic_v<Part> && !std::is_same_v<Part, char>) {
+      text += std::to_string(part);
+    } else {
+      text += part;
+    }
+  };
+  (append(parts), ...);
+  return text;
+}
+
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // The message is the Joined() parts.
+  template <class... Parts>
+  explicit Error(std::string_view first, Parts... more)
+      : std::runtime_error(Joined(first, more...)) {}
 };
 
 // "text" in double quotes, everything but printable ASCII escaped (\n, \", \xNN), truncated after

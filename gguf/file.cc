@@ -49,9 +49,8 @@ void CheckFirstPart(const std::string& path, const Metadata& metadata) {
   const uint64_t no = metadata.GetUintOr(kSplitNo, 0, count - 1);
   if (no == 0) return;
   const std::string first = PartPath(path, no, 0, count);
-  metadata.Fail(kSplitNo, "expected the first part of a split model, found " + PartName(no, count) +
-                              ": open " +
-                              (first.empty() ? "the first part" : PrintablePath(first)));
+  metadata.Fail(kSplitNo, "expected the first part of a split model, found ", PartName(no, count),
+                ": open ", (first.empty() ? "the first part" : PrintablePath(first)));
 }
 
 // Checks that a later part matches its name and belongs to the same model.
@@ -59,9 +58,8 @@ void CheckLaterPart(const Metadata& metadata, uint64_t no, uint64_t count) {
   const uint64_t found_count = CountParts(metadata);
   const uint64_t found_no = metadata.GetUint(kSplitNo, found_count - 1);
   if (found_no == no && found_count == count) return;
-  metadata.Fail(kSplitNo, "expected " + PartName(no, count) + " as the name says, found " +
-                              PartName(found_no, found_count) +
-                              ": the file was renamed or mixed up");
+  metadata.Fail(kSplitNo, "expected ", PartName(no, count), " as the name says, found ",
+                PartName(found_no, found_count), ": the file was renamed or mixed up");
 }
 
 }  // namespace
@@ -78,7 +76,7 @@ File File::Open(const std::string& path) {
 File File::Parse(const std::string& name, std::span<const std::byte> bytes) {
   File file(name, ReadPart(name, bytes), bytes.size());
   if (const uint64_t count = CountParts(file.metadata_); count > 1) {
-    file.metadata_.Fail(kSplitCount, "expected a whole model, found " + PartName(0, count));
+    file.metadata_.Fail(kSplitCount, "expected a whole model, found ", PartName(0, count));
   }
   file.IndexTensors();
   return file;
@@ -100,14 +98,14 @@ void File::OpenOtherParts() {
   for (uint64_t no = 1; no < count; ++no) {
     const std::string path = PartPath(path_, 0, no, count);
     if (path.empty()) {
-      metadata_.Fail(kSplitCount, "expected a file named NAME" + PartSuffix(0, count) + " for " +
-                                      PartName(0, count) + ", found another name: rename it back");
+      metadata_.Fail(kSplitCount, "expected a file named NAME", PartSuffix(0, count), " for ",
+                     PartName(0, count), ", found another name: rename it back");
     }
     try {
       mappings_.push_back(MappedFile::Open(path));
     } catch (const Error& error) {
-      metadata_.Fail(kSplitCount,
-                     "expected " + PartName(no, count) + " beside it, found " + error.what());
+      metadata_.Fail(kSplitCount, "expected ", PartName(no, count), " beside it, found ",
+                     error.what());
     }
     const std::span<const std::byte> bytes = mappings_.back().bytes();
     const Part part = ReadPart(path, bytes, kMaxItems - tensors_.size());
@@ -118,9 +116,8 @@ void File::OpenOtherParts() {
   n_parts_ = static_cast<uint32_t>(count);
   const uint64_t expected = metadata_.GetUint(kSplitTensors);
   if (tensors_.size() != expected) {
-    metadata_.Fail(kSplitTensors, "expected " + std::to_string(expected) + " tensors, found " +
-                                      std::to_string(tensors_.size()) + " in the " +
-                                      std::to_string(count) + " parts");
+    metadata_.Fail(kSplitTensors, "expected ", expected, " tensors, found ", tensors_.size(),
+                   " in the ", count, " parts");
   }
 }
 
@@ -140,7 +137,7 @@ void File::IndexTensors() {
   std::ranges::sort(by_name_, {}, name);
   const auto twin = std::ranges::adjacent_find(by_name_, {}, name);
   if (twin == by_name_.end()) return;
-  throw Error(PrintablePath(path_) + ": tensor " + Quoted(name(*twin)) +
+  throw Error(PrintablePath(path_), ": tensor ", Quoted(name(*twin)),
               ": expected each name once, found it again");
 }
 

@@ -113,11 +113,9 @@ class Checker {
   }
 
  private:
-  [[noreturn]] void Fail() const {
-    throw Error("is not JSON from byte " + std::to_string(at_ + 1) + " on");
-  }
+  [[noreturn]] void Fail() const { throw Error("is not JSON from byte ", at_ + 1, " on"); }
   static void Limit(size_t n, size_t most, const std::string& before, const char* after) {
-    if (n > most) throw Error(before + std::to_string(most) + after);
+    if (n > most) throw Error(before, most, after);
   }
 
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -192,7 +190,7 @@ class Checker {
         std::adjacent_find(first, keys_.end(), [&](const SeenKey& a, const SeenKey& b) {
           return a.hash == b.hash && KeyAt(a.begin) == KeyAt(b.begin);
         });
-    if (twice != keys_.end()) throw Error("has the key " + Quoted(KeyAt(twice->begin)) + " twice");
+    if (twice != keys_.end()) throw Error("has the key ", Quoted(KeyAt(twice->begin)), " twice");
     keys_.resize(first_key);
   }
 
@@ -231,12 +229,12 @@ class Checker {
     }
     const std::string_view number = text_.substr(begin, at_ - begin);
     if (!limits_.any_number && NumberIn<uint64_t>(number).value_or(0) > INT64_MAX) {
-      throw Error("has a number of more than 63 bits at byte " + std::to_string(begin + 1));
+      throw Error("has a number of more than 63 bits at byte ", begin + 1);
     }
     // Only such a number can be beyond the range of a double.
     if ((has_exponent || number.size() > 300) &&
         !std::isfinite(NumberIn<double>(number).value_or(0))) {
-      throw Error("has a number that is too large at byte " + std::to_string(begin + 1));
+      throw Error("has a number that is too large at byte ", begin + 1);
     }
   }
 

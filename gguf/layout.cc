@@ -57,24 +57,22 @@ void CheckTypesKnown(const std::vector<TensorInfo>& infos, Cursor& cursor) {
              (count == 1 ? " tensor)" : " tensors)");
   }
   cursor.set_item({"tensor", 0, first->name});
-  cursor.Fail(first->info_at, "expected tensor types that pronk knows, found type " + found +
-                                  ": get the model in another quantization, for example Q4_K_M");
+  cursor.Fail(first->info_at, "expected tensor types that pronk knows, found type ", found,
+              ": get the model in another quantization, for example Q4_K_M");
 }
 
 // The data's size in bytes. Only the last product could wrap, and it is checked.
 uint64_t CheckedBytes(const TensorInfo& info, const DTypeInfo& type, const Cursor& cursor) {
   const uint64_t cols = info.dims[0];
   if (cols % type.block_size != 0) {
-    cursor.Fail(info.info_at, "expected rows of a multiple of " + std::to_string(type.block_size) +
-                                  " weights for type " + std::string(type.name) + ", found " +
-                                  std::to_string(cols));
+    cursor.Fail(info.info_at, "expected rows of a multiple of ", type.block_size,
+                " weights for type ", type.name, ", found ", cols);
   }
   const uint64_t elements = cols * info.dims[1] * info.dims[2] * info.dims[3];
   const uint64_t blocks = elements / type.block_size;
   if (blocks > UINT64_MAX / type.block_bytes) {
-    cursor.Fail(info.info_at, "expected fewer than 2^64 bytes of data, found " +
-                                  std::to_string(elements) + " elements of type " +
-                                  std::string(type.name));
+    cursor.Fail(info.info_at, "expected fewer than 2^64 bytes of data, found ", elements,
+                " elements of type ", type.name);
   }
   return blocks * type.block_bytes;
 }
@@ -84,17 +82,14 @@ TensorView Place(const TensorInfo& info, std::span<const std::byte> data, uint64
   const DTypeInfo& type = *FindDType(info.type_id);
   const uint64_t bytes = CheckedBytes(info, type, cursor);
   if (info.offset % alignment != 0) {
-    cursor.Fail(info.info_at, "expected a data offset that is a multiple of " +
-                                  std::to_string(alignment) + ", found " +
-                                  std::to_string(info.offset));
+    cursor.Fail(info.info_at, "expected a data offset that is a multiple of ", alignment,
+                ", found ", info.offset);
   }
   if (info.offset > data.size() || bytes > data.size() - info.offset) {
-    cursor.Fail(info.info_at, "expected " + std::to_string(bytes) + " bytes of data at offset " +
-                                  std::to_string(info.offset) +
-                                  " of the data section, which starts at byte " +
-                                  std::to_string(data_at) + ", found the end of the file at byte " +
-                                  std::to_string(cursor.bytes().size()) +
-                                  ": truncated or damaged, download or copy it again");
+    cursor.Fail(info.info_at, "expected ", bytes, " bytes of data at offset ", info.offset,
+                " of the data section, which starts at byte ", data_at,
+                ", found the end of the file at byte ", cursor.bytes().size(),
+                ": truncated or damaged, download or copy it again");
   }
   return {.name = info.name,
           .dtype = type.type,
@@ -137,8 +132,8 @@ void CheckOverlaps(const std::vector<TensorView>& tensors, const std::vector<Ten
     const TensorInfo& info = infos[order[i]];
     if (tensors[order[i]].data >= before.data + before.bytes) continue;
     cursor.set_item({"tensor", order[i], info.name});
-    cursor.Fail(info.info_at,
-                "expected data of its own, found it overlapping tensor " + Quoted(before.name));
+    cursor.Fail(info.info_at, "expected data of its own, found it overlapping tensor ",
+                Quoted(before.name));
   }
 }
 

@@ -31,14 +31,15 @@ class Descriptor {
   int fd_;
 };
 
-[[noreturn]] void Fail(const std::string& path, const std::string& what) {
-  throw Error(PrintablePath(path) + ": " + what);
+template <class... Parts>
+[[noreturn]] void Fail(const std::string& path, Parts... what) {
+  throw Error(PrintablePath(path), ": ", what...);
 }
 
 [[noreturn]] void FailWithErrno(const std::string& path, int error) {
   if (error == ENOENT) Fail(path, "no such file");
   if (error == EACCES) Fail(path, "cannot be read: permission denied");
-  Fail(path, "cannot be opened: " + std::generic_category().message(error));
+  Fail(path, "cannot be opened: ", std::generic_category().message(error));
 }
 
 void CheckRegular(const std::string& path, const std::string& expected, const struct stat& status) {
@@ -47,7 +48,7 @@ void CheckRegular(const std::string& path, const std::string& expected, const st
   if (S_ISDIR(status.st_mode)) kind = "a directory";
   if (S_ISFIFO(status.st_mode)) kind = "a pipe (FIFO)";
   if (S_ISSOCK(status.st_mode)) kind = "a socket";
-  Fail(path, "expected " + expected + ", found " + kind);
+  Fail(path, "expected ", expected, ", found ", kind);
 }
 
 // These bytes with what is before them in their first page.
@@ -107,10 +108,10 @@ MappedFile MappedFile::Open(const std::string& path, const std::string& expected
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 || fstat(file.get(), &status) != 0) FailWithErrno(path, errno);
   CheckRegular(path, expected, status);
-  if (status.st_size == 0) Fail(path, "expected " + expected + ", found an empty file");
+  if (status.st_size == 0) Fail(path, "expected ", expected, ", found an empty file");
   if (std::cmp_greater(status.st_size, max_bytes)) {
-    Fail(path, "expected at most " + std::to_string(max_bytes >> 20) + " MB, found " +
-                   std::to_string(((status.st_size - 1) >> 20) + 1));
+    Fail(path, "expected at most ", max_bytes >> 20, " MB, found ",
+         ((status.st_size - 1) >> 20) + 1);
   }
 
   const auto size = static_cast<size_t>(status.st_size);
@@ -118,7 +119,7 @@ MappedFile MappedFile::Open(const std::string& path, const std::string& expected
     Fail(path, "too large for this machine's addresses");
   void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (start == MAP_FAILED) {
-    Fail(path, "cannot be mapped into memory: " + std::generic_category().message(errno));
+    Fail(path, "cannot be mapped into memory: ", std::generic_category().message(errno));
   }
   auto mapping = std::make_unique<Mapping>();
   mapping->bytes = {static_cast<const std::byte*>(start), size};

@@ -132,7 +132,7 @@ uint64_t Metadata::GetUint(std::string_view key, uint64_t max) const {
   if (!IsInteger(value.type)) FailType(key, expected, value);
   const auto checked = [&](auto number) {
     if (std::cmp_less(number, 0) || std::cmp_greater(number, max)) {
-      Fail(key, "expected " + expected + ", found " + std::to_string(number));
+      Fail(key, "expected ", expected, ", found ", number);
     }
     return static_cast<uint64_t>(number);
   };
@@ -146,7 +146,7 @@ int64_t Metadata::GetInt(std::string_view key) const {
   if (IsSigned(value.type)) return LoadSigned(value.type, value.data);
   const uint64_t number = LoadUnsigned(value.type, value.data);
   if (std::in_range<int64_t>(number)) return static_cast<int64_t>(number);
-  Fail(key, "expected an integer below 2^63, found " + std::to_string(number));
+  Fail(key, "expected an integer below 2^63, found ", number);
 }
 
 double Metadata::GetFloat(std::string_view key) const {
@@ -207,21 +207,16 @@ std::vector<int64_t> Metadata::GetInts(std::string_view key) const {
     }
     const uint64_t number = LoadUnsigned(type, at);
     if (!std::in_range<int64_t>(number)) {
-      Fail(key, "element " + std::to_string(i) + ": expected an integer below 2^63, found " +
-                    std::to_string(number));
+      Fail(key, "element ", i, ": expected an integer below 2^63, found ", number);
     }
     numbers[i] = static_cast<int64_t>(number);
   }
   return numbers;
 }
 
-void Metadata::Fail(std::string_view key, std::string_view what) const {
-  throw Error(PrintablePath(file_) + ": key " + Quoted(key) + ": " + std::string(what));
-}
-
 const Value& Metadata::Need(std::string_view key, std::string_view expected) const {
   const Value* const value = Find(key);
-  if (value == nullptr) Fail(key, "expected " + std::string(expected) + ", found no such key");
+  if (value == nullptr) Fail(key, "expected ", expected, ", found no such key");
   return *value;
 }
 
@@ -237,7 +232,7 @@ void Metadata::FailType(std::string_view key, std::string_view expected, const V
     kind +=
         " of " + std::to_string(found.count) + " " + std::string(ValueTypeName(found.element_type));
   }
-  Fail(key, "expected " + std::string(expected) + ", found " + kind);
+  Fail(key, "expected ", expected, ", found ", kind);
 }
 
 }  // namespace gguf

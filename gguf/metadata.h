@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/error.h"
+
 namespace gguf {
 
 // The numbers are the file format's own.
@@ -98,7 +100,10 @@ class Metadata {
   void RenamePrefix(std::string_view from, std::string_view to);
 
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.
-  [[noreturn]] void Fail(std::string_view key, std::string_view what) const;
+  template <class... Parts>
+  [[noreturn]] void Fail(std::string_view key, Parts... what) const {
+    throw Error(PrintablePath(file_), ": key ", Quoted(key), ": ", what...);
+  }
 
  private:
   void SortKeys();

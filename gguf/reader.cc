@@ -65,7 +65,7 @@ class PartReader {
                    "little-endian");
     }
     if (version < 2 || version > 3) {
-      cursor_.Fail(version_at, "expected GGUF version 2 or 3, found " + std::to_string(version));
+      cursor_.Fail(version_at, "expected GGUF version 2 or 3, found ", version);
     }
     part_.version = version;
     const uint64_t counts_at = cursor_.offset();
@@ -82,13 +82,12 @@ class PartReader {
     const uint64_t max = cursor_.remaining() / min_bytes;
     const std::string found = ", found a count of " + std::to_string(count);
     if (count > max) {
-      cursor_.Fail(at, "expected at most " + std::to_string(max) + " " + std::string(what) +
-                           " in the rest of the file" + found + ": truncated or damaged");
+      cursor_.Fail(at, "expected at most ", max, " ", what, " in the rest of the file", found,
+                   ": truncated or damaged");
     }
     if (count > most) {
       const std::string others = most < kMaxItems ? " besides those of the parts before" : "";
-      cursor_.Fail(at, "expected at most " + std::to_string(most) + " " + std::string(what) +
-                           others + found);
+      cursor_.Fail(at, "expected at most ", most, " ", what, others, found);
     }
   }
 
@@ -99,8 +98,8 @@ class PartReader {
     const std::string_view name = cursor_.ReadString("name");
     if (name.empty()) cursor_.Fail(at, "expected a name, found an empty one");
     if (name.size() > kMaxNameBytes) {
-      cursor_.Fail(at, "expected a name of at most " + std::to_string(kMaxNameBytes) +
-                           " bytes, found one of " + std::to_string(name.size()));
+      cursor_.Fail(at, "expected a name of at most ", kMaxNameBytes, " bytes, found one of ",
+                   name.size());
     }
     return name;
   }
@@ -127,8 +126,7 @@ class PartReader {
     const uint64_t at = cursor_.offset();
     const auto id = cursor_.Read<uint32_t>(what);
     if (!IsValueType(id)) {
-      cursor_.Fail(at,
-                   "expected " + std::string(what) + " from 0 to 12, found " + std::to_string(id));
+      cursor_.Fail(at, "expected ", what, " from 0 to 12, found ", id);
     }
     return static_cast<ValueType>(id);
   }
@@ -153,14 +151,13 @@ class PartReader {
   // Skips the elements of an array (or one value), checking everything that a getter relies on.
   void PassElements(ValueType type, uint64_t count, int depth) {
     if (depth > kMaxArrayDepth) {
-      cursor_.Fail(cursor_.offset(), "expected arrays at most " + std::to_string(kMaxArrayDepth) +
-                                         " deep, found deeper ones");
+      cursor_.Fail(cursor_.offset(), "expected arrays at most ", kMaxArrayDepth,
+                   " deep, found deeper ones");
     }
     if (count > cursor_.remaining() / LeastBytes(type)) {
-      cursor_.Fail(cursor_.offset(), "expected " + std::to_string(count) + " elements of type " +
-                                         std::string(ValueTypeName(type)) + ", found " +
-                                         std::to_string(cursor_.remaining()) +
-                                         " bytes before the end of the file: truncated or damaged");
+      cursor_.Fail(cursor_.offset(), "expected ", count, " elements of type ", ValueTypeName(type),
+                   ", found ", cursor_.remaining(),
+                   " bytes before the end of the file: truncated or damaged");
     }
     if (type == ValueType::kString) {
       for (uint64_t i = 0; i < count; ++i) cursor_.ReadString("text");
@@ -176,9 +173,8 @@ class PartReader {
       const auto bad =
           std::find_if(data, data + count, [](std::byte b) { return b > std::byte{1}; });
       if (bad == data + count) return;
-      cursor_.Fail(
-          at + static_cast<uint64_t>(bad - data),
-          "expected a bool of 0 or 1, found " + std::to_string(std::to_integer<int>(*bad)));
+      cursor_.Fail(at + static_cast<uint64_t>(bad - data), "expected a bool of 0 or 1, found ",
+                   std::to_integer<int>(*bad));
     }
   }
 
@@ -187,14 +183,12 @@ class PartReader {
     const Value* const value = metadata.Find(kAlignmentKey);
     if (value == nullptr) return;
     if (value->type != ValueType::kU32) {
-      metadata.Fail(kAlignmentKey,
-                    "expected type u32, found " + std::string(ValueTypeName(value->type)));
+      metadata.Fail(kAlignmentKey, "expected type u32, found ", ValueTypeName(value->type));
     }
     const uint64_t alignment = metadata.GetUint(kAlignmentKey);
     if (!IsValidAlignment(alignment)) {
-      metadata.Fail(kAlignmentKey, "expected a power of two from " + std::to_string(kMinAlignment) +
-                                       " to " + std::to_string(kMaxAlignment) + ", found " +
-                                       std::to_string(alignment));
+      metadata.Fail(kAlignmentKey, "expected a power of two from ", kMinAlignment, " to ",
+                    kMaxAlignment, ", found ", alignment);
     }
     part_.alignment = alignment;
   }
@@ -209,7 +203,7 @@ class PartReader {
     uint64_t at = cursor_.offset();
     info.n_dims = cursor_.Read<uint32_t>("number of dimensions");
     if (info.n_dims < 1 || info.n_dims > info.dims.size()) {
-      cursor_.Fail(at, "expected 1 to 4 dimensions, found " + std::to_string(info.n_dims));
+      cursor_.Fail(at, "expected 1 to 4 dimensions, found ", info.n_dims);
     }
     uint64_t elements = 1;  // stays below 2^63, so that no product of dims wraps from here on
     for (uint32_t i = 0; i < info.n_dims; ++i) {
@@ -217,9 +211,8 @@ class PartReader {
       const uint64_t dim = cursor_.Read<uint64_t>("dimension");
       if (dim == 0) cursor_.Fail(at, "expected a dimension of at least 1, found 0");
       if (dim > INT64_MAX / elements) {
-        cursor_.Fail(at, "expected fewer than 2^63 elements, found a dimension of " +
-                             std::to_string(dim) + " after " + std::to_string(elements) +
-                             " elements");
+        cursor_.Fail(at, "expected fewer than 2^63 elements, found a dimension of ", dim, " after ",
+                     elements, " elements");
       }
       elements *= dim;
       info.dims[i] = dim;

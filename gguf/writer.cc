@@ -31,26 +31,24 @@ uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / mu
 uint64_t CheckedTensorBytes(std::string_view name, DType dtype, std::span<const uint64_t> dims) {
   const std::string where = "writing tensor " + Quoted(name) + ": ";
   if (dims.empty() || dims.size() > 4) {
-    throw Error(where + "expected 1 to 4 dimensions, found " + std::to_string(dims.size()));
+    throw Error(where, "expected 1 to 4 dimensions, found ", dims.size());
   }
   uint64_t elements = 1;
   for (const uint64_t dim : dims) {
     if (dim == 0 || dim > INT64_MAX / elements) {
-      throw Error(where + "expected 1 to 2^63 - 1 elements, found a dimension of " +
-                  std::to_string(dim));
+      throw Error(where, "expected 1 to 2^63 - 1 elements, found a dimension of ", dim);
     }
     elements *= dim;
   }
   const DTypeInfo& info = Info(dtype);
   if (dims[0] % info.block_size != 0) {
-    throw Error(where + "expected rows of a multiple of " + std::to_string(info.block_size) +
-                " weights for type " + std::string(info.name) + ", found " +
-                std::to_string(dims[0]));
+    throw Error(where, "expected rows of a multiple of ", info.block_size, " weights for type ",
+                info.name, ", found ", dims[0]);
   }
   // No address space holds more, and rounding up to the alignment cannot wrap.
   if (elements / info.block_size > INT64_MAX / info.block_bytes) {
-    throw Error(where + "expected fewer than 2^63 bytes, found " + std::to_string(elements) +
-                " elements of type " + std::string(info.name));
+    throw Error(where, "expected fewer than 2^63 bytes, found ", elements, " elements of type ",
+                info.name);
   }
   return RowBytes(dtype, elements);
 }
@@ -59,25 +57,23 @@ uint64_t CheckedTensorBytes(std::string_view name, DType dtype, std::span<const 
 void Claim(std::set<std::string, std::less<>>& names, std::string_view name,
            std::string_view kind) {
   const std::string where = "writing " + std::string(kind) + " " + Quoted(name) + ": ";
-  if (name.empty()) throw Error(where + "expected a name, found an empty one");
+  if (name.empty()) throw Error(where, "expected a name, found an empty one");
   if (name.size() > kMaxNameBytes) {
-    throw Error(where + "expected a name of at most " + std::to_string(kMaxNameBytes) +
-                " bytes, found one of " + std::to_string(name.size()));
+    throw Error(where, "expected a name of at most ", kMaxNameBytes, " bytes, found one of ",
+                name.size());
   }
   if (names.size() == kMaxItems) {
-    throw Error(where + "expected at most " + std::to_string(kMaxItems) + " " + std::string(kind) +
-                "s, found more");
+    throw Error(where, "expected at most ", kMaxItems, " ", kind, "s, found more");
   }
-  if (!names.emplace(name).second) throw Error(where + "expected each name once, found it again");
+  if (!names.emplace(name).second) throw Error(where, "expected each name once, found it again");
 }
 
 }  // namespace
 
 Writer::Writer(uint32_t alignment) : alignment_(alignment) {
   if (!IsValidAlignment(alignment)) {
-    throw Error("writing a GGUF file: expected an alignment that is a power of two from " +
-                std::to_string(kMinAlignment) + " to " + std::to_string(kMaxAlignment) +
-                ", found " + std::to_string(alignment));
+    throw Error("writing a GGUF file: expected an alignment that is a power of two from ",
+                kMinAlignment, " to ", kMaxAlignment, ", found ", alignment);
   }
   if (alignment != kDefaultAlignment) Add("general.alignment", alignment);
 }
@@ -170,8 +166,8 @@ void Writer::Emit(const Sink& sink) const {
     for (uint64_t left = tensor.bytes; left > 0;) {
       const std::span<const std::byte> bytes = tensor.source();
       if (bytes.empty() || bytes.size() > left) {
-        throw Error("writing tensor " + Quoted(tensor.name) + ": expected " + std::to_string(left) +
-                    " bytes more, found " + std::to_string(bytes.size()));
+        throw Error("writing tensor ", Quoted(tensor.name), ": expected ", left,
+                    " bytes more, found ", bytes.size());
       }
       sink(bytes);
       left -= bytes.size();

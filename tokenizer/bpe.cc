@@ -93,7 +93,7 @@ const SplitRule& ReadSplitRule(const gguf::Metadata& metadata) {
   const std::string_view name = metadata.GetStringOr(kPre, "default");
   const SplitRule* rule = FindSplitRule(name);
   if (rule == nullptr) {
-    metadata.Fail(kPre, "expected one of " + SplitRuleNames() + ", found " + gguf::Quoted(name));
+    metadata.Fail(kPre, "expected one of ", SplitRuleNames(), ", found ", gguf::Quoted(name));
   }
   return *rule;
 }

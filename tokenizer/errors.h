@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 
 #include "gguf/error.h"
 
@@ -36,23 +35,13 @@ class TemplateError : public std::runtime_error {
   int line_;
 };
 
-// Throws a TemplateError with the joined parts as message: texts, characters, integers.
+// Throws a TemplateError with the parts, texts and numbers, as message.
 template <typename... Parts>
-[[noreturn]] void FailAt(int line, const Parts&... parts) {
-  std::string message;
-  const auto append = [&message](const auto& part) {
-    using Part = std::decay_t<decltype(part)>;
-    if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>) {
-      message += std::to_string(part);
-    } else {
-      message += part;
-    }
-  };
-  (append(parts), ...);
-  throw TemplateError(message, line);
+[[noreturn]] void FailAt(int line, Parts... parts) {
+  throw TemplateError(gguf::Joined(parts...), line);
 }
 template <typename... Parts>
-[[noreturn]] void Fail(const Parts&... parts) {
+[[noreturn]] void Fail(Parts... parts) {
   FailAt(0, parts...);
 }
 

@@ -43,9 +43,9 @@ class MergeReader {
       const std::string_view right = parts[i + 1];
       const TokenId result = JoinedToken(left, right);
       if (left.empty() || right.empty() || ids[i] < 0 || ids[i + 1] < 0 || result < 0) {
-        metadata_.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found " +
-                                    gguf::Quoted(left) + " and " + gguf::Quoted(right) +
-                                    " as merge " + std::to_string(merges_.size()));
+        metadata_.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found ",
+                       gguf::Quoted(left), " and ", gguf::Quoted(right), " as merge ",
+                       merges_.size());
       }
       merges_.push_back({ids[i], ids[i + 1], result});
     }
@@ -118,8 +118,7 @@ std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const TokenIndex& index) {
   const gguf::Value* const list = metadata.Find(kMerges);
   if (list != nullptr && list->type == gguf::ValueType::kArray && list->count > kMaxMerges) {
-    metadata.Fail(kMerges, "expected at most " + std::to_string(kMaxMerges) + " merges, found " +
-                               std::to_string(list->count));
+    metadata.Fail(kMerges, "expected at most ", kMaxMerges, " merges, found ", list->count);
   }
   const std::vector<std::string_view> strings = metadata.GetStrings(kMerges);
   if (strings.empty()) metadata.Fail(kMerges, "expected merges, found an empty list");

@@ -38,7 +38,7 @@ Value CallsValue(const std::vector<ToolCall>& calls, bool as_text) {
 std::string TextOf(const JsonView& item, std::string_view key) {
   const JsonView value = item[key];
   const bool is_none = !value.is_there() || value.kind() == JsonView::Kind::kNull;
-  if (!is_none && !value.IsString()) throw gguf::Error(std::string(key) + ": expected a text");
+  if (!is_none && !value.IsString()) throw gguf::Error(key, ": expected a text");
   return is_none ? "" : value.String();
 }
 

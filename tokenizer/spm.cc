@@ -155,8 +155,7 @@ class SpmTokenizer final : public Tokenizer {
     NeedMemory(kBytesForAny + kBytesPerPiece * pieces_.size() + 2 * model.size());
     const auto status = processor_.LoadFromSerializedProto(model);
     if (!status.ok()) {
-      metadata.Fail(kTokensKey,
-                    std::string("sentencepiece does not take them: ") + status.message());
+      metadata.Fail(kTokensKey, "sentencepiece does not take them: ", status.message());
     }
     lines_apart_ = trims_ && processor_.EncodeAsIds("a\na") == processor_.EncodeAsIds("a a");
   }

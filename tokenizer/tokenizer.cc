@@ -31,8 +31,8 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
   } else if (model == "bert") {
     tokenizer = CreateWordPiece(metadata, rows);
   } else {
-    metadata.Fail(kModel, "expected \"llama\", \"t5\", \"gpt2\", \"gemma4\" or \"bert\", found " +
-                              gguf::Quoted(model));
+    metadata.Fail(kModel, "expected \"llama\", \"t5\", \"gpt2\", \"gemma4\" or \"bert\", found ",
+                  gguf::Quoted(model));
   }
   tokenizer->FindSpecials();
   return tokenizer;

@@ -66,8 +66,7 @@ void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_t
   const gguf::Value* const value = metadata.Find(key);
   if (value == nullptr || value->type != gguf::ValueType::kArray || value->count == n_tokens)
     return;
-  metadata.Fail(key, "expected " + std::to_string(n_tokens) + " elements, one per token, found " +
-                         std::to_string(value->count));
+  metadata.Fail(key, "expected ", n_tokens, " elements, one per token, found ", value->count);
 }
 
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
@@ -75,22 +74,20 @@ std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
   const gguf::Value* const list = metadata.Find(kTokensKey);
   if (list != nullptr && list->type == gguf::ValueType::kArray &&
       (list->count == 0 || list->count > kMaxTokens)) {
-    metadata.Fail(kTokensKey, "expected 1 to " + std::to_string(kMaxTokens) + " tokens, found " +
-                                  std::to_string(list->count));
+    metadata.Fail(kTokensKey, "expected 1 to ", kMaxTokens, " tokens, found ", list->count);
   }
   std::vector<std::string_view> tokens = metadata.GetStrings(kTokensKey);
   uint64_t n_bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {
     if (tokens[id].size() > kMaxTokenBytes) {
-      metadata.Fail(kTokensKey, "expected tokens of at most " + std::to_string(kMaxTokenBytes) +
-                                    " bytes, found token " + std::to_string(id) + " of " +
-                                    std::to_string(tokens[id].size()));
+      metadata.Fail(kTokensKey, "expected tokens of at most ", kMaxTokenBytes,
+                    " bytes, found token ", id, " of ", tokens[id].size());
     }
     n_bytes += tokens[id].size();
   }
   if (n_bytes > kMaxVocabularyBytes) {
-    metadata.Fail(kTokensKey, "expected tokens of at most " + std::to_string(kMaxVocabularyBytes) +
-                                  " bytes together, found " + std::to_string(n_bytes));
+    metadata.Fail(kTokensKey, "expected tokens of at most ", kMaxVocabularyBytes,
+                  " bytes together, found ", n_bytes);
   }
   return tokens;
 }
@@ -102,8 +99,7 @@ std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
   const auto nan =
       std::find_if(scores.begin(), scores.end(), [](float s) { return std::isnan(s); });
   if (nan != scores.end()) {
-    metadata.Fail(kScores,
-                  "expected numbers, found NaN for token " + std::to_string(nan - scores.begin()));
+    metadata.Fail(kScores, "expected numbers, found NaN for token ", nan - scores.begin());
   }
   return scores;
 }
@@ -127,13 +123,12 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] == 0) continue;  // "undefined": some converters write it for plain tokens
     if (numbers[i] < 0 || numbers[i] > static_cast<int64_t>(TokenType::kByte)) {
-      metadata.Fail(kTypes, "expected types 1 to 6, found " + std::to_string(numbers[i]) +
-                                " for token " + std::to_string(i));
+      metadata.Fail(kTypes, "expected types 1 to 6, found ", numbers[i], " for token ", i);
     }
     types[i] = static_cast<TokenType>(numbers[i]);
     if (types[i] == TokenType::kByte && ByteOfToken(tokens[i]) < 0) {
-      metadata.Fail(kTokensKey, "expected a byte token (<0x00> to <0xFF>), found " +
-                                    gguf::Quoted(tokens[i]) + " as token " + std::to_string(i));
+      metadata.Fail(kTokensKey, "expected a byte token (<0x00> to <0xFF>), found ",
+                    gguf::Quoted(tokens[i]), " as token ", i);
     }
   }
   return types;
@@ -167,9 +162,8 @@ void CutSurplus(const gguf::Metadata& metadata, size_t rows, Vocabulary& vocab) 
   const size_t n = vocab.size();
   for (size_t i = rows; i < n; ++i) {
     if (vocab.types[i] == TokenType::kUnused || vocab.types[i] == TokenType::kControl) continue;
-    metadata.Fail(kTokensKey, std::to_string(n) + " tokens, but token_embd.weight has " +
-                                  std::to_string(rows) + " rows, and token " + std::to_string(i) +
-                                  " is neither unused nor a control token");
+    metadata.Fail(kTokensKey, n, " tokens, but token_embd.weight has ", rows, " rows, and token ",
+                  i, " is neither unused nor a control token");
   }
   vocab.tokens.resize(rows);
   vocab.types.resize(rows);
@@ -279,9 +273,8 @@ ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& voca
   }
   const auto n_missing = std::count(bytes.begin(), bytes.end(), -1);
   if (n_missing > 0 && vocab.unk < 0) {
-    metadata.Fail(kTokensKey, "expected an unknown token or byte tokens for all 256 bytes, found " +
-                                  std::to_string(256 - n_missing) +
-                                  " byte tokens and no unknown one");
+    metadata.Fail(kTokensKey, "expected an unknown token or byte tokens for all 256 bytes, found ",
+                  256 - n_missing, " byte tokens and no unknown one");
   }
   return bytes;
 }

@@ -17,9 +17,8 @@ using tokenizer::TokenId;
 
 void Expect(const char* what, size_t expected, size_t found) {
   if (expected == found) return;
-  throw Error("the draft model is an assistant of another model: expected " + std::string(what) +
-              " " + std::to_string(expected) + ", found " +
-              (found == SIZE_MAX ? "none" : std::to_string(found)));
+  throw Error("the draft model is an assistant of another model: expected ", what, " ", expected,
+              ", found ", (found == SIZE_MAX ? "none" : std::to_string(found)));
 }
 
 // The assistant's config, with the layers of `model` whose keys and values it reads.

@@ -4,14 +4,9 @@
 #include <array>
 #include <span>
 
-#include "gguf/error.h"
 #include "kernels/matmul/reference.h"
 
 namespace engine {
-
-void Binder::Fail(const std::string& tensor, const std::string& what) const {
-  throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + tensor + ": " + what);
-}
 
 void Binder::Note(const gguf::TensorView& tensor) {
   bound_[static_cast<size_t>(&tensor - file_.tensors().data())] = true;
@@ -21,12 +16,12 @@ const gguf::TensorView& Binder::Checked(const std::string& name,
                                         const std::vector<uint64_t>& dims) {
   const gguf::TensorView* const tensor = file_.FindTensor(name);
   const std::string expected = gguf::ShapeText(dims);
-  if (tensor == nullptr) Fail(name, "is missing; expected a tensor of shape " + expected);
+  if (tensor == nullptr) Fail(name, "is missing; expected a tensor of shape ", expected);
   std::array<uint64_t, 4> all = {1, 1, 1, 1};
   std::copy(dims.begin(), dims.end(), all.begin());
   if (tensor->dims != all) {
-    Fail(name, "expected shape " + expected + ", found " +
-                   gguf::ShapeText(std::span(tensor->dims).first(tensor->n_dims)));
+    Fail(name, "expected shape ", expected, ", found ",
+         gguf::ShapeText(std::span(tensor->dims).first(tensor->n_dims)));
   }
   Note(*tensor);
   return *tensor;
@@ -36,7 +31,7 @@ const gguf::TensorView& Binder::CheckedWeights(const std::string& name,
                                                const std::vector<uint64_t>& dims) {
   const gguf::TensorView& tensor = Checked(name, dims);
   if (!kernels::IsWeightType(tensor.dtype)) {
-    Fail(name, "type " + std::string(gguf::Info(tensor.dtype).name) + " cannot hold weights");
+    Fail(name, "type ", gguf::Info(tensor.dtype).name, " cannot hold weights");
   }
   return tensor;
 }
@@ -44,7 +39,7 @@ const gguf::TensorView& Binder::CheckedWeights(const std::string& name,
 const float* Binder::Floats(const std::string& name, const std::vector<uint64_t>& dims) {
   const gguf::TensorView& tensor = Checked(name, dims);
   if (tensor.dtype != gguf::DType::kF32) {
-    Fail(name, "expected type F32, found " + std::string(gguf::Info(tensor.dtype).name));
+    Fail(name, "expected type F32, found ", gguf::Info(tensor.dtype).name);
   }
   if (reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) != 0) {
     Fail(name, "is not aligned to 4 bytes (general.alignment is too small)");
@@ -131,7 +126,7 @@ void Binder::RequireAllBound() const {
   const auto unused = std::find(bound_.begin(), bound_.end(), false);
   if (unused == bound_.end()) return;
   const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_.begin())];
-  throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + gguf::Quoted(tensor.name) +
+  throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", gguf::Quoted(tensor.name),
                     " has no place in what this program computes: its text would be wrong");
 }
 

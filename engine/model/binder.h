@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/model/weights.h"
+#include "gguf/error.h"
 #include "gguf/file.h"
 
 namespace engine {
@@ -63,7 +64,10 @@ class Binder {
   uint64_t matrix_elements() const { return matrix_elements_; }
 
  private:
-  [[noreturn]] void Fail(const std::string& tensor, const std::string& what) const;
+  template <class... Parts>
+  [[noreturn]] void Fail(const std::string& tensor, Parts... what) const {
+    throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", tensor, ": ", what...);
+  }
   // The tensor with this full name and these dimensions, recorded as requested.
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,

@@ -25,8 +25,8 @@ const Architecture& FindArchitecture(const Metadata& meta) {
     if (arch.name == name) return arch;
     known += (known.empty() ? "" : ", ") + std::string(arch.name);
   }
-  meta.Fail(kKey, "architecture " + gguf::Quoted(name, 40) +
-                      " is not supported (this program runs " + known + ")");
+  meta.Fail(kKey, "architecture ", gguf::Quoted(name, 40), " is not supported (this program runs ",
+            known, ")");
 }
 
 void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
@@ -49,13 +49,12 @@ void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
     if (layer.n_heads == 0)
       keys.Fail("attention.head_count", "must not be 0 where keys have heads");
     if (layer.n_heads % layer.n_kv_heads != 0) {
-      keys.Fail("attention.head_count_kv", "expected a divisor of head_count " +
-                                               std::to_string(layer.n_heads) +
-                                               Found(layer.n_kv_heads));
+      keys.Fail("attention.head_count_kv", "expected a divisor of head_count ", layer.n_heads,
+                ", found ", layer.n_kv_heads);
     }
     if (!explicit_lengths && width % layer.n_heads != 0) {
-      keys.Fail("attention.head_count", "expected a divisor of embedding_length " +
-                                            std::to_string(width) + Found(layer.n_heads));
+      keys.Fail("attention.head_count", "expected a divisor of embedding_length ", width,
+                ", found ", layer.n_heads);
     }
     const size_t head_dim = width / layer.n_heads;
     layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
@@ -84,8 +83,8 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
                 "none",
                 "rope.scaling.type=str:none");
   } else if (scaling != "none") {
-    keys.Fail("rope.scaling.type",
-              "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));
+    keys.Fail("rope.scaling.type", "expected none, linear, yarn or longrope, found ",
+              gguf::Quoted(scaling, 40));
   }
   // Older files use another name for the factor.
   const double older = keys.PositiveUnlessZero("rope.scale_linear", 1.0);
@@ -112,12 +111,12 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& a
   const size_t n_experts = keys.UintOr("expert_count", 0, kMaxExperts);
   const size_t n_used = keys.UintOr("expert_used_count", 0, kMaxExperts);
   if (n_used > n_experts) {
-    keys.Fail("expert_used_count",
-              "expected at most the expert_count of " + std::to_string(n_experts) + Found(n_used));
+    keys.Fail("expert_used_count", "expected at most the expert_count of ", n_experts, ", found ",
+              n_used);
   }
   if (n_experts == 0 || (n_experts == 1 && !arch.router)) return;  // one expert is a network
   if (!arch.router) {
-    keys.Fail("expert_count", "models of this architecture have no experts" + Found(n_experts));
+    keys.Fail("expert_count", "models of this architecture have no experts, found ", n_experts);
   }
   if (n_used == 0) keys.Fail("expert_used_count", "must not be 0 where there are experts");
   config.router = *arch.router;
@@ -166,9 +165,9 @@ void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer)
   if (layer.kv_layer == LayerPlan::kOwn) return;
   const LayerPlan& source = config.layers[layer.kv_layer];
   if (source.n_kv_heads != layer.n_kv_heads) {
-    keys.Fail("attention.head_count_kv",
-              "layer " + std::to_string(layer.kv_layer) + " keeps keys for others, too: expected " +
-                  std::to_string(layer.n_kv_heads) + Found(source.n_kv_heads));
+    keys.Fail("attention.head_count_kv", "layer ", layer.kv_layer,
+              " keeps keys for others, too: expected ", layer.n_kv_heads, ", found ",
+              source.n_kv_heads);
   }
 }
 
@@ -180,24 +179,23 @@ void CheckLayers(const Keys& keys, const Config& config) {
     if (attends && layer.rope != LayerPlan::kNoRope) {
       const RopeConfig& rope = config.ropes[layer.rope];
       if (layer.key_length % 2 != 0) {
-        keys.Fail("attention.key_length",
-                  "rope needs an even head dimension" + Found(layer.key_length));
+        keys.Fail("attention.key_length", "rope needs an even head dimension, found ",
+                  layer.key_length);
       }
       if (rope.n_dims % 2 != 0 || layer.rope_offset + rope.n_dims > layer.key_length) {
-        keys.Fail("rope.dimension_count", "expected an even number up to the head dimension " +
-                                              std::to_string(layer.key_length) +
-                                              Found(rope.n_dims));
+        keys.Fail("rope.dimension_count", "expected an even number up to the head dimension ",
+                  layer.key_length, ", found ", rope.n_dims);
       }
     }
     if (attends && config.attention_gate == AttentionGate::kInQueries &&
         layer.value_length != layer.key_length) {
-      keys.Fail("attention.value_length", "gates have key_length " +
-                                              std::to_string(layer.key_length) + " numbers" +
-                                              Found(layer.value_length));
+      keys.Fail("attention.value_length", "gates have key_length ", layer.key_length,
+                " numbers, found ", layer.value_length);
     }
     if (layer.ffn_sparsity > 0 && layer.ffn_length < 2) {
-      keys.Fail("feed_forward_length", "one number has no standard deviation: expected 2 or more" +
-                                           Found(layer.ffn_length));
+      keys.Fail("feed_forward_length",
+                "one number has no standard deviation: expected 2 or more, found ",
+                layer.ffn_length);
     }
     if (layer.mixer == Mixer::kNone && layer.ffn_length == 0 && layer.n_experts == 0) {
       keys.Fail("feed_forward_length", "a layer does nothing");
@@ -214,12 +212,12 @@ Config Config::Read(const gguf::File& file) {
   const Metadata& meta = file.metadata();
   const Architecture& arch = FindArchitecture(meta);
   if (file.tensors().empty()) {
-    throw gguf::Error(gguf::PrintablePath(file.path()) +
+    throw gguf::Error(gguf::PrintablePath(file.path()),
                       ": holds a vocabulary and no weights, so it cannot generate text");
   }
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr)
-    throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor token_embd.weight is missing");
+    throw gguf::Error(gguf::PrintablePath(file.path()), ": tensor token_embd.weight is missing");
   const Keys keys(meta, arch.name);
   Config config;
   config.architecture = arch.name;

@@ -93,8 +93,7 @@ size_t Keys::Length(std::string_view key) const {
 }
 
 void Keys::FailCount(std::string_view key, size_t n, size_t found) const {
-  Fail(key, "expected one number for each of " + std::to_string(n) + " layers, found " +
-                std::to_string(found));
+  Fail(key, "expected one number for each of ", n, " layers, found ", found);
 }
 
 std::vector<size_t> Keys::PerLayer(std::string_view key, size_t n, uint64_t min,
@@ -111,14 +110,12 @@ std::vector<size_t> Keys::Array(std::string_view key, size_t n, uint64_t min, ui
   std::vector<size_t> numbers;
   for (const int64_t number : meta_.GetInts(Full(key))) {
     if (number < 0 || static_cast<uint64_t>(number) < min || static_cast<uint64_t>(number) > max) {
-      Fail(key, "expected integers from " + std::to_string(min) + " to " + std::to_string(max) +
-                    ", found " + std::to_string(number));
+      Fail(key, "expected integers from ", min, " to ", max, ", found ", number);
     }
     numbers.push_back(static_cast<size_t>(number));
   }
   if (numbers.size() != n) {
-    Fail(key,
-         "expected " + std::to_string(n) + " numbers, found " + std::to_string(numbers.size()));
+    Fail(key, "expected ", n, " numbers, found ", numbers.size());
   }
   return numbers;
 }
@@ -139,7 +136,7 @@ std::vector<double> Keys::Numbers(std::string_view key, size_t n) const {
 double Keys::Positive(std::string_view key) const {
   const double value = meta_.GetFloat(Full(key));
   if (!(value > 0) || !std::isfinite(value)) {
-    Fail(key, "expected a positive number, found " + std::to_string(value));
+    Fail(key, "expected a positive number, found ", value);
   }
   return value;
 }

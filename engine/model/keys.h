@@ -21,9 +21,6 @@ namespace engine {
 // Far above any model's lengths; products of a few such numbers fit in 64 bits.
 inline constexpr uint64_t kMaxLength = 1u << 24;
 
-// The suffix of a message.
-inline std::string Found(size_t value) { return ", found " + std::to_string(value); }
-
 // A file is refused for a key that a person who knows better may change.
 class KeyRefused : public gguf::Error {
  public:
@@ -82,8 +79,9 @@ class Keys {
   // or sound are passed over: returns whether there are any.
   bool RequireAllRead() const;
 
-  [[noreturn]] void Fail(std::string_view key, const std::string& what) const {
-    meta_.Fail(Full(key), what);
+  template <class... Parts>
+  [[noreturn]] void Fail(std::string_view key, Parts... what) const {
+    meta_.Fail(Full(key), what...);
   }
   // The same as a KeyRefused, whose change() is the architecture's prefix and `change`.
   [[noreturn]] void Refuse(std::string_view key, const std::string& what,

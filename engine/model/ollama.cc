@@ -124,7 +124,7 @@ void RespellOllama(gguf::File& file) {
   for (const auto& [architectures, mark, what] : kOthers) {
     if (UsualName(architectures, own).empty()) continue;
     if (*mark == 0 || meta.Has(mark) || file.FindTensor(mark) != nullptr)
-      meta.Fail("general.architecture", own + what);
+      meta.Fail("general.architecture", own, what);
   }
   for (const Spelling& row : kSpellings) {
     const std::string usual = UsualName(row.architectures, own);

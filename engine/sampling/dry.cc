@@ -28,7 +28,7 @@ std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
     if (holds) ids.push_back(id);
   }
   for (size_t t = 0; t < texts.size(); ++t) {
-    if (!found[t]) throw Error("no token of this model holds " + gguf::Quoted(texts[t]));
+    if (!found[t]) throw Error("no token of this model holds ", gguf::Quoted(texts[t]));
   }
   return ids;
 }

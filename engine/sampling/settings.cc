@@ -80,7 +80,7 @@ std::string RangeFault(double number, double low, double high) {
 
 void CheckRange(std::string_view name, double number, double low, double high) {
   const std::string fault = RangeFault(number, low, high);
-  if (!fault.empty()) throw Error(std::string(name) + ": " + fault);
+  if (!fault.empty()) throw Error(name, ": ", fault);
 }
 
 FileSampling ReadSampling(const gguf::Metadata& metadata, SamplerOptions& options) {

@@ -24,15 +24,14 @@ void CheckTurns(std::span<const Message> messages, size_t n_checked) {
     const auto& [role, content, thinking, calls, call_id] = messages[i];
     const std::string number = "message " + std::to_string(i + 1);
     if (role != expected && !(may_return && role == "tool")) {
-      throw Error(number + " is by '" + role + "', and it is the turn of '" +
-                  std::string(expected) + "'");
+      throw Error(number, " is by '", role, "', and it is the turn of '", expected, "'");
     }
     try {
       for (const tokenizer::ToolCall& call : calls) {
         if (i >= n_checked) tokenizer::ParseArguments(call.arguments);
       }
     } catch (const gguf::Error& error) {
-      throw Error(number + ": " + error.what());
+      throw Error(number, ": ", error.what());
     }
     may_return = role == "tool" || !calls.empty();
     expected = role == "assistant" ? "user" : "assistant";
@@ -210,7 +209,7 @@ void Chat::SetTools(const std::string& json) {
   try {
     if (!json.empty()) tools = gguf::JsonView::Parse(json, tokenizer::kValueLimits);
   } catch (const gguf::Error& error) {
-    throw Error(std::string("tools: ") + error.what());
+    throw Error("tools: ", error.what());
   }
   if (!json.empty() && !tools.IsArray()) throw Error("tools: expected a list");
   for (const auto& [key, tool] : tools) {

@@ -14,17 +14,15 @@ size_t ContextOf(const Config& config, size_t wish) {
 }
 
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
-  throw TooLong("the text needs " + std::string(at_least ? "at least " : "") +
-                std::to_string(needed) + " tokens, and the context has room for " +
-                std::to_string(room) + " (the model was trained for " +
-                std::to_string(config.context_length) + ")");
+  throw TooLong("the text needs ", std::string(at_least ? "at least " : ""), needed,
+                " tokens, and the context has room for ", room, " (the model was trained for ",
+                config.context_length, ")");
 }
 
 void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config) {
   for (const tokenizer::TokenId id : ids) {
     if (id >= 0 && static_cast<size_t>(id) < config.vocab_size) continue;
-    throw Error("token id " + std::to_string(id) + " is not in the vocabulary of " +
-                std::to_string(config.vocab_size));
+    throw Error("token id ", id, " is not in the vocabulary of ", config.vocab_size);
   }
 }
 

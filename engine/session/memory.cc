@@ -140,10 +140,10 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
     if (fits + step < plan.context && state_bytes(fits + step) <= left) fits += step;
   }
-  throw Error("a context of " + std::to_string(plan.context) + " tokens needs " +
-              Megabytes(state_bytes(plan.context) + scratch) +
-              " of memory for keys, values and scratch, and " +
-              Megabytes(static_cast<double>(available)) + " are free here: " +
+  throw Error("a context of ", plan.context, " tokens needs ",
+              Megabytes(state_bytes(plan.context) + scratch),
+              " of memory for keys, values and scratch, and ",
+              Megabytes(static_cast<double>(available)), " are free here: ",
               (fits >= 1 ? "one of at most " + std::to_string(fits) + " fits"
                          : "not even a context of one token fits"));
 }

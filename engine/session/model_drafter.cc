@@ -33,9 +33,9 @@ void CheckSameVocabulary(const Model& model, const Model& draft) {
   const size_t n = std::min(a.size(), b.size());
   for (size_t id = 0; id < n; ++id) {
     if (a.tokens[id] == b.tokens[id]) continue;
-    throw Error("the draft model has another vocabulary: token " + std::to_string(id) + " is " +
-                gguf::Quoted(std::string(b.tokens[id])) + ", and " +
-                gguf::Quoted(std::string(a.tokens[id])) + " in the model that it drafts for");
+    throw Error("the draft model has another vocabulary: token ", id, " is ",
+                gguf::Quoted(std::string(b.tokens[id])), ", and ",
+                gguf::Quoted(std::string(a.tokens[id])), " in the model that it drafts for");
   }
 }
 

@@ -235,8 +235,8 @@ void SetThinking(const tokenizer::ChatTemplate& chat_template, std::string_view 
     throw Error("this chat template cannot turn thinking off; it knows low, medium and high");
   }
   if (!found.has_levels && is_level) {
-    throw Error("this chat template turns thinking on or off, and knows no levels such as '" +
-                std::string(level) + "'");
+    throw Error("this chat template turns thinking on or off, and knows no levels such as '", level,
+                "'");
   }
   std::erase_if(variables, [&](const auto& variable) { return variable.first == found.variable; });
   if (!found.has_levels) {

@@ -28,8 +28,8 @@ void NomicBertMoe(const Keys& keys, Config& config) {
   const size_t every = keys.UintOr("moe_every_n_layers", 0, kMaxLength);
   for (size_t i = 0; i < config.n_layers(); ++i) {
     if ((config.layers[i].n_experts > 0) == (every > 0 && i % every == 1)) continue;
-    keys.Fail("moe_every_n_layers", "the tensors of layer " + std::to_string(i) +
-                                        " are not of this period" + Found(every));
+    keys.Fail("moe_every_n_layers", "the tensors of layer ", i, " are not of this period, found ",
+              every);
   }
 }
 

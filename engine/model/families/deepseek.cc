@@ -27,8 +27,8 @@ void SetLatent(const Keys& keys, size_t n, LayerPlan& layer) {
 
 void CheckHeadKey(const Keys& keys, size_t n, const LayerPlan& layer) {
   if (layer.head_key_length > n) return;
-  keys.Fail("rope.dimension_count",
-            "expected less than a head's " + std::to_string(layer.head_key_length) + Found(n));
+  keys.Fail("rope.dimension_count", "expected less than a head's ", layer.head_key_length,
+            ", found ", n);
 }
 
 void DeepSeek2(const Keys& keys, Config& config) {
@@ -41,8 +41,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
     rope.log_multiplier = multiplier > 0 ? 1 : 0;  // then cosines and sines do not grow
   }
   if (rope.attention_factor != 1) {  // unknown whether the scale includes it
-    keys.Fail("rope.scaling.attn_factor",
-              "expected 1, found " + std::to_string(rope.attention_factor));
+    keys.Fail("rope.scaling.attn_factor", "expected 1, found ", rope.attention_factor);
   }
   const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
   SetSharedExperts(SharedCount(keys, 1), config);

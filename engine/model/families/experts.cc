@@ -106,8 +106,7 @@ std::vector<float> ReadLimits(const Keys& keys, const std::string& key, size_t n
   if (!keys.Has(key)) return limits;
   const std::vector<double> found = keys.Numbers(key, n);
   for (size_t i = 0; i < n; ++i) {
-    if (!(found[i] >= 0))
-      keys.Fail(key, "expected numbers from 0, found " + std::to_string(found[i]));
+    if (!(found[i] >= 0)) keys.Fail(key, "expected numbers from 0, found ", found[i]);
     if (found[i] > 0) limits[i] = static_cast<float>(found[i]);
   }
   return limits;

@@ -46,8 +46,7 @@ void Gemma3(const Keys& keys, Config& config) {
 // For keys with a constant value within a family or file.
 void Expect(const Keys& keys, std::string_view key, size_t value) {
   if (!keys.Has(key) || keys.Number(key) == static_cast<double>(value)) return;
-  keys.Fail(key,
-            "expected " + std::to_string(value) + ", found " + std::to_string(keys.Number(key)));
+  keys.Fail(key, "expected ", value, ", found ", keys.Number(key));
 }
 
 template <class IsConstant>
@@ -57,8 +56,8 @@ void ExpectOfLayers(const Keys& keys, std::string_view key, size_t n_layers,
   const std::vector<double> found = keys.Numbers(key, n_layers);
   for (size_t i = 0; i < n_layers; ++i) {
     if (is_constant(i, found[i])) continue;
-    keys.Fail(key, "expected what models of this architecture have, found " +
-                       std::to_string(found[i]) + " for layer " + std::to_string(i));
+    keys.Fail(key, "expected what models of this architecture have, found ", found[i],
+              " for layer ", i);
   }
 }
 
@@ -150,17 +149,16 @@ void Gemma4(const Keys& keys, Config& config) {
   const size_t n_shared = keys.UintOr("attention.shared_kv_layers", 0, n_layers);
   const size_t n_own = n_layers - n_shared;
   if (n_shared > 0 && n_own < 2) {
-    keys.Fail("attention.shared_kv_layers",
-              "expected two fewer than layers at most" + Found(n_shared));
+    keys.Fail("attention.shared_kv_layers", "expected two fewer than layers at most, found ",
+              n_shared);
   }
   for (size_t i = n_own; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
     layer.kv_layer = slides[i] != 0 ? n_own - 2 : n_own - 1;
     if (slides[layer.kv_layer] != slides[i]) {
-      keys.Fail("attention.sliding_window_pattern",
-                "layer " + std::to_string(i) + " uses what layer " +
-                    std::to_string(layer.kv_layer) + " keeps: expected " +
-                    std::to_string(slides[i]) + " for that" + Found(slides[layer.kv_layer]));
+      keys.Fail("attention.sliding_window_pattern", "layer ", i, " uses what layer ",
+                layer.kv_layer, " keeps: expected ", slides[i], " for that, found ",
+                slides[layer.kv_layer]);
     }
   }
   config.per_layer_length = keys.UintOr("embedding_length_per_layer_input", 0, kMaxLength);

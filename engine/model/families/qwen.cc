@@ -58,7 +58,7 @@ void QwenNext(const Keys& keys, Config& config) {
   const size_t inner_size = keys.Count("ssm.inner_size", kMaxLength);
   const RecurrentPlan delta = ReadRecurrent(keys, inner_size);
   if (delta.value_length != delta.key_length) {
-    keys.Fail("ssm.inner_size", "expected time_step_rank times state_size" + Found(inner_size));
+    keys.Fail("ssm.inner_size", "expected time_step_rank times state_size, found ", inner_size);
   }
   const LayerPlan attention = config.layers.back();
   const size_t interval = keys.CountOr("full_attention_interval", 4, kMaxLength);

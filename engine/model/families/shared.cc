@@ -80,7 +80,7 @@ bool CheckSections(const Keys& keys) {
   if (!keys.Has("rope.dimension_sections")) return false;
   const std::array<size_t, 4> sections = ReadSections(keys);
   if (sections[3] == 0) return true;
-  keys.Fail("rope.dimension_sections", "expected 0 as the fourth number" + Found(sections[3]));
+  keys.Fail("rope.dimension_sections", "expected 0 as the fourth number, found ", sections[3]);
 }
 
 void SkipNextn(const Keys& keys, Config& config) {
@@ -119,14 +119,13 @@ void ReadGroups(const Keys& keys, Config& config) {
   for (const LayerPlan& layer : config.layers) {
     if (layer.n_experts == 0) continue;
     if (layer.n_experts % router.n_groups != 0) {
-      keys.Fail("expert_group_count", "expected a divisor of expert_count " +
-                                          std::to_string(layer.n_experts) + Found(router.n_groups));
+      keys.Fail("expert_group_count", "expected a divisor of expert_count ", layer.n_experts,
+                ", found ", router.n_groups);
     }
     const size_t eligible = layer.n_experts / router.n_groups * router.n_groups_used;
     if (eligible < config.n_experts_used) {
-      keys.Fail("expert_group_used_count", "its groups have " + std::to_string(eligible) +
-                                               " experts, and a token uses " +
-                                               std::to_string(config.n_experts_used));
+      keys.Fail("expert_group_used_count", "its groups have ", eligible,
+                " experts, and a token uses ", config.n_experts_used);
     }
   }
 }
@@ -152,13 +151,12 @@ RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size) {
   plan.key_length = keys.Count("ssm.state_size", kMaxStateLength);
   plan.value_length = inner_size / plan.n_value_heads;
   if (plan.value_length * plan.n_value_heads != inner_size || plan.value_length > kMaxStateLength) {
-    keys.Fail("ssm.inner_size", "expected a multiple of time_step_rank " +
-                                    std::to_string(plan.n_value_heads) + ", up to " +
-                                    std::to_string(kMaxStateLength) + " times" + Found(inner_size));
+    keys.Fail("ssm.inner_size", "expected a multiple of time_step_rank ", plan.n_value_heads,
+              ", up to ", kMaxStateLength, " times, found ", inner_size);
   }
   if (plan.n_value_heads % plan.n_key_heads != 0) {
-    keys.Fail("ssm.group_count", "expected a divisor of time_step_rank " +
-                                     std::to_string(plan.n_value_heads) + Found(plan.n_key_heads));
+    keys.Fail("ssm.group_count", "expected a divisor of time_step_rank ", plan.n_value_heads,
+              ", found ", plan.n_key_heads);
   }
   plan.channels = 2 * plan.n_key_heads * plan.key_length + inner_size;
   plan.n_alpha = plan.n_beta = plan.n_value_heads;

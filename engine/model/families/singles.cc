@@ -47,7 +47,7 @@ void BitNet(const Keys& keys, Config& config) {
   if (activation == "relu2") {
     config.activation = Activation::kGatedReluSquared;
   } else if (activation != "silu") {
-    keys.Fail("hidden_activation", "expected silu or relu2, found " + gguf::Quoted(activation, 40));
+    keys.Fail("hidden_activation", "expected silu or relu2, found ", gguf::Quoted(activation, 40));
   }
 }
 
@@ -83,7 +83,7 @@ void Apertus(const Keys& of_architecture, Config& config) {
   const auto numbers = [&](const char* key) {
     std::vector<double> found = keys.Numbers(key, n);
     for (const double x : found) {
-      if (!std::isfinite(x)) keys.Fail(key, "expected finite numbers, found " + std::to_string(x));
+      if (!std::isfinite(x)) keys.Fail(key, "expected finite numbers, found ", x);
     }
     return found;
   };
