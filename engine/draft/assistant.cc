@@ -60,11 +60,11 @@ double AssistantDrafter::cost() const {
          static_cast<double>(model_.BytesPerToken());
 }
 
-void AssistantDrafter::Read(std::span<const TokenId> tokens, size_t first, Scratch& scratch) {
+void AssistantDrafter::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
   const size_t width = model_.config.embedding_length;
   n_rows_ = std::min(tokens.size(), kMaxPassTokens);
   begin_ = first + tokens.size() - n_rows_;
-  std::copy_n(scratch.x.get() + (begin_ - first) * width, n_rows_ * width, last_.begin());
+  std::copy_n(x + (begin_ - first) * width, n_rows_ * width, last_.begin());
 }
 
 void AssistantDrafter::Cut(size_t n) { n_rows_ = std::min(n_rows_, n - std::min(n, begin_)); }
@@ -80,7 +80,7 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
   const TextPart here = {ropes_, state_, position, 1}, before = {ropes_, state_, position - 1, 1};
   const Weights& w = assistant_.weights;
   Scratch& s = scratch_;
-  float *const embedding = s.joined.get(), *const hidden = embedding + width;
+  float *const embedding = s.joined, *const hidden = embedding + width;
   kernels::RmsNorm(last_.data() + (position - 1 - begin_) * width, model_.weights.output_norm,
                    model_.config.norm_eps, width, hidden);
   const auto n_common = static_cast<ptrdiff_t>(
@@ -91,10 +91,9 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
       input.Embed(model_.weights.token_embd, {&id, 1}, embedding);
       input.SetPositions();
       Pass pass(config_, 1, s, team_, nullptr, {&before, 1});
-      pass.MatMul(embedding, {{w.pre_projection, s.x.get()}});
-      Layers(config_, w, s, pass);
-      const float* const out =
-          pass.Normed(s.x.get(), w.output_norm, config_.embedding_length, s.normed.get());
+      pass.MatMul(embedding, {{w.pre_projection, s.x}});
+      Layers(w, pass);
+      const float* const out = pass.Normed(s.x, w.output_norm, config_.embedding_length, s.normed);
       pass.MatMul(out, {{w.output, logits_.data()}, {w.post_projection, hidden}});
     });
     id = static_cast<TokenId>(std::max_element(logits_.begin(), logits_.begin() + n_common) -

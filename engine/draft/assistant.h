@@ -32,7 +32,7 @@ class AssistantDrafter : public Drafter {
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   double cost() const override;
-  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch) override;
+  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Cut(size_t n) override;
 
   // Of the last draft: [vocab_size of the assistant].

@@ -12,8 +12,6 @@
 
 namespace engine {
 
-struct Scratch;
-
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -33,9 +31,9 @@ class Drafter {
   // A guess at the time of a draft, relative to a pass of the model with one token.
   virtual double cost() const { return 0; }
 
-  // Called after each pass, while the scratch still has its residual stream, with the tokens from
-  // position `first` on. Those that are rejected are Cut() afterwards.
-  virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, Scratch&) {}
+  // Called after each pass with its tokens, from position `first` on, and its residual stream,
+  // [tokens][embedding_length]. Those that are rejected are Cut() afterwards.
+  virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, const float* /*x*/) {}
   // The text is now its first n tokens.
   virtual void Cut(size_t /*n*/) {}
 };

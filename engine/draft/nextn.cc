@@ -33,7 +33,7 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
   const NextnWeights& w = model_.weights.nextn;
   const size_t n = width();
   Scratch& s = scratch_;
-  float *const x = s.x.get(), *const normed = s.normed.get();
+  float *const x = s.x, *const normed = s.normed;
   n_read_ = tokens.size();
   team.Run([&] {
     const TextPart part = {ropes_, state_, first_position, tokens.size()};
@@ -42,22 +42,21 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
                tokens, x);
     pass.SetPositions();
     // [tokens][embedding, hidden state]
-    const Pass::Heads half = {normed, n, 0}, both = {s.joined.get(), 2 * n, 0};
+    const Pass::Heads half = {normed, n, 0}, both = {s.joined, 2 * n, 0};
     pass.Normed(x, w.enorm, n, normed);
     pass.CopyHeads(half, both, 1, n);
     pass.Normed(hidden, w.hnorm, n, normed);
     pass.CopyHeads(half, both.from(n), 1, n);
-    pass.MatMul(s.joined.get(), {{w.eh_proj, x}});
+    pass.MatMul(s.joined, {{w.eh_proj, x}});
 
     // A layer like those of forward.cc.
-    const LayerPlan& plan = config_.layers[0];
-    const LayerWeights& layer = w.layer;
-    const float* in = pass.Normed(x, layer.attn_norm, n, normed);
-    MixTokens(config_, 0, layer, plan.mixer, in, s, pass);
-    pass.Add(x, s.delta.get(), config_.residual_scale);
-    in = pass.Normed(x, layer.ffn_norm, n, normed);
-    FeedForward(config_, plan, layer, x, in, s, pass);
-    pass.Add(x, s.delta.get(), config_.residual_scale);
+    const LayerView layer = {config_.layers[0], w.layer, 0};
+    const float* in = pass.Normed(x, w.layer.attn_norm, n, normed);
+    MixTokens(layer, layer.plan.mixer, in, pass);
+    pass.Add(x, s.delta, config_.residual_scale);
+    in = pass.Normed(x, w.layer.ffn_norm, n, normed);
+    FeedForward(layer, in, pass);
+    pass.Add(x, s.delta, config_.residual_scale);
   });
 }
 
@@ -68,8 +67,8 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
   Scratch& s = scratch_;
   team.Run([&] {
     Pass pass(config_, n, s, team, nullptr);
-    const float* const x = s.x.get() + first * width();
-    const float* const in = pass.Normed(x, norm, width(), s.normed.get());
+    const float* const x = s.x + first * width();
+    const float* const in = pass.Normed(x, norm, width(), s.normed);
     const float* const read = config_.nextn_before_norm ? x : in;
     std::copy_n(read + (n - 1) * width(), width(), own_hidden_.begin());
     pass.MatMul(in,
@@ -112,12 +111,12 @@ void NextnDrafter::ForgetBefore(size_t position) {
   if (n_read_ < position) start_ = n_read_ = position;
 }
 
-void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, Scratch& scratch) {
+void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
   const size_t new_end = first + 1 + tokens.size();
   if (first + 1 > end()) ForgetBefore(first + 1);
   if (new_end - begin_ > hidden_.size() / nextn_.width()) ForgetBefore(new_end - kMaxUnread);
   for (size_t position = std::max(begin_, first + 1); position < new_end; ++position) {
-    nextn_.Hidden(scratch.x.get() + (position - first - 1) * nextn_.width(), hidden(position));
+    nextn_.Hidden(x + (position - first - 1) * nextn_.width(), hidden(position));
   }
   n_hidden_ = new_end - begin_;
 }

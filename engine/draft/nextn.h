@@ -64,7 +64,7 @@ class NextnDrafter : public Drafter {
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
-  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch) override;
+  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Cut(size_t n) override;
 
  private:

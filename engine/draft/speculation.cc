@@ -134,8 +134,8 @@ void Speculation::Took(TokenId id, bool was_ahead) {
   }
 }
 
-void Speculation::Read(std::span<const TokenId> tokens, size_t first, Scratch& scratch) {
-  for (Source& source : sources_) source.drafter->Read(tokens, first, scratch);
+void Speculation::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
+  for (Source& source : sources_) source.drafter->Read(tokens, first, x);
 }
 
 void Speculation::Undo(size_t n) {

@@ -63,7 +63,7 @@ class Speculation {
   void Took(tokenizer::TokenId id, bool was_ahead);
 
   // As Drafter's.
-  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch);
+  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x);
   // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);
   // The text was cut to its first n tokens.

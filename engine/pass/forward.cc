@@ -14,49 +14,50 @@ namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
-  const Config& c = model.config;
-  float* const x = s.x.get();
-  Pass pass(c, tokens.size(), s, team, trace, parts);
+  float* const x = s.x;
+  Pass pass(model.config, tokens.size(), s, team, trace, parts);
 
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.EmbedPositions(model.weights, x);
   pass.SetPositions();
-  pass.PerLayerEmbeddings(model.weights, tokens, x, s.per_layer.get());
-  Layers(c, model.weights, s, pass);
+  pass.PerLayerEmbeddings(model.weights, tokens, x);
+  Layers(model.weights, pass);
 }
 
-void Layers(const Config& c, const Weights& weights, Scratch& s, Pass& pass) {
+void Layers(const Weights& weights, Pass& pass) {
+  const Config& c = pass.config();
+  const Scratch& s = pass.scratch();
   const size_t width = c.embedding_length;
-  float* const x = s.x.get();
-  ResidualStream residual(c, s, pass);
+  float* const x = s.x;
+  ResidualStream residual(pass);
   residual.Begin(weights);
   for (size_t i = 0; i < c.n_layers(); ++i) {
-    const LayerPlan& plan = c.layers[i];
-    const LayerWeights& w = weights.layers[i];
+    const LayerView layer = {c.layers[i], weights.layers[i], i};
+    const LayerPlan& plan = layer.plan;
+    const LayerWeights& w = layer.w;
     if (i > 0 && c.block(i) == 0 && c.norm_between_runs)
       pass.Normed(x, weights.output_norm, width, x);
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
-      const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
-      MixTokens(c, i, w, plan.mixer, in, s, pass);  // attention, or a recurrence
-      pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
+      const float* const in = pass.Normed(x, w.attn_norm, width, s.normed);
+      MixTokens(layer, plan.mixer, in, pass);  // attention, or a recurrence
+      pass.Normed(s.delta, w.attn_post_norm, width, s.delta);
       residual.Add(w.attn_sum_norm);
       if (plan.beside != Mixer::kNone) {
-        MixTokens(c, i, w, plan.beside, in, s, pass);
+        MixTokens(layer, plan.beside, in, pass);
         residual.Add({});
       }
-      AugmentResidual(w, in, s, pass);
+      AugmentResidual(w, in, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {
-      const float* const in =
-          c.parallel ? s.normed.get() : pass.Normed(x, w.ffn_norm, width, s.normed.get());
-      FeedForward(c, plan, w, x, in, s, pass);  // dense, or experts
-      pass.Normed(s.delta.get(), w.ffn_post_norm, width, s.delta.get());
+      const float* const in = c.parallel ? s.normed : pass.Normed(x, w.ffn_norm, width, s.normed);
+      FeedForward(layer, in, pass);  // dense, or experts
+      pass.Normed(s.delta, w.ffn_post_norm, width, s.delta);
       residual.Add(w.ffn_sum_norm);
     }
     residual.EndLayer(w);
-    AddPerLayerEmbedding(w, i, width, residual, s, pass);
+    AddPerLayerEmbedding(layer, residual, pass);
     if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
     pass.EndLayer(i, x);
   }
@@ -69,7 +70,7 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kern
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;
-    pass.Replay(plan, model.weights.layers[i], i);
+    pass.Replay({plan, model.weights.layers[i], i});
   }
 }
 
@@ -78,7 +79,7 @@ void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Tea
   const size_t width = model.config.embedding_length;
   Pass pass(model.config, n, s, team, trace);
   const float* const in =
-      pass.Normed(s.x.get() + first * width, model.weights.output_norm, width, s.normed.get());
+      pass.Normed(s.x + first * width, model.weights.output_norm, width, s.normed);
   pass.MatMul(in, {{model.weights.output, logits}});
   pass.FinishLogits(logits);
 }

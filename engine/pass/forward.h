@@ -6,7 +6,6 @@
 #include <span>
 
 #include "engine/model/model.h"
-#include "engine/pass/rope.h"
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/pass/trace.h"
@@ -26,7 +25,7 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              Trace* trace = nullptr);
 
 // The layers alone: from scratch.x to scratch.x, with the parts of the pass.
-void Layers(const Config& config, const Weights& weights, Scratch& scratch, Pass& pass);
+void Layers(const Weights& weights, Pass& pass);
 
 // After SequenceState::Undo() of a batch: recurrent layers read its first n tokens again, from
 // their kept input, without any products. Called inside team.Run().

@@ -11,7 +11,6 @@
 
 #include "engine/model/weights.h"
 #include "kernels/machine/team.h"
-#include "kernels/matmul/matmul.h"
 
 namespace engine {
 

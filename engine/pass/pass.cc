@@ -39,7 +39,7 @@ void Pass::EmbedPositions(const Weights& w, float* x) {
   for (const WeightView* const table : {&w.position_embd, &w.token_types}) {
     if (table->tensor == nullptr) continue;
     EachRow("embed", n_tokens_, n_tokens_ * table->row_bytes(), [&](size_t t) {
-      float* const row = scratch_.normed.get() + t * width;
+      float* const row = scratch_.normed + t * width;
       const size_t i = table == &w.position_embd ? PositionOf(t) : 0;
       kernels::DequantizeRow(table->dtype, table->row(i), width, row);
       kernels::Add(x + t * width, row, width);
@@ -49,15 +49,15 @@ void Pass::EmbedPositions(const Weights& w, float* x) {
 }
 
 void Pass::PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::TokenId> tokens,
-                              const float* x, float* out) {
+                              const float* x) {
   const size_t length = config_.per_layer_length;
   if (length == 0) return;
   const WeightView& table = w.per_layer_token_embd;
   const size_t width = table.cols;
-  MatMul(x, {{w.per_layer_model_proj, out}});
+  MatMul(x, {{w.per_layer_model_proj, scratch_.per_layer}});
   EachRow("embed", n_tokens_, n_tokens_ * table.row_bytes(), [&](size_t t) {
-    float* const row = scratch_.per_layer_rows.get() + t * width;
-    float* const made = out + t * width;
+    float* const row = scratch_.per_layer_rows + t * width;
+    float* const made = scratch_.per_layer + t * width;
     kernels::DequantizeRow(table.dtype, table.row(static_cast<size_t>(tokens[t])), width, row);
     kernels::Scale(made, 1 / std::sqrt(static_cast<float>(config_.embedding_length)), width);
     for (size_t i = 0; i < width; i += length) {
@@ -68,11 +68,11 @@ void Pass::PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::Token
   });
 }
 
-void Pass::GateByLayer(size_t layer, const float* per_layer, float* gate) {
+void Pass::GateByLayer(size_t layer, float* gate) {
   const size_t length = config_.per_layer_length, width = config_.n_layers() * length;
   EachToken("gate", [&](size_t t) {
     kernels::GatedActivation(config_.activation, gate + t * length,
-                             per_layer + t * width + layer * length, length);
+                             scratch_.per_layer + t * width + layer * length, length);
   });
 }
 
@@ -90,8 +90,8 @@ void Pass::SetPositions() {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
     for (const RopeAngles& rope : parts_[PartOf(t)].ropes) {
-      rope.Fill(PositionOf(t), scratch_.rope_cos.get() + offset + t * rope.n_pairs(),
-                scratch_.rope_sin.get() + offset + t * rope.n_pairs());
+      rope.Fill(PositionOf(t), scratch_.rope_cos + offset + t * rope.n_pairs(),
+                scratch_.rope_sin + offset + t * rope.n_pairs());
       offset += n_tokens_ * rope.n_pairs();
     }
   });
@@ -116,16 +116,10 @@ void Pass::NormStream(const NormView& norm, float* x) {
   });
 }
 
-void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows) {
+void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
+                    size_t n_groups) {
   EachRow("norm", n, 0, [&](size_t i) {
     float* const row = rows + i * stride;
-    kernels::RmsNorm(row, weight, config_.norm_eps, length, row);
-  });
-}
-
-void Pass::NormGroups(const float* weight, size_t n_groups, size_t length, float* rows) {
-  EachRow("norm", n_tokens_ * n_groups, 0, [&](size_t i) {
-    float* const row = rows + i * length;
     kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
   });
 }
@@ -175,8 +169,8 @@ void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
   EachToken("rope", [&](size_t t) {
     const size_t at = offset + t * n_pairs;
     float* const rotated = heads + t * n_heads * plan.key_length + plan.rope_offset;
-    kernels::Rope(rotated, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos.get() + at,
-                  scratch_.rope_sin.get() + at, rope.pairs);
+    kernels::Rope(rotated, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos + at,
+                  scratch_.rope_sin + at, rope.pairs);
   });
 }
 
@@ -235,35 +229,37 @@ void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView
   });
 }
 
-kernels::AttentionParams Pass::ParamsOf(const LayerPlan& plan, const float* sinks) const {
-  return {.scale = plan.attention_scale,
-          .window = plan.window,
-          .ahead = plan.ahead,
+kernels::AttentionParams Pass::ParamsOf(const LayerView& layer) const {
+  return {.scale = layer.plan.attention_scale,
+          .window = layer.plan.window,
+          .ahead = layer.plan.ahead,
           .softcap = config_.attention_softcap,
-          .sinks = sinks};
+          .sinks = layer.w.attn_sinks};
 }
 
-bool Pass::MakesHeads(const LayerPlan& plan, const LayerWeights& w, size_t i) const {
+bool Pass::MakesHeads(const LayerView& layer) const {
+  const LayerWeights& w = layer.w;
   if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
   // Observers want to see the inputs of attn_k_b and attn_v_b, and queries that fit the cache.
   if (trace_ != nullptr && (trace_->inputs != nullptr || trace_->observer != nullptr)) return false;
   double saved = 0;
   EachText([&](const TextPart& part, size_t /*first*/, size_t n) {
-    const kernels::KvLayer& cache = part.state.layer(i);
-    saved += kernels::SavedByHeads(cache, {w.attn_k_b, w.attn_v_b}, n, part.position,
-                                   ParamsOf(plan, nullptr));
+    saved += kernels::SavedByHeads(part.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
+                                   part.position, ParamsOf(layer));
   });
   return saved > 0;
 }
 
-void Pass::Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q,
-                  const float* k, const float* v, float* out, const LayerWeights* latent) {
-  if (plan.kv_layer != LayerPlan::kOwn) i = plan.kv_layer;
+void Pass::Attend(const LayerView& layer, const float* q, const float* k, const float* v,
+                  bool by_head) {
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
+  const size_t i = plan.kv_layer != LayerPlan::kOwn ? plan.kv_layer : layer.i;
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
                         kernels::KvBytes(cache.type, cache.value_length);
   const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
-  const kernels::AttentionParams params = ParamsOf(plan, sinks);
+  const kernels::AttentionParams params = ParamsOf(layer);
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
     const size_t keys = cache.n_kv_heads * cache.key_length;
     const size_t values = cache.n_kv_heads * cache.value_length;
@@ -272,10 +268,10 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, size_t i, const flo
       if (k != nullptr)
         kernels::StoreKv(team_, own, part.position, n, k + first * keys, v + first * values);
       const float* const queries = q + first * plan.n_heads * plan.key_length;
-      float* const means = out + first * plan.n_heads * plan.value_length;
-      if (latent != nullptr) {
-        kernels::AttendToLatents(team_, own, {latent->attn_k_b, latent->attn_v_b}, queries, n,
-                                 part.position, params, scratch_.latents, scratch_.heads, means);
+      float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
+      if (by_head) {
+        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, part.position,
+                                 params, scratch_.latents, scratch_.heads, means);
       } else {
         kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, params, means);
       }
@@ -311,12 +307,13 @@ void Pass::EndLayer(size_t layer, const float* x) {
   trace_->observer->EndLayer({x + (n_tokens_ - 1) * width, width});
 }
 
-void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
-                 float* shares) {
-  const size_t n_used = config_.n_experts_used;
+void Pass::Route(const LayerView& layer) {
+  const size_t n = layer.plan.n_experts, n_used = config_.n_experts_used;
+  uint32_t* const chosen = scratch_.chosen;
+  float* const shares = scratch_.shares;
   EachToken("route", [&](size_t t) {
-    kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, w.exp_probs_b,
-                   n_used, chosen + t * n_used, shares + t * n_used);
+    kernels::Route(config_.router, scratch_.router + t * n, n, layer.w.exp_probs_b, n_used,
+                   chosen + t * n_used, shares + t * n_used);
   });
   if (trace_ == nullptr || trace_->observer == nullptr) return;
   const size_t last = (n_tokens_ - 1) * n_used;
@@ -324,17 +321,19 @@ void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, ui
 }
 
 // The weights of all experts that some token of the batch chose.
-uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const {
+uint64_t Pass::ChosenBytes(const LayerWeights& w) const {
+  const uint32_t* const chosen = scratch_.chosen;
   const std::set<uint32_t> experts(chosen, chosen + n_tokens_ * config_.n_experts_used);
   return experts.size() *
          (Bytes(w.ffn_gate_exps.first) + Bytes(w.ffn_up_exps.first) + Bytes(w.ffn_down_exps.first));
 }
 
-void Pass::Experts(const LayerPlan& plan, const LayerWeights& w, const float* in,
-                   const uint32_t* chosen, const float* shares, float* out) {
+void Pass::Experts(const LayerView& layer, const float* in, float* out) {
+  const LayerWeights& w = layer.w;
+  const uint32_t* const chosen = scratch_.chosen;
   if (scratch_.pager) scratch_.pager->Expect(w, {chosen, n_tokens_ * config_.n_experts_used});
-  const kernels::ExpertLayer layer = {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps,
-                                      config_.activation, plan.expert_limit};
+  const kernels::ExpertLayer experts = {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps,
+                                        config_.activation, layer.plan.expert_limit};
   std::vector<TraceWeights> tensors;
   if (trace_ != nullptr) {
     for (const ExpertsView* view : w.experts()) {
@@ -344,10 +343,10 @@ void Pass::Experts(const LayerPlan& plan, const LayerWeights& w, const float* in
     }
   }
   if (inputs() != nullptr) {
-    inputs()->AddExperts(w, layer, in, n_tokens_, chosen, config_.n_experts_used, team_);
+    inputs()->AddExperts(w, experts, in, n_tokens_, chosen, config_.n_experts_used, team_);
   }
-  Step("experts", trace_ != nullptr ? ChosenBytes(w, chosen) : 0, tensors, [&] {
-    kernels::Experts(team_, layer, in, n_tokens_, chosen, shares, config_.n_experts_used,
+  Step("experts", trace_ != nullptr ? ChosenBytes(w) : 0, tensors, [&] {
+    kernels::Experts(team_, experts, in, n_tokens_, chosen, scratch_.shares, config_.n_experts_used,
                      scratch_.experts, out);
   });
 }

@@ -13,8 +13,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/model/model.h"
-#include "engine/pass/rope.h"
+#include "engine/model/weights.h"
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/pass/trace.h"
@@ -25,6 +24,13 @@
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
+
+// A layer: its plan, its weights, and the place of its part of the state.
+struct LayerView {
+  const LayerPlan& plan;
+  const LayerWeights& w;
+  size_t i;
+};
 
 // A recurrence's input in scratch, and where the state keeps it: rows of `width` floats.
 struct KeptInput {
@@ -45,8 +51,9 @@ class Pass {
         trace_(trace),
         parts_(parts) {}
 
+  const Config& config() const { return config_; }
   size_t n_tokens() const { return n_tokens_; }
-  kernels::Activation activation() const { return config_.activation; }
+  Scratch& scratch() const { return scratch_; }
 
   // Calls work(t) for each token, on any thread.
   template <class Work>
@@ -61,12 +68,12 @@ class Pass {
   void EmbedPositions(const Weights& w, float* x);
   // The angles of the batch's positions, for Rotate().
   void SetPositions();
-  // The tokens' embeddings for each layer ("per-layer embeddings"), half from x, their embeddings,
-  // half from a table: out is [n_tokens][n_layers][per_layer_length].
+  // scratch.per_layer: the tokens' embeddings for each layer ("per-layer embeddings"), half from x,
+  // their embeddings, half from a table.
   void PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::TokenId> tokens,
-                          const float* x, float* out);
-  // gate = activation(gate) * the layer's part of per_layer; gate is [n_tokens][per_layer_length].
-  void GateByLayer(size_t layer, const float* per_layer, float* gate);
+                          const float* x);
+  // gate = activation(gate) * the layer's part of scratch.per_layer; [n_tokens][per_layer_length].
+  void GateByLayer(size_t layer, float* gate);
   // The end of a layer, for a trace and for who waits.
   void EndLayer(size_t layer, const float* x);
   // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
@@ -77,10 +84,10 @@ class Pass {
   const float* Normed(const float* in, const float* weight, size_t width, float* out);
   // x = norm(x) * weight + bias; without weights x is unchanged.
   void NormStream(const NormView& norm, float* x);
-  // RMSNorm of n rows of `length` numbers, `stride` apart, in place; weights null: all ones.
-  void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows);
-  // RMSNorm of [n_tokens][n_groups][length] with weights [n_groups][length]; in place.
-  void NormGroups(const float* weight, size_t n_groups, size_t length, float* rows);
+  // RMSNorm of n rows of `length` numbers, `stride` apart, in place; weights [n_groups][length] in
+  // turn, or null: all ones.
+  void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
+                size_t n_groups = 1);
   // RMSNorm of [n_tokens][n_heads][length], by head or by token as Config::qk_norm says; in place.
   void NormHeads(const float* weight, size_t n_heads, size_t length, float* heads);
 
@@ -92,15 +99,15 @@ class Pass {
   // Attention temperature scaling: multiplies queries by a factor that grows with the logarithm of
   // their position (Config::attention_temperature_scale).
   void ScaleQueries(const LayerPlan& plan, float* q);
-  // Stores k and v at the tokens' positions in the cache of layer i of their text, unless they are
+  // Stores k and v at the tokens' positions in the layer's cache of their text, unless they are
   // null (plan.kv_layer did it), then lets each q attend to the keys that the layer lets it see. q
-  // is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length], sinks [n_heads] or
-  // null. latent: the layer's weights if keys and values of heads are made from its latent vectors,
-  // which are in k; then n_kv_heads is 1, and both lengths are those of a head.
-  void Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q, const float* k,
-              const float* v, float* out, const LayerWeights* latent = nullptr);
+  // is [n_tokens][n_heads][key_length], the output, scratch.attended,
+  // [n_tokens][n_heads][value_length]. by_head: keys and values of heads are made from the layer's
+  // latent vectors, which are in k; then n_kv_heads is 1, and both lengths are those of a head.
+  void Attend(const LayerView& layer, const float* q, const float* k, const float* v,
+              bool by_head = false);
   // Whether that takes fewer operations than attention to the latent vectors themselves.
-  bool MakesHeads(const LayerPlan& plan, const LayerWeights& w, size_t i) const;
+  bool MakesHeads(const LayerView& layer) const;
   // Numbers by token and head; strides are in floats, from one to the next.
   struct Heads {
     float* data;
@@ -117,15 +124,15 @@ class Pass {
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
 
   // --- Recurrences ---
-  // What tokens do to the state of layer i of their text: Convolve() reads scratch.conv_in
+  // What tokens do to the layer's state of their text: Convolve() reads scratch.conv_in
   // [n_tokens][channels] and writes conv_out, or attended in a layer that has nothing else; Recur()
   // reads conv_out, alpha [n_tokens][n_alpha] and beta [n_tokens][n_beta] and writes attended.
   // Everything else in such a layer is per token. If the batch may be undone, both keep their input
   // and the state before it.
-  void Convolve(const LayerPlan& plan, const LayerWeights& w, size_t i);
-  void Recur(const LayerPlan& plan, const LayerWeights& w, size_t i);
+  void Convolve(const LayerView& layer);
+  void Recur(const LayerView& layer);
   // The same over the first tokens of an undone batch of one text, from the kept input.
-  void Replay(const LayerPlan& plan, const LayerWeights& w, size_t i);
+  void Replay(const LayerView& layer);
 
   // --- Products ---
   // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols].
@@ -138,12 +145,11 @@ class Pass {
   // out = activation(gate . in) * (up . in); limit: of Activation::kLimitedSilu
   void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                    float* out);
-  // The n_experts_used experts with a token's largest router logits, and their shares.
-  void Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
-             float* shares);
+  // From scratch.router to scratch.chosen and shares: the n_experts_used experts with a token's
+  // largest logits, and their shares.
+  void Route(const LayerView& layer);
   // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]
-  void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in,
-               const uint32_t* chosen, const float* shares, float* out);
+  void Experts(const LayerView& layer, const float* in, float* out);
 
   // --- Elementwise ---
   // gate = activation(gate) * x; x *= y; rows [n_tokens][width].
@@ -185,19 +191,14 @@ class Pass {
   }
   size_t PartOf(size_t t) const;  // its index
   size_t PositionOf(size_t t) const;
-  // For one text, whose first token in the batch is t.
-  void ConvolveText(const LayerPlan& plan, const LayerWeights& w,
-                    const SequenceState::Recurrent& state, size_t t, size_t n_tokens);
-  void RecurText(const LayerPlan& plan, const LayerWeights& w,
-                 const SequenceState::Recurrent& state, size_t t, size_t n_tokens);
   // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
   void Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs);
-  kernels::AttentionParams ParamsOf(const LayerPlan& plan, const float* sinks) const;
+  kernels::AttentionParams ParamsOf(const LayerView& layer) const;
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
   // The observer of matrix inputs, or null.
   InputSquares* inputs() const { return trace_ != nullptr ? trace_->inputs : nullptr; }
-  uint64_t ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const;
+  uint64_t ChosenBytes(const LayerWeights& w) const;
 
   const Config& config_;
   size_t n_tokens_;

@@ -11,9 +11,9 @@ namespace {
 // Of the convolution, then of what follows it.
 std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
                                     const SequenceState::Recurrent& state) {
-  return {{{s.conv_in.get(), state.conv_in, r.channels},
-           {s.alpha.get(), state.alpha, r.n_alpha},
-           {s.beta.get(), state.beta, r.n_beta}}};
+  return {{{s.conv_in, state.conv_in, r.channels},
+           {s.alpha, state.alpha, r.n_alpha},
+           {s.beta, state.beta, r.n_beta}}};
 }
 
 }  // namespace
@@ -29,100 +29,91 @@ void Pass::Keep(const float* state, size_t n, float* before, std::span<const Kep
   });
 }
 
-void Pass::Convolve(const LayerPlan& plan, const LayerWeights& w, size_t i) {
-  EachText([&](const TextPart& text, size_t t, size_t n) {
-    ConvolveText(plan, w, text.state.recurrent(i), t, n);
-  });
-}
-
-void Pass::Recur(const LayerPlan& plan, const LayerWeights& w, size_t i) {
-  EachText([&](const TextPart& text, size_t t, size_t n) {
-    RecurText(plan, w, text.state.recurrent(i), t, n);
-  });
-}
-
-void Pass::ConvolveText(const LayerPlan& plan, const LayerWeights& w,
-                        const SequenceState::Recurrent& state, size_t t, size_t n_tokens) {
-  const RecurrentPlan& r = plan.recurrent;
-  Scratch& s = scratch_;
-  if (state.before != nullptr) {
-    const auto inputs = KeptInputs(r, s, state);
-    Keep(state.history, r.history_floats(), state.before, std::span(inputs).first(1));
-  }
-  const bool alone = plan.recurrence() == Mixer::kShortConv;
-  const float* const in = s.conv_in.get() + t * r.channels;
-  float* const out = (alone ? s.attended.get() : s.conv_out.get()) + t * r.channels;
+void Pass::Convolve(const LayerView& layer) {
+  const LayerWeights& w = layer.w;
+  const RecurrentPlan& r = layer.plan.recurrent;
+  const bool alone = layer.plan.recurrence() == Mixer::kShortConv;
   const size_t n_parts = w.conv[1] != nullptr ? w.conv.size() : 1;
-  Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), {}, [&] {
-    for (size_t part = 0; part < n_parts; ++part) {
-      const size_t n = r.channels / n_parts, first = part * n;
-      const kernels::CausalConv conv = {
-          .taps = w.conv[part],
-          .bias = w.conv_bias,
-          .n_taps = r.n_taps,
-          .n_channels = n,
-          .silu = !alone,
-          .stride = r.channels,
-      };
-      kernels::Convolve(team_, conv, state.history + first, in + first, n_tokens, out + first);
+  EachText([&](const TextPart& text, size_t t, size_t n_tokens) {
+    const SequenceState::Recurrent state = text.state.recurrent(layer.i);
+    if (state.before != nullptr) {
+      const auto inputs = KeptInputs(r, scratch_, state);
+      Keep(state.history, r.history_floats(), state.before, std::span(inputs).first(1));
     }
+    const float* const in = scratch_.conv_in + t * r.channels;
+    float* const out = (alone ? scratch_.attended : scratch_.conv_out) + t * r.channels;
+    Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), {}, [&] {
+      for (size_t part = 0; part < n_parts; ++part) {
+        const size_t n = r.channels / n_parts, first = part * n;
+        const kernels::CausalConv conv = {
+            .taps = w.conv[part],
+            .bias = w.conv_bias,
+            .n_taps = r.n_taps,
+            .n_channels = n,
+            .silu = !alone,
+            .stride = r.channels,
+        };
+        kernels::Convolve(team_, conv, state.history + first, in + first, n_tokens, out + first);
+      }
+    });
   });
 }
 
-void Pass::RecurText(const LayerPlan& plan, const LayerWeights& w,
-                     const SequenceState::Recurrent& state, size_t t, size_t n_tokens) {
-  const RecurrentPlan& r = plan.recurrent;
-  Scratch& s = scratch_;
-  if (state.before != nullptr) {
-    const auto inputs = KeptInputs(r, s, state);
-    Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
-         std::span(inputs).subspan(1));
-  }
-  float *const in = s.conv_out.get() + t * r.channels, *const matrices = state.matrices;
-  float* const out = s.attended.get() + t * r.width();
-  float *const alpha = s.alpha.get() + t * r.n_alpha, *const beta = s.beta.get() + t * r.n_beta;
-  const Mixer mixer = plan.recurrence();
+void Pass::Recur(const LayerView& layer) {
+  const LayerWeights& w = layer.w;
+  const RecurrentPlan& r = layer.plan.recurrent;
+  const Mixer mixer = layer.plan.recurrence();
   const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : "mamba";
-  Step(kind, r.state_floats() * sizeof(float), {}, [&] {
-    if (mixer == Mixer::kDeltaNet) {
-      const kernels::DeltaNet net = {
-          .n_key_heads = r.n_key_heads,
-          .n_value_heads = r.n_value_heads,
-          .length = r.key_length,
-          .tiled_key_heads = config_.tiled_key_heads,
-          .norm_eps = config_.norm_eps,
-          .dt_bias = w.ssm_dt_bias,
-          .a = w.ssm_a,
-          .decay_by_channel = r.decay_by_channel,
-      };
-      kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n_tokens, out);
-    } else if (mixer == Mixer::kMamba) {
-      const kernels::Mamba net = {
-          .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
-      kernels::SelectiveScan(team_, net, matrices, in, alpha, beta, n_tokens, out);
-    } else {
-      const kernels::Mamba2 net = {
-          .n_groups = r.n_key_heads,
-          .n_heads = r.n_value_heads,
-          .state_length = r.key_length,
-          .head_length = r.value_length,
-          .dt_bias = w.ssm_dt_bias,
-          .a = w.ssm_a,
-          .d = w.ssm_d,
-      };
-      kernels::SelectiveScan(team_, net, matrices, in, alpha, n_tokens, out);
+  EachText([&](const TextPart& text, size_t t, size_t n) {
+    const SequenceState::Recurrent state = text.state.recurrent(layer.i);
+    if (state.before != nullptr) {
+      const auto inputs = KeptInputs(r, scratch_, state);
+      Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
+           std::span(inputs).subspan(1));
     }
+    float *const in = scratch_.conv_out + t * r.channels, *const matrices = state.matrices;
+    float *const alpha = scratch_.alpha + t * r.n_alpha, *const beta = scratch_.beta + t * r.n_beta;
+    float* const out = scratch_.attended + t * r.width();
+    Step(kind, r.state_floats() * sizeof(float), {}, [&] {
+      if (mixer == Mixer::kDeltaNet) {
+        const kernels::DeltaNet net = {
+            .n_key_heads = r.n_key_heads,
+            .n_value_heads = r.n_value_heads,
+            .length = r.key_length,
+            .tiled_key_heads = config_.tiled_key_heads,
+            .norm_eps = config_.norm_eps,
+            .dt_bias = w.ssm_dt_bias,
+            .a = w.ssm_a,
+            .decay_by_channel = r.decay_by_channel,
+        };
+        kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n, out);
+      } else if (mixer == Mixer::kMamba) {
+        const kernels::Mamba net = {
+            .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
+        kernels::SelectiveScan(team_, net, matrices, in, alpha, beta, n, out);
+      } else {
+        const kernels::Mamba2 net = {
+            .n_groups = r.n_key_heads,
+            .n_heads = r.n_value_heads,
+            .state_length = r.key_length,
+            .head_length = r.value_length,
+            .dt_bias = w.ssm_dt_bias,
+            .a = w.ssm_a,
+            .d = w.ssm_d,
+        };
+        kernels::SelectiveScan(team_, net, matrices, in, alpha, n, out);
+      }
+    });
   });
 }
 
-void Pass::Replay(const LayerPlan& plan, const LayerWeights& w, size_t i) {
-  const RecurrentPlan& r = plan.recurrent;
-  const SequenceState::Recurrent state = parts_[0].state.recurrent(i);
-  for (const KeptInput& input : KeptInputs(r, scratch_, state)) {
+void Pass::Replay(const LayerView& layer) {
+  const SequenceState::Recurrent state = parts_[0].state.recurrent(layer.i);
+  for (const KeptInput& input : KeptInputs(layer.plan.recurrent, scratch_, state)) {
     std::copy_n(input.kept, n_tokens_ * input.width, input.scratch);
   }
-  Convolve(plan, w, i);
-  if (plan.recurrence() != Mixer::kShortConv) Recur(plan, w, i);
+  Convolve(layer);
+  if (layer.plan.recurrence() != Mixer::kShortConv) Recur(layer);
 }
 
 }  // namespace engine

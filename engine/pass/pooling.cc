@@ -22,13 +22,13 @@ void Normalize(float* x, size_t n) {
   if (squares != 0) kernels::Scale(x, static_cast<float>(1 / std::sqrt(squares)), n);
 }
 
-void Score(const Model& model, Scratch& s, Pass& pass, float* pooled, float* out) {
+void Score(const Model& model, Pass& pass, float* pooled, float* out) {
   const Config& c = model.config;
   const PoolingWeights& w = model.weights.pooling;
   const size_t width = c.embedding_length;
   const float* in = pooled;
   if (w.cls.tensor != nullptr) {
-    float* const rows = s.delta.get();
+    float* const rows = pass.scratch().delta;
     pass.MatMul(in, {{w.cls, rows}});
     pass.EachToken("activation", [&](size_t t) {
       float* const row = rows + t * width;
@@ -53,7 +53,7 @@ void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, siz
   const size_t width = model.config.embedding_length;
   if (pooling == Pooling::kRank) pooling = model.config.rank.from;
   Pass all(model.config, ends.back(), s, team, nullptr);
-  const float* const rows = all.Normed(s.x.get(), model.weights.output_norm, width, s.normed.get());
+  const float* const rows = all.Normed(s.x, model.weights.output_norm, width, s.normed);
   Pass(model.config, ends.size(), s, team, nullptr).EachToken("pool", [&](size_t i) {
     const size_t first = i == 0 ? 0 : ends[i - 1], last = ends[i] - 1;
     float* const out = pooled + i * width;
@@ -73,10 +73,10 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s, ker
   const size_t width = model.config.embedding_length;
   const PoolingWeights& w = model.weights.pooling;
   Pass pass(model.config, n, s, team, nullptr);
-  if (pooling == Pooling::kRank) return Score(model, s, pass, pooled, out);
+  if (pooling == Pooling::kRank) return Score(model, pass, pooled, out);
   if (w.dense_2.tensor != nullptr) {
-    pass.MatMul(pooled, {{w.dense_2, s.hidden.get()}});
-    pass.MatMul(s.hidden.get(), {{w.dense_3, out}});
+    pass.MatMul(pooled, {{w.dense_2, s.hidden}});
+    pass.MatMul(s.hidden, {{w.dense_3, out}});
   } else {
     std::copy_n(pooled, n * width, out);
   }

@@ -30,7 +30,7 @@ WeightView Of(const ExpertsView& stack, size_t i) {
 }  // namespace
 
 void ResidualStream::Add(const NormView& norm) {
-  pass_.Add(x(), s_.delta.get(), config_.residual_scale);
+  pass_.Add(x(), s_.delta, config_.residual_scale);
   pass_.NormStream(norm, x());
 }
 
@@ -86,7 +86,7 @@ void ResidualStream::EndLayer(const LayerWeights& w) {
 const float* ResidualStream::PerLayerGate(const LayerWeights& w) {
   if (is_one()) return x();
   const float* const first = Stream(0);
-  float* const out = s_.normed.get();
+  float* const out = s_.normed;
   pass_.EachToken("scale", [&](size_t t) {
     for (size_t i = 0; i < width(); ++i) {
       out[t * width() + i] = first[t * width() + i] * w.altup_correct_scale[i];
@@ -96,20 +96,20 @@ const float* ResidualStream::PerLayerGate(const LayerWeights& w) {
 }
 
 void ResidualStream::AddPerLayer() {
-  if (is_one()) return pass_.Add(x(), s_.delta.get(), 1);
-  for (size_t i = 1; i < config_.n_streams; ++i) pass_.Add(Stream(i), s_.delta.get(), 1);
+  if (is_one()) return pass_.Add(x(), s_.delta, 1);
+  for (size_t i = 1; i < config_.n_streams; ++i) pass_.Add(Stream(i), s_.delta, 1);
 }
 
 void ResidualStream::End(const Weights& weights) {
   if (is_one()) return;
   std::copy_n(Stream(0), pass_.n_tokens() * width(), x());
   for (size_t i = 1; i < config_.n_streams; ++i) {
-    pass_.MatMul(Stream(i), {{Of(weights.altup_unembd_proj, i - 1), s_.delta.get()}});
+    pass_.MatMul(Stream(i), {{Of(weights.altup_unembd_proj, i - 1), s_.delta}});
     pass_.EachToken("streams", [&](size_t t) {
       const float length = Length(Stream(0) + t * width(), width());
-      SetLength(length, width(), s_.delta.get() + t * width());
+      SetLength(length, width(), s_.delta + t * width());
     });
-    pass_.Add(x(), s_.delta.get(), 1);
+    pass_.Add(x(), s_.delta, 1);
   }
   pass_.Scale(x(), 1 / static_cast<float>(config_.n_streams));
 }
@@ -125,9 +125,9 @@ std::array<float*, ResidualStream::kMaxStreams> ResidualStream::RowsOf(size_t to
 const float* ResidualStream::Coefficients(const LayerWeights& w, const WeightView& coefs,
                                           const float* in) {
   const size_t n = config_.n_streams;
-  float* const routed = s_.stream_coefs.get();
+  float* const routed = s_.stream_coefs;
   float* const out = routed + pass_.n_tokens() * n;
-  pass_.MatMul(pass_.Normed(in, w.altup_router_norm, width(), s_.normed.get()),
+  pass_.MatMul(pass_.Normed(in, w.altup_router_norm, width(), s_.normed),
                {{w.altup_router, routed}});
   pass_.EachToken("tanh", [&](size_t t) {
     for (size_t i = t * n; i < (t + 1) * n; ++i) routed[i] = std::tanh(routed[i]);

@@ -18,8 +18,7 @@ namespace engine {
 // [n_streams][tokens][embedding_length]. If x is the only stream, operations on several do nothing.
 class ResidualStream {
  public:
-  ResidualStream(const Config& config, Scratch& s, Pass& pass)
-      : config_(config), s_(s), pass_(pass) {}
+  explicit ResidualStream(Pass& pass) : config_(pass.config()), s_(pass.scratch()), pass_(pass) {}
 
   // Makes the streams from the tokens' embeddings, x.
   void Begin(const Weights& weights);
@@ -41,8 +40,8 @@ class ResidualStream {
 
   bool is_one() const { return config_.n_streams == 0; }
   size_t width() const { return config_.embedding_length; }
-  float* x() const { return s_.x.get(); }
-  float* Stream(size_t i) const { return s_.streams.get() + i * pass_.n_tokens() * width(); }
+  float* x() const { return s_.x; }
+  float* Stream(size_t i) const { return s_.streams + i * pass_.n_tokens() * width(); }
   std::array<float*, kMaxStreams> RowsOf(size_t token) const;
   const float* Coefficients(const LayerWeights& w, const WeightView& coefs, const float* in);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace engine {
 namespace {
@@ -36,7 +35,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
 struct Scratch::Layout {
   explicit Layout(const Config& c);
 
-  std::vector<std::pair<Buffer<float> Scratch::*, size_t>> rows;
+  std::vector<std::pair<float * Scratch::*, size_t>> rows;
   size_t n_experts, expert, expert_width, latent, input;
 };
 
@@ -102,13 +101,15 @@ Scratch::Scratch(const Config& c, size_t n, size_t max_threads)
 
 Scratch::Scratch(const Config& c, const Layout& layout, size_t n, size_t max_threads)
     : max_tokens(n),
-      chosen(n * c.n_experts_used),
       experts(n, layout.n_experts, c.n_experts_used, layout.expert_width, layout.expert,
               max_threads),
       heads(layout.latent > 0 ? n : 0, layout.latent, max_threads),
       latents(max_threads),
-      input(n, layout.input, max_threads) {
-  for (const auto& [buffer, width] : layout.rows) this->*buffer = Buffer<float>(n * width);
+      input(n, layout.input, max_threads),
+      chosen_(n * c.n_experts_used) {
+  chosen = chosen_.get();
+  rows_.reserve(layout.rows.size());
+  for (const auto& [row, width] : layout.rows) this->*row = rows_.emplace_back(n * width).get();
 }
 
 size_t Scratch::BytesFor(const Config& c, size_t n, size_t max_threads) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/model/config.h"
 #include "engine/pass/pager.h"
@@ -17,8 +18,6 @@
 
 namespace engine {
 
-using kernels::Buffer;
-
 struct Scratch {
   Scratch(const Config& c, size_t max_tokens, size_t max_threads);
 
@@ -26,36 +25,36 @@ struct Scratch {
   static size_t BytesFor(const Config& c, size_t max_tokens, size_t max_threads);
 
   size_t max_tokens;
-  Buffer<float> x;         // [tokens][embedding_length] the residual stream
-  Buffer<float> normed;    // [tokens][embedding_length] x after RMSNorm
-  Buffer<float> joined;    // the output of a fused matrix, before it is split
-  Buffer<float> q;         // [tokens][n_heads][key_length]
-  Buffer<float> k;         // [tokens][n_kv_heads][key_length]
-  Buffer<float> v;         // [tokens][n_kv_heads][value_length]
-  Buffer<float> attended;  // [tokens][n_heads][value_length]
-  Buffer<float> hidden;    // [tokens][ffn_length], or of another inner layer
-  Buffer<float> delta;     // [tokens][embedding_length] what a mixer or a network adds to x
-  Buffer<float> gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
+  float* x;         // [tokens][embedding_length] the residual stream
+  float* normed;    // [tokens][embedding_length] x after RMSNorm
+  float* joined;    // the output of a fused matrix, before it is split
+  float* q;         // [tokens][n_heads][key_length]
+  float* k;         // [tokens][n_kv_heads][key_length]
+  float* v;         // [tokens][n_kv_heads][value_length]
+  float* attended;  // [tokens][n_heads][value_length]
+  float* hidden;    // [tokens][ffn_length], or of another inner layer
+  float* delta;     // [tokens][embedding_length] what a mixer or a network adds to x
+  float* gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
   // Recurrent layers:
-  Buffer<float> conv_in;   // [tokens][channels]
-  Buffer<float> conv_out;  // [tokens][channels]
-  Buffer<float> alpha;     // [tokens][n_alpha]
-  Buffer<float> beta;      // [tokens][n_beta]
+  float* conv_in;   // [tokens][channels]
+  float* conv_out;  // [tokens][channels]
+  float* alpha;     // [tokens][n_alpha]
+  float* beta;      // [tokens][n_beta]
   // Per-layer embeddings and several residual streams (residual.h):
-  Buffer<float> per_layer;       // [tokens][n_layers][per_layer_length]
-  Buffer<float> per_layer_rows;  // [tokens][n_layers][per_layer_length] their part from the table
-  Buffer<float> streams;         // [n_streams][tokens][embedding_length]
-  Buffer<float> stream_coefs;    // [tokens][n_streams], then [tokens][n_streams * n_streams]
-  Buffer<float> rope_cos;        // [ropes][tokens][n_dims / 2]
-  Buffer<float> rope_sin;
+  float* per_layer;       // [tokens][n_layers][per_layer_length]
+  float* per_layer_rows;  // [tokens][n_layers][per_layer_length] their part from the table
+  float* streams;         // [n_streams][tokens][embedding_length]
+  float* stream_coefs;    // [tokens][n_streams], then [tokens][n_streams * n_streams]
+  float* rope_cos;        // [ropes][tokens][n_dims / 2]
+  float* rope_sin;
   // Experts:
-  Buffer<float> router;       // [tokens][n_experts]
-  Buffer<uint32_t> chosen;    // [tokens][n_experts_used]
-  Buffer<float> shares;       // [tokens][n_experts_used] of the chosen experts
-  Buffer<float> shared;       // [tokens][embedding_length] the output of the shared expert
-  Buffer<float> shared_gate;  // [tokens]
-  Buffer<float> expert_in;    // [tokens][expert_width]
-  Buffer<float> expert_out;   // [tokens][expert_width]
+  float* router;       // [tokens][n_experts]
+  uint32_t* chosen;    // [tokens][n_experts_used]
+  float* shares;       // [tokens][n_experts_used] of the chosen experts
+  float* shared;       // [tokens][embedding_length] the output of the shared expert
+  float* shared_gate;  // [tokens]
+  float* expert_in;    // [tokens][expert_width]
+  float* expert_out;   // [tokens][expert_width]
   kernels::ExpertScratch experts;
   kernels::HeadScratch heads;  // latent attention
   kernels::LatentScratch latents;
@@ -66,6 +65,9 @@ struct Scratch {
  private:
   struct Layout;
   Scratch(const Config& c, const Layout& layout, size_t max_tokens, size_t max_threads);
+
+  std::vector<kernels::Buffer<float>> rows_;
+  kernels::Buffer<uint32_t> chosen_;
 };
 
 }  // namespace engine

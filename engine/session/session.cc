@@ -7,7 +7,6 @@
 #include "engine/draft/lookup_drafter.h"
 #include "engine/draft/nextn.h"
 #include "engine/error.h"
-#include "engine/session/encode.h"
 #include "engine/session/model_drafter.h"
 #include "engine/stopwatch.h"
 
@@ -74,9 +73,6 @@ kernels::ThreadCounts SessionOptions::Threads() const {
   if (n_threads_batch > 0) counts.reading = n_threads_batch;
   return counts;
 }
-
-Session::Session(const Model& model, const SessionOptions& options)
-    : Session(model, options, MachineMemory()) {}
 
 Session::Session(const Model& model, const SessionOptions& options, const Memory& memory)
     : model_(Writing(model)),
@@ -163,7 +159,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
       break;
     }
     ++n_batches_;
-    if (speculation_) speculation_->Read(batch, position(), s);
+    if (speculation_) speculation_->Read(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
     has_logits_ = is_last;
@@ -299,7 +295,7 @@ void Session::ReadWithDrafts() {
   });
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());
-  speculation_->Read(pass_, pass_begin_, s);
+  speculation_->Read(pass_, pass_begin_, s.x);
   speculation_->Passed(pass_.size(),
                        watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0));
   row_ = 0;

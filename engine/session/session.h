@@ -43,9 +43,8 @@ struct SessionOptions {
 class Session {
  public:
   // Throws engine::Error if the machine lacks memory for the context; the message says what fits.
-  Session(const Model& model, const SessionOptions& options);
-  // The same with this memory instead of MachineMemory().
-  Session(const Model& model, const SessionOptions& options, const Memory& memory);
+  Session(const Model& model, const SessionOptions& options,
+          const Memory& memory = MachineMemory());
 
   const Model& model() const { return model_; }
   size_t capacity() const { return state_.capacity(); }
@@ -152,7 +151,7 @@ class Session {
   Sampler sampler_;
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
-  Buffer<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
+  kernels::Buffer<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
   size_t n_batches_ = 0;
   size_t row_ = 0;  // of the last token
   bool has_logits_ = false;

@@ -29,7 +29,7 @@ inline Guesses Guess(const engine::Model& model, const engine::Model& assistant,
   engine::AssistantDrafter drafter(model, assistant, state, team);
   const engine::TextPart part = {ropes, state, 0, read.size()};
   team.Run([&] { engine::Forward(model, read, {&part, 1}, scratch, team); });
-  drafter.Read(read, 0, scratch);
+  drafter.Read(read, 0, scratch.x);
   Guesses guesses;
   if (drafter.Look(text)) drafter.Draft(text, n, guesses.ids);
   guesses.logits.assign(drafter.logits().begin(), drafter.logits().end());

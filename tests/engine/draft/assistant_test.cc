@@ -67,12 +67,11 @@ TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   const auto text = [&](size_t n) { return std::span(ids).first(n); };
   kernels::Team team(1, kernels::Oversubscription::kGoAlone);
   SequenceState state(model_.config, {.capacity = 64, .batch = 32});
-  Scratch scratch(model_.config, 32, 1);
-  std::fill_n(scratch.x.get(), 32 * model_.config.embedding_length, 1.0f);
+  const std::vector<float> x(32 * model_.config.embedding_length, 1.0f);
   AssistantDrafter drafter(model_, assistant_, state, team);
   EXPECT_FALSE(drafter.Look(text(0)));
   EXPECT_FALSE(drafter.Look(text(1)));
-  drafter.Read(text(30), 0, scratch);
+  drafter.Read(text(30), 0, x.data());
   EXPECT_FALSE(drafter.Look(text(15)));
   EXPECT_TRUE(drafter.Look(text(16)));
   EXPECT_TRUE(drafter.Look(text(31)));
