@@ -9,12 +9,12 @@
 namespace engine {
 
 void Binder::Note(const gguf::TensorView& tensor) {
-  bound_[static_cast<size_t>(&tensor - file_.tensors().data())] = true;
+  (*bound_)[static_cast<size_t>(&tensor - file_.tensors().data())] = true;
 }
 
 const gguf::TensorView& Binder::Checked(const std::string& name,
                                         const std::vector<uint64_t>& dims) {
-  const gguf::TensorView* const tensor = file_.FindTensor(name);
+  const gguf::TensorView* const tensor = Find(name);
   const std::string expected = gguf::ShapeText(dims);
   if (tensor == nullptr) Fail(name, "is missing; expected a tensor of shape ", expected);
   std::array<uint64_t, 4> all = {1, 1, 1, 1};
@@ -63,7 +63,7 @@ WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols)
 }
 
 uint64_t Binder::Rows(const std::string& name) const {
-  const gguf::TensorView* const tensor = file_.FindTensor(name + ".weight");
+  const gguf::TensorView* const tensor = Find(name + ".weight");
   return tensor != nullptr ? tensor->dims[1] : 0;
 }
 
@@ -101,21 +101,22 @@ WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
   return {{tensor.dtype, tensor.data, 1, cols}, &tensor};
 }
 
-void Binder::RequireBias(const std::string& name) const {
-  if (file_.FindTensor(name + ".bias") == nullptr) {
+void Binder::RequireBias(std::initializer_list<std::string> names) const {
+  for (const std::string& name : names) {
+    if (Find(name + ".bias") != nullptr) continue;
     Fail(name + ".bias", "is missing; models of this architecture have biases");
   }
 }
 
 const float* Binder::Vector(const std::string& name, uint64_t n) {
-  const bool bare = !Has(name) && file_.FindTensor(name) != nullptr;  // Falcon-H1's ffn_norm
+  const bool bare = !Has(name) && Find(name) != nullptr;  // Falcon-H1's ffn_norm
   return Floats(bare ? name : name + ".weight", {n});
 }
 
 uint64_t Binder::Skip(std::string_view prefix) {
   uint64_t bytes = 0;
   for (const gguf::TensorView& tensor : file_.tensors()) {
-    if (!tensor.name.starts_with(prefix)) continue;
+    if (!tensor.name.starts_with(prefix_ + std::string(prefix))) continue;
     Note(tensor);
     bytes += tensor.bytes;
   }
@@ -123,9 +124,9 @@ uint64_t Binder::Skip(std::string_view prefix) {
 }
 
 void Binder::RequireAllBound() const {
-  const auto unused = std::find(bound_.begin(), bound_.end(), false);
-  if (unused == bound_.end()) return;
-  const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_.begin())];
+  const auto unused = std::find(bound_->begin(), bound_->end(), false);
+  if (unused == bound_->end()) return;
+  const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_->begin())];
   throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", gguf::Quoted(tensor.name),
                     " has no place in what this program computes: its text would be wrong");
 }

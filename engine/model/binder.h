@@ -4,6 +4,8 @@
 #define PRONK_ENGINE_MODEL_BINDER_H_
 
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +19,17 @@ namespace engine {
 // Names lack ".weight". A matrix has its tensors NAME.scale and NAME.bias if the file has them.
 class Binder {
  public:
-  explicit Binder(const gguf::File& file) : file_(file), bound_(file.tensors().size()) {}
+  explicit Binder(const gguf::File& file)
+      : file_(file), bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {}
+  // For the tensors whose names begin with this, which is left out of the names here.
+  Binder Of(const std::string& prefix) const {
+    Binder binder(*this);
+    binder.prefix_ = prefix;
+    binder.matrix_elements_ = 0;
+    return binder;
+  }
 
-  bool Has(const std::string& name) const { return file_.FindTensor(name + ".weight") != nullptr; }
+  bool Has(const std::string& name) const { return Find(name + ".weight") != nullptr; }
 
   WeightView Matrix(const std::string& name, uint64_t rows, uint64_t cols);
   // A matrix without scale and bias.
@@ -35,8 +45,8 @@ class Binder {
   // A matrix of one row, which is a vector in the file.
   WeightView OneRow(const std::string& name, uint64_t cols);
 
-  // Throws if a matrix lacks its bias.
-  void RequireBias(const std::string& name) const;
+  // Throws if one of these matrices lacks its bias.
+  void RequireBias(std::initializer_list<std::string> names) const;
 
   // n numbers of type F32.
   const float* Vector(const std::string& name, uint64_t n);
@@ -53,7 +63,7 @@ class Binder {
   // Numbers of type F32 in a tensor of any shape, by its full name.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
   const float* OptionalFloats(const std::string& name, const std::vector<uint64_t>& dims) {
-    return file_.FindTensor(name) != nullptr ? Floats(name, dims) : nullptr;
+    return Find(name) != nullptr ? Floats(name, dims) : nullptr;
   }
 
   // Marks tensors whose names begin with the prefix as known; returns their bytes.
@@ -66,16 +76,21 @@ class Binder {
  private:
   template <class... Parts>
   [[noreturn]] void Fail(const std::string& tensor, Parts... what) const {
-    throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", tensor, ": ", what...);
+    throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", prefix_, tensor, ": ",
+                      what...);
   }
-  // The tensor with this full name and these dimensions, recorded as requested.
+  const gguf::TensorView* Find(const std::string& name) const {
+    return file_.FindTensor(prefix_ + name);
+  }
+  // The tensor with this name and these dimensions, recorded as requested.
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,
                                          const std::vector<uint64_t>& dims);
   void Note(const gguf::TensorView& tensor);
 
   const gguf::File& file_;
-  std::vector<bool> bound_;  // by place in file_.tensors()
+  std::string prefix_;
+  std::shared_ptr<std::vector<bool>> bound_;  // by place in file_.tensors()
   uint64_t matrix_elements_ = 0;
 };
 

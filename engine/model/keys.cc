@@ -60,31 +60,15 @@ constexpr std::array kUsual = {
 
 }  // namespace
 
-std::string Keys::Full(std::string_view key) const {
-  return *known_.insert(prefix_ + std::string(key)).first;
-}
-
 size_t Keys::Count(std::string_view key, uint64_t max) const {
   const uint64_t value = meta_.GetUint(Full(key), max);
   if (value == 0) Fail(key, "must not be 0");
   return value;
 }
 
-size_t Keys::CountOr(std::string_view key, size_t fallback, uint64_t max) const {
-  return Has(key) ? Count(key, max) : fallback;
-}
-
-size_t Keys::UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
-  return meta_.GetUintOr(Full(key), fallback, max);
-}
-
 const gguf::Value* Keys::FindArray(std::string_view key) const {
   const gguf::Value* const value = meta_.Find(Full(key));
   return value != nullptr && value->type == gguf::ValueType::kArray ? value : nullptr;
-}
-
-size_t Keys::NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
-  return FindArray(key) != nullptr ? fallback : UintOr(key, fallback, max);
 }
 
 size_t Keys::Length(std::string_view key) const {
@@ -139,22 +123,6 @@ double Keys::Positive(std::string_view key) const {
     Fail(key, "expected a positive number, found ", value);
   }
   return value;
-}
-
-double Keys::PositiveOr(std::string_view key, double fallback) const {
-  return Has(key) ? Positive(key) : fallback;
-}
-
-double Keys::PositiveUnlessZero(std::string_view key, double fallback) const {
-  return meta_.GetFloatOr(Full(key), 0) == 0 ? fallback : Positive(key);
-}
-
-bool Keys::BoolOr(std::string_view key, bool fallback) const {
-  return meta_.GetBoolOr(Full(key), fallback);
-}
-
-std::string_view Keys::StringOr(std::string_view key, std::string_view fallback) const {
-  return meta_.GetStringOr(Full(key), fallback);
 }
 
 double Keys::NumberOf(const gguf::Metadata::Entry& entry) const {

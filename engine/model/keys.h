@@ -46,11 +46,17 @@ class Keys {
 
   // An integer from 1 to max.
   size_t Count(std::string_view key, uint64_t max) const;
-  size_t CountOr(std::string_view key, size_t fallback, uint64_t max) const;
+  size_t CountOr(std::string_view key, size_t fallback, uint64_t max) const {
+    return Has(key) ? Count(key, max) : fallback;
+  }
   // An integer from 0 to max.
-  size_t UintOr(std::string_view key, uint64_t fallback, uint64_t max) const;
+  size_t UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
+    return meta_.GetUintOr(Full(key), fallback, max);
+  }
   // The same; a list counts as no key.
-  size_t NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const;
+  size_t NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
+    return FindArray(key) != nullptr ? fallback : UintOr(key, fallback, max);
+  }
   // One integer from `min` to max for each of n layers: an array of n, or one for all.
   std::vector<size_t> PerLayer(std::string_view key, size_t n, uint64_t min, uint64_t max) const;
 
@@ -59,9 +65,13 @@ class Keys {
 
   // A positive, finite number.
   double Positive(std::string_view key) const;
-  double PositiveOr(std::string_view key, double fallback) const;
+  double PositiveOr(std::string_view key, double fallback) const {
+    return Has(key) ? Positive(key) : fallback;
+  }
   // The same; 0 means the fallback, too, as in published files.
-  double PositiveUnlessZero(std::string_view key, double fallback) const;
+  double PositiveUnlessZero(std::string_view key, double fallback) const {
+    return meta_.GetFloatOr(Full(key), 0) == 0 ? fallback : Positive(key);
+  }
 
   // Elements of a list; 0 if there is none.
   size_t Length(std::string_view key) const;
@@ -70,11 +80,18 @@ class Keys {
   double Number(std::string_view key) const { return meta_.GetFloat(Full(key)); }
   std::vector<double> Numbers(std::string_view key, size_t n) const;
 
-  bool BoolOr(std::string_view key, bool fallback) const;
-  std::string_view StringOr(std::string_view key, std::string_view fallback) const;
+  bool BoolOr(std::string_view key, bool fallback) const {
+    return meta_.GetBoolOr(Full(key), fallback);
+  }
+  std::string_view StringOr(std::string_view key, std::string_view fallback) const {
+    return meta_.GetStringOr(Full(key), fallback);
+  }
 
-  // Marks a key without effect in this architecture as known.
-  void Ignore(std::string_view key) const { Full(key); }
+  // Marks keys without effect in this architecture as known.
+  template <class... Names>
+  void Ignore(Names... keys) const {
+    (Full(keys), ...);
+  }
   // Throws if a key of the architecture was neither read nor ignored. Keys of an encoder of images
   // or sound are passed over: returns whether there are any.
   bool RequireAllRead() const;
@@ -92,7 +109,9 @@ class Keys {
   [[noreturn]] void FailCount(std::string_view key, size_t n, size_t found) const;
   double NumberOf(const gguf::Metadata::Entry& entry) const;
   // The key's name in the file; records the request.
-  std::string Full(std::string_view key) const;
+  std::string Full(std::string_view key) const {
+    return *known_.insert(prefix_ + std::string(key)).first;
+  }
 
   const gguf::Metadata& meta_;
   std::string prefix_;

@@ -13,37 +13,35 @@ namespace {
 
 class LayerBinder {
  public:
-  LayerBinder(Binder& bind, const Config& config, size_t layer)
-      : bind_(bind),
+  LayerBinder(const Binder& bind, const Config& config, size_t layer)
+      : bind_(bind.Of("blk." + std::to_string(config.block(layer)) + ".")),
         config_(config),
         plan_(config.layers[layer]),
         is_first_(layer == 0),
-        blk_("blk." + std::to_string(config.block(layer)) + "."),
         width_(config.embedding_length) {}
 
   LayerWeights Bind() {
-    const uint64_t before = bind_.matrix_elements();
     LayerWeights w;
     if (config_.first_norm || !is_first_) w.attn_norm = Norm(config_.norms.attn, width_);
     w.attn_post_norm = Norm(config_.norms.attn_post, width_);
-    w.attn_sum_norm = NormOfSum(config_.norms.attn_sum);
+    w.attn_sum_norm = bind_.Norm(std::string(config_.norms.attn_sum), width_);
     const bool one_part = plan_.mixer == Mixer::kNone || plan_.ffn_length + plan_.n_experts == 0;
     if (plan_.mixer == Mixer::kNone) std::swap(w.attn_norm, w.ffn_norm);
     if (!one_part) w.ffn_norm = Norm(config_.norms.ffn, width_);
     w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
-    w.ffn_sum_norm = NormOfSum(config_.norms.ffn_sum);
+    w.ffn_sum_norm = bind_.Norm(std::string(config_.norms.ffn_sum), width_);
     BindMixer(plan_.mixer, w);
     BindMixer(plan_.beside, w);
     if (plan_.ffn_length > 0) BindFeedForward(w);
     if (plan_.n_experts > 0) BindExperts(w);
     if (config_.per_layer_length > 0) {
-      w.inp_gate = bind_.Matrix(Name("inp_gate"), config_.per_layer_length, width_);
-      w.proj = bind_.Matrix(Name("proj"), width_, config_.per_layer_length);
-      w.post_norm = bind_.Vector(Name("post_norm"), width_);
+      w.inp_gate = bind_.Matrix("inp_gate", config_.per_layer_length, width_);
+      w.proj = bind_.Matrix("proj", width_, config_.per_layer_length);
+      w.post_norm = bind_.Vector("post_norm", width_);
     }
     if (config_.n_streams > 0) BindStreams(w);
-    w.layer_output_scale = bind_.OptionalFloats(Name("layer_output_scale.weight"), {1});
-    w.matrix_elements = bind_.matrix_elements() - before;
+    w.layer_output_scale = bind_.OptionalFloats("layer_output_scale.weight", {1});
+    w.matrix_elements = bind_.matrix_elements();
     return w;
   }
 
@@ -67,19 +65,12 @@ class LayerBinder {
     }
   }
 
-  std::string Name(std::string_view name) const { return blk_ + std::string(name); }
-
   const float* Norm(std::string_view name, size_t n) {
-    return name.empty() ? nullptr : bind_.Vector(Name(name), n);
-  }
-
-  NormView NormOfSum(std::string_view name) {
-    return bind_.Norm(name.empty() ? "" : Name(name), width_);
+    return name.empty() ? nullptr : bind_.Vector(std::string(name), n);
   }
 
   const float* QkNormOf(const char* name, size_t n) {
-    return config_.qk_norm_optional ? bind_.OptionalVector(Name(name), n)
-                                    : bind_.Vector(Name(name), n);
+    return config_.qk_norm_optional ? bind_.OptionalVector(name, n) : bind_.Vector(name, n);
   }
 
   void BindAttention(LayerWeights& w) {
@@ -89,18 +80,18 @@ class LayerBinder {
     const size_t out_cols = plan_.n_heads * plan_.value_length;
     const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
     const bool gates = config_.attention_gate == AttentionGate::kInQueries;
-    const bool joined = own_kv && !gates && bind_.Has(Name("attn_qkv"));
-    if (!joined) w.attn_q = bind_.Matrix(Name("attn_q"), gates ? 2 * q_rows : q_rows, width_);
+    const bool joined = own_kv && !gates && bind_.Has("attn_qkv");
+    if (!joined) w.attn_q = bind_.Matrix("attn_q", gates ? 2 * q_rows : q_rows, width_);
     if (joined) {
-      const WeightView qkv = bind_.Matrix(Name("attn_qkv"), q_rows + k_rows + v_rows, width_);
+      const WeightView qkv = bind_.Matrix("attn_qkv", q_rows + k_rows + v_rows, width_);
       w.attn_q = Binder::Rows(qkv, 0, q_rows);
       w.attn_k = Binder::Rows(qkv, q_rows, k_rows);
       w.attn_v = Binder::Rows(qkv, q_rows + k_rows, v_rows);
     } else if (own_kv) {
-      w.attn_k = bind_.Matrix(Name("attn_k"), k_rows, width_);
+      w.attn_k = bind_.Matrix("attn_k", k_rows, width_);
       const bool from_keys = config_.keys_as_values && v_rows == k_rows;
-      if (!from_keys || bind_.Has(Name("attn_v"))) {
-        w.attn_v = bind_.Matrix(Name("attn_v"), v_rows, width_);
+      if (!from_keys || bind_.Has("attn_v")) {
+        w.attn_v = bind_.Matrix("attn_v", v_rows, width_);
       }
     }
     if (config_.qk_norm != QkNorm::kNone) {
@@ -109,24 +100,20 @@ class LayerBinder {
       if (own_kv) w.attn_k_norm = QkNormOf("attn_k_norm", all ? k_rows : plan_.key_length);
     }
     if (!own_kv) {  // some files have these
-      for (const char* const name : {"attn_k.", "attn_v.", "attn_k_norm."}) bind_.Skip(Name(name));
+      for (const char* const name : {"attn_k.", "attn_v.", "attn_k_norm."}) bind_.Skip(name);
     }
     if (config_.sinks == Presence::kRequired ||
-        (config_.sinks == Presence::kOptional && bind_.Has(Name("attn_sinks")))) {
-      w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
+        (config_.sinks == Presence::kOptional && bind_.Has("attn_sinks"))) {
+      w.attn_sinks = bind_.Vector("attn_sinks", plan_.n_heads);
     }
     if (config_.attention_gate == AttentionGate::kOwn ||
-        (config_.attention_gate == AttentionGate::kOwnIfThere && bind_.Has(Name("attn_gate")))) {
-      const bool by_head = bind_.Rows(Name("attn_gate")) == plan_.n_heads;
-      w.attn_gate = bind_.Matrix(Name("attn_gate"), by_head ? plan_.n_heads : out_cols, width_);
+        (config_.attention_gate == AttentionGate::kOwnIfThere && bind_.Has("attn_gate"))) {
+      const bool by_head = bind_.Rows("attn_gate") == plan_.n_heads;
+      w.attn_gate = bind_.Matrix("attn_gate", by_head ? plan_.n_heads : out_cols, width_);
     }
-    if (config_.sub_norms) w.attn_sub_norm = bind_.Vector(Name("attn_sub_norm"), out_cols);
-    w.attn_output = bind_.Matrix(Name("attn_output"), width_, out_cols);
-    if (config_.biases) {
-      for (const char* const name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
-        bind_.RequireBias(Name(name));
-      }
-    }
+    if (config_.sub_norms) w.attn_sub_norm = bind_.Vector("attn_sub_norm", out_cols);
+    w.attn_output = bind_.Matrix("attn_output", width_, out_cols);
+    if (config_.biases) bind_.RequireBias({"attn_q", "attn_k", "attn_v", "attn_output"});
   }
 
   void BindLatentAttention(LayerWeights& w) {
@@ -134,131 +121,128 @@ class LayerBinder {
     const size_t n_rotated = plan_.key_length - plan_.rope_offset;
     const size_t n_plain = plan_.head_key_length - n_rotated, value = plan_.head_value_length;
     const size_t q_rows = n_heads * plan_.head_key_length;
-    if (plan_.query_rank == 0 || bind_.Has(Name("attn_q"))) {
-      w.attn_q = bind_.Matrix(Name("attn_q"), q_rows, width_);
+    if (plan_.query_rank == 0 || bind_.Has("attn_q")) {
+      w.attn_q = bind_.Matrix("attn_q", q_rows, width_);
     } else {
-      w.attn_q_a = bind_.Matrix(Name("attn_q_a"), plan_.query_rank, width_);
-      w.attn_q_a_norm = bind_.Vector(Name("attn_q_a_norm"), plan_.query_rank);
-      w.attn_q_b = bind_.Matrix(Name("attn_q_b"), q_rows, plan_.query_rank);
+      w.attn_q_a = bind_.Matrix("attn_q_a", plan_.query_rank, width_);
+      w.attn_q_a_norm = bind_.Vector("attn_q_a_norm", plan_.query_rank);
+      w.attn_q_b = bind_.Matrix("attn_q_b", q_rows, plan_.query_rank);
     }
-    w.attn_kv_a_mqa = bind_.Matrix(Name("attn_kv_a_mqa"), latent + n_rotated, width_);
-    w.attn_kv_a_norm = bind_.Vector(Name("attn_kv_a_norm"), latent);
+    w.attn_kv_a_mqa = bind_.Matrix("attn_kv_a_mqa", latent + n_rotated, width_);
+    w.attn_kv_a_norm = bind_.Vector("attn_kv_a_norm", latent);
     if (plan_.values_in_keys) {
-      w.attn_k_b = bind_.Experts(Name("attn_k_b"), n_heads, latent, n_plain);
-      w.attn_v_b = bind_.Experts(Name("attn_v_b"), n_heads, value, latent);
+      w.attn_k_b = bind_.Experts("attn_k_b", n_heads, latent, n_plain);
+      w.attn_v_b = bind_.Experts("attn_v_b", n_heads, value, latent);
     } else {
-      w.attn_kv_b = bind_.Matrix(Name("attn_kv_b"), n_heads * (n_plain + value), latent);
+      w.attn_kv_b = bind_.Matrix("attn_kv_b", n_heads * (n_plain + value), latent);
     }
-    w.attn_output = bind_.Matrix(Name("attn_output"), width_, n_heads * value);
+    w.attn_output = bind_.Matrix("attn_output", width_, n_heads * value);
   }
 
   std::array<const float*, 3> Taps(const char* name) {
-    return {bind_.Floats(Name(name), {plan_.recurrent.n_taps, plan_.recurrent.channels})};
+    return {bind_.Floats(name, {plan_.recurrent.n_taps, plan_.recurrent.channels})};
   }
 
   void BindShortConv(LayerWeights& w) {
-    const WeightView in = bind_.Matrix(Name("shortconv.in_proj"), 3 * width_, width_);
+    const WeightView in = bind_.Matrix("shortconv.in_proj", 3 * width_, width_);
     w.conv_gate = Binder::Rows(in, 0, width_);
     w.mixer_gate = Binder::Rows(in, width_, width_);
     w.conv_in = Binder::Rows(in, 2 * width_, width_);
     w.conv = Taps("shortconv.conv.weight");
-    w.mixer_out = bind_.Matrix(Name("shortconv.out_proj"), width_, width_);
+    w.mixer_out = bind_.Matrix("shortconv.out_proj", width_, width_);
   }
 
   void BindDeltaNet(LayerWeights& w) {
     const RecurrentPlan& r = plan_.recurrent;
     if (r.decay_by_channel) return BindDeltaNetByChannel(w);
-    if (bind_.Has(Name("ssm_in"))) {
-      w.ssm_in = bind_.Matrix(Name("ssm_in"), r.channels + r.width(), width_);
+    if (bind_.Has("ssm_in")) {
+      w.ssm_in = bind_.Matrix("ssm_in", r.channels + r.width(), width_);
     } else {
-      w.conv_in = bind_.Matrix(Name("attn_qkv"), r.channels, width_);
-      w.mixer_gate = bind_.Matrix(Name("attn_gate"), r.width(), width_);
+      w.conv_in = bind_.Matrix("attn_qkv", r.channels, width_);
+      w.mixer_gate = bind_.Matrix("attn_gate", r.width(), width_);
     }
-    if (bind_.Has(Name("ssm_ba"))) {
-      w.ssm_ba = bind_.Matrix(Name("ssm_ba"), 2 * r.n_value_heads, width_);
+    if (bind_.Has("ssm_ba")) {
+      w.ssm_ba = bind_.Matrix("ssm_ba", 2 * r.n_value_heads, width_);
     } else {
-      w.ssm_alpha = bind_.Matrix(Name("ssm_alpha"), r.n_value_heads, width_);
-      w.ssm_beta = bind_.Matrix(Name("ssm_beta"), r.n_value_heads, width_);
+      w.ssm_alpha = bind_.Matrix("ssm_alpha", r.n_value_heads, width_);
+      w.ssm_beta = bind_.Matrix("ssm_beta", r.n_value_heads, width_);
     }
     w.conv = Taps("ssm_conv1d.weight");
-    w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_value_heads});
-    w.ssm_a = bind_.Floats(Name("ssm_a"), {r.n_value_heads});
-    w.ssm_norm = bind_.Vector(Name("ssm_norm"), r.value_length);
-    w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.width());
+    w.ssm_dt_bias = bind_.Floats("ssm_dt.bias", {r.n_value_heads});
+    w.ssm_a = bind_.Floats("ssm_a", {r.n_value_heads});
+    w.ssm_norm = bind_.Vector("ssm_norm", r.value_length);
+    w.mixer_out = bind_.Matrix("ssm_out", width_, r.width());
   }
 
   void BindDeltaNetByChannel(LayerWeights& w) {
     const RecurrentPlan& r = plan_.recurrent;
-    w.attn_q = bind_.Matrix(Name("attn_q"), r.width(), width_);
-    w.attn_k = bind_.Matrix(Name("attn_k"), r.width(), width_);
-    w.attn_v = bind_.Matrix(Name("attn_v"), r.width(), width_);
+    w.attn_q = bind_.Matrix("attn_q", r.width(), width_);
+    w.attn_k = bind_.Matrix("attn_k", r.width(), width_);
+    w.attn_v = bind_.Matrix("attn_v", r.width(), width_);
     for (size_t i = 0; i < 3; ++i) {
-      w.conv[i] = bind_.Floats(Name("ssm_conv1d_" + std::string(1, "qkv"[i]) + ".weight"),
+      w.conv[i] = bind_.Floats("ssm_conv1d_" + std::string(1, "qkv"[i]) + ".weight",
                                {r.n_taps, 1, r.width()});
     }
-    w.alpha_in = bind_.Matrix(Name("ssm_f_a"), r.rank, width_);
-    w.ssm_alpha = bind_.Matrix(Name("ssm_f_b"), r.n_alpha, r.rank);
-    w.gate_in = bind_.Matrix(Name("ssm_g_a"), r.rank, width_);
-    w.mixer_gate = bind_.Matrix(Name("ssm_g_b"), r.width(), r.rank);
-    w.ssm_beta = bind_.Matrix(Name("ssm_beta"), r.n_beta, width_);
-    w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_alpha});
-    w.ssm_a = bind_.Floats(Name("ssm_a"), {1, r.n_value_heads});
-    w.ssm_norm = bind_.Vector(Name("ssm_norm"), r.value_length);
-    w.mixer_out = bind_.Matrix(Name("attn_output"), width_, r.width());
+    w.alpha_in = bind_.Matrix("ssm_f_a", r.rank, width_);
+    w.ssm_alpha = bind_.Matrix("ssm_f_b", r.n_alpha, r.rank);
+    w.gate_in = bind_.Matrix("ssm_g_a", r.rank, width_);
+    w.mixer_gate = bind_.Matrix("ssm_g_b", r.width(), r.rank);
+    w.ssm_beta = bind_.Matrix("ssm_beta", r.n_beta, width_);
+    w.ssm_dt_bias = bind_.Floats("ssm_dt.bias", {r.n_alpha});
+    w.ssm_a = bind_.Floats("ssm_a", {1, r.n_value_heads});
+    w.ssm_norm = bind_.Vector("ssm_norm", r.value_length);
+    w.mixer_out = bind_.Matrix("attn_output", width_, r.width());
   }
 
   void BindMamba(LayerWeights& w) {
     const RecurrentPlan& r = plan_.recurrent;
-    const WeightView in = bind_.Matrix(Name("ssm_in"), 2 * r.channels, width_);
+    const WeightView in = bind_.Matrix("ssm_in", 2 * r.channels, width_);
     w.conv_in = Binder::Rows(in, 0, r.channels);
     w.mixer_gate = Binder::Rows(in, r.channels, r.channels);
     w.conv = Taps("ssm_conv1d.weight");
-    w.conv_bias = bind_.Floats(Name("ssm_conv1d.bias"), {r.channels});
-    const WeightView x = bind_.Matrix(Name("ssm_x"), r.rank + r.n_beta, r.channels);
+    w.conv_bias = bind_.Floats("ssm_conv1d.bias", {r.channels});
+    const WeightView x = bind_.Matrix("ssm_x", r.rank + r.n_beta, r.channels);
     w.alpha_in = Binder::Rows(x, 0, r.rank);
     w.ssm_beta = Binder::Rows(x, r.rank, r.n_beta);
-    w.ssm_alpha = bind_.Matrix(Name("ssm_dt"), r.n_alpha, r.rank);
-    bind_.RequireBias(Name("ssm_dt"));
+    w.ssm_alpha = bind_.Matrix("ssm_dt", r.n_alpha, r.rank);
+    bind_.RequireBias({"ssm_dt"});
     if (config_.ssm_norms == Presence::kRequired) {
-      w.ssm_norms = {bind_.Vector(Name("ssm_dt_norm"), r.rank),
-                     bind_.Vector(Name("ssm_b_norm"), r.key_length),
-                     bind_.Vector(Name("ssm_c_norm"), r.key_length)};
+      w.ssm_norms = {bind_.Vector("ssm_dt_norm", r.rank), bind_.Vector("ssm_b_norm", r.key_length),
+                     bind_.Vector("ssm_c_norm", r.key_length)};
     }
-    w.ssm_a = bind_.Floats(Name("ssm_a"), {r.key_length, r.channels});
-    w.ssm_d = bind_.Floats(Name("ssm_d"), {r.channels});
-    w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.channels);
+    w.ssm_a = bind_.Floats("ssm_a", {r.key_length, r.channels});
+    w.ssm_d = bind_.Floats("ssm_d", {r.channels});
+    w.mixer_out = bind_.Matrix("ssm_out", width_, r.channels);
   }
 
   void BindMamba2(LayerWeights& w) {
     const RecurrentPlan& r = plan_.recurrent;
-    const WeightView in =
-        bind_.Matrix(Name("ssm_in"), r.width() + r.channels + r.n_value_heads, width_);
+    const WeightView in = bind_.Matrix("ssm_in", r.width() + r.channels + r.n_value_heads, width_);
     w.mixer_gate = Binder::Rows(in, 0, r.width());
     w.conv_in = Binder::Rows(in, r.width(), r.channels);
     w.ssm_alpha = Binder::Rows(in, r.width() + r.channels, r.n_value_heads);
     w.conv = Taps("ssm_conv1d.weight");
-    w.conv_bias = bind_.OptionalFloats(Name("ssm_conv1d.bias"), {r.channels});
-    w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_value_heads});
-    w.ssm_a = bind_.Floats(Name("ssm_a"), {1, r.n_value_heads});
-    w.ssm_d = bind_.Floats(Name("ssm_d"), {1, r.n_value_heads});
-    if (config_.ssm_norms == Presence::kRequired || bind_.Has(Name("ssm_norm"))) {
-      w.ssm_norm =
-          bind_.Floats(Name("ssm_norm.weight"), {r.width() / r.n_key_heads, r.n_key_heads});
+    w.conv_bias = bind_.OptionalFloats("ssm_conv1d.bias", {r.channels});
+    w.ssm_dt_bias = bind_.Floats("ssm_dt.bias", {r.n_value_heads});
+    w.ssm_a = bind_.Floats("ssm_a", {1, r.n_value_heads});
+    w.ssm_d = bind_.Floats("ssm_d", {1, r.n_value_heads});
+    if (config_.ssm_norms == Presence::kRequired || bind_.Has("ssm_norm")) {
+      w.ssm_norm = bind_.Floats("ssm_norm.weight", {r.width() / r.n_key_heads, r.n_key_heads});
     }
-    w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.width());
+    w.mixer_out = bind_.Matrix("ssm_out", width_, r.width());
   }
 
   void BindStreams(LayerWeights& w) {
     const size_t n = config_.n_streams, rank = config_.laurel_length;
-    w.laurel_l = bind_.Matrix(Name("laurel_l"), rank, width_);
-    w.laurel_r = bind_.Matrix(Name("laurel_r"), width_, rank);
-    w.laurel_post_norm = bind_.Vector(Name("laurel_post_norm"), width_);
-    w.altup_router = bind_.Matrix(Name("altup_router"), n, width_);
+    w.laurel_l = bind_.Matrix("laurel_l", rank, width_);
+    w.laurel_r = bind_.Matrix("laurel_r", width_, rank);
+    w.laurel_post_norm = bind_.Vector("laurel_post_norm", width_);
+    w.altup_router = bind_.Matrix("altup_router", n, width_);
     w.altup_router.scale /= static_cast<float>(width_);
-    w.altup_router_norm = bind_.Vector(Name("altup_router_norm"), width_);
-    w.altup_predict_coef = bind_.Matrix(Name("altup_predict_coef"), n * n, n);
-    w.altup_correct_coef = bind_.Matrix(Name("altup_correct_coef"), n, n);
-    w.altup_correct_scale = bind_.Vector(Name("altup_correct_scale"), width_);
+    w.altup_router_norm = bind_.Vector("altup_router_norm", width_);
+    w.altup_predict_coef = bind_.Matrix("altup_predict_coef", n * n, n);
+    w.altup_correct_coef = bind_.Matrix("altup_correct_coef", n, n);
+    w.altup_correct_scale = bind_.Vector("altup_correct_scale", width_);
   }
 
   // Networks with a one-input activation have no gate.
@@ -267,17 +251,17 @@ class LayerBinder {
   void BindFeedForward(LayerWeights& w) {
     const size_t hidden = plan_.ffn_length;
     if (!IsGated()) {
-      w.ffn_up = bind_.Matrix(Name("ffn_up"), hidden, width_);
-    } else if (bind_.Has(Name("ffn_gate"))) {
-      w.ffn_gate = bind_.Matrix(Name("ffn_gate"), hidden, width_);
-      w.ffn_up = bind_.Matrix(Name("ffn_up"), hidden, width_);
+      w.ffn_up = bind_.Matrix("ffn_up", hidden, width_);
+    } else if (bind_.Has("ffn_gate")) {
+      w.ffn_gate = bind_.Matrix("ffn_gate", hidden, width_);
+      w.ffn_up = bind_.Matrix("ffn_up", hidden, width_);
     } else {  // both in one, the gate's rows first
-      const WeightView both = bind_.Matrix(Name("ffn_up"), 2 * hidden, width_);
+      const WeightView both = bind_.Matrix("ffn_up", 2 * hidden, width_);
       w.ffn_gate = Binder::Rows(both, 0, hidden);
       w.ffn_up = Binder::Rows(both, hidden, hidden);
     }
-    if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector(Name("ffn_sub_norm"), hidden);
-    w.ffn_down = bind_.Matrix(Name("ffn_down"), width_, hidden);
+    if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector("ffn_sub_norm", hidden);
+    w.ffn_down = bind_.Matrix("ffn_down", width_, hidden);
   }
 
   void BindExperts(LayerWeights& w) {
@@ -286,64 +270,59 @@ class LayerBinder {
     const size_t width = config_.expert_width != 0 ? config_.expert_width : width_;
     BindRouter(w);
     if (config_.expert_width != 0) {
-      w.ffn_latent_down = bind_.Matrix(Name("ffn_latent_down"), width, width_);
-      w.ffn_latent_up = bind_.Matrix(Name("ffn_latent_up"), width_, width);
+      w.ffn_latent_down = bind_.Matrix("ffn_latent_down", width, width_);
+      w.ffn_latent_up = bind_.Matrix("ffn_latent_up", width_, width);
     }
-    if (bind_.Has(Name("ffn_gate_up_exps"))) {  // both in one, each gate's rows first
-      const ExpertsView both = bind_.Experts(Name("ffn_gate_up_exps"), n, 2 * hidden, width);
+    if (bind_.Has("ffn_gate_up_exps")) {  // both in one, each gate's rows first
+      const ExpertsView both = bind_.Experts("ffn_gate_up_exps", n, 2 * hidden, width);
       w.ffn_gate_exps = Binder::Rows(both, 0, hidden);
       w.ffn_up_exps = Binder::Rows(both, hidden, hidden);
     } else {
-      if (IsGated()) w.ffn_gate_exps = bind_.Experts(Name("ffn_gate_exps"), n, hidden, width);
-      w.ffn_up_exps = bind_.Experts(Name("ffn_up_exps"), n, hidden, width);
+      if (IsGated()) w.ffn_gate_exps = bind_.Experts("ffn_gate_exps", n, hidden, width);
+      w.ffn_up_exps = bind_.Experts("ffn_up_exps", n, hidden, width);
     }
-    w.ffn_down_exps = bind_.Experts(Name("ffn_down_exps"), n, width, hidden);
+    w.ffn_down_exps = bind_.Experts("ffn_down_exps", n, width, hidden);
     if (plan_.ffn_length > 0) {
-      w.ffn_post_norm_1 = bind_.Vector(Name("post_ffw_norm_1"), width_);
-      w.ffn_pre_norm_2 = bind_.Vector(Name("pre_ffw_norm_2"), width_);
-      w.ffn_post_norm_2 = bind_.Vector(Name("post_ffw_norm_2"), width_);
+      w.ffn_post_norm_1 = bind_.Vector("post_ffw_norm_1", width_);
+      w.ffn_pre_norm_2 = bind_.Vector("pre_ffw_norm_2", width_);
+      w.ffn_post_norm_2 = bind_.Vector("post_ffw_norm_2", width_);
     }
-    if (config_.biases) {
-      for (const char* const name :
-           {"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
-        bind_.RequireBias(Name(name));
-      }
-    }
+    if (config_.biases)
+      bind_.RequireBias({"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"});
     if (shared == 0) return;
     if (config_.shared_gate) {
-      w.ffn_gate_inp_shexp = bind_.OneRow(Name("ffn_gate_inp_shexp"), width_);
+      w.ffn_gate_inp_shexp = bind_.OneRow("ffn_gate_inp_shexp", width_);
     }
-    if (IsGated()) w.ffn_gate_shexp = bind_.Matrix(Name("ffn_gate_shexp"), shared, width_);
-    w.ffn_up_shexp = bind_.Matrix(Name("ffn_up_shexp"), shared, width_);
-    w.ffn_down_shexp = bind_.Matrix(Name("ffn_down_shexp"), width_, shared);
+    if (IsGated()) w.ffn_gate_shexp = bind_.Matrix("ffn_gate_shexp", shared, width_);
+    w.ffn_up_shexp = bind_.Matrix("ffn_up_shexp", shared, width_);
+    w.ffn_down_shexp = bind_.Matrix("ffn_down_shexp", width_, shared);
   }
 
   void BindRouter(LayerWeights& w) {
     const size_t n = plan_.n_experts;
     if (plan_.ffn_length > 0) {  // beside a dense network it reads the residual stream, scaled
-      w.ffn_gate_inp = bind_.Table(Name("ffn_gate_inp"), n, width_);
+      w.ffn_gate_inp = bind_.Table("ffn_gate_inp", n, width_);
       w.ffn_gate_inp.scale = 1 / std::sqrt(static_cast<float>(width_));
-      w.ffn_gate_inp_scale = bind_.Floats(Name("ffn_gate_inp.scale"), {width_});
+      w.ffn_gate_inp_scale = bind_.Floats("ffn_gate_inp.scale", {width_});
     } else {
-      w.ffn_gate_inp = bind_.Matrix(Name("ffn_gate_inp"), n, width_);
+      w.ffn_gate_inp = bind_.Matrix("ffn_gate_inp", n, width_);
     }
-    if (config_.router_bias == Presence::kRequired) bind_.RequireBias(Name("exp_probs_b"));
+    if (config_.router_bias == Presence::kRequired) bind_.RequireBias({"exp_probs_b"});
     if (config_.router_bias != Presence::kNone) {
-      w.exp_probs_b = bind_.OptionalFloats(Name("exp_probs_b.bias"), {n});
+      w.exp_probs_b = bind_.OptionalFloats("exp_probs_b.bias", {n});
     }
   }
 
-  Binder& bind_;
+  Binder bind_;
   const Config& config_;
   const LayerPlan& plan_;
   bool is_first_;
-  std::string blk_;
   size_t width_;
 };
 
 }  // namespace
 
-LayerWeights LayerWeights::Bind(Binder& bind, const Config& config, size_t layer) {
+LayerWeights LayerWeights::Bind(const Binder& bind, const Config& config, size_t layer) {
   return LayerBinder(bind, config, layer).Bind();
 }
 

@@ -8,30 +8,29 @@ namespace engine {
 
 namespace {
 
-NextnWeights BindNextn(Binder& bind, const Config& config) {
-  const size_t width = config.embedding_length;
-  const std::string blk = "blk." + std::to_string(config.n_layers()) + ".";
-  const auto name = [&](const char* of) { return blk + "nextn." + of; };
+NextnWeights BindNextn(const Binder& all, const Config& config) {
+  const size_t width = config.embedding_length, n_layers = config.n_layers();
+  Binder bind = all.Of("blk." + std::to_string(n_layers) + ".");
   NextnWeights w;
   // Files may keep a part of it: text does not need it.
   for (const char* const needed :
        {"nextn.eh_proj", "nextn.enorm", "nextn.hnorm", "attn_norm", "attn_output"}) {
-    if (!bind.Has(blk + needed)) return w;
+    if (!bind.Has(needed)) return w;
   }
-  if (!bind.Has(blk + "ffn_down") && !bind.Has(blk + "ffn_down_exps")) return w;
+  if (!bind.Has("ffn_down") && !bind.Has("ffn_down_exps")) return w;
   Config with = config;
   with.layers.push_back(*config.nextn);
-  w.layer = LayerWeights::Bind(bind, with, config.n_layers());
-  w.eh_proj = bind.Matrix(name("eh_proj"), width, 2 * width);
-  w.enorm = bind.Vector(name("enorm"), width);
-  w.hnorm = bind.Vector(name("hnorm"), width);
-  w.shared_head_norm = bind.OptionalVector(name("shared_head_norm"), width);
+  w.layer = LayerWeights::Bind(all, with, n_layers);
+  w.eh_proj = bind.Matrix("nextn.eh_proj", width, 2 * width);
+  w.enorm = bind.Vector("nextn.enorm", width);
+  w.hnorm = bind.Vector("nextn.hnorm", width);
+  w.shared_head_norm = bind.OptionalVector("nextn.shared_head_norm", width);
   if (w.shared_head_norm == nullptr)
-    w.shared_head_norm = bind.OptionalVector(blk + "layer_output_norm", width);
-  if (bind.Has(name("embed_tokens")))
-    w.embed_tokens = bind.Table(name("embed_tokens"), config.vocab_size, width);
-  if (bind.Has(name("shared_head_head")))
-    w.shared_head_head = bind.Matrix(name("shared_head_head"), config.vocab_size, width);
+    w.shared_head_norm = bind.OptionalVector("layer_output_norm", width);
+  if (bind.Has("nextn.embed_tokens"))
+    w.embed_tokens = bind.Table("nextn.embed_tokens", config.vocab_size, width);
+  if (bind.Has("nextn.shared_head_head"))
+    w.shared_head_head = bind.Matrix("nextn.shared_head_head", config.vocab_size, width);
   return w;
 }
 

@@ -126,7 +126,7 @@ struct LayerWeights {
   }
 
   // Checks type and shape of the layer's tensors. Throws gguf::Error.
-  static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
+  static LayerWeights Bind(const Binder& bind, const Config& config, size_t layer);
 };
 
 // The block that predicts further tokens, if Config::nextn has a plan (draft/nextn.h).

@@ -1,7 +1,6 @@
 // Encoders: BERT (Devlin et al. 2019), its relatives with rope and a gated network (Nomic Embed,
 // Nussbaum et al. 2024) or with experts (2025), and ModernBERT (Warner et al. 2024), whose windows
 // are in two layers of three. All see both ways, and their norms are LayerNorm.
-#include <string>
 #include <string_view>
 
 #include "engine/model/families/families.h"

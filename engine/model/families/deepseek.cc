@@ -2,7 +2,6 @@
 // attention, and routed experts beside a shared one, chosen in groups with a bias. Kimi Linear
 // (Moonshot AI 2025) has delta nets in three layers of four, and no rope.
 #include <cmath>
-#include <string>
 #include <vector>
 
 #include "engine/model/families/families.h"
@@ -95,11 +94,9 @@ void KimiLinear(const Keys& keys, Config& config) {
     layer.rope_offset = layer.latent_length;
     layer.attention_scale = 1 / std::sqrt(static_cast<float>(layer.head_key_length));
   }
-  for (const char* const key :
-       {"attention.key_length", "attention.value_length", "attention.kv_lora_rank",
-        "attention.key_length_mla", "attention.value_length_mla"}) {
-    keys.Ignore(key);  // where all layers are delta nets
-  }
+  // Where all layers are delta nets, these have no effect.
+  keys.Ignore("attention.key_length", "attention.value_length", "attention.kv_lora_rank",
+              "attention.key_length_mla", "attention.value_length_mla");
   SetSharedExperts(SharedCount(keys, 0), config);
   keys.Count("expert_gating_func", 2);
   ReadRouter(keys, config);

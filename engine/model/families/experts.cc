@@ -18,9 +18,7 @@ using enum kernels::RopePairs;
 
 void Ernie45Moe(const Keys& keys, Config& config) {
   ReadGroups(keys, config);
-  for (const char* const key : {"expert_shared_count", "interleave_moe_layer_step"}) {
-    keys.Ignore(key);
-  }
+  keys.Ignore("expert_shared_count", "interleave_moe_layer_step");
 }
 
 // Experts by the keys, and shared ones.
@@ -54,7 +52,7 @@ void MiniMaxM2(const Keys& keys, Config& config) {
 void ExaoneMoe(const Keys& keys, Config& config) {
   SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 4, config);
   RotateInWindowsOnly(config);
-  for (const char* const key : {"rope.freq_base_swa", "expert_shared_count"}) keys.Ignore(key);
+  keys.Ignore("rope.freq_base_swa", "expert_shared_count");
   ReadRouter(keys, config);
   SetSharedExperts(1, config);
   SkipNextn(keys, config);
@@ -126,9 +124,7 @@ void Step35(const Keys& keys, Config& config) {
     config.layers[i].expert_limit = experts[i];
     config.layers[i].ffn_limit = others[i];
   }
-  for (const char* const key : {"expert_shared_count", "leading_dense_block_count"}) {
-    keys.Ignore(key);
-  }
+  keys.Ignore("expert_shared_count", "leading_dense_block_count");
   ReadRouter(keys, config);
   SkipNextn(keys, config);
 }

@@ -7,7 +7,6 @@
 // 3 that sees both ways. All are reports of Google DeepMind's.
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <string>
 
 #include "engine/model/families/families.h"
 #include "kernels/recurrence/recurrence.h"
@@ -106,10 +105,7 @@ void ReadRouter(const Keys& keys, Config& config) {
 }
 
 void ReadGroups(const Keys& keys, Config& config) {
-  for (const char* const key :
-       {"expert_gating_func", "expert_weights_norm", "expert_weights_scale"}) {
-    keys.Ignore(key);
-  }
+  keys.Ignore("expert_gating_func", "expert_weights_norm", "expert_weights_scale");
   if (config.n_experts_used == 0) return;
   kernels::Router& router = config.router;
   router.n_groups =

@@ -4,7 +4,6 @@
 // 2025), Command R7B and A (Cohere 2024, 2025), Apertus (Swiss AI 2025).
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <string_view>
 #include <vector>
 
