@@ -34,11 +34,11 @@ struct HostError {
   std::exception_ptr thrown;
 };
 
-// Runs the function and turns any exception into an Error, but those of the host's own functions.
-template <class Function>
-auto Guarded(Function function) {
+// Calls a function and turns any exception into an Error, but those of the host's own functions.
+template <class Function, class... Args>
+auto Guarded(Function function, Args&&... args) {
   try {
-    return function();
+    return std::invoke(function, std::forward<Args>(args)...);
   } catch (const HostError& error) {
     std::rethrow_exception(error.thrown);
   } catch (const std::bad_alloc&) {
@@ -388,7 +388,7 @@ std::string Model::chat_template() const {
 
 void Set(Options& options, std::string_view name, double number) {
   const auto in_range = [&](double low, double high) {
-    Guarded([&] { engine::CheckRange(name, number, low, high); });
+    Guarded(engine::CheckRange, name, number, low, high);
     return number;
   };
   if (name == "context") {
@@ -449,12 +449,8 @@ std::vector<float> Session::logits() const {
   return {logits.begin(), logits.end()};
 }
 void Session::Clear() { impl_->Free().Rewind(0); }
-void Session::Save(const std::string& path) {
-  Guarded([&] { impl_->Save(path); });
-}
-void Session::Load(const std::string& path) {
-  Guarded([&] { engine::LoadSession(impl_->Free(), path); });
-}
+void Session::Save(const std::string& path) { Guarded(&Impl::Save, *impl_, path); }
+void Session::Load(const std::string& path) { Guarded(engine::LoadSession, impl_->Free(), path); }
 
 struct Batch::Impl {
   std::shared_ptr<const engine::Model> model;
@@ -536,12 +532,8 @@ void Chat::SetThinking(const std::string& level) {
 }
 void Chat::OnThinking(const OnText& on_thinking) { impl_->on_thinking = on_thinking; }
 void Chat::Clear() { impl_->chat.Clear(); }
-void Chat::Save(const std::string& path) {
-  Guarded([&] { impl_->Save(path); });
-}
-void Chat::Load(const std::string& path) {
-  Guarded([&] { engine::LoadSession(impl_->session, path); });
-}
+void Chat::Save(const std::string& path) { Guarded(&Impl::Save, *impl_, path); }
+void Chat::Load(const std::string& path) { Guarded(engine::LoadSession, impl_->session, path); }
 
 std::vector<Message> ParseMessages(const std::string& json) {
   return Guarded([&] {

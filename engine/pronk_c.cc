@@ -14,25 +14,14 @@
 #include "engine/pronk.h"
 #include "gguf/number.h"
 
-struct pronk_model {
-  pronk::Model model;
-  pronk::SpecialTokens special = model.special_tokens();
+struct pronk_model : pronk::Model {
+  pronk::SpecialTokens special = special_tokens();
 };
-struct pronk_grammar {
-  pronk::Grammar grammar;
-};
-struct pronk_session {
-  pronk::Session session;
-};
-struct pronk_batch {
-  pronk::Batch batch;
-};
-struct pronk_chat {
-  pronk::Chat chat;
-};
-struct pronk_embedder {
-  pronk::Embedder embedder;
-};
+struct pronk_grammar : pronk::Grammar {};
+struct pronk_session : pronk::Session {};
+struct pronk_batch : pronk::Batch {};
+struct pronk_chat : pronk::Chat {};
+struct pronk_embedder : pronk::Embedder {};
 
 namespace {
 
@@ -106,7 +95,7 @@ pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
   pronk::Limits limits;
   if (from == nullptr) return limits;
   limits.max_tokens = from->max_tokens;
-  if (from->grammar != nullptr) limits.grammar = from->grammar->grammar;
+  if (from->grammar != nullptr) limits.grammar = *from->grammar;
   for (const char* const* stop = from->stops; stop != nullptr && *stop != nullptr; ++stop) {
     limits.stops.emplace_back(*stop);
   }
@@ -163,14 +152,14 @@ void pronk_model_free(pronk_model* model) { delete model; }
 pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
                                   size_t room, size_t* n) {
   return Try([&] {
-    const auto value = model->model.Metadata(key);
+    const auto value = model->Metadata(key);
     if (!value) return PRONK_ABSENT;
     Give(*value, text, room, n);
     return PRONK_OK;
   });
 }
 pronk_status pronk_model_template(const pronk_model* model, char* text, size_t room, size_t* n) {
-  return Try([&] { Give(model->model.chat_template(), text, room, n); });
+  return Try([&] { Give(model->chat_template(), text, room, n); });
 }
 int32_t pronk_model_token(const pronk_model* model, const char* name) {
   const pronk::SpecialTokens& tokens = model->special;
@@ -190,11 +179,11 @@ int pronk_model_ends(const pronk_model* model, int32_t id) {
 }
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
                                   int32_t* ids, size_t room, size_t* n) {
-  return Try([&] { Give(model->model.Tokenize({text, n_bytes}), ids, room, n); });
+  return Try([&] { Give(model->Tokenize({text, n_bytes}), ids, room, n); });
 }
 pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
                                     char* text, size_t room, size_t* n) {
-  return Try([&] { Give(model->model.Detokenize({ids, ids + n_ids}), text, room, n); });
+  return Try([&] { Give(model->Detokenize({ids, ids + n_ids}), text, room, n); });
 }
 
 pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar) {
@@ -207,37 +196,36 @@ void pronk_grammar_free(pronk_grammar* grammar) { delete grammar; }
 
 pronk_status pronk_session_open(const pronk_model* model, const char* options,
                                 pronk_session** session) {
-  return New(session, [&] { return pronk::Session(model->model, ReadOptions(options)); });
+  return New(session, [&] { return pronk::Session(*model, ReadOptions(options)); });
 }
 void pronk_session_free(pronk_session* session) { delete session; }
 pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
                                     const pronk_limits* limits, pronk_on_text on_text, void* user,
                                     pronk_completion* result) {
   return Try([&] {
-    Give(session->session.Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)),
-         result);
+    Give(session->Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)), result);
   });
 }
 pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
                                   size_t* n) {
-  return Try([&] { Give(session->session.tokens(), ids, room, n); });
+  return Try([&] { Give(session->tokens(), ids, room, n); });
 }
 pronk_status pronk_session_logits(const pronk_session* session, float* logits, size_t room,
                                   size_t* n) {
-  return Try([&] { Give(session->session.logits(), logits, room, n); });
+  return Try([&] { Give(session->logits(), logits, room, n); });
 }
 pronk_status pronk_session_clear(pronk_session* session) {
-  return Try([&] { session->session.Clear(); });
+  return Try([&] { session->Clear(); });
 }
 pronk_status pronk_session_save(pronk_session* session, const char* path) {
-  return Try([&] { session->session.Save(path); });
+  return Try([&] { session->Save(path); });
 }
 pronk_status pronk_session_load(pronk_session* session, const char* path) {
-  return Try([&] { session->session.Load(path); });
+  return Try([&] { session->Load(path); });
 }
 
 pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch) {
-  return New(batch, [&] { return pronk::Batch(model->model, threads); });
+  return New(batch, [&] { return pronk::Batch(*model, threads); });
 }
 void pronk_batch_free(pronk_batch* batch) { delete batch; }
 pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const char* prompt,
@@ -245,81 +233,80 @@ pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const c
                              size_t* number) {
   return Try([&] {
     const size_t added =
-        batch->batch.Add(session->session, prompt, Caller(on_text, user), ReadLimits(limits, user));
+        batch->Add(*session, prompt, Caller(on_text, user), ReadLimits(limits, user));
     if (number != nullptr) *number = added;
   });
 }
 pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* user) {
   return Try([&] {
-    for (const auto& [number, completion] : batch->batch.Step()) {
+    for (const auto& [number, completion] : batch->Step()) {
       pronk_completion result = {};
       Give(completion, &result);
       if (on_end != nullptr) on_end(number, &result, user);
     }
   });
 }
-size_t pronk_batch_size(const pronk_batch* batch) { return batch->batch.size(); }
+size_t pronk_batch_size(const pronk_batch* batch) { return batch->size(); }
 
 pronk_status pronk_chat_open(const pronk_model* model, const char* system, const char* options,
                              pronk_chat** chat) {
   return New(chat, [&] {
-    return pronk::Chat(model->model, system == nullptr ? "" : system, ReadOptions(options));
+    return pronk::Chat(*model, system == nullptr ? "" : system, ReadOptions(options));
   });
 }
 void pronk_chat_free(pronk_chat* chat) { delete chat; }
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
-      [&] { Give(chat->chat.Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); });
+      [&] { Give(chat->Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); });
 }
 pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
                                pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try([&] {
     const auto more =
         messages == nullptr ? std::vector<pronk::Message>() : pronk::ParseMessages(messages);
-    Give(chat->chat.Answer(more, Caller(on_text, user), ReadLimits(limits, user)), result);
+    Give(chat->Answer(more, Caller(on_text, user), ReadLimits(limits, user)), result);
   });
 }
 pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n) {
-  return Try([&] { Give(pronk::MessagesJson(chat->chat.History()), json, room, n); });
+  return Try([&] { Give(pronk::MessagesJson(chat->History()), json, room, n); });
 }
 pronk_status pronk_chat_set_history(pronk_chat* chat, const char* json) {
-  return Try([&] { chat->chat.SetHistory(pronk::ParseMessages(json)); });
+  return Try([&] { chat->SetHistory(pronk::ParseMessages(json)); });
 }
 pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json) {
-  return Try([&] { chat->chat.SetTools(json); });
+  return Try([&] { chat->SetTools(json); });
 }
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
-  return Try([&] { *n = chat->chat.Count(text); });
+  return Try([&] { *n = chat->Count(text); });
 }
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level) {
-  return Try([&] { chat->chat.SetThinking(level); });
+  return Try([&] { chat->SetThinking(level); });
 }
 pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user) {
-  return Try([&] { chat->chat.OnThinking(Caller(on_thinking, user)); });
+  return Try([&] { chat->OnThinking(Caller(on_thinking, user)); });
 }
 pronk_status pronk_chat_clear(pronk_chat* chat) {
-  return Try([&] { chat->chat.Clear(); });
+  return Try([&] { chat->Clear(); });
 }
 pronk_status pronk_chat_save(pronk_chat* chat, const char* path) {
-  return Try([&] { chat->chat.Save(path); });
+  return Try([&] { chat->Save(path); });
 }
 pronk_status pronk_chat_load(pronk_chat* chat, const char* path) {
-  return Try([&] { chat->chat.Load(path); });
+  return Try([&] { chat->Load(path); });
 }
 
 pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, const char* options,
                                  pronk_embedder** embedder) {
-  return New(embedder, [&] {
-    return pronk::Embedder(model->model, ReadPooling(pooling), ReadOptions(options));
-  });
+  return New(embedder,
+             [&] { return pronk::Embedder(*model, ReadPooling(pooling), ReadOptions(options)); });
 }
 void pronk_embedder_free(pronk_embedder* embedder) { delete embedder; }
 pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* texts,
                                   size_t n_texts, float* vectors, size_t room, size_t* n) {
   return Try([&] {
     std::vector<float> all;
-    for (const auto& row : embedder->embedder.Embed({texts, texts + n_texts})) {
+    for (const auto& row : embedder->Embed({texts, texts + n_texts})) {
       all.insert(all.end(), row.begin(), row.end());
     }
     Give(all, vectors, room, n);

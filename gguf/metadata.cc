@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
-#include "gguf/error.h"
 #include "gguf/load.h"
 
 namespace gguf {
@@ -41,6 +41,14 @@ uint64_t LoadUnsigned(ValueType type, const std::byte* at) {
   if (type == ValueType::kU32) return Load<uint32_t>(at);
   if (type == ValueType::kU64) return Load<uint64_t>(at);
   return Load<uint8_t>(at);
+}
+
+// Of any integer type, or bool; none: it is too large.
+std::optional<int64_t> LoadInteger(ValueType type, const std::byte* at) {
+  if (IsSigned(type)) return LoadSigned(type, at);
+  const uint64_t number = LoadUnsigned(type, at);
+  if (!std::in_range<int64_t>(number)) return std::nullopt;
+  return static_cast<int64_t>(number);
 }
 
 double LoadFloat(ValueType type, const std::byte* at) {
@@ -143,10 +151,8 @@ uint64_t Metadata::GetUint(std::string_view key, uint64_t max) const {
 int64_t Metadata::GetInt(std::string_view key) const {
   const Value& value = Need(key, "an integer");
   if (!IsInteger(value.type)) FailType(key, "an integer", value);
-  if (IsSigned(value.type)) return LoadSigned(value.type, value.data);
-  const uint64_t number = LoadUnsigned(value.type, value.data);
-  if (std::in_range<int64_t>(number)) return static_cast<int64_t>(number);
-  Fail(key, "expected an integer below 2^63, found ", number);
+  if (const auto number = LoadInteger(value.type, value.data)) return *number;
+  Fail(key, "expected an integer below 2^63, found ", LoadUnsigned(value.type, value.data));
 }
 
 double Metadata::GetFloat(std::string_view key) const {
@@ -201,15 +207,11 @@ std::vector<int64_t> Metadata::GetInts(std::string_view key) const {
   std::vector<int64_t> numbers(value.count);
   for (uint64_t i = 0; i < value.count; ++i) {
     const std::byte* const at = value.data + i * stride;
-    if (IsSigned(type)) {
-      numbers[i] = LoadSigned(type, at);
-      continue;
+    const auto number = LoadInteger(type, at);
+    if (!number) {
+      Fail(key, "element ", i, ": expected an integer below 2^63, found ", LoadUnsigned(type, at));
     }
-    const uint64_t number = LoadUnsigned(type, at);
-    if (!std::in_range<int64_t>(number)) {
-      Fail(key, "element ", i, ": expected an integer below 2^63, found ", number);
-    }
-    numbers[i] = static_cast<int64_t>(number);
+    numbers[i] = *number;
   }
   return numbers;
 }

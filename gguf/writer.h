@@ -8,6 +8,7 @@
 #ifndef PRONK_GGUF_WRITER_H_
 #define PRONK_GGUF_WRITER_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -80,7 +81,14 @@ class Writer {
   using Sink = std::function<void(std::span<const std::byte>)>;
 
   template <typename T>
-  static constexpr ValueType ValueTypeOf();
+  static constexpr ValueType ValueTypeOf() {
+    static_assert(sizeof(T) <= 8);
+    if (std::is_same_v<T, bool>) return ValueType::kBool;
+    if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? ValueType::kF32 : ValueType::kF64;
+    using enum ValueType;
+    constexpr ValueType kSigned[] = {kI8, kI16, kI32, kI64}, kUnsigned[] = {kU8, kU16, kU32, kU64};
+    return (std::is_signed_v<T> ? kSigned : kUnsigned)[std::countr_zero(sizeof(T))];
+  }
   void AddBytes(std::string_view key, ValueType type, std::span<const std::byte> value);
   void AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
                      std::span<const std::byte> elements);
@@ -92,26 +100,6 @@ class Writer {
   std::vector<Tensor> tensors_;
   std::set<std::string, std::less<>> tensor_names_;
 };
-
-template <typename T>
-constexpr ValueType Writer::ValueTypeOf() {
-  constexpr bool kSigned = std::is_signed_v<T>;
-  if constexpr (std::is_same_v<T, bool>) {
-    return ValueType::kBool;
-  } else if constexpr (std::is_floating_point_v<T>) {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    return sizeof(T) == 4 ? ValueType::kF32 : ValueType::kF64;
-  } else if constexpr (sizeof(T) == 1) {
-    return kSigned ? ValueType::kI8 : ValueType::kU8;
-  } else if constexpr (sizeof(T) == 2) {
-    return kSigned ? ValueType::kI16 : ValueType::kU16;
-  } else if constexpr (sizeof(T) == 4) {
-    return kSigned ? ValueType::kI32 : ValueType::kU32;
-  } else {
-    static_assert(sizeof(T) == 8);
-    return kSigned ? ValueType::kI64 : ValueType::kU64;
-  }
-}
 
 }  // namespace gguf
 

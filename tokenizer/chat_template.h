@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "tokenizer/errors.h"
-#include "tokenizer/jinja/values/text.h"
 #include "tokenizer/messages.h"
 #include "tokenizer/tokenizer.h"
 

@@ -116,13 +116,8 @@ Rank MergeTable::Find(TokenId left, TokenId right) const {
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens,
                               const TokenIndex& index) {
-  const gguf::Value* const list = metadata.Find(kMerges);
-  if (list != nullptr && list->type == gguf::ValueType::kArray && list->count > kMaxMerges) {
-    metadata.Fail(kMerges, "expected at most ", kMaxMerges, " merges, found ", list->count);
-  }
-  const std::vector<std::string_view> strings = metadata.GetStrings(kMerges);
-  if (strings.empty()) metadata.Fail(kMerges, "expected merges, found an empty list");
-  return MergeReader(metadata, tokens, index).Read(strings);
+  CheckCount(metadata, kMerges, 1, kMaxMerges, "merges");
+  return MergeReader(metadata, tokens, index).Read(metadata.GetStrings(kMerges));
 }
 
 }  // namespace tokenizer

@@ -58,8 +58,7 @@ class Tokenizer {
 
  protected:
   explicit Tokenizer(Vocabulary vocab);
-  // Valid UTF-8 without special tokens; may be empty. first: at the input's start or after a
-  // special token.
+  // Valid UTF-8 without special tokens; may be empty. first: at the start or after a special token.
   virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
   // The token for a byte that is not valid UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;

@@ -61,21 +61,8 @@ constexpr EndMarker kEndMarkers[] = {
     {"[EOS]", Marks::kMessage, true},                        // Kimi
 };
 
-// Checked before the elements are copied: they may be many.
-void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens) {
-  const gguf::Value* const value = metadata.Find(key);
-  if (value == nullptr || value->type != gguf::ValueType::kArray || value->count == n_tokens)
-    return;
-  metadata.Fail(key, "expected ", n_tokens, " elements, one per token, found ", value->count);
-}
-
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
-  // Counted first: the list takes 16 bytes a token.
-  const gguf::Value* const list = metadata.Find(kTokensKey);
-  if (list != nullptr && list->type == gguf::ValueType::kArray &&
-      (list->count == 0 || list->count > kMaxTokens)) {
-    metadata.Fail(kTokensKey, "expected 1 to ", kMaxTokens, " tokens, found ", list->count);
-  }
+  CheckCount(metadata, kTokensKey, 1, kMaxTokens, "tokens");
   std::vector<std::string_view> tokens = metadata.GetStrings(kTokensKey);
   uint64_t n_bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -94,7 +81,7 @@ std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
 
 std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
   if (!metadata.Has(kScores)) return std::vector<float>(n_tokens);
-  CheckCount(metadata, kScores, n_tokens);
+  CheckCount(metadata, kScores, n_tokens, n_tokens, "elements, one per token");
   std::vector<float> scores = metadata.GetFloats(kScores);
   const auto nan =
       std::find_if(scores.begin(), scores.end(), [](float s) { return std::isnan(s); });
@@ -118,7 +105,7 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
     for (size_t i = 0; llama && i < tokens.size(); ++i) types[i] = TypeBySpelling(tokens[i]);
     return types;
   }
-  CheckCount(metadata, kTypes, tokens.size());
+  CheckCount(metadata, kTypes, tokens.size(), tokens.size(), "elements, one per token");
   const std::vector<int64_t> numbers = metadata.GetInts(kTypes);
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] == 0) continue;  // "undefined": some converters write it for plain tokens
@@ -234,6 +221,15 @@ void FindEndMarkers(Vocabulary& vocab, TokenId eom) {
 }
 
 }  // namespace
+
+void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t least, size_t most,
+                std::string_view elements) {
+  const gguf::Value* const value = metadata.Find(key);
+  if (value == nullptr || value->type != gguf::ValueType::kArray) return;  // a getter's to refuse
+  if (value->count >= least && value->count <= most) return;
+  const std::string range = least < most ? std::to_string(least) + " to " : "";
+  metadata.Fail(key, "expected ", range, most, " ", elements, ", found ", value->count);
+}
 
 bool Vocabulary::IsEog(TokenId id) const { return std::binary_search(eog.begin(), eog.end(), id); }
 

@@ -64,6 +64,11 @@ inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 inline constexpr size_t kMaxTokens = size_t{1} << 20;
 inline constexpr size_t kMaxMerges = size_t{1} << 20;
 
+// Throws gguf::Error for an array that has not `least` to `most` elements. Called before they are
+// copied: they may be many.
+void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t least, size_t most,
+                std::string_view elements);
+
 // Throws gguf::Error naming the key if something is missing or invalid.
 //
 // The ids that end a generation are eos, eot, eom and every token spelt like a known marker (the

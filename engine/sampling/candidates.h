@@ -108,8 +108,7 @@ void TopNSigma(Candidates& candidates, float n);
 // (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
-// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits; at least one
-// stays.
+// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits, but never all.
 void CutSurprise(Candidates& candidates, double mu);
 
 // Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its

@@ -65,7 +65,7 @@ TEST_F(Limits, MoreMerges) {
   VocabSpec spec = BpeSpec("gpt-2");
   test::AddMerge(spec, "a", "b");
   spec.merges.resize(kMaxMerges + 1, "a b");
-  ExpectError(spec, "merges\": expected at most 1048576 merges, found 1048577");
+  ExpectError(spec, "merges\": expected 1 to 1048576 merges, found 1048577");
 }
 
 // Small in the file, eight times as large once copied.
