@@ -4,6 +4,8 @@
 #define PRONK_TESTS_SUPPORT_DATA_H_
 
 #include <algorithm>
+#include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,20 +31,28 @@ inline std::filesystem::path SharedPath(const std::string& name) {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
-// Models of these folders of tests/data that have fewer than 64 KB, in an order that does not
+// Models of these folders of tests/data that have at most so many bytes, in an order that does not
 // change. With vectors/ every architecture has one; the others write text.
-inline std::vector<std::filesystem::path> SmallModels(const std::vector<const char*>& folders = {
-                                                          "families", "more", "hybrids"}) {
+inline std::vector<std::filesystem::path> SmallModels(
+    const std::vector<const char*>& folders = {"families", "more", "hybrids"},
+    uintmax_t most_bytes = 64'000) {
   std::vector<std::filesystem::path> paths;
   for (const char* const folder : folders) {
     for (const auto& file : std::filesystem::directory_iterator(DataPath(folder))) {
-      if (file.path().extension() == ".gguf" && file.file_size() < 64'000) {
+      if (file.path().extension() == ".gguf" && file.file_size() <= most_bytes) {
         paths.push_back(file.path());
       }
     }
   }
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+// The name of a test with a parameter of this name.
+inline std::string TestName(std::string name) {
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
 }
 
 inline std::string ReadText(const std::filesystem::path& path) {

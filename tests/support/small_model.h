@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "gguf/dtype.h"
-#include "gguf/writer.h"
 #include "tests/support/vocab_spec.h"
 
 namespace test {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/draft/controller.h"
+#include "tests/support/data.h"
 
 namespace engine {
 namespace {
@@ -173,12 +174,7 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, DraftControllerTest, testing::ValuesIn(Worlds()),
-                         [](const auto& param) {
-                           std::string name = param.param.name;
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); }, '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::TestName(tested.param.name); });
 
 }  // namespace
 }  // namespace engine

@@ -33,17 +33,6 @@ using tokenizer::TokenId;
 
 constexpr size_t kPrompt = 12;
 
-std::vector<std::filesystem::path> FamilyModels() {
-  std::vector<std::filesystem::path> paths;
-  for (const char* const folder : {"families", "more", "hybrids"}) {
-    for (const auto& file : std::filesystem::directory_iterator(test::DataPath(folder))) {
-      if (file.path().extension() == ".gguf") paths.push_back(file.path());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 std::vector<TokenId> Prompt(const Model& model) {
   std::vector<TokenId> ids;
   for (size_t i = 0; i < kPrompt; ++i) {
@@ -163,13 +152,10 @@ TEST_P(SpeculationTest, GoesBackWithTokensReadAhead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, SpeculationTest, testing::ValuesIn(FamilyModels()),
-                         [](const auto& param) {
-                           std::string name = param.param.stem();
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Families, SpeculationTest,
+                         testing::ValuesIn(test::SmallModels({"families", "more", "hybrids"},
+                                                             UINTMAX_MAX)),
+                         [](const auto& tested) { return test::TestName(tested.param.stem()); });
 
 Model Tiny() { return Model::Load(test::DataPath("families") / "smollm3.gguf"); }
 
@@ -398,7 +384,7 @@ void ExpectBlockEqualsTheReference(const std::filesystem::path& path) {
   Nextn nextn(model, size, 2);
   std::vector<float> hidden(n * width, 0.0f);
   for (size_t i = 0; i + 1 < n; ++i) {
-    nextn.Hidden(scratch.x.get() + i * width, hidden.data() + (i + 1) * width);
+    nextn.Hidden(scratch.x + i * width, hidden.data() + (i + 1) * width);
   }
   std::vector<float> logits(n * model.config.vocab_size);
   nextn.Forward(ids, hidden.data(), 0, team);

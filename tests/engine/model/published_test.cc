@@ -278,14 +278,8 @@ TEST_P(PublishedTest, RunsAsTheBareModelOrIsRefusedForAReason) {
   EXPECT_EQ(n, list.tensors.empty() || list.tensors[0].starts_with("mtp") ? 0 : 1);
 }
 
-std::string NameOfList(const testing::TestParamInfo<std::filesystem::path>& info) {
-  std::string name = info.param.stem().string();
-  std::ranges::replace_if(
-      name, [](char c) { return c == '-' || c == '.'; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Lists, PublishedTest, testing::ValuesIn(Lists()), NameOfList);
+INSTANTIATE_TEST_SUITE_P(Lists, PublishedTest, testing::ValuesIn(Lists()),
+                         [](const auto& tested) { return test::TestName(tested.param.stem()); });
 
 TEST(Published, HasAListForEachArchitecture) {
   std::set<std::string> listed;

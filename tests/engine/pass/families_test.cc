@@ -264,9 +264,7 @@ TEST(Families, ModelsAreThoseOfTheirLines) {
 }
 
 std::string NameOf(const testing::TestParamInfo<Family>& info) {
-  std::string name = info.param.name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+  return test::TestName(info.param.name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyTest, testing::ValuesIn(FamiliesOf("families")), NameOf);

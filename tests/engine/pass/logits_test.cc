@@ -60,11 +60,7 @@ TEST_P(TinyModel, SameBitsForAnyNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Families, TinyModel,
                          testing::Values("llama", "llama-tied-ropefreqs", "llama-linear",
                                          "llama-yarn", "qwen2", "qwen3"),
-                         [](const auto& param) {
-                           std::string name = param.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::TestName(tested.param); });
 
 // 80 tokens of a story that the model tells. (Ids at random leave nearly everything open to a model
 // that has learned to copy, and the differences below are then six to ten times as large.)

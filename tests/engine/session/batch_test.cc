@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
@@ -104,13 +103,7 @@ TEST_P(BatchTest, TextsAreAsAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, BatchTest, testing::ValuesIn(test::SmallModels()),
-                         [](const auto& model) {
-                           std::string name = model.param.stem().string();
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::TestName(tested.param.stem()); });
 
 Model Tiny() { return Model::Load(test::DataPath("tiny/llama.gguf")); }
 

@@ -101,13 +101,11 @@ TEST_P(EmbedderTest, SameBitsForAnyNumberOfThreads) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<Golden>& info) {
-  std::string name = info.param.model.stem().string() + "_" + std::to_string(info.index);
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Vectors, EmbedderTest, testing::ValuesIn(Goldens()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Vectors, EmbedderTest, testing::ValuesIn(Goldens()),
+                         [](const auto& tested) {
+                           return test::TestName(tested.param.model.stem().string() + "_" +
+                                                 std::to_string(tested.index));
+                         });
 
 Model Load(const std::string& name) { return Model::Load(test::DataPath(name + ".gguf")); }
 

@@ -89,12 +89,7 @@ TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SessionFileTest, testing::ValuesIn(test::SmallModels()),
-                         [](const auto& param) {
-                           std::string name = param.param.stem();
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); }, '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test::TestName(tested.param.stem()); });
 
 class SessionFile : public testing::Test {
  protected:
