@@ -80,7 +80,7 @@ class Lens {
             std::span<TokenValues> tokens) {
     const size_t width = model_.config.embedding_length;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      std::copy_n(streams[i].data() + layer * width, width, scratch_.x.get() + i * width);
+      std::copy_n(streams[i].data() + layer * width, width, scratch_.x + i * width);
     }
     team_.Run([&] { engine::Logits(model_, 0, tokens.size(), scratch_, team_, logits_.data()); });
     for (size_t i = 0; i < tokens.size(); ++i) {
