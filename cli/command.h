@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "gguf/message.h"
+#include "gguf/error.h"
 
 namespace cli {
 

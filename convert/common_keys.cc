@@ -9,7 +9,6 @@
 
 #include "convert/family.h"
 #include "gguf/error.h"
-#include "gguf/message.h"
 
 namespace convert {
 namespace {

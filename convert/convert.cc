@@ -20,7 +20,6 @@
 #include "engine/sampling/settings.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "gguf/message.h"
 
 namespace convert {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
-#include "gguf/message.h"
 
 namespace convert {
 namespace {

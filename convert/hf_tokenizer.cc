@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "gguf/error.h"
-#include "gguf/message.h"
 #include "gguf/number.h"
 
 namespace convert {

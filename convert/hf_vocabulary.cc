@@ -6,7 +6,6 @@
 
 #include "convert/hf_tokenizer.h"
 #include "gguf/error.h"
-#include "gguf/message.h"
 #include "gguf/number.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/word_merger.h"

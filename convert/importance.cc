@@ -10,7 +10,6 @@
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "gguf/mapped_file.h"
-#include "gguf/message.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/error.h"
 #include "gguf/json.h"
-#include "gguf/message.h"
 
 namespace convert {
 

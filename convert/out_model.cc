@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "gguf/message.h"
+#include "gguf/error.h"
 
 namespace convert {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "gguf/dtype.h"
+#include "gguf/error.h"
 #include "gguf/mapped_file.h"
-#include "gguf/message.h"
 #include "gguf/tensor.h"
 
 namespace convert {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "convert/hf_tokenizer.h"
-#include "gguf/message.h"
+#include "gguf/error.h"
 
 namespace convert {
 namespace {

@@ -13,8 +13,8 @@ class Error : public std::runtime_error {
  public:
   // The message is the parts, texts and numbers.
   template <class... Parts>
-  explicit Error(std::string_view first, Parts... more)
-      : std::runtime_error(gguf::Joined(first, more...)) {}
+  explicit Error(std::string_view first, const Parts&... more)
+      : std::runtime_error(gguf::Message(first, more...)) {}
 };
 
 // A text does not fit into the context.

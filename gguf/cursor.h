@@ -56,15 +56,15 @@ class Cursor {
 
   // Throws gguf::Error: "<file>: byte <offset>: <item>: <what>".
   template <class... Parts>
-  [[noreturn]] void Fail(uint64_t offset, Parts... what) const {
-    throw Error(PrintablePath(file_), ": byte ", offset, ": ", ItemText(), what...);
+  [[noreturn]] void Fail(uint64_t offset, const Parts&... what) const {
+    gguf::Fail(file_, "byte ", offset, ": ", ItemText(), what...);
   }
 
  private:
   std::string ItemText() const {
     if (item_.kind.empty()) return "";
     const std::string name = item_.name.empty() ? std::to_string(item_.index) : Quoted(item_.name);
-    return Joined(item_.kind, " ", name, ": ");
+    return Message(item_.kind, " ", name, ": ");
   }
 
   std::string file_;

@@ -13,11 +13,11 @@
 
 namespace gguf {
 
-// The parts of a message, texts and numbers, one after the other.
+// A message in parts: texts and numbers, one after the other.
 template <class... Parts>
-std::string Joined(Parts... parts) {
+std::string Message(const Parts&... parts) {
   std::string text;
-  const auto append = [&text](const auto& part) {
+  const auto add = [&text](const auto& part) {
     using Part = std::decay_t<decltype(part)>;
     if constexpr (std::is_arithmetic_v<Part> && !std::is_same_v<Part, char>) {
       text += std::to_string(part);
@@ -25,16 +25,15 @@ std::string Joined(Parts... parts) {
       text += part;
     }
   };
-  (append(parts), ...);
+  (add(parts), ...);
   return text;
 }
 
 class Error : public std::runtime_error {
  public:
-  // The message is the Joined() parts.
   template <class... Parts>
-  explicit Error(std::string_view first, Parts... more)
-      : std::runtime_error(Joined(first, more...)) {}
+  explicit Error(std::string_view first, const Parts&... more)
+      : std::runtime_error(Message(first, more...)) {}
 };
 
 // "text" in double quotes, everything but printable ASCII escaped (\n, \", \xNN), truncated after
@@ -48,6 +47,12 @@ std::string Printable(std::string_view text, size_t max_bytes = 200);
 
 // The same, not truncated, for a path that the user may have typed.
 std::string PrintablePath(std::string_view path);
+
+// Throws Error about a file: its path and the message.
+template <class... Parts>
+[[noreturn]] void Fail(std::string_view path, const Parts&... what) {
+  throw Error(PrintablePath(path), ": ", what...);
+}
 
 }  // namespace gguf
 

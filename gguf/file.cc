@@ -137,8 +137,7 @@ void File::IndexTensors() {
   std::ranges::sort(by_name_, {}, name);
   const auto twin = std::ranges::adjacent_find(by_name_, {}, name);
   if (twin == by_name_.end()) return;
-  throw Error(PrintablePath(path_), ": tensor ", Quoted(name(*twin)),
-              ": expected each name once, found it again");
+  gguf::Fail(path_, "tensor ", Quoted(name(*twin)), ": expected each name once, found it again");
 }
 
 bool File::RenameTensors(std::string_view part, std::string_view by) {

@@ -31,11 +31,6 @@ class Descriptor {
   int fd_;
 };
 
-template <class... Parts>
-[[noreturn]] void Fail(const std::string& path, Parts... what) {
-  throw Error(PrintablePath(path), ": ", what...);
-}
-
 [[noreturn]] void FailWithErrno(const std::string& path, int error) {
   if (error == ENOENT) Fail(path, "no such file");
   if (error == EACCES) Fail(path, "cannot be read: permission denied");

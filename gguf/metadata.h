@@ -101,8 +101,8 @@ class Metadata {
 
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.
   template <class... Parts>
-  [[noreturn]] void Fail(std::string_view key, Parts... what) const {
-    throw Error(PrintablePath(file_), ": key ", Quoted(key), ": ", what...);
+  [[noreturn]] void Fail(std::string_view key, const Parts&... what) const {
+    gguf::Fail(file_, "key ", Quoted(key), ": ", what...);
   }
 
  private:

@@ -38,7 +38,7 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 void RefuseInputs(const std::string& path, const struct stat& status,
                   std::span<const FileId> inputs) {
   if (std::ranges::find(inputs, FileId::Of(status)) == inputs.end()) return;
-  throw Error(PrintablePath(path), ": is a file that is read: give another name");
+  gguf::Fail(path, "is a file that is read: give another name");
 }
 
 void RemoveUnfinishedFile() {
@@ -94,7 +94,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
 void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (fd_ < 0 && errno == ENXIO) {
-    throw Error(PrintablePath(path_), ": is a pipe (FIFO) that nobody reads");
+    gguf::Fail(path_, "is a pipe (FIFO) that nobody reads");
   }
   struct stat status;
   if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
@@ -115,7 +115,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::Fail(const std::string& path) const {
-  throw Error(PrintablePath(path), ": cannot be written: ", std::generic_category().message(errno));
+  gguf::Fail(path, "cannot be written: ", std::generic_category().message(errno));
 }
 
 void OutputFile::Write(std::span<const std::byte> bytes) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "gguf/error.h"
-#include "gguf/message.h"
 #include "gguf/utf8.h"
 #include "grammar/scanner.h"
 

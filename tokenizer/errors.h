@@ -37,11 +37,11 @@ class TemplateError : public std::runtime_error {
 
 // Throws a TemplateError with the parts, texts and numbers, as message.
 template <typename... Parts>
-[[noreturn]] void FailAt(int line, Parts... parts) {
-  throw TemplateError(gguf::Joined(parts...), line);
+[[noreturn]] void FailAt(int line, const Parts&... parts) {
+  throw TemplateError(gguf::Message(parts...), line);
 }
 template <typename... Parts>
-[[noreturn]] void Fail(Parts... parts) {
+[[noreturn]] void Fail(const Parts&... parts) {
   FailAt(0, parts...);
 }
 

@@ -19,7 +19,6 @@
 #include "engine/model/model.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "gguf/message.h"
 #include "kernels/machine/team.h"
 
 namespace cli {

@@ -22,7 +22,6 @@
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "gguf/message.h"
 #include "gguf/writer.h"
 
 namespace cli {

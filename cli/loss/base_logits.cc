@@ -10,7 +10,6 @@
 #include "gguf/cursor.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
-#include "gguf/message.h"
 
 namespace cli {
 namespace {

@@ -12,7 +12,6 @@
 #include "cli/output/text.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
-#include "gguf/message.h"
 #include "gguf/utf8.h"
 #include "kernels/encode/encode.h"
 #include "kernels/matmul/reference.h"

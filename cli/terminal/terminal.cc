@@ -23,7 +23,6 @@
 #include "cli/terminal/charset.h"
 #include "engine/error.h"
 #include "gguf/error.h"
-#include "gguf/message.h"
 #include "gguf/utf8.h"
 
 namespace cli {

@@ -127,8 +127,8 @@ void Binder::RequireAllBound() const {
   const auto unused = std::find(bound_->begin(), bound_->end(), false);
   if (unused == bound_->end()) return;
   const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_->begin())];
-  throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", gguf::Quoted(tensor.name),
-                    " has no place in what this program computes: its text would be wrong");
+  gguf::Fail(file_.path(), "tensor ", gguf::Quoted(tensor.name),
+             " has no place in what this program computes: its text would be wrong");
 }
 
 }  // namespace engine

@@ -75,9 +75,8 @@ class Binder {
 
  private:
   template <class... Parts>
-  [[noreturn]] void Fail(const std::string& tensor, Parts... what) const {
-    throw gguf::Error(gguf::PrintablePath(file_.path()), ": tensor ", prefix_, tensor, ": ",
-                      what...);
+  [[noreturn]] void Fail(const std::string& tensor, const Parts&... what) const {
+    gguf::Fail(file_.path(), "tensor ", prefix_, tensor, ": ", what...);
   }
   const gguf::TensorView* Find(const std::string& name) const {
     return file_.FindTensor(prefix_ + name);

@@ -212,12 +212,10 @@ Config Config::Read(const gguf::File& file) {
   const Metadata& meta = file.metadata();
   const Architecture& arch = FindArchitecture(meta);
   if (file.tensors().empty()) {
-    throw gguf::Error(gguf::PrintablePath(file.path()),
-                      ": holds a vocabulary and no weights, so it cannot generate text");
+    gguf::Fail(file.path(), "holds a vocabulary and no weights, so it cannot generate text");
   }
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
-  if (embedding == nullptr)
-    throw gguf::Error(gguf::PrintablePath(file.path()), ": tensor token_embd.weight is missing");
+  if (embedding == nullptr) gguf::Fail(file.path(), "tensor token_embd.weight is missing");
   const Keys keys(meta, arch.name);
   Config config;
   config.architecture = arch.name;

@@ -97,7 +97,7 @@ class Keys {
   bool RequireAllRead() const;
 
   template <class... Parts>
-  [[noreturn]] void Fail(std::string_view key, Parts... what) const {
+  [[noreturn]] void Fail(std::string_view key, const Parts&... what) const {
     meta_.Fail(Full(key), what...);
   }
   // The same as a KeyRefused, whose change() is the architecture's prefix and `change`.

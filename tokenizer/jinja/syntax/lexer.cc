@@ -52,7 +52,7 @@ class Lexer {
   bool LooksAt(std::string_view text) const { return Rest().substr(0, text.size()) == text; }
 
   template <typename... Parts>
-  [[noreturn]] void Fail(Parts... parts) const {
+  [[noreturn]] void Fail(const Parts&... parts) const {
     FailAt(line_, parts...);
   }
 

@@ -65,7 +65,7 @@ class TokenCursor {
   }
 
   template <typename... Parts>
-  [[noreturn]] void Fail(Parts... parts) const {
+  [[noreturn]] void Fail(const Parts&... parts) const {
     FailAt(Peek().line, parts...);
   }
   // The current token, for messages.
