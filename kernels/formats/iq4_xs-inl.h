@@ -37,10 +37,21 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     uint32_t low_bits, high_bits;
     hwy::CopyBytes<4>(w + offsetof(Block, scales_l), &low_bits);
     hwy::CopyBytes<4>(w, &high_bits);
-    const hn::RebindToUnsigned<D8> du;
-    const hn::RebindToSigned<D8> di;
     const V8 d = SetHalf(D8(), w + offsetof(Block, d));
     Factors32 factors;
+#if HWY_ARCH_ARM_A64  // with numbers, beside what is done with vectors: a byte for each group
+    uint64_t low = low_bits, high = high_bits >> 16;
+    low = (low | low << 16) & 0x0000FFFF0000FFFF, high = (high | high << 24) & 0x000000FF000000FF;
+    low = (low | low << 8) & 0x00FF00FF00FF00FF, high = (high | high << 12) & 0x000F000F000F000F;
+    low = (low | low << 4) & 0x0F0F0F0F0F0F0F0F, high = (high | high << 6) & 0x0303030303030303;
+    const hn::FixedTag<int8_t, 8> d8;
+    const auto six = hn::BitCast(d8, hn::Set(hn::FixedTag<uint64_t, 1>(), low | high << 4));
+    const auto words = hn::PromoteTo(hn::FixedTag<int16_t, 8>(), hn::Sub(six, hn::Set(d8, 32)));
+    factors.scales.part[0] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteLowerTo(DI32(), words)), d);
+    factors.scales.part[1] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteUpperTo(DI32(), words)), d);
+#else
+    const hn::RebindToUnsigned<D8> du;
+    const hn::RebindToSigned<D8> di;
     for (size_t k = 0; k < kParts8; ++k) {
       uint32_t at[2][hn::MaxLanes(du)];
       for (uint32_t i = 0; i < hn::MaxLanes(du); ++i) {
@@ -53,6 +64,7 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
       const auto scale = hn::Sub(hn::BitCast(di, six), hn::Set(di, 32));
       factors.scales.part[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
     }
+#endif
     return factors;
   }
 };

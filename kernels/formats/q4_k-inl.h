@@ -86,7 +86,7 @@ HWY_INLINE V ScalesAndMins(V heads) {
 
 // d * sc and -dmin * min, for each 32 weights of a block.
 HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
-#if HWY_ARCH_X86 && PRONK_PIECES == 2
+#if PRONK_PIECES == 2 || HWY_ARCH_ARM_A64
   // By integer instructions: with one token units for vectors are busy and those are not.
   uint64_t halfs, packed;
   uint32_t high;
@@ -99,11 +99,17 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
       ((high | uint64_t{high} << 28) & 0x0F0F0F0F0F0F0F0Fu) | ((packed >> 2) & 0x3030303030303030u);
   const uint64_t scales = (first & 0xFFFFFFFFu) | other << 32;
   const uint64_t mins = first >> 32 | (other & 0xFFFFFFFF00000000u);
-  const auto signed_bytes = [](uint64_t eight) HWY_ATTR {
-    return hn::Vec<hn::FixedTag<int8_t, 8>>{_mm_cvtsi64_si128(static_cast<int64_t>(eight))};
+  const hn::FixedTag<int8_t, 8> d8;
+  const auto signed_bytes = [=](uint64_t eight) HWY_ATTR {
+#if HWY_ARCH_ARM_A64
+    return hn::BitCast(d8, hn::Set(hn::FixedTag<uint64_t, 1>(), eight));
+#else
+    return hn::Vec<decltype(d8)>{_mm_cvtsi64_si128(static_cast<int64_t>(eight))};
+#endif
   };
-  const auto bits = hn::Set(hn::FixedTag<uint64_t, 2>(), halfs);
-  const V8 d_dmin = hn::PromoteTo(D8(), hn::BitCast(hn::Rebind<hwy::float16_t, D8>(), bits));
+  const hn::Rebind<hwy::float16_t, D8> d_half;
+  const auto bits = hn::Set(hn::Repartition<uint64_t, decltype(d_half)>(), halfs);
+  const V8 d_dmin = hn::PromoteTo(D8(), hn::BitCast(d_half, bits));
   return {ToFloats(signed_bytes(scales), hn::Broadcast<0>(d_dmin)),
           ToFloats(signed_bytes((kSign - mins) ^ kSign), hn::Broadcast<1>(d_dmin))};
 #else

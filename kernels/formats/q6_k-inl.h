@@ -38,10 +38,18 @@ struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
     const VU8 ql0 = LoadRun<64>(w + offsetof(Block, ql), v);
     const VU8 ql1 = LoadRun<64>(w + offsetof(Block, ql) + 32, v);
     const VU8 qh = LoadRun<32>(w + offsetof(Block, qh), v);
+#if HWY_ARCH_ARM_A64  // shifted into what has the other bits
+    const VU8 upper = hn::ShiftRight<2>(qh);
+    codes[0] = Mask(VU8{vsliq_n_u8(ql0.raw, qh.raw, 4)}, 63);
+    codes[1] = Mask(VU8{vsliq_n_u8(ql1.raw, upper.raw, 4)}, 63);
+    codes[2] = Mask(VU8{vsriq_n_u8(qh.raw, ql0.raw, 4)}, 63);
+    codes[3] = VU8{vsriq_n_u8(upper.raw, ql1.raw, 4)};
+#else
     codes[0] = AddBits(LowNibbles(ql0), ShiftBits<-4>(qh), 0x30);
     codes[1] = AddBits(LowNibbles(ql1), ShiftBits<-2>(qh), 0x30);
     codes[2] = AddBits(HighNibbles(ql0), qh, 0x30);
     codes[3] = AddBits(HighNibbles(ql1), ShiftBits<2>(qh), 0x30);
+#endif
   }
   static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {
     RunFactors factors;

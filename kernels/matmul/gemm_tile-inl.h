@@ -25,11 +25,19 @@ HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t k_group, size_t v) {
   return hn::Load(DU8(), &w.codes[k_group][v * kFloats / kSumTokens][0]);
 }
 
-#ifdef PRONK_NEON_I8MM
+// Four activations in every lane, or 16 bytes with those of the k-group.
 HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
-  return hn::LoadU(DU8(), &x.q[t][k_group][0][0]);
+#ifdef PRONK_NEON_DOT
+  constexpr size_t n = 4 / kSumTokens / kSumTokens;
+  return hn::LoadU(DU8(), &x.q[t][k_group / n * n][0][0]);
+#else
+  int32_t bits;
+  hwy::CopyBytes<4>(x.q[t][k_group][0], &bits);
+  return hn::BitCast(DU8(), hn::Set(DI32(), bits));
+#endif
 }
 
+#ifdef PRONK_NEON_I8MM
 HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::LoadU(DF(), p + t * kFloats); }
 
 // result: [kTileTokens][kMicroRows]
@@ -40,13 +48,6 @@ HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT r
   hn::StoreU(hn::UpperHalf(d, sums), d, rows + kMicroRows);
 }
 #else
-// Four activations in every lane.
-HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
-  int32_t bits;
-  hwy::CopyBytes<4>(x.q[t][k_group][0], &bits);
-  return hn::BitCast(DU8(), hn::Set(DI32(), bits));
-}
-
 HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::Set(DF(), p[t]); }
 
 HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {
@@ -112,15 +113,16 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 template <class Form, size_t kScale, size_t kTokens>
 HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots<kTokens>& dots) {
   constexpr size_t kKGroups = 32 / kGroupCols / Form::kScales;
-  const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_BIAS
-    const VI32 start = hn::Load(d, w.offsets[kScale] + v * kFloats);
+    const VI32 start = hn::Load(DI32(), w.offsets[kScale] + v * kFloats);
 #else
-    const VI32 start = hn::Zero(d);
+    alignas(16) static constexpr int32_t kStart[4] = {kFloatStart, kFloatStart, kFloatStart,
+                                                      kFloatStart};
+    const VI32& start = reinterpret_cast<const VI32&>(kStart);
 #endif
     HWY_UNROLL(kTokenVectors)
-    for (size_t t = 0; t < kTokens; ++t) dots[v][t] = start;
+    for (size_t t = 0; t < kTokens; ++t) dots[v][t] = LoadStart(start);
   }
   HWY_UNROLL(8)
   for (size_t g = kScale * kKGroups; g < (kScale + 1) * kKGroups; ++g) {
@@ -134,6 +136,8 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
         dots[v][t] = DotBytes(dots[v][t], inputs, codes[v]);
 #elif defined(PRONK_NEON_I8MM)
         dots[v][t] = DotPairs(dots[v][t], hn::BitCast(DI8(), inputs), codes[v]);
+#elif defined(PRONK_NEON_DOT)
+        dots[v][t] = DotLane(dots[v][t], codes[v], hn::BitCast(DI8(), inputs), g % 4);
 #else
         dots[v][t] = DotBytes(dots[v][t], codes[v], hn::BitCast(DI8(), inputs));
 #endif
@@ -147,14 +151,13 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 template <class Form, size_t kScale, size_t kTokens>
 HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x,
                           TileSums<kTokens>& scaled) {
-  const DF d;
   TileDots<kTokens> dots;
   DotBlock<Form, kScale>(w, x, dots);
   for (size_t v = 0; v < kRowVectors; ++v) {
     const VF scale = OfRows(w.factors[kScale], v);
     HWY_UNROLL(kTokenVectors)
     for (size_t t = 0; t < kTokens; ++t) {
-      const VF dot = hn::ConvertTo(d, dots[v][t]);
+      const VF dot = ToFloats(dots[v][t]);
       scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
     }
   }

@@ -132,6 +132,25 @@ HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
 }
 
+// What a sum starts with. On Arm copying a register takes a unit for vectors, loading does not.
+HWY_INLINE VI32 LoadStart(const VI32& v) {
+#if HWY_ARCH_ARM_A64
+  VI32 start;
+  asm volatile("ldr %q0, %1" : "=w"(start.raw) : "m"(v.raw));
+  return start;
+#else
+  return v;
+#endif
+}
+
+// Integers below 2^22 as floats, from a sum that starts with kFloatStart: on Arm that is the bits
+// of a float, from which subtracting it takes half the time of a conversion.
+constexpr int32_t kFloatStart = HWY_ARCH_ARM_A64 ? 0x4B400000 : 0;
+HWY_INLINE VF ToFloats(VI32 sum) {
+  if (!HWY_ARCH_ARM_A64) return hn::ConvertTo(DF(), sum);
+  return hn::Sub(hn::BitCast(DF(), sum), hn::Set(DF(), 12582912.0f));
+}
+
 // Stores piece p at to(p).
 template <class To>
 HWY_INLINE void StorePieces(VI8 v, To to) {
@@ -264,6 +283,17 @@ HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 #endif
 }
 
+#ifdef PRONK_NEON_DOT
+// The same with lane i of b for all lanes of a.
+HWY_INLINE VI32 DotLane(VI32 sum, VI8 a, VI8 b, size_t i) {
+  if (i == 0) asm("sdot %0.4s, %1.16b, %2.4b[0]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  if (i == 1) asm("sdot %0.4s, %1.16b, %2.4b[1]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  if (i == 2) asm("sdot %0.4s, %1.16b, %2.4b[2]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  if (i == 3) asm("sdot %0.4s, %1.16b, %2.4b[3]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  return sum;
+}
+#endif
+
 #ifdef PRONK_NEON_I8MM
 // The same for two rows of eight bytes of each: lane 2 i + j gets the products of rows a_i and b_j.
 HWY_INLINE VI32 DotPairs(VI32 sum, VI8 a, VI8 b) {
@@ -344,8 +374,11 @@ HWY_INLINE VU8 ShiftBits(VU8 v) {
 
 HWY_INLINE VU8 Mask(VU8 v, uint8_t mask) { return hn::And(v, hn::Set(DU8(), mask)); }
 
-// a | (b & mask)
-HWY_INLINE VU8 AddBits(VU8 a, VU8 b, uint8_t mask) { return hn::OrAnd(a, b, hn::Set(DU8(), mask)); }
+// a | (b & mask), where a has none of the mask's bits.
+HWY_INLINE VU8 AddBits(VU8 a, VU8 b, uint8_t mask) {
+  const VU8 bits = hn::Set(DU8(), mask);
+  return HWY_ARCH_ARM_A64 ? hn::BitwiseIfThenElse(bits, b, a) : hn::OrAnd(a, b, bits);
+}
 
 // The four two-bit codes of each byte.
 HWY_INLINE void TwoBitCodes(VU8 qs, VU8 (&codes)[4]) {

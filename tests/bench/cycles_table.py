@@ -146,7 +146,7 @@ def main():
     for name, (scales, mins) in FORMS.items():
         cells = []
         for cpu, (_, namespace) in cpus.items():
-            form = r"NS0_10PanelBlockINS0_9PanelFormILi\dELm%dELm%dEEE" % (scales, mins)
+            form = r"Lm\dENS0_10PanelBlockINS0_9PanelFormILi\dELm%dELm%dEEE" % (scales, mins)
             loop = loop_of(namespace, "MultiplyTile", form, "")
             alone = cycles(args.mca, arch, cpu, dots_alone(arch, loop))
             c = cycles(args.mca, arch, cpu, loop)

@@ -55,7 +55,7 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 #endif
 }
 
-// Factors of minimums, and on Arm of zero points.
+// Factors of minimums.
 struct RunSums {
   Floats8 scales;  // of the activations, in order
   Small16 sums;    // of each 16 q
@@ -86,6 +86,8 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
 #if HWY_ARCH_X86
   VLane offset[kRunVectors];  // -zero * factor * (sum of the lane)
+#else
+  VI32 offset[4][kRunVectors];
 #endif
   VF scale[kParts8];  // of the activations, in the lanes of their groups, / factor
 };
@@ -119,6 +121,13 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
     DealFour(in.x[0][v], in.x[1][v], in.x[2][v], in.x[3][v]);
     in.offset[v] = hn::Neg(AddDots(hn::Zero(hn::DFromV<VLane>()), zeros, in.x, v));
   }
+#else
+  for (size_t k = 0; k < 4; ++k) {
+    const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      in.offset[k][v] = hn::Neg(Dot(hn::Zero(DI32()), zero, in.x[k][v]));
+    }
+  }
 #endif
 #if PRONK_WIDE
   // Piece p has runs 0..3 of half p / 2.
@@ -141,7 +150,7 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
 }
 
 // Sum over the groups of number * (sum of the activations) * (scale of the activations), in any
-// lanes, for zero points and minimums.
+// lanes, for minimums.
 HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
   V8 sum = hn::Zero(D8());
   for (size_t k = 0; k < kParts8; ++k) {
@@ -240,7 +249,7 @@ constexpr bool kFold = [] {
 template <class Type, class BlockType, bool kMinimum>
 struct RunType {
   using Block = BlockType;
-  static constexpr bool kSums = kMinimum || !HWY_ARCH_X86;
+  static constexpr bool kSums = kMinimum;
   using Input = RunInput<kSums>;
   using Unpacked = UnpackedRuns;
   static constexpr bool kReadsFloats = false;
@@ -319,7 +328,8 @@ struct RunType {
         VU8 codes[4];
         get_codes(2 * part + i, codes);
         for (size_t k = 0; k < 4; ++k) {
-          dots[k][i] = Dot(hn::Zero(DI32()), codes[k], in.x[k][2 * part + i]);
+          const size_t v = 2 * part + i;
+          dots[k][i] = Dot(LoadStart(in.offset[k][v]), codes[k], in.x[k][v]);
         }
       }
       const VI32 scaled = ScaledDots(dots, scales.part[part]);
@@ -330,15 +340,9 @@ struct RunType {
   }
 #endif
 
-  // Adds the sum times d, and the terms of zero points and minimums.
+  // Adds the sum times d, and the terms of minimums.
   static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, Sums& sums) {
     sums.a = hn::MulAdd(sum, w.d, sums.a);
-#if !HWY_ARCH_X86
-    if constexpr (Type::kZero != 0) {
-      const V8 factor = hn::Mul(hn::ResizeBitCast(D8(), w.d), hn::Set(D8(), -float{Type::kZero}));
-      sums.mins = hn::MulAdd(DotSums(Widen(w.scales), in), factor, sums.mins);
-    }
-#endif
     if constexpr (kMinimum) {
       sums.mins = hn::NegMulAdd(DotSums(Widen(w.mins), in), w.dmin, sums.mins);
     }

@@ -37,13 +37,13 @@ HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, con
       added = AddNeighbours<kLarge>(AddNeighbours<kAny>(four[0], four[1]),
                                     AddNeighbours<kAny>(four[2], four[3]));
     }
-    sum = hn::MulAdd(hn::ConvertTo(DF(), added), hn::Mul(w.part[k], x.part[k]), sum);
+    sum = hn::MulAdd(ToFloats(added), hn::Mul(w.part[k], x.part[k]), sum);
   }
   return sum;
 }
 
 // The start value of a step's dots, for codes that are kCenter more than the weights: -kCenter *
-// (sum of the lane).
+// (sum of the lane), and a part of kFloatStart.
 template <int kCenter>
 struct Offsets {
   VI32 offset[kDotVectors];  // of dealt vectors only the first
@@ -54,14 +54,15 @@ struct Offsets {
       const VI32 sum = v < n ? hn::Zero(DI32()) : offset[v % n];
       offset[v % n] = Dot(Dot(sum, center, x[v][0]), center, x[v][1]);
     }
-    for (size_t v = 0; v < n; ++v) offset[v] = hn::Neg(offset[v]);
+    const VI32 start = hn::Set(DI32(), kFloatStart / 4);
+    for (size_t v = 0; v < n; ++v) offset[v] = hn::Sub(start, offset[v]);
   }
-  HWY_INLINE VI32 Start(size_t v) const { return offset[v]; }
+  HWY_INLINE VI32 Start(size_t v) const { return LoadStart(offset[v]); }
 };
 template <>
 struct Offsets<0> {
   HWY_INLINE void SetStart(const VI8 (&)[kDotVectors][2], size_t) {}
-  HWY_INLINE VI32 Start(size_t) const { return hn::Zero(DI32()); }
+  HWY_INLINE VI32 Start(size_t) const { return hn::Set(DI32(), kFloatStart / 4); }
 };
 
 // The activations of a step.
