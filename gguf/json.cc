@@ -113,7 +113,10 @@ class Checker {
   }
 
  private:
-  [[noreturn]] void Fail() const { throw Error("is not JSON from byte ", at_ + 1, " on"); }
+  [[noreturn]] void Fail() const {
+    if (text_.empty()) throw Error("is empty, not JSON");
+    throw Error("is not JSON from byte ", at_ + 1, " on");
+  }
   static void Limit(size_t n, size_t most, const std::string& before, const char* after) {
     if (n > most) throw Error(before, most, after);
   }
