@@ -31,7 +31,7 @@ std::string CpuTarget();
 enum class Extension {
   kNone,
   kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
-  kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs (bf16.h)
+  kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs, where they pay (bf16.h)
   kAmx,      // on that: products of whole tiles (bf16.h)
   kDotProd,  // on NEON: dot products of bytes (extension_target.h)
   kI8mm,     // on that: products of matrices of 2 x 8 bytes (extension_target.h)
