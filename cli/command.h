@@ -14,7 +14,7 @@ class CommandLine;
 // Wrong usage found only after the arguments are read (exit status 2).
 class UsageError : public std::runtime_error {
  public:
-  // The message in parts: texts and whole numbers.
+  // The message is the parts, texts and numbers.
   template <class... Parts>
   explicit UsageError(const Parts&... parts) : runtime_error(gguf::Message(parts...)) {}
 };

@@ -42,8 +42,8 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
 // From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family);
 
-// The expressions with which a tokenizer.json splits text (split_pattern.cc). In a canonical
-// spelling: if two are equal, they match the same texts.
+// An expression that splits text, in a canonical spelling (split_pattern.cc): if two are equal,
+// they match the same texts.
 std::string CanonicalPattern(std::string_view pattern);
 // The rule that GGUF names (split.h) with the patterns of "pre_tokenizer"; of several, the one that
 // also treats whole words in the vocabulary the same. Throws gguf::Error if there is none.

@@ -1,3 +1,4 @@
+// Weights of a folder as floats, from any stored type.
 #include <algorithm>
 #include <array>
 #include <cmath>

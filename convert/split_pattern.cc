@@ -1,3 +1,4 @@
+// The expressions with which a tokenizer.json splits text, as rules that GGUF names (split.h).
 #include <algorithm>
 #include <charconv>
 #include <cstdint>

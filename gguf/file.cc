@@ -50,7 +50,7 @@ void CheckFirstPart(const std::string& path, const Metadata& metadata) {
   if (no == 0) return;
   const std::string first = PartPath(path, no, 0, count);
   metadata.Fail(kSplitNo, "expected the first part of a split model, found ", PartName(no, count),
-                ": open ", (first.empty() ? "the first part" : PrintablePath(first)));
+                ": open ", first.empty() ? "the first part" : PrintablePath(first));
 }
 
 // Checks that a later part matches its name and belongs to the same model.

@@ -97,7 +97,7 @@ std::span<const float> BaseLogits::LogProbabilities(size_t i) {
     gguf::Fail(path_, "byte ", at,
                ": expected a scale and a least log-probability of "
                "probabilities up to 1, found ",
-               std::to_string(scale), " and ", std::to_string(least));
+               scale, " and ", least);
   }
   const std::byte* const codes = row + kHeadCodes * sizeof(uint16_t);
   for (size_t id = 0; id < row_.size(); ++id) {

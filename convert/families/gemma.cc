@@ -71,6 +71,7 @@ constexpr KeyRule kGemma3nKeys[] = {
     {"altup_active_idx", "altup.active_idx"},
     {"altup_num_inputs", "altup.num_inputs"},
 };
+
 // GGUF's attention scale of Gemma follows from the head's length, but for the largest model.
 void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
   const Fields& config = model.config;
@@ -79,8 +80,8 @@ void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
       largest ? config.Count("hidden_size") / model.shapes.n_heads : model.head_dim());
   const double found = config.NumberOr("query_pre_attn_scalar", expected);
   if (found != expected) {
-    config.Fail("query_pre_attn_scalar", "expected ", std::to_string(expected),
-                " for a model of so many layers, found ", std::to_string(found));
+    config.Fail("query_pre_attn_scalar", "expected ", expected,
+                " for a model of so many layers, found ", found);
   }
 }
 

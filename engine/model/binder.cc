@@ -114,9 +114,10 @@ const float* Binder::Vector(const std::string& name, uint64_t n) {
 }
 
 uint64_t Binder::Skip(std::string_view prefix) {
+  const std::string begin = prefix_ + std::string(prefix);
   uint64_t bytes = 0;
   for (const gguf::TensorView& tensor : file_.tensors()) {
-    if (!tensor.name.starts_with(prefix_ + std::string(prefix))) continue;
+    if (!tensor.name.starts_with(begin)) continue;
     Note(tensor);
     bytes += tensor.bytes;
   }

@@ -60,7 +60,7 @@ class Binder {
     return {Vector(name, n), OptionalFloats(name + ".bias", {n})};
   }
 
-  // Numbers of type F32 in a tensor of any shape, by its full name.
+  // Numbers of type F32 in a tensor of any shape; the name has its ".weight" or other end.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
   const float* OptionalFloats(const std::string& name, const std::vector<uint64_t>& dims) {
     return Find(name) != nullptr ? Floats(name, dims) : nullptr;
@@ -70,7 +70,7 @@ class Binder {
   uint64_t Skip(std::string_view prefix);
   // Throws if a tensor was not requested: the model was trained with it; its text would be wrong.
   void RequireAllBound() const;
-  // The number of weights in all matrices so far, without those of Experts().
+  // The number of weights in all matrices of this Binder so far, without those of Experts().
   uint64_t matrix_elements() const { return matrix_elements_; }
 
  private:

@@ -14,7 +14,7 @@ size_t ContextOf(const Config& config, size_t wish) {
 }
 
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
-  throw TooLong("the text needs ", std::string(at_least ? "at least " : ""), needed,
+  throw TooLong("the text needs ", at_least ? "at least " : "", needed,
                 " tokens, and the context has room for ", room, " (the model was trained for ",
                 config.context_length, ")");
 }

@@ -143,7 +143,7 @@ std::span<const TokenId> Generation::Next() {
 
 // Generates one token; returns the stop reason if it is the last.
 std::optional<StopReason> Generation::Step() {
-  grammar::Constraint* constraint = options_.constraint;
+  grammar::Constraint* const constraint = options_.constraint;
   const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
   if (options_.max_tokens >= 0 &&
       std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens)) {

@@ -25,7 +25,7 @@ namespace HWY_NAMESPACE {
 constexpr size_t kKeys = kKvTile;  // of a tile
 constexpr size_t kPart = 64;       // of a head's numbers, converted at a time
 constexpr size_t kQueryUnit = 8;   // the most queries whose sums are in registers together
-constexpr size_t kSlots = 2 * kBlockQueries;  // for parts of queries
+constexpr size_t kSlots = 2 * kBlockQueries;  // for packed parts of queries
 static_assert(kBlockQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0);
 static_assert(kPart % kMicroRows == 0);
 
@@ -190,7 +190,7 @@ class FloatProducts {
   }
 
   // scale * q . k of the unit of queries in the slots from `slot` on and the keys from number `key`
-  // of the group on, over the n numbers that are packed.
+  // of the group on, over the n numbers that are packed. prefetches: a share of the next tile.
   template <size_t kRows>
   HWY_INLINE void Score(size_t slot, size_t key, size_t n, bool prefetches,
                         VSums<kRows, kVectors<kRows>>& sums) const {
