@@ -109,7 +109,7 @@ Fields Fields::Object(std::string_view key) const {
 JsonView Fields::List(std::string_view key, const std::string& expected, size_t most) const {
   JsonView list = Find(key);
   if (!list.IsArray()) FailKind(key, expected);
-  if (list.size() > most) Fail(key, "expected at most ", most, " items");
+  if (list.size() > most) Fail(key, "expected at most ", most, " items, found ", list.size());
   return list;
 }
 
@@ -139,7 +139,7 @@ std::vector<uint64_t> Fields::Wholes(std::string_view key, size_t most) const {
   std::vector<uint64_t> numbers;
   for (const auto& item : List(key, "a list of whole numbers", most)) {
     const std::optional<uint64_t> number = item.value.Unsigned();
-    if (!number) FailKind(key, "a list of whole numbers");
+    if (!number) Fail(key, "expected whole numbers, found ", KindOf(item.value));
     numbers.push_back(*number);
   }
   return numbers;

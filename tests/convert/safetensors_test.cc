@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/error_of.h"
@@ -98,13 +99,13 @@ TEST(Safetensors, TypesAndShapesAreChecked) {
             "f: tensor \"t\": dtype: expected a text, found 7");
   EXPECT_EQ(ErrorOf(test::Safetensors(R"({"t":{"dtype":"U8"}})", 0)),
             "f: tensor \"t\": shape: expected a list of whole numbers, found nothing");
-  for (const char* shape : {"-1", "1.5", "\"1\"", "null"}) {
+  for (const auto& [shape, found] : {std::pair("-1", "-1"), std::pair("1.5", "1.5"),
+                                     std::pair("\"1\"", "a text"), std::pair("null", "nothing")}) {
     EXPECT_EQ(ErrorOf("U8", shape, "0,1", 1),
-              "f: tensor \"t\": shape: expected a list of whole numbers, found a list")
-        << shape;
+              std::string("f: tensor \"t\": shape: expected whole numbers, found ") + found);
   }
   EXPECT_EQ(ErrorOf("U8", "1,1,1,1,1,1,1,1,1", "0,1", 1),
-            "f: tensor \"t\": shape: expected at most 8 items");
+            "f: tensor \"t\": shape: expected at most 8 items, found 9");
   // Products that would wrap around 2^64, to 0 or to 4.
   EXPECT_EQ(ErrorOf("F32", "4294967296,4294967296", "0,0", 4),
             "f: tensor \"t\": shape: expected fewer than 2^57 elements, found [4294967296, "
