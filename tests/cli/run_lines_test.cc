@@ -108,7 +108,7 @@ TEST_F(RunLines, NamesTheLineThatIsWrong) {
   };
   const std::string bad = dir_.Path("bad") + ", line 2: ";
   expect("Hello", bad + "is not JSON");
-  expect("", bad + "is not JSON");
+  expect("", bad + "is empty, not JSON");
   expect("7", bad + "expected a string, or an object with one as \"prompt\"");
   expect("{\"text\": \"a\"}", bad + "expected a string");
   expect("{\"prompt\": [\"a\"]}", bad + "expected a string");
