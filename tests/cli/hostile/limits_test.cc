@@ -381,6 +381,12 @@ TEST_F(Limits, SmallStacks) {
 #ifndef __clang__  // whose OpenMP prints a line of its own
   ExpectError(Shell("exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 2", {"OMP_STACKSIZE=32K"}), 1,
               "OMP_STACKSIZE: expected at least 512K");
+  // Attention takes most of a stack.
+  const std::string text = dir_.Write("text", std::string(99, 'x'));
+  for (const std::string kv : {"f32", "f16", "q8_0"}) {
+    const std::string line = "exec \"$PRONK\" run -m \"$MODEL\" -f \"$TEXT\" -n 2 -t 2 --kv " + kv;
+    EXPECT_EQ(Shell(line, {"OMP_STACKSIZE=512K", "TEXT=" + text}).status, 0) << kv;
+  }
 #endif
 }
 
