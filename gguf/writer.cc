@@ -128,6 +128,11 @@ void Writer::AddTensor(std::string_view name, DType dtype, std::vector<uint64_t>
   tensors_.push_back({std::string(name), dtype, std::move(dims), bytes, std::move(source)});
 }
 
+void Writer::AddTensor(const TensorView& tensor) {
+  AddTensor(tensor.name, tensor.dtype, {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims},
+            std::span(tensor.data, tensor.bytes));
+}
+
 std::vector<std::byte> Writer::Head() const {
   std::vector<std::byte> head;
   AppendBytes(head, std::as_bytes(std::span(kMagic)));

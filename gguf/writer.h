@@ -59,6 +59,7 @@ class Writer {
                  std::span<const std::byte> bytes);
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  TensorSource source);
+  void AddTensor(const TensorView& tensor);
 
   // Through OutputFile. Replaces an existing file, unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;

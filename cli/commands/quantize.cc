@@ -115,9 +115,8 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
   std::map<std::string, std::vector<float>> factors;  // must live until the writer has read them
   for (const PlannedTensor& planned : plan) {
     const gguf::TensorView& tensor = *planned.tensor;
-    const std::vector<uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
     if (!planned.is_changed()) {
-      writer.AddTensor(tensor.name, tensor.dtype, dims, std::span(tensor.data, tensor.bytes));
+      writer.AddTensor(tensor);
       continue;
     }
     std::span<const float> factor;
@@ -125,7 +124,8 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
       factor = factors[name] = converter.Factors(tensor);
       writer.AddTensor(name, DType::kF32, {factor.size()}, std::as_bytes(factor));
     }
-    writer.AddTensor(tensor.name, planned.type, dims,
+    writer.AddTensor(tensor.name, planned.type,
+                     {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims},
                      [&converter, &planned, factor, done = uint64_t{0}]() mutable {
                        return converter.Next(planned, factor, done);
                      });

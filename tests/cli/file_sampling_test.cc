@@ -21,10 +21,7 @@ class FileSamplingTest : public testing::Test {
     writer.Add("general.sampling.temp", 0.0f);
     writer.Add("general.sampling.top_k", int32_t{7});
     writer.Add("general.sampling.adaptive_target", 0.5f);
-    for (const gguf::TensorView& t : file.tensors()) {
-      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                       std::span(t.data, t.bytes));
-    }
+    for (const gguf::TensorView& t : file.tensors()) writer.AddTensor(t);
     writer.WriteFile(path_);
   }
 

@@ -20,10 +20,7 @@ class OverrideTest : public testing::Test {
     gguf::Writer writer;
     for (const auto& entry : file.metadata().entries()) writer.Add(entry);
     writer.Add("llama.attention.new_idea", uint32_t{1});
-    for (const gguf::TensorView& t : file.tensors()) {
-      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                       std::span(t.data, t.bytes));
-    }
+    for (const gguf::TensorView& t : file.tensors()) writer.AddTensor(t);
     std::filesystem::create_directories(dir_.Path(".lmstudio/models/a/b"));
     writer.WriteFile(path_);
   }

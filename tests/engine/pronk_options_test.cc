@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +26,7 @@ using test::kTiny;
 void AddTiny(gguf::Writer& writer) {
   static const gguf::File file = gguf::File::Open(kTiny);
   for (const auto& entry : file.metadata().entries()) writer.Add(entry);
-  for (const gguf::TensorView& t : file.tensors()) {
-    writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                     std::span(t.data, t.bytes));
-  }
+  for (const gguf::TensorView& t : file.tensors()) writer.AddTensor(t);
 }
 
 // By the ranges of the program's flags, and by the names of the fields.

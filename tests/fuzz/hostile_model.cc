@@ -81,12 +81,7 @@ struct Parts {
     };
     for (const Metadata::Entry& entry : entries) attempt([&] { writer.Add(entry); });
     for (const auto& add : added) attempt([&] { add(writer); });
-    for (const gguf::TensorView& t : tensors) {
-      attempt([&] {
-        writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                         std::span(t.data, t.bytes));
-      });
-    }
+    for (const gguf::TensorView& t : tensors) attempt([&] { writer.AddTensor(t); });
     return writer;
   }
 
@@ -373,8 +368,7 @@ std::string HostileModels::NextInParts(const test::TempDir& folder, const Choice
     for (size_t i = no; i < whole.tensors.size(); i += n) {
       const gguf::TensorView& t = whole.tensors[choose(16) == 0 ? 0 : i];
       try {
-        writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                         std::span(t.data, t.bytes));
+        writer.AddTensor(t);
       } catch (const gguf::Error&) {  // twice in one part
       }
     }

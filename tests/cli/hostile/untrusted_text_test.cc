@@ -56,10 +56,7 @@ class UntrustedText : public testing::Test {
       if (entry.key != "general.name" && entry.key != "general.alignment") writer.Add(entry);
     }
     writer.Add("general.name", name);
-    for (const gguf::TensorView& t : file.tensors()) {
-      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                       std::span(t.data, t.bytes));
-    }
+    for (const gguf::TensorView& t : file.tensors()) writer.AddTensor(t);
     writer.WriteFile(dir_.Path("named.gguf"));
     return dir_.Path("named.gguf");
   }

@@ -165,8 +165,7 @@ std::string ErrorWith(const std::string& key, std::optional<uint32_t> value,
   if (value) writer.Add(full, *value);
   for (const gguf::TensorView& t : good.tensors()) {
     if (t.name == without) continue;
-    writer.AddTensor(std::string(t.name), t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                     std::span(t.data, t.bytes));
+    writer.AddTensor(t);
   }
   const std::vector<std::byte> zeros(64);
   writer.AddTensor("masked_embd_centroids.weight", gguf::DType::kF32, {8, 2}, zeros);

@@ -207,13 +207,13 @@ void Write(const List& list, const std::string& path) {
   }
   for (const auto& [name, entry] : kept) writer.Add({name, entry->value});
   std::vector<std::vector<float>> moved;
-  for (const gguf::TensorView& tensor : small.tensors()) {
+  for (gguf::TensorView tensor : small.tensors()) {
     std::string name(tensor.name);
     for (const auto& [from, to] : list.renamed) {
       const size_t at = name.find(from);
       if (at != std::string::npos) name.replace(at, from.size(), to);
     }
-    std::span<const std::byte> bytes(tensor.data, tensor.bytes);
+    tensor.name = name;
     if (list.permuted &&
         (name.find("attn_q.") != std::string::npos || name.find("attn_k.") != std::string::npos)) {
       const bool is_bias = tensor.n_dims == 1;
@@ -221,10 +221,9 @@ void Write(const List& list, const std::string& path) {
       if (is_bias) view.dims = {1, tensor.dims[0], 1, 1};
       moved.push_back(Permuted(view, small.metadata().GetUint(own + "attention.key_length"),
                                small.metadata().GetUint(own + "rope.dimension_count")));
-      bytes = std::as_bytes(std::span(moved.back()));
+      tensor.data = std::as_bytes(std::span(moved.back())).data();
     }
-    writer.AddTensor(name, tensor.dtype, {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims},
-                     bytes);
+    writer.AddTensor(tensor);
   }
   const std::vector<float> zeros(8);
   for (const std::string& name : list.tensors) {

@@ -32,10 +32,7 @@ class Suppressed : public testing::Test {
     gguf::Writer writer;
     for (const auto& entry : file.metadata().entries()) writer.Add(entry);
     writer.AddArray("tokenizer.ggml.suppress_tokens", std::span<const int32_t>(&well_, 1));
-    for (const gguf::TensorView& t : file.tensors()) {
-      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                       std::span(t.data, t.bytes));
-    }
+    for (const gguf::TensorView& t : file.tensors()) writer.AddTensor(t);
     writer.WriteFile(path_);
     dir_.Write("bare.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
