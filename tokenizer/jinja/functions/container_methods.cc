@@ -86,19 +86,19 @@ Value Update(Interpreter& in, const Value& self, const Arguments& args) {
   return Value();
 }
 
-constexpr Named<MethodFn> kSequenceMethods[] = {{"count", Count}, {"index", Index}};
-constexpr Named<MethodFn> kListMethods[] = {{"append", Append}, {"insert", Insert}, {"pop", Pop}};
-constexpr Named<MethodFn> kDictMethods[] = {
+constexpr Named<FilterFn> kSequenceMethods[] = {{"count", Count}, {"index", Index}};
+constexpr Named<FilterFn> kListMethods[] = {{"append", Append}, {"insert", Insert}, {"pop", Pop}};
+constexpr Named<FilterFn> kDictMethods[] = {
     {"get", Get},       {"items", ItemsFilter}, {"keys", ListFilter},
     {"update", Update}, {"values", DictValues},
 };
 
 }  // namespace
 
-MethodFn FindContainerMethod(const Value& self, std::string_view name) {
+FilterFn FindContainerMethod(const Value& self, std::string_view name) {
   if (self.IsDict()) return FindNamed(kDictMethods, name);
   if (!self.IsList() || !self.list().HasLength()) return nullptr;
-  if (const MethodFn method = FindNamed(kSequenceMethods, name)) return method;
+  if (const FilterFn method = FindNamed(kSequenceMethods, name)) return method;
   return self.list().kind == List::Kind::kList ? FindNamed(kListMethods, name) : nullptr;
 }
 

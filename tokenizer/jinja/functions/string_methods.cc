@@ -26,12 +26,6 @@ Value StripMethod(Interpreter& in, const Value& self, const Arguments& args) {
   return in.rt().Make(Strip(in.rt(), self.text(), side, chars));
 }
 
-template <Text (*map)(Runtime&, const Text&)>
-Value MapMethod(Interpreter& in, const Value& self, const Arguments& args) {
-  const Params params("a method without parameters", args, {});
-  return in.rt().Make(map(in.rt(), self.text()));
-}
-
 template <bool from_end>
 Value SplitMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("split", args, {"sep", "maxsplit"});
@@ -115,7 +109,7 @@ Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
 }
 
 // clang-format off
-constexpr Named<MethodFn> kMethods[] = {
+constexpr Named<FilterFn> kMethods[] = {
     {"count", CountMethod}, {"find", FindMethod},
     {"startswith", BeginsMethod<false>}, {"endswith", BeginsMethod<true>},
     {"split", SplitMethod<false>}, {"rsplit", SplitMethod<true>}, {"splitlines", SplitLinesMethod},
@@ -123,13 +117,13 @@ constexpr Named<MethodFn> kMethods[] = {
     {"lstrip", StripMethod<Side::kLeft>}, {"rstrip", StripMethod<Side::kRight>},
     {"removeprefix", RemoveMethod<false>}, {"removesuffix", RemoveMethod<true>},
     {"join", JoinMethod}, {"replace", ReplaceMethod},
-    {"upper", MapMethod<UpperText>}, {"lower", MapMethod<LowerText>},
-    {"capitalize", MapMethod<Capitalize>}, {"title", MapMethod<TitleMethod>},
+    {"upper", MapText<UpperText>}, {"lower", MapText<LowerText>},
+    {"capitalize", MapText<Capitalize>}, {"title", MapText<TitleMethod>},
 };
 // clang-format on
 
 }  // namespace
 
-MethodFn FindStringMethod(std::string_view name) { return FindNamed(kMethods, name); }
+FilterFn FindStringMethod(std::string_view name) { return FindNamed(kMethods, name); }
 
 }  // namespace tokenizer::jinja

@@ -14,12 +14,6 @@
 namespace tokenizer::jinja {
 namespace {
 
-template <Text (*map)(Runtime&, const Text&)>
-Value MapText(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("a filter without parameters", args, {});
-  return in.rt().Make(map(in.rt(), Str(in.rt(), input)));
-}
-
 Text Same(Runtime&, const Text& text) { return text; }
 
 Text Escape(Runtime& rt, const Text& text) {

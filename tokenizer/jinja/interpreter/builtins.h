@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "tokenizer/jinja/interpreter/interpreter.h"
-#include "tokenizer/jinja/values/value.h"
+#include "tokenizer/jinja/values/arguments.h"
+#include "tokenizer/jinja/values/print.h"
 
 namespace tokenizer::jinja {
 
+// Filters, and methods, which have the same form.
 using FilterFn = Value (*)(Interpreter& in, const Value& input, const Arguments& args);
 using TestFn = bool (*)(Interpreter& in, const Value& input, const Arguments& args);
-using MethodFn = Value (*)(Interpreter& in, const Value& self, const Arguments& args);
 
 template <typename Fn>
 using Named = std::pair<std::string_view, Fn>;
@@ -27,6 +28,13 @@ Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
   return nullptr;
 }
 
+// What changes a text and has no parameters.
+template <Text (*map)(Runtime&, const Text&)>
+Value MapText(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("a function without parameters", args, {});
+  return in.rt().Make(map(in.rt(), Str(in.rt(), input)));
+}
+
 // Null if there is none of that name.
 FilterFn FindFilter(std::string_view name);
 FilterFn FindTextFilter(std::string_view name);  // only those that return text or numbers
@@ -34,8 +42,8 @@ FilterFn FindTextFilter(std::string_view name);  // only those that return text 
 Value ListFilter(Interpreter& in, const Value& input, const Arguments& args);
 Value ItemsFilter(Interpreter& in, const Value& input, const Arguments& args);
 TestFn FindTest(std::string_view name);
-MethodFn FindStringMethod(std::string_view name);
-MethodFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries
+FilterFn FindStringMethod(std::string_view name);
+FilterFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries
 
 // range, namespace, dict, joiner, raise_exception, strftime_now.
 void AddGlobals(Interpreter& in);

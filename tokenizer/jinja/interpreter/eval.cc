@@ -152,7 +152,7 @@ Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
   if (value.IsObject()) {
     if (auto attribute = value.object().Attribute(*this, name)) return *attribute;
   } else {
-    const MethodFn method =
+    const FilterFn method =
         value.IsString() ? FindStringMethod(name) : FindContainerMethod(value, name);
     if (method != nullptr) return Value(rt_.MakeObject<BoundMethod>(value, method));
     if (value.IsDict()) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tokenizer/jinja/interpreter/interpreter.h"
+#include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/syntax/ast.h"
 #include "tokenizer/jinja/values/value.h"
 
@@ -16,8 +16,7 @@ namespace tokenizer::jinja {
 // A method bound to its value: the value of "text".strip before it is called.
 class BoundMethod : public Object {
  public:
-  using Fn = Value (*)(Interpreter& in, const Value& self, const Arguments& args);
-  BoundMethod(Value self, Fn fn) : self_(std::move(self)), fn_(fn) {}
+  BoundMethod(Value self, FilterFn fn) : self_(std::move(self)), fn_(fn) {}
   std::string_view TypeName() const override { return "builtin_function_or_method"; }
   bool IsCallable() const override { return true; }
   Value Call(Interpreter& in, const Arguments& args) override { return fn_(in, self_, args); }
@@ -25,7 +24,7 @@ class BoundMethod : public Object {
 
  private:
   Value self_;
-  Fn fn_;
+  FilterFn fn_;
 };
 
 // Its attributes can be set from inside a loop: {% set ns.name = value %}.
