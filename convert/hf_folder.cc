@@ -92,11 +92,11 @@ void HfFolder::AddDense() {
 std::vector<std::string> HfFolder::Shards(const Fields& index) const {
   if (!index.is_there()) {
     if (Find(kWhole)) return {kWhole};
-    std::string what = gguf::PrintablePath(path_) + ": expected " + kWhole + " or " + kIndex;
-    if (Find("pytorch_model.bin") || Find("pytorch_model.bin.index.json")) {
-      what += ", found weights as PyTorch pickles them: save the model as safetensors first";
-    }
-    throw gguf::Error(what);
+    const bool pickled = Find("pytorch_model.bin") || Find("pytorch_model.bin.index.json");
+    gguf::Fail(path_, "expected ", kWhole, " or ", kIndex,
+               pickled
+                   ? ", found weights as PyTorch pickles them: save the model as safetensors first"
+                   : "");
   }
   std::set<std::string> names;
   const Fields map = index.Object(kWeightMap);

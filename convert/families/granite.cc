@@ -42,17 +42,14 @@ void GraniteHybrid(OutModel& model) {
   model.Bool("rope.scaling.finetuned", positions == "rope");
   if (config.UintOr("num_local_experts", 0) > 0) return;
   model.Uint("feed_forward_length", config.Count("shared_intermediate_size"));
-  for (const char* const key :
-       {"expert_count", "expert_used_count", "expert_shared_feed_forward_length"}) {
-    model.Without(key);
-  }
+  model.Without("expert_shared_feed_forward_length");
 }
 
 constexpr Family kGraniteRows[] = {
     {.name = "granite",
      .hf = {"GraniteForCausalLM"},
      .pairs_neighbours = true,
-     .keys = {kGraniteKeys, kExpertSizes}},
+     .keys = {kGraniteKeys}},
     {.name = "granitemoe",
      .hf = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
      .pairs_neighbours = true,
@@ -70,7 +67,7 @@ constexpr Family kGraniteRows[] = {
      .experts = Experts::kNone,
      .pairs_neighbours = true,
      .tensors = {kMixer, kGraniteDense},
-     .keys = {kGraniteKeys, kExpertSizes, kMixerKeys},
+     .keys = {kGraniteKeys, kMixerKeys},
      .refine = GraniteHybrid},
 };
 

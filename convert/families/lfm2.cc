@@ -47,15 +47,14 @@ void Lfm2(OutModel& model) {
   AddHeads(attends, model);
   // config.json has the width before rounding.
   model.Uint("feed_forward_length", model.RowsOf("model.layers.0.feed_forward.w1.weight"));
-  if (model.architecture != "lfm2moe") return;
-  model.Uint("expert_gating_func", 2);  // sigmoid
+  if (model.architecture == "lfm2moe") model.Uint("expert_gating_func", 2);  // sigmoid
 }
 
 constexpr Family kLfm2Rows[] = {
     {.name = "lfm2",
      .hf = {"Lfm2ForCausalLM", "LFM2ForCausalLM"},
      .tensors = {kLfm2},
-     .keys = {kLfm2Keys, kExpertSizes},
+     .keys = {kLfm2Keys},
      .refine = Lfm2},
     {.name = "lfm2moe",
      .hf = {"Lfm2MoeForCausalLM"},
