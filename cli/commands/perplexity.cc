@@ -74,10 +74,9 @@ int Perplexity(const PerplexityOptions& options) {
     Json json = {{"model", model.file.path()},
                  {"tokens", surprise.n()},
                  {"windows", windows.count()},
-                 {"window", windows.length},
-                 {"perplexity", EstimateJson(perplexity)}};
+                 {"window", windows.length}};
     if (base) json["base"] = options.kl;
-    if (base) json.update(divergence.ToJson());
+    json.update(base ? divergence.ToJson() : Json{{"perplexity", EstimateJson(perplexity)}});
     WriteOut(JsonText(json, 2));
   } else if (base) {
     WriteOut(divergence.Text() + Format("\n%zu tokens, %zu windows of %zu\n", surprise.n(),
