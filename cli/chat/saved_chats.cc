@@ -39,8 +39,10 @@ fs::path StateFolder(const std::string& name) {
     const PrivateFiles made_here;
     fs::create_directories(folder / name);
     fs::permissions(folder, fs::perms::owner_all);
+    fs::directory_iterator(folder / name);  // throws if it cannot be read
   } catch (const fs::filesystem_error& error) {
-    throw engine::Error(folder.string() + ": cannot be made: " + error.code().message());
+    throw engine::Error(error.path1().string(),
+                        ": cannot be made or read: ", error.code().message());
   }
   return folder / name;
 }

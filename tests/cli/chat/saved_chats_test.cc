@@ -1,5 +1,6 @@
 // Chats that save themselves: where, for whose eyes, and how one goes on with them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -95,6 +96,15 @@ TEST_F(SavedChatsTest, NowhereToSaveIsSaidOnce) {
   const size_t said = screen.find("cannot be made");
   EXPECT_NE(said, std::string::npos) << screen;
   EXPECT_EQ(screen.find("cannot be made", said + 1), std::string::npos) << screen;
+}
+
+TEST_F(SavedChatsTest, AFolderThatCannotBeReadIsNotEmpty) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read all";
+  EXPECT_EQ(Done(List()).out, "");
+  const fs::path folder = state_ + "/pronk/chats";
+  fs::permissions(folder, fs::perms::none);
+  ExpectError(List(), 1, folder.string() + ": cannot be made or read: Permission denied");
+  fs::permissions(folder, fs::perms::owner_all);
 }
 
 TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
