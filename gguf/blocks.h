@@ -9,8 +9,7 @@
 // b/w of a heading are bits per weight, scales included.
 //
 // No struct needs more than 4-byte alignment, and tensors start at multiples of 8 at least
-// (reader.cc refuses others), so blocks are read in place. 32-bit fields at odd offsets are byte
-// arrays.
+// (reader.cc refuses others), so blocks are read in place. Unaligned 32-bit fields are byte arrays.
 #ifndef PRONK_GGUF_BLOCKS_H_
 #define PRONK_GGUF_BLOCKS_H_
 
@@ -24,8 +23,7 @@ struct Weights {
   static constexpr int kWeights = n;
 };
 
-// Simple types: 32 weights, one scale. Byte j of qs holds x[j] in its low nibble and x[j+16] in its
-// high.
+// Simple types: 32 weights, one scale. Byte j of qs holds x[j] (low nibble) and x[j+16] (high).
 
 // 4.5 b/w. x = d * (q - 8)
 struct BlockQ4_0 : Weights<32> {
@@ -80,8 +78,7 @@ struct BlockMXFP4 : Weights<32> {
   uint8_t qs[16];  // nibbles, order as Q4_0
 };
 
-// 4.5 b/w. x = d[j/16] * kvalues_fp4[q] / 2. A separate tensor has one more factor for the whole
-// matrix.
+// 4.5 b/w. x = d[j/16] * kvalues_fp4[q] / 2. A separate tensor has a factor of the whole matrix.
 struct BlockNVFP4 : Weights<64> {
   uint8_t d[4];    // UE4M3
   uint8_t qs[32];  // nibbles

@@ -280,8 +280,7 @@ class Converter {
     return builder_.Then(builder_.Then(builder_.Literal(text), space), part);
   }
 
-  // The ends of a list or an object: its body begins at the end of `open` and is linked to one of
-  // the others.
+  // The ends of a list or an object: its body leads from the end of `open` to one of the others.
   struct Brackets {
     Part open;
     StateId after_some, after_none, end;

@@ -175,8 +175,7 @@ std::string GuardOf(std::string_view path) {
   return guard + "_";
 }
 
-// A file for Highway that has no guard of any name, because one file alone includes it, once per
-// instruction set.
+// A file for Highway without any guard, which one file alone includes, once per instruction set.
 bool NeedsNoGuard(std::string_view path, const std::string& text) {
   return path.ends_with("-inl.h") && text.find("_H_\n") == std::string::npos;
 }

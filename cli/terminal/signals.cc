@@ -63,8 +63,7 @@ void OnExit() {
   if (exit_expected) return;
   TidyUp();
   Say("pronk: ended by a library, most likely for lack of memory for threads: choose fewer with "
-      "-t, "
-      "or look at OMP_STACKSIZE and ulimit -v\n");
+      "-t, or look at OMP_STACKSIZE and ulimit -v\n");
   _exit(kExitFault);
 }
 

@@ -51,8 +51,7 @@ double Seconds(Clock::time_point since) {
   return std::chrono::duration<double>(Clock::now() - since).count();
 }
 
-// A large matrix of any type in one buffer. Its values repeat after some rows: only their bytes
-// count.
+// A large matrix of any type in one buffer. Its values repeat: only the number of bytes counts.
 class Weights {
  public:
   Matrix Get(gguf::DType dtype, size_t n_bytes) {

@@ -1,5 +1,4 @@
-// The page of pronk trace --html: complete in itself, the same as --json, and no text gets out of
-// its place.
+// The page of pronk trace --html: complete in itself, as --json has it; texts stay in their place.
 #include <gtest/gtest.h>
 
 #include <algorithm>

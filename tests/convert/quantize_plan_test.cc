@@ -28,8 +28,7 @@ MixFacts LargeModel() {
   return facts;
 }
 
-// "Q6_K*17 Q4_K*16": how many layers have which type for this matrix, in the order of the types'
-// first layers.
+// "Q6_K*17 Q4_K*16": how many layers have which type for this matrix, by the types' first layers.
 std::string InLayers(const Mix& mix, const MixFacts& facts, const std::string& role) {
   std::vector<std::pair<DType, size_t>> counts;
   for (size_t i = 0; i < facts.n_layers; ++i) {

@@ -18,8 +18,7 @@
 namespace convert {
 namespace {
 
-// Byte pairs of a text, merged as tiktoken does: the two neighbours whose bytes together have the
-// lowest rank.
+// Byte pairs of a text, merged as tiktoken does: first the neighbours that join to the lowest rank.
 struct RankedBytes {
   std::vector<std::string> tokens;
   std::map<std::string, size_t> ranks;

@@ -1,5 +1,4 @@
-// The library's public interface: it streams what it returns, ends where it is asked to, and throws
-// one type.
+// The library's public interface: it streams what it returns, ends where asked, throws one type.
 #include "engine/pronk.h"
 
 #include <gtest/gtest.h>
@@ -58,8 +57,7 @@ TEST(Library, GoesOnWhereItWas) {
   EXPECT_EQ(moved.Complete(" And then", {}, AtMost(5)).n_generated, 5u);
 }
 
-// However a prompt is cut, within a word or before a space: the tokens, and so the text, of one
-// call.
+// However a prompt is cut, within a word or before a space: the tokens, and the text, of one call.
 TEST(Library, APromptInPartsIsOne) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());

@@ -1,5 +1,4 @@
-// Whether the memory that a process takes is ours: sanitizers take memory of their own, many times
-// as much.
+// Whether the memory that a process takes is ours: sanitizers take many times as much.
 #ifndef PRONK_TESTS_SUPPORT_MEMORY_IS_OURS_H_
 #define PRONK_TESTS_SUPPORT_MEMORY_IS_OURS_H_
 

@@ -167,14 +167,12 @@ TEST(Split, BloomAndFalcon) {
 }
 
 TEST(Split, SpaceIsUnicodeWhiteSpace) {
-  // NEL, no-break, ideographic and other spaces are; the Mongolian vowel separator is not (any
-  // more).
+  // NEL, no-break, ideographic and other spaces are; the Mongolian vowel separator no longer is.
   EXPECT_EQ(Split("gpt-2", "a\u00A0\u3000\u0085b"), (Words{"a", "\u00A0\u3000", "\u0085", "b"}));
   EXPECT_EQ(Split("gpt-2", "a \u180E\u180E"), (Words{"a", " \u180E\u180E"}));
 }
 
-// All names that llama.cpp knows in the summer of 2026: each row's are one pattern, under the
-// first.
+// All names that llama.cpp knows in the summer of 2026: a row's are one pattern, under the first.
 TEST(Split, KnowsTheNamesThatFilesUse) {
   size_t n = 0;
   for (const char* const row :

@@ -1,5 +1,4 @@
-// pronk chat through pipes: what is said, kept, saved and refused. With a terminal:
-// terminal_test.cc.
+// pronk chat through pipes: what is said, kept, saved, refused. On a terminal: terminal_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>

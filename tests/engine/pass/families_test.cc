@@ -36,8 +36,7 @@ using tokenizer::TokenId;
 constexpr double kF16Usual = 1e-5, kF16Deep = 1e-4, kF16Deepest = 1.2e-3;
 // Gemma 3n's sparse gate keeps what is above a bound, which amplifies rounding.
 constexpr double kSparse = 1e-7;
-// Where weights are quantized activations are rounded to int8, which is 2e-5 of their energy in
-// each product.
+// Where weights are quantized activations are rounded to int8: 2e-5 of their energy each time.
 constexpr double kInt8 = 5e-3;
 
 struct Family {

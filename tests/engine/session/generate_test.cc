@@ -130,8 +130,7 @@ std::string Greedy(const Model& model, const std::string& prompt, int64_t n, siz
   return Generate(session, ids, {.max_tokens = n}, [](std::string_view) { return true; }).text;
 }
 
-// The text that an independent engine writes, in one batch or token by token, with any number of
-// threads.
+// The text that an independent engine writes, in one batch or token by token, on any threads.
 TEST(GreedyText, EqualsTheReference) {
   const std::string path = test::SharedPath("models/stories260K.gguf");
   if (path.empty()) GTEST_SKIP() << "DefaultModelEqualsTheReference runs everywhere";

@@ -40,8 +40,7 @@ TEST_P(TeamTest, WorksOutsideRun) {
   EXPECT_EQ(sum, 10u);
 }
 
-// Thousands of operations inside one region, as in a forward pass: each reads what the last one
-// wrote.
+// Thousands of operations in one region, as in a forward pass: each reads what the last one wrote.
 TEST_P(TeamTest, OperationsFollowEachOther) {
   Team team(GetParam());
   std::vector<int> values(97, 0);

@@ -5,8 +5,7 @@
 
 namespace kernels::test {
 
-// From now on AMX's instructions work in every thread of this process, as far as kernels/ uses
-// them.
+// From now on AMX's instructions, as far as kernels/ uses them, work in every thread.
 void EmulateAmx();
 
 }  // namespace kernels::test

@@ -85,8 +85,7 @@ void ExpectReference(const std::vector<float>& logits, size_t n_used, const Rout
                      const float* bias) {
   const std::vector<Share> expected = Reference(logits, n_used, router, bias);
   const Routed routed = Choose(logits, n_used, router, bias);
-  // A difference of logits of at most 20, exp, a sum of n and one of n_used, two quotients, a
-  // product.
+  // A difference of logits up to 20, exp, a sum of n and one of n_used, two quotients, a product.
   const double roundings = 20 + 1 + static_cast<double>(logits.size() + n_used) + 3;
   for (size_t i = 0; i < n_used; ++i) {
     ASSERT_EQ(routed.experts[i], expected[i].expert) << i;
