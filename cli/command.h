@@ -3,7 +3,6 @@
 #define PRONK_CLI_COMMAND_H_
 
 #include <array>
-#include <stdexcept>
 
 #include "gguf/error.h"
 
@@ -12,11 +11,9 @@ namespace cli {
 class CommandLine;
 
 // Wrong usage found only after the arguments are read (exit status 2).
-class UsageError : public std::runtime_error {
+class UsageError : public gguf::Fault {
  public:
-  // The message is the parts, texts and numbers.
-  template <class... Parts>
-  explicit UsageError(const Parts&... parts) : runtime_error(gguf::Message(parts...)) {}
+  using Fault::Fault;
 };
 
 inline constexpr int kExitDone = 0;

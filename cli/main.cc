@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <stdexcept>
 #include <string>
 
 #include "cli/command.h"
@@ -20,7 +19,7 @@ namespace {
 
 int Main(int argc, char** argv) {
   if (!kernels::CpuIsSupported())
-    throw std::runtime_error("this CPU lacks SSE4.2, which this program needs");
+    throw engine::Error("this CPU lacks SSE4.2, which this program needs");
   cli::SetUpCharset();
   cli::CommandLine line(
       "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
@@ -45,9 +44,8 @@ void PrepareStack() {
   constexpr rlim_t kLeast = rlim_t{2} << 20;
   rlimit limit = {};
   if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeast) {
-    throw std::runtime_error("expected a stack of at least " + std::to_string(kLeast >> 10) +
-                             " KB, found a limit of " + std::to_string(limit.rlim_cur >> 10) +
-                             " KB (ulimit -s)");
+    throw engine::Error("expected a stack of at least ", kLeast >> 10, " KB, found a limit of ",
+                        limit.rlim_cur >> 10, " KB (ulimit -s)");
   }
   ::operator delete(::operator new(kUsedStack));  // throws if there is not as much
   GrowStack();

@@ -2,19 +2,13 @@
 #ifndef PRONK_ENGINE_ERROR_H_
 #define PRONK_ENGINE_ERROR_H_
 
-#include <stdexcept>
-#include <string_view>
-
 #include "gguf/error.h"
 
 namespace engine {
 
-class Error : public std::runtime_error {
+class Error : public gguf::Fault {
  public:
-  // The message is the parts, texts and numbers.
-  template <class... Parts>
-  explicit Error(std::string_view first, const Parts&... more)
-      : std::runtime_error(gguf::Message(first, more...)) {}
+  using Fault::Fault;
 };
 
 // A text does not fit into the context.

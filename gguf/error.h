@@ -29,11 +29,17 @@ std::string Message(const Parts&... parts) {
   return text;
 }
 
-class Error : public std::runtime_error {
+// The base of all rooms' exceptions: the message is the parts.
+class Fault : public std::runtime_error {
  public:
   template <class... Parts>
-  explicit Error(std::string_view first, const Parts&... more)
+  explicit Fault(std::string_view first, const Parts&... more)
       : std::runtime_error(Message(first, more...)) {}
+};
+
+class Error : public Fault {
+ public:
+  using Fault::Fault;
 };
 
 // "text" in double quotes, everything but printable ASCII escaped (\n, \", \xNN), truncated after

@@ -34,7 +34,7 @@ class Analysis {
       Rule& rule = grammar_.rules_[r];
       if (!needed_[r]) continue;
       if (!ends[rule.start]) {
-        throw Error("no text can ever end " + Called(rule.name) + ": it always needs more");
+        throw Error("no text can ever end ", Called(rule.name), ": it always needs more");
       }
       rule.may_be_empty = empty[rule.start];
     }
@@ -190,12 +190,11 @@ class Analysis {
       });
     }
     if (order < n_needed) {
-      throw Error("left recursion: " + NameOfCycle(n_before) + " may begin with itself");
+      throw Error("left recursion: ", NameOfCycle(n_before), " may begin with itself");
     }
   }
 
-  // A rule in a cycle of calls: each remaining rule has a remaining caller, so going back meets
-  // one.
+  // A rule in a cycle of calls: each remaining rule has a remaining caller, to go back to.
   std::string NameOfCycle(const std::vector<uint32_t>& n_before) const {
     std::vector<RuleId> caller(grammar_.n_rules(), kNone);
     RuleId at = kNone;

@@ -39,7 +39,7 @@ class Parser : private Scanner {
     const std::string_view before = text_.substr(0, at);
     const size_t line = 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
     const size_t column = at - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
-    throw Error(gguf::Message("line ", line, ", column ", column, ": ", what...));
+    throw Error("line ", line, ", column ", column, ": ", what...);
   }
   [[noreturn]] void Expected(const std::string& what) const {
     const std::string_view rest = text_.substr(at_);

@@ -15,7 +15,7 @@ const Repetition* Grammar::FindRepetition(StateId call) const {
 
 StateId Builder::Add(const State& state) {
   if (grammar_.states_.size() == kMaxStates) {
-    throw Error("the grammar is too large: more than " + std::to_string(kMaxStates) + " states");
+    throw Error("the grammar is too large: more than ", kMaxStates, " states");
   }
   grammar_.states_.push_back(state);
   return static_cast<StateId>(grammar_.states_.size() - 1);

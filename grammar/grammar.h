@@ -15,19 +15,19 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gguf/error.h"
 #include "grammar/code_points.h"
 
 namespace grammar {
 
 // A grammar or a schema is refused, or a text violates one: a line with the place and the reason.
-class Error : public std::runtime_error {
+class Error : public gguf::Fault {
  public:
-  using std::runtime_error::runtime_error;
+  using Fault::Fault;
 };
 
 using StateId = uint32_t;

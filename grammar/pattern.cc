@@ -50,7 +50,7 @@ class PatternParser : private Scanner {
 
  private:
   [[noreturn]] void Fail(const std::string& what) const {
-    throw Error("pattern, byte " + std::to_string(at_) + ": " + what);
+    throw Error("pattern, byte ", at_, ": ", what);
   }
   Part Anything() { return builder_.Repeat(json_.Call("char"), 0, kNone); }
 

@@ -42,7 +42,7 @@ bool IsOneOf(const List& list, const Value& value) {
 // Throws grammar::Error: "#/properties/name: WHAT".
 template <class... Parts>
 [[noreturn]] void FailAt(const std::string& pointer, const Parts&... what) {
-  throw Error(gguf::Message(pointer, ": ", what...));
+  throw Error(pointer, ": ", what...);
 }
 // A place below a pointer; / and ~ in its name are escaped as in JSON Pointer (RFC 6901).
 std::string Below(const std::string& pointer, const std::string& name);

@@ -17,12 +17,12 @@ NamedTokens::NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tok
     } else {
       found = tokenizer.Encode(name, {.add_bos = false, .parse_special = true});
     }
-    if (found.size() != 1) throw Error(name + " is no token of this model");
+    if (found.size() != 1) throw Error(name, " is no token of this model");
     if (is_wanted && vocab.IsEog(found[0])) {
-      throw Error(name + " ends a generation: it is written where the grammar ends");
+      throw Error(name, " ends a generation: it is written where the grammar ends");
     }
     if (std::ranges::find(ids_, found[0]) != ids_.end()) {
-      throw Error("the grammar has two names of one token, of which one is " + name);
+      throw Error("the grammar has two names of one token, of which one is ", name);
     }
     ids_.push_back(found[0]);
   }

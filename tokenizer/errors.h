@@ -2,7 +2,6 @@
 #ifndef PRONK_TOKENIZER_ERRORS_H_
 #define PRONK_TOKENIZER_ERRORS_H_
 
-#include <stdexcept>
 #include <string>
 
 #include "gguf/error.h"
@@ -10,19 +9,19 @@
 namespace tokenizer {
 
 // Thrown by long operations (tokenizing, rendering a template) when the caller interrupts them.
-class Interrupted : public std::runtime_error {
+class Interrupted : public gguf::Fault {
  public:
-  Interrupted() : std::runtime_error("interrupted") {}
+  Interrupted() : Fault("interrupted") {}
 };
 
 // Thrown by parsing and rendering a chat template. what() is one line: "chat template, line N:
 // message", control characters escaped, cut at 500 bytes.
-class TemplateError : public std::runtime_error {
+class TemplateError : public gguf::Fault {
  public:
   // `line` counts from 1; 0 if unknown: the interpreter fills it in.
   explicit TemplateError(const std::string& message, int line = 0)
-      : std::runtime_error("chat template" + (line > 0 ? ", line " + std::to_string(line) : "") +
-                           ": " + gguf::Printable(message, 500)),
+      : Fault("chat template", line > 0 ? gguf::Message(", line ", line) : "", ": ",
+              gguf::Printable(message, 500)),
         message_(message),
         line_(line) {}
 

@@ -3,7 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include <stdexcept>
+#include "gguf/error.h"
 
 namespace tokenizer {
 namespace {
@@ -202,7 +202,7 @@ std::string SpellOutSpaces(string_view pattern) {
 [[noreturn]] void FailPcre(int code) {
   char message[128];
   pcre2_get_error_message(code, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof(message));
-  throw std::runtime_error(std::string("PCRE2: ") + message);
+  throw gguf::Fault("PCRE2: ", message);
 }
 
 PCRE2_SPTR Bytes(string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }

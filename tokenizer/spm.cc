@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstring>
 #include <new>
-#include <stdexcept>
 #include <string>
 
+#include "gguf/error.h"
 #include "gguf/utf8.h"
 #include "tokenizer/families.h"
 #include "tokenizer/spelling.h"
@@ -174,7 +174,7 @@ class SpmTokenizer final : public Tokenizer {
       const size_t length = PartLength(text);
       NeedMemory(kBytesForAny + kBytesPerByte * length * (charsmap_.empty() ? 1 : kMaxGrowth));
       const auto status = processor_.Encode(text.substr(0, length), &ids);
-      if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
+      if (!status.ok()) throw gguf::Fault("sentencepiece: ", status.message());
       for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);
       text.remove_prefix(length);
     }

@@ -16,7 +16,7 @@ Baseline::Baseline(const std::string& path) {
   const std::string text = ReadText(path, kMaxBytes);
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) {
-    throw engine::Error(path + ": expected what pronk bench -o json writes, found nothing");
+    throw engine::Error(path, ": expected what pronk bench -o json writes, found nothing");
   }
   if (text[begin] == '[') {
     for (const auto& item : ParseJson(text, path)) Add(item.value, path);

@@ -29,7 +29,7 @@ JsonView Turn(const std::string& program, const std::string& flags) {
   const std::string command =
       "TERM=dumb exec " + ShellQuoted(path) + (is_llama_bench ? "" : " bench") + flags;
   FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) throw engine::Error(program + ": cannot be started");
+  if (pipe == nullptr) throw engine::Error(program, ": cannot be started");
   std::string text;
   std::array<char, 4096> part;
   for (size_t n = 1; n > 0 && text.size() <= kMaxDocumentBytes;) {
@@ -37,7 +37,7 @@ JsonView Turn(const std::string& program, const std::string& flags) {
     text.append(part.data(), n);
   }
   if (pclose(pipe) != 0 && !Interrupted()) {
-    throw engine::Error(program + ": cannot measure this test");
+    throw engine::Error(program, ": cannot measure this test");
   }
   return ParseJson(Interrupted() ? "{}" : std::move(text), program);
 }
@@ -47,7 +47,7 @@ double Speed(const JsonView& result, const std::string& program) {
   std::vector<double> speeds;
   for (const auto& item : result["samples_ts"]) speeds.push_back(item.value.Number());
   if (speeds.empty() || std::ranges::min(speeds) <= 0)
-    throw engine::Error(program + ": its output has no speeds (samples_ts)");
+    throw engine::Error(program, ": its output has no speeds (samples_ts)");
   return MedianOf(speeds);
 }
 
@@ -55,7 +55,7 @@ double Speed(const JsonView& result, const std::string& program) {
 
 bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
                   BenchTest& test) {
-  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other + ": no program is there");
+  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": no program is there");
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };

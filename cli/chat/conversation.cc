@@ -81,10 +81,10 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
     const bool ok = value && *value >= setting.low && *value <= setting.high &&
                     (!setting.is_whole() || *value == std::floor(*value));
     if (!ok) {
-      throw engine::Error("/set " + name + ": expected a " +
-                          (setting.is_whole() ? "whole number" : "number") + " from " +
-                          Figures(setting.low, 7) + " to " + Figures(setting.high, 7) +
-                          ", found '" + number + "'");
+      throw engine::Error("/set ", name, ": expected a ",
+                          (setting.is_whole() ? "whole number" : "number"), " from ",
+                          Figures(setting.low, 7), " to ", Figures(setting.high, 7), ", found '",
+                          number, "'");
     }
     options.origins[std::string(setting.name)] = "/set";
     return setting.Set(*value);
@@ -92,7 +92,7 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
   if (name == "num_ctx") {
     throw engine::Error("/set num_ctx: the context's size is chosen at the start, with -c");
   }
-  throw engine::Error("/set " + name +
+  throw engine::Error("/set ", name,
                       ": there is no such setting; /set alone shows those there are");
 }
 
@@ -252,7 +252,7 @@ void Conversation::Regenerate(const std::string&) {
 
 void Conversation::Undo(const std::string& argument) {
   const size_t n = argument.empty() ? 1 : gguf::NumberIn<size_t>(argument).value_or(0);
-  if (n == 0) throw engine::Error("/undo " + argument + ": expected a number of questions");
+  if (n == 0) throw engine::Error("/undo ", argument, ": expected a number of questions");
   std::vector<std::string> questions;
   for (std::string question; questions.size() < n && !(question = chat_.Undo()).empty();)
     questions.push_back(question);
@@ -326,7 +326,7 @@ void Conversation::Save(const std::string& argument) {
   if (path.empty()) throw engine::Error("/save needs the name of a file");
   for (const std::string& name : {path, path + kSessionSuffix}) {
     if (path != file_ && std::filesystem::exists(name)) {
-      throw engine::Error(name + ": is there already; choose another name");
+      throw engine::Error(name, ": is there already; choose another name");
     }
   }
   Write(path);
@@ -349,7 +349,7 @@ void Conversation::Load(const std::string& argument) {
     if (last == "user" || last == "tool") throw engine::Error("the last question has no answer");
     chat_.SetMessages(messages);
   } catch (const engine::Error& error) {
-    throw engine::Error(path + ": " + error.what());
+    throw engine::Error(path, ": ", error.what());
   }
   if (path != options_.save_to) LeaveFile();
   if (path == options_.save_to) written_at_ = written_at;

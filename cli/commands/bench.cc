@@ -280,7 +280,7 @@ class Bench {
     }
     const auto has_before = [&](const BenchTest& test) { return baseline_->Has(test); };
     if (baseline_ && std::none_of(plan_.begin(), plan_.end(), has_before)) {
-      throw engine::Error(options.baseline + ": has none of the tests that were asked for");
+      throw engine::Error(options.baseline, ": has none of the tests that were asked for");
     }
     setting_ = ThisSetting(options.sysfs, Other());
     if (options.card) setting_.machine = MachineLines(options.sysfs);

@@ -138,7 +138,7 @@ void ChooseWhereToSave(const ChatOptions& options, const std::string& loaded,
   how.save_to = options.save;
   if (options.no_save || !options.save.empty()) {
     if (!options.save.empty() && options.save != loaded && std::filesystem::exists(options.save))
-      throw engine::Error(options.save + ": is there already; choose another name");
+      throw engine::Error(options.save, ": is there already; choose another name");
     return;
   }
   if (!options.go_on && !IsTerminal(0)) return;

@@ -108,7 +108,7 @@ void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
         ids.push_back(encode(texts[i]));
         embedder.Check(ids.back());
       } catch (const engine::Error& error) {
-        throw engine::Error("text " + std::to_string(i + 1) + ": " + error.what());
+        throw engine::Error("text ", i + 1, ": ", error.what());
       }
     }
     bool open = true;

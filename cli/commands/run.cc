@@ -145,7 +145,7 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
 // Flags without effect are refused: whoever gives one expects an effect.
 void CheckFlags(const RunOptions& options) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
-    if (given) throw UsageError(std::string(flag) + why);
+    if (given) throw UsageError(flag, why);
   };
   if (options.jsonl) {
     refuse(options.prompt || options.files.size() > 1, "--jsonl",

@@ -52,9 +52,9 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
         engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, parts.model.config);
       if (ids[i].empty()) throw engine::Error("the prompt is empty");
     } catch (const engine::TooLong& error) {
-      throw engine::TooLong(NameOf(i) + ": " + error.what());
+      throw engine::TooLong(NameOf(i), ": ", error.what());
     } catch (const engine::Error& error) {
-      throw engine::Error(NameOf(i) + ": " + error.what());
+      throw engine::Error(NameOf(i), ": ", error.what());
     }
   }
   return ids;
@@ -73,7 +73,7 @@ class AnswerFile {
     struct stat status = {};
     if (!file_ || fstat(fd, &status) != 0) Fail("cannot be opened");
     gguf::RefuseInputs(path, status, Inputs());
-    if (!S_ISREG(status.st_mode)) throw engine::Error(path + ": expected a file, to continue it");
+    if (!S_ISREG(status.st_mode)) throw engine::Error(path, ": expected a file, to continue it");
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) Fail("cannot be locked; perhaps another run writes it");
     off_t n_bytes = 0;
     bool is_whole = true;  // the last line has its line feed
@@ -91,7 +91,7 @@ class AnswerFile {
       }
       if (n_lines_ >= ids.size() || !n_tokens.IsNumber() ||
           n_tokens.Number() != static_cast<double>(ids[n_lines_].size()))
-        throw engine::Error(name + ": answers another prompt: give another name");
+        throw engine::Error(name, ": answers another prompt: give another name");
       n_bytes += static_cast<off_t>(line.size());
     }
     if (std::ferror(file_.get()) != 0) Fail("cannot be read");
@@ -118,10 +118,10 @@ class AnswerFile {
     return !line.empty();
   }
   [[noreturn]] void FailOther() const {
-    throw engine::Error(path_ + ": has other lines than answers: give another name");
+    throw engine::Error(path_, ": has other lines than answers: give another name");
   }
   [[noreturn]] void Fail(const std::string& what) const {
-    throw engine::Error(path_ + ": " + what + ": " + std::strerror(errno));
+    throw engine::Error(path_, ": ", what, ": ", std::strerror(errno));
   }
 
   std::string path_;
@@ -146,7 +146,7 @@ std::vector<std::string> ReadPromptLines(const std::string& path) {
     const JsonView json = ParseJson(line, name);
     const JsonView prompt = json.IsObject() ? json["prompt"] : json;
     if (!prompt.IsString()) {
-      throw engine::Error(name + ": expected a string, or an object with one as \"prompt\"");
+      throw engine::Error(name, ": expected a string, or an object with one as \"prompt\"");
     }
     prompts.push_back(prompt.String());
   }

@@ -54,7 +54,7 @@ int RunTemplate(const RenderOptions& options) {
     }
   }
   if (!input.messages.IsList())
-    throw engine::Error(options.messages + ": holds no list of messages");
+    throw engine::Error(options.messages, ": holds no list of messages");
   input.add_generation_prompt = !options.no_generation_prompt;
   WriteOut(chat_template.Render(input).text);
   return kExitDone;

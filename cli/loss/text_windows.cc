@@ -26,8 +26,8 @@ TextWindows CutText(const engine::Model& model, const std::string& file, std::st
   TextWindows windows = {.ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
                          .length = length};
   if (length < 4 || windows.ids.size() < length) {
-    throw engine::Error(file + ": has " + Counted(windows.ids.size(), "token") +
-                        ", and a window (-c) " + std::to_string(length) +
+    throw engine::Error(file, ": has ", Counted(windows.ids.size(), "token"),
+                        ", and a window (-c) ", length,
                         ": expected at least 4 in a window, and one window");
   }
   windows.n_tokens = windows.ids.size();

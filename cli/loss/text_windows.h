@@ -33,8 +33,7 @@ struct TextWindows {
   size_t counted() const { return length - 1 - length / 2; }
 };
 
-// The length of a window as -c has it; usually 512 tokens, or the model's training length if that
-// is shorter.
+// The length of a window as -c has it; usually 512 tokens, at most the model's training length.
 size_t WindowFor(const engine::Config& config, size_t wish);
 
 // Cuts the text of a file into at most `most` windows (0: all). Throws engine::Error if a window is
@@ -63,7 +62,7 @@ double LogSumExp(std::span<const float> logits);
 template <class Numbers>
 void CheckFinite(const Numbers& numbers, const std::string& what) {
   if (std::ranges::all_of(numbers, [](auto x) { return std::isfinite(x); })) return;
-  throw engine::Error(what + " are not numbers: its weights are broken");
+  throw engine::Error(what, " are not numbers: its weights are broken");
 }
 
 // A mean and its standard error, as if the values were independent.

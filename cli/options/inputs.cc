@@ -39,7 +39,7 @@ void CheckOutput(const std::string& path) {
   if (stat(path.c_str(), &status) == 0) return gguf::RefuseInputs(path, status, All());
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && stat(folder.c_str(), &status) != 0 && errno == ENOENT)
-    throw engine::Error(path + ": there is no folder " + folder.string());
+    throw engine::Error(path, ": there is no folder ", folder.string());
 }
 
 void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids) {
@@ -47,7 +47,7 @@ void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids)
     struct stat status;
     if (fstat(fd, &status) != 0) continue;
     if (std::ranges::find(ids, gguf::FileId::Of(status)) == ids.end()) continue;
-    throw engine::Error("what is printed would go into " + path + ", the file that is read");
+    throw engine::Error("what is printed would go into ", path, ", the file that is read");
   }
 }
 

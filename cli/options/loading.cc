@@ -152,7 +152,7 @@ void CheckNoModelIsLost(const std::string& out) {
     if (file.metadata().GetStringOr("general.type", "") == "imatrix") return;
   } catch (const gguf::Error&) {  // perhaps one part of a model
   }
-  throw engine::Error(gguf::PrintablePath(out) +
+  throw engine::Error(gguf::PrintablePath(out),
                       ": is a GGUF file, perhaps a model, that would be lost: give another name");
 }
 

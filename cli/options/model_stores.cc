@@ -213,14 +213,14 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
   }
   if (found.size() == 1) return found.front()->path;
   const std::string shown = name.find(' ') == std::string::npos ? name : gguf::Quoted(name);
-  if (found.size() > 1) throw engine::Error(shown + " could be " + Listed(found));
+  if (found.size() > 1) throw engine::Error(shown, " could be ", Listed(found));
   const StoredModel usual = {kDefaultModel, "", ""};
   found.push_back(&usual);
   add_if([](const StoredModel&) { return true; });
   const auto likeness = [&](const StoredModel* m) { return SharedTrigrams(query, Lower(m->name)); };
   std::erase_if(found, [&](const StoredModel* model) { return likeness(model) == 0; });
   std::ranges::stable_sort(found, std::greater(), likeness);
-  throw engine::Error("no file and no model called " + shown + " ('pronk list')" +
+  throw engine::Error("no file and no model called ", shown, " ('pronk list')",
                       (found.empty() ? "" : "; near: " + Listed(found)));
 }
 

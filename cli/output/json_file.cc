@@ -35,7 +35,7 @@ JsonView ParseJson(std::string text, const std::string& name) {
   try {
     return JsonView::Parse(std::move(text), tokenizer::kValueLimits);
   } catch (const gguf::Error& error) {
-    throw engine::Error(name + ": " + error.what());
+    throw engine::Error(name, ": ", error.what());
   }
 }
 
@@ -67,7 +67,7 @@ std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
   try {
     return tokenizer::ReadMessages(json);
   } catch (const gguf::Error& error) {
-    throw engine::Error(path + ": " + error.what());
+    throw engine::Error(path, ": ", error.what());
   }
 }
 

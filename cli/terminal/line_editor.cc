@@ -274,8 +274,7 @@ LineEditor::Result LineEditor::Read(const std::string& prompt, std::string& line
   while ((c = std::getc(stdin)) != EOF && c != '\n') {
     line += static_cast<char>(c);
     if (line.size() > kMaxEntryBytes) {
-      throw engine::Error("stdin: a line is longer than " + std::to_string(kMaxEntryBytes) +
-                          " bytes");
+      throw engine::Error("stdin: a line is longer than ", kMaxEntryBytes, " bytes");
     }
   }
   if (c == EOF && (line.empty() || Interrupted())) {

@@ -40,17 +40,17 @@ std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
   while (std::feof(file) == 0 && std::ferror(file) == 0) {
     text.append(buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file));
     if (text.size() > most) {
-      throw engine::Error(name + ": is longer than " + std::to_string(most) + " bytes");
+      throw engine::Error(name, ": is longer than ", most, " bytes");
     }
   }
   if (std::ferror(file) != 0) {
-    throw engine::Error(name + ": cannot be read: " + std::strerror(errno));
+    throw engine::Error(name, ": cannot be read: ", std::strerror(errno));
   }
   return text;
 }
 
 [[noreturn]] void ThrowCannotWrite() {
-  throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
+  throw engine::Error("cannot write to the output: ", std::strerror(errno));
 }
 
 constexpr size_t kTab = 8;  // columns from stop to stop
@@ -223,13 +223,13 @@ std::string ReadFile(const std::string& path, size_t most) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fd < 0 ? nullptr : fdopen(fd, "rb"),
                                                              std::fclose);
-  if (!file) throw engine::Error(path + ": cannot be opened: " + std::strerror(errno));
+  if (!file) throw engine::Error(path, ": cannot be opened: ", std::strerror(errno));
   struct stat status = {};
   fstat(fd, &status);
   char first = 0;
   ssize_t n = -1;  // 0: a pipe without a writer
   for (int i = 0; S_ISFIFO(status.st_mode) && (n = read(fd, &first, 1)) == 0; ++i) {
-    if (i == kTries) throw engine::Error(path + ": is a pipe (FIFO) that nothing is written to");
+    if (i == kTries) throw engine::Error(path, ": is a pipe (FIFO) that nothing is written to");
     usleep(10'000);
   }
   if (n == 1) std::ungetc(first, file.get());
