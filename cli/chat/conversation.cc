@@ -365,11 +365,10 @@ void Conversation::Load(const std::string& argument) {
 }
 
 void Conversation::Stats(const std::string&) {
-  std::string text = "context " + std::to_string(session_.position()) + " of " +
-                     std::to_string(session_.capacity()) + " tokens";
+  std::string text = Format("context %zu of %zu tokens", session_.position(), session_.capacity());
   if (last_) {
-    text += "; of the last question " + std::to_string(last_->n_reused) + " tokens reused, " +
-            std::to_string(last_->generated.n_prompt) + " read\n" +
+    text += Format("; of the last question %zu tokens reused, %zu read\n", last_->n_reused,
+                   last_->generated.n_prompt) +
             SpeedLine(last_->generated, session_.model()) + " | ended by " +
             std::string(engine::StopReasonName(last_->generated.stop_reason)) + "\n" +
             ThreadsLine(last_->generated);

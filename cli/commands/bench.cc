@@ -174,7 +174,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
 }
 
 // As llama-bench has it: "Q8_0", "Q4_K - Medium".
-std::string TypeName(const gguf::File& file) {
+std::string FileTypeName(const gguf::File& file) {
   const gguf::Value* const number = file.metadata().Find("general.file_type");
   const bool is_known = number != nullptr && number->type == gguf::ValueType::kU32;
   for (const convert::Mix& mix : convert::AllMixes()) {
@@ -187,7 +187,7 @@ std::string TypeName(const gguf::File& file) {
     }
     return std::string(mix.name);
   }
-  return std::string(gguf::Info(engine::MainType(file)).name);
+  return TypeName(engine::MainType(file));
 }
 
 // What is known of a model once it is open, and how long it took to be ready.
@@ -204,7 +204,7 @@ BenchModel Examine(engine::Model opened, double load_seconds) {
   const auto n = static_cast<double>(model.file.elements());
   result.type = model.config.architecture +
                 (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
-                TypeName(model.file);
+                FileTypeName(model.file);
   return result;
 }
 

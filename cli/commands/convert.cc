@@ -13,7 +13,6 @@
 #include "cli/quantize/requantize.h"
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
-#include "gguf/dtype.h"
 
 namespace cli {
 namespace {
@@ -45,7 +44,7 @@ void Tell(const convert::Report& report, const std::string& out) {
              (report.left_out.size() > shown ? ", ..." : ""));
   }
   NoteWritten(out, "architecture " + report.architecture + ", " + std::to_string(report.n_tensors) +
-                       " tensors, matrices of " + std::string(gguf::Info(report.type).name));
+                       " tensors, matrices of " + TypeName(report.type));
 }
 
 int Convert(const ConvertOptions& options) {

@@ -128,12 +128,8 @@ std::string KeyLine(const KeyPair& pair) {
   return head + from + " -> " + (from == to ? "another, which begins alike" : to) + "\n";
 }
 
-std::string TypeName(const gguf::TensorView& tensor) {
-  return std::string(gguf::Info(tensor.dtype).name);
-}
-
 std::string KindText(const gguf::TensorView& tensor) {
-  return TypeName(tensor) + " " + ShapeText(tensor);
+  return TypeName(tensor.dtype) + " " + ShapeText(tensor);
 }
 
 std::string ErrorText(const TensorError& error) {
@@ -147,8 +143,8 @@ std::string TensorLine(const TensorPair& pair) {
   } else if (pair.a->dims != pair.b->dims) {
     line += KindText(*pair.a) + " -> " + KindText(*pair.b);
   } else {
-    line += TypeName(*pair.a);
-    if (pair.a->dtype != pair.b->dtype) line += " -> " + TypeName(*pair.b);
+    line += TypeName(pair.a->dtype);
+    if (pair.a->dtype != pair.b->dtype) line += " -> " + TypeName(pair.b->dtype);
   }
   return (pair.error ? Padded(line, 51) + ErrorText(*pair.error) : line) + "\n";
 }
@@ -188,7 +184,7 @@ void PrintJson(const gguf::File& a, const gguf::File& b, const Differences& foun
     Json entry = {{"name", pair.name}};
     for (const auto& [side, of] : {std::pair("a", pair.a), std::pair("b", pair.b)}) {
       if (of == nullptr) continue;
-      entry[side] = {{"type", gguf::Info(of->dtype).name},
+      entry[side] = {{"type", TypeName(of->dtype)},
                      {"dims", std::span(of->dims.data(), of->n_dims)}};
     }
     if (pair.error) AddError(*pair.error, entry);

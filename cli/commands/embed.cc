@@ -130,9 +130,8 @@ void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
   }
   progress.Clear();
   if (!IsTerminal(2) && !options.model.verbose) return;
-  const double seconds = watch.Seconds();
   Note(Format("%zu texts, %zu tokens, %.1f t/s", texts.size(), n_tokens,
-              static_cast<double>(n_tokens) / seconds));
+              static_cast<double>(n_tokens) / watch.Seconds()));
 }
 
 // The shortest digits that are this number again.

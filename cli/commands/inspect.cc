@@ -41,7 +41,7 @@ std::string TypesText(const gguf::File& file) {
   }
   std::string text;
   for (const auto& [dtype, total] : totals) {
-    text += "  " + Padded(std::string(gguf::Info(dtype).name), 9) +
+    text += "  " + Padded(TypeName(dtype), 9) +
             Padded(std::to_string(total.first) + " tensors", 15) + HumanBytes(total.second) + "\n";
   }
   return text;
@@ -77,8 +77,8 @@ void PrintText(const gguf::File& file, bool list_tensors) {
     out.Add("\n");
     for (const gguf::TensorView& tensor : file.tensors()) {
       out.Add("  " + Padded(gguf::Printable(tensor.name), 32) + " " +
-              Padded(std::string(gguf::Info(tensor.dtype).name), 8) + " " +
-              Padded(ShapeText(tensor), 20) + " " + HumanBytes(tensor.bytes) + "\n");
+              Padded(TypeName(tensor.dtype), 8) + " " + Padded(ShapeText(tensor), 20) + " " +
+              HumanBytes(tensor.bytes) + "\n");
     }
   }
   out.Flush();
@@ -108,7 +108,7 @@ void PrintJson(const gguf::File& file) {
   for (const gguf::TensorView& tensor : file.tensors()) {
     out.Add(std::exchange(before, ",\n    "));
     out.Add(JsonLine({{"name", tensor.name},
-                      {"type", gguf::Info(tensor.dtype).name},
+                      {"type", TypeName(tensor.dtype)},
                       {"dims", std::span(tensor.dims.data(), tensor.n_dims)},
                       {"bytes", tensor.bytes}}));
   }
@@ -117,8 +117,7 @@ void PrintJson(const gguf::File& file) {
 }
 
 std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) {
-  std::string line =
-      Column(tensor.name, 29) + " " + Padded(std::string(gguf::Info(tensor.dtype).name), 7);
+  std::string line = Column(tensor.name, 29) + " " + Padded(TypeName(tensor.dtype), 7);
   if (check.least <= check.most) {
     line +=
         Format(" %9.3g %9.3g %5.1f%%", check.least, check.most,
@@ -136,7 +135,7 @@ std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) 
 
 Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
   Json json = {{"name", tensor.name},
-               {"type", gguf::Info(tensor.dtype).name},
+               {"type", TypeName(tensor.dtype)},
                {"hash", Format("%016" PRIx64, check.hash)},
                {"nan", check.n_nan},
                {"infinite", check.n_infinite},

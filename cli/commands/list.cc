@@ -17,7 +17,6 @@
 #include "engine/session/encode.h"
 #include "engine/session/memory.h"
 #include "engine/session/session.h"
-#include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 
@@ -51,7 +50,7 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   try {
     gguf::File file = OpenFile(stored.path);
     model.bytes = file.file_bytes();
-    model.type = gguf::Info(engine::MainType(file)).name;
+    model.type = TypeName(engine::MainType(file));
     model.architecture =
         gguf::Printable(file.metadata().GetStringOr("general.architecture", ""), 40);
     model.memory = MemoryNeeded(engine::Model::From(std::move(file)));

@@ -40,8 +40,6 @@ struct QuantizeOptions {
   int n_threads = 0;
 };
 
-std::string Name(DType type) { return std::string(gguf::Info(type).name); }
-
 // All keys but those of the old file's layout; the keys of types get the new ones.
 void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
                   const convert::Importance* importance, gguf::Writer& writer) {
@@ -67,13 +65,13 @@ void Warn(const std::vector<PlannedTensor>& plan, const convert::Importance* imp
   std::set<std::string> types, needy;
   for (const PlannedTensor& planned : plan) {
     if (!planned.is_changed()) continue;
-    if (gguf::Info(planned.type).block_size == 256 && Name(planned.type).starts_with("IQ") &&
+    if (gguf::Info(planned.type).block_size == 256 && TypeName(planned.type).starts_with("IQ") &&
         planned.bytes() * 8 < 3 * planned.tensor->elements()) {
-      needy.insert(Name(planned.type));
+      needy.insert(TypeName(planned.type));
     }
     if (convert::IsFloat(planned.tensor->dtype)) continue;
     ++n;
-    types.insert(Name(planned.tensor->dtype));
+    types.insert(TypeName(planned.tensor->dtype));
   }
   if (n > 0) {
     Complain("warning: " + std::to_string(n) + " matrices are quantized already (" +
@@ -141,10 +139,9 @@ std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& pl
     n_changed += planned.is_changed() ? 1 : 0;
     bytes += planned.bytes();
   }
-  return std::to_string(n_changed) + " of " + std::to_string(plan.size()) +
-         " tensors change: " + HumanBytes(file.tensor_bytes()) + " of weights become " +
-         HumanBytes(bytes) + " (" +
-         Format("%.2f bits a weight)",
+  return Format("%zu of %zu tensors change: ", n_changed, plan.size()) +
+         HumanBytes(file.tensor_bytes()) + " of weights become " + HumanBytes(bytes) +
+         Format(" (%.2f bits a weight)",
                 8 * static_cast<double>(bytes) / static_cast<double>(file.elements()));
 }
 
@@ -154,9 +151,9 @@ void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
   for (const PlannedTensor& planned : plan) {
     const gguf::TensorView& tensor = *planned.tensor;
     text += Padded(gguf::Printable(tensor.name), 36) + " " + Padded(ShapeText(tensor), 16) + " " +
-            Padded(Name(tensor.dtype), 7) + " ";
+            Padded(TypeName(tensor.dtype), 7) + " ";
     if (planned.is_changed()) {
-      text += "-> " + Padded(Name(planned.type), 7) + " " + HumanBytes(tensor.bytes) + " -> " +
+      text += "-> " + Padded(TypeName(planned.type), 7) + " " + HumanBytes(tensor.bytes) + " -> " +
               HumanBytes(planned.bytes());
     } else {
       text += "stays      " + HumanBytes(tensor.bytes);

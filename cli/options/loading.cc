@@ -135,8 +135,10 @@ std::string Override(const std::string& text, gguf::Metadata& metadata) {
   return key + " is " + value + ", whatever the file says";
 }
 
-void Explain(const char* what, const std::string& text) {
-  std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(gguf::PrintablePath(text)).c_str());
+template <class... Parts>
+void Explain(const char* what, const Parts&... parts) {
+  const std::string text = gguf::PrintablePath(gguf::Message(parts...));
+  std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(text).c_str());
 }
 
 }  // namespace
@@ -212,27 +214,24 @@ std::string ModelTitle(const engine::Model& model) {
 void ExplainChoices(const ModelOptions& options, const engine::Model& model,
                     const engine::Session& session, const engine::SessionOptions& session_options) {
   const engine::Config& config = model.config;
-  Explain("model", model.file.path() + ": " + ModelTitle(model) + ", " + config.architecture +
-                       ", " + std::to_string(config.n_layers()) + " layers");
-  Explain("memory", HumanBytes(model.file.tensor_bytes()) + " of weights, mapped from the file, " +
-                        std::to_string(std::lround(100 * ResidentShare(model))) +
-                        "% of them in memory now; " + HumanBytes(session.state().bytes()) +
-                        " of keys and values; " + HumanBytes(engine::MachineMemory().available) +
-                        " available");
-  Explain("context", std::to_string(session.capacity()) + " tokens" +
-                         (options.context != engine::kUsualContext ? ", as -c says" : "") +
-                         "; trained for " + std::to_string(config.context_length));
+  Explain("model", model.file.path(), ": ", ModelTitle(model), ", ", config.architecture, ", ",
+          config.n_layers(), " layers");
+  Explain("memory", HumanBytes(model.file.tensor_bytes()), " of weights, mapped from the file, ",
+          std::lround(100 * ResidentShare(model)), "% of them in memory now; ",
+          HumanBytes(session.state().bytes()), " of keys and values; ",
+          HumanBytes(engine::MachineMemory().available), " available");
+  Explain("context", session.capacity(), " tokens",
+          options.context != engine::kUsualContext ? ", as -c says" : "", "; trained for ",
+          config.context_length);
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
-  Explain("threads", std::to_string(session.n_threads()) +
-                         (options.n_threads != 0
-                              ? ", as -t says; by default " + std::to_string(counts.generating)
-                          : counts.reading > 1 ? " at first, then what is fastest"
-                                               : "") +
-                         "; " + std::to_string(session.n_threads_batch()) + " for prompts");
-  Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of " : ", of ") +
-                         Joined(kernels::CpuTargets(), " ") +
-                         (options.cpu.empty() ? "" : ", as --cpu says"));
-  Explain("seed", std::to_string(session_options.sampler.seed));
+  Explain("threads", session.n_threads(),
+          options.n_threads != 0 ? gguf::Message(", as -t says; by default ", counts.generating)
+          : counts.reading > 1   ? " at first, then what is fastest"
+                                 : "",
+          "; ", session.n_threads_batch(), " for prompts");
+  Explain("kernels", kernels::CpuTarget(), options.cpu.empty() ? ", the best of " : ", of ",
+          Joined(kernels::CpuTargets(), " "), options.cpu.empty() ? "" : ", as --cpu says");
+  Explain("seed", session_options.sampler.seed);
 }
 
 }  // namespace cli

@@ -51,6 +51,8 @@ std::string Counted(size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+std::string TypeName(gguf::DType type) { return std::string(gguf::Info(type).name); }
+
 std::string ShapeText(const gguf::TensorView& tensor) {
   std::string text;
   for (uint32_t i = tensor.n_dims; i-- > 0;) {

@@ -24,6 +24,8 @@ std::string Figures(double number, int n);
 
 std::string Counted(size_t n, const std::string& what);  // "1 thread", "2 threads"
 
+std::string TypeName(gguf::DType type);  // "Q8_0"
+
 // "4096 x 256": rows first, as everywhere except in a file's own dims.
 std::string ShapeText(const gguf::TensorView& tensor);
 

@@ -111,7 +111,7 @@ Json StepsJson(const engine::Trace& trace) {
     Json json = {{"part", StepPart(trace, i)}, {"operation", step.kind}};
     for (const engine::TraceWeights& weights : step.weights) {
       json["tensors"].push_back({{"name", weights.tensor->name},
-                                 {"type", gguf::Info(weights.tensor->dtype).name},
+                                 {"type", TypeName(weights.tensor->dtype)},
                                  {"rows", weights.rows},
                                  {"cols", weights.cols}});
     }

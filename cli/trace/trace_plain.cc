@@ -72,8 +72,7 @@ std::string PlainTable(engine::Session& session, std::vector<TokenId> ids, size_
              "keys and values as --kv says. What it multiplies packed weights with it rounds\n"
              "to int8, a scale for each 32 numbers, since a CPU multiplies bytes several\n"
              "times as fast: 2e-5 of a product's energy, which adds up over the layers.\n",
-             all_errors / all_energy,
-             std::string(gguf::Info(engine::MainType(model.file)).name).c_str());
+             all_errors / all_energy, TypeName(engine::MainType(model.file)).c_str());
 }
 
 std::string HeadTable(const engine::Model& model, const std::vector<TokenId>& ids, size_t layer,
