@@ -19,103 +19,105 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 
-#include "kernels/attention/int16-inl.h"
+#include "kernels/attention/lanes-inl.h"
 #include "kernels/ops/quantize.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// Like FloatProducts.
-class Int8Products {
+template <size_t kShareLanes>
+class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
+  using Base = LaneBuffers<kShareLanes, 2, 8>;
+  using Block = gguf::BlockQ8_0;
+
  public:
-  template <size_t kRows>
-  static constexpr size_t kVectors = kRowVectors;
-  static constexpr size_t kGroupKeys = kMicroRows;
-  static constexpr float kSteps = Int16Products::kSteps, kOne = Int16Products::kOne;
-  static constexpr bool kIntegerWeights = true;
+  using Base::kBlocks, Base::kShare, Base::kWidth;
+  static constexpr size_t kPartBytes = CachedBytes<Block>(kPart);
+
+  explicit Int8Products(bool few) : few_(few) {}
+
+  static constexpr size_t CountWords(size_t /*n*/) { return Base::kWords; }
+  HWY_INLINE size_t KeyStride() const { return kInPlace ? rows_.stride : sizeof(this->keys[0]); }
+  HWY_INLINE const std::byte* KeyAt(size_t key, size_t b) const {
+    if (kInPlace) return rows_[key - first_key_] + b * sizeof(Block) + offsetof(Block, qs);
+    return reinterpret_cast<const std::byte*>(this->keys[key]) + 32 * b;
+  }
+  static HWY_INLINE VU8 Biased(VU8 v) {
+    return kInPlace && kKeyBias != 0 ? hn::Add(v, hn::Set(DU8(), kKeyBias)) : v;
+  }
+  static HWY_INLINE VI32 Dot(VI32 sum, VU8 key, VU32 q) {
+#if PRONK_VNNI
+    return DotBytes(sum, key, hn::BitCast(DI8(), q));
+#else
+    return DotSigned(sum, hn::BitCast(DI8(), q), hn::BitCast(DI8(), key));
+#endif
+  }
 
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
                    size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
       std::array<float, kPart> padded{};
       std::copy_n(s.q[i] + first, n, padded.data());
+      alignas(64) std::array<int8_t, kPart> q;
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
-      QuantizeActivations(padded.data(), kPart, q_[slot + i], scales.data(), sums.data());
+      QuantizeActivations(padded.data(), kPart, q.data(), scales.data(), sums.data());
+      const auto* const words = reinterpret_cast<const uint32_t*>(q.data());
+      for (size_t k = 0; k < kPart / 4; ++k) this->PutWord(slot + i, k, words[k]);
+      this->SetScale(i, slot + i, first == 0, scales[0], block.params.scale);
+      this->block_ratios[slot + i] = scales[1] / std::max(scales[0], Base::kLeast);
       for (size_t b = 0; b < kBlocks; ++b) {
-        q_gains_[b][slot + i] = block.params.scale * scales[b];
-        q_offsets_[b][slot + i] = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
+        this->OffsetAt(slot + i, b) = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
       }
     }
   }
 
-  void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
-                size_t n) {
+  void PackKeys(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
     const size_t bytes = CachedBytes<Block>(block.kv.key_length);
-    next_keys_ = NextTile<Block>(block.kv.k, bytes, keys, first) + group * CachedBytes<Block>(n);
-    const CachedRows rows =
-        FindRows(block.kv.k, bytes, keys, keys.stored, group, kMicroRows, CachedBytes<Block>(first),
-                 CachedBytes<Block>(n), copy_, kCopyStride);
-    const size_t n_blocks = (n + 31) / 32;
-    CopyScales(rows, n_blocks, kMicroRows);
-    for (size_t b = 0; b < n_blocks; ++b) {
-      uint32_t* const to = panel_ + 8 * b * kMicroRows;
-      TransposeUnits<8>(reinterpret_cast<const uint8_t*>(Numbers(rows[0], b)), rows.stride,
-                        kKeyBias, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-                          hn::Store(hn::BitCast(DU32(), v), DU32(), to + k * kMicroRows + r);
-                        });
-    }
-    for (size_t b = 0; b < n_blocks; ++b) ConvertScales(b, kMicroRows, scales_[b]);
-  }
-
-  template <size_t kRows>
-  HWY_INLINE void Score(size_t slot, size_t /*key*/, size_t n, bool prefetches,
-                        VSums<kRows, kRowVectors>& sums) const {
-    const DF d;
-    Ahead<kMicroRows * sizeof(Block) / 8> ahead(next_keys_, prefetches);
-    for (size_t b = 0; b < (n + 31) / 32; ++b) {
-      VDots<kRows> dots;
-      HWY_UNROLL(8)
-      for (size_t r = 0; r < kRows; ++r) {
-        for (VI32& sum : dots[r]) sum = hn::Set(DI32(), q_offsets_[b][slot + r]);
-      }
-      const auto product = [](VI32 sum, VU32 key, VU32 q) HWY_ATTR {
-#if PRONK_VNNI
-        return DotBytes(sum, hn::BitCast(DU8(), key), hn::BitCast(DI8(), q));
-#else
-        return DotSigned(sum, hn::BitCast(DI8(), key), hn::BitCast(DI8(), q));
-#endif
-      };
-      const uint32_t* const q = reinterpret_cast<const uint32_t*>(q_[slot]) + 8 * b;
-      HWY_UNROLL(8)
-      for (size_t k = 0; k < 8; ++k) {
-        ahead.Step();
-        AddProducts<kRows, kPart / 4>(panel_ + (8 * b + k) * kMicroRows, q + k, product, dots);
-      }
-      HWY_UNROLL(8)
-      for (size_t r = 0; r < kRows; ++r) {
-        const VF gain = hn::Set(d, q_gains_[b][slot + r]);
-        for (size_t v = 0; v < kRowVectors; ++v) {
-          const VF scale = hn::Mul(hn::Load(d, scales_[b] + v * kFloats), gain);
-          const VF dot = hn::ConvertTo(d, dots[r][v]);
-          sums[r][v] = b == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, sums[r][v]);
+    this->next_keys = NextTile<Block>(block.kv.k, bytes, tile, first);
+    const Range runs = Runs<kShare>(tile.seen);
+    first_key_ = runs.begin;
+    rows_ = FindRows(block.kv.k, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
+                     CachedBytes<Block>(first), CachedBytes<Block>(n), copy_, kPartBytes);
+    const size_t last = (n - 1) / 32;  // stands for the second block where there is none
+    const hn::CappedTag<uint8_t, 32> d;
+    const std::byte* at = rows_.first;
+    for (size_t p = runs.begin; p < runs.end; ++p, at += rows_.stride) {
+      const Block* const row = reinterpret_cast<const Block*>(at);
+      HWY_UNROLL(2)
+      for (size_t b = 0; b < kBlocks; ++b) {
+        const Block& from = row[b * last];
+        for (size_t i = 0; i < 32 && !kInPlace; i += hn::Lanes(d)) {
+          const auto v = hn::LoadU(d, reinterpret_cast<const uint8_t*>(from.qs) + i);
+          hn::Store(hn::Add(v, hn::Set(d, kKeyBias)), d,
+                    reinterpret_cast<uint8_t*>(this->keys[p]) + 32 * b + i);
         }
+        halves_[b * kKeys + p] = from.d;
       }
     }
+    ConvertHalves(runs, this->key_scales);
   }
 
   // Values as words of kWordKeys keys, in the order of the weights' words.
-  void PackValues(const QueryBlock& block, const TileKeys& keys, size_t first, size_t n) {
+  void PackValues(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
     const size_t bytes = CachedBytes<Block>(block.kv.value_stride);
-    next_values_ = NextTile<Block>(block.kv.v, bytes, keys, first);
-    const size_t n_keys = kWordKeys * CountWords<kWordKeys>(keys.seen.end);
+    this->next_values = NextTile<Block>(block.kv.v, bytes, tile, first);
+    const Range runs = Runs<kShare>(tile.seen);
     const CachedRows rows =
-        FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys, CachedBytes<Block>(first),
-                 CachedBytes<Block>(n), copy_, kCopyStride);
+        FindRows(block.kv.v, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
+                 CachedBytes<Block>(first), CachedBytes<Block>(n), copy_, kPartBytes);
     n_blocks_ = (n + 31) / 32;
-    CopyScales(rows, n_blocks_, n_keys);
+    const auto blocks = [&](size_t key) HWY_ATTR {
+      return reinterpret_cast<const Block*>(rows[key - runs.begin]);
+    };
+    const std::byte* at = rows.first;
+    for (size_t p = runs.begin; p < runs.end; ++p, at += rows.stride) {
+      halves_[p] = reinterpret_cast<const Block*>(at)[0].d;
+      halves_[kKeys + p] = reinterpret_cast<const Block*>(at)[n_blocks_ - 1].d;
+    }
 #if PRONK_VNNI
     // Words of four rows' bytes, which are interleaved twice, each piece of 16 for itself: so a
     // row's words are dealt to the pieces first. A vector has as many blocks as fit.
@@ -127,12 +129,12 @@ class Int8Products {
     }();
     const auto deal = hn::SetTableIndices(DU32(), kDeal.data());
     for (size_t b = 0; b < n_blocks_; b += kVectorBytes / 32) {
-      for (size_t word = 0; word < n_keys / kWordKeys; ++word) {
+      for (size_t word = runs.begin / kWordKeys; word < runs.end / kWordKeys; ++word) {
         const auto row = [&](size_t k) HWY_ATTR {
-          const std::byte* const at = rows[FirstKey<kWordKeys>(word) + k];
+          const Block* const row_blocks = blocks(KeyOf<kWordKeys, kShare>(word, k));
           const hn::FixedTag<uint8_t, 32> d32;
           const auto numbers = [&](size_t i) HWY_ATTR {
-            return hn::LoadU(d32, reinterpret_cast<const uint8_t*>(Numbers(at, i)));
+            return hn::LoadU(d32, reinterpret_cast<const uint8_t*>(row_blocks[i].qs));
           };
 #if PRONK_WIDE
           const VU8 all = hn::Combine(d8, numbers(n_blocks_ - 1), numbers(0));
@@ -155,174 +157,231 @@ class Int8Products {
     }
 #else
     for (size_t b = 0; b < n_blocks_; ++b) {
-      for (size_t word = 0; word < n_keys / kWordKeys; ++word) {
-        const size_t p = FirstKey<kWordKeys>(word);
+      for (size_t word = runs.begin / kWordKeys; word < runs.end / kWordKeys; ++word) {
         HWY_UNROLL(8)
         for (size_t i = 0; i < 32; i += kFloats) {
           const auto number = [&](size_t k) HWY_ATTR {
             const hn::Rebind<int8_t, DI32> d8;
-            const auto q = hn::LoadU(d8, Numbers(rows[p + k], b) + i);
-            return hn::BitCast(DF(), hn::PromoteTo(DI32(), q));
+            return hn::PromoteTo(
+                DI32(), hn::LoadU(d8, blocks(KeyOf<kWordKeys, kShare>(word, k))[b].qs + i));
           };
-          hn::Store(Pairs(number(0), number(1)), DU32(), values_[b] + word * 32 + i);
+          const auto low = hn::BitCast(DI16(), number(0));
+          const auto high = hn::BitCast(DI16(), hn::ShiftLeft<16>(number(1)));
+          hn::Store(hn::BitCast(DU32(), hn::OddEven(high, low)), DU32(),
+                    values_[b] + word * 32 + i);
         }
       }
     }
 #endif
-    for (size_t b = 0; b < n_blocks_; ++b) ConvertScales(b, n_keys, value_scales_[b]);
+    ConvertHalves(runs, value_scales_);
   }
 
   // The weights times the scales of their keys' values, with VNNI low bytes, then high ones, which
   // a query with weights of one byte has as zeros.
-  template <size_t kRows>
-  void PackWeights(const BlockState& s, const TileKeys& keys, size_t /*first*/) {
+  void PackWeights(const BlockState& s, const TileKeys& tile, size_t /*first*/) {
+    const DF d;
     Range range = {};
-    const auto is_wide = [&](size_t i) { return !PRONK_VNNI || s.gain[i] > kWideShare * s.sum[i]; };
-    for (size_t i = 0; i < s.n_queries; ++i) {
-      const size_t unit = i / kRows;
-      if (i % kRows == 0) {
-        wide_[unit] = false;
-        for (size_t r = i; r < i + kRows; ++r) wide_[unit] |= is_wide(r);
+    bool found[2];  // factors of one byte and of two
+    for (size_t first = 0; first < s.n_queries; first += kWidth) {
+      // Lanes with weights of two bytes.
+      const auto wide_lanes = [&](size_t query) HWY_ATTR {
+        const VF gain = ToLanes<kShare>(s.gain + query), sum = ToLanes<kShare>(s.sum + query);
+        return PRONK_VNNI ? hn::Gt(gain, hn::Mul(sum, hn::Set(d, kWideShare)))
+                          : hn::FirstN(d, kFloats);
+      };
+      const auto wide = wide_lanes(first);
+      bool any_wide = !PRONK_VNNI || !hn::AllFalse(d, wide);
+      if constexpr (kQueryUnit > kWidth) {
+        const size_t other = first % kQueryUnit == 0 ? first + kWidth : first - kWidth;
+        any_wide |= other < s.n_queries && !hn::AllFalse(d, wide_lanes(other));
       }
-      const Range seen = SeenBy(s, i, 1, keys);
-      if (i == 0 || seen.begin != range.begin || seen.end != range.end) {
+      if constexpr (kWidth > kQueryUnit) {
+        uint8_t bits[8];  // of eight lanes each
+        hn::StoreMaskBits(d, wide, bits);
+        for (size_t i = 0; i < kWidth / 8; ++i) wide_[first / kQueryUnit + i] = bits[i] != 0;
+      } else {
+        wide_[first / kQueryUnit] = any_wide;
+      }
+      constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
+      const size_t unit = first / kUnit * kUnit;
+      const Range runs = Runs<kShare>(SeenBy(s, unit, std::min(kUnit, s.n_queries - unit), tile));
+      // Queries that see the same keys together: the others' lanes stay.
+      for (size_t begin = first, end; begin < first + kWidth; begin = end) {
+        const Range seen = few_ ? SeenBy(s, begin, 1, tile) : tile.seen;
+        end = few_ ? begin + 1 : first + kWidth;
+        for (; end < first + kWidth && SeenBy(s, end, 1, tile) == seen;) ++end;
+        if (begin == 0 || seen != range) found[0] = found[1] = false;
         range = seen;
-        for (size_t b = 0; b < n_blocks_; ++b) FindFactors(value_scales_[b], seen, b);
-      }
-      const size_t n_keys = SeenBy(s, unit * kRows, kRows, keys).end;
-      const bool wide = is_wide(i);
-      for (size_t b = 0; b < n_blocks_; ++b) {
-        const int16_t *const weights = Integers(s.scores[i]), *const factors = factors_[wide][b];
-        uint32_t* const words = weights_[b][i];
-        for (size_t p = 0; p < n_keys; p += kWordKeys * kFloats) {
-          const auto product = [&](size_t k) HWY_ATTR {
-            return hn::MulFixedPoint15(hn::Load(DI16(), weights + p + k),
-                                       hn::Load(DI16(), factors + p + k));
-          };
-#if PRONK_VNNI
-          VI16 first = product(0), second = product(kPairLanes);
-          if (wide_[unit]) {
-            const VU32 high = Bytes(hn::ShiftRight<8>(first), hn::ShiftRight<8>(second));
-            hn::Store(high, DU32(), words + (p + kKeys) / 4);
-            first = hn::And(first, hn::Set(DI16(), 255));
-            second = hn::And(second, hn::Set(DI16(), 255));
-          }
-          hn::Store(Bytes(first, second), DU32(), words + p / 4);
-#else
-          hn::Store(hn::BitCast(DU32(), product(0)), DU32(), words + p / 2);
-#endif
+        for (size_t two = kFewest; two <= any_wide; ++two) {
+          if (!found[two]) FindFactors(seen, two);
+          found[two] = true;
         }
-        gains_[b][i] = s.gain[i] / limits_[wide][b];
+        const auto lane = [&](size_t query) HWY_ATTR {
+          return hn::Set(DI32(), static_cast<int32_t>((query - first) * kShare));
+        };
+        const VI32 lanes = hn::Iota(DI32(), 0);
+        const auto inside = hn::And(hn::Ge(lanes, lane(begin)), hn::Lt(lanes, lane(end)));
+        const auto mine = hn::RebindMask(d, inside);
+        for (size_t b = 0; b < n_blocks_; ++b) {
+          const VF limit =
+              hn::IfThenElse(wide, hn::Set(d, limits_[1][b]), hn::Set(d, limits_[0][b]));
+          const VF gain = hn::Div(ToLanes<kShare>(s.gain + first), limit);
+          float* const gains = gains_[b] + first;
+          FromLanes<kShare>(hn::IfThenElse(mine, gain, ToLanes<kShare>(gains)), gains);
+          const uint32_t* const pairs = PairsOf(s, first);
+          uint32_t* const words = this->weights[b] + first * (kKeys / 2);
+          if (end - begin < kWidth) {
+            Multiply<true, true>(runs, pairs, b, wide, mine, words);
+          } else if (any_wide) {
+            Multiply<true, false>(runs, pairs, b, wide, mine, words);
+          } else {
+            Multiply<false, false>(runs, pairs, b, wide, mine, words);
+          }
+        }
       }
     }
   }
 
   template <size_t kRows>
-  HWY_INLINE void Mean(const BlockState& /*s*/, size_t unit, Range keys, size_t /*first*/,
-                       size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
+  HWY_INLINE void Mean(size_t query, Range seen, size_t lane,
+                       VSums<kRows, kRowVectors>& sums) const {
+    const Range runs = Runs<kShare>(seen);
     VDots<kRows> dots;
     const size_t b = lane / 32;
     constexpr size_t kStep = kWordKeys * kMicroRows * sizeof(Block) / 32;  // bytes of its words
-    const Ahead<kStep> ahead(next_values_ + kKeys * lane * sizeof(Block) / 32, unit == 0);
-    const uint32_t *const values = values_[b] + lane % 32, *const weights = weights_[b][unit];
-    const size_t n = CountWords<kWordKeys>(keys.end);
-#if PRONK_VNNI
+    const Ahead<kStep> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32, query == 0);
+    const uint32_t *const values = values_[b] + lane % 32, *const low = this->weights[b];
+    const size_t begin = runs.begin / kWordKeys, end = runs.end / kWordKeys;
     const auto dot = [](VI32 sum, VU32 value, VU32 weight) HWY_ATTR {
+#if PRONK_VNNI
       return DotBytes(sum, hn::BitCast(DU8(), weight), hn::BitCast(DI8(), value));
+#else
+      return DotWords(sum, hn::BitCast(DI16(), weight), hn::BitCast(DI16(), value));
+#endif
     };
     SetZero<kRows>(dots);
-    if (wide_[unit / kRows]) {
-      MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights + kKeys / 4, dot, ahead, dots);
+#if PRONK_VNNI
+    if (wide_[query / kQueryUnit]) {
+      MultiplyValues<kRows, kShare>(values, 32, begin, end, low + kWidth * kKeys / 4, query, dot,
+                                    ahead, dots);
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
         for (VI32& sum : dots[r]) sum = hn::ShiftLeft<8>(sum);
       }
     }
-    MultiplyWords<kRows, kKeys / 2>(values, 32, n, weights, dot, ahead, dots);
-#else
-    MultiplyPairs<kRows, kKeys / 2>(values, 32, n, weights, ahead, dots);
 #endif
+    MultiplyValues<kRows, kShare>(values, 32, begin, end, low, query, dot, ahead, dots);
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {
-        sums[r][v] = hn::Mul(hn::ConvertTo(DF(), dots[r][v]), hn::Set(DF(), gains_[b][unit + r]));
+        sums[r][v] = hn::Mul(hn::ConvertTo(DF(), dots[r][v]), hn::Set(DF(), gains_[b][query + r]));
       }
     }
   }
 
  private:
-  using Block = gguf::BlockQ8_0;
-  static constexpr size_t kBlocks = kPart / 32;
   // VNNI needs one side unsigned: added to keys, and taken off each sum from the start.
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
+  // Where few queries use a key it is not worth a copy.
+  static constexpr bool kInPlace = kShare >= 4;
   static_assert(kMicroRows <= 32);
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
   static constexpr float kWideShare = 1.0f / 32;
+  static constexpr size_t kFewest = PRONK_VNNI ? 0 : 1;  // more than one byte of a weight
 
-  // In turns of eight bytes.
-  static HWY_INLINE VU32 Bytes(VI16 a, VI16 b) {
-    return hn::BitCast(DU32(), hn::ReorderDemote2To(DU8(), a, b));
+  // Pairs of weights times factors. kWide: some lanes may have two bytes. kSome: only `mine`.
+  template <bool kWide, bool kSome, class Mask>
+  HWY_INLINE void Multiply(Range runs, const uint32_t* HWY_RESTRICT pairs, size_t b, Mask wide,
+                           Mask mine, uint32_t* HWY_RESTRICT words) const {
+    const auto put = [&](VI16 v, uint32_t* to) HWY_ATTR {
+      VU32 word = hn::BitCast(DU32(), v);
+      if (kSome) word = hn::IfThenElse(hn::RebindMask(DU32(), mine), word, hn::Load(DU32(), to));
+      hn::Store(word, DU32(), to);
+    };
+    const auto product = [&](size_t pair) HWY_ATTR {
+      const VI16 both = hn::BitCast(DI16(), hn::Load(DU32(), pairs + pair * kFloats));
+      const auto times = [&](bool two) HWY_ATTR {
+        const auto* const factors = reinterpret_cast<const uint32_t*>(factors_[two][b]);
+        const VU8 pair_factors = Broadcast<kShare>(factors + pair * kShare);
+        return hn::MulFixedPoint15(both, hn::BitCast(DI16(), pair_factors));
+      };
+      if (!PRONK_VNNI) return times(true);
+      if (!kWide) return times(false);
+      const VU32 two = hn::BitCast(DU32(), times(true)), one = hn::BitCast(DU32(), times(false));
+      return hn::BitCast(DI16(), hn::IfThenElse(hn::RebindMask(DU32(), wide), two, one));
+    };
+    for (size_t pair = runs.begin / (2 * kShare); pair < runs.end / (2 * kShare); pair += 2) {
+      const VI16 a = product(pair), c = product(pair + 1);
+#if PRONK_VNNI
+      uint32_t* const to = words + pair / 2 * kFloats;
+      const VI16 low = hn::Set(DI16(), 255);
+      if (kWide) put(hn::Or(hn::ShiftRight<8>(a), hn::AndNot(low, c)), to + kWidth * kKeys / 4);
+      put(hn::Or(kWide ? hn::And(a, low) : a, hn::ShiftLeft<8>(c)), to);
+#else
+      put(a, words + pair * kFloats);
+      put(c, words + (pair + 1) * kFloats);
+#endif
+    }
   }
 
-  // Sets what weights of block b are multiplied by, in steps of the largest of those seen, for
-  // weights of one byte and of two.
-  HWY_INLINE void FindFactors(const float* HWY_RESTRICT scales, Range seen, size_t b) {
-    // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
-    int32_t largest = std::bit_cast<int32_t>(5e-8f);
-    for (size_t p = seen.begin; p < seen.end; ++p) {
-      largest = std::max(largest, std::bit_cast<int32_t>(scales[p]));
-    }
-    for (size_t wide = PRONK_VNNI ? 0 : 1; wide < 2; ++wide) {
-      limits_[wide][b] = (wide == 1 ? kInt16Limit : 255) / std::bit_cast<float>(largest);
+  // Sets what weights are multiplied by, of one byte or two, in the order of pairs, in steps of the
+  // largest of the scales that are seen.
+  HWY_INLINE void FindFactors(Range seen, size_t wide) {
+    for (size_t b = 0; b < n_blocks_; ++b) {
+      const float* HWY_RESTRICT const scales = value_scales_[b];
+      // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
+      VI32 max = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
+      for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
+        const VI32 at = hn::Iota(DI32(), static_cast<int32_t>(p));
+        const auto inside = hn::And(hn::Ge(at, hn::Set(DI32(), static_cast<int32_t>(seen.begin))),
+                                    hn::Lt(at, hn::Set(DI32(), static_cast<int32_t>(seen.end))));
+        const VI32 scale = hn::BitCast(DI32(), hn::Load(DF(), scales + p));
+        max = hn::Max(max, hn::IfThenElseZero(inside, scale));
+      }
+      const float largest = std::bit_cast<float>(hn::ReduceMax(DI32(), max));
+      limits_[wide][b] = (wide == 1 ? kInt16Limit : 255) / largest;
       const VF limit = hn::Set(DF(), limits_[wide][b]);
-      const auto factor = [&](size_t p) HWY_ATTR {
-        return hn::ConvertInRangeTo(
+      const VI32 at = hn::Iota(DI32(), 0);
+      const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kShare - 1), at));
+      const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloats - 1)));
+      const auto high = hn::IndicesFromVec(
+          DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)), hn::Set(DI32(), kFloats - 1)));
+      for (size_t p = 0; p < kKeys; p += kFloats) {
+        const VI32 factors = hn::ConvertInRangeTo(
             DI32(), hn::MulAdd(hn::Load(DF(), scales + p), limit, hn::Set(DF(), 0.5f)));
-      };
-      for (size_t p = 0; p < kKeys; p += kPairLanes) {
-        hn::Store(hn::ReorderDemote2To(DI16(), factor(p), factor(p + kFloats)), DI16(),
-                  factors_[wide][b] + p);
+        const VI32 pairs = hn::Or(hn::TableLookupLanes(factors, low),
+                                  hn::ShiftLeft<16>(hn::TableLookupLanes(factors, high)));
+        const hn::Half<DI32> half;
+        hn::Store(hn::LowerHalf(half, pairs), half,
+                  reinterpret_cast<int32_t*>(factors_[wide][b] + p));
       }
     }
   }
 
-  // Block b of a part of a row.
-  static const int8_t* Numbers(const std::byte* row, size_t b) {
-    return reinterpret_cast<const Block*>(row)[b].qs;
-  }
-  // The scales of n rows' blocks, of which there are one or two, are copied as halves, and read as
-  // vectors after other work, since such a load waits for the small stores before it.
-  HWY_INLINE void CopyScales(const CachedRows& rows, size_t n_blocks, size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-      const Block* const row = reinterpret_cast<const Block*>(rows[i]);
-      halves_[0][i] = row[0].d;
-      halves_[n_blocks - 1][i] = row[n_blocks - 1].d;
-    }
-  }
-  HWY_INLINE void ConvertScales(size_t b, size_t n, float* scales) const {
+  // Scales are copied as halves, and read as vectors after other work, since such a load waits for
+  // the small stores before it.
+  HWY_INLINE void ConvertHalves(Range runs, float (&scales)[kBlocks][kKeys]) const {
     const hn::Rebind<hwy::float16_t, DF> dh;
-    const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_[b]);
-    for (size_t i = 0; i < n; i += kFloats) {
-      hn::Store(hn::PromoteTo(DF(), hn::Load(dh, from + i)), DF(), scales + i);
+    for (size_t b = 0; b < kBlocks; ++b) {
+      const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_ + b * kKeys);
+      for (size_t p = runs.begin; p < runs.end; p += kFloats) {
+        hn::Store(hn::PromoteTo(DF(), hn::Load(dh, from + p)), DF(), scales[b] + p);
+      }
     }
   }
 
-  alignas(64) uint16_t halves_[kBlocks][kKeys];           // scales
-  alignas(64) uint32_t panel_[kPart / 4 * kMicroRows];    // [kPart / 4][kMicroRows keys]
-  alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [pairs or fours of keys][32]
-  alignas(64) int8_t q_[kSlots][kPart];
-  alignas(64) uint32_t weights_[kBlocks][kBlockQueries][kKeys / 2];
-  static constexpr size_t kCopyStride = kBlocks * sizeof(Block);
-  std::byte copy_[kKeys * kCopyStride];  // of rows that are not read in place
-  alignas(64) float scales_[kBlocks][kMicroRows], value_scales_[kBlocks][kKeys];
+  alignas(64) uint16_t halves_[kBlocks * kKeys];          // scales
+  alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [words of keys][32]
+  std::byte copy_[kKeys * kPartBytes];                    // of rows that are not read in place
+  alignas(64) float value_scales_[kBlocks][kKeys];
   alignas(64) int16_t factors_[2][kBlocks][kKeys];  // of weights of one byte and of two
   float limits_[2][kBlocks];
   bool wide_[kBlockQueries];  // units with weights of two bytes
-  float q_gains_[kBlocks][kSlots], gains_[kBlocks][kBlockQueries];
-  int32_t q_offsets_[kBlocks][kSlots];
-  size_t n_blocks_;                            // of the values
-  const std::byte *next_keys_, *next_values_;  // of the next tile
+  alignas(64) float gains_[kBlocks][kBlockQueries];
+  CachedRows rows_;              // keys, from first_key_ on
+  size_t first_key_, n_blocks_;  // blocks of the values
+  const bool few_;               // factors depend on what the query sees alone
 };
 
 }  // namespace HWY_NAMESPACE

@@ -33,6 +33,7 @@ static_assert(kPart % kMicroRows == 0);
 struct Range {
   size_t begin, end;
   bool empty() const { return begin >= end; }
+  bool operator==(const Range&) const = default;
 };
 
 // A tile of keys: position and slot of its first key, and those that the block's queries see.
@@ -111,6 +112,12 @@ HWY_INLINE Range SeenBy(const BlockState& s, size_t begin, size_t n, const TileK
   return {in_tile(s.first[begin]), in_tile(s.last[begin + n - 1] + 1)};
 }
 
+// The keys that all of these queries see.
+HWY_INLINE Range SeenByAll(const BlockState& s, size_t begin, size_t n, const TileKeys& keys) {
+  const Range first = SeenBy(s, begin, 1, keys), last = SeenBy(s, begin + n - 1, 1, keys);
+  return {last.begin, first.end};
+}
+
 // Sums of a unit of kRows queries.
 template <size_t kRows, size_t kVectors>
 using VSums = VF[kRows][kVectors];
@@ -137,7 +144,9 @@ class FloatProducts {
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
   static constexpr float kSteps = 1;                           // in scores for a power of two
   static constexpr float kOne = 1;                             // what a weight of 1 is
-  static constexpr bool kIntegerWeights = false;               // in place of the scores
+  static constexpr bool kIntegers = false;
+
+  explicit FloatProducts(bool /*few*/) {}
 
   // Numbers [first, first + n) of all queries, n <= kPart, to the slots from `slot` on.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
@@ -219,10 +228,6 @@ class FloatProducts {
       LoadRow<T>(values_ + p * bytes_, first, n, panel_ + p * kPart);
     }
   }
-
-  // For Mean: the weights are read from the state.
-  template <size_t kRows>
-  void PackWeights(const BlockState& /*s*/, const TileKeys& /*keys*/, size_t /*first*/) {}
 
   // gain * weights . v of a unit for the numbers from first + lane on, of which n exist, over keys.
   template <size_t kRows>

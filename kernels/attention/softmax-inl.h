@@ -12,7 +12,7 @@
 #include "kernels/attention/products-inl.h"
 #include "kernels/simd/exp-inl.h"
 #if HWY_ARCH_X86
-#include "kernels/attention/int16-inl.h"
+#include "kernels/attention/lanes-inl.h"
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -54,65 +54,23 @@ HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
 }
 
-#if HWY_ARCH_X86
-// The same with weights as integers, 1 as 32767, in place of the scores, in the order of FirstKey.
-//
-// The largest score is 32767 steps, of which 2048 are a power of two, and -32768 stands for all
-// below 2^-32. So the high bits of 32767 - steps are the exponent, and of the others, f, 2^-f is a
-// polynomial in integers: 9e-5 too much on average, with a deviation of 5e-5, and at most 1.9e-4.
-HWY_INLINE void WeighInIntegers(size_t end, size_t i, BlockState& s) {
-  const DF d;
-  const DU16 d16;
-  using VU16 = hn::Vec<DU16>;
-  float* const scores = s.scores[i];
-  const VF offset = hn::Set(d, 32767.5f - s.tile_max[i]);
-  VF any = hn::Zero(d);  // becomes a NaN if a score is one
-  VI32 sum = hn::Zero(DI32());
-  const auto steps = [&](size_t p) HWY_ATTR {
-    const VF x = hn::Add(hn::Load(d, scores + p), offset);
-    any = hn::Add(any, x);
-    return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest of all where it is not
-  };
-  const auto minus = [](uint16_t c, VU16 f, VU16 p)
-                         HWY_ATTR { return hn::Sub(hn::Set(DU16(), c), hn::MulHigh(f, p)); };
-  for (size_t p = 0; p < end; p += kPairLanes) {
-    const VI32 low = steps(p), high = steps(p + kFloats);
-    const VU16 down =
-        hn::Xor(hn::BitCast(d16, hn::ReorderDemote2To(DI16(), low, high)), hn::Set(d16, 0x7FFF));
-    const VU16 f = hn::ShiftLeft<5>(down);
-    const VU16 power = minus(65534, f, minus(45289, f, minus(15079, f, hn::Set(d16, 2557))));
-    // Shifts by 16 and more make 0 on x86.
-    const VU16 shifted = hn::Shr(power, hn::ShiftRight<11>(down));
-    const VI16 weights = hn::BitCast(DI16(), hn::AverageRound(shifted, hn::Zero(d16)));
-    sum = DotWords(sum, weights, hn::Set(DI16(), 1));
-    hn::Store(weights, DI16(), Integers(scores) + p);
-  }
-  s.tile_sum[i] = static_cast<float>(hn::ReduceSum(DI32(), sum));
-  if (!hn::AllFalse(d, hn::IsNaN(any))) s.tile_sum[i] = std::numeric_limits<float>::quiet_NaN();
-}
-#endif
-
 // The weights of all queries, and the factors of these and of earlier sums. A query's
 // maximum takes a while, so it is found four queries ahead.
 template <size_t kRows, class Products>
 HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
   const DF d;
-  const auto seen = [&](size_t i) {
-    const Range range = SeenBy(s, i, 1, keys);
-    return range.empty() ? Range{} : range;
-  };
-  const auto end = [&](size_t i) {
-    return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 63) / 64 * 64;
-  };
-  constexpr size_t kAhead = 4;
-  for (size_t next = 0; next < s.n_queries + kAhead; ++next) {
-    if (next < s.n_queries) FindMax(seen(next), end(next), softcap, next, s);
-    if (next < kAhead) continue;
-    const size_t i = next - kAhead;
-    if constexpr (Products::kIntegerWeights) {
-      WeighInIntegers(end(i), i, s);
-    } else {
-      WeighQuery(seen(i), end(i), i, s);
+  if constexpr (!Products::kIntegers) {
+    const auto seen = [&](size_t i) {
+      const Range range = SeenBy(s, i, 1, keys);
+      return range.empty() ? Range{} : range;
+    };
+    const auto end = [&](size_t i) {
+      return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 63) / 64 * 64;
+    };
+    constexpr size_t kAhead = 4;
+    for (size_t next = 0; next < s.n_queries + kAhead; ++next) {
+      if (next < s.n_queries) FindMax(seen(next), end(next), softcap, next, s);
+      if (next >= kAhead) WeighQuery(seen(next - kAhead), end(next - kAhead), next - kAhead, s);
     }
   }
   const VF power = hn::Set(d, 1 / Products::kSteps), one = hn::Set(d, 1 / Products::kOne);

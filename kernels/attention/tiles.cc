@@ -95,14 +95,18 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
   for (size_t first = 0; first < block.kv.value_length; first += kPart) {
     const size_t n = std::min(kPart, block.kv.value_length - first);
     products.PackValues(block, keys, first, n);
-    products.template PackWeights<kRows>(s, keys, first);
-    for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
+    if constexpr (Products::kIntegers) products.PackWeights(s, keys, first);
+    for (size_t unit = 0; unit < s.n_present; unit += kRows) {
       const Range seen = SeenBy(s, unit, kRows, keys);
       if (seen.empty()) continue;
       constexpr size_t kVectors = Products::template kVectors<kRows>;
       for (size_t lane = 0; lane < n; lane += kVectors * kFloats) {
         VSums<kRows, kVectors> sums;
-        products.template Mean<kRows>(s, unit, seen, first, lane, n - lane, sums);
+        if constexpr (Products::kIntegers) {
+          products.template Mean<kRows>(unit, seen, lane, sums);
+        } else {
+          products.template Mean<kRows>(s, unit, seen, first, lane, n - lane, sums);
+        }
         std::array<float*, kRows> out;
         for (size_t r = 0; r < kRows; ++r) out[r] = s.out[unit + r] + first + lane;
         Add(sums, s.keep + unit, out, n - lane);
@@ -111,13 +115,14 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
   }
 }
 
-template <size_t kRows>
-HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps, BlockState& s) {
+// n_together: queries that are processed at a time.
+HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps, size_t n_together,
+                      BlockState& s) {
   std::fill_n(s.max, kBlockQueries, std::numeric_limits<float>::lowest());
   std::fill_n(s.sum, kBlockQueries, 0.0f);
   const size_t n = block.n_tokens * block.n_heads;
   s.n_present = n;
-  s.n_queries = (n + kRows - 1) / kRows * kRows;
+  s.n_queries = (n + n_together - 1) / n_together * n_together;
   for (size_t i = 0; i < s.n_queries; ++i) {
     const size_t query = std::min(i, n - 1);
     const size_t token = query / block.n_heads, head = query % block.n_heads;
@@ -149,15 +154,15 @@ HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
   }
 }
 
-// In units of kRows queries.
-template <size_t kRows, class Products>
-HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part) {
+// In units of kRows queries; in integers scores are made for kTogether queries at a time.
+template <size_t kRows, size_t kTogether, class Products>
+HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   BlockState s;
   constexpr float kSteps = Products::kSteps * 1.44269504f;  // in a score of 1
-  Begin<kRows>(block, part, kSteps, s);
+  Begin(block, part, kSteps, kTogether, s);
   block.params.scale *= kSteps;
   block.params.softcap *= kSteps;
-  Products products;
+  Products products(few);
   const size_t begin = std::max(part.begin, s.first[0]);
   const size_t end = std::min(part.end, s.last[s.n_queries - 1] + 1);
   bool is_first = true;
@@ -168,7 +173,11 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part) {
                            .slot = slot,
                            .seen = {before, std::min(kKeys, end - key)},
                            .stored = {0, block.kv.capacity - slot}};
-    Score<kRows>(block, keys, is_first, products, s);
+    if constexpr (Products::kIntegers) {
+      ScoreLanes<kTogether / Products::kWidth>(block, keys, is_first, products, s);
+    } else {
+      Score<kRows>(block, keys, is_first, products, s);
+    }
     Weigh<kRows, Products>(keys, block.params.softcap, s);
     AddValues<kRows>(block, keys, products, s);
   }
@@ -176,29 +185,41 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part) {
 }
 
 template <class Products>
-HWY_INLINE void Attend(const QueryBlock& block, const KeyPart& part) {
+HWY_INLINE void AttendFloats(const QueryBlock& block, const KeyPart& part) {
   const size_t n = block.n_tokens * block.n_heads;
-  if (n == 1) return AttendUnits<1, Products>(block, part);
-  if (n == 2) return AttendUnits<2, Products>(block, part);
-  if (n <= 4) return AttendUnits<4, Products>(block, part);
-  AttendUnits<kQueryUnit, Products>(block, part);
+  if (n == 1) return AttendUnits<1, 1, Products>(block, part, true);
+  if (n == 2) return AttendUnits<2, 2, Products>(block, part, true);
+  if (n <= 4) return AttendUnits<4, 4, Products>(block, part, true);
+  AttendUnits<kQueryUnit, kQueryUnit, Products>(block, part, true);
 }
 
 // One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).
 void AttendF32(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
-  Attend<FloatProducts<float>>(block, part);
+  AttendFloats<FloatProducts<float>>(block, part);
 }
 void AttendF16(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86  // NEON multiplies floats as fast as int16
-  if (!few) return AttendUnits<kQueryUnit, Int16Products>(block, part);
+  if (!few) return AttendUnits<kQueryUnit, 2 * kFloats, Int16Products>(block, part, few);
 #endif
-  Attend<FloatProducts<hwy::float16_t>>(block, part);
+  AttendFloats<FloatProducts<hwy::float16_t>>(block, part);
 }
-void AttendQ8(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
+void AttendQ8(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86
-  Attend<Int8Products>(block, part);
+  // Queries fill one vector of lanes, or two where that takes no more than two lanes for each.
+  const size_t n = block.n_tokens * block.n_heads;
+  if (n == 1) return AttendUnits<1, 2, Int8Products<kFloats / 2>>(block, part, few);
+  if (n == 2) return AttendUnits<2, 2, Int8Products<kFloats / 2>>(block, part, few);
+  if (n <= 4)
+    return AttendUnits<4, 4, Int8Products<std::max<size_t>(kFloats / 4, 2)>>(block, part, few);
+  if constexpr (kFloats == 16) {
+    if (n <= 8) return AttendUnits<kQueryUnit, 8, Int8Products<2>>(block, part, few);
+  }
+  if constexpr (kFloats >= 8) {
+    if (n <= kFloats) return AttendUnits<kQueryUnit, kFloats, Int8Products<2>>(block, part, few);
+  }
+  AttendUnits<kQueryUnit, 2 * kFloats, Int8Products<1>>(block, part, few);
 #else
-  Attend<FloatProducts<gguf::BlockQ8_0>>(block, part);
+  AttendFloats<FloatProducts<gguf::BlockQ8_0>>(block, part);
 #endif
 }
 

@@ -1,0 +1,407 @@
+// Attention in integers on x86 (tiles.cc): scores, weights and means of a tile, for numbers that
+// int16-inl.h and int8-inl.h make. Included once per instruction set.
+//
+// A lane belongs to a query, so that neither sums nor maximums cross lanes, and keys stay in their
+// rows: a word, numbers of a key that one instruction multiplies, is broadcast to all queries.
+// Where these do not fill a vector, kShare lanes each share a query, and as many neighbouring words
+// are broadcast. The sums of kShare keys are then added up so that lane query * kShare + i has that
+// of key i.
+#if defined(PRONK_KERNELS_ATTENTION_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_LANES_INL_H_
+#undef PRONK_KERNELS_ATTENTION_LANES_INL_H_
+#else
+#define PRONK_KERNELS_ATTENTION_LANES_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/attention/products-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+using DU32 = hn::Repartition<uint32_t, DF>;
+using VU32 = hn::Vec<DU32>;
+constexpr float kInt16Limit = 32767;
+constexpr float kUnseen = -std::numeric_limits<float>::infinity();  // scores
+
+// The runs of some keys.
+template <size_t kShare>
+HWY_INLINE Range Runs(Range keys) {
+  constexpr size_t kRun = std::max<size_t>(16, 4 * kShare);  // two pairs of vectors of scores
+  return {keys.begin / kRun * kRun, (keys.end + kRun - 1) / kRun * kRun};
+}
+
+// kShare words at p, again and again.
+template <size_t kShare>
+HWY_INLINE VU8 Broadcast(const void* HWY_RESTRICT p) {
+  const DU8 d;
+  const auto* const bytes = static_cast<const uint8_t*>(p);
+  if constexpr (kShare <= 2) {
+    std::conditional_t<kShare == 1, uint32_t, uint64_t> words;
+    hwy::CopyBytes<4 * kShare>(p, &words);
+    return hn::BitCast(d, hn::Set(hn::Repartition<decltype(words), DU8>(), words));
+  }
+  if constexpr (kShare == 4) return hn::LoadDup128(d, bytes);
+  if constexpr (kShare == 8) {
+    const auto words = hn::LoadU(hn::FixedTag<uint8_t, 4 * kShare>(), bytes);
+    return hn::Combine(d, words, words);
+  }
+}
+
+// Lane i gets number i / kShare.
+template <size_t kShare>
+HWY_INLINE VF ToLanes(const float* HWY_RESTRICT p) {
+  const DF d;
+  const auto some = hn::ResizeBitCast(d, hn::Load(hn::FixedTag<float, kFloats / kShare>(), p));
+  const auto index = hn::ShiftRight<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0));
+  return hn::TableLookupLanes(some, hn::IndicesFromVec(d, index));
+}
+// Number i becomes lane i * kShare.
+template <size_t kShare>
+HWY_INLINE void FromLanes(VF v, float* HWY_RESTRICT p) {
+  const DF d;
+  const auto index = hn::And(hn::ShiftLeft<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0)),
+                             hn::Set(DI32(), kFloats - 1));
+  const auto some = hn::TableLookupLanes(v, hn::IndicesFromVec(d, index));
+  hn::Store(hn::ResizeBitCast(hn::FixedTag<float, kFloats / kShare>(), some),
+            hn::FixedTag<float, kFloats / kShare>(), p);
+}
+
+// Combines the lanes of each query, which all get the result.
+template <size_t kShare, class V, class Combine>
+HWY_INLINE V Fold(V v, Combine combine) {
+  const hn::DFromV<V> d;
+  if constexpr (kShare > 1) v = combine(v, hn::Reverse2(d, v));
+  if constexpr (kShare > 2) v = combine(v, hn::Shuffle1032(v));
+  if constexpr (kShare > 4) v = combine(v, hn::SwapAdjacentBlocks(v));
+  return v;
+}
+
+// Of sums[k], words' for one key each: lane i of a query gets the whole sum of key i, from the
+// lanes of that query.
+template <size_t kShare>
+HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
+  const DI32 d;
+  if constexpr (kShare == 1) return sums[0];
+  if constexpr (kShare > 1) {
+    constexpr size_t kHalf = kShare / 2;
+    const VI32 a = AddShares<kHalf>(sums, stride);
+    const VI32 b = AddShares<kHalf>(sums + kHalf * stride, stride);
+    if constexpr (kShare == 2) {
+      return hn::Add(hn::InterleaveEven(d, a, b), hn::InterleaveOdd(d, a, b));
+    }
+    if constexpr (kShare == 4) {
+      const hn::Repartition<int64_t, DI32> d64;
+      const auto low = hn::BitCast(d64, a), high = hn::BitCast(d64, b);
+      return hn::Add(hn::BitCast(d, hn::InterleaveEven(d64, low, high)),
+                     hn::BitCast(d, hn::InterleaveOdd(d64, low, high)));
+    }
+    if constexpr (kShare == 8) {
+      return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a),
+                     hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a)));
+    }
+  }
+}
+
+// What the products of both kinds have in common. Lanes vector j has the queries from j * kWidth
+// on. A key's part of kPart numbers is kBlocks blocks with a scale each, of kWords words.
+template <size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords>
+struct LaneBuffers {
+  static constexpr bool kIntegers = true;
+  static constexpr float kSteps = 2048;  // of a score for a power of two
+  static constexpr float kOne = 32768;   // a weight of 1
+  static constexpr size_t kShare = kShareLanes, kBlocks = kPartBlocks, kWords = kBlockWords;
+  static constexpr size_t kWidth = kFloats / kShare;
+  template <size_t kRows>
+  static constexpr size_t kVectors = kRowVectors;  // of sums of values
+  static constexpr float kLeast = 1e-15f;          // scale, so that ratios are no larger than 1e15
+
+  // What the sums of block b begin with for a query's slot, in one of its lanes.
+  int32_t& OffsetAt(size_t slot, size_t b) {
+    return q_offsets[(slot / kWidth * kBlocks + b) * kFloats + slot % kWidth * kShare];
+  }
+  // The scale of query i's first part, or another's ratio to it. Clears the slot's offsets.
+  void SetScale(size_t i, size_t slot, bool is_first, float scale, float factor) {
+    for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&OffsetAt(slot, b), kShare, 0);
+    const float bounded = scale < kLeast ? kLeast : scale;
+    if (is_first) first_scales[i] = bounded;
+    q_gains[i] = first_scales[i] * factor;
+    part_ratios[slot] = bounded / first_scales[i];
+  }
+  // Stores word i of those of a query's part.
+  void PutWord(size_t slot, size_t i, uint32_t word) {
+    const size_t vectors = slot / kWidth * (kBlocks * kWords / kShare) + i / kShare;
+    q_words[vectors * kFloats + slot % kWidth * kShare + i % kShare] = word;
+  }
+
+  alignas(64) uint32_t keys[kKeys][kBlocks * kWords];  // unless they are used where they are
+  alignas(64) float key_scales[kBlocks][kKeys];
+  alignas(64) uint32_t q_words[kSlots * kBlocks * kWords];
+  // A score is a query's gain times the sum over parts of part_ratio * (first block's product +
+  // block_ratio * second block's), where ratios are those of scales.
+  alignas(64) float q_gains[kBlockQueries], part_ratios[kSlots], block_ratios[kSlots];
+  float first_scales[kBlockQueries];
+  alignas(64) int32_t q_offsets[kSlots * kBlocks * kShare];  // what sums begin with
+  // Weights of the queries of a lanes vector, [kWidth] words of keys each [kKeys / 2].
+  alignas(64) uint32_t weights[kBlocks][kBlockQueries * kKeys / 2];
+  const std::byte *next_keys, *next_values;  // of the next tile
+};
+
+// sums[k * kVectors + v] gets the products of block b of the keys from key + k * kShare on with the
+// queries of vector j + v, times the keys' scales.
+template <size_t kVectors, size_t kSums, class Products, class Next>
+HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, size_t n_words,
+                             Next& ahead, VF (&sums)[kSums]) {
+  constexpr size_t kShare = Products::kShare, kWords = Products::kWords;
+  constexpr size_t kBlocks = Products::kBlocks;
+  VI32 dots[kSums * kShare];
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < kSums * kShare; ++i) {
+    dots[i] = hn::Load(DI32(), p.q_offsets + ((j + i % kVectors) * kBlocks + b) * kFloats);
+  }
+  const size_t stride = p.KeyStride();
+  const std::byte* HWY_RESTRICT const words = p.KeyAt(key, b);
+  const uint32_t* HWY_RESTRICT const q = p.q_words + (j * kBlocks + b) * kWords / kShare * kFloats;
+  for (size_t begin = 0; begin < n_words; begin += 8) {
+    HWY_UNROLL(8)
+    for (size_t w = begin; w < begin + 8; w += kShare) {
+      ahead.Step();
+      HWY_UNROLL(16)
+      for (size_t i = 0; i < kSums * kShare; ++i) {
+        const VU8 word = Broadcast<kShare>(words + i / kVectors * stride + 4 * w);
+        const size_t at = (i % kVectors * kBlocks * kWords + w) / kShare * kFloats;
+        dots[i] = Products::Dot(dots[i], Products::Biased(word), hn::Load(DU32(), q + at));
+      }
+    }
+  }
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < kSums; ++i) {
+    const size_t k = i / kVectors * kShare;
+    const VI32 dot = AddShares<kShare>(dots + k * kVectors + i % kVectors, kVectors);
+    const VF scale = hn::BitCast(DF(), Broadcast<kShare>(p.key_scales[b] + key + k));
+    sums[i] = hn::Mul(hn::ConvertTo(DF(), dot), scale);
+  }
+}
+
+// Integers that are kept in place of floats: pairs of weights, of a vector of scores and the next.
+HWY_INLINE uint32_t* PairsOf(BlockState& s, size_t query) {
+  return reinterpret_cast<uint32_t*>(s.scores[query]);
+}
+HWY_INLINE const uint32_t* PairsOf(const BlockState& s, size_t query) {
+  return reinterpret_cast<const uint32_t*>(s.scores[query]);
+}
+
+// Turns the scores of a vector of queries into weights relative to their maximum, as integers, 1 as
+// 32767: pairs in place of the scores.
+//
+// The largest score is 32767 steps, of which 2048 are a power of two, and -32768 stands for all
+// below 2^-32. So the high bits of 32767 - steps are the exponent, and of the others, f, 2^-f is a
+// polynomial in integers: 9e-5 too much on average, with a deviation of 5e-5, and at most 1.9e-4.
+template <size_t kShare>
+HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockState& s) {
+  const DF d;
+  const DI16 d16;
+  const DU16 du16;
+  using VU16 = hn::Vec<DU16>;
+  const float* HWY_RESTRICT const scores = s.scores[query];
+  uint32_t* const pairs = PairsOf(s, query);
+  const auto none = hn::Eq(max, hn::Set(d, kUnseen));
+  max = hn::IfThenZeroElse(none, max);
+  const VF offset = hn::NegMulAdd(gain, max, hn::Set(d, 32767.5f));
+  const VF lowest = hn::Set(d, std::numeric_limits<float>::lowest() / 2);
+  FromLanes<kShare>(hn::IfThenElse(none, lowest, hn::Mul(gain, max)), s.tile_max + query);
+  VF any = hn::Zero(d), other = any;  // become NaNs if a score is one
+  VI32 sum = hn::Zero(DI32());
+  const auto steps = [&](size_t i, VF& sum_of_all) HWY_ATTR {
+    const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloats), gain, offset);
+    sum_of_all = hn::Add(sum_of_all, x);
+    return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest of all where it is not
+  };
+  const auto minus = [](uint16_t c, VU16 f, VU16 p)
+                         HWY_ATTR { return hn::Sub(hn::Set(DU16(), c), hn::MulHigh(f, p)); };
+  const auto turn =
+      hn::Dup128VecFromValues(DU8(), 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+  for (size_t i = runs.begin / kShare; i < runs.end / kShare; i += 4) {
+    HWY_UNROLL(2)
+    for (size_t k = i; k < i + 4; k += 2) {
+      const VI32 low = steps(k, any), high = steps(k + 1, other);
+      const auto both =
+          hn::TableLookupBytes(hn::BitCast(DU8(), hn::ReorderDemote2To(d16, low, high)), turn);
+      const VU16 down = hn::Xor(hn::BitCast(du16, both), hn::Set(du16, 0x7FFF));
+      const VU16 f = hn::ShiftLeft<5>(down);
+      const VU16 power = minus(65534, f, minus(45289, f, minus(15079, f, hn::Set(du16, 2557))));
+      // Shifts by 16 and more make 0 on x86.
+      const VU16 shifted = hn::Shr(power, hn::ShiftRight<11>(down));
+      const VU16 weights = hn::AverageRound(shifted, hn::Zero(du16));
+      sum = DotWords(sum, hn::BitCast(d16, weights), hn::Set(d16, 1));
+      hn::Store(hn::BitCast(DU32(), weights), DU32(), pairs + k / 2 * kFloats);
+    }
+  }
+  any = hn::Add(any, other);
+  const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+  sum = Fold<kShare>(sum, add);
+  any = Fold<kShare>(any, add);
+  const VF nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
+  FromLanes<kShare>(hn::IfThenElse(hn::IsNaN(any), nan, hn::ConvertTo(d, sum)), s.tile_sum + query);
+}
+
+// The scores of some runs of keys and the queries of vectors j + v, and their maximums. A function
+// of its own, since GCC has no registers for it within larger ones.
+template <size_t kVectors, size_t kLoops, class Products>
+HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size_t n, bool adds,
+                            bool prefetches, float* HWY_RESTRICT scores, VF (&maximums)[kVectors]) {
+  const DF d;
+  constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
+  constexpr size_t kStep = 8 / kVectors, kSums = 8 / kShare;  // keys; vectors of scores
+  constexpr size_t kSteps = Products::kBlocks * Products::kWords / kShare;
+  const size_t n_words = Products::CountWords(n);
+  VF max[kVectors], ratios[kVectors], part_ratios[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) {
+    max[v] = hn::Set(d, kUnseen);
+    ratios[v] = ToLanes<kShare>(products.block_ratios + (j + v) * kWidth);
+    part_ratios[v] = ToLanes<kShare>(products.part_ratios + (j + v) * kWidth);
+  }
+  for (size_t key = runs.begin; key < runs.end; key += kStep) {
+    Ahead<kStep * Products::kPartBytes / kSteps> ahead(
+        products.next_keys + key * Products::kPartBytes * n / kPart, prefetches);
+    VF sums[kSums], others[kSums];
+    MultiplyKeys<kVectors>(products, key, j, 0, n_words, ahead, sums);
+    if (kLoops == 2) MultiplyKeys<kVectors>(products, key, j, 1, n_words, ahead, others);
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < kSums; ++i) {
+      const size_t v = i % kVectors;
+      float* const to = scores + v * kWidth * kKeys + (key / kShare + i / kVectors) * kFloats;
+      VF x = kLoops == 2 ? hn::MulAdd(others[i], ratios[v], sums[i]) : sums[i];
+      if (adds) x = hn::MulAdd(x, part_ratios[v], hn::Load(d, to));
+      hn::Store(x, d, to);
+      max[v] = hn::Max(max[v], x);
+    }
+  }
+  for (size_t v = 0; v < kVectors; ++v) maximums[v] = max[v];
+}
+
+// Caps the scores of some runs of keys, and those of keys that a query does not see become
+// infinitely low. Returns the maximums.
+template <size_t kShare>
+HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, float softcap, size_t query,
+                      BlockState& s) {
+  const DF d;
+  alignas(64) float begin[kFloats], end[kFloats];
+  for (size_t i = 0; i < kFloats; ++i) {
+    const Range range = SeenBy(s, query + i / kShare, 1, keys);
+    begin[i] = static_cast<float>(range.begin) - static_cast<float>(i % kShare);
+    end[i] = static_cast<float>(range.end) - static_cast<float>(i % kShare);
+  }
+  VF max = hn::Set(d, kUnseen);
+  for (size_t key = runs.begin; key < runs.end; key += kShare) {
+    float* const scores = s.scores[query] + key / kShare * kFloats;
+    VF x = hn::Load(d, scores);
+    if (softcap != 0) x = SoftCap(d, hn::Mul(x, gain), softcap);
+    const VF at = hn::Set(d, static_cast<float>(key));
+    const auto inside = hn::And(hn::Ge(at, hn::Load(d, begin)), hn::Lt(at, hn::Load(d, end)));
+    x = hn::IfThenElse(inside, x, hn::Set(d, kUnseen));
+    hn::Store(x, d, scores);
+    max = hn::Max(max, x);
+  }
+  return max;
+}
+
+// The weights of a tile's keys, by way of their scores, [key / kShare][lane] for each vector of
+// lanes.
+template <size_t kVectors, class Products>
+HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool is_first,
+                           Products& products, BlockState& s) {
+  const DF d;
+  constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
+  constexpr size_t kUnit = kVectors * kWidth;
+  const float softcap = block.params.softcap;
+  const size_t n_parts = (block.kv.key_length + kPart - 1) / kPart;
+  const bool stay_packed = n_parts * s.n_queries <= kSlots;
+  for (size_t part = 0; part < n_parts; ++part) {
+    const size_t first = part * kPart, n = std::min(kPart, block.kv.key_length - first);
+    const size_t slot = stay_packed ? part * s.n_queries : 0;
+    if (is_first || !stay_packed) products.PackQueries(block, s, slot, first, n);
+    products.PackKeys(block, keys, first, n);
+    const bool two_blocks = Products::kBlocks == 2 && n > kPart / 2;
+    for (size_t unit = 0; unit < s.n_queries; unit += kUnit) {
+      const Range runs = Runs<kShare>(SeenBy(s, unit, kUnit, keys));
+      const size_t j = (slot + unit) / kWidth;
+      VF max[kVectors];
+      if (two_blocks) {
+        ScoreUnit<kVectors, 2>(products, j, runs, n, part != 0, unit == 0, s.scores[unit], max);
+      } else {
+        ScoreUnit<kVectors, 1>(products, j, runs, n, part != 0, unit == 0, s.scores[unit], max);
+      }
+      if (part + 1 < n_parts) continue;
+      const Range by_all = SeenByAll(s, unit, kUnit, keys);
+      const bool correct = softcap != 0 || runs.begin < by_all.begin || by_all.end < runs.end;
+      for (size_t v = 0; v < kVectors; ++v) {
+        const size_t query = unit + v * kWidth;
+        VF gain = ToLanes<kShare>(products.q_gains + query);
+        if (correct) max[v] = Correct<kShare>(keys, runs, gain, softcap, query, s);
+        if (softcap != 0) gain = hn::Set(d, 1.0f);
+        max[v] = Fold<kShare>(max[v], [](VF a, VF b) HWY_ATTR { return hn::Max(a, b); });
+        WeighLanes<kShare>(runs, max[v], gain, query, s);
+      }
+    }
+  }
+}
+
+// Words of weights and values are of kWordKeys keys: those of two vectors of scores, or, bytes, the
+// first and third, second and fourth of four.
+template <size_t kWordKeys, size_t kShare>
+constexpr size_t KeyOf(size_t word, size_t k) {
+  const size_t turned = kWordKeys == 4 ? k % 2 * 2 + k / 2 : k;
+  return word / kShare * kShare * kWordKeys + turned * kShare + word % kShare;
+}
+
+template <size_t kRows>
+using VDots = VI32[kRows][kRowVectors];
+
+template <size_t kRows>
+HWY_INLINE void SetZero(VDots<kRows>& dots) {
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    for (VI32& sum : dots[r]) sum = hn::Zero(DI32());  // by indices GCC 12 fails with -O1
+  }
+}
+
+// Adds to dots[row][lane] the products of the words [begin, end) of rows' weights, those of kRows
+// queries from `query` on, with values[word * stride + lane].
+template <size_t kRows, size_t kShare, class Dot, class Next>
+HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t stride, size_t begin,
+                               size_t end, const uint32_t* HWY_RESTRICT weights, size_t query,
+                               Dot dot, Next ahead, VDots<kRows>& dots) {
+  constexpr size_t kWidth = kFloats / kShare;
+  const uint32_t* HWY_RESTRICT const first =
+      weights + query / kWidth * kWidth * (kKeys / 2) + query % kWidth * kShare;
+  for (size_t word = begin; word < end; word += 4) {  // GCC copies all sums wherever a loop ends
+    HWY_UNROLL(4)
+    for (size_t i = 0; i < 4; ++i) {
+      ahead.Step();
+      VU32 words[kRowVectors];
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        words[v] = hn::Load(DU32(), values + (word + i) * stride + v * kFloats);
+      }
+      const uint32_t* HWY_RESTRICT const x =
+          first + (word + i) / kShare * kFloats + (word + i) % kShare;
+      HWY_UNROLL(8)
+      for (size_t r = 0; r < kRows; ++r) {
+        const VU32 factors =
+            hn::Set(DU32(), x[r / kWidth * kWidth * (kKeys / 2) + r % kWidth * kShare]);
+        for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = dot(dots[r][v], words[v], factors);
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_ATTENTION_LANES_INL_H_
