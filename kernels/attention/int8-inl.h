@@ -5,10 +5,10 @@
 // their values' scales in steps of the tile's largest. All sums are integers below 2^31 (128 keys *
 // 32767 * 127), so no result depends on the other queries of a block.
 //
-// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights have 15
-// bits, in two bytes, or 8 in one, which halves the products: if no key of the tile has more than
-// 1/32 of all weights so far. Then rounding them and the scales moves at most 128 / 255 / 32 = 1.6%
-// of these, usually far less, since errors have both signs.
+// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are in
+// steps of 1/255 of the tile's largest, or of 1/32 of all weights so far if that is less. Then
+// rounding them moves at most 128 / 255 / 32 = 1.6% of these, usually far less, since errors have
+// both signs. What does not fit a byte has a second one, in steps of 32: few keys have so much.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
@@ -176,66 +176,44 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
     ConvertHalves(runs, value_scales_);
   }
 
-  // The weights times the scales of their keys' values, with VNNI low bytes, then high ones, which
-  // a query with weights of one byte has as zeros.
+  // The weights times the scales of their keys' values, with VNNI low bytes, then high ones.
   void PackWeights(const BlockState& s, const TileKeys& tile, size_t /*first*/) {
     const DF d;
     Range range = {};
-    bool found[2];  // factors of one byte and of two
     for (size_t first = 0; first < s.n_queries; first += kWidth) {
-      // Lanes with weights of two bytes.
-      const auto wide_lanes = [&](size_t query) HWY_ATTR {
-        const VF gain = ToLanes<kShare>(s.gain + query), sum = ToLanes<kShare>(s.sum + query);
-        return PRONK_VNNI ? hn::Gt(gain, hn::Mul(sum, hn::Set(d, kWideShare)))
-                          : hn::FirstN(d, kFloats);
-      };
-      const auto wide = wide_lanes(first);
-      bool any_wide = !PRONK_VNNI || !hn::AllFalse(d, wide);
-      if constexpr (kQueryUnit > kWidth) {
-        const size_t other = first % kQueryUnit == 0 ? first + kWidth : first - kWidth;
-        any_wide |= other < s.n_queries && !hn::AllFalse(d, wide_lanes(other));
-      }
-      if constexpr (kWidth > kQueryUnit) {
-        uint8_t bits[8];  // of eight lanes each
-        hn::StoreMaskBits(d, wide, bits);
-        for (size_t i = 0; i < kWidth / 8; ++i) wide_[first / kQueryUnit + i] = bits[i] != 0;
-      } else {
-        wide_[first / kQueryUnit] = any_wide;
-      }
-      constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
-      const size_t unit = first / kUnit * kUnit;
-      const Range runs = Runs<kShare>(SeenBy(s, unit, std::min(kUnit, s.n_queries - unit), tile));
+      const size_t unit = first / kUnit * kUnit, n = std::min(kUnit, s.n_queries - unit);
+      const Range runs = Runs<kShare>(SeenBy(s, unit, n, tile));
+      bool is_high = false;
+      for (size_t i = unit; i < unit + n; ++i) is_high |= s.gain[i] > kShareOfByte * s.sum[i];
+      for (auto& high : high_) high[unit / kUnit] = first == unit ? 0 : high[unit / kUnit];
+      const VF gain = ToLanes<kShare>(s.gain + first), sum = ToLanes<kShare>(s.sum + first);
+      // What the largest weight becomes: less than 2^13 with VNNI. The quotient may be a NaN.
+      const VF share = hn::Mul(hn::Div(gain, sum), hn::Set(d, kOneByte / kShareOfByte));
+      const VF largest =
+          PRONK_VNNI ? hn::Floor(hn::Max(share, hn::Set(d, kOneByte))) : hn::Set(d, kInt16Limit);
       // Queries that see the same keys together: the others' lanes stay.
       for (size_t begin = first, end; begin < first + kWidth; begin = end) {
         const Range seen = few_ ? SeenBy(s, begin, 1, tile) : tile.seen;
         end = few_ ? begin + 1 : first + kWidth;
         for (; end < first + kWidth && SeenBy(s, end, 1, tile) == seen;) ++end;
-        if (begin == 0 || seen != range) found[0] = found[1] = false;
+        if (begin == 0 || seen != range) FindFactors(seen);
         range = seen;
-        for (size_t two = kFewest; two <= any_wide; ++two) {
-          if (!found[two]) FindFactors(seen, two);
-          found[two] = true;
-        }
         const auto lane = [&](size_t query) HWY_ATTR {
           return hn::Set(DI32(), static_cast<int32_t>((query - first) * kShare));
         };
         const VI32 lanes = hn::Iota(DI32(), 0);
-        const auto inside = hn::And(hn::Ge(lanes, lane(begin)), hn::Lt(lanes, lane(end)));
-        const auto mine = hn::RebindMask(d, inside);
+        const auto mine = hn::And(hn::Ge(lanes, lane(begin)), hn::Lt(lanes, lane(end)));
         for (size_t b = 0; b < n_blocks_; ++b) {
-          const VF limit =
-              hn::IfThenElse(wide, hn::Set(d, limits_[1][b]), hn::Set(d, limits_[0][b]));
-          const VF gain = hn::Div(ToLanes<kShare>(s.gain + first), limit);
+          const VF step = hn::Div(hn::Mul(gain, hn::Set(d, scale_limits_[b])), largest);
           float* const gains = gains_[b] + first;
-          FromLanes<kShare>(hn::IfThenElse(mine, gain, ToLanes<kShare>(gains)), gains);
-          const uint32_t* const pairs = PairsOf(s, first);
-          uint32_t* const words = this->weights[b] + first * (kKeys / 2);
+          FromLanes<kShare>(hn::IfThenElse(hn::RebindMask(d, mine), step, ToLanes<kShare>(gains)),
+                            gains);
           if (end - begin < kWidth) {
-            Multiply<true, true>(runs, pairs, b, wide, mine, words);
-          } else if (any_wide) {
-            Multiply<true, false>(runs, pairs, b, wide, mine, words);
+            Multiply<true, true>(runs, first, s, b, largest, mine);
+          } else if (is_high) {
+            Multiply<true, false>(runs, first, s, b, largest, mine);
           } else {
-            Multiply<false, false>(runs, pairs, b, wide, mine, words);
+            Multiply<false, false>(runs, first, s, b, largest, mine);
           }
         }
       }
@@ -261,12 +239,15 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
     };
     SetZero<kRows>(dots);
 #if PRONK_VNNI
-    if (wide_[query / kQueryUnit]) {
-      MultiplyValues<kRows, kShare>(values, 32, begin, end, low + kWidth * kKeys / 4, query, dot,
-                                    ahead, dots);
+    if (uint32_t left = high_[b][query / kUnit]; left != 0) {
+      for (; left != 0; left &= left - 1) {
+        const size_t word = static_cast<size_t>(std::countr_zero(left));
+        AddWords<kRows, kShare>(values + word * 32, low + kWidth * kKeys / 4, word, query, dot,
+                                dots);
+      }
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
-        for (VI32& sum : dots[r]) sum = hn::ShiftLeft<8>(sum);
+        for (VI32& sum : dots[r]) sum = hn::ShiftLeft<6>(sum);
       }
     }
 #endif
@@ -287,13 +268,18 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
   static_assert(kMicroRows <= 32);
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
-  static constexpr float kWideShare = 1.0f / 32;
-  static constexpr size_t kFewest = PRONK_VNNI ? 0 : 1;  // more than one byte of a weight
+  static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
+  static constexpr float kOneByte = 255, kShareOfByte = 1.0f / 64;
 
-  // Pairs of weights times factors. kWide: some lanes may have two bytes. kSome: only `mine`.
-  template <bool kWide, bool kSome, class Mask>
-  HWY_INLINE void Multiply(Range runs, const uint32_t* HWY_RESTRICT pairs, size_t b, Mask wide,
-                           Mask mine, uint32_t* HWY_RESTRICT words) const {
+  // The pairs of weights of a vector of queries times factors, in block b. kHigh: some may need two
+  // bytes. kSome: only of lanes that are `mine`.
+  template <bool kHigh, bool kSome, class Mask>
+  HWY_INLINE void Multiply(Range runs, size_t first, const BlockState& s, size_t b, VF largest,
+                           Mask mine) {
+    const uint32_t* HWY_RESTRICT const pairs = PairsOf(s, first);
+    uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kKeys / 2);
+    [[maybe_unused]] const VI32 one = hn::ConvertInRangeTo(DI32(), largest);
+    [[maybe_unused]] const VI16 steps = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
     const auto put = [&](VI16 v, uint32_t* to) HWY_ATTR {
       VU32 word = hn::BitCast(DU32(), v);
       if (kSome) word = hn::IfThenElse(hn::RebindMask(DU32(), mine), word, hn::Load(DU32(), to));
@@ -301,33 +287,41 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
     };
     const auto product = [&](size_t pair) HWY_ATTR {
       const VI16 both = hn::BitCast(DI16(), hn::Load(DU32(), pairs + pair * kFloats));
-      const auto times = [&](bool two) HWY_ATTR {
-        const auto* const factors = reinterpret_cast<const uint32_t*>(factors_[two][b]);
-        const VU8 pair_factors = Broadcast<kShare>(factors + pair * kShare);
-        return hn::MulFixedPoint15(both, hn::BitCast(DI16(), pair_factors));
-      };
-      if (!PRONK_VNNI) return times(true);
-      if (!kWide) return times(false);
-      const VU32 two = hn::BitCast(DU32(), times(true)), one = hn::BitCast(DU32(), times(false));
-      return hn::BitCast(DI16(), hn::IfThenElse(hn::RebindMask(DU32(), wide), two, one));
+      const VU8 factors = Broadcast<kShare>(factors_[b] + 2 * pair * kShare);
+      return hn::MulFixedPoint15(both, hn::BitCast(DI16(), factors));
     };
+    [[maybe_unused]] constexpr uint32_t kGroup = (1u << kShare) - 1;
+    [[maybe_unused]] uint32_t words_with_high = 0;
     for (size_t pair = runs.begin / (2 * kShare); pair < runs.end / (2 * kShare); pair += 2) {
-      const VI16 a = product(pair), c = product(pair + 1);
 #if PRONK_VNNI
+      VI16 a = hn::MulFixedPoint15(product(pair), steps);
+      VI16 c = hn::MulFixedPoint15(product(pair + 1), steps);
       uint32_t* const to = words + pair / 2 * kFloats;
-      const VI16 low = hn::Set(DI16(), 255);
-      if (kWide) put(hn::Or(hn::ShiftRight<8>(a), hn::AndNot(low, c)), to + kWidth * kKeys / 4);
-      put(hn::Or(kWide ? hn::And(a, low) : a, hn::ShiftLeft<8>(c)), to);
+      if (kHigh) {
+        const auto high = [](VI16 v) HWY_ATTR {
+          const auto more = hn::SaturatedSub(hn::BitCast(DU16(), v), hn::Set(DU16(), 192));
+          return hn::BitCast(DI16(), hn::ShiftRight<6>(more));
+        };
+        const VI16 high_a = high(a), high_c = high(c);
+        a = hn::Sub(a, hn::ShiftLeft<6>(high_a));
+        c = hn::Sub(c, hn::ShiftLeft<6>(high_c));
+        const VI16 both = hn::Or(high_a, hn::ShiftLeft<8>(high_c));
+        put(both, to + kWidth * kKeys / 4);
+        const uint32_t any = !hn::AllTrue(DI16(), hn::Eq(both, hn::Zero(DI16())));
+        words_with_high |= any * kGroup << (pair / 2 * kShare);
+      }
+      put(hn::Or(a, hn::ShiftLeft<8>(c)), to);
 #else
-      put(a, words + pair * kFloats);
-      put(c, words + (pair + 1) * kFloats);
+      put(product(pair), words + pair * kFloats);
+      put(product(pair + 1), words + (pair + 1) * kFloats);
 #endif
     }
+    high_[b][first / kUnit] |= words_with_high;
   }
 
-  // Sets what weights are multiplied by, of one byte or two, in the order of pairs, in steps of the
-  // largest of the scales that are seen.
-  HWY_INLINE void FindFactors(Range seen, size_t wide) {
+  // Sets what weights are multiplied by, in the order of pairs, in steps of the largest of the
+  // scales that are seen.
+  HWY_INLINE void FindFactors(Range seen) {
     for (size_t b = 0; b < n_blocks_; ++b) {
       const float* HWY_RESTRICT const scales = value_scales_[b];
       // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
@@ -340,8 +334,8 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
         max = hn::Max(max, hn::IfThenElseZero(inside, scale));
       }
       const float largest = std::bit_cast<float>(hn::ReduceMax(DI32(), max));
-      limits_[wide][b] = (wide == 1 ? kInt16Limit : 255) / largest;
-      const VF limit = hn::Set(DF(), limits_[wide][b]);
+      const VF limit = hn::Set(DF(), kInt16Limit / largest);
+      scale_limits_[b] = largest * (PRONK_VNNI ? 32768 / kInt16Limit : 1);  // two products' halves
       const VI32 at = hn::Iota(DI32(), 0);
       const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kShare - 1), at));
       const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloats - 1)));
@@ -350,11 +344,13 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
       for (size_t p = 0; p < kKeys; p += kFloats) {
         const VI32 factors = hn::ConvertInRangeTo(
             DI32(), hn::MulAdd(hn::Load(DF(), scales + p), limit, hn::Set(DF(), 0.5f)));
-        const VI32 pairs = hn::Or(hn::TableLookupLanes(factors, low),
-                                  hn::ShiftLeft<16>(hn::TableLookupLanes(factors, high)));
+        // Those of keys that nobody sees may be anything.
+        const VI16 lows = hn::BitCast(DI16(), hn::TableLookupLanes(factors, low));
+        const VI16 highs =
+            hn::BitCast(DI16(), hn::ShiftLeft<16>(hn::TableLookupLanes(factors, high)));
+        const VI32 pairs = hn::BitCast(DI32(), hn::OddEven(highs, lows));
         const hn::Half<DI32> half;
-        hn::Store(hn::LowerHalf(half, pairs), half,
-                  reinterpret_cast<int32_t*>(factors_[wide][b] + p));
+        hn::Store(hn::LowerHalf(half, pairs), half, reinterpret_cast<int32_t*>(factors_[b] + p));
       }
     }
   }
@@ -375,9 +371,9 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
   alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [words of keys][32]
   std::byte copy_[kKeys * kPartBytes];                    // of rows that are not read in place
   alignas(64) float value_scales_[kBlocks][kKeys];
-  alignas(64) int16_t factors_[2][kBlocks][kKeys];  // of weights of one byte and of two
-  float limits_[2][kBlocks];
-  bool wide_[kBlockQueries];  // units with weights of two bytes
+  alignas(64) int16_t factors_[kBlocks][kKeys];  // of weights
+  float scale_limits_[kBlocks];                  // what the largest factor stands for
+  uint32_t high_[kBlocks][kBlockQueries];        // words of a unit with high bytes, as bits
   alignas(64) float gains_[kBlocks][kBlockQueries];
   CachedRows rows_;              // keys, from first_key_ on
   size_t first_key_, n_blocks_;  // blocks of the values

@@ -371,31 +371,35 @@ HWY_INLINE void SetZero(VDots<kRows>& dots) {
   }
 }
 
-// Adds to dots[row][lane] the products of the words [begin, end) of rows' weights, those of kRows
-// queries from `query` on, with values[word * stride + lane].
+// Adds to dots[row][lane] the products of a word of the weights of kRows queries from `query` on
+// with values[lane].
+template <size_t kRows, size_t kShare, class Dot>
+HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HWY_RESTRICT weights,
+                         size_t word, size_t query, Dot dot, VDots<kRows>& dots) {
+  constexpr size_t kWidth = kFloats / kShare;
+  const uint32_t* HWY_RESTRICT const x = weights + query / kWidth * kWidth * (kKeys / 2) +
+                                         word / kShare * kFloats + query % kWidth * kShare +
+                                         word % kShare;
+  VU32 words[kRowVectors];
+  for (size_t v = 0; v < kRowVectors; ++v) words[v] = hn::Load(DU32(), values + v * kFloats);
+  HWY_UNROLL(8)
+  for (size_t r = 0; r < kRows; ++r) {
+    const size_t at = r / kWidth * kWidth * (kKeys / 2) + r % kWidth * kShare;
+    const VU32 factors = hn::Set(DU32(), x[at]);
+    for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = dot(dots[r][v], words[v], factors);
+  }
+}
+
+// The same for the words [begin, end), with values[word * stride + lane].
 template <size_t kRows, size_t kShare, class Dot, class Next>
 HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t stride, size_t begin,
                                size_t end, const uint32_t* HWY_RESTRICT weights, size_t query,
                                Dot dot, Next ahead, VDots<kRows>& dots) {
-  constexpr size_t kWidth = kFloats / kShare;
-  const uint32_t* HWY_RESTRICT const first =
-      weights + query / kWidth * kWidth * (kKeys / 2) + query % kWidth * kShare;
   for (size_t word = begin; word < end; word += 4) {  // GCC copies all sums wherever a loop ends
     HWY_UNROLL(4)
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = word; i < word + 4; ++i) {
       ahead.Step();
-      VU32 words[kRowVectors];
-      for (size_t v = 0; v < kRowVectors; ++v) {
-        words[v] = hn::Load(DU32(), values + (word + i) * stride + v * kFloats);
-      }
-      const uint32_t* HWY_RESTRICT const x =
-          first + (word + i) / kShare * kFloats + (word + i) % kShare;
-      HWY_UNROLL(8)
-      for (size_t r = 0; r < kRows; ++r) {
-        const VU32 factors =
-            hn::Set(DU32(), x[r / kWidth * kWidth * (kKeys / 2) + r % kWidth * kShare]);
-        for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = dot(dots[r][v], words[v], factors);
-      }
+      AddWords<kRows, kShare>(values + i * stride, weights, i, query, dot, dots);
     }
   }
 }

@@ -177,6 +177,16 @@ class Attended {
     Store(team, 0, c_.first_pos);
   }
 
+  // Values before the window of all tokens become 64 times as large.
+  void EnlargeUnseenValues() {
+    const size_t width = c_.shape.n_kv_heads * c_.shape.value_length;
+    const size_t end =
+        c_.window == 0 ? 0 : c_.first_pos + 1 - std::min(c_.window, c_.first_pos + 1);
+    for (size_t i = 0; i < end * width; ++i) v_[i] *= 64;
+    Team team(1);
+    Store(team, 0, c_.first_pos);
+  }
+
   // Number 3 of all queries, keys (1) or values (2).
   void Spoil(int which, float nan) {
     (which == 0 ? q_ : which == 1 ? k_ : v_)[3] = nan;
@@ -320,7 +330,8 @@ TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
       if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;
       SCOPED_TRACE(testing::Message() << c);
       for (const KvType type : kTypes) {
-        const Attended before(c, type);
+        Attended before(c, type);
+        before.EnlargeUnseenValues();
         ForEachTarget([&] {
           const std::vector<float> alone = Attended(before).Run(1, 1);
           for (const size_t n : {2, 5, 16}) {
