@@ -42,12 +42,8 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
 
 // The scales of values depend on all keys of a tile, so a token's result depends on the others of
 // its batch.
-class Int16Products : public LaneBuffers<1, 1, kPart / 2> {
+class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
  public:
-  static constexpr size_t kPartBytes = CachedBytes<hwy::float16_t>(kPart);
-
-  explicit Int16Products(bool /*few*/) {}
-
   // Words of a block that n numbers of a part take.
   static constexpr size_t CountWords(size_t n) {
     return ((n + 2 * kFloats - 1) / (2 * kFloats) * kFloats + 7) / 8 * 8;
@@ -56,7 +52,6 @@ class Int16Products : public LaneBuffers<1, 1, kPart / 2> {
   const std::byte* KeyAt(size_t key, size_t /*b*/) const {
     return reinterpret_cast<const std::byte*>(keys[key]);
   }
-  static HWY_INLINE VU8 Biased(VU8 v) { return v; }
   static HWY_INLINE VI32 Dot(VI32 sum, VU8 key, VU32 q) {
     return DotWords(sum, hn::BitCast(DI16(), key), hn::BitCast(DI16(), q));
   }
@@ -73,12 +68,8 @@ class Int16Products : public LaneBuffers<1, 1, kPart / 2> {
   }
 
   void PackKeys(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
-    const size_t bytes = CachedBytes<T>(block.kv.key_length);
-    next_keys = NextTile<T>(block.kv.k, bytes, tile, first);
     const Range runs = Runs<kShare>(tile.seen);
-    const CachedRows rows =
-        FindRows(block.kv.k, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
-                 CachedBytes<T>(first), CachedBytes<T>(n), copy_, kPartBytes);
+    const CachedRows rows = FindRuns(block.kv.k, block.kv.key_length, tile, first, n, next_keys);
     for (size_t p = runs.begin; p < runs.end; ++p) {
       key_scales[0][p] = RoundPart<T>(rows[p - runs.begin], n, keys[p]);
     }
@@ -87,12 +78,9 @@ class Int16Products : public LaneBuffers<1, 1, kPart / 2> {
   // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
   void PackValues(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
     const DF d;
-    const size_t bytes = CachedBytes<T>(block.kv.value_stride);
-    next_values = NextTile<T>(block.kv.v, bytes, tile, first);
     const Range runs = Runs<kShare>(tile.seen);
     const CachedRows rows =
-        FindRows(block.kv.v, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
-                 CachedBytes<T>(first), CachedBytes<T>(n), copy_, kPartBytes);
+        FindRuns(block.kv.v, block.kv.value_stride, tile, first, n, next_values);
     VI32 max[kPart / kFloats];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = tile.seen.begin; p < tile.seen.end; ++p) {
@@ -128,8 +116,8 @@ class Int16Products : public LaneBuffers<1, 1, kPart / 2> {
       const size_t unit = i / kUnit * kUnit;
       const Range runs = Runs<kShare>(SeenBy(s, unit, kUnit, tile));
       for (size_t pair = runs.begin / 2; pair < runs.end / 2; ++pair) {
-        const VU32 both = hn::Load(DU32(), PairsOf(s, i) + pair * kFloats);
-        const VI16 product = hn::MulFixedPoint15(hn::BitCast(DI16(), both), factor);
+        const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), s.scores[i] + pair * kFloats));
+        const VI16 product = hn::MulFixedPoint15(both, factor);
         hn::Store(hn::BitCast(DU32(), product), DU32(),
                   weights[0] + i * (kKeys / 2) + pair * kFloats);
       }
@@ -192,9 +180,7 @@ class Int16Products : public LaneBuffers<1, 1, kPart / 2> {
 
   alignas(64) uint32_t values_[kPart * kKeys / 2];
   alignas(64) float value_scales_[kPart], gains_[kBlockQueries];
-  std::byte copy_[kKeys * kPartBytes];  // of rows that are not read in place
-  static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries that have means together
-  static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);    // bytes of a step's pairs
+  static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);  // bytes of a step's pairs
 };
 
 }  // namespace HWY_NAMESPACE

@@ -3,12 +3,13 @@
 // Keys stay the bytes that they are, and queries are rounded to int8 with a scale for each 32
 // numbers, as keys are. Values become int16 without rounding; weights, 15 bits, are multiplied by
 // their values' scales in steps of the tile's largest. All sums are integers below 2^31 (128 keys *
-// 32767 * 127), so no result depends on the other queries of a block.
+// 32767 * 127). A few tokens get the bits that they have alone; in a batch weights have steps of
+// the largest scale that the block sees.
 //
 // Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are in
-// steps of 1/255 of the tile's largest, or of 1/32 of all weights so far if that is less. Then
-// rounding them moves at most 128 / 255 / 32 = 1.6% of these, usually far less, since errors have
-// both signs. What does not fit a byte has a second one, in steps of 32: few keys have so much.
+// steps of 1/255 of the tile's largest, or of 1/64 of all weights so far if that is less. Then
+// rounding them moves at most 128 / 255 / 128 = 0.4% of these, usually far less, since errors have
+// both signs. What does not fit a byte has a second one, in steps of 64: few keys have so much.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
@@ -29,15 +30,12 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 
 template <size_t kShareLanes>
-class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
-  using Base = LaneBuffers<kShareLanes, 2, 8>;
+class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   using Block = gguf::BlockQ8_0;
+  using Base = LaneBuffers<Block, kShareLanes, 2, 8>;
 
  public:
-  using Base::kBlocks, Base::kShare, Base::kWidth;
-  static constexpr size_t kPartBytes = CachedBytes<Block>(kPart);
-
-  explicit Int8Products(bool few) : few_(few) {}
+  using Base::kBlocks, Base::kShare, Base::kUnit, Base::kWidth;
 
   static constexpr size_t CountWords(size_t /*n*/) { return Base::kWords; }
   HWY_INLINE size_t KeyStride() const { return kInPlace ? rows_.stride : sizeof(this->keys[0]); }
@@ -45,11 +43,9 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
     if (kInPlace) return rows_[key - first_key_] + b * sizeof(Block) + offsetof(Block, qs);
     return reinterpret_cast<const std::byte*>(this->keys[key]) + 32 * b;
   }
-  static HWY_INLINE VU8 Biased(VU8 v) {
-    return kInPlace && kKeyBias != 0 ? hn::Add(v, hn::Set(DU8(), kKeyBias)) : v;
-  }
   static HWY_INLINE VI32 Dot(VI32 sum, VU8 key, VU32 q) {
 #if PRONK_VNNI
+    if (kInPlace) key = hn::Add(key, hn::Set(DU8(), kKeyBias));
     return DotBytes(sum, key, hn::BitCast(DI8(), q));
 #else
     return DotSigned(sum, hn::BitCast(DI8(), q), hn::BitCast(DI8(), key));
@@ -76,12 +72,9 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
   }
 
   void PackKeys(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
-    const size_t bytes = CachedBytes<Block>(block.kv.key_length);
-    this->next_keys = NextTile<Block>(block.kv.k, bytes, tile, first);
     const Range runs = Runs<kShare>(tile.seen);
     first_key_ = runs.begin;
-    rows_ = FindRows(block.kv.k, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
-                     CachedBytes<Block>(first), CachedBytes<Block>(n), copy_, kPartBytes);
+    rows_ = this->FindRuns(block.kv.k, block.kv.key_length, tile, first, n, this->next_keys);
     const size_t last = (n - 1) / 32;  // stands for the second block where there is none
     const hn::CappedTag<uint8_t, 32> d;
     const std::byte* at = rows_.first;
@@ -103,12 +96,9 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
 
   // Values as words of kWordKeys keys, in the order of the weights' words.
   void PackValues(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
-    const size_t bytes = CachedBytes<Block>(block.kv.value_stride);
-    this->next_values = NextTile<Block>(block.kv.v, bytes, tile, first);
     const Range runs = Runs<kShare>(tile.seen);
     const CachedRows rows =
-        FindRows(block.kv.v, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
-                 CachedBytes<Block>(first), CachedBytes<Block>(n), copy_, kPartBytes);
+        this->FindRuns(block.kv.v, block.kv.value_stride, tile, first, n, this->next_values);
     n_blocks_ = (n + 31) / 32;
     const auto blocks = [&](size_t key) HWY_ATTR {
       return reinterpret_cast<const Block*>(rows[key - runs.begin]);
@@ -187,14 +177,14 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
       for (size_t i = unit; i < unit + n; ++i) is_high |= s.gain[i] > kShareOfByte * s.sum[i];
       for (auto& high : high_) high[unit / kUnit] = first == unit ? 0 : high[unit / kUnit];
       const VF gain = ToLanes<kShare>(s.gain + first), sum = ToLanes<kShare>(s.sum + first);
-      // What the largest weight becomes: less than 2^13 with VNNI. The quotient may be a NaN.
+      // What the largest weight becomes: at most 16320 with VNNI. The quotient may be a NaN.
       const VF share = hn::Mul(hn::Div(gain, sum), hn::Set(d, kOneByte / kShareOfByte));
       const VF largest =
           PRONK_VNNI ? hn::Floor(hn::Max(share, hn::Set(d, kOneByte))) : hn::Set(d, kInt16Limit);
       // Queries that see the same keys together: the others' lanes stay.
       for (size_t begin = first, end; begin < first + kWidth; begin = end) {
-        const Range seen = few_ ? SeenBy(s, begin, 1, tile) : tile.seen;
-        end = few_ ? begin + 1 : first + kWidth;
+        const Range seen = s.few ? SeenBy(s, begin, 1, tile) : tile.seen;
+        end = s.few ? begin + 1 : first + kWidth;
         for (; end < first + kWidth && SeenBy(s, end, 1, tile) == seen;) ++end;
         if (begin == 0 || seen != range) FindFactors(seen);
         range = seen;
@@ -265,28 +255,27 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
   // Where few queries use a key it is not worth a copy.
   static constexpr bool kInPlace = kShare >= 4;
-  static_assert(kMicroRows <= 32);
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
-  static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
-  static constexpr float kOneByte = 255, kShareOfByte = 1.0f / 64;
+  // More than this share of all weights takes a second byte.
+  static constexpr float kShareOfByte = 1.0f / 64, kOneByte = 255;
 
   // The pairs of weights of a vector of queries times factors, in block b. kHigh: some may need two
-  // bytes. kSome: only of lanes that are `mine`.
-  template <bool kHigh, bool kSome, class Mask>
+  // bytes. kMasked: only of the lanes that are `mine`.
+  template <bool kHigh, bool kMasked, class Mask>
   HWY_INLINE void Multiply(Range runs, size_t first, const BlockState& s, size_t b, VF largest,
                            Mask mine) {
-    const uint32_t* HWY_RESTRICT const pairs = PairsOf(s, first);
+    const float* HWY_RESTRICT const pairs = s.scores[first];
     uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kKeys / 2);
     [[maybe_unused]] const VI32 one = hn::ConvertInRangeTo(DI32(), largest);
     [[maybe_unused]] const VI16 steps = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
     const auto put = [&](VI16 v, uint32_t* to) HWY_ATTR {
       VU32 word = hn::BitCast(DU32(), v);
-      if (kSome) word = hn::IfThenElse(hn::RebindMask(DU32(), mine), word, hn::Load(DU32(), to));
+      if (kMasked) word = hn::IfThenElse(hn::RebindMask(DU32(), mine), word, hn::Load(DU32(), to));
       hn::Store(word, DU32(), to);
     };
     const auto product = [&](size_t pair) HWY_ATTR {
-      const VI16 both = hn::BitCast(DI16(), hn::Load(DU32(), pairs + pair * kFloats));
+      const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));
       const VU8 factors = Broadcast<kShare>(factors_[b] + 2 * pair * kShare);
       return hn::MulFixedPoint15(both, hn::BitCast(DI16(), factors));
     };
@@ -342,9 +331,9 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
       const auto high = hn::IndicesFromVec(
           DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)), hn::Set(DI32(), kFloats - 1)));
       for (size_t p = 0; p < kKeys; p += kFloats) {
-        const VI32 factors = hn::ConvertInRangeTo(
+        VI32 factors = hn::ConvertInRangeTo(
             DI32(), hn::MulAdd(hn::Load(DF(), scales + p), limit, hn::Set(DF(), 0.5f)));
-        // Those of keys that nobody sees may be anything.
+        factors = hn::Min(factors, hn::Set(DI32(), 32767));  // scales of unseen keys may be larger
         const VI16 lows = hn::BitCast(DI16(), hn::TableLookupLanes(factors, low));
         const VI16 highs =
             hn::BitCast(DI16(), hn::ShiftLeft<16>(hn::TableLookupLanes(factors, high)));
@@ -369,7 +358,6 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
 
   alignas(64) uint16_t halves_[kBlocks * kKeys];          // scales
   alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [words of keys][32]
-  std::byte copy_[kKeys * kPartBytes];                    // of rows that are not read in place
   alignas(64) float value_scales_[kBlocks][kKeys];
   alignas(64) int16_t factors_[kBlocks][kKeys];  // of weights
   float scale_limits_[kBlocks];                  // what the largest factor stands for
@@ -377,7 +365,6 @@ class Int8Products : public LaneBuffers<kShareLanes, 2, 8> {
   alignas(64) float gains_[kBlocks][kBlockQueries];
   CachedRows rows_;              // keys, from first_key_ on
   size_t first_key_, n_blocks_;  // blocks of the values
-  const bool few_;               // factors depend on what the query sees alone
 };
 
 }  // namespace HWY_NAMESPACE

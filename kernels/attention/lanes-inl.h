@@ -27,12 +27,14 @@ namespace HWY_NAMESPACE {
 using DU32 = hn::Repartition<uint32_t, DF>;
 using VU32 = hn::Vec<DU32>;
 constexpr float kInt16Limit = 32767;
-constexpr float kUnseen = -std::numeric_limits<float>::infinity();  // scores
+// The score of a key that a query does not see.
+constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
-// The runs of some keys.
+// Keys widened to whole runs, the step of all loops over keys: 16 of them, or four vectors of
+// scores if that is more.
 template <size_t kShare>
 HWY_INLINE Range Runs(Range keys) {
-  constexpr size_t kRun = std::max<size_t>(16, 4 * kShare);  // two pairs of vectors of scores
+  constexpr size_t kRun = std::max<size_t>(16, 4 * kShare);
   return {keys.begin / kRun * kRun, (keys.end + kRun - 1) / kRun * kRun};
 }
 
@@ -82,8 +84,8 @@ HWY_INLINE V Fold(V v, Combine combine) {
   return v;
 }
 
-// Of sums[k], words' for one key each: lane i of a query gets the whole sum of key i, from the
-// lanes of that query.
+// sums[k * stride] has in the kShare lanes of a query the parts of its sum with key k. Lane i of
+// the query gets the whole sum with key i.
 template <size_t kShare>
 HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
   const DI32 d;
@@ -110,17 +112,30 @@ HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
 
 // What the products of both kinds have in common. Lanes vector j has the queries from j * kWidth
 // on. A key's part of kPart numbers is kBlocks blocks with a scale each, of kWords words.
-template <size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords>
+template <typename T, size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords>
 struct LaneBuffers {
+  static constexpr size_t kPartBytes = CachedBytes<T>(kPart);
   static constexpr bool kIntegers = true;
   static constexpr float kSteps = 2048;  // of a score for a power of two
   static constexpr float kOne = 32768;   // a weight of 1
   static constexpr size_t kShare = kShareLanes, kBlocks = kPartBlocks, kWords = kBlockWords;
   static constexpr size_t kWidth = kFloats / kShare;
+  static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
   template <size_t kRows>
   static constexpr size_t kVectors = kRowVectors;  // of sums of values
-  static constexpr float kLeast = 1e-15f;          // scale, so that ratios are no larger than 1e15
+  // The smallest scale, so that a ratio to it is finite for scales below 3e23.
+  static constexpr float kLeast = 1e-15f;
 
+  // Numbers [first, first + n) of the cached vectors of a tile's runs, and where the next tile's
+  // are.
+  CachedRows FindRuns(const std::byte* cache, size_t length, const TileKeys& tile, size_t first,
+                      size_t n, const std::byte*& next) {
+    const size_t bytes = CachedBytes<T>(length);
+    next = NextTile<T>(cache, bytes, tile, first);
+    const Range runs = Runs<kShare>(tile.seen);
+    return FindRows(cache, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
+                    CachedBytes<T>(first), CachedBytes<T>(n), copy, kPartBytes);
+  }
   // What the sums of block b begin with for a query's slot, in one of its lanes.
   int32_t& OffsetAt(size_t slot, size_t b) {
     return q_offsets[(slot / kWidth * kBlocks + b) * kFloats + slot % kWidth * kShare];
@@ -141,15 +156,18 @@ struct LaneBuffers {
 
   alignas(64) uint32_t keys[kKeys][kBlocks * kWords];  // unless they are used where they are
   alignas(64) float key_scales[kBlocks][kKeys];
+  // [slot / kWidth][block][word / kShare][slot % kWidth][word % kShare]
   alignas(64) uint32_t q_words[kSlots * kBlocks * kWords];
   // A score is a query's gain times the sum over parts of part_ratio * (first block's product +
   // block_ratio * second block's), where ratios are those of scales.
   alignas(64) float q_gains[kBlockQueries], part_ratios[kSlots], block_ratios[kSlots];
   float first_scales[kBlockQueries];
   alignas(64) int32_t q_offsets[kSlots * kBlocks * kShare];  // what sums begin with
-  // Weights of the queries of a lanes vector, [kWidth] words of keys each [kKeys / 2].
+  // Words of some keys' weights, [query / kWidth][word / kShare][query % kWidth][word % kShare];
+  // bytes take the first half of a vector's words, second bytes the other.
   alignas(64) uint32_t weights[kBlocks][kBlockQueries * kKeys / 2];
   const std::byte *next_keys, *next_values;  // of the next tile
+  std::byte copy[kKeys * kPartBytes];        // of rows that are not read in place
 };
 
 // sums[k * kVectors + v] gets the products of block b of the keys from key + k * kShare on with the
@@ -175,7 +193,7 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
       for (size_t i = 0; i < kSums * kShare; ++i) {
         const VU8 word = Broadcast<kShare>(words + i / kVectors * stride + 4 * w);
         const size_t at = (i % kVectors * kBlocks * kWords + w) / kShare * kFloats;
-        dots[i] = Products::Dot(dots[i], Products::Biased(word), hn::Load(DU32(), q + at));
+        dots[i] = Products::Dot(dots[i], word, hn::Load(DU32(), q + at));
       }
     }
   }
@@ -188,16 +206,8 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
   }
 }
 
-// Integers that are kept in place of floats: pairs of weights, of a vector of scores and the next.
-HWY_INLINE uint32_t* PairsOf(BlockState& s, size_t query) {
-  return reinterpret_cast<uint32_t*>(s.scores[query]);
-}
-HWY_INLINE const uint32_t* PairsOf(const BlockState& s, size_t query) {
-  return reinterpret_cast<const uint32_t*>(s.scores[query]);
-}
-
 // Turns the scores of a vector of queries into weights relative to their maximum, as integers, 1 as
-// 32767: pairs in place of the scores.
+// 32768 (at most 32767): pairs of two keys in place of the scores.
 //
 // The largest score is 32767 steps, of which 2048 are a power of two, and -32768 stands for all
 // below 2^-32. So the high bits of 32767 - steps are the exponent, and of the others, f, 2^-f is a
@@ -208,8 +218,7 @@ HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockSta
   const DI16 d16;
   const DU16 du16;
   using VU16 = hn::Vec<DU16>;
-  const float* HWY_RESTRICT const scores = s.scores[query];
-  uint32_t* const pairs = PairsOf(s, query);
+  float* const scores = s.scores[query];
   const auto none = hn::Eq(max, hn::Set(d, kUnseen));
   max = hn::IfThenZeroElse(none, max);
   const VF offset = hn::NegMulAdd(gain, max, hn::Set(d, 32767.5f));
@@ -239,7 +248,7 @@ HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockSta
       const VU16 shifted = hn::Shr(power, hn::ShiftRight<11>(down));
       const VU16 weights = hn::AverageRound(shifted, hn::Zero(du16));
       sum = DotWords(sum, hn::BitCast(d16, weights), hn::Set(d16, 1));
-      hn::Store(hn::BitCast(DU32(), weights), DU32(), pairs + k / 2 * kFloats);
+      hn::Store(hn::BitCast(d, weights), d, scores + k / 2 * kFloats);
     }
   }
   any = hn::Add(any, other);
@@ -263,7 +272,7 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   VF max[kVectors], ratios[kVectors], part_ratios[kVectors];
   for (size_t v = 0; v < kVectors; ++v) {
     max[v] = hn::Set(d, kUnseen);
-    ratios[v] = ToLanes<kShare>(products.block_ratios + (j + v) * kWidth);
+    if (kLoops == 2) ratios[v] = ToLanes<kShare>(products.block_ratios + (j + v) * kWidth);
     part_ratios[v] = ToLanes<kShare>(products.part_ratios + (j + v) * kWidth);
   }
   for (size_t key = runs.begin; key < runs.end; key += kStep) {
@@ -338,8 +347,8 @@ HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool i
         ScoreUnit<kVectors, 1>(products, j, runs, n, part != 0, unit == 0, s.scores[unit], max);
       }
       if (part + 1 < n_parts) continue;
-      const Range by_all = SeenByAll(s, unit, kUnit, keys);
-      const bool correct = softcap != 0 || runs.begin < by_all.begin || by_all.end < runs.end;
+      const bool correct = softcap != 0 || SeenBy(s, unit, 1, keys).end < runs.end ||
+                           runs.begin < SeenBy(s, unit + kUnit - 1, 1, keys).begin;
       for (size_t v = 0; v < kVectors; ++v) {
         const size_t query = unit + v * kWidth;
         VF gain = ToLanes<kShare>(products.q_gains + query);

@@ -92,6 +92,7 @@ HWY_INLINE CachedRows FindRows(const std::byte* cache, size_t bytes, const TileK
 // The state of a block of queries from one tile of keys to the next. A tile's weights are relative
 // to its own maximum: earlier sums count `keep` times, new ones `gain` times.
 struct BlockState {
+  // In integers [kKeys / kShare][kFloats] for each vector of lanes, then pairs of weights.
   alignas(64) float scores[kBlockQueries][kKeys];
   alignas(64) float max[kBlockQueries], sum[kBlockQueries];
   alignas(64) float tile_max[kBlockQueries] = {}, tile_sum[kBlockQueries] = {};
@@ -99,6 +100,7 @@ struct BlockState {
   std::array<const float*, kBlockQueries> q;
   std::array<float*, kBlockQueries> out;
   std::array<size_t, kBlockQueries> first, last;  // the query sees the keys [first, last]
+  bool few;                                       // each query has the bits that it has alone
   size_t n_present;                               // queries
   size_t n_queries;  // rounded up to a multiple of a unit by repeating the last query
 };
@@ -110,12 +112,6 @@ HWY_INLINE Range SeenBy(const BlockState& s, size_t begin, size_t n, const TileK
     return std::min(position - std::min(position, keys.position), keys.seen.end);
   };
   return {in_tile(s.first[begin]), in_tile(s.last[begin + n - 1] + 1)};
-}
-
-// The keys that all of these queries see.
-HWY_INLINE Range SeenByAll(const BlockState& s, size_t begin, size_t n, const TileKeys& keys) {
-  const Range first = SeenBy(s, begin, 1, keys), last = SeenBy(s, begin + n - 1, 1, keys);
-  return {last.begin, first.end};
 }
 
 // Sums of a unit of kRows queries.
@@ -145,8 +141,6 @@ class FloatProducts {
   static constexpr float kSteps = 1;                           // in scores for a power of two
   static constexpr float kOne = 1;                             // what a weight of 1 is
   static constexpr bool kIntegers = false;
-
-  explicit FloatProducts(bool /*few*/) {}
 
   // Numbers [first, first + n) of all queries, n <= kPart, to the slots from `slot` on.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,

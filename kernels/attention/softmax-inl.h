@@ -11,9 +11,6 @@
 
 #include "kernels/attention/products-inl.h"
 #include "kernels/simd/exp-inl.h"
-#if HWY_ARCH_X86
-#include "kernels/attention/lanes-inl.h"
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -54,8 +51,8 @@ HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
 }
 
-// The weights of all queries, and the factors of these and of earlier sums. A query's
-// maximum takes a while, so it is found four queries ahead.
+// The weights of all queries (integers are there already), and the factors of these and of earlier
+// sums. A query's maximum takes a while, so it is found four queries ahead.
 template <size_t kRows, class Products>
 HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
   const DF d;

@@ -2,12 +2,12 @@
 //
 // The queries (some tokens, with the query heads that share a key-value head) process one tile of
 // keys after the other. Between the two products, scores = q . k and means = weights . v
-// (products-inl.h, int16-inl.h, int8-inl.h), scores become weights, 2^(score - maximum of the
+// (products-inl.h, lanes-inl.h), scores become weights, 2^(score - maximum of the
 // tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to the larger of
 // their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
-// query's sums do not depend on the other queries, but for those of Int16Products.
+// query's sums do not depend on the other queries, but in batches of integers by values' scales.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -162,7 +162,8 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   Begin(block, part, kSteps, kTogether, s);
   block.params.scale *= kSteps;
   block.params.softcap *= kSteps;
-  Products products(few);
+  s.few = few;
+  Products products;
   const size_t begin = std::max(part.begin, s.first[0]);
   const size_t end = std::min(part.end, s.last[s.n_queries - 1] + 1);
   bool is_first = true;
@@ -211,10 +212,8 @@ void AttendQ8(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] boo
   if (n == 2) return AttendUnits<2, 2, Int8Products<kFloats / 2>>(block, part, few);
   if (n <= 4)
     return AttendUnits<4, 4, Int8Products<std::max<size_t>(kFloats / 4, 2)>>(block, part, few);
-  if constexpr (kFloats == 16) {
-    if (n <= 8) return AttendUnits<kQueryUnit, 8, Int8Products<2>>(block, part, few);
-  }
   if constexpr (kFloats >= 8) {
+    if (n <= 8) return AttendUnits<kQueryUnit, 8, Int8Products<2>>(block, part, few);
     if (n <= kFloats) return AttendUnits<kQueryUnit, kFloats, Int8Products<2>>(block, part, few);
   }
   AttendUnits<kQueryUnit, 2 * kFloats, Int8Products<1>>(block, part, few);

@@ -177,12 +177,11 @@ class Attended {
     Store(team, 0, c_.first_pos);
   }
 
-  // Values before the window of all tokens become 64 times as large.
-  void EnlargeUnseenValues() {
+  // Multiplies the values of each position.
+  template <class Factor>
+  void ScaleValues(Factor factor) {
     const size_t width = c_.shape.n_kv_heads * c_.shape.value_length;
-    const size_t end =
-        c_.window == 0 ? 0 : c_.first_pos + 1 - std::min(c_.window, c_.first_pos + 1);
-    for (size_t i = 0; i < end * width; ++i) v_[i] *= 64;
+    for (size_t i = 0; i < v_.size(); ++i) v_[i] *= factor(i / width);
     Team team(1);
     Store(team, 0, c_.first_pos);
   }
@@ -330,8 +329,14 @@ TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
       if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;
       SCOPED_TRACE(testing::Message() << c);
       for (const KvType type : kTypes) {
-        Attended before(c, type);
-        before.EnlargeUnseenValues();
+        // Values that no token sees, and those of later tokens, are larger than all before.
+        Attended before(c, type, 0.1f);
+        before.ScaleValues([&](size_t position) {
+          const bool is_unseen = c.window != 0 && position + c.window <= c.first_pos;
+          return is_unseen ? 64
+                           : 2 + static_cast<float>(std::max(position, c.first_pos)) -
+                                 static_cast<float>(c.first_pos);
+        });
         ForEachTarget([&] {
           const std::vector<float> alone = Attended(before).Run(1, 1);
           for (const size_t n : {2, 5, 16}) {
