@@ -115,8 +115,9 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
       const VI16 factor = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
       const size_t unit = i / kUnit * kUnit;
       const Range runs = Runs<kShare>(SeenBy(s, unit, kUnit, tile));
+      const float* const pairs = s.scores[i];
       for (size_t pair = runs.begin / 2; pair < runs.end / 2; ++pair) {
-        const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), s.scores[i] + pair * kFloats));
+        const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));
         const VI16 product = hn::MulFixedPoint15(both, factor);
         hn::Store(hn::BitCast(DU32(), product), DU32(),
                   weights[0] + i * (kKeys / 2) + pair * kFloats);

@@ -306,9 +306,10 @@ HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, float softcap, 
     begin[i] = static_cast<float>(range.begin) - static_cast<float>(i % kShare);
     end[i] = static_cast<float>(range.end) - static_cast<float>(i % kShare);
   }
+  float* const first = s.scores[query];
   VF max = hn::Set(d, kUnseen);
   for (size_t key = runs.begin; key < runs.end; key += kShare) {
-    float* const scores = s.scores[query] + key / kShare * kFloats;
+    float* const scores = first + key / kShare * kFloats;
     VF x = hn::Load(d, scores);
     if (softcap != 0) x = SoftCap(d, hn::Mul(x, gain), softcap);
     const VF at = hn::Set(d, static_cast<float>(key));
