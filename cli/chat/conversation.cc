@@ -295,6 +295,7 @@ void Conversation::SaveItself() {
       std::error_code ignored;
       if (options_.is_kept) std::filesystem::remove(options_.save_to + suffix, ignored);
     }
+    written_at_ = WrittenAt(options_.save_to);
     return;
   }
   try {

@@ -85,6 +85,13 @@ TEST_F(SavedChatsTest, KeepNothingThatIsTakenBack) {
   tmux.Keys({"/undo", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("taken back")) << tmux.Screen();
   EXPECT_EQ(Files(".json").size(), 0u);
+  // What follows is no other chat's.
+  tmux.Keys({"Why?", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("as -n says", 2)) << tmux.Screen();
+  EXPECT_FALSE(Has(tmux.Screen(), "another chat"));
+  EXPECT_EQ(Files(".json").size(), 1u);
+  tmux.Keys({"/undo", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("taken back", 2)) << tmux.Screen();
   tmux.Keys({"C-d"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
   EXPECT_EQ(Files(".session").size(), 0u);
