@@ -144,6 +144,10 @@ void CheckFiles(const Command& command) {
   AddInput("-");
   ptrdiff_t n_stdin = 0;
   for (const Flag& flag : command.flags) {
+    const bool is_file = flag.reads() || flag.writes;
+    const bool is_sure = !flag.typed.empty() || flag.required;  // the word "" may be no model
+    if (is_file && is_sure && std::ranges::count(flag.given, "") > 0)  // "$UNSET"
+      throw UsageError(flag.Title(), ": expected a file", flag.type == "MODEL" ? " or a name" : "");
     if (!flag.reads()) continue;
     std::ranges::for_each(flag.given, AddInput);
     if (flag.type == "FILE") n_stdin += std::ranges::count(flag.given, "-");

@@ -121,7 +121,6 @@ bool ModelOptions::IsKvType(const std::string& name) {
 std::string ModelOptions::ModelPath() const {
   const std::string usual = FromEnvironment("PRONK_MODEL").value_or("");
   std::string by = named_by != nullptr ? named_by->typed : "";
-  if (model.empty() && !by.empty()) throw UsageError(by, ": expected a file or a name");
   if (model.empty() && usual.empty()) return ResolveModel(kDefaultModel);
   try {
     return ResolveModel(model.empty() ? usual : model);
@@ -136,6 +135,8 @@ std::string ModelOptions::ModelPath() const {
 std::string ModelOptions::WordHint() const {
   if (command_ == nullptr) return "";
   command_->RefuseValue(model);
+  if (command_->name == "embed" || command_->name == "rerank")
+    return "; the first word names the model, texts follow";
   const Flag* const prompt = command_->Find("--prompt");
   if (prompt == nullptr || !prompt->given.empty() || model.ends_with(".gguf")) return "";
   const bool completes = command_->name == "run";

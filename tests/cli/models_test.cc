@@ -165,6 +165,8 @@ TEST_F(ModelsTest, ATextIsNoModel) {
   ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
   ExpectError(Pronk({"run", "hi"}), 1,
               "no file and no model called hi ('pronk list'); to complete it as a text: -p\n");
+  ExpectError(Pronk({"embed", "hi"}), 1,
+              "called hi ('pronk list'); the first word names the model");
   for (const Args& text : {Args{"-p", "x"}, {"x"}}) {  // who gives one does not need to be told
     ExpectError(Pronk(With({"run", "hi"}, text)), 1, "called hi ('pronk list')\n");
   }
@@ -184,6 +186,7 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
   ExpectError(Pronk({"compare", kModel, "xyz"}), 1, "pronk: no file and no model called xyz");
   ExpectError(with({"-m", ""}), 2, "-m: expected a file or a name");  // "$UNSET"
   ExpectError(with({"-md", ""}), 2, "-md: expected a file or a name");
+  ExpectError(Pronk({"inspect", ""}), 2, "--model: expected a file or a name");
   ExpectError(with({"-hf", "xyz"}), 1,
               "-hf: no file and no model called xyz ('pronk list'); pronk d");
   ExpectError(test::Pronk({"tokenize", "-p", "x"}, "", {"PRONK_MODEL=xyz", "HOME=/nonexistent"}), 1,

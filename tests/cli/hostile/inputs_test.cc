@@ -42,6 +42,19 @@ TEST_F(Inputs, AreAllFilesButThese) {
             "perplexity --save-logits\nconvert OUT\nquantize OUT\nimatrix OUT\n");
 }
 
+// A variable of a script that is not set: without --grammar, for example, any text would be right.
+TEST_F(Inputs, HaveNames) {
+  for (const cli::Command& command : table_.line.commands()) {
+    for (const Flag& flag : command.flags) {
+      if (!flag.reads() && !flag.writes) continue;
+      if (flag.names.empty() && !flag.required) continue;
+      const std::string line = "exec " + CommandText(command, {{&flag, "$NONE"}});
+      SCOPED_TRACE(line);
+      ExpectError(Shell(line, {"NONE="}), 2, ": expected a file");
+    }
+  }
+}
+
 TEST_F(Inputs, AreNeverOutputs) {
   const std::string file = dir_.Write("file", "read me\n"), link = dir_.Path("link");
   fs::create_symlink(file, link);
@@ -55,9 +68,9 @@ TEST_F(Inputs, AreNeverOutputs) {
         const std::string line = "exec " + CommandText(command, {{&in, "$IN"}, {&out, "$OUT"}});
         for (const std::string& name : {file, link, dir_.Path("hard")}) {
           SCOPED_TRACE(line + " " + name);
-          ExpectError(Shell(line, {"IN=" + file, "OUT=" + name}), 1,
+          ExpectError(Shell(line, {"IN=" + file, "OUT=" + name, "TEXT=" + text_}), 1,
                       name + ": is a file that is read: give another name");
-          ExpectError(Shell(line + " <\"$OUT\"", {"IN=-", "OUT=" + name}), 1,
+          ExpectError(Shell(line + " <\"$OUT\"", {"IN=-", "OUT=" + name, "TEXT=" + text_}), 1,
                       name + ": is a file that is read: give another name");
         }
         ASSERT_EQ(ReadText(file), "read me\n") << line;
