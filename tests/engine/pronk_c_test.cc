@@ -72,8 +72,15 @@ TEST_F(LibraryForC, Answers) {
             PRONK_OK);
   EXPECT_TRUE(text == "yes" || text == "no") << text;
   EXPECT_EQ(n, result.n_prompt);
+  pronk_grammar_free(grammar);
+  ASSERT_EQ(pronk_grammar_json_schema(R"({"const": 12})", &grammar), PRONK_OK);
+  const pronk_limits number = {-1, grammar, nullptr, nullptr, 0, nullptr, -1};
+  text.clear();
+  EXPECT_EQ(pronk_chat_say(chat, "How old?", &number, Append, &text, nullptr), PRONK_OK);
+  EXPECT_EQ(text, "12");
   pronk_chat_free(chat);
   pronk_grammar_free(grammar);
+  EXPECT_EQ(pronk_grammar_json_schema("{", &grammar), PRONK_ERROR);
 }
 
 // A prompt is watched, and ended; the second time the file has what was read.
@@ -104,6 +111,26 @@ TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
   EXPECT_EQ(pronk_chat_say(chat, "And a stone?", &limits, nullptr, nullptr, &second), PRONK_OK);
   EXPECT_EQ(second.end, PRONK_END_CALLER);
   pronk_chat_free(chat);
+}
+
+TEST_F(LibraryForC, KeepsASession) {
+  const test::TempDir dir;
+  const std::string file = dir.Path("session");
+  pronk_session *first = nullptr, *second = nullptr;
+  ASSERT_EQ(pronk_session_open(model_, nullptr, &first), PRONK_OK);
+  ASSERT_EQ(pronk_session_open(model_, nullptr, &second), PRONK_OK);
+  const pronk_limits none = {};
+  ASSERT_EQ(pronk_session_complete(first, "Once upon", &none, nullptr, nullptr, nullptr), PRONK_OK);
+  EXPECT_EQ(pronk_session_save(first, file.c_str()), PRONK_OK);
+  EXPECT_EQ(pronk_session_load(second, "no/such"), PRONK_ERROR);
+  EXPECT_EQ(pronk_session_load(second, file.c_str()), PRONK_OK);
+  size_t n_first = 0, n_second = 0;
+  EXPECT_EQ(pronk_session_tokens(first, nullptr, 0, &n_first), PRONK_OK);
+  EXPECT_EQ(pronk_session_tokens(second, nullptr, 0, &n_second), PRONK_OK);
+  EXPECT_EQ(n_first, 3u);  // with BOS
+  EXPECT_EQ(n_second, n_first);
+  pronk_session_free(first);
+  pronk_session_free(second);
 }
 
 // What a batch tells of a text.
@@ -184,10 +211,11 @@ TEST_F(LibraryForC, WritesTextsTogether) {
 TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
   const test::TempDir dir;
   const auto mark = tokenizer::TokenType::kUserDefined;
-  const std::string file = dir.Write(
-      "model.gguf",
-      test::ScriptedModel({{"<think>", mark}, {"hm"}, {"</think>", mark}, {"Yes"}},
-                          "{{ messages[-1].content }}{% if 0 %}<think></think>{% endif %}"));
+  const std::string file =
+      dir.Write("model.gguf",
+                test::ScriptedModel({{"<think>", mark}, {"hm"}, {"</think>", mark}, {"Yes"}},
+                                    "{{ messages[-1].content }}"
+                                    "{% if enable_thinking is false %}<think></think>{% endif %}"));
   pronk_model* model = nullptr;
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_model_open(file.c_str(), &model), PRONK_OK);
@@ -196,6 +224,8 @@ TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
   EXPECT_EQ(pronk_chat_on_thinking(chat, Append, &thinking), PRONK_OK);
   EXPECT_EQ(pronk_chat_say(chat, "Why?", nullptr, Append, &text, nullptr), PRONK_OK);
   EXPECT_EQ(thinking + " " + text, "hm Yes");
+  EXPECT_EQ(pronk_chat_think(chat, "off"), PRONK_OK);
+  EXPECT_EQ(pronk_chat_think(chat, "low"), PRONK_ERROR);
   pronk_chat_free(chat);
   pronk_model_free(model);
 }
@@ -244,6 +274,7 @@ TEST_F(LibraryForC, TakesAConversation) {
 }
 
 TEST_F(LibraryForC, SaysWhatIsWrong) {
+  EXPECT_EQ(pronk_version(), pronk::Version());
   pronk_model* none = nullptr;
   EXPECT_EQ(pronk_model_open("no/such.gguf", &none), PRONK_ERROR);
   EXPECT_EQ(none, nullptr);
