@@ -27,8 +27,8 @@ TextWindows CutText(const engine::Model& model, const std::string& file, std::st
                          .length = length};
   if (length < 4 || windows.ids.size() < length) {
     throw engine::Error(file, ": has ", Counted(windows.ids.size(), "token"),
-                        ", and a window (-c) ", length,
-                        ": expected at least 4 in a window, and one window");
+                        ": expected at least a window of ", length,
+                        "; -c sets its size, 4 or more");
   }
   windows.n_tokens = windows.ids.size();
   const size_t count = most == 0 ? windows.count() : std::min(most, windows.count());

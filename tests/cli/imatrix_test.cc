@@ -119,7 +119,7 @@ TEST(Imatrix, RefusesWhatItCannotUse) {
   const TempDir dir;
   const std::string text = dir.Write("text", ReadText(DataPath("default.greedy.txt")));
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", dir.Write("short", "Once"), dir.Path("out")}),
-              1, "expected at least 4 in a window, and one window");
+              1, "has 2 tokens: expected at least a window of 512; -c sets its size, 4 or more");
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", dir.Path("none"), dir.Path("out")}), 1,
               "none");
   const std::string copy = dir.Write("copy", ReadText(kDefault));

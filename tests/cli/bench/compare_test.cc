@@ -150,7 +150,8 @@ TEST_F(Compare, Faults) {
   ExpectError(Pronk({"compare", small_, "--plot", small_}), 1, "is a file that is read");
   ExpectError(Pronk({"compare", small_, "-f", text_, "--plot", text_}), 1,
               "is a file that is read");
-  ExpectError(Pronk({"compare", small_, "-f", text_, "-c", "100000"}), 1, "expected at least 4");
+  ExpectError(Pronk({"compare", small_, "-f", text_, "-c", "100000"}), 1,
+              "expected at least a window of 100000; -c");
 }
 
 }  // namespace
