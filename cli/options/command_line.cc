@@ -56,11 +56,13 @@ std::string SeeHelp(const Command& command) {
   return "'pronk " + command.name + " --help' tells more";
 }
 
-// "pronk bench [OPTIONS] [MODEL]"
+// "pronk bench [OPTIONS] [MODEL...]"
 std::string UsageOf(const Command& command) {
   std::string usage = "pronk" + (command.name.empty() ? "" : " " + command.name) + " [OPTIONS]";
   for (const Flag& flag : command.flags) {
-    if (!flag.place.empty()) usage += flag.required ? " " + flag.place : " [" + flag.place + "]";
+    if (flag.place.empty()) continue;
+    const std::string place = flag.place + (flag.is_repeatable() ? "..." : "");
+    usage += flag.required ? " " + place : " [" + place + "]";
   }
   return usage;
 }

@@ -77,6 +77,7 @@ TEST(Usage, ATemplateAndAModel) {
 TEST(Usage, Subcommands) {
   ExpectError(Pronk({"frobnicate"}), 2, "there is no subcommand \"frobnicate\"");
   ExpectError(Pronk({"\x1b[2J"}), 2, "there is no subcommand \"\\x1b[2J\"");
+  ExpectError(Pronk({"compare"}), 2, "MODEL is required: pronk compare [OPTIONS] MODEL...; ");
 }
 
 TEST(Usage, JsonFromOutside) {
