@@ -20,7 +20,6 @@
 #include "engine/sampling/settings.h"
 #include "engine/session/generate.h"
 #include "grammar/grammar.h"
-#include "tokenizer/tokenizer.h"
 
 namespace cli {
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "gguf/file.h"
 #include "gguf/writer.h"
@@ -64,10 +63,9 @@ TEST_F(FileSamplingTest, WrongValuesAreRefusedOnlyWhereTheyAreUsed) {
   EXPECT_TRUE(
       Has(run.err, "\"general.sampling.temp\": expected a number from 0 to 1000000, found -1"));
   const std::string text = dir_.Write("text", "Hello hello hello hello hello hello.");
-  std::vector<std::string> args = {"perplexity", "-m", path_, "-f", text, "-c", "8"};
+  const Args args = {"perplexity", "-m", path_, "-f", text, "-c", "8"};
   const Finished plain = Pronk(args);
-  args.insert(args.end(), hot.begin(), hot.end());
-  EXPECT_EQ(Pronk(args).out, plain.out);
+  EXPECT_EQ(Pronk(With(args, hot)).out, plain.out);
   EXPECT_EQ(plain.status, 0) << plain.err;
 }
 

@@ -6,10 +6,10 @@
 
 #include <cstdlib>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -46,13 +46,6 @@ inline Finished Shell(const std::string& line, std::vector<std::string> environm
 inline Finished Done(Finished run) {
   EXPECT_EQ(run.status, 0) << run.err;
   return run;
-}
-
-// A failure prints the whole text.
-inline testing::AssertionResult Has(std::string_view text, std::string_view part) {
-  return testing::AssertionResult(text.find(part) != std::string_view::npos)
-         << "\"" << part << "\" in:\n"
-         << text;
 }
 
 // How often a text has this word.

@@ -111,13 +111,10 @@ TEST(Run, FullContextIsSaid) {
   EXPECT_EQ(run.status, 0);
   EXPECT_EQ(run.err,
             "pronk: note: the context is full, so the text ends here; -c makes it larger\n");
-  std::vector<std::string> as_json = args;
-  as_json.push_back("--json");  // says so in its object
-  EXPECT_EQ(Pronk(as_json).err, "");
-  EXPECT_TRUE(Has(Pronk(as_json).out, "\"context\""));
-  std::vector<std::string> shorter = args;
-  shorter.insert(shorter.end(), {"-n", "2"});
-  EXPECT_EQ(Pronk(shorter).err, "");
+  const Finished json = Pronk(With(args, {"--json"}));  // says so in its object
+  EXPECT_EQ(json.err, "");
+  EXPECT_TRUE(Has(json.out, "\"context\""));
+  EXPECT_EQ(Pronk(With(args, {"-n", "2"})).err, "");
 }
 
 // A closed pipe ends the run quietly: head leaves after one byte of a text without end.

@@ -78,8 +78,7 @@ TEST(Convert, KeepsTheRecommendedSampling) {
            {R"({"top_k":1.5})", "top_k: expected a whole number"},
            {R"({"top_p":"0.9"})", "top_p: "}}) {
     llama.files["generation_config.json"] = text;
-    EXPECT_NE(ErrorOf(llama).find("generation_config.json: " + says), std::string::npos)
-        << ErrorOf(llama);
+    EXPECT_TRUE(test::Has(ErrorOf(llama), "generation_config.json: " + says));
   }
 }
 
@@ -189,9 +188,7 @@ TEST(Convert, ShardsAreOneModel) {
   EXPECT_EQ(error(), start + "expected names of files");
   index(map);
   dir.Write("parts/2.safetensors", test::Safetensors(llama.tensors));
-  EXPECT_NE(error().find("expected each name once, found it in DIR/1.safetensors, too"),
-            std::string::npos)
-      << error();
+  EXPECT_TRUE(test::Has(error(), "expected each name once, found it in DIR/1.safetensors, too"));
   std::filesystem::remove(parts + "/2.safetensors");
   EXPECT_EQ(error().substr(0, 23), "DIR/2.safetensors: no s");
 }
@@ -217,15 +214,13 @@ TEST(Convert, FoldersThatAreNone) {
                                           ": expected model.safetensors or "
                                           "model.safetensors.index.json");
   dir.Write("empty/pytorch_model.bin", "x");
-  EXPECT_NE(error(dir.Path("empty")).find("save the model as safetensors first"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(error(dir.Path("empty")), "save the model as safetensors first"));
 }
 
 TEST(Convert, ConfigIsChecked) {
-  EXPECT_NE(ErrorOfConfig("LlamaForCausalLM", "T5Model")
-                .find("DIR/config.json: architectures: architecture \"T5Model\" cannot be "
-                      "converted (this program converts LlamaForCausalLM, "),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOfConfig("LlamaForCausalLM", "T5Model"),
+                        "DIR/config.json: architectures: architecture \"T5Model\" cannot be "
+                        "converted (this program converts LlamaForCausalLM, "));
   EXPECT_EQ(ErrorOfConfig("\"LlamaForCausalLM\"", ""),
             "DIR/config.json: architectures: expected one name, found 0");
   EXPECT_EQ(
@@ -247,9 +242,8 @@ TEST(Convert, ConfigIsChecked) {
       "DIR/config.json: rope_scaling.rope_type: expected default, linear, yarn, llama3 or "
       "longrope, found \"ntk\"");
   // What only the whole model can show.
-  EXPECT_NE(ErrorOfConfig("\"rms_norm_eps\":1e-5,", "")
-                .find("key \"llama.attention.layer_norm_rms_epsilon\""),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOfConfig("\"rms_norm_eps\":1e-5,", ""),
+                        "key \"llama.attention.layer_norm_rms_epsilon\""));
 }
 
 // Folders of Gemma 3 name only what differs from what the library takes.
@@ -296,8 +290,8 @@ TEST(Convert, TensorsAreChecked) {
             "no place in a model of architecture llama: its text would be wrong");
   llama = {};
   llama.Add("model.norm.weight", {31});
-  EXPECT_NE(ErrorOf(llama).find("tensor output_norm.weight: expected shape [32], found [31]"),
-            std::string::npos);
+  EXPECT_TRUE(
+      test::Has(ErrorOf(llama), "tensor output_norm.weight: expected shape [32], found [31]"));
   llama = {};
   llama.Add("model.layers.0.self_attn.q_proj.weight", {31, 32});
   EXPECT_EQ(ErrorOf(llama),
@@ -350,7 +344,7 @@ TEST(Convert, DoesNotWriteIntoWhatItReads) {
   const std::string folder = HfLlama().Write(dir), weights = folder + "/model.safetensors";
   const std::string before = test::ReadText(weights);
   const std::string error = test::ErrorOf([&] { Convert(folder, weights, {}); });
-  EXPECT_NE(error.find("is a file that is read"), std::string::npos) << error;
+  EXPECT_TRUE(test::Has(error, "is a file that is read"));
   EXPECT_EQ(test::ReadText(weights), before);
 }
 

@@ -137,9 +137,9 @@ void ExpectNoHarmByShapes(const std::string& folder, const std::string& out) {
       if (error.empty()) continue;
       ++n_refused;
       EXPECT_TRUE(error.starts_with(folder)) << error;
-      EXPECT_NE(error.find(": tensor "), std::string::npos) << error;
-      EXPECT_NE(error.find("expected"), std::string::npos) << error;
-      EXPECT_NE(error.find("found"), std::string::npos) << error;
+      EXPECT_TRUE(test::Has(error, ": tensor "));
+      EXPECT_TRUE(test::Has(error, "expected"));
+      EXPECT_TRUE(test::Has(error, "found"));
     }
     test::WriteBytes(path, std::as_bytes(std::span(bytes)));
   }
@@ -261,8 +261,8 @@ TEST(ConvertFamilies, ARerankerHasTheRowsOfItsAnswers) {
     const std::vector<std::string_view> labels = keys.GetStrings("qwen3.classifier.output_labels");
     ASSERT_EQ(labels.size(), 2u);
     EXPECT_EQ(*labels.begin(), "yes");
-    EXPECT_NE(keys.GetString("tokenizer.chat_template.rerank").find("<Query>: {query}\n<Document>"),
-              std::string_view::npos);
+    EXPECT_TRUE(test::Has(keys.GetString("tokenizer.chat_template.rerank"),
+                          "<Query>: {query}\n<Document>"));
     EXPECT_EQ(model.file.FindTensor("output.weight"), nullptr);
     const std::string of = tied ? "token_embd.weight" : "output.weight";
     const std::string all = DataOf(*writer.file.FindTensor(of));
@@ -374,10 +374,8 @@ TEST(ConvertFamilies, RobertaIsABert) {
     Json config = Json::parse(test::ReadText(dir.Path("folder/config.json")));
     config["pad_token_id"] = before.config.context_length + 1;
     WriteText(dir.Path("folder/config.json"), config.dump());
-    EXPECT_NE(test::ErrorOf([&] {
-                Convert(dir.Path("folder"), dir.Path("out"), {});
-              }).find("config.json: max_position_embeddings: too few positions"),
-              std::string::npos);
+    EXPECT_TRUE(test::Has(test::ErrorOf([&] { Convert(dir.Path("folder"), dir.Path("out"), {}); }),
+                          "config.json: max_position_embeddings: too few positions"));
   }
 }
 

@@ -160,13 +160,13 @@ TEST(ConvertHostile, FilesThatAreNone) {
     };
     fs::remove(path);
     fs::create_directory(path);
-    EXPECT_NE(error().find("found a directory"), std::string::npos) << error();
+    EXPECT_TRUE(test::Has(error(), "found a directory"));
     fs::remove(path);
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // whoever opens it would wait
-    EXPECT_NE(error().find("found a pipe (FIFO)"), std::string::npos) << error();
+    EXPECT_TRUE(test::Has(error(), "found a pipe (FIFO)"));
     fs::remove(path);
     fs::create_symlink("/dev/zero", path);
-    EXPECT_NE(error().find("is a link out of the folder, to /dev/zero"), std::string::npos);
+    EXPECT_TRUE(test::Has(error(), "is a link out of the folder, to /dev/zero"));
   }
 }
 
@@ -188,7 +188,7 @@ TEST(ConvertHostile, Links) {
   const std::string before = test::ReadText(real + "/model.safetensors");
   const std::string error =
       test::ErrorOf([&] { Convert(folder, real + "/model.safetensors", {}); });
-  EXPECT_NE(error.find("is a file that is read"), std::string::npos) << error;
+  EXPECT_TRUE(test::Has(error, "is a file that is read"));
   EXPECT_EQ(test::ReadText(real + "/model.safetensors"), before);
   for (const std::string name : {"config.json", "model.safetensors"}) {
     const std::string path = folder + "/" + name;
@@ -273,13 +273,12 @@ TEST(ConvertHostile, Shards) {
               test::Safetensors(test::HfTensors{{"t" + std::to_string(i), {{1}, {1}}}}));
   }
   dir.Write(index, map(kFiles));
-  EXPECT_NE(ErrorOf(folder).find("has no place in a model of architecture llama"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOf(folder), "has no place in a model of architecture llama"));
   // Two names of one file.
   fs::create_hard_link(folder + "/model.safetensors", folder + "/again.safetensors");
   dir.Write(index, std::string_view(R"({"weight_map":{"a":"model.safetensors",)"
                                     R"("b":"again.safetensors"}})"));
-  EXPECT_NE(ErrorOf(folder).find("expected each name once"), std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOf(folder), "expected each name once"));
   for (const std::string name : {"model", ".", "x\\u0000y", "\\u001b[2J", "\\n", "a\\\\b"}) {
     dir.Write(index, R"({"weight_map":{"model.norm.weight":")" + name + "\"}}");
     EXPECT_NE(ErrorOf(folder), "") << name;

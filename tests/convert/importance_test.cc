@@ -69,10 +69,10 @@ TEST_F(ImportanceFiles, AreReadAsTheyWereWritten) {
   EXPECT_EQ(std::vector<float>(first, first + 2), (std::vector<float>{2, 1}));
   EXPECT_EQ(std::vector<float>(second, second + 2), (std::vector<float>{0, 0}));
   EXPECT_EQ(importance.Columns(Tensor("blk.0.attn_k.weight", {3, 7, 1, 1}), 0), nullptr);
-  EXPECT_NE(ErrorOf([&] {
-              importance.Columns(Tensor("blk.0.attn_q.weight", {4, 7, 1, 1}), 0);
-            }).find("expected 1 x 4 columns, as the model has, found 3"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOf([&] {
+                          importance.Columns(Tensor("blk.0.attn_q.weight", {4, 7, 1, 1}), 0);
+                        }),
+                        "expected 1 x 4 columns, as the model has, found 3"));
   const gguf::File file = gguf::File::Open(dir_.Path("out"));
   EXPECT_EQ(file.metadata().GetString("general.type"), "imatrix");
   EXPECT_EQ(file.metadata().GetUint("imatrix.chunk_count"), 5u);
@@ -92,9 +92,9 @@ TEST_F(ImportanceFiles, OfTheOlderFormAreRead) {
 }
 
 TEST_F(ImportanceFiles, ThatAreNoneAreRefused) {
-  EXPECT_NE(Refused("what?").find("expected an importance matrix"), std::string::npos);
-  EXPECT_NE(Refused("").find("hostile"), std::string::npos);
-  EXPECT_NE(Refused("xy").find("hostile"), std::string::npos);
+  EXPECT_TRUE(test::Has(Refused("what?"), "expected an importance matrix"));
+  EXPECT_TRUE(test::Has(Refused(""), "hostile"));
+  EXPECT_TRUE(test::Has(Refused("xy"), "hostile"));
   const std::string good = Bytes(int32_t{1}) + DatEntry("name", 1, {1, 2, 3});
   for (size_t n = 4; n < good.size(); ++n) {
     EXPECT_NE(Refused(good.substr(0, n)), "") << n;
@@ -106,14 +106,13 @@ TEST_F(ImportanceFiles, ThatAreNoneAreRefused) {
   EXPECT_NE(Refused(entry(Bytes(kHuge) + "a")), "");
   EXPECT_NE(Refused(entry(Bytes(int32_t{-1}) + "a")), "");
   for (const int32_t n : {kHuge, -1, 0}) {
-    EXPECT_NE(Refused(entry(Bytes(int32_t{1}) + "a" + Bytes(int32_t{1}) + Bytes(n) + "1234"))
-                  .find("columns"),
-              std::string::npos);
+    EXPECT_TRUE(
+        test::Has(Refused(entry(Bytes(int32_t{1}) + "a" + Bytes(int32_t{1}) + Bytes(n) + "1234")),
+                  "columns"));
   }
   for (const float wrong : {-1.0f, std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    EXPECT_NE(
-        Refused(entry(DatEntry("a\n", 1, {1, wrong}))).find("\"a\\n\": expected mean squares"),
-        std::string::npos);
+    EXPECT_TRUE(test::Has(Refused(entry(DatEntry("a\n", 1, {1, wrong}))),
+                          "\"a\\n\": expected mean squares"));
   }
 }
 
@@ -130,16 +129,16 @@ TEST_F(ImportanceFiles, OfTheNewFormThatAreWrongAreRefused) {
     return ErrorOf([&] { Importance::Read(dir_.Path("hostile")); });
   };
   EXPECT_EQ(refused({2, 1}, {1, 2}, {1}), "");
-  EXPECT_NE(refused({2, 1}, {1, 2}, {}).find("expected F32 sums with a count"), std::string::npos);
-  EXPECT_NE(refused({2, 1}, {1, 2}, {1, 1}).find("expected F32 sums"), std::string::npos);
-  EXPECT_NE(refused({2, 1}, {1, 2}, {-1}).find("expected counts"), std::string::npos);
-  EXPECT_NE(refused({2, 1}, {1, 2}, {std::nanf("")}).find("expected counts"), std::string::npos);
-  EXPECT_NE(refused({2, 1}, {1, -2}, {1}).find("expected mean squares"), std::string::npos);
+  EXPECT_TRUE(test::Has(refused({2, 1}, {1, 2}, {}), "expected F32 sums with a count"));
+  EXPECT_TRUE(test::Has(refused({2, 1}, {1, 2}, {1, 1}), "expected F32 sums"));
+  EXPECT_TRUE(test::Has(refused({2, 1}, {1, 2}, {-1}), "expected counts"));
+  EXPECT_TRUE(test::Has(refused({2, 1}, {1, 2}, {std::nanf("")}), "expected counts"));
+  EXPECT_TRUE(test::Has(refused({2, 1}, {1, -2}, {1}), "expected mean squares"));
   EXPECT_NE(refused({2, 1}, {1, std::nanf("")}, {1}), "");
   EXPECT_NE(refused({2, 1}, {3e38f, 1}, {1e-30f}), "");
   // A model is none.
-  EXPECT_NE(ErrorOf([] { Importance::Read(test::DataPath("tiny/llama.gguf")); }).find("found none"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOf([] { Importance::Read(test::DataPath("tiny/llama.gguf")); }),
+                        "found none"));
 }
 
 TEST(InputSquares, AddsUpByColumn) {

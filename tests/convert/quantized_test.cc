@@ -296,7 +296,7 @@ TEST(ConvertQuantized, OthersAreRefusedByName) {
   }
   HfLlama llama;
   AddQuantization("\"load_in_4bit\":true", llama);
-  EXPECT_NE(ErrorOf(llama).find("found them quantized (nobody says how)"), std::string::npos);
+  EXPECT_TRUE(test::Has(ErrorOf(llama), "found them quantized (nobody says how)"));
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/json.h"
-#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace convert {

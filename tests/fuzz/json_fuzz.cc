@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cli/bench/bench.h"
-#include "cli/options/template_options.h"
 #include "cli/output/json_file.h"
 #include "convert/family.h"
 #include "convert/hf_tokenizer.h"
@@ -21,7 +20,6 @@
 #include "engine/session/tool_calls.h"
 #include "gguf/error.h"
 #include "gguf/json.h"
-#include "gguf/load.h"
 #include "grammar/grammar.h"
 #include "grammar/json_schema.h"
 #include "tests/fuzz/input.h"

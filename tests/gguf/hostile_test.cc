@@ -36,10 +36,6 @@ bool IsOneLine(const std::string& message) {
          std::ranges::all_of(message, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-bool Contains(const std::string& message, std::string_view part) {
-  return message.find(part) != std::string::npos;
-}
-
 // A file with a bit of everything that ends with its last tensor's last byte.
 std::vector<std::byte> GoodFile() {
   GgufBytes bytes(2, 5);
@@ -70,20 +66,20 @@ TEST(HostileTest, OtherFormatsAreNamed) {
                 "\"PK\\x03\\x04\": this is a zip archive, as PyTorch writes: convert the model "
                 "to GGUF");
   using namespace std::string_view_literals;
-  EXPECT_TRUE(Contains(ErrorOf("\x40\0\0\0\0\0\0\0{\"__metadata__\""sv), "a safetensors file"));
-  EXPECT_TRUE(Contains(ErrorOf("lmgg\x01\0\0\0"sv), "a GGML file"));
-  EXPECT_TRUE(Contains(ErrorOf("fmgg\x01\0\0\0"sv), "a GGML file"));
-  EXPECT_TRUE(Contains(ErrorOf("tjgg\x03\0\0\0"sv), "a GGML file"));
-  EXPECT_TRUE(Contains(ErrorOf("algg\x01\0\0\0"sv), "a GGLA adapter"));
-  EXPECT_TRUE(Contains(ErrorOf("\x80\x02\x8a\n"sv), "a Python pickle"));
-  EXPECT_TRUE(Contains(ErrorOf("\x1f\x8b\x08\0"sv), "a compressed file: unpack it first"));
-  EXPECT_TRUE(Contains(ErrorOf("\x28\xb5\x2f\xfd"sv), "a compressed file"));
+  EXPECT_TRUE(test::Has(ErrorOf("\x40\0\0\0\0\0\0\0{\"__metadata__\""sv), "a safetensors file"));
+  EXPECT_TRUE(test::Has(ErrorOf("lmgg\x01\0\0\0"sv), "a GGML file"));
+  EXPECT_TRUE(test::Has(ErrorOf("fmgg\x01\0\0\0"sv), "a GGML file"));
+  EXPECT_TRUE(test::Has(ErrorOf("tjgg\x03\0\0\0"sv), "a GGML file"));
+  EXPECT_TRUE(test::Has(ErrorOf("algg\x01\0\0\0"sv), "a GGLA adapter"));
+  EXPECT_TRUE(test::Has(ErrorOf("\x80\x02\x8a\n"sv), "a Python pickle"));
+  EXPECT_TRUE(test::Has(ErrorOf("\x1f\x8b\x08\0"sv), "a compressed file: unpack it first"));
+  EXPECT_TRUE(test::Has(ErrorOf("\x28\xb5\x2f\xfd"sv), "a compressed file"));
   EXPECT_TRUE(
-      Contains(ErrorOf("<!DOCTYPE html>"sv), "an HTML or XML page, likely a failed download"));
-  EXPECT_TRUE(Contains(ErrorOf("\xef\xbb\xbf\r\n <html>"sv), "an HTML or XML page"));
-  EXPECT_TRUE(Contains(ErrorOf("{\"error\": 1}"sv), "JSON text"));
-  EXPECT_TRUE(Contains(ErrorOf("version https://git-lfs.github.com/spec/v1\noid sha256:12"sv),
-                       "a Git LFS pointer, not the model: fetch the file with `git lfs pull`"));
+      test::Has(ErrorOf("<!DOCTYPE html>"sv), "an HTML or XML page, likely a failed download"));
+  EXPECT_TRUE(test::Has(ErrorOf("\xef\xbb\xbf\r\n <html>"sv), "an HTML or XML page"));
+  EXPECT_TRUE(test::Has(ErrorOf("{\"error\": 1}"sv), "JSON text"));
+  EXPECT_TRUE(test::Has(ErrorOf("version https://git-lfs.github.com/spec/v1\noid sha256:12"sv),
+                        "a Git LFS pointer, not the model: fetch the file with `git lfs pull`"));
   EXPECT_EQ(ErrorOf("GG"sv), start + "\"GG\": not a GGUF file");
   EXPECT_EQ(ErrorOf(""sv), start + "\"\": not a GGUF file");
   EXPECT_EQ(ErrorOf("\x1b[2J\x1b[1;31m"sv), start + "\"\\x1b[2J\": not a GGUF file");
@@ -110,7 +106,8 @@ TEST(HostileTest, CountsAreNotTrusted) {
   EXPECT_EQ(ErrorOf(GgufBytes(0, huge).Data(100)),
             "f.gguf: byte 16: expected at most 7 keys in the rest of the file, found a count of "
             "2305843009213693952: truncated or damaged");
-  EXPECT_TRUE(Contains(ErrorOf(GgufBytes(0, UINT64_MAX)), "found a count of 18446744073709551615"));
+  EXPECT_TRUE(
+      test::Has(ErrorOf(GgufBytes(0, UINT64_MAX)), "found a count of 18446744073709551615"));
 }
 
 // ---------------------------------------------------------------------------------------------------
@@ -140,7 +137,7 @@ TEST(HostileTest, NamesCannotBreakTheLine) {
   cut.pop_back();
   const std::string error = ErrorOf(cut);
   EXPECT_TRUE(IsOneLine(error)) << error;
-  EXPECT_TRUE(Contains(error, "key \"a\\n\\x1b[31mxxx")) << error;
+  EXPECT_TRUE(test::Has(error, "key \"a\\n\\x1b[31mxxx"));
 }
 
 TEST(HostileTest, StringLengthsCannotWrap) {
@@ -164,9 +161,8 @@ TEST(HostileTest, ArrayLengthsCannotWrap) {
       GgufBytes bytes(0, 1);
       bytes.Key("k", ValueType::kArray).Array(type, count).Data(0);
       const std::string error = ErrorOf(bytes);
-      EXPECT_TRUE(Contains(error, "key \"k\": expected " + std::to_string(count) + " elements"))
-          << error;
-      EXPECT_TRUE(Contains(error, kTruncated)) << error;
+      EXPECT_TRUE(test::Has(error, "key \"k\": expected " + std::to_string(count) + " elements"));
+      EXPECT_TRUE(test::Has(error, kTruncated));
     }
   }
 }
@@ -197,8 +193,7 @@ TEST(HostileTest, NestedArraysEndSoon) {
   for (int i = 0; i < 10'000; ++i) bytes.Array(ValueType::kArray, 1);
   bytes.Array(ValueType::kU8, 0);
   const std::string error = ErrorOf(bytes);
-  EXPECT_TRUE(Contains(error, "key \"k\": expected arrays at most 4 deep, found deeper ones"))
-      << error;
+  EXPECT_TRUE(test::Has(error, "key \"k\": expected arrays at most 4 deep, found deeper ones"));
 }
 
 TEST(HostileTest, AlignmentIsASmallPowerOfTwo) {
@@ -239,15 +234,15 @@ TEST(HostileTest, ProductsOfDimensionsCannotWrap) {
   for (const std::vector<uint64_t>& dims : std::vector<std::vector<uint64_t>>{
            {k32, k32 / 2}, {UINT64_MAX}, {1, 1, 1, uint64_t{1} << 63}, {3, k32, k32, k32}}) {
     EXPECT_TRUE(
-        Contains(ErrorOf(OneTensor(dims, DType::kI8).Data(64)), "fewer than 2^63 elements"));
+        test::Has(ErrorOf(OneTensor(dims, DType::kI8).Data(64)), "fewer than 2^63 elements"));
   }
   // Few enough elements, but too many bytes.
   EXPECT_EQ(ErrorOf(OneTensor({k32, k32 / 4}, DType::kF64).Data(64)),
             "f.gguf: byte 24: tensor \"t\": expected fewer than 2^64 bytes of data, found "
             "4611686018427387904 elements of type F64");
   // Few enough bytes, but with the offset they would wrap.
-  EXPECT_TRUE(Contains(ErrorOf(OneTensor({k32, k32 / 4}, DType::kI16, UINT64_MAX - 31).Data(64)),
-                       "found the end of the file"));
+  EXPECT_TRUE(test::Has(ErrorOf(OneTensor({k32, k32 / 4}, DType::kI16, UINT64_MAX - 31).Data(64)),
+                        "found the end of the file"));
 }
 
 TEST(HostileTest, DataLiesInsideTheFile) {
@@ -257,11 +252,11 @@ TEST(HostileTest, DataLiesInsideTheFile) {
             "section, which starts at byte 64, found the end of the file at byte 127: truncated or "
             "damaged, download or copy it again");
   for (const uint64_t offset : {uint64_t{32}, uint64_t{64}, uint64_t{1} << 40, UINT64_MAX - 31}) {
-    EXPECT_TRUE(Contains(ErrorOf(OneTensor({16}, DType::kF32, offset).Data(64)),
-                         "at offset " + std::to_string(offset)));
+    EXPECT_TRUE(test::Has(ErrorOf(OneTensor({16}, DType::kF32, offset).Data(64)),
+                          "at offset " + std::to_string(offset)));
   }
   // The head ends the file: not even the padding is there.
-  EXPECT_TRUE(Contains(ErrorOf(OneTensor({16}, DType::kF32)), kTruncated));
+  EXPECT_TRUE(test::Has(ErrorOf(OneTensor({16}, DType::kF32)), kTruncated));
 }
 
 TEST(HostileTest, OffsetsAreAligned) {
@@ -280,7 +275,7 @@ TEST(HostileTest, TensorsDoNotOverlap) {
             "\"a\"");
   GgufBytes same(2, 0);
   same.Tensor("a", {8}, DType::kF32, 0).Tensor("b", {8}, DType::kF32, 0);
-  EXPECT_TRUE(Contains(ErrorOf(same.Data(32)), "overlapping tensor"));
+  EXPECT_TRUE(test::Has(ErrorOf(same.Data(32)), "overlapping tensor"));
 }
 
 TEST(HostileTest, TensorsHaveNamesOfTheirOwn) {
@@ -309,7 +304,7 @@ TEST(HostileTest, UnknownTypesAreListed) {
   GgufBytes many(100, 0);
   for (uint32_t i = 0; i < 100; ++i) many.Tensor(std::to_string(i), {8}, 100 + i, 0);
   const std::string error = ErrorOf(many);
-  EXPECT_TRUE(Contains(error, "103 (1 tensor), ...: get")) << error;
+  EXPECT_TRUE(test::Has(error, "103 (1 tensor), ...: get"));
   EXPECT_TRUE(IsOneLine(error)) << error;
 }
 
@@ -330,8 +325,7 @@ TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
       {43, "43 (1 tensor)"},
       {159, "159 (1 tensor)"}};
   for (const auto& [type, name] : named) {
-    EXPECT_TRUE(Contains(error_of(type), "found type " + name + ": get the model"))
-        << error_of(type);
+    EXPECT_TRUE(test::Has(error_of(type), "found type " + name + ": get the model"));
   }
 }
 
@@ -346,12 +340,13 @@ TEST(HostileTest, Q2_0WithOtherGroupsIsToldApart) {
   };
   constexpr uint64_t kOurs = 1024 * 4 / 64 * 18, kTheirs = 1024 * 4 / 128 * 34;
   EXPECT_EQ(two(kOurs, 2 * kOurs), "");
-  EXPECT_TRUE(Contains(two(kTheirs, 2 * kTheirs), "tensor \"a\": expected type Q2_0 with a scale"));
-  EXPECT_TRUE(Contains(two(kTheirs, 2 * kTheirs), what));
-  EXPECT_TRUE(Contains(two(kOurs, kOurs + kTheirs), "tensor \"b\": expected type Q2_0"));
+  EXPECT_TRUE(
+      test::Has(two(kTheirs, 2 * kTheirs), "tensor \"a\": expected type Q2_0 with a scale"));
+  EXPECT_TRUE(test::Has(two(kTheirs, 2 * kTheirs), what));
+  EXPECT_TRUE(test::Has(two(kOurs, kOurs + kTheirs), "tensor \"b\": expected type Q2_0"));
   // Damage of another kind is not taken for it.
-  EXPECT_FALSE(Contains(two(kOurs, 2 * kOurs - 32), what));
-  EXPECT_FALSE(Contains(two(kTheirs - 32, 2 * kOurs), what));
+  EXPECT_FALSE(test::Has(two(kOurs, 2 * kOurs - 32), what));
+  EXPECT_FALSE(test::Has(two(kTheirs - 32, 2 * kOurs), what));
 }
 
 TEST(HostileTest, RowsAreWholeBlocks) {
@@ -372,7 +367,7 @@ TEST(HostileTest, TruncatedAnywhereIsAnError) {
     EXPECT_TRUE(error.starts_with("f.gguf: byte ")) << n << ": " << error;
     EXPECT_TRUE(IsOneLine(error)) << error;
     if (n >= 4) {
-      EXPECT_TRUE(Contains(error, kTruncated)) << n << ": " << error;
+      EXPECT_TRUE(test::Has(error, kTruncated)) << n;
     }
   }
 }

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "gguf/file.h"

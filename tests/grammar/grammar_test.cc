@@ -234,14 +234,12 @@ class HostileGrammar : public testing::Test {
 };
 
 TEST_F(HostileGrammar, TooLarge) {
-  EXPECT_NE(FaultOf("root ::= \"a\"{1,1000000}").find("a number above"), std::string::npos);
-  EXPECT_NE(FaultOf("root ::= \"a\"{262000}").find("too large"), std::string::npos);
-  EXPECT_NE(FaultOf("root ::= " + Times(3'000'000, "\"abc\"")).find("longer than a megabyte"),
-            std::string::npos);
-  EXPECT_NE(FaultOf("root ::= \"" + std::string(500'000, 'a') + '"').find("too large"),
-            std::string::npos);
-  EXPECT_NE(FaultOf("root ::= " + std::string(5000, '(')).find("nested more than"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(FaultOf("root ::= \"a\"{1,1000000}"), "a number above"));
+  EXPECT_TRUE(test::Has(FaultOf("root ::= \"a\"{262000}"), "too large"));
+  EXPECT_TRUE(
+      test::Has(FaultOf("root ::= " + Times(3'000'000, "\"abc\"")), "longer than a megabyte"));
+  EXPECT_TRUE(test::Has(FaultOf("root ::= \"" + std::string(500'000, 'a') + '"'), "too large"));
+  EXPECT_TRUE(test::Has(FaultOf("root ::= " + std::string(5000, '(')), "nested more than"));
 }
 
 TEST_F(HostileGrammar, RepetitionsOfRepetitions) {
@@ -263,8 +261,7 @@ TEST_F(HostileGrammar, ManyRulesInARow) {
   }
   EXPECT_TRUE(Matches(down + "r" + std::to_string(kRules) + " ::= \"a\"", "a"));
   EXPECT_TRUE(Matches(up + "r0 ::= \"a\"", "a"));
-  EXPECT_NE(FaultOf(up + "r0 ::= r" + std::to_string(kRules)).find("no text can ever end"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(FaultOf(up + "r0 ::= r" + std::to_string(kRules)), "no text can ever end"));
 }
 
 // A reading for each tree with this number of leaves, or two for each letter.

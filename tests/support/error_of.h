@@ -1,8 +1,11 @@
-// The message of what a piece of code throws, for tests that check messages.
+// The message of what a piece of code throws, and a check of what a text says.
 #ifndef PRONK_TESTS_SUPPORT_ERROR_OF_H_
 #define PRONK_TESTS_SUPPORT_ERROR_OF_H_
 
+#include <gtest/gtest.h>
+
 #include <string>
+#include <string_view>
 
 #include "gguf/error.h"
 
@@ -17,6 +20,13 @@ std::string ErrorOf(Code code) {
     return error.what();
   }
   return "";
+}
+
+// For EXPECT_TRUE and EXPECT_FALSE; a failure prints the whole text.
+inline testing::AssertionResult Has(std::string_view text, std::string_view part) {
+  return testing::AssertionResult(text.find(part) != std::string_view::npos)
+         << "\"" << part << "\" in:\n"
+         << text;
 }
 
 }  // namespace test

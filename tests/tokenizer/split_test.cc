@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/error_of.h"
+
 namespace tokenizer {
 namespace {
 
@@ -214,7 +216,7 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
       if (first == nullptr) first = rule;
       ASSERT_NE(rule, nullptr) << name;
       EXPECT_EQ(rule, first) << name;
-      EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
+      EXPECT_TRUE(test::Has(SplitRuleNames(), name)) << name;
     }
   }
   size_t n_ours = 0;

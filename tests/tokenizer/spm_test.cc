@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gguf/utf8.h"
@@ -244,29 +245,20 @@ TEST(Spm, LongTextIsTheSumOfItsWords) {
   EXPECT_EQ(file->Encode(text, kPlain), expected);
 }
 
+// With a piece across each place to cut at; its last space may follow another one.
 TEST(Spm, LongTextIsNotCutWhereAPieceMayLie) {
-  Example x;
-  const TokenId across = x.spec.Add("o" + kSpace + "o", 0);
-  x.spec.Add("o" + kSpace, -1);
-  const VocabFile file(x.spec);
-  std::string text;
-  for (int i = 0; i < 50000; ++i) text += "o o";
-  Ids expected = {x.space};
-  expected.insert(expected.end(), 50000, across);
-  EXPECT_EQ(file->Encode(text, kPlain), expected);
-}
-
-// As above, with a piece whose last space follows another one.
-TEST(Spm, LongTextIsNotCutBeforeTwoSpaces) {
-  Example x;
-  x.spec.Add(kSpace + kSpace, -2);
-  const TokenId across = x.spec.Add("o" + kSpace + kSpace, -1);
-  const VocabFile file(x.spec);
-  std::string text;
-  for (int i = 0; i < 50000; ++i) text += "o  ";
-  Ids expected = {x.space};
-  expected.insert(expected.end(), 50000, across);
-  EXPECT_EQ(file->Encode(text, kPlain), expected);
+  for (const auto& [part, shorter, piece] : {std::tuple("o o", "o" + kSpace, "o" + kSpace + "o"),
+                                             {"o  ", kSpace + kSpace, "o" + kSpace + kSpace}}) {
+    Example x;
+    x.spec.Add(shorter, -2);
+    const TokenId across = x.spec.Add(piece, -1);
+    const VocabFile file(x.spec);
+    std::string text;
+    for (int i = 0; i < 50000; ++i) text += part;
+    Ids expected = {x.space};
+    expected.insert(expected.end(), 50000, across);
+    EXPECT_EQ(file->Encode(text, kPlain), expected) << part;
+  }
 }
 
 TEST(Spm, OneWordOfMegabytes) {

@@ -32,10 +32,10 @@ VocabSpec MergedBpeSpec() {
 // The error of a vocabulary must name the file and `key` and say `what`.
 void ExpectError(const VocabSpec& spec, const std::string& key, const std::string& what) {
   const std::string error = test::ErrorOf([&] { VocabFile file(spec); });
-  EXPECT_NE(error.find("vocab.gguf"), std::string::npos) << error;
-  EXPECT_NE(error.find("tokenizer.ggml." + key), std::string::npos) << error;
-  EXPECT_NE(error.find(what), std::string::npos) << error;
-  EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  EXPECT_TRUE(test::Has(error, "vocab.gguf"));
+  EXPECT_TRUE(test::Has(error, "tokenizer.ggml." + key));
+  EXPECT_TRUE(test::Has(error, what));
+  EXPECT_FALSE(test::Has(error, "\n"));
 }
 
 TEST(Vocabulary, ModelIsOneOfTheFamilies) {
@@ -178,11 +178,10 @@ TEST(Vocabulary, CutsSurplusTokens) {
   EXPECT_EQ(cut->Encode("<image>", {.add_bos = false, .parse_special = true}).size(),
             10u);  // bytes, after a space of three
   ASSERT_EQ(cut->vocab().notes.size(), 1u);
-  EXPECT_NE(cut->vocab().notes[0].find("the last 2 have no row"), std::string::npos);
+  EXPECT_TRUE(test::Has(cut->vocab().notes[0], "the last 2 have no row"));
   const std::string error = test::ErrorOf([&] { Tokenizer::Create(file, 258); });
-  EXPECT_NE(error.find("261 tokens, but token_embd.weight has 258 rows, and token 258 is neither"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(
+      test::Has(error, "261 tokens, but token_embd.weight has 258 rows, and token 258 is neither"));
 }
 
 TEST(Vocabulary, NoSpecialId) {

@@ -177,40 +177,25 @@ void Gemma4Assistant(const Keys& keys, Config& config) {
   }
 }
 
+constexpr Traits kGemma3Traits = {.norms = kSandwichNorms,
+                                  .qk_norm = QkNorm::kHeadBeforeRope,
+                                  .activation = Activation::kGelu},
+                 kGemma3nTraits = {.norms = kSandwichNorms,
+                                   .qk_norm = QkNorm::kHeadBeforeRope,
+                                   .activation = Activation::kGelu,
+                                   .value_norm = true};
+
 constexpr Architecture kGemmaRows[] = {
     {.name = "gemma2",
      .traits = {.norms = kSandwichNorms,
                 .activation = Activation::kGelu,
                 .output = OutputMatrix::kEmbedding},
      .refine = Gemma2},
-    {.name = "gemma3",
-     .traits = {.norms = kSandwichNorms,
-                .qk_norm = QkNorm::kHeadBeforeRope,
-                .activation = Activation::kGelu},
-     .refine = Gemma3},
-    {.name = "gemma-embedding",
-     .traits = {.norms = kSandwichNorms,
-                .qk_norm = QkNorm::kHeadBeforeRope,
-                .activation = Activation::kGelu},
-     .refine = GemmaEmbedding},
-    {.name = "gemma3n",
-     .traits = {.norms = kSandwichNorms,
-                .qk_norm = QkNorm::kHeadBeforeRope,
-                .activation = Activation::kGelu,
-                .value_norm = true},
-     .refine = Gemma3n},
-    {.name = "gemma4",
-     .traits = {.norms = kSandwichNorms,
-                .qk_norm = QkNorm::kHeadBeforeRope,
-                .activation = Activation::kGelu,
-                .value_norm = true},
-     .router = kernels::Router{},
-     .refine = Gemma4},
-    {.name = "gemma4-assistant",
-     .traits = {.norms = kSandwichNorms,
-                .qk_norm = QkNorm::kHeadBeforeRope,
-                .activation = Activation::kGelu},
-     .refine = Gemma4Assistant},
+    {.name = "gemma3", .traits = kGemma3Traits, .refine = Gemma3},
+    {.name = "gemma-embedding", .traits = kGemma3Traits, .refine = GemmaEmbedding},
+    {.name = "gemma3n", .traits = kGemma3nTraits, .refine = Gemma3n},
+    {.name = "gemma4", .traits = kGemma3nTraits, .router = kernels::Router{}, .refine = Gemma4},
+    {.name = "gemma4-assistant", .traits = kGemma3Traits, .refine = Gemma4Assistant},
 };
 
 }  // namespace

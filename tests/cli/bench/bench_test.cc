@@ -136,29 +136,14 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
   EXPECT_TRUE(Has(note([](auto& test) { test.samples_ts = {13, 10, 11}; }), "above the limit"));
   EXPECT_EQ(note([](auto& test) { test.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
   EXPECT_EQ(note([](auto& test) { test.limits[0].read = 14e9; }), "limit moved: 10 to 14");
-  EXPECT_EQ(note([](auto& test) {
-              test.n_threads = 8;
-              test.n_cores = 2;
-              test.share_alone = 0.5;
-            }),
+  EXPECT_EQ(note([](auto& t) { t.n_threads = 8, t.n_cores = 2, t.share_alone = 0.5; }),
             "8 threads on 2 cores");
-  EXPECT_EQ(note([](auto& test) {
-              test.n_threads = 2;
-              test.n_cores = 1;
-            }),
-            "2 threads on 1 core");
-  EXPECT_EQ(note([](auto& test) {
-              test.minutes = 5;
-              test.first_end = 1;
-              test.last_begin = 2;
-            }),
+  EXPECT_EQ(note([](auto& t) { t.n_threads = 2, t.n_cores = 1; }), "2 threads on 1 core");
+  EXPECT_EQ(note([](auto& t) { t.minutes = 5, t.first_end = 1, t.last_begin = 2; }),
             "minute 1: 9 t/s, minute 5: 8 t/s");
-  EXPECT_EQ(note([](auto& test) {
-              test.minutes = 5;
-              test.first_end = 1;
-              test.last_begin = 2;
-              test.bytes_per_token = 1e5;
-              test.samples_ts = {90000, 100000, 80000};
+  EXPECT_EQ(note([](auto& t) {
+              t.minutes = 5, t.first_end = 1, t.last_begin = 2;
+              t.bytes_per_token = 1e5, t.samples_ts = {90000, 100000, 80000};
             }),
             "minute 1: 90000 t/s, minute 5: 80000 t/s");
   EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),

@@ -2,7 +2,6 @@
 // names an output, by the table that the command line itself is made of. And what inputs and
 // outputs are that are no files.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>

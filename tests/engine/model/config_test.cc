@@ -47,16 +47,15 @@ struct SmallModel {
   void Read(const std::function<void(const Config&, const Weights&)>& check) const {
     const test::TempDir dir;
     gguf::Writer writer;
-    for (const auto& [key, value] : keys) {
-      if (const auto* const list = std::get_if<std::vector<uint32_t>>(&value)) {
-        writer.AddArray(key, std::span<const uint32_t>(*list));
-      } else if (const auto* const number = std::get_if<uint32_t>(&value)) {
-        writer.Add(key, *number);
-      } else if (const auto* const real = std::get_if<float>(&value)) {
-        writer.Add(key, *real);
-      } else {
-        writer.Add(key, std::get<std::string>(value));
-      }
+    for (const auto& [key, setting] : keys) {
+      const auto add = [&writer, &key = key](const auto& value) {
+        if constexpr (requires { writer.Add(key, value); }) {
+          writer.Add(key, value);
+        } else {
+          writer.AddArray(key, std::span(value));
+        }
+      };
+      std::visit(add, setting);
     }
     const std::vector<std::byte> zeros(64 * 64 * sizeof(float));
     for (const auto& [name, dims] : tensors) {
@@ -140,9 +139,9 @@ TEST_P(ConfigRefuses, WithTheKeyInTheMessage) {
   ASSERT_EQ(model.Error(), "");
   model.keys[GetParam().key] = GetParam().value;
   const std::string message = model.Error();
-  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
-  EXPECT_NE(message.find(GetParam().key), std::string::npos) << message;
-  EXPECT_EQ(message.find('\n'), std::string::npos);
+  EXPECT_TRUE(test::Has(message, GetParam().message));
+  EXPECT_TRUE(test::Has(message, GetParam().key));
+  EXPECT_FALSE(test::Has(message, "\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -198,14 +197,11 @@ TEST(Config, NoKeyIsIgnored) {
   for (const auto& [key, value] : keys) {
     SmallModel model;
     model.keys["llama." + key] = value;
-    const std::string error = model.Error();
-    EXPECT_NE(error.find("key \"llama." + key + "\": expected "), std::string::npos) << error;
+    EXPECT_TRUE(test::Has(model.Error(), "key \"llama." + key + "\": expected "));
   }
   SmallModel unknown;
   unknown.keys["llama.attention.new_idea"] = 1u;
-  EXPECT_NE(unknown.Error().find("key \"llama.attention.new_idea\": may change what"),
-            std::string::npos)
-      << unknown.Error();
+  EXPECT_TRUE(test::Has(unknown.Error(), "key \"llama.attention.new_idea\": may change what"));
 }
 
 TEST(Config, KeysThatSayWhatIsUsual) {
@@ -253,10 +249,9 @@ TEST(Config, OneNumberForEachLayer) {
   model.keys["llama.attention.head_count_kv"] = std::vector<uint32_t>{2};
   EXPECT_EQ(model.Error(), "");
   model.keys["llama.feed_forward_length"] = std::vector<uint32_t>{64, 64};
-  EXPECT_NE(model.Error().find("for each of 1 layers, found 2"), std::string::npos)
-      << model.Error();
+  EXPECT_TRUE(test::Has(model.Error(), "for each of 1 layers, found 2"));
   model.keys["llama.feed_forward_length"] = std::vector<uint32_t>{0};
-  EXPECT_NE(model.Error().find("from 1 to 16777216, found 0"), std::string::npos) << model.Error();
+  EXPECT_TRUE(test::Has(model.Error(), "from 1 to 16777216, found 0"));
 }
 
 TEST(Config, ArchitecturesWithoutExperts) {
@@ -269,7 +264,7 @@ TEST(Config, ArchitecturesWithoutExperts) {
   model.keys["general.architecture"] = "qwen2";
   ASSERT_EQ(model.Error(), "");
   model.keys["qwen2.expert_count"] = 4u;
-  EXPECT_NE(model.Error().find("have no experts, found 4"), std::string::npos) << model.Error();
+  EXPECT_TRUE(test::Has(model.Error(), "have no experts, found 4"));
 }
 
 TEST(Config, ExpertsOfWhichThereAreNone) {
@@ -278,20 +273,18 @@ TEST(Config, ExpertsOfWhichThereAreNone) {
   model.keys["llama.expert_used_count"] = 0u;
   EXPECT_EQ(model.Error(), "");
   model.keys["llama.expert_count"] = 8u;
-  EXPECT_NE(model.Error().find("must not be 0 where there are experts"), std::string::npos);
+  EXPECT_TRUE(test::Has(model.Error(), "must not be 0 where there are experts"));
   model.keys["llama.expert_used_count"] = 9u;
-  EXPECT_NE(
-      model.Error().find("expert_used_count\": expected at most the expert_count of 8, found 9"),
-      std::string::npos)
-      << model.Error();
+  EXPECT_TRUE(test::Has(model.Error(),
+                        "expert_used_count\": expected at most the expert_count of 8, found 9"));
 }
 
 TEST(Weights, MissingTensor) {
   SmallModel model;
   model.tensors.erase("blk.0.ffn_up.weight");
   const std::string message = model.Error();
-  EXPECT_NE(message.find("blk.0.ffn_up.weight"), std::string::npos) << message;
-  EXPECT_NE(message.find("missing"), std::string::npos) << message;
+  EXPECT_TRUE(test::Has(message, "blk.0.ffn_up.weight"));
+  EXPECT_TRUE(test::Has(message, "missing"));
 }
 
 TEST(Weights, TensorsThatNobodyUses) {
@@ -300,8 +293,7 @@ TEST(Weights, TensorsThatNobodyUses) {
         "blk.0.attn_q_norm.weight", "token_embd_norm.weight"}) {
     SmallModel model;
     model.tensors[name] = {32};
-    const std::string error = model.Error();
-    EXPECT_NE(error.find("tensor \"" + name + "\" has no place"), std::string::npos) << error;
+    EXPECT_TRUE(test::Has(model.Error(), "tensor \"" + name + "\" has no place"));
   }
   SmallModel all;  // what is optional
   all.tensors["rope_freqs.weight"] = {4};
@@ -314,25 +306,23 @@ TEST(Weights, TensorsThatNobodyUses) {
 TEST(Weights, WrongShape) {
   SmallModel model;
   model.tensors["blk.0.attn_k.weight"] = {32, 32};
-  const std::string message = model.Error();
-  EXPECT_NE(message.find("blk.0.attn_k.weight: expected shape [32, 16], found [32, 32]"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(
+      test::Has(model.Error(), "blk.0.attn_k.weight: expected shape [32, 16], found [32, 32]"));
 }
 
 TEST(Weights, WrongTypes) {
   SmallModel norm;
   norm.types["blk.0.attn_norm.weight"] = gguf::DType::kF16;
-  EXPECT_NE(norm.Error().find("expected type F32, found F16"), std::string::npos) << norm.Error();
+  EXPECT_TRUE(test::Has(norm.Error(), "expected type F32, found F16"));
   SmallModel matrix;
   matrix.types["blk.0.attn_q.weight"] = gguf::DType::kI32;
-  EXPECT_NE(matrix.Error().find("I32 cannot hold weights"), std::string::npos) << matrix.Error();
+  EXPECT_TRUE(test::Has(matrix.Error(), "I32 cannot hold weights"));
 }
 
 TEST(Weights, VocabularyOnlyFile) {
   SmallModel model;
   model.tensors.clear();
-  EXPECT_NE(model.Error().find("no weights"), std::string::npos) << model.Error();
+  EXPECT_TRUE(test::Has(model.Error(), "no weights"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "grammar/gbnf.h"
 #include "tests/support/allocations.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 
 namespace engine {
 namespace {
@@ -123,7 +124,7 @@ TEST(Batch, MoreThanAPass) {
     Session session(model, Options(i % kTexts));
     alone.push_back(Of(session, Generate(session, Prompt(model, 1), limits(i), Any)));
   }
-  EXPECT_NE(alone[3].text.find(" forced words"), std::string::npos) << alone[3].text;
+  EXPECT_TRUE(test::Has(alone[3].text, " forced words"));
   Batch batch(model, 1);
   std::vector<std::unique_ptr<Session>> sessions;
   for (size_t i = 0; i < kMany; ++i) {

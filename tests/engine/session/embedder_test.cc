@@ -116,16 +116,16 @@ TEST(Embedder, RefusesWhatAModelIsNotFor) {
     return test::ErrorOf<Error>([&] { Embedder(model, {}, pooling); });
   };
   EXPECT_EQ(error(embed), "");
-  EXPECT_NE(error(writes).find("names no pooling"), std::string::npos);
+  EXPECT_TRUE(test::Has(error(writes), "names no pooling"));
   EXPECT_EQ(error(writes, Pooling::kMean), "");
-  EXPECT_NE(error(rerank, Pooling::kMean).find("makes scores, not vectors"), std::string::npos);
-  EXPECT_NE(error(embed, Pooling::kRank).find("is no reranker"), std::string::npos);
+  EXPECT_TRUE(test::Has(error(rerank, Pooling::kMean), "makes scores, not vectors"));
+  EXPECT_TRUE(test::Has(error(embed, Pooling::kRank), "is no reranker"));
   const auto session = [](const Model& model) {
     return test::ErrorOf<Error>([&] { Session(model, {}); });
   };
   EXPECT_EQ(session(embed), "");
-  EXPECT_NE(session(rerank).find("scores pairs of texts and writes none"), std::string::npos);
-  EXPECT_NE(session(both_ways).find("sees a text as a whole"), std::string::npos);
+  EXPECT_TRUE(test::Has(session(rerank), "scores pairs of texts and writes none"));
+  EXPECT_TRUE(test::Has(session(both_ways), "sees a text as a whole"));
 }
 
 TEST(Encoders, RefuseKeysThatDisagree) {
@@ -137,8 +137,8 @@ TEST(Encoders, RefuseKeysThatDisagree) {
   const auto expect = [&](const std::string& name, const std::string& key, int64_t value,
                           const char* says) {
     const std::string found = error(name, key, value);
-    EXPECT_NE(found.find(key), std::string::npos) << found;
-    EXPECT_NE(found.find(says), std::string::npos) << found;
+    EXPECT_TRUE(test::Has(found, key));
+    EXPECT_TRUE(test::Has(found, says));
   };
   expect("bert-cls", "tokenizer.ggml.token_type_count", 0, "must not be 0");
   expect("nomic-bert", "nomic-bert.moe_every_n_layers", 2, "from 0 to 0");
@@ -147,9 +147,8 @@ TEST(Encoders, RefuseKeysThatDisagree) {
   expect("gemma-embedding", "gemma-embedding.attention.sliding_window", 0, "must not be 0");
   expect("gemma-embedding", "gemma-embedding.dense_3_feat_in", 7, "expected 20, found 7");
   EXPECT_EQ(error("modern-bert", "modern-bert.attention.sliding_window", 0), "");
-  EXPECT_NE(error("bert-cls", "bert.context_length", 9).find("position_embd"), std::string::npos);
-  EXPECT_NE(error("bert-cls", "tokenizer.ggml.token_type_count", 9).find("token_types"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(error("bert-cls", "bert.context_length", 9), "position_embd"));
+  EXPECT_TRUE(test::Has(error("bert-cls", "tokenizer.ggml.token_type_count", 9), "token_types"));
 }
 
 TEST(Embedder, NamesTheTextThatDoesNotFit) {
@@ -158,9 +157,9 @@ TEST(Embedder, NamesTheTextThatDoesNotFit) {
     return test::ErrorOf<Error>([&] { Embedded(model, texts, {}); });
   };
   EXPECT_EQ(error({std::vector<TokenId>(64, 5)}), "");
-  EXPECT_NE(error({std::vector<TokenId>(65, 5)}).find("needs 65 tokens"), std::string::npos);
-  EXPECT_NE(error({{}}).find("without tokens"), std::string::npos);
-  EXPECT_NE(error({{56}}).find("56 is not in the vocabulary of 56"), std::string::npos);
+  EXPECT_TRUE(test::Has(error({std::vector<TokenId>(65, 5)}), "needs 65 tokens"));
+  EXPECT_TRUE(test::Has(error({{}}), "without tokens"));
+  EXPECT_TRUE(test::Has(error({{56}}), "56 is not in the vocabulary of 56"));
 }
 
 // Families with a recurrent state cannot read several texts at once.

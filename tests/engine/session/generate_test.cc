@@ -7,6 +7,7 @@
 
 #include "engine/error.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/paths.h"
 
 namespace engine {
@@ -168,11 +169,11 @@ TEST(GreedyText, TheReadmesExample) {
   for (const TokenId id : model.tokenizer->Encode("Once upon a time")) {
     ids += " " + std::to_string(id);
   }
-  EXPECT_NE(readme.find("ids:" + ids + "\n"), std::string::npos) << ids;
+  EXPECT_TRUE(test::Has(readme, "ids:" + ids + "\n")) << ids;
   const std::string next = Greedy(model, "Once upon a time", 1, 512, 1);
   const std::string line = "id " + std::to_string(model.tokenizer->Find(next)) + " -> text \"" +
                            next + "\" -> the screen";
-  EXPECT_NE(readme.find(line), std::string::npos) << line;
+  EXPECT_TRUE(test::Has(readme, line)) << line;
 }
 
 }  // namespace

@@ -110,12 +110,11 @@ TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
     return Message([&] { LoadSession(session, path_); });
   };
   const Model other = Model::Load(test::DataPath("hybrids") / "qwen35moe.gguf");
-  EXPECT_NE(error_of(other, Options(64, 64)).find("belongs to another model"), std::string::npos);
-  EXPECT_NE(error_of(model_, Options(64, 64, kernels::KvType::kF32)).find("another type of cache"),
-            std::string::npos);
-  EXPECT_NE(
-      error_of(model_, Options(29, 64)).find("holds 30 tokens, and the context has room for 29"),
-      std::string::npos);
+  EXPECT_TRUE(test::Has(error_of(other, Options(64, 64)), "belongs to another model"));
+  EXPECT_TRUE(
+      test::Has(error_of(model_, Options(64, 64, kernels::KvType::kF32)), "another type of cache"));
+  EXPECT_TRUE(test::Has(error_of(model_, Options(29, 64)),
+                        "holds 30 tokens, and the context has room for 29"));
   EXPECT_EQ(error_of(model_, Options(30, 64)), "");
 }
 
@@ -128,8 +127,7 @@ TEST_F(SessionFile, IsRefusedWhereKeysAreRotatedOtherwise) {
   SaveSession(session, path_);
   Session same(model, Options(trained - 1, 8)), longer(model, Options(trained + 1, 8));
   EXPECT_EQ(Message([&] { LoadSession(same, path_); }), "");
-  EXPECT_NE(Message([&] { LoadSession(longer, path_); }).find("context of another kind"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(Message([&] { LoadSession(longer, path_); }), "context of another kind"));
 }
 
 TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
@@ -155,10 +153,8 @@ TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
 TEST_F(SessionFile, IsNoModel) {
   Session session(model_, Options(64, 64));
   const std::string model = test::DataPath("hybrids") / "qwen35.gguf";
-  EXPECT_NE(Message([&] {
-              LoadSession(session, model);
-            }).find("qwen35.gguf is a GGUF file, not a session of pronk"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(Message([&] { LoadSession(session, model); }),
+                        "qwen35.gguf is a GGUF file, not a session of pronk"));
 }
 
 TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
@@ -178,8 +174,8 @@ TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
     const std::string copy = dir_.Write("model.gguf", bytes);
     const Model model = Model::Load(copy);
     Session session(model, Options(64, 64));
-    EXPECT_NE(Message([&] { LoadSession(session, path_); }).find("belongs to another model"),
-              std::string::npos);
+    EXPECT_TRUE(
+        test::Has(Message([&] { LoadSession(session, path_); }), "belongs to another model"));
   };
   const std::byte* const begin = model_.file.tensors()[0].data;
   const size_t data =
@@ -225,7 +221,7 @@ TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
   EXPECT_EQ(stamp(), 0u) << "a file that has just changed could change again at the same time";
   EXPECT_EQ(load(), "");
   change();
-  EXPECT_NE(load().find("belongs to another model"), std::string::npos);
+  EXPECT_TRUE(test::Has(load(), "belongs to another model"));
   usleep(2'100'000);
   save();
   EXPECT_NE(stamp(), 0u);
@@ -234,10 +230,9 @@ TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
   file.metadata().SetFloat("qwen35.rope.freq_base", 5e6);  // as by --override-kv
   const Model other = Model::From(std::move(file));
   Session session(other, Options(64, 64));
-  EXPECT_NE(Message([&] { LoadSession(session, path_); }).find("belongs to another model"),
-            std::string::npos);
+  EXPECT_TRUE(test::Has(Message([&] { LoadSession(session, path_); }), "belongs to another model"));
   change();
-  EXPECT_NE(load().find("belongs to another model"), std::string::npos);
+  EXPECT_TRUE(test::Has(load(), "belongs to another model"));
 }
 
 TEST_F(SessionFile, OfAnotherVersion) {

@@ -136,7 +136,7 @@ TEST(SetThinking, SetsTheVariableOrSaysWhyNot) {
   ASSERT_EQ(variables.size(), 2u);
   EXPECT_EQ(variables[1].first, "enable_thinking");
   EXPECT_FALSE(variables[1].second.Truth());
-  EXPECT_NE(Refusal(on_off, "low").find("no levels"), std::string::npos);
+  EXPECT_TRUE(test::Has(Refusal(on_off, "low"), "no levels"));
 
   variables.clear();
   const ChatTemplate effort = ChatTemplate::Parse("{{ reasoning_effort }}");
@@ -145,8 +145,8 @@ TEST(SetThinking, SetsTheVariableOrSaysWhyNot) {
   EXPECT_EQ(variables[0].second.view(), "high");
   SetThinking(effort, "on", variables);  // the template's own level
   EXPECT_TRUE(variables.empty());
-  EXPECT_NE(Refusal(effort, "off").find("cannot turn"), std::string::npos);
-  EXPECT_NE(Refusal(ChatTemplate::Parse("x"), "on").find("no switch"), std::string::npos);
+  EXPECT_TRUE(test::Has(Refusal(effort, "off"), "cannot turn"));
+  EXPECT_TRUE(test::Has(Refusal(ChatTemplate::Parse("x"), "on"), "no switch"));
 }
 
 // Templates of real models, where the golden data is present.

@@ -9,6 +9,7 @@
 #include "engine/session/chat.h"
 #include "engine/session/thinking.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/scripted_model.h"
 
 namespace engine {
@@ -203,9 +204,9 @@ TEST_P(ToolCalls, GoThroughTemplates) {
     EXPECT_EQ(FindCallForm(source), FindCallForm(sample.source));
     const ChatForm form(source);
     ASSERT_TRUE(form.call_style.has_value()) << source;
-    const std::string text =
-        form.chat_template.Render(tokenizer::ChatInput(messages, *form.call_style)).text;
-    EXPECT_NE(text.find(sample.written), text.npos) << text;
+    EXPECT_TRUE(
+        test::Has(form.chat_template.Render(tokenizer::ChatInput(messages, *form.call_style)).text,
+                  sample.written));
   }
 }
 
