@@ -46,9 +46,8 @@ TEST(Run, SameSeedSameTextWithAnyThreads) {
 }
 
 TEST(Run, Json) {
-  const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos",
-                              "--json", "-t", "1", "-tb", "2"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos",
+                                   "--json", "-t", "1", "-tb", "2"}));
   const Json json = Json::parse(run.out);
   EXPECT_EQ(json["tokens"].size(), 3u);
   EXPECT_EQ(json["stop_reason"], "length");
@@ -102,8 +101,7 @@ TEST(Run, WrongUsage) {
 }
 
 TEST(Version, AfterACommandToo) {
-  const Finished run = Pronk({"--version"});
-  EXPECT_EQ(run.status, 0);
+  const Finished run = Done(Pronk({"--version"}));
   EXPECT_EQ(run.out.rfind("pronk ", 0), 0u) << run.out;
   EXPECT_EQ(Pronk({"run", "--version"}).out, run.out);
   EXPECT_EQ(Pronk({"perplexity", "--version"}).out, run.out);  // whose -f is required
@@ -151,8 +149,7 @@ TEST(Logits, ToStandardOutput) {
 TEST(Perplexity, IsWhatTheLogitsSay) {
   const TempDir dir;
   const std::string text = dir.Write("text", "It was a day like any other day, and it rained.");
-  const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "8"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "8"}));
 
   const Json all = Json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, ReadText(text)).out);
   double surprise = 0;
@@ -181,8 +178,7 @@ TEST(Perplexity, IsWhatTheLogitsSay) {
 }
 
 TEST(Inspect, FitsATerminal) {
-  const Finished run = Pronk({"inspect", kModel, "--tensors"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"inspect", kModel, "--tensors"}));
   std::istringstream lines(run.out);
   std::string line;
   std::getline(lines, line);  // the path may be long
@@ -208,8 +204,7 @@ TEST(Inspect, Json) {
 }
 
 TEST(Tokenize, IdsAndPieces) {
-  const Finished ids = Pronk({"tokenize", "-m", kModel, "-p", "Hi", "--ids"});
-  EXPECT_EQ(ids.status, 0);
+  const Finished ids = Done(Pronk({"tokenize", "-m", kModel, "-p", "Hi", "--ids"}));
   EXPECT_EQ(ids.out.rfind("[1, ", 0), 0u) << ids.out;
   const Finished no_bos = Pronk({"tokenize", "-m", kModel, "-p", "Hi", "--ids", "--no-bos"});
   EXPECT_EQ("[1, " + no_bos.out.substr(1), ids.out);

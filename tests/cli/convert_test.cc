@@ -13,8 +13,7 @@ namespace {
 TEST(ConvertCommand, AFolderBecomesAModelThatRuns) {
   const TempDir dir;
   const std::string folder = HfLlama().Write(dir), out = dir.Path("out.gguf");
-  const Finished run = Pronk({"convert", folder, out});
-  EXPECT_EQ(run.status, 0);
+  const Finished run = Done(Pronk({"convert", folder, out}));
   ExpectWritten(run, out);
   EXPECT_EQ(Pronk({"run", "-m", out, "-p", "a", "-n", "2"}).status, 0);
   const std::string inspected = Pronk({"inspect", out}).out;
@@ -38,8 +37,7 @@ TEST(ConvertCommand, WhatIsLeftOutIsSaid) {
   HfLlama llama;
   llama.Add("mtp.norm.weight", {32});
   llama.config += R"(,"sliding_window":16)";
-  const Finished run = Pronk({"convert", llama.Write(dir), dir.Path("out.gguf")});
-  EXPECT_EQ(run.status, 0);
+  const Finished run = Done(Pronk({"convert", llama.Write(dir), dir.Path("out.gguf")}));
   ExpectWritten(
       run, dir.Path("out.gguf"),
       "pronk: note: config.json names a sliding_window, which files of architecture llama do "

@@ -70,8 +70,7 @@ TEST(InspectCheck, FindsWhatIsThere) {
   const std::string path = Write(dir, "m", {{"good", weights}, {"small", Waves(8)}});
   Json found;
   for (const char* threads : {"1", "3"}) {
-    const Finished run = Pronk({"inspect", path, "--check", "--json", "-t", threads});
-    ASSERT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(Pronk({"inspect", path, "--check", "--json", "-t", threads}));
     const Json now = Json::parse(run.out);
     EXPECT_TRUE(found.is_null() || found == now);
     found = now;

@@ -29,8 +29,7 @@ TEST(Embed, WritesALineForEachText) {
   const auto run = [](const Args& more, const std::string& input = "") {
     return Pronk(With({"embed", kModel, "--pooling", "mean"}, more), input);
   };
-  const auto words = run({"a", "b c"});
-  ASSERT_EQ(words.status, 0) << words.err;
+  const Finished words = Done(run({"a", "b c"}));
   EXPECT_EQ(words.err, "");
   const std::vector<Json> lines = Lines(words.out);
   ASSERT_EQ(lines.size(), 2u);
@@ -91,8 +90,7 @@ TEST(Embed, RefusesModelsThatMakeNoVectors) {
 TEST(Rerank, SortsTexts) {
   const TempDir dir;
   const std::string file = dir.Write("texts", "ab\ncd, e.\n\"a\\nb\"\n");
-  const auto run = Pronk({"rerank", "-m", kRerank, "-p", "ef", "-f", file});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"rerank", "-m", kRerank, "-p", "ef", "-f", file}));
   const std::vector<Json> lines =
       Lines(Pronk({"rerank", kRerank, "-p", "ef", "--json", "-f", file}).out);
   ASSERT_EQ(lines.size(), 3u);

@@ -31,9 +31,8 @@ TEST(Grammar, JsonByManySchemas) {
   };
   for (const std::string& schema : schemas) {
     for (const std::string seed : {"1", "2", "3"}) {
-      const Finished run = Pronk({"run", "-m", kModel, "--chat", "-p", "Tell me of Nora.", "-s",
-                                  seed, "--json-schema", schema});
-      ASSERT_EQ(run.status, 0) << run.err;
+      const Finished run = Done(Pronk({"run", "-m", kModel, "--chat", "-p", "Tell me of Nora.",
+                                       "-s", seed, "--json-schema", schema}));
       ASSERT_TRUE(Json::accept(run.out)) << run.out;
       EXPECT_EQ(SchemaFaults(Json::parse(run.out), Json::parse(schema)), std::vector<std::string>())
           << run.out;
@@ -64,10 +63,9 @@ TEST(Grammar, FilesAndTexts) {
 }
 
 TEST(Grammar, AnObjectInAChat) {
-  const Finished chat =
+  const Finished chat = Done(
       Pronk({"chat", "-m", kModel, "--grammar", "root ::= \"Yes\" \".\"? | \"No.\"", "-s", "1"},
-            "Are you there?\nStill?\n");
-  ASSERT_EQ(chat.status, 0) << chat.err;
+            "Are you there?\nStill?\n"));
   EXPECT_EQ(chat.out.find_first_not_of("YesNo.\n"), std::string::npos) << chat.out;
   const Finished run = Pronk(
       {"run", "-m", kModel, "--chat", "-p", "Hello!", "--json-object", "-s", "4", "-n", "400"});

@@ -8,15 +8,13 @@
 #include "gguf/file.h"
 #include "kernels/matmul/reference.h"
 #include "tests/cli/pronk.h"
-#include "tests/support/paths.h"
+#include "tests/support/data.h"
 #include "tests/support/temp_dir.h"
 
 namespace test {
 namespace {
 
 using gguf::DType;
-
-const std::string kDefault = SourceDir() + "/models/default.gguf";
 
 std::vector<float> Floats(const gguf::TensorView& tensor) {
   std::vector<float> floats(tensor.elements());
@@ -45,8 +43,7 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
   const TempDir dir;
   const std::string text = dir.Write("text", ReadText(DataPath("default.greedy.txt")));
   const std::string out = dir.Path("out");
-  const Finished run = Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", out});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", out}));
   ExpectWritten(run, out);
   EXPECT_TRUE(Has(run.err, ": 42 matrices, "));
   const gguf::File file = gguf::File::Open(out);

@@ -99,8 +99,7 @@ TEST_F(ModelsTest, NamesCannotCommandTheTerminal) {
 }
 
 TEST_F(ModelsTest, ListsWhatIsThere) {
-  const Finished run = Pronk({"list", "--json"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"list", "--json"}));
   std::map<std::string, Json> models;
   for (const Json& model : Json::parse(run.out)) models[model["name"]] = model;
   models.erase("default");

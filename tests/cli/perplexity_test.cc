@@ -50,9 +50,8 @@ class Divergence : public testing::Test {
     for (int i = 0; i < 40; ++i) text_ += "the quick brown fox " + std::to_string(i * i) + " ";
     text_path_ = dir_.Write("text", text_);
     ASSERT_EQ(Pronk({"quantize", kModel, quantized_, "Q4_0"}).status, 0);
-    const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text_path_, "-c",
-                                std::to_string(kWindow), "--save-logits", base_, "--json"});
-    ASSERT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(Pronk({"perplexity", "-m", kModel, "-f", text_path_, "-c",
+                                     std::to_string(kWindow), "--save-logits", base_, "--json"}));
     n_windows_ = Json::parse(run.out)["windows"];
   }
 
@@ -96,8 +95,7 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
   const double tolerance = rounding * (1 + furthest);
   ASSERT_GT(sum / n, 10 * tolerance) << "too alike to test anything";
 
-  const Finished run = Pronk({"perplexity", "-m", quantized_, "--kl", base_, "--json"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"perplexity", "-m", quantized_, "--kl", base_, "--json"}));
   const Json found = Json::parse(run.out);
   EXPECT_EQ(found["tokens"], rows.size());
   EXPECT_EQ(found["windows"], n_windows_);
@@ -114,8 +112,7 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
 }
 
 TEST_F(Divergence, FromItselfIsNone) {
-  const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", base_, "--json"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"perplexity", "-m", kModel, "--kl", base_, "--json"}));
   const Json found = Json::parse(run.out);
   // What is left is the rounding of the codes.
   EXPECT_NEAR(found["kl_divergence"]["value"], 0, 16.0 / 65535);

@@ -14,8 +14,8 @@
 #include "kernels/half.h"
 #include "kernels/matmul/reference.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/data.h"
 #include "tests/support/gguf_bytes.h"
-#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace test {
@@ -54,8 +54,7 @@ TEST(Quantize, ChangesMatricesAndNothingElse) {
   const gguf::File before = gguf::File::Open(kModel);
   for (const DType type : {DType::kF16, DType::kQ8_0, DType::kQ4_1}) {
     SCOPED_TRACE(gguf::Info(type).name);
-    const Finished run = Pronk({"quantize", kModel, out, std::string(gguf::Info(type).name)});
-    ASSERT_EQ(run.status, 0) << run.err;
+    const Finished run = Done(Pronk({"quantize", kModel, out, std::string(gguf::Info(type).name)}));
     ExpectWritten(run, out);
     EXPECT_TRUE(Has(run.err, " tensors change: "));
     const gguf::File after = gguf::File::Open(out);
@@ -134,8 +133,7 @@ TEST(Quantize, RowsThatAreNotWholeBlocksGetAnotherType) {
   writer.AddTensor("even", DType::kF32, {32, 8}, bytes);
   writer.AddTensor("odd", DType::kF32, {16, 16}, bytes);
   writer.WriteFile(dir.Path("in"));
-  const Finished run = Pronk({"quantize", dir.Path("in"), dir.Path("out"), "Q8_0"});
-  EXPECT_EQ(run.status, 0);
+  const Finished run = Done(Pronk({"quantize", dir.Path("in"), dir.Path("out"), "Q8_0"}));
   ExpectWritten(
       run, dir.Path("out"),
       "pronk: note: 1 of 2 matrices get a type of smaller blocks, or F16: their rows are not "
@@ -206,12 +204,9 @@ std::map<std::string, DType> Types(const std::string& path) {
 }
 
 // The default model, whose rows are whole blocks of every type; its weights are Q8_0.
-const std::string kDefault = SourceDir() + "/models/default.gguf";
-
 TEST(Quantize, WarnsWhereTheSourceHasLostSomething) {
   const TempDir dir;
-  const Finished run = Pronk({"quantize", kDefault, dir.Path("out"), "Q4_K_M"});
-  ASSERT_EQ(run.status, 0);
+  const Finished run = Done(Pronk({"quantize", kDefault, dir.Path("out"), "Q4_K_M"}));
   ExpectWritten(
       run, dir.Path("out"),
       "pronk: warning: 43 matrices are quantized already (Q8_0): their errors stay, and new "
@@ -276,8 +271,7 @@ TEST(Quantize, TypesOfSingleTensors) {
 
 TEST(Quantize, DryRunShowsThePlan) {
   const TempDir dir;
-  const Finished run = Pronk({"quantize", kDefault, dir.Path("none"), "Q4_K_M", "--dry-run"});
-  ASSERT_EQ(run.status, 0);
+  const Finished run = Done(Pronk({"quantize", kDefault, dir.Path("none"), "Q4_K_M", "--dry-run"}));
   EXPECT_FALSE(std::filesystem::exists(dir.Path("none")));
   EXPECT_TRUE(
       Has(run.out, "blk.2.attn_v.weight                  128 x 256        Q8_0    -> Q6_K "));

@@ -30,8 +30,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   const auto tokens = [](const Finished& finished) { return Json::parse(finished.out)["tokens"]; };
   const std::string prompt = "Hello and a good day to all of you";
   const auto expected = tokens(run(prompt, {}));
-  const Finished first = run(prompt, {"--prompt-cache", cache});
-  ASSERT_EQ(first.status, 0) << first.err;
+  const Finished first = Done(run(prompt, {"--prompt-cache", cache}));
   EXPECT_EQ(tokens(first), expected);
   const Finished second = run(prompt, {"--prompt-cache", cache});
   EXPECT_EQ(tokens(second), expected);
@@ -53,9 +52,8 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
 
 // --chat is what the template makes of the prompt: the same ids as the rendered text has.
 TEST(RunChat, AppliesTheTemplate) {
-  const Finished chat = Pronk({"run", "-m", kModel, "--chat", "--system", "Be kind.", "-p",
-                               "Hello!", "-n", "5", "--temp", "0", "--json"});
-  ASSERT_EQ(chat.status, 0) << chat.err;
+  const Finished chat = Done(Pronk({"run", "-m", kModel, "--chat", "--system", "Be kind.", "-p",
+                                    "Hello!", "-n", "5", "--temp", "0", "--json"}));
   const Finished plain =
       Pronk({"run", "-m", kModel, "--special", "-p", "Be kind.\n\nUser: Hello!\nAssistant:", "-n",
              "5", "--temp", "0", "--json"});
@@ -97,8 +95,7 @@ TEST(RunChat, TakesATemplateAndItsVariables) {
 
 TEST(Run, VerboseTellsWhatWasChosen) {
   const Finished run =
-      Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "-t", "1", "-s", "42", "--verbose"});
-  ASSERT_EQ(run.status, 0) << run.err;
+      Done(Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "-t", "1", "-s", "42", "--verbose"}));
   for (const char* says : {"model ", "memory ", "context ", "as -t says", "the best of", "42"}) {
     EXPECT_TRUE(Has(run.err, says));
   }
@@ -107,8 +104,7 @@ TEST(Run, VerboseTellsWhatWasChosen) {
 // A text that the context cuts off does not pass for one that ended.
 TEST(Run, FullContextIsSaid) {
   const Args args = {"run", "-m", kModel, "-p", "Hello", "-c", "16", "--ignore-eos", "-s", "1"};
-  const Finished run = Pronk(args);
-  EXPECT_EQ(run.status, 0);
+  const Finished run = Done(Pronk(args));
   EXPECT_EQ(run.err,
             "pronk: note: the context is full, so the text ends here; -c makes it larger\n");
   const Finished json = Pronk(With(args, {"--json"}));  // says so in its object

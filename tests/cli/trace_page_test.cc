@@ -85,8 +85,8 @@ std::vector<uint8_t> Bytes(const std::string& base64) {
 TEST_F(TracePage, HasWhatTheJsonHas) {
   const std::string text = "It was a day like any other days";
   Json page = TraceIn(PageOf(kModel, text));
-  const Finished run = Pronk({"trace", "-m", kModel, "-p", text, "-t", "1", "--json", "--values"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run =
+      Done(Pronk({"trace", "-m", kModel, "-p", text, "-t", "1", "--json", "--values"}));
   Json other = Json::parse(run.out);
   const size_t n = other["tokens"].size();
   ASSERT_EQ(n % 3, 1u) << "base64 is to be padded";
@@ -172,7 +172,7 @@ TEST_F(TracePage, KeepsTextInItsPlace) {
 
 // Of 256 tokens and the default model, which has 48 heads.
 TEST_F(TracePage, IsSmall) {
-  const std::string model = SourceDir() + "/models/default.gguf";
+  const std::string& model = kDefault;
   std::string text;
   for (int i = 0; i < 40; ++i) text += "Once upon a time there was a boy called Tom. ";
   const Args args = {"trace", "-m", model, "-p", text, "--html", dir_.Path("p")};

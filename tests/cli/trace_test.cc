@@ -33,8 +33,7 @@ void ExpectNarrow(const std::string& text) {
 }
 
 TEST(Trace, ListsEveryOperation) {
-  const Finished run = Pronk({"trace", "-m", kModel, "-t", "1"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"trace", "-m", kModel, "-t", "1"}));
   for (const char* word :
        {"layer 1 ", "attn_q attn_k attn_v F32     128x64 ", "ffn_down             F32     64x128 ",
         "\noutput", "attention", "Totals, 1 threads"}) {
@@ -212,8 +211,7 @@ TEST(TraceValues, TextAndJsonAgree) {
 TEST(TraceValues, OfATokenInBetween) {
   const Json all = TraceOf({"-m", kModel, "-p", kText, "--values", "--token", "3"});
   EXPECT_EQ(all["tokens"].size(), 3u);
-  const Finished text = Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--heads"});
-  ASSERT_EQ(text.status, 0) << text.err;
+  const Finished text = Done(Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--heads"}));
   for (const char* word : {"layer 1 ", "looks at", "head 0", "says next", "@1 "}) {
     EXPECT_TRUE(Has(text.out, word));
   }
@@ -222,8 +220,7 @@ TEST(TraceValues, OfATokenInBetween) {
 
 TEST(TraceValues, OfOneHeadByHand) {
   const Finished run =
-      Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--layer", "1", "--head", "2"});
-  ASSERT_EQ(run.status, 0) << run.err;
+      Done(Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--layer", "1", "--head", "2"}));
   ExpectNarrow(run.out);
   for (const char* word : {"layer 1", "head 2", "softmax", "k \"<s>\"@1 ", "\nout "}) {
     EXPECT_TRUE(Has(run.out, word));
@@ -240,8 +237,7 @@ TEST(TraceValues, OfOneHeadByHand) {
 // Products of this head are above a thousand.
 TEST(TraceValues, LargeNumbersStayInTheirColumns) {
   const Finished run =
-      Pronk({"trace", "-p", "Once upon a time", "--values", "--layer", "1", "--head", "2"});
-  ASSERT_EQ(run.status, 0) << run.err;
+      Done(Pronk({"trace", "-p", "Once upon a time", "--values", "--layer", "1", "--head", "2"}));
   EXPECT_TRUE(std::regex_search(run.out, std::regex(" [0-9]{4}\\.")));
   EXPECT_FALSE(std::regex_search(run.out, std::regex("\\.[0-9]+[-.]"))) << run.out;
 }
@@ -249,8 +245,7 @@ TEST(TraceValues, LargeNumbersStayInTheirColumns) {
 // The worked head of engine/README.md is what the program prints.
 TEST(TraceValues, AreThoseOfTheReadme) {
   const Args args = {"trace", "-p", "Once upon a", "--values", "--layer", "0", "--head", "4"};
-  const Finished run = Pronk(args);
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk(args));
   std::string block = "    ";  // as code in Markdown
   for (const char c : run.out.substr(0, run.out.size() - 1)) {
     block += c;
@@ -261,9 +256,8 @@ TEST(TraceValues, AreThoseOfTheReadme) {
 }
 
 TEST(TracePlain, ComparesEveryToken) {
-  const Finished run =
-      Pronk({"trace", "-m", kModel, "-p", kText, "--plain", "-n", "3", "--kv", "f32", "-t", "1"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(
+      Pronk({"trace", "-m", kModel, "-p", kText, "--plain", "-n", "3", "--kv", "f32", "-t", "1"}));
   ExpectNarrow(run.out.substr(0, run.out.find("\n\nThe error")));
   const engine::Model model = engine::Model::Load(kModel);
   const size_t n = model.tokenizer->Encode(kText).size();

@@ -9,7 +9,7 @@
 
 #include "gguf/dtype.h"
 #include "gguf/file.h"
-#include "tests/support/paths.h"
+#include "tests/support/data.h"
 
 namespace convert {
 namespace {
@@ -111,7 +111,7 @@ TEST(QuantizePlan, LayersThatNeedMoreBits) {
   }
   EXPECT_EQ(layers,
             (std::vector<size_t>{0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31, 32}));
-  const gguf::File file = gguf::File::Open(test::SourceDir() + "/models/default.gguf");
+  const gguf::File file = gguf::File::Open(test::kDefault);
   const MixFacts facts = FactsOf(file.metadata(), file.tensors());
   EXPECT_EQ(facts.n_layers, 6u);
   EXPECT_EQ(facts.n_heads_per_kv, 2u);

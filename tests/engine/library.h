@@ -6,12 +6,10 @@
 
 #include "engine/pronk.h"
 #include "tests/support/data.h"
-#include "tests/support/paths.h"
 
 namespace test {
 
 inline const std::string kTiny = DataPath("tiny/llama.gguf");
-inline const std::string kDefault = SourceDir() + "/models/default.gguf";
 
 inline pronk::Options Greedy() { return {.threads = 1, .sampling = {.temperature = 0}}; }
 

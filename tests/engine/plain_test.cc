@@ -17,7 +17,6 @@
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/logits.h"
-#include "tests/support/paths.h"
 
 namespace engine {
 namespace {
@@ -68,7 +67,7 @@ TEST(Plain, ReadsTokenByTokenAsAllAtOnce) {
 // (kernels/NOTEBOOK.md); three times that is allowed. Weights that were read otherwise would differ
 // by more than 1e-2.
 TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   const std::string story = test::ReadText(test::DataPath("default.greedy.txt"));
   std::vector<TokenId> ids = model.tokenizer->Encode(story);
   ids.resize(40);

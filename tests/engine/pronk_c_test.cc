@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "engine/pronk.h"
-#include "tests/support/paths.h"
+#include "tests/support/data.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
-const std::string kDefault = test::SourceDir() + "/models/default.gguf";
+using test::kDefault;
 
 int Append(const char* text, size_t n_bytes, void* user) {
   static_cast<std::string*>(user)->append(text, n_bytes);

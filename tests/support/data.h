@@ -22,6 +22,9 @@ inline std::filesystem::path DataPath(const std::string& name) {
   return std::filesystem::path(test::SourceDir()) / "tests" / "data" / name;
 }
 
+// The model that ships.
+inline const std::string kDefault = SourceDir() + "/models/default.gguf";
+
 // A file or folder in $PRONK_SHARED, else ../shared; empty where it does not exist.
 inline std::filesystem::path SharedPath(const std::string& name) {
   const char* const folder = std::getenv("PRONK_SHARED");

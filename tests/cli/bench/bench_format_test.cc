@@ -73,9 +73,8 @@ TEST(BenchFormats, CsvHasTheSameFields) {
   // A name that CSV has to quote.
   const std::string model = dir.Path("a \"model\", mine.gguf");
   fs::copy_file(kModel, model);
-  const Finished run =
-      Pronk({"bench", "-m", model, "-p", "4", "-n", "4", "-r", "2", "-o", "csv", "-oe", "jsonl"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(
+      Pronk({"bench", "-m", model, "-p", "4", "-n", "4", "-r", "2", "-o", "csv", "-oe", "jsonl"}));
   const auto rows = ReadCsv(run.out);
   const std::vector<std::string> lines = Lines(run.err);
   ASSERT_EQ(rows.size(), 3u);
@@ -147,8 +146,7 @@ TEST(BenchFormats, PlotsSayWhatTablesSay) {
 
 // SQLite is not among the dependencies: the statements have one value for each column.
 TEST(BenchFormats, Sql) {
-  const Finished run = Bench({"-o", "sql", "--progress"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Bench({"-o", "sql", "--progress"}));
   EXPECT_TRUE(run.err.starts_with("1 of 1: pp4, ")) << run.err;
   EXPECT_TRUE(Has(run.out, " n_prompt INTEGER, "));
   const std::vector<std::string> lines = Lines(run.out);

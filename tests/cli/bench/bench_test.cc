@@ -14,10 +14,9 @@ namespace test {
 namespace {
 
 TEST(Bench, MeasuresEveryCombination) {
-  const Finished run =
+  const Finished run = Done(
       Pronk({"bench", "-m",  kModel, "-p", "4,8",  "-n",       "4",  "-pg", "4,2", "-d",  "0,3",
-             "-t",    "1-2", "-ub",  "4",  "-ctk", "f16,q8_0", "-r", "1",   "-o",  "json"});
-  ASSERT_EQ(run.status, 0) << run.err;
+             "-t",    "1-2", "-ub",  "4",  "-ctk", "f16,q8_0", "-r", "1",   "-o",  "json"}));
   const Json tests = Json::parse(run.out);
   std::map<std::string, int> seen;
   for (const Json& test : tests) {
@@ -32,9 +31,8 @@ TEST(Bench, MeasuresEveryCombination) {
 
 // Texts generated together are beside one; a prompt is read as ever.
 TEST(Bench, TextsTogether) {
-  const Finished run = Pronk({"bench", "-m", kModel, "-p", "4", "-n", "6", "-d", "0,2", "-np",
-                              "1,3", "-t", "2", "-r", "1", "-oe", "json"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "6", "-d", "0,2", "-np",
+                                   "1,3", "-t", "2", "-r", "1", "-oe", "json"}));
   const Json tests = Json::parse(run.err);
   EXPECT_EQ(SchemaFaults(tests, BenchSchema()), std::vector<std::string>());
   ASSERT_EQ(tests.size(), 6u);
@@ -95,8 +93,7 @@ TEST(Bench, RefusesWhatItCannotDo) {
 
 TEST(Bench, TakesSeveralModels) {
   const std::string other = DataPath("tiny/qwen2.gguf");
-  const Finished run = Bench({"-m", other, "-o", "json", "--delay", "1"});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Bench({"-m", other, "-o", "json", "--delay", "1"}));
   const Json tests = Json::parse(run.out);
   ASSERT_EQ(tests.size(), 2u);
   EXPECT_EQ(tests[0]["model_filename"], kModel);

@@ -104,8 +104,7 @@ TEST_F(Compare, SpeedsTableAndPlot) {
   EXPECT_TRUE(Has(svg, ">small</text>"));
 
   const Finished run =
-      Pronk({"compare", kModel, small_, "-t", "1", "-p", "8", "-n", "4", "-r", "1"});
-  ASSERT_EQ(run.status, 0) << run.err;
+      Done(Pronk({"compare", kModel, small_, "-t", "1", "-p", "8", "-n", "4", "-r", "1"}));
   EXPECT_EQ(run.out.rfind("| file ", 0), 0u) << run.out;
   EXPECT_TRUE(Has(run.out, "\n| small "));
   EXPECT_TRUE(Has(run.out, "-f TEXT compares what they predict"));
@@ -118,8 +117,7 @@ TEST_F(Compare, NamesDoNotBreakTheTable) {
     args.push_back(dir_.Path(name));
     std::filesystem::copy_file(small_, args.back());
   }
-  const Finished run = Pronk(args);
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk(args));
   EXPECT_EQ(run.out.substr(0, run.out.find("\n\n")),
             "| file |    size | bits |\n"
             "| ---- | ------: | ---: |\n"
@@ -134,10 +132,9 @@ TEST_F(Compare, NamesDoNotBreakTheTable) {
 }
 
 TEST_F(Compare, TextFromStdinIsReadOnce) {
-  const Finished run = Pronk(
+  const Finished run = Done(Pronk(
       {"compare", kModel, small_, "-f", "-", "-c", "16", "-t", "1", "-p", "0", "-n", "0", "--json"},
-      ReadText(text_));
-  ASSERT_EQ(run.status, 0) << run.err;
+      ReadText(text_)));
   const Json found = Json::parse(run.out);
   EXPECT_EQ(found["models"], Compared({kModel, small_, "-f", text_, "-c", "16"})["models"]);
 }

@@ -73,15 +73,14 @@ TEST_F(SysTest, TemperatureOfTheHottest) {
 // From end to end: a thread advances the counter while tokens are generated.
 TEST_F(SysTest, JoulesPerToken) {
   Zone("intel-rapl:0", "package-0", 1000);
-  const Finished run = Shell(
+  const Finished run = Done(Shell(
       "zone=$SYS/class/powercap/intel-rapl:0\n"
       "(i=2; while [ ! -e \"$SYS/stop\" ] && [ $i -lt 20000 ]; do\n"
       "   echo ${i}000 >\"$zone/new\" && mv \"$zone/new\" \"$zone/energy_uj\"; i=$((i + 1))\n"
       " done) &\n"
       "\"$PRONK\" bench -m \"$MODEL\" -p 0 -n 2000 -r 2 --sysfs \"$SYS\" -oe jsonl; status=$?\n"
       ": >\"$SYS/stop\"; wait; exit $status",
-      {"SYS=" + dir_.Path("")});
-  ASSERT_EQ(run.status, 0) << run.err;
+      {"SYS=" + dir_.Path("")}));
   EXPECT_TRUE(Has(run.out, "J/token |     W |"));
   EXPECT_GT(Json::parse(run.err)["joules_per_token"], 0);
 }
@@ -104,9 +103,8 @@ TEST_F(SysTest, ACard) {
   write(cpu + "cpu0/cache/index1/size", "32K");
   write("class/power_supply/AC/type", "Mains");
   write("class/power_supply/AC/online", "0");
-  const Finished run = Pronk({"bench", "-m", kModel, "--card", "-p", "4", "-n", "3", "-pg", "4,3",
-                              "-r", "1", "--sysfs", dir_.Path("")});
-  ASSERT_EQ(run.status, 0) << run.err;
+  const Finished run = Done(Pronk({"bench", "-m", kModel, "--card", "-p", "4", "-n", "3", "-pg",
+                                   "4,3", "-r", "1", "--sysfs", dir_.Path("")}));
   EXPECT_TRUE(run.out.starts_with("- pronk ")) << run.out;
   for (const char* expected :
        {"\n- hardware threads: 0-15 (P cores: 0-7, E cores: 8-15)\n",

@@ -60,8 +60,8 @@ TEST(Chat, FullContextForgetsTheOldest) {
 TEST(Chat, SavesAndLoads) {
   const TempDir dir;
   const std::string file = dir.Path("talk.json");
-  const Finished first = Chat("Hello\n/system Be kind.\n/save " + file + "\nAnd then?\n/save\n");
-  ASSERT_EQ(first.status, 0) << first.err;
+  const Finished first =
+      Done(Chat("Hello\n/system Be kind.\n/save " + file + "\nAnd then?\n/save\n"));
   const auto saved = Json::parse(ReadText(file));
   ASSERT_EQ(saved.size(), 5u) << saved;
   EXPECT_EQ(saved[0]["role"], "system");
@@ -69,8 +69,7 @@ TEST(Chat, SavesAndLoads) {
   EXPECT_EQ(saved[3]["content"], "And then?");
   EXPECT_EQ(saved[4]["role"], "assistant");
 
-  const Finished again = Chat("/load " + file + "\n/system\n/undo\n/system -\n/save\n");
-  ASSERT_EQ(again.status, 0) << again.err;
+  const Finished again = Done(Chat("/load " + file + "\n/system\n/undo\n/system -\n/save\n"));
   EXPECT_TRUE(Has(again.err, "5 messages loaded"));
   EXPECT_TRUE(Has(again.err, "told: Be kind."));
   EXPECT_TRUE(Has(again.err, "taken back: And then?"));
@@ -83,10 +82,9 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   const std::string file = dir.Path("talk.json");
   const std::string question = "And what then, and why, and with whom?\n";
   const Finished first =
-      Chat("Hello\n/save " + file + "\n" + question + "/stats\n", {"--temp", "0"});
-  ASSERT_EQ(first.status, 0) << first.err;
-  const Finished again = Chat("/load " + file + "\n" + question + "/stats\n", {"--temp", "0"});
-  ASSERT_EQ(again.status, 0) << again.err;
+      Done(Chat("Hello\n/save " + file + "\n" + question + "/stats\n", {"--temp", "0"}));
+  const Finished again =
+      Done(Chat("/load " + file + "\n" + question + "/stats\n", {"--temp", "0"}));
   const auto reused = [](const Finished& run) {
     const size_t at = run.err.find("of the last question ");
     return run.err.substr(at, run.err.find('\n', at) - at);
@@ -98,8 +96,7 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   std::string bytes = ReadText(file + ".session");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   dir.Write("talk.json.session", bytes);
-  const Finished damaged = Chat("/load " + file + "\n" + question, {"--temp", "0"});
-  EXPECT_EQ(damaged.status, 0);
+  const Finished damaged = Done(Chat("/load " + file + "\n" + question, {"--temp", "0"}));
   EXPECT_TRUE(Has(damaged.err, "is damaged: the conversation will be read again"));
   EXPECT_EQ(damaged.out, again.out);
   // Another file of that name stays.

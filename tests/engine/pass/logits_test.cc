@@ -13,7 +13,6 @@
 #include "engine/session/session.h"
 #include "kernels/machine/cpu.h"
 #include "tests/support/data.h"
-#include "tests/support/paths.h"
 
 namespace engine {
 namespace {
@@ -75,7 +74,7 @@ std::vector<TokenId> StoryIds(const Model& model) {
 // those of keys times the length of queries, turn it into errors of weights: 1e-3 for this story.
 // Three times that is allowed; a wrong scale or sign is above 1e-2.
 TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);
   const std::vector<float> expected = AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 512));
   const double batch =
@@ -94,7 +93,7 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
 // a batch in BF16: the difference is then the errors of both, 3.5e-4 of single tokens' int8 and
 // 1.1e-4 of BF16 (kernels/NOTEBOOK.md).
 TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);
   const std::vector<float> expected = AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 1));
   const size_t n_vocab = expected.size() / ids.size();
@@ -121,7 +120,7 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
 
 // Up to 16 tokens are computed as single ones, bit for bit, whatever the cache and the depth.
 TEST(DefaultModel, GivesATokenTheSameBitsInAFewAsAlone) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);
   for (const auto kv : {kernels::KvType::kF32, kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
     const std::vector<float> alone = AllLogits(model, ids, Options(kv, 2, 1));

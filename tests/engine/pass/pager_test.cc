@@ -59,7 +59,7 @@ void Finish(Log& log, Advice advice, size_t n) {
 }
 
 TEST(Pager, WhatFitsStaysAndTheOthersAreAskedForAndLetGo) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   ASSERT_EQ(model.config.n_layers(), 6u);
   uint64_t layer = 0;
   for (const gguf::TensorView& t : model.file.tensors()) {
@@ -167,7 +167,7 @@ TEST(Pager, LeavesTheNextnBlockAlone) {
 }
 
 TEST(Pager, NoneWhereAllFits) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   EXPECT_EQ(Pager::IfLarger(model, model.file.tensor_bytes()), nullptr);
   EXPECT_NE(Pager::IfLarger(model, model.file.tensor_bytes() - 1), nullptr);
 }

@@ -153,7 +153,7 @@ TEST(GreedyText, EqualsTheReference) {
 // writes the very same story. Some other stories have a place where two words are equally likely,
 // and instruction sets choose differently.
 TEST(GreedyText, DefaultModelEqualsTheReference) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   const std::string prompt = "Once upon a time, there lived a boy";
   const std::string expected = test::ReadText(test::DataPath("default.greedy.txt"));
   for (const int threads : {1, 2}) {
@@ -163,7 +163,7 @@ TEST(GreedyText, DefaultModelEqualsTheReference) {
 
 // The numbers that engine/README.md shows are those of the default model.
 TEST(GreedyText, TheReadmesExample) {
-  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const Model model = Model::Load(test::kDefault);
   const std::string readme = test::ReadText(test::SourceDir() + "/engine/README.md");
   std::string ids;
   for (const TokenId id : model.tokenizer->Encode("Once upon a time")) {
