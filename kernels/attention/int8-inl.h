@@ -311,28 +311,32 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // Sets what weights are multiplied by, in the order of pairs, in steps of the largest of the
   // scales that are seen.
   HWY_INLINE void FindFactors(Range seen) {
-    for (size_t b = 0; b < n_blocks_; ++b) {
-      const float* HWY_RESTRICT const scales = value_scales_[b];
-      // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
-      VI32 max = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
-      for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
-        const VI32 at = hn::Iota(DI32(), static_cast<int32_t>(p));
-        const auto inside = hn::And(hn::Ge(at, hn::Set(DI32(), static_cast<int32_t>(seen.begin))),
-                                    hn::Lt(at, hn::Set(DI32(), static_cast<int32_t>(seen.end))));
-        const VI32 scale = hn::BitCast(DI32(), hn::Load(DF(), scales + p));
-        max = hn::Max(max, hn::IfThenElseZero(inside, scale));
+    // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
+    const VI32 least = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
+    VI32 max[kBlocks] = {least, least};
+    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
+      const VI32 at = hn::Iota(DI32(), static_cast<int32_t>(p));
+      const auto inside = hn::And(hn::Ge(at, hn::Set(DI32(), static_cast<int32_t>(seen.begin))),
+                                  hn::Lt(at, hn::Set(DI32(), static_cast<int32_t>(seen.end))));
+      HWY_UNROLL(2)
+      for (size_t b = 0; b < kBlocks; ++b) {
+        const VI32 scale = hn::BitCast(DI32(), hn::Load(DF(), value_scales_[b] + p));
+        max[b] = hn::Max(max[b], hn::IfThenElseZero(inside, scale));
       }
-      const float largest = std::bit_cast<float>(hn::ReduceMax(DI32(), max));
+    }
+    const VI32 at = hn::Iota(DI32(), 0);
+    const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kShare - 1), at));
+    const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloats - 1)));
+    const auto high = hn::IndicesFromVec(
+        DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)), hn::Set(DI32(), kFloats - 1)));
+    HWY_UNROLL(2)
+    for (size_t b = 0; b < kBlocks; ++b) {
+      const float largest = std::bit_cast<float>(hn::ReduceMax(DI32(), max[b]));
       const VF limit = hn::Set(DF(), kInt16Limit / largest);
       scale_limits_[b] = largest * (PRONK_VNNI ? 32768 / kInt16Limit : 1);  // two products' halves
-      const VI32 at = hn::Iota(DI32(), 0);
-      const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kShare - 1), at));
-      const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloats - 1)));
-      const auto high = hn::IndicesFromVec(
-          DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)), hn::Set(DI32(), kFloats - 1)));
       for (size_t p = 0; p < kKeys; p += kFloats) {
         VI32 factors = hn::ConvertInRangeTo(
-            DI32(), hn::MulAdd(hn::Load(DF(), scales + p), limit, hn::Set(DF(), 0.5f)));
+            DI32(), hn::MulAdd(hn::Load(DF(), value_scales_[b] + p), limit, hn::Set(DF(), 0.5f)));
         factors = hn::Min(factors, hn::Set(DI32(), 32767));  // scales of unseen keys may be larger
         const VI16 lows = hn::BitCast(DI16(), hn::TableLookupLanes(factors, low));
         const VI16 highs =
