@@ -267,7 +267,7 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   const DF d;
   constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
   constexpr size_t kStep = 8 / kVectors, kSums = 8 / kShare;  // keys; vectors of scores
-  constexpr size_t kSteps = Products::kBlocks * Products::kWords / kShare;
+  constexpr size_t kVectorWords = Products::kBlocks * Products::kWords / kShare;
   const size_t n_words = Products::CountWords(n);
   VF max[kVectors], ratios[kVectors], part_ratios[kVectors];
   for (size_t v = 0; v < kVectors; ++v) {
@@ -276,7 +276,7 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
     part_ratios[v] = ToLanes<kShare>(products.part_ratios + (j + v) * kWidth);
   }
   for (size_t key = runs.begin; key < runs.end; key += kStep) {
-    Ahead<kStep * Products::kPartBytes / kSteps> ahead(
+    Ahead<kStep * Products::kPartBytes / kVectorWords> ahead(
         products.next_keys + key * Products::kPartBytes * n / kPart, prefetches);
     VF sums[kSums], others[kSums];
     MultiplyKeys<kVectors>(products, key, j, 0, n_words, ahead, sums);
