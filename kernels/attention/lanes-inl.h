@@ -14,7 +14,6 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <type_traits>
 

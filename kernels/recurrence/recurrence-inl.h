@@ -17,7 +17,6 @@
 // Every sum is a separate chain in the order of keys, so no token's bits depend on the others of
 // its batch.
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 

@@ -8,8 +8,6 @@
 #define PRONK_KERNELS_FORMATS_SHARED_UNPACK_INL_H_
 #endif
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
