@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-// A process runs one command.
+// One list for the process, which runs one command.
 std::vector<gguf::FileId>& All() {
   static std::vector<gguf::FileId> ids;
   return ids;

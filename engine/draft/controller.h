@@ -72,7 +72,8 @@ class DraftController {
   // How many of `available` drafts of a kind pay, often 0; now and then another number, to measure.
   Choice Choose(size_t kind, size_t available);
 
-  // Record the making of n drafts, a draft as Acceptance::Tell(), and a pass.
+  // Record what was measured: the making of n drafts, whether a draft was right (as
+  // Acceptance::Tell()), and a pass.
   void Drafted(size_t kind, size_t n, double seconds);
   void Checked(size_t kind, size_t place, bool right) {
     kinds_[kind].acceptance.Tell(place, right);

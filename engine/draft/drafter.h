@@ -19,9 +19,10 @@ class Drafter {
   Drafter(const Drafter&) = delete;
   Drafter& operator=(const Drafter&) = delete;
 
-  // The kinds of drafts, which differ in how often they are right: their number, and the kind that
-  // would follow this text, or nothing if there are no drafts. Costs next to nothing.
+  // How many kinds of drafts there are; they differ in how often they are right.
   virtual size_t n_kinds() const { return 1; }
+  // The kind of the drafts that would follow this text, or nothing if there are none. Costs next to
+  // nothing.
   virtual std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) = 0;
   // Appends up to n tokens that may follow the text of the last Look().
   virtual void Draft(std::span<const tokenizer::TokenId> text, size_t n,

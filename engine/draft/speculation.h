@@ -50,7 +50,7 @@ struct DraftCounts {
 
 class Speculation {
  public:
-  // n_tokens: of the vocabulary.
+  // n_tokens: the size of the vocabulary.
   Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options,
               size_t n_tokens);
 
