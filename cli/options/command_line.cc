@@ -147,8 +147,9 @@ void CheckFiles(const Command& command) {
   ptrdiff_t n_stdin = 0;
   for (const Flag& flag : command.flags) {
     const bool is_file = flag.reads() || flag.writes;
-    const bool is_sure = !flag.typed.empty() || flag.required;  // the word "" may be no model
-    if (is_file && is_sure && std::ranges::count(flag.given, "") > 0)  // "$UNSET"
+    // Likely a script's variable that is not set; but a first word "" may be a text, not a model.
+    const bool is_named = !flag.typed.empty() || flag.required;
+    if (is_file && is_named && std::ranges::count(flag.given, "") > 0)
       throw UsageError(flag.Title(), ": expected a file", flag.type == "MODEL" ? " or a name" : "");
     if (!flag.reads()) continue;
     std::ranges::for_each(flag.given, AddInput);
