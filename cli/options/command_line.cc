@@ -141,7 +141,7 @@ std::string HelpLine(const Flag& flag, std::string name) {
   return HelpLine(name, flag.what);
 }
 
-// Nothing is written into a file that is read, whichever flags name the two.
+// Files have names, and nothing is written into one that is read, whichever flags name the two.
 void CheckFiles(const Command& command) {
   AddInput("-");
   ptrdiff_t n_stdin = 0;
