@@ -84,6 +84,9 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 
 void ModelOptions::AddMachineFlags(Command& command) {
   command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
+  command.Add(
+      "--exact", exact,
+      "Use the weights as stored and round nothing else (activations and cache in F32): slow");
   AddCpuFlag(command);
 }
 
@@ -156,7 +159,10 @@ engine::SessionOptions ModelOptions::Session() const {
   if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
     throw UsageError("-ctk ", kv_keys, " and -ctv ", kv_values, ": keys and values have one type");
   }
-  const std::string type = !kv_keys.empty() ? kv_keys : !kv_values.empty() ? kv_values : kv;
+  const std::string type = exact                ? "f32"
+                           : !kv_keys.empty()   ? kv_keys
+                           : !kv_values.empty() ? kv_values
+                                                : kv;
   return {.context = context,
           .batch = batch,
           .n_threads = n_threads,

@@ -30,12 +30,13 @@ struct ModelOptions {
   int n_threads = 0;
   int n_threads_batch = 0;
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE
+  bool exact = false;
   bool mlock = false;
   bool verbose = false;
 
   void AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
-  void AddMachineFlags(Command& command);  // --kv, --cpu
+  void AddMachineFlags(Command& command);  // --kv, --exact, --cpu
   void AddCpuFlag(Command& command);
   void AddOverrideFlag(Command& command);
   // All of them; context_text is the help text of -c.

@@ -19,8 +19,11 @@ namespace engine {
 // Names lack ".weight". A matrix has its tensors NAME.scale and NAME.bias if the file has them.
 class Binder {
  public:
-  explicit Binder(const gguf::File& file)
-      : file_(file), bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {}
+  // exact: of all matrices (kernels::Matrix).
+  explicit Binder(const gguf::File& file, bool exact = false)
+      : file_(file),
+        exact_(exact),
+        bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {}
   // For the tensors whose names begin with this, which is left out of the names here.
   Binder Of(const std::string& prefix) const {
     Binder binder(*this);
@@ -88,6 +91,7 @@ class Binder {
   void Note(const gguf::TensorView& tensor);
 
   const gguf::File& file_;
+  bool exact_;
   std::string prefix_;
   std::shared_ptr<std::vector<bool>> bound_;  // by place in file_.tensors()
   uint64_t matrix_elements_ = 0;

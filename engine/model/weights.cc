@@ -50,8 +50,8 @@ PoolingWeights BindPooling(Binder& bind, const Config& config) {
 
 }  // namespace
 
-Weights Weights::Bind(const gguf::File& file, const Config& config) {
-  Binder bind(file);
+Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) {
+  Binder bind(file, exact);
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
   const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;
   Weights w;

@@ -179,7 +179,8 @@ struct Weights {
 
   // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).
-  static Weights Bind(const gguf::File& file, const Config& config);
+  // exact: products round nothing (kernels::Matrix).
+  static Weights Bind(const gguf::File& file, const Config& config, bool exact);
 };
 
 }  // namespace engine
