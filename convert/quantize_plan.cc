@@ -17,10 +17,10 @@ constexpr std::array kMixes = {
     Mix{"BF16", 32, kBF16, true},        Mix{"Q8_0", 7, kQ8_0, true},
     Mix{"Q6_K", 18, kQ6_K, true},        Mix{"Q5_K", 16, kQ5_K, true},
     Mix{"Q5_K_M", 17, kQ5_K, false},     Mix{"Q5_K_S", 16, kQ5_K, false},
-    Mix{"Q5_1", 9, kQ5_1, true},         Mix{"Q5_0", 8, kQ5_0, true},
+    Mix{"Q5_1", 9, kQ5_1, false},        Mix{"Q5_0", 8, kQ5_0, false},
     Mix{"Q4_K", 14, kQ4_K, true},        Mix{"Q4_K_M", 15, kQ4_K, false},
-    Mix{"Q4_K_S", 14, kQ4_K, false},     Mix{"Q4_1", 3, kQ4_1, true},
-    Mix{"Q4_0", 2, kQ4_0, true},         Mix{"IQ4_NL", 25, kIQ4_NL, false},
+    Mix{"Q4_K_S", 14, kQ4_K, false},     Mix{"Q4_1", 3, kQ4_1, false},
+    Mix{"Q4_0", 2, kQ4_0, false},        Mix{"IQ4_NL", 25, kIQ4_NL, false},
     Mix{"IQ4_XS", 30, kIQ4_XS, false},   Mix{"MXFP4", 38, kMXFP4, true},
     Mix{"MXFP4_MOE", 38, kMXFP4, false}, Mix{"NVFP4", 39, kNVFP4, false},
     Mix{"Q3_K", 11, kQ3_K, true},        Mix{"Q3_K_L", 13, kQ3_K, false},
@@ -165,6 +165,8 @@ class Rules {
     if (Is({"Q4_K_M", "Q5_K_M"}) && place.NeedsMoreBits()) return kQ6_K;
     if (Is({"IQ4_NL", "IQ4_XS"}) && is_early && !facts_.has_importance) return kQ5_K;
     if (mix_ == "Q4_K_S" && is_early) return kQ5_K;
+    if (mix_ == "Q4_0" && is_early && facts_.has_importance) return kQ4_1;
+    if (mix_ == "Q5_0" && is_early && facts_.has_importance) return kQ5_1;
     return type_;
   }
   DType AttentionOutput() const {

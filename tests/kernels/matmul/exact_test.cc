@@ -94,8 +94,8 @@ TEST_P(ExactOf, RoundsNothingBetweenExpertsMatrices) {
 
 INSTANTIATE_TEST_SUITE_P(Types, ExactOf, testing::ValuesIn([] {
                            std::vector<DType> types;
-                           for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-                             if (IsWeightType(info.type)) types.push_back(info.type);
+                           for (const gguf::DTypeInfo& row : gguf::AllDTypes()) {
+                             if (IsWeightType(row.type)) types.push_back(row.type);
                            }
                            return types;
                          }()),
