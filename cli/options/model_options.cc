@@ -127,7 +127,6 @@ std::string ModelOptions::ModelPath() const {
   } catch (const engine::Error& error) {
     if (model.empty()) by = "PRONK_MODEL";
     const std::string what = (by.empty() ? "" : by + ": ") + error.what();
-    if (by.find("-hf") != std::string::npos) throw engine::Error(what, "; pronk downloads nothing");
     throw engine::Error(what, (by.empty() ? WordHint() : ""));
   }
 }

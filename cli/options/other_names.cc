@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/options/model_stores.h"
 #include "gguf/error.h"
 
 namespace cli {
@@ -78,11 +79,12 @@ constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
                                        {"--version", "version"}};
 
 constexpr std::string_view kNoDownloads =
-    "pronk downloads nothing: -m takes a file, or a name that 'pronk list' shows";
+    "pronk opens no connection: 'pronk pull OWNER/REPO' says which line downloads, and -m takes "
+    "the "
+    "name";
 
 // Ollama's subcommands without an equivalent here, by reason.
 constexpr Synonyms kForeignCommands[] = {
-    {kNoDownloads, "pull"},
     {"pronk opens no network connection", "push"},
     {"pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
      "programs",
@@ -178,6 +180,10 @@ std::string OurFlag(const std::string& name) {
 }
 
 std::string OurCommand(std::span<const std::string> args) {
+  if (args[0] == "pull") {
+    throw UsageError("pull: pronk opens no connection; this line does: ",
+                     args.size() > 1 ? PullLine(args[1]) : SuggestedModel().line);
+  }
   const auto converses = [](const auto& arg) { return OurFlag(arg) == "--conversation"; };
   return args[0] == "run" && std::ranges::any_of(args, converses) ? "chat" : args[0];
 }
