@@ -59,6 +59,10 @@ std::string DefaultModelPath() {
 std::string ResolveModel(const std::string& name) {
   const bool is_path = name.starts_with('/') || name.starts_with('.');
   // A file that happens to be called "default" does not replace the default model.
+  const std::string with_ending = name + ".gguf";
+  std::error_code error;
+  if (name != kDefaultModel && !MayBeFile(name) && fs::is_regular_file(with_ending, error))
+    return with_ending;
   if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
