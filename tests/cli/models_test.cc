@@ -288,6 +288,9 @@ TEST_F(ModelsTest, NoStoresAtAll) {
   EXPECT_EQ(list.err, "no other model is on this machine; to download one (" + model.size +
                           "): ./pronk pull " + model.name + "\n");
   EXPECT_TRUE(Has(list.out, "default"));
+  for (const std::string file : {"/README.md", "/models/README.md"}) {
+    EXPECT_TRUE(Has(ReadText(SourceDir() + file), "./pronk pull " + model.name)) << file;
+  }
 }
 
 }  // namespace
