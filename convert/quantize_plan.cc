@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/model/model.h"
+
 namespace convert {
 namespace {
 
@@ -212,6 +214,22 @@ const Mix* FindMix(std::string_view name) {
   const auto mix =
       std::ranges::find_if(kMixes, [&](const Mix& m) { return SameName(m.name, name); });
   return mix == kMixes.end() ? nullptr : &*mix;
+}
+
+std::string FileTypeName(const gguf::File& file) {
+  const gguf::Value* const number = file.metadata().Find("general.file_type");
+  const bool is_known = number != nullptr && number->type == gguf::ValueType::kU32;
+  for (const Mix& mix : AllMixes()) {
+    if (!is_known || mix.is_plain) continue;
+    if (file.metadata().GetUint("general.file_type") != mix.file_type) continue;
+    for (const std::string_view size : {"Small", "Medium", "Large"}) {
+      const std::string end = std::string("K_") + size[0];
+      if (!mix.name.ends_with(end)) continue;
+      return std::string(mix.name.substr(0, mix.name.size() - 2)) + " - " + std::string(size);
+    }
+    return std::string(mix.name);
+  }
+  return std::string(gguf::Info(engine::MainType(file)).name);
 }
 
 MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorView> tensors) {

@@ -59,6 +59,10 @@ std::string DefaultModelPath() {
 std::string ResolveModel(const std::string& name) {
   const bool is_path = name.starts_with('/') || name.starts_with('.');
   // A file that happens to be called "default" does not replace the default model.
+  const std::string with_ending = name + ".gguf";
+  std::error_code error;
+  if (name != kDefaultModel && !MayBeFile(name) && fs::is_regular_file(with_ending, error))
+    return with_ending;
   if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
@@ -130,7 +134,6 @@ std::string ModelOptions::ModelPath() const {
   } catch (const engine::Error& error) {
     if (model.empty()) by = "PRONK_MODEL";
     const std::string what = (by.empty() ? "" : by + ": ") + error.what();
-    if (by.find("-hf") != std::string::npos) throw engine::Error(what, "; pronk downloads nothing");
     throw engine::Error(what, (by.empty() ? WordHint() : ""));
   }
 }

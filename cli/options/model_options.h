@@ -60,8 +60,8 @@ struct ModelOptions {
   Command* command_ = nullptr;  // whose flags these are
 };
 
-// The path that -m means: a path is kept, a name is searched in the stores of other programs
-// (model_stores.h), and "default" is the included model. Throws engine::Error.
+// The path that -m means: a path is kept (without its ending .gguf, too), a name is searched where
+// models are kept (model_stores.h), and "default" is the included model. Throws engine::Error.
 std::string ResolveModel(const std::string& name);
 
 inline constexpr const char* kDefaultModel = "default";  // its name

@@ -14,6 +14,7 @@ namespace cli {
 std::string OurFlag(const std::string& name);
 
 // llama-cli also converses: "chat" if run has a flag that asks for a conversation, else args[0].
+// Throws UsageError for "pull", with the line to type instead.
 std::string OurCommand(std::span<const std::string> args);
 // True for a flag that only says which of the two it is.
 bool IsImplied(const Command& command, const std::string& flag);
