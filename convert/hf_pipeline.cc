@@ -186,7 +186,6 @@ void ReadPostProcessor(const std::vector<Fields>& steps, Vocabulary& vocab) {
               .push_back(part.Object("SpecialToken").Text("id"));
         }
       }
-      if (!after) step.Fail("single", "expected the text");
       if (vocab.around->after.size() > 1) {
         step.Fail("single", "expected at most one token after the text, found ",
                   vocab.around->after.size());

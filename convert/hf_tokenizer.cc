@@ -229,6 +229,10 @@ class TokenizerWriter {
     for (const auto& [name, key] : kSpecials) {
       if (const auto id = FindSpecial(name)) found[name] = *id;
     }
+    if (IsWordPiece()) {
+      const auto unknown = IdOf(json_.Object("model"), "unk_token");
+      if (unknown) found["unk_token"] = *unknown;
+    }
     const auto ends = EndsOfTemplate();
     // The token after every text is its end, whatever config.json says (Qwen3-Embedding). Of
     // several before it the first one begins it (GLM 4).

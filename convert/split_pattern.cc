@@ -190,7 +190,6 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   const Fields step = tokenizer.Object("pre_tokenizer");
   std::vector<std::string> patterns;
   AddPatterns(step, patterns);
-  if (!EndsWithBytes(step)) tokenizer.Fail("pre_tokenizer", "expected ByteLevel as the last step");
   // Known tokenizers are far below this limit; comparing takes time.
   constexpr size_t kMaxPatterns = 64, kMaxBytes = 4096;
   const bool too_long = std::ranges::any_of(
@@ -199,6 +198,7 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
     tokenizer.Fail("pre_tokenizer", "expected at most ", kMaxPatterns, " expressions of at most ",
                    kMaxBytes, " bytes");
   }
+  if (!EndsWithBytes(step)) tokenizer.Fail("pre_tokenizer", "expected ByteLevel as the last step");
   const tokenizer::SplitRule* best = nullptr;
   for (const tokenizer::SplitRule& rule : tokenizer::SplitRules()) {
     const bool same = std::ranges::equal(

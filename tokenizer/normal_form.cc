@@ -168,8 +168,12 @@ void Compose(const Tables& tables, std::u32string& text) {
 
 std::string ToNormalForm(std::string_view text, NormalForm form) {
   const Tables& tables = Tables::Get();
+  // No form changes ASCII.
+  const auto* const first =
+      std::ranges::find_if(text, [](char c) { return static_cast<uint8_t>(c) >= 0x80; });
   bool may_change = false;
-  for (const auto& [c, bytes] : gguf::Characters(text)) {
+  for (const auto& [c, bytes] :
+       gguf::Characters(text.substr(static_cast<size_t>(first - text.begin())))) {
     may_change = may_change || tables.MayChange(c, form);
     if (may_change) break;
   }

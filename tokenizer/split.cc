@@ -209,9 +209,13 @@ class NewerCharacters {
   }
 
   std::string Replaced(string_view text) const {
+    // The first of them takes three bytes.
+    const auto* const first =
+        std::ranges::find_if(text, [](char c) { return static_cast<uint8_t>(c) >= 0xE0; });
     std::string out;
     const char* const begin = text.data();
-    for (const auto& [c, bytes] : gguf::Characters(text)) {
+    const auto n_before = static_cast<size_t>(first - text.begin());
+    for (const auto& [c, bytes] : gguf::Characters(text.substr(n_before))) {
       if (c >> 8 >= pages_.size() || !pages_[c >> 8]) continue;
       const auto run = std::ranges::lower_bound(runs_, c, {}, &Run::last);
       if (run == runs_.end() || run->first > c) continue;

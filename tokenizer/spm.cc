@@ -85,13 +85,25 @@ class SpmTokenizer final : public Tokenizer {
     for (bool after_unknown = false; !rest.empty();) {
       const std::string_view word = rest.substr(0, WordLength(rest));
       rest.remove_prefix(word.size());
-      EncodeWord(word, merger, after_unknown, out);
+      if (word.size() > WordCache::kMaxWordBytes) {
+        EncodeWord(word, merger, after_unknown, out);
+        continue;
+      }
+      WordCache::Entry& known = out.words().At(word);
+      if (known.Is(word)) {
+        out.Repeat(known.begin, known.n_ids);
+        after_unknown = false;
+        continue;
+      }
+      const size_t begin = out.size();
+      const bool has_tokens = EncodeWord(word, merger, after_unknown, out);
+      if (has_tokens) WordCache::Keep(word, begin, out.size() - begin, known);
     }
   }
 
   // Merges the characters of a word. Neighbouring characters without a token or bytes are one
-  // unknown token.
-  void EncodeWord(std::string_view word, WordMerger<Pairs>& merger, bool& after_unknown,
+  // unknown token. False if there is one.
+  bool EncodeWord(std::string_view word, WordMerger<Pairs>& merger, bool& after_unknown,
                   IdList& out) const {
     merger.Clear();
     merger.pairs().word = word;
@@ -102,9 +114,12 @@ class SpmTokenizer final : public Tokenizer {
       merger.Add(-1, at, end);  // a token, if it has one, is looked up at the end
       at = end;
     }
+    bool has_tokens = true;
     merger.Merge([&](const Symbol& symbol) {
       AppendPiece(merger.pairs().Text(symbol, symbol), merger.pairs(), after_unknown, out);
+      has_tokens &= !after_unknown;
     });
+    return has_tokens;
   }
 
   void AppendPiece(std::string_view text, const Pairs& pairs, bool& after_unknown,

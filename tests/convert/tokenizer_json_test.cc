@@ -29,12 +29,6 @@ test::HfLlama Folder(const Json& tokenizer, const std::string& base) {
       {"tokenizer.json", tokenizer.dump()},
       {"tokenizer_config.json", base == "words" ? R"({"cls_token":"[CLS]","sep_token":"[SEP]"})"
                                                 : R"({"bos_token":"<s>","eos_token":"<|end|>"})"}};
-  const std::string unknown = tokenizer["model"]["unk_token"].is_string()
-                                  ? tokenizer["model"]["unk_token"].get<std::string>()
-                                  : "";
-  if (base == "words") {
-    llama.files["special_tokens_map.json"] = Json{{"unk_token", unknown}}.dump();
-  }
   return llama;
 }
 

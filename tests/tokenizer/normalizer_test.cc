@@ -32,8 +32,8 @@ TEST(Normalizer, NormalForms) {
             "\u0915\u093C\u00C5"},
            {"\uFB01\u00BD\uFF21", "\uFB01\u00BD\uFF21", "\uFB01\u00BD\uFF21", "fi1\u20442A",
             "fi1\u20442A"},
-           {"\u0301\u0651\u064B", "\u0301\u064B\u0651", "\u0301\u064B\u0651", "\u0301\u064B\u0651",
-            "\u0301\u064B\u0651"},
+           {"\u0301\u0651\u064B", "\u064B\u0651\u0301", "\u064B\u0651\u0301", "\u064B\u0651\u0301",
+            "\u064B\u0651\u0301"},
        }) {
     EXPECT_EQ(ToNormalForm(x.text, NormalForm::kNfd), x.nfd) << x.text;
     EXPECT_EQ(ToNormalForm(x.text, NormalForm::kNfc), x.nfc) << x.text;
