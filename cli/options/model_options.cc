@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/options/model_stores.h"
@@ -105,6 +106,7 @@ void ModelOptions::AddOverrideFlag(Command& command) {
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
   if (command_ == nullptr) AddModelFlag(command);
+  const std::string group = std::exchange(command.group, "Model and machine");
   AddThreadsFlag(command);
   command.Add("--threads-batch N", n_threads_batch, {1, kMaxThreads},
               "Also -tb: threads for reading the prompt (default: -t, else one a core)");
@@ -119,6 +121,7 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
   command.Add("--mlock", mlock, "Keep the weights in memory");
   AddOverrideFlag(command);
   command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
+  command.group = group;
 }
 
 bool ModelOptions::IsKvType(const std::string& name) {
