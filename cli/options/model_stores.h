@@ -31,6 +31,18 @@ Stores FindModels();
 // with similar names, if no model or more than one fits.
 std::string PathOfModel(const std::string& name, const Stores& stores);
 
+// The line that downloads a published model, "OWNER/REPO" or "OWNER/REPO:TYPE": with the launcher
+// in a checkout, with pronk-pull where the program is installed. (The program opens no connection.)
+std::string PullLine(const std::string& model);
+
+// A published model to begin with, for a machine that has none.
+struct Suggestion {
+  std::string name;  // "OWNER/REPO"
+  std::string size;  // "1.1 GB"
+  std::string line;  // as PullLine() has it
+};
+Suggestion SuggestedModel();
+
 }  // namespace cli
 
 #endif  // PRONK_CLI_OPTIONS_MODEL_STORES_H_

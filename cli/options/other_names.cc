@@ -154,7 +154,8 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// ": did you mean WORD? " if one of them is close, else ": ".
+}  // namespace
+
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
   constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
   const std::string* best = nullptr;
@@ -169,8 +170,6 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
   }
   return best != nullptr ? ": did you mean " + *best + "? " : ": ";
 }
-
-}  // namespace
 
 std::string OurFlag(const std::string& name) {
   const std::string ours = Find(kLongNames, name);

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/options/command_line.h"
 
@@ -21,6 +23,9 @@ bool IsImplied(const Command& command, const std::string& flag);
 // Takes the flag args[0], with its value, if it is one of llama.cpp's that change nothing here and
 // the command runs a model. Returns the number of arguments taken, 0 if it is none.
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
+
+// ": did you mean WORD? " if a word is close to what was typed, else ": ".
+std::string Guess(std::string_view typed, const std::vector<std::string>& words);
 
 // Both throw UsageError.
 [[noreturn]] void RefuseFlag(const Command& command, const std::string& name);
