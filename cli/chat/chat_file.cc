@@ -147,15 +147,18 @@ ModelIdentity IdentityOf(const std::string& path) {
 }
 
 SavedChat ReadChat(const std::string& path) {
-  std::string text = ReadText(path, kMaxDocumentBytes);
+  return ParseChat(ReadText(path, kMaxDocumentBytes), path);
+}
+
+SavedChat ParseChat(std::string text, const std::string& name) {
   SavedChat chat;
   chat.content = ContentHash(text);
-  const JsonView json = ParseJson(std::move(text), path);
+  const JsonView json = ParseJson(std::move(text), name);
   try {
     if (json.IsObject()) ReadSetup(json, chat);
     chat.messages = tokenizer::ReadMessages(json.IsObject() ? json["messages"] : json);
   } catch (const gguf::Fault& error) {
-    throw engine::Error(path, ": ", error.what());
+    throw engine::Error(name, ": ", error.what());
   }
   return chat;
 }

@@ -55,6 +55,7 @@ struct SavedChat {
 
 // Throws engine::Error, which names the file and what is wrong with it.
 SavedChat ReadChat(const std::string& path);
+SavedChat ParseChat(std::string text, const std::string& name);
 // The text of the file.
 std::string ChatText(const SavedChat& chat);
 

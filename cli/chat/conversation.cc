@@ -367,6 +367,8 @@ void Conversation::Save(const std::string& argument) {
       throw engine::Error(name, ": is there already; choose another name");
     }
   }
+  std::optional<PrivateFiles> private_files;
+  if (IsSavedChat(path)) private_files.emplace();
   if (!file.Write(ChatText(Now())))
     throw engine::Error(path, ": was written by another chat; choose another name");
   file_ = file;

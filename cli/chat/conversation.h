@@ -28,8 +28,10 @@ class Conversation {
   void GoOnWith(const SavedChat& chat, const std::string& path, bool is_other);
   // As /system does; the text may have several lines.
   void System(const std::string& argument);
-  // The end: saves the session's state beside the chat.
-  void SaveState() { saver_.SaveState(*ready_->session); }
+  // The end: saves the session's state beside the chat, if an answer has changed it.
+  void SaveState() {
+    if (last_) saver_.SaveState(*ready_->session);
+  }
 
   // True once a question was answered.
   bool has_answered() const { return has_answered_; }

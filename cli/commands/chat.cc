@@ -78,6 +78,10 @@ LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
 bool TakeEntry(Conversation& conversation, const std::string& entry) {
   try {
     return conversation.Take(entry);
+  } catch (const engine::TooLong& error) {
+    if (!IsTerminal(0)) throw;
+    Complain(std::string(error.what()) + "; /set num_ctx makes it larger");
+    return true;
   } catch (const std::exception& error) {
     if (!IsTerminal(0)) throw;
     Complain(error.what());

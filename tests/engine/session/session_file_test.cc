@@ -259,7 +259,7 @@ TEST_F(SessionFile, IsARegularFile) {
 }
 
 // A change in the metadata or at the beginning of any tensor.
-TEST(SessionFile, FingerprintsTellModelsApart) {
+TEST(Fingerprint, TellsModelsApart) {
   std::ifstream in(test::DataPath("tiny/llama.gguf"), std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   std::vector<uint64_t> aligned(bytes.size() / 8 + 1);
