@@ -1,5 +1,7 @@
 #include "cli/chat/conversation.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -236,7 +238,7 @@ void Conversation::Answer(const std::string& question) {
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
     return open_ = out.Write(text);
   });
-  has_answered_ = true;
+  ++n_answers_;
   progress.Clear();
   open_ = open_ && out.Finish();
   saver_.Save(Now());
@@ -435,7 +437,7 @@ void Conversation::GoOnWith(const SavedChat& chat, const std::string& path, bool
 }
 
 void Conversation::Chats(const std::string&) {
-  const std::string text = SavedChatsText();
+  const std::string text = SavedChatsText(Columns(STDERR_FILENO));
   std::fputs(text.empty() ? "(no chat is saved)\n" : ForTerminal(text).c_str(), stderr);
 }
 

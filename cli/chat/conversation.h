@@ -2,6 +2,7 @@
 #ifndef PRONK_CLI_CHAT_CONVERSATION_H_
 #define PRONK_CLI_CHAT_CONVERSATION_H_
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +34,8 @@ class Conversation {
     if (last_) saver_.SaveState(*ready_->session);
   }
 
-  // True once a question was answered.
-  bool has_answered() const { return has_answered_; }
+  // Answers so far, those that Ctrl-C stopped included.
+  size_t n_answers() const { return n_answers_; }
   // True once an answer ended in the middle of its grammar.
   bool is_cut() const { return is_cut_; }
 
@@ -79,7 +80,7 @@ class Conversation {
   std::vector<std::string> texts_;  // of /file, for the next question
   OwnFile file_;                    // last saved or loaded
   bool open_ = true;                // what Take() returns
-  bool has_answered_ = false;
+  size_t n_answers_ = 0;
   bool is_cut_ = false;
 };
 

@@ -116,7 +116,7 @@ std::vector<std::string> SavedChats() {
   return paths;
 }
 
-std::string SavedChatsText() {
+std::string SavedChatsText(size_t columns) {
   Table table(Table::Style::kPlain, {{"", true}, {"name"}, {"saved", true}, {"model"}, {"begins"}});
   std::vector<std::vector<std::string>> rows;
   size_t number = 0;
@@ -132,7 +132,12 @@ std::string SavedChatsText() {
       Complain(error.what());
     }
   }
-  return rows.empty() ? "" : table.All(rows);
+  if (rows.empty()) return "";
+  std::istringstream lines(table.All(rows));
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    text += (columns == 0 ? line : Cut(line, columns)) + "\n";
+  return text;
 }
 
 std::string FindSavedChat(const std::string& name) {

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,9 @@ std::string NewChatPath();
 // The paths of all saved chats, the last one first.
 std::vector<std::string> SavedChats();
 // A line for each: its number, from 1, its name, how long ago it was saved, its model, the first
-// question. "" if there are none. Complains of files that are no chats.
-std::string SavedChatsText();
+// question. "" if there are none. Cut to this many columns, if not 0. Complains of files that are
+// no chats.
+std::string SavedChatsText(size_t columns);
 // The path of the saved chat with this number, name or unique beginning of a name. Throws
 // engine::Error if it is none or several.
 std::string FindSavedChat(const std::string& name);

@@ -99,16 +99,32 @@ void Remember(LineEditor& editor, const std::string& entry, bool saves) {
   }
 }
 
-// At a prompt: whether to leave. Of two quick ones that stop an answer the second comes here.
-bool LeavesByInterrupt(const std::string& entry, bool has_just_stopped) {
-  if (!IsTerminal(0) || (entry.empty() && !has_just_stopped)) return true;
-  Note("(Ctrl-C again, Ctrl-D or /exit leaves)");
-  return false;
-}
+// Ctrl-C at a prompt. Of two quick ones that are meant for an answer, one or both may come here:
+// they do not leave.
+class PromptInterrupts {
+ public:
+  // stops: how many Ctrl-C an answer that has just ended may still get.
+  void Expect(int stops) {
+    stops_ = stops;
+    since_ = engine::Stopwatch();
+  }
+  // `entry` is what was typed before it.
+  bool Leaves(const std::string& entry) {
+    constexpr double kQuick = 1;  // seconds
+    const bool is_late = stops_-- > 0 && since_.Seconds() < kQuick;
+    since_ = engine::Stopwatch();
+    if (!IsTerminal(0) || (entry.empty() && !is_late)) return true;
+    Note("(Ctrl-C again, Ctrl-D or /exit leaves)");
+    return false;
+  }
+
+ private:
+  int stops_ = 0;
+  engine::Stopwatch since_;  // the answer, or the last Ctrl-C
+};
 
 void Converse(Conversation& conversation, const std::optional<std::string>& first,
               const ChatCommandOptions& options) {
-  constexpr double kQuick = 1;  // seconds
   LineEditor editor([&](const std::string& typed) { return conversation.Completions(typed); });
   if (!options.no_save && IsTerminal(0)) {
     try {
@@ -118,25 +134,25 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   }
   const int n_caught = IsTerminal(0) ? 2 : 1;  // a third ends an answer that does not stop
   CatchInterrupts(n_caught);
-  const engine::Stopwatch watch;
-  double stopped_at = -kQuick;  // when Ctrl-C stopped the last answer
+  PromptInterrupts interrupts;
   const auto take = [&](const std::string& entry) {
+    const size_t n_answers = conversation.n_answers();
     const bool goes_on = TakeEntry(conversation, entry);
-    stopped_at = Interrupted() ? watch.Seconds() : -kQuick;
+    const int n_quick = Interrupted() ? 1 : 2;
+    interrupts.Expect(conversation.n_answers() != n_answers ? n_quick : 0);
     return goes_on;
   };
   if (first) {
     if (IsTerminal(0)) std::fprintf(stderr, "> %s\n", ForTerminal(*first).c_str());
     if (!take(*first)) return;
   }
-  for (std::string entry; !(options.single_turn && conversation.has_answered());) {
+  for (std::string entry; !(options.single_turn && conversation.n_answers() > 0);) {
     if (Interrupted() && !IsTerminal(0)) return;  // a script's Ctrl-C is not for one answer
     CatchInterrupts(n_caught);
     const LineEditor::Result result = ReadEntry(editor, entry);
     if (result == LineEditor::Result::kEnd) return;
     if (result == LineEditor::Result::kInterrupted) {
-      if (LeavesByInterrupt(entry, watch.Seconds() - stopped_at < kQuick)) return;
-      stopped_at = -kQuick;
+      if (interrupts.Leaves(entry)) return;
       continue;
     }
     if (entry.find_first_not_of(" \t\r\n") == std::string::npos) continue;
@@ -248,7 +264,7 @@ void Greet(const ReadyModel& ready) {
 
 int RunChat(const ChatCommandOptions& options) {
   if (options.list) {
-    const std::string text = SavedChatsText();
+    const std::string text = SavedChatsText(Columns(1));
     if (text.empty()) Note("(no chat is saved)");
     WriteOut(text);
     return kExitDone;

@@ -141,6 +141,8 @@ TEST_F(TerminalTest, TwoQuickCtrlCKeepTheTurn) {
   ASSERT_TRUE(tmux.WaitFor("(taken back: Go on)")) << tmux.Screen();
   tmux.Keys({"/set num_predict 3", "Enter", "Hello", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("cut after 3 tokens")) << tmux.Screen();
+  tmux.Keys({"/stats", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("\nthreads: ")) << tmux.Screen();
   tmux.Keys({"C-c"});  // at an empty prompt
   EXPECT_EQ(tmux.WaitForEnd(), 130) << tmux.Screen();
   // The chat is there.
