@@ -22,7 +22,6 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
-#include "engine/session/encode.h"
 #include "engine/session/session_file.h"
 #include "gguf/error.h"
 #include "gguf/number.h"
@@ -196,11 +195,13 @@ bool Conversation::Take(const std::string& entry) {
   const auto command = std::ranges::find(Commands(), name, &ChatCommand::name);
   // Pasted text may begin with a slash without being a command.
   if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) {
-    const size_t n_before = chat_->Messages().size();
-    std::vector<std::string> parts = texts_;
-    parts.push_back(entry);
-    Answer(Joined(parts, "\n\n"));
-    if (chat_->Messages().size() > n_before) texts_.clear();  // else the question was taken back
+    if (texts_.empty()) {  // without a copy: an entry may be long
+      Answer(entry);
+    } else {
+      const size_t n_before = chat_->Messages().size();
+      Answer(Joined(texts_, "\n\n") + "\n\n" + entry);
+      if (chat_->Messages().size() > n_before) texts_.clear();  // else the question was taken back
+    }
   } else if (command == Commands().end()) {
     std::vector<std::string> names;
     for (const ChatCommand& one : Commands()) names.push_back(one.name);
@@ -334,7 +335,6 @@ void Conversation::File(const std::string& argument) {
   if (argument == "-") texts_.clear();
   if (!argument.empty() && argument != "-") {
     const std::string text = ReadFile(WithHome(argument), kMaxTextBytes);
-    engine::CheckTextSize(ready_->model, text.size(), ready_->session->capacity());
     texts_.push_back(text.ends_with('\n') ? text.substr(0, text.size() - 1) : text);
   }
   size_t n_bytes = 0;

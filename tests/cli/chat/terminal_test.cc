@@ -280,14 +280,14 @@ TEST_F(TerminalTest, StoppedAndContinuedAfterAnAnswer) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   Tmux tmux("PS1='sh: ' bash --norc --noprofile -i");
   ASSERT_TRUE(tmux.WaitFor("sh:")) << tmux.Screen();
-  tmux.Keys({ChatLine("", "-n 3 -t 2"), "Enter"});
+  tmux.Keys({Program() + " chat -n 20", "Enter"});
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
-  tmux.Keys({"Hello", "Enter"});
-  ASSERT_TRUE(tmux.WaitFor("cut after 3 tokens, as -n says)\n>")) << tmux.Screen();
+  tmux.Keys({"Tell me of Nora.", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("cut after 20 tokens, as -n says)\n>")) << tmux.Screen();
   tmux.Keys({"C-z"});
   ASSERT_TRUE(tmux.WaitFor("Stopped")) << tmux.Screen();
   tmux.Keys({"fg", "Enter"});
-  EXPECT_TRUE(tmux.WaitFor("-n 3 -t 2\n>")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("chat -n 20\n>")) << tmux.Screen();
 }
 
 TEST_F(TerminalTest, TabCompletesSettings) {
