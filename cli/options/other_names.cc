@@ -286,7 +286,8 @@ bool IsYesOrNo(const std::string& text) {
          (!text.empty() && text.find_first_not_of("01,") == std::string::npos);
 }
 
-// ": did you mean WORD? " if one of them is close, else ": ".
+}  // namespace
+
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
   constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
   const std::string* best = nullptr;
@@ -301,8 +302,6 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
   }
   return best != nullptr ? ": did you mean " + *best + "? " : ": ";
 }
-
-}  // namespace
 
 std::string OurFlag(const std::string& name) {
   const std::string ours = Find(kLongNames, name);

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/options/command_line.h"
 
@@ -22,6 +24,9 @@ bool IsImplied(const Command& command, const std::string& flag);
 // Takes the flag args[0], with its value, if it is another program's that changes nothing here and
 // the command runs a model. Returns the number of arguments taken, 0 if it is none.
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
+
+// ": did you mean WORD? " if a word is close to what was typed, else ": ".
+std::string Guess(std::string_view typed, const std::vector<std::string>& words);
 
 // Both throw UsageError, with what to use instead or what was probably meant.
 [[noreturn]] void RefuseFlag(const CommandLine& line, const Command& command,
