@@ -73,7 +73,7 @@ const std::vector<Family>& Families() {
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
           Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), MambaLineage(),
-          BertLineage()}) {
+          GptLineage(), BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;
@@ -116,6 +116,7 @@ Fields UsualConfig(const Family& family, const Fields& config) {
   Fields text = TextConfig(config);
   std::string usual;
   for (const auto& [theirs, name] : family.renamed) {
+    if (text.Has(name) && !text.Has(theirs)) continue;
     usual += (usual.empty() ? "{\"" : ", \"") + std::string(name) +
              "\": " + std::to_string(text.Count(theirs));
   }

@@ -105,10 +105,11 @@ OutTensor EveryOther(const Stack& stack, bool odd) {
 
 // The old matrices are [cols, rows]; takes 1 / part of the rows, every step-th from `first` on.
 OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t step) {
-  stack.Require(stack.is_stack && stack.cols % part == 0, "a stack of matrices");
+  stack.Require(!stack.is_vector && stack.cols % part == 0, "a matrix, or a stack of them");
   OutTensor out;
   const uint64_t n = stack.cols / part;
-  out.dims = {stack.rows, n, stack.n};
+  out.dims = {stack.rows, n};
+  if (stack.is_stack) out.dims.push_back(stack.n);
   out.unit = stack.rows;
   out.locate = [stack, first, step, n](uint64_t row) {
     Unit unit = stack.Matrix(row / n);
@@ -158,6 +159,32 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
     if (row < 2 * keys) return (row - keys) / n * group + n + row % n;
     row -= 2 * keys;
     return row / group_values * group + 2 * n + row % group_values;
+  });
+}
+
+// Rows of each key-value head: those of its queries, its key, its value.
+OutTensor HeadsTogether(const Stack& stack, const Shapes& shapes) {
+  const uint64_t n_kv = shapes.n_kv_heads, all = shapes.n_heads + 2 * n_kv;
+  stack.Require(n_kv > 0 && shapes.n_heads % n_kv == 0 && stack.rows % all == 0, "rows for ", all,
+                " heads");
+  const uint64_t length = stack.rows / all, of_queries = shapes.n_heads / n_kv * length;
+  const uint64_t group = of_queries + 2 * length, queries = shapes.n_heads * length;
+  return PickRows(stack, stack.rows, [=](uint64_t row) {
+    if (row < queries) return row / of_queries * group + row % of_queries;
+    row -= queries;
+    const uint64_t is_value = row / (n_kv * length), head = row % (n_kv * length) / length;
+    return head * group + of_queries + is_value * length + row % length;
+  });
+}
+
+// Of each quarter of the heads q, v and k.
+OutTensor HeadsInFour(const Stack& stack) {
+  stack.Require(stack.rows % 12 == 0, "a multiple of 12 rows");
+  const uint64_t part = stack.rows / 12, all = stack.rows / 3;
+  return PickRows(stack, stack.rows, [=](uint64_t row) {
+    constexpr uint64_t kPlaces[] = {0, 2, 1};
+    const uint64_t quarter = row % all / part;
+    return (3 * quarter + kPlaces[row / all]) * part + row % part;
   });
 }
 
@@ -251,6 +278,10 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kKeyB:
     case kValueB:
       return LatentKeysOrValues(stack, shapes, order == kKeyB);
+    case kHeadsTogether:
+      return HeadsTogether(stack, shapes);
+    case kHeadsInFour:
+      return HeadsInFour(stack);
     case kGroupedQkv:
     case kGroupedZ:
       return Grouped(stack, shapes, order == kGroupedZ);

@@ -51,6 +51,8 @@ enum class Order : uint8_t {
   kOddTransposed,
   kKeyB,
   kValueB,  // DeepSeek's matrix of keys and values, both for each head
+  kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
+  kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): likewise
   kGroupedQkv,
   kGroupedZ,          // Qwen3-Next: for each key head q, k, its values, their gates
   kValueHeads,        // Qwen3.5: heads of rows, grouped by key head there, tiled here

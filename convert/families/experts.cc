@@ -10,12 +10,16 @@ namespace {
 using enum Order;
 using enum KeyKind;
 
-constexpr UsualValue kOlmoeUsual[] = {{"norm_topk_prob", 0}};
+constexpr std::string_view kPlainExperts = R"({"norm_topk_prob": false})";
+constexpr std::string_view kNormedExperts = R"({"norm_topk_prob": true})";
+
+constexpr std::string_view kSolarDefaults =
+    R"({"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 128})";
 
 constexpr TensorRule kErnieMoe[] = {
     {".mlp.moe_statics.e_score_correction_bias", ".exp_probs_b.bias", kVector},
 };
-constexpr UsualValue kErnieMoeUsual[] = {{"moe_layer_interval", 1}, {"moe_layer_end_index", -1}};
+constexpr UsualValue kErnieMoeUsual[] = {{"moe_layer_interval", 1}};
 
 constexpr TensorRule kBailing[] = {
     {"model.word_embeddings", "token_embd"},      {".attention.query_key_value", ".attn_qkv"},
@@ -79,6 +83,9 @@ constexpr TensorRule kStep35[] = {
 
 void ErnieMoe(OutModel& model) {
   const Fields& config = model.config;
+  const double last = config.NumberOr("moe_layer_end_index", -1);
+  if (last != -1 && last != static_cast<double>(model.n_layers()) - 1)
+    config.Fail("moe_layer_end_index", "expected the last layer, or -1");
   model.Uint("interleave_moe_layer_step", 1);
   model.Uint("expert_shared_feed_forward_length",
              config.UintOr("moe_num_shared_experts", 0) * config.Count("moe_intermediate_size"));
@@ -89,7 +96,12 @@ void BySigmoid(OutModel& model) { AddGating(true, model); }
 void Bailing(OutModel& model) {
   AddNextn(model);
   BySigmoid(model);
-  model.rotary_part = 0.5;
+}
+
+// GLM-4.5 without leading dense layers.
+void SolarOpen(OutModel& model) {
+  BySigmoid(model);
+  model.Uint("leading_dense_block_count", model.config.UintOr("first_k_dense_replace", 0));
 }
 
 // Dense layers are first.
@@ -202,7 +214,13 @@ constexpr Family kExpertsRows[] = {
     {.name = "olmoe",
      .hf = {"OlmoeForCausalLM"},
      .keys = {kExpertSizes, kExpertKeys},
-     .usual = kOlmoeUsual},
+     .defaults = kPlainExperts},
+    {.name = "flex-olmo",
+     .hf = {"FlexOlmoForCausalLM"},
+     .tensors = {kPostNorms},
+     .keys = {kExpertSizes, kExpertKeys},
+     .rope_theta = 5e5,
+     .defaults = kPlainExperts},
     {.name = "ernie4_5-moe",
      .hf = {"Ernie4_5_MoeForCausalLM", "Ernie4_5_MoEForCausalLM"},
      .tensors = {kErnieMoe, kSharedExperts},
@@ -213,12 +231,22 @@ constexpr Family kExpertsRows[] = {
      .hf = {"BailingMoeV2ForCausalLM"},
      .tensors = {kBailing, kSharedExperts, kNextn},
      .keys = {kExpertSizes, kExpertKeys},
-     .refine = Bailing},
+     .refine = Bailing,
+     .rotary_part = 0.5},
     {.name = "glm4moe",
      .hf = {"Glm4MoeForCausalLM"},
      .tensors = {kFfnNormIsPostAttention, kSharedExperts, kNextn},
      .keys = {kExpertSizes, kExpertKeys},
-     .refine = Bailing},
+     .refine = Bailing,
+     .rotary_part = 0.5,
+     .defaults = kNormedExperts},
+    {.name = "glm4moe",
+     .hf = {"SolarOpenForCausalLM"},
+     .tensors = {kFfnNormIsPostAttention, kSharedExperts},
+     .keys = {kExpertSizes, kExpertKeys},
+     .refine = SolarOpen,
+     .rope_theta = 1e6,
+     .defaults = kSolarDefaults},
     {.name = "minimax-m2",
      .hf = {"MiniMaxM2ForCausalLM"},
      .tensors = {kBlockSparse, kSharedExperts},

@@ -31,6 +31,9 @@ constexpr KeyRule kGraniteKeys[] = {
     {"shared_intermediate_size", "expert_shared_feed_forward_length"},
 };
 
+constexpr std::string_view kGraniteDefaults = R"({"attention_multiplier": 1.0,
+    "embedding_multiplier": 1.0, "residual_multiplier": 1.0, "logits_scaling": 1.0})";
+
 void GraniteHybrid(OutModel& model) {
   const Fields& config = model.config;
   const std::vector<bool> attends = LayersOfType(model, "attention");
@@ -49,26 +52,30 @@ constexpr Family kGraniteRows[] = {
     {.name = "granite",
      .hf = {"GraniteForCausalLM"},
      .pairs_neighbours = true,
-     .keys = {kGraniteKeys}},
+     .keys = {kGraniteKeys},
+     .defaults = kGraniteDefaults},
     {.name = "granitemoe",
      .hf = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
      .pairs_neighbours = true,
      .tensors = {kGraniteExperts},
-     .keys = {kGraniteKeys, kExpertSizes}},
+     .keys = {kGraniteKeys, kExpertSizes},
+     .defaults = kGraniteDefaults},
     {.name = "granitehybrid",
      .hf = {"GraniteMoeHybridForCausalLM"},
      .experts = Experts::kSome,
      .pairs_neighbours = true,
      .tensors = {kMixer, kGraniteExperts},
      .keys = {kGraniteKeys, kExpertSizes, kMixerKeys},
-     .refine = GraniteHybrid},
+     .refine = GraniteHybrid,
+     .defaults = kGraniteDefaults},
     {.name = "granitehybrid",
      .hf = {"GraniteMoeHybridForCausalLM"},
      .experts = Experts::kNone,
      .pairs_neighbours = true,
      .tensors = {kMixer, kGraniteDense},
      .keys = {kGraniteKeys, kMixerKeys},
-     .refine = GraniteHybrid},
+     .refine = GraniteHybrid,
+     .defaults = kGraniteDefaults},
 };
 
 }  // namespace

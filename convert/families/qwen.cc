@@ -57,6 +57,11 @@ constexpr TensorRule kTiedReranker[] = {{"model.embed_tokens", "token_embd"},
                                         {"model.embed_tokens", "cls.output", kPicked}};
 constexpr TensorRule kReranker[] = {{"lm_head", "cls.output", kPicked}};
 
+constexpr KeyRule kNormedKeys[] = {
+    {"norm_topk_prob", "expert_weights_norm", KeyKind::kBool},
+};
+constexpr std::string_view kNotNormed = R"({"norm_topk_prob": false})";
+
 constexpr KeyRule kDeltaNetKeys[] = {
     {"linear_conv_kernel_dim", "ssm.conv_kernel"},
     {"linear_key_head_dim", "ssm.state_size"},
@@ -65,8 +70,13 @@ constexpr KeyRule kDeltaNetKeys[] = {
     {"full_attention_interval", "full_attention_interval"},
 };
 
+// In layers from max_window_layers on.
 void Qwen(OutModel& model) {
-  if (model.config.BoolOr("use_sliding_window", false)) LeaveOutWindow(model);
+  const Fields& config = model.config;
+  if (!config.BoolOr("use_sliding_window", false) || !config.Has("sliding_window")) return;
+  if (LayersOfType(model, "sliding_attention").empty())
+    config.Fail("layer_types", "expected a name for each layer, since there are windows");
+  AddWindowsAsList(model);
 }
 
 // How Qwen3-Reranker is asked, in the form that readers know.
@@ -143,10 +153,15 @@ constexpr Family kQwenRows[] = {
     {.name = "qwen2moe",
      .hf = {"Qwen2MoeForCausalLM"},
      .tensors = {kQwenExperts},
-     .keys = {kExpertSizes},
-     .refine = Qwen},
+     .keys = {kExpertSizes, kNormedKeys},
+     .refine = Qwen,
+     .defaults = kNotNormed},
     {.name = "qwen3", .hf = {"Qwen3ForCausalLM"}, .refine = Qwen3},
-    {.name = "qwen3moe", .hf = {"Qwen3MoeForCausalLM"}, .keys = {kExpertSizes}, .refine = Qwen},
+    {.name = "qwen3moe",
+     .hf = {"Qwen3MoeForCausalLM"},
+     .keys = {kExpertSizes, kNormedKeys},
+     .refine = Qwen,
+     .defaults = kNotNormed},
     {.name = "qwen2vl",
      .hf = {"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"},
      .refine = Qwen2Vl},
@@ -154,7 +169,7 @@ constexpr Family kQwenRows[] = {
     {.name = "qwen3vlmoe",
      .hf = {"Qwen3VLMoeForConditionalGeneration"},
      .tensors = {kQwen3VlMoe},
-     .keys = {kExpertSizes},
+     .keys = {kExpertSizes, kNormedKeys},
      .refine = Qwen3Vl},
     {.name = "qwen35",
      .hf = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
@@ -172,7 +187,7 @@ constexpr Family kQwenRows[] = {
      .hf = {"Qwen3NextForCausalLM"},
      .norms_plus_one = true,
      .tensors = {kQwen3Next, kQwenExperts, kNextn},
-     .keys = {kDeltaNetKeys, kExpertSizes},
+     .keys = {kDeltaNetKeys, kExpertSizes, kNormedKeys},
      .refine = DeltaNet},
 };
 

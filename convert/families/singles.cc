@@ -47,6 +47,40 @@ constexpr TensorRule kGlm4[] = {
     {".post_mlp_layernorm", ".post_ffw_norm"},
     {".mlp.gate_up_proj", ".ffn_up"},
 };
+constexpr std::string_view kGlmDefaults =
+    R"({"num_key_value_heads": 2, "head_dim": 128, "rms_norm_eps": 1.5625e-07})";
+
+constexpr TensorRule kExaone[] = {
+    {"model.wte", "token_embd"},
+    {"model.ln_f", "output_norm"},
+    {".ln_1", ".attn_norm"},
+    {".ln_2", ".ffn_norm"},
+    {".attn.attention.q_proj", ".attn_q"},
+    {".attn.attention.k_proj", ".attn_k"},
+    {".attn.attention.v_proj", ".attn_v"},
+    {".attn.attention.out_proj", ".attn_output"},
+    {".mlp.c_fc_0", ".ffn_gate"},
+    {".mlp.c_fc_1", ".ffn_up"},
+    {".mlp.c_proj", ".ffn_down"},
+    {"model.rotary.inv_freq", ""},
+    {".attn.attention.rotary.inv_freq", ""},
+};
+constexpr KeyRule kExaoneKeys[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", KeyKind::kFloat},
+};
+constexpr std::pair<std::string_view, std::string_view> kExaoneNames[] = {
+    {"num_layers", "num_hidden_layers"}};
+
+constexpr TensorRule kNanoChat[] = {
+    {".mlp.fc1", ".ffn_up"},
+    {".mlp.fc2", ".ffn_down"},
+};
+constexpr KeyRule kNanoChatKeys[] = {
+    {"final_logit_softcapping", "final_logit_softcapping", KeyKind::kFloat},
+};
+constexpr std::string_view kNanoChatDefaults =
+    R"({"rms_norm_eps": 1e-6, "final_logit_softcapping": 15.0})";
+
 constexpr TensorRule kBitNet[] = {
     {".self_attn.attn_sub_norm", ".attn_sub_norm"},
     {".mlp.ffn_sub_norm", ".ffn_sub_norm"},
@@ -78,7 +112,10 @@ constexpr TensorRule kApertus[] = {
     {".mlp.act_fn.beta", kInKeys},          {".mlp.act_fn.eps", kInKeys},
 };
 
-void GptOss(OutModel& model) { ExpectPeriod(model, 2); }
+void GptOss(OutModel& model) {
+  model.yarn_truncates = false;
+  AddWindows(2, model);
+}
 
 // OLMo 3 has a window in three of four layers, OLMo 2 has none.
 void Olmo2(OutModel& model) {
@@ -110,7 +147,7 @@ void Hunyuan(OutModel& model) {
   if (!rope.Has("alpha") || type != "dynamic") return;
   const auto length = static_cast<double>(model.head_dim());
   const double base =
-      model.rope_theta(10000) * std::pow(rope.Number("alpha"), length / (length - 2));
+      model.rope_theta() * std::pow(rope.Number("alpha"), length / (length - 2));
   model.Float("rope.freq_base", base);
   model.Text("rope.scaling.type", "none");
   model.Float("rope.scaling.factor", 1);
@@ -158,19 +195,46 @@ void Apertus(OutModel& model) {
   }
 }
 
-// Only the large model has windows, in three of four layers.
+// Only the large model has windows, in three of four layers, by what readers assume.
 void Exaone4(OutModel& model) {
   const bool has_window = model.config.UintOr("sliding_window", 0) > 0;
-  if (has_window != (model.n_layers() == 64)) {
-    model.config.Fail("sliding_window", "expected one in the model of 64 layers and in no other");
-  }
-  ExpectPeriod(model, has_window ? 4 : 1);
+  if (!has_window && model.n_layers() == 64)
+    model.config.Fail("sliding_window", "expected one in a model of 64 layers");
+  if (!has_window) return ExpectPeriod(model, 1);
+  if (model.n_layers() != 64) return AddWindowsAsList(model);
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
-  if (has_window && !local.empty()) model.PerLayer("attention.sliding_window_pattern", local);
+  if (!local.empty()) model.PerLayer("attention.sliding_window_pattern", local);
+}
+
+void Phi3(OutModel& model) {
+  const Fields& config = model.config;
+  const uint64_t context = config.Count("max_position_embeddings");
+  if (config.UintOr("sliding_window", 0) > 0 && config.Count("sliding_window") < context)
+    AddWindowsAsList(model);
 }
 
 constexpr Family kSingleRows[] = {
-    {.name = "phi3", .hf = {"Phi3ForCausalLM"}, .tensors = {kPhi3}, .keys = {kPhi3Keys}},
+    {.name = "phi3",
+     .hf = {"Phi3ForCausalLM"},
+     .tensors = {kPhi3},
+     .keys = {kPhi3Keys},
+     .refine = Phi3},
+    {.name = "chatglm",
+     .hf = {"GlmForCausalLM"},
+     .tensors = {kGlm4},
+     .rotary_part = 0.5,
+     .defaults = kGlmDefaults},
+    {.name = "exaone",
+     .hf = {"ExaoneForCausalLM"},
+     .tensors = {kExaone},
+     .keys = {kExaoneKeys},
+     .renamed = kExaoneNames},
+    {.name = "nanochat",
+     .hf = {"NanoChatForCausalLM"},
+     .activation = "relu2",
+     .tensors = {kNanoChat},
+     .keys = {kNanoChatKeys},
+     .defaults = kNanoChatDefaults},
     {.name = "gpt-oss",
      .hf = {"GptOssForCausalLM"},
      .tensors = {kGptOss, kFfnNormIsPostAttention},
