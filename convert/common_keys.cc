@@ -148,6 +148,7 @@ void AddRope(const Family& family, OutModel& model) {
   }
   const auto n_rotated = static_cast<uint64_t>(static_cast<double>(model.head_dim()) * part);
   model.Uint("rope.dimension_count", n_rotated);
+  if (n_rotated < model.head_dim()) model.shapes.n_rotated = n_rotated;
   if (model.Gives("rope.scaling.type")) return;
   const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
   if (type == "linear") {

@@ -78,13 +78,15 @@ OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
   return out;
 }
 
-OutTensor Rope(const Stack& stack, uint64_t n_heads) {
+OutTensor Rope(const Stack& stack, uint64_t n_heads, uint64_t n_rotated) {
   stack.Require(n_heads > 0 && stack.rows % (2 * n_heads) == 0, "rows for ", n_heads,
                 " heads of an even length");
   const uint64_t length = stack.rows / n_heads;
-  return PickRows(stack, stack.rows, [length](uint64_t row) {
+  const uint64_t n = n_rotated != 0 ? n_rotated : length;
+  stack.Require(n <= length && n % 2 == 0, "heads with ", n, " rows that rotate");
+  return PickRows(stack, stack.rows, [length, n](uint64_t row) {
     const uint64_t at = row % length;
-    return row - at + at % 2 * (length / 2) + at / 2;
+    return at < n ? row - at + at % 2 * (n / 2) + at / 2 : row;
   });
 }
 
@@ -253,10 +255,16 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kByGroup:
       stack.Require(from[0]->elements % shapes.n_groups == 0, "a multiple of ", shapes.n_groups);
       return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
+    case kOtherHalfFirst:
+      stack.Require(shapes.head > 0 && stack.rows % shapes.head == 0 && shapes.head % 2 == 0,
+                    "heads of ", shapes.head, " rows");
+      return PickRows(stack, stack.rows, [n = shapes.head](uint64_t row) {
+        return row / n * n + (row + n / 2) % n;
+      });
     case kRopeQ:
-      return Rope(stack, shapes.n_heads);
+      return Rope(stack, shapes.n_heads, shapes.n_rotated);
     case kRopeK:
-      return Rope(stack, shapes.n_kv_heads);
+      return Rope(stack, shapes.n_kv_heads, shapes.n_rotated);
     case kAfterPadding:
       stack.Require(stack.rows > shapes.padding, "more than ", shapes.padding, " rows");
       return RowsFrom(stack, shapes.padding, stack.rows - shapes.padding);

@@ -46,7 +46,8 @@ constexpr TensorRule kAfMoe[] = {
     {".mlp.router.gate", ".ffn_gate_inp"},
     {".mlp.expert_bias", ".exp_probs_b.bias"},
 };
-constexpr UsualValue kAfMoeUsual[] = {{"mup_enabled", 1}, {"global_attn_every_n_layers", 4}};
+constexpr UsualValue kAfMoeUsual[] = {
+    {"mup_enabled", 1}, {"global_attn_every_n_layers", 4}, {"route_norm", 1}};
 
 constexpr TensorRule kLaguna[] = {
     {".self_attn.g_proj", ".attn_gate"},
@@ -126,6 +127,7 @@ void ExaoneMoe(OutModel& model) {
 }
 
 void AfMoe(OutModel& model) {
+  model.Bool("expert_weights_norm", true);
   ExpectPeriod(model, 4);
   BySigmoid(model);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "convert/families/families.h"
@@ -162,7 +163,23 @@ void Gemma4(OutModel& model) {
   const Fields& config = model.config;
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
   const uint64_t length = config.Count("head_dim");
-  const uint64_t full_length = config.CountOr("global_head_dim", length);
+  uint64_t full_length = config.CountOr("global_head_dim", length);
+  const Fields by_layer = config.Object("per_layer_config");
+  for (size_t i = 0; i < local.size(); ++i) {
+    const Fields layer = by_layer.Object(std::to_string(i));
+    if (!layer.Has("head_dim")) continue;
+    if (local[i]) layer.Fail("head_dim", "expected none in a layer with a window");
+    full_length = layer.Count("head_dim");
+  }
+  for (size_t i = 0; i < local.size() && by_layer.is_there(); ++i) {
+    const Fields layer = by_layer.Object(std::to_string(i));
+    if (!local[i] && layer.CountOr("head_dim", length) != full_length)
+      layer.Fail("head_dim", "expected ", full_length, " in each layer without a window");
+  }
+  if (!config.Has("final_logit_softcapping")) model.Float("final_logit_softcapping", 0);
+  if (config.IsBool("use_bidirectional_attention") &&
+      config.BoolOr("use_bidirectional_attention", false))
+    config.Fail("use_bidirectional_attention", "expected false");
   model.Uint("attention.key_length_swa", length);
   model.Uint("attention.value_length_swa", length);
   model.Uint("rope.dimension_count_swa", length);

@@ -192,6 +192,7 @@ void WithoutRope(OutModel& model) {
 }
 
 void Gpt2(OutModel& model) {
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   WithoutRope(model);
   AddWidth("n_inner", model);
   AddActivation("activation_function", "gelu_new", "gelu_new", model);
@@ -207,12 +208,14 @@ void StarCoder(OutModel& model) {
 }
 
 void GptJ(OutModel& model) {
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   AddWidth("n_inner", model);
   model.Uint("rope.dimension_count", model.config.CountOr("rotary_dim", 64));
   AddActivation("activation_function", "gelu_new", "gelu_new", model);
 }
 
 void GptNeoX(OutModel& model) {
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   if (!model.config.Has("use_parallel_residual")) model.Bool("use_parallel_residual", true);
   if (model.config.Has("rotary_emb_base") && !model.rope().Has("rope_theta"))
     model.Float("rope.freq_base", model.config.Number("rotary_emb_base"));
@@ -220,6 +223,7 @@ void GptNeoX(OutModel& model) {
 }
 
 void Bloom(OutModel& model) {
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   WithoutRope(model);
   AddWidth("", model);
   model.Float("attention.max_alibi_bias", 8);
@@ -228,6 +232,7 @@ void Bloom(OutModel& model) {
 // Hugging Face's class has ALiBi whatever its keys say, and no other softmax_scale than usual.
 void Mpt(OutModel& model) {
   const Fields attention = model.config.Object("attn_config");
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   WithoutRope(model);
   AddWidth("", model);
   model.Float("attention.max_alibi_bias", 8);
@@ -241,6 +246,7 @@ void Mpt(OutModel& model) {
 
 // Positions begin with the third row.
 void Opt(OutModel& model) {
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   const Fields& config = model.config;
   WithoutRope(model);
   model.shapes.padding = 2;
@@ -253,6 +259,7 @@ void Opt(OutModel& model) {
 
 // Positions are sines and cosines, which become a table like that of GPT-2.
 void Xglm(OutModel& model) {
+  model.shapes.n_kv_heads = model.shapes.n_heads;
   constexpr uint64_t kBefore = 2, kMostNumbers = uint64_t{1} << 28;
   const Fields& config = model.config;
   const uint64_t width = config.Count("hidden_size"), half = width / 2,
@@ -287,6 +294,8 @@ void Falcon(OutModel& model) {
   AddWidth("ffn_hidden_size", model);
   AddActivation("activation", "gelu", "gelu_new", model);
 }
+
+void Persimmon(OutModel& model) { model.shapes.n_kv_heads = model.shapes.n_heads; }
 
 void Phi2(OutModel& model) { AddActivation("hidden_act", "gelu_new", "gelu_new", model); }
 
@@ -378,6 +387,7 @@ constexpr Family kGptRows[] = {
      .activation = "relu2",
      .tensors = {kMegatron},
      .keys = {kLayerNormKeys},
+     .refine = Persimmon,
      .rotary_part = 0.5,
      .defaults = kLayerNorm5},
     {.name = "phi2",

@@ -36,9 +36,10 @@ constexpr KeyRule kMambaKeys[] = {
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
     {"conv_kernel", "ssm.conv_kernel"},
     {"state_size", "ssm.state_size"},
-    {"time_step_rank num_heads", "ssm.time_step_rank"},
+    {"time_step_rank", "ssm.time_step_rank"},
     {"n_groups", "ssm.group_count"},
 };
+constexpr KeyRule kMamba2Keys[] = {{"num_heads", "ssm.time_step_rank"}};
 constexpr KeyRule kJambaKeys[] = {
     {"mamba_d_conv", "ssm.conv_kernel"},
     {"mamba_d_state", "ssm.state_size"},
@@ -129,7 +130,7 @@ constexpr Family kMambaRows[] = {
     {.name = "mamba2",
      .hf = {"Mamba2ForCausalLM"},
      .tensors = {kMixer},
-     .keys = {kMambaKeys},
+     .keys = {kMamba2Keys, kMambaKeys},
      .refine = MambaAlone,
      .defaults = kMambaDefaults},
     {.name = "jamba",

@@ -107,7 +107,15 @@ void Qwen3(OutModel& model) {
   model.keys.Add("tokenizer.chat_template.rerank", kRerankTemplate);
 }
 
+// Without such a list all pairs rotate, as they do with one that covers them.
 void AddSections(OutModel& model) {
+  if (!model.rope().Has("mrope_section")) {
+    const double part = model.rope().ShareOr("partial_rotary_factor", model.rotary_part);
+    const auto n = static_cast<int32_t>(part * static_cast<double>(model.head_dim()) / 2);
+    model.PerLayer("rope.dimension_sections",
+                   std::vector<int32_t>{(n + 2) / 3, (n + 1) / 3, n / 3, 0});
+    return;
+  }
   const size_t n = model.rope().Numbers("mrope_section").size() == 4 ? 4 : 3;
   std::vector<int32_t> sections = WholeNumbers(model.rope(), "mrope_section", n);
   sections.resize(4);
@@ -176,19 +184,22 @@ constexpr Family kQwenRows[] = {
      .norms_plus_one = true,
      .tensors = {kQwen35, kNextn},
      .keys = {kDeltaNetKeys},
-     .refine = DeltaNet},
+     .refine = DeltaNet,
+     .rotary_part = 0.25},
     {.name = "qwen35moe",
      .hf = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
      .norms_plus_one = true,
      .tensors = {kQwen35, kQwenExperts, kNextn},
      .keys = {kDeltaNetKeys, kExpertSizes},
-     .refine = DeltaNet},
+     .refine = DeltaNet,
+     .rotary_part = 0.25},
     {.name = "qwen3next",
      .hf = {"Qwen3NextForCausalLM"},
      .norms_plus_one = true,
      .tensors = {kQwen3Next, kQwenExperts, kNextn},
      .keys = {kDeltaNetKeys, kExpertSizes, kNormedKeys},
-     .refine = DeltaNet},
+     .refine = DeltaNet,
+     .rotary_part = 0.25},
 };
 
 }  // namespace

@@ -71,7 +71,12 @@ constexpr KeyRule kExaoneKeys[] = {
 constexpr std::pair<std::string_view, std::string_view> kExaoneNames[] = {
     {"num_layers", "num_hidden_layers"}};
 
+// It rotates by negative angles, which is the same with the halves of heads exchanged.
+void NanoChat(OutModel& model) { model.shapes.head = model.head_dim(); }
+
 constexpr TensorRule kNanoChat[] = {
+    {".self_attn.q_proj", ".attn_q", kOtherHalfFirst},
+    {".self_attn.k_proj", ".attn_k", kOtherHalfFirst},
     {".mlp.fc1", ".ffn_up"},
     {".mlp.fc2", ".ffn_down"},
 };
@@ -168,7 +173,8 @@ void HunyuanMoe(OutModel& model) {
   Hunyuan(model);
   const uint64_t n_shared = SameInAll(config, "num_shared_expert");
   model.Uint("expert_used_count", SameInAll(config, "moe_topk"));
-  model.Uint("expert_feed_forward_length", SameInAll(config, "moe_intermediate_size"));
+  const char* const width = config.Has("moe_intermediate_size") ? "moe_intermediate_size" : "intermediate_size";
+  model.Uint("expert_feed_forward_length", SameInAll(config, width));
   model.Uint("expert_shared_count", n_shared);
   model.Uint("expert_shared_feed_forward_length", n_shared * config.Count("intermediate_size"));
 }
@@ -234,6 +240,7 @@ constexpr Family kSingleRows[] = {
      .activation = "relu2",
      .tensors = {kNanoChat},
      .keys = {kNanoChatKeys},
+     .refine = NanoChat,
      .defaults = kNanoChatDefaults},
     {.name = "gpt-oss",
      .hf = {"GptOssForCausalLM"},

@@ -250,6 +250,7 @@ Config Config::Read(const gguf::File& file) {
   constexpr const char *kEps = "attention.layer_norm_epsilon",
                        *kRmsEps = "attention.layer_norm_rms_epsilon";
   const bool is_rms = !config.layer_norm || (!keys.Has(kEps) && keys.Has(kRmsEps));
+  if (config.layer_norm) keys.Ignore(kRmsEps);  // of Phi-3.5-MoE beside the other
   config.norm_eps = static_cast<float>(keys.Positive(is_rms ? kRmsEps : kEps));
   config.ropes = {ReadRope(keys, arch, config)};
   ReadPooling(keys, config);
