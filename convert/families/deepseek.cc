@@ -39,6 +39,12 @@ constexpr KeyRule kLatentKeys[] = {
     {"num_experts_per_token", "expert_used_count"},
     {"num_expert_group", "expert_group_count"},
 };
+constexpr UsualValue kDeepSeek2Usual[] = {{"rope_interleave", 1}};
+// Values that the classes have where config.json omits them.
+constexpr std::string_view kDeepSeek3Defaults =
+    R"({"norm_topk_prob": true, "routed_scaling_factor": 2.5})";
+constexpr std::string_view kGlmLiteDefaults =
+    R"({"norm_topk_prob": true, "routed_scaling_factor": 1.8})";
 constexpr UsualValue kKimiLinearUsual[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
 
 void AddLatent(OutModel& model) {
@@ -83,8 +89,9 @@ void DeepSeek2(OutModel& model) {
   const double length = static_cast<double>(config.Count("qk_rope_head_dim")) +
                         static_cast<double>(config.Count("qk_nope_head_dim"));
   model.Float("attention.scale", growth * growth / std::sqrt(length));
-  model.notes.push_back("the key deepseek2.attention.scale has the scale of its scores: programs "
-                        "that do not know that key compute something else");
+  model.notes.push_back(
+      "the key deepseek2.attention.scale has the scale of its scores: programs "
+      "that do not know that key compute something else");
 }
 
 // Layers are counted from 1 here.
@@ -105,9 +112,30 @@ void KimiLinear(OutModel& model) {
 
 constexpr Family kDeepSeekRows[] = {
     {.name = "deepseek2",
-     .hf = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Glm4MoeLiteForCausalLM"},
+     .hf = {"DeepseekV2ForCausalLM"},
      .tensors = {kLatent, kSharedExperts, kNextn},
      .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
+     .usual = kDeepSeek2Usual,
+     .refine = DeepSeek2},
+    {.name = "deepseek2",
+     .hf = {"DeepseekV3ForCausalLM"},
+     .tensors = {kLatent, kSharedExperts, kNextn},
+     .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
+     .usual = kDeepSeek2Usual,
+     .refine = DeepSeek2,
+     .defaults = kDeepSeek3Defaults},
+    {.name = "deepseek2",
+     .hf = {"Glm4MoeLiteForCausalLM"},
+     .tensors = {kLatent, kSharedExperts, kNextn},
+     .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
+     .usual = kDeepSeek2Usual,
+     .refine = DeepSeek2,
+     .defaults = kGlmLiteDefaults},
+    {.name = "deepseek2",
+     .hf = {"YoutuForCausalLM"},
+     .tensors = {kLatent},
+     .keys = {kLatentKeys},
+     .usual = kDeepSeek2Usual,
      .refine = DeepSeek2},
     {.name = "kimi-linear",
      .hf = {"KimiLinearForCausalLM", "KimiLinearModel"},

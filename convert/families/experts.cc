@@ -16,6 +16,10 @@ constexpr std::string_view kNormedExperts = R"({"norm_topk_prob": true})";
 constexpr std::string_view kSolarDefaults =
     R"({"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 128})";
 
+constexpr KeyRule kHy3Keys[] = {{"router_scaling_factor", "expert_weights_scale", kFloat}};
+constexpr std::string_view kHy3Defaults = R"({"router_scaling_factor": 2.826,
+    "num_key_value_heads": 8, "head_dim": 128, "num_shared_experts": 1})";
+
 constexpr TensorRule kErnieMoe[] = {
     {".mlp.moe_statics.e_score_correction_bias", ".exp_probs_b.bias", kVector},
 };
@@ -33,6 +37,8 @@ constexpr KeyRule kMiniMaxKeys[] = {
 };
 constexpr UsualValue kMiniMaxUsual[] = {{"use_qk_norm", 1}};
 
+constexpr std::string_view kExaoneMoeDefaults =
+    R"({"norm_topk_prob": true, "routed_scaling_factor": 2.5})";
 constexpr KeyRule kExaoneMoeKeys[] = {
     {"sliding_window", "attention.sliding_window"},
     {"first_last_k_dense_replace", "leading_dense_block_count"},
@@ -132,6 +138,16 @@ void AfMoe(OutModel& model) {
   BySigmoid(model);
 }
 
+void Hy3(OutModel& model) {
+  if (model.config.IsList("mlp_layer_types")) {
+    AddLeadingDense(model);
+  } else {
+    model.Uint("leading_dense_block_count", 1);
+  }
+  model.Bool("expert_weights_norm", true);
+  BySigmoid(model);
+}
+
 // Layers with windows have their own rope. The first of every four has none.
 void Laguna(OutModel& model) {
   const Fields& config = model.config;
@@ -228,7 +244,8 @@ constexpr Family kExpertsRows[] = {
      .tensors = {kErnieMoe, kSharedExperts},
      .keys = {kExpertSizes, kExpertKeys},
      .usual = kErnieMoeUsual,
-     .refine = ErnieMoe},
+     .refine = ErnieMoe,
+     .rope_theta = 5e5},
     {.name = "bailingmoe2",
      .hf = {"BailingMoeV2ForCausalLM"},
      .tensors = {kBailing, kSharedExperts, kNextn},
@@ -254,17 +271,26 @@ constexpr Family kExpertsRows[] = {
      .tensors = {kBlockSparse, kSharedExperts},
      .keys = {kMiniMaxKeys, kExpertSizes, kExpertKeys},
      .usual = kMiniMaxUsual,
-     .refine = BySigmoid},
+     .refine = BySigmoid,
+     .rope_theta = 5e6},
     {.name = "dots1",
      .hf = {"Dots1ForCausalLM"},
      .tensors = {kSharedExperts},
      .keys = {kExpertSizes, kExpertKeys},
      .refine = BySigmoid},
+    {.name = "dots1",  // which has all that Hy3 has
+     .hf = {"HYV3ForCausalLM"},
+     .tensors = {kSharedExperts},
+     .keys = {kHy3Keys, kExpertSizes, kExpertKeys},
+     .refine = Hy3,
+     .rope_theta = 11158840,
+     .defaults = kHy3Defaults},
     {.name = "exaone-moe",
      .hf = {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
      .tensors = {kSharedExperts, kNextn},
      .keys = {kExaoneMoeKeys, kExpertSizes, kExpertKeys},
-     .refine = ExaoneMoe},
+     .refine = ExaoneMoe,
+     .defaults = kExaoneMoeDefaults},
     {.name = "afmoe",
      .hf = {"AfmoeForCausalLM"},
      .tensors = {kAfMoe, kSharedExperts},

@@ -80,12 +80,9 @@ constexpr TensorRule kMegatron[] = {
 };
 
 constexpr TensorRule kMpt[] = {
-    {"model.norm_f", "output_norm"},
-    {".norm_1", ".attn_norm"},
-    {".norm_2", ".ffn_norm"},
-    {".attn.Wqkv", ".attn_qkv"},
-    {".attn.out_proj", ".attn_output"},
-    {".ffn.up_proj", ".ffn_up"},
+    {"model.norm_f", "output_norm"},    {".norm_1", ".attn_norm"},
+    {".norm_2", ".ffn_norm"},           {".attn.Wqkv", ".attn_qkv"},
+    {".attn.out_proj", ".attn_output"}, {".ffn.up_proj", ".ffn_up"},
     {".ffn.down_proj", ".ffn_down"},
 };
 
@@ -271,7 +268,8 @@ void Xglm(OutModel& model) {
   for (uint64_t p = 0; p < n; ++p) {
     for (uint64_t i = 0; i < half && p + kBefore != padding; ++i) {
       const double step = std::log(10000.0) / static_cast<double>(half - 1);
-      const double angle = static_cast<double>(p + kBefore) * std::exp(-step * static_cast<double>(i));
+      const double angle =
+          static_cast<double>(p + kBefore) * std::exp(-step * static_cast<double>(i));
       table[p * width + i] = static_cast<float>(std::sin(angle));
       table[p * width + half + i] = static_cast<float>(std::cos(angle));
     }

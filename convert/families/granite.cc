@@ -29,10 +29,8 @@ constexpr TensorRule kGraniteDense[] = {
 
 // Bamba (IBM 2024) is a Granite 4 with a dense network and rope of half of a head.
 constexpr TensorRule kBamba[] = {
-    {"model.final_layernorm", "output_norm"},
-    {".pre_ff_layernorm", ".ffn_norm"},
-    {".feed_forward.gate_proj", ".ffn_gate"},
-    {".feed_forward.up_proj", ".ffn_up"},
+    {"model.final_layernorm", "output_norm"}, {".pre_ff_layernorm", ".ffn_norm"},
+    {".feed_forward.gate_proj", ".ffn_gate"}, {".feed_forward.up_proj", ".ffn_up"},
     {".feed_forward.down_proj", ".ffn_down"},
 };
 constexpr std::string_view kBambaDefaults = R"({"attention_multiplier": 0, "logits_scaling": 1.0,

@@ -54,7 +54,7 @@ void Mistral3(OutModel& model) {
 
 constexpr Family kLlamaRows[] = {
     {.name = "llama",
-     .hf = {"LlamaForCausalLM", "LLaMAForCausalLM"},
+     .hf = {"LlamaForCausalLM", "LLaMAForCausalLM", "IQuestCoderForCausalLM"},
      .pairs_neighbours = true,
      .tensors = {kBlockSparse},
      .keys = {kExpertSizes, kExpertKeys}},

@@ -44,8 +44,9 @@ constexpr KeyRule kNemotronKeys[] = {
 void NemotronH(OutModel& model) {
   const Fields& config = model.config;
   constexpr std::pair<std::string_view, char> kKinds[] = {
-      {"mamba", 'M'}, {"linear_attention", 'M'}, {"attention", '*'}, {"full_attention", '*'},
-      {"mlp", '-'},   {"moe", 'E'}};
+      {"mamba", 'M'},     {"linear_attention", 'M'},
+      {"attention", '*'}, {"full_attention", '*'},
+      {"mlp", '-'},       {"moe", 'E'}};
   std::string pattern = config.TextOr("hybrid_override_pattern", "");
   for (const std::string& name : config.Texts("layers_block_type")) {
     if (config.Has("hybrid_override_pattern")) break;

@@ -69,7 +69,8 @@ void AddWindows(size_t period, OutModel& model) {
   if (is_usual) return;
   model.PerLayer("attention.sliding_window_pattern", local);
   model.notes.push_back("layers with a window are not those that are usual in architecture " +
-                        model.architecture + ": programs that do not read the list compute "
+                        model.architecture +
+                        ": programs that do not read the list compute "
                         "something else");
 }
 

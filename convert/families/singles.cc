@@ -151,8 +151,7 @@ void Hunyuan(OutModel& model) {
   const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
   if (!rope.Has("alpha") || type != "dynamic") return;
   const auto length = static_cast<double>(model.head_dim());
-  const double base =
-      model.rope_theta() * std::pow(rope.Number("alpha"), length / (length - 2));
+  const double base = model.rope_theta() * std::pow(rope.Number("alpha"), length / (length - 2));
   model.Float("rope.freq_base", base);
   model.Text("rope.scaling.type", "none");
   model.Float("rope.scaling.factor", 1);
@@ -173,7 +172,8 @@ void HunyuanMoe(OutModel& model) {
   Hunyuan(model);
   const uint64_t n_shared = SameInAll(config, "num_shared_expert");
   model.Uint("expert_used_count", SameInAll(config, "moe_topk"));
-  const char* const width = config.Has("moe_intermediate_size") ? "moe_intermediate_size" : "intermediate_size";
+  const char* const width =
+      config.Has("moe_intermediate_size") ? "moe_intermediate_size" : "intermediate_size";
   model.Uint("expert_feed_forward_length", SameInAll(config, width));
   model.Uint("expert_shared_count", n_shared);
   model.Uint("expert_shared_feed_forward_length", n_shared * config.Count("intermediate_size"));
@@ -234,6 +234,7 @@ constexpr Family kSingleRows[] = {
      .hf = {"ExaoneForCausalLM"},
      .tensors = {kExaone},
      .keys = {kExaoneKeys},
+     .rope_theta = 5e5,
      .renamed = kExaoneNames},
     {.name = "nanochat",
      .hf = {"NanoChatForCausalLM"},
@@ -247,7 +248,8 @@ constexpr Family kSingleRows[] = {
      .tensors = {kGptOss, kFfnNormIsPostAttention},
      .keys = {kGptOssKeys, kExpertSizes, kExpertKeys},
      .usual = kGptOssUsual,
-     .refine = GptOss},
+     .refine = GptOss,
+     .rope_theta = 150000},
     {.name = "olmo2",
      .hf = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
      .tensors = {kPostNorms},
@@ -258,8 +260,9 @@ constexpr Family kSingleRows[] = {
      .hf = {"BitNetForCausalLM", "BitnetForCausalLM"},
      .activation = "",  // one of two
      .tensors = {kBitNet},
-     .refine = BitNet},
-    {.name = "ernie4_5", .hf = {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}},
+     .refine = BitNet,
+     .rope_theta = 5e5},
+    {.name = "ernie4_5", .hf = {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, .rope_theta = 5e5},
     {.name = "hunyuan-dense",
      .hf = {"HunYuanDenseV1ForCausalLM"},
      .tensors = {kHunyuan},
@@ -280,7 +283,8 @@ constexpr Family kSingleRows[] = {
      .hf = {"ApertusForCausalLM"},
      .activation = "xielu",
      .tensors = {kApertus},
-     .refine = Apertus},
+     .refine = Apertus,
+     .rope_theta = 12e6},
     {.name = "exaone4",
      .hf = {"Exaone4ForCausalLM"},
      .tensors = {kPostNorms},
