@@ -98,9 +98,9 @@ double YarnGrowth(double factor, double multiplier) {
 void AddYarn(const Fields& rope, OutModel& model) {
   const uint64_t context = model.config.Count("max_position_embeddings");
   const uint64_t original = rope.CountOr("original_max_position_embeddings", context);
-  const double factor =
-      rope.Has("factor") ? rope.Number("factor")
-                         : static_cast<double>(context) / static_cast<double>(original);
+  const double factor = rope.Has("factor")
+                            ? rope.Number("factor")
+                            : static_cast<double>(context) / static_cast<double>(original);
   model.Text("rope.scaling.type", "yarn");
   model.Float("rope.scaling.factor", factor);
   model.Uint("rope.scaling.original_context_length", original);
@@ -111,16 +111,16 @@ void AddYarn(const Fields& rope, OutModel& model) {
   const bool truncates = rope.BoolOr("truncate", true);
   if (truncates != model.yarn_truncates) {
     model.Bool("rope.scaling.yarn_truncate", truncates);
-    model.notes.push_back("the key rope.scaling.yarn_truncate says how far RoPE is stretched: "
-                          "programs that do not know that key compute something else");
+    model.notes.push_back(
+        "the key rope.scaling.yarn_truncate says how far RoPE is stretched: "
+        "programs that do not know that key compute something else");
   }
   // GGUF's readers scale cosines and sines by `usual`, times attn_factor.
   const double growth = YarnGrowth(factor, 1);
   const double usual = growth / YarnGrowth(factor, model.log_multiplier);
   const double one = rope.NumberOr("mscale", 0), all = rope.NumberOr("mscale_all_dim", 0);
   const bool has_both = one != 0 && all != 0;
-  const double by_scales =
-      has_both ? YarnGrowth(factor, one) / YarnGrowth(factor, all) : growth;
+  const double by_scales = has_both ? YarnGrowth(factor, one) / YarnGrowth(factor, all) : growth;
   const double wanted = rope.NumberOr("attention_factor", by_scales);
   if (std::abs(wanted - usual) > 1e-6) model.Float("rope.scaling.attn_factor", wanted / usual);
 }
@@ -129,7 +129,8 @@ void AddYarn(const Fields& rope, OutModel& model) {
 // computed again. Within it nothing is scaled.
 void AddDynamic(OutModel& model) {
   const Fields rope = model.rope();
-  if (rope.NumberOr("alpha", 1) != 1) rope.Fail("alpha", "expected 1 in a model of architecture ", model.architecture);
+  if (rope.NumberOr("alpha", 1) != 1)
+    rope.Fail("alpha", "expected 1 in a model of architecture ", model.architecture);
   model.Text("rope.scaling.type", "none");
   model.notes.push_back(
       "its RoPE is scaled by the length of texts of more than " +

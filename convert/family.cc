@@ -91,8 +91,9 @@ const Family& FindFamily(const Fields& config) {
   bool has_experts = text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) +
                          text.UintOr("moe_every_n_layers", 0) >
                      0;
-  const std::vector<std::string> kinds =
-      text.IsList("layers_block_type") ? text.Texts("layers_block_type") : std::vector<std::string>();
+  const std::vector<std::string> kinds = text.IsList("layers_block_type")
+                                             ? text.Texts("layers_block_type")
+                                             : std::vector<std::string>();
   if (!kinds.empty()) has_experts = std::ranges::count(kinds, "moe") > 0;
   std::string known;
   for (const Family& family : Families()) {

@@ -258,9 +258,8 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kOtherHalfFirst:
       stack.Require(shapes.head > 0 && stack.rows % shapes.head == 0 && shapes.head % 2 == 0,
                     "heads of ", shapes.head, " rows");
-      return PickRows(stack, stack.rows, [n = shapes.head](uint64_t row) {
-        return row / n * n + (row + n / 2) % n;
-      });
+      return PickRows(stack, stack.rows,
+                      [n = shapes.head](uint64_t row) { return row / n * n + (row + n / 2) % n; });
     case kRopeQ:
       return Rope(stack, shapes.n_heads, shapes.n_rotated);
     case kRopeK:

@@ -29,13 +29,13 @@ enum class Change : uint8_t {
 // How weights are reordered.
 enum class Order : uint8_t {
   kSame,
-  kVector,     // [1, n] or [] becomes [n]
-  kTaps,       // a convolution's [channels, 1, taps] becomes [channels, taps]
-  kTapsApart,  // the same, or [channels, taps], becomes [channels, 1, taps]
-  kColumn,     // [n] becomes [n, 1]
-  kByGroup,    // [n] becomes [groups, n / groups] (Mamba-2's norm)
+  kVector,          // [1, n] or [] becomes [n]
+  kTaps,            // a convolution's [channels, 1, taps] becomes [channels, taps]
+  kTapsApart,       // the same, or [channels, taps], becomes [channels, 1, taps]
+  kColumn,          // [n] becomes [n, 1]
+  kByGroup,         // [n] becomes [groups, n / groups] (Mamba-2's norm)
   kOtherHalfFirst,  // of each head
-  kRopeQ,      // heads that pair numbers i and i + half: now 2i and 2i + 1
+  kRopeQ,           // heads that pair numbers i and i + half: now 2i and 2i + 1
   kRopeK,
   kAfterPadding,  // without the rows of positions that no text has (RoBERTa)
   kFirstHalf,
@@ -51,7 +51,7 @@ enum class Order : uint8_t {
   kEvenTransposed,
   kOddTransposed,
   kKeyB,
-  kValueB,  // DeepSeek's matrix of keys and values, both for each head
+  kValueB,         // DeepSeek's matrix of keys and values, both for each head
   kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
   kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): likewise
   kGroupedQkv,

@@ -154,7 +154,7 @@ class Mapper {
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
     if (name.layer && *name.layer >= n_layers_ + model_.n_nextn) return false;
-    if (name.text == "lm_head" && tied_) return false;
+    if (name.text == "lm_head" && name.suffix == ".weight" && tied_) return false;
     if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
     bool is_known = false, is_kept = false;
     const auto apply = [&](std::span<const TensorRule> rules) {

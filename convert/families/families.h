@@ -51,6 +51,7 @@ inline constexpr TensorRule kBlockSparse[] = {
 inline constexpr TensorRule kSharedExperts[] = {
     {".mlp.gate.e_score_correction_bias", ".exp_probs_b.bias"},
     {".mlp.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.expert_bias", ".exp_probs_b.bias"},
     {".mlp.shared_experts.gate_proj", ".ffn_gate_shexp"},
     {".mlp.shared_experts.up_proj", ".ffn_up_shexp"},
     {".mlp.shared_experts.down_proj", ".ffn_down_shexp"},

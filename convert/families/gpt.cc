@@ -436,6 +436,7 @@ constexpr Family kGptRows[] = {
      .tensors = {kBlockSparse},
      .keys = {kLayerNormKeys, kExpertSizes},
      .usual = kPhiMoeUsual,
+     .rope_theta = 1e6,
      .defaults = kPhiMoeDefaults},
 };
 

@@ -56,13 +56,15 @@ constexpr Family kLfm2Rows[] = {
      .hf = {"Lfm2ForCausalLM", "LFM2ForCausalLM"},
      .tensors = {kLfm2},
      .keys = {kLfm2Keys},
-     .refine = Lfm2},
+     .refine = Lfm2,
+     .rope_theta = 1e6},
     {.name = "lfm2moe",
      .hf = {"Lfm2MoeForCausalLM"},
      .tensors = {kLfm2},
      .keys = {kLfm2Keys, kExpertSizes},
      .usual = kLfm2Usual,
-     .refine = Lfm2},
+     .refine = Lfm2,
+     .rope_theta = 1e6},
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ void SmolLm3(OutModel& model) {
 void Mistral3(OutModel& model) {
   Mistral(model);
   const Fields rope = model.rope();
+  if (!rope.is_there())
+    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   if (rope.Has("mscale_all_dim")) {
     const double all = rope.Number("mscale_all_dim");
     model.log_multiplier = all;
@@ -59,11 +61,19 @@ constexpr Family kLlamaRows[] = {
      .tensors = {kBlockSparse},
      .keys = {kExpertSizes, kExpertKeys}},
     {.name = "llama",
-     .hf = {"MistralForCausalLM", "MixtralForCausalLM", "MinistralForCausalLM"},
+     .hf = {"MistralForCausalLM", "MinistralForCausalLM"},
      .pairs_neighbours = true,
      .tensors = {kBlockSparse},
      .keys = {kExpertSizes, kExpertKeys},
      .refine = Mistral,
+     .defaults = kMistralDefaults},
+    {.name = "llama",
+     .hf = {"MixtralForCausalLM"},
+     .pairs_neighbours = true,
+     .tensors = {kBlockSparse},
+     .keys = {kExpertSizes, kExpertKeys},
+     .refine = Mistral,
+     .rope_theta = 1e6,
      .defaults = kMistralDefaults},
     {.name = "llama",
      .hf = {"CwmForCausalLM"},

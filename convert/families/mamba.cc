@@ -64,7 +64,10 @@ void MambaAlone(OutModel& model) {
   model.Uint("ssm.inner_size", inner);
   model.shapes.n_groups = config.CountOr("n_groups", 1);
   const bool is_falcon = model.folder.config().Texts("architectures")[0].starts_with("Falcon");
-  if (is_falcon) model.Bool("ssm.dt_b_c_rms", true);
+  if (is_falcon) {
+    model.Bool("ssm.dt_b_c_rms", true);
+    model.Float("ssm.dt_b_c_rms_epsilon", config.NumberOr("mixer_rms_eps", 1e-6));
+  }
   for (const char* const key : {"attention.head_count_kv", "attention.key_length",
                                 "attention.value_length", "rope.dimension_count"}) {
     model.Without(key);

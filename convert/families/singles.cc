@@ -40,7 +40,7 @@ constexpr KeyRule kGptOssKeys[] = {
     {"sliding_window", "attention.sliding_window"},
 };
 
-constexpr UsualValue kGptOssUsual[] = {{"swiglu_limit", 7}};
+constexpr UsualValue kGptOssUsual[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
 
 constexpr TensorRule kGlm4[] = {
     {".post_self_attn_layernorm", ".post_attention_norm"},
@@ -119,6 +119,8 @@ constexpr TensorRule kApertus[] = {
 
 void GptOss(OutModel& model) {
   model.yarn_truncates = false;
+  if (!model.rope().is_there())
+    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   AddWindows(2, model);
 }
 
@@ -207,7 +209,11 @@ void Exaone4(OutModel& model) {
   if (!has_window && model.n_layers() == 64)
     model.config.Fail("sliding_window", "expected one in a model of 64 layers");
   if (!has_window) return ExpectPeriod(model, 1);
-  if (model.n_layers() != 64) return AddWindowsAsList(model);
+  if (model.n_layers() != 64) {
+    if (LayersOfType(model, "full_attention").empty())
+      model.config.Fail("layer_types", "expected a name for each layer");
+    return AddWindowsAsList(model);
+  }
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
   if (!local.empty()) model.PerLayer("attention.sliding_window_pattern", local);
 }
@@ -251,11 +257,17 @@ constexpr Family kSingleRows[] = {
      .refine = GptOss,
      .rope_theta = 150000},
     {.name = "olmo2",
-     .hf = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
+     .hf = {"Olmo2ForCausalLM"},
      .tensors = {kPostNorms},
      .keys = {kWindowKeys},
      .refine = Olmo2},
-    {.name = "glm4", .hf = {"Glm4ForCausalLM"}, .tensors = {kGlm4}},
+    {.name = "olmo2",
+     .hf = {"Olmo3ForCausalLM"},
+     .tensors = {kPostNorms},
+     .keys = {kWindowKeys},
+     .refine = Olmo2,
+     .rope_theta = 5e5},
+    {.name = "glm4", .hf = {"Glm4ForCausalLM"}, .tensors = {kGlm4}, .rotary_part = 0.5},
     {.name = "bitnet",
      .hf = {"BitNetForCausalLM", "BitnetForCausalLM"},
      .activation = "",  // one of two

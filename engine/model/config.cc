@@ -71,7 +71,8 @@ void ReadYarn(const Keys& keys, RopeConfig& rope) {
   rope.beta_fast = read("beta_fast", rope.beta_fast);
   rope.beta_slow = read("beta_slow", rope.beta_slow);
   rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
-  constexpr std::string_view kExt = "rope.scaling.yarn_ext_factor", kTruncate = "rope.scaling.yarn_truncate";
+  constexpr std::string_view kExt = "rope.scaling.yarn_ext_factor",
+                             kTruncate = "rope.scaling.yarn_truncate";
   if (keys.Has(kExt) && keys.Number(kExt) == 0) {
     rope.ext_factor = 0;
   } else {

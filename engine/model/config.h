@@ -75,6 +75,7 @@ struct RecurrentPlan {
   size_t rank = 0;     // of the matrices that alpha is computed by, if those are two
   bool decay_by_channel = false;  // of delta nets: each row of the state has its own
   bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
+  float norm_eps = 0;             // of these norms
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
   size_t state_floats() const { return n_value_heads * key_length * value_length; }
@@ -168,9 +169,9 @@ struct RankTraits {
 // What neither keys nor tensors tell of an architecture (architecture.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
-  bool layer_norm = false;  // norms of the stream subtract its mean (Ba et al. 2016)
+  bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)
   bool norm_weights = true;  // norms have weights
-  bool first_norm = true;   // the first mixer's input has its norm
+  bool first_norm = true;    // the first mixer's input has its norm
   // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
   // With a norm of its own the network still reads the stream before the mixer (GPT-NeoX).
   bool parallel = false;

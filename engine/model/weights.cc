@@ -54,7 +54,8 @@ PoolingWeights BindPooling(Binder& bind, const Config& config) {
 Weights Weights::Bind(const gguf::File& file, const Config& config) {
   Binder bind(file);
   if (!config.norm_weights) {
-    bind.MakeOnes(std::max(config.embedding_length, config.Widest([](const LayerPlan& l) { return l.key_length; })));
+    bind.MakeOnes(std::max(config.embedding_length,
+                           config.Widest([](const LayerPlan& l) { return l.key_length; })));
   }
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
   const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;

@@ -80,9 +80,8 @@ void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Tea
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
   Pass pass(model.config, n, s, team, trace);
-  const float* const in =
-      pass.Normed(s.x + first * width, model.weights.output_norm, width, s.normed,
-                  model.weights.output_norm_bias);
+  const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
+                                      s.normed, model.weights.output_norm_bias);
   pass.MatMul(in, {{model.weights.output, logits}});
   pass.FinishLogits(logits);
 }

@@ -213,9 +213,9 @@ void Mamba(const LayerView& layer, const float* in, Pass& pass) {
   pass.Convolve(layer);
   pass.MatMul(s.conv_out, {{w.alpha_in, low}, {w.ssm_beta, key}});
   if (r.normed) {
-    pass.NormRows(w.ssm_norms[0], pass.n_tokens(), r.rank, r.rank, low);
-    pass.NormRows(w.ssm_norms[1], pass.n_tokens(), r.key_length, r.n_beta, key);
-    pass.NormRows(w.ssm_norms[2], pass.n_tokens(), r.key_length, r.n_beta, query);
+    pass.NormRows(w.ssm_norms[0], pass.n_tokens(), r.rank, r.rank, low, 1, r.norm_eps);
+    pass.NormRows(w.ssm_norms[1], pass.n_tokens(), r.key_length, r.n_beta, key, 1, r.norm_eps);
+    pass.NormRows(w.ssm_norms[2], pass.n_tokens(), r.key_length, r.n_beta, query, 1, r.norm_eps);
   }
   pass.MatMul(low, {{w.ssm_alpha, s.alpha}});
   pass.Recur(layer);

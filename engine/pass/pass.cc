@@ -120,10 +120,11 @@ void Pass::NormStream(const NormView& norm, float* x) {
 }
 
 void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
-                    size_t n_groups) {
+                    size_t n_groups, float eps) {
+  if (eps == 0) eps = config_.norm_eps;
   EachRow("norm", n, 0, [&](size_t i) {
     float* const row = rows + i * stride;
-    kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
+    kernels::RmsNorm(row, weight + i % n_groups * length, eps, length, row);
   });
 }
 

@@ -87,9 +87,9 @@ class Pass {
   // x = norm(x) * weight + bias; without weights x is unchanged.
   void NormStream(const NormView& norm, float* x);
   // RMSNorm of n rows of `length` numbers, `stride` apart, in place; weights [n_groups][length] in
-  // turn, or null: all ones.
+  // turn, or null: all ones; eps 0: the model's.
   void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
-                size_t n_groups = 1);
+                size_t n_groups = 1, float eps = 0);
   // Of queries or keys: weights [length], or [n_heads][length] (by_head); the bias may be null.
   struct HeadNorm {
     const float* weight;

@@ -293,8 +293,8 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   for (size_t v = 0; v < kVectors; ++v) maximums[v] = max[v];
 }
 
-// Caps the scores of some runs of keys, or lowers them by distance, and those of keys that a query does not see become
-// infinitely low. Returns the maximums.
+// Caps the scores of some runs of keys, or lowers them by distance, and those of keys that a query
+// does not see become infinitely low. Returns the maximums.
 template <size_t kShare>
 HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const AttentionParams& params,
                       size_t query, BlockState& s) {

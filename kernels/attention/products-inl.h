@@ -108,8 +108,8 @@ struct BlockState {
   float OffsetOf(size_t i, const TileKeys& keys) const {
     return slopes[i] * (static_cast<float>(keys.position) - static_cast<float>(positions[i]));
   }
-  bool few;                                       // each query has the bits that it has alone
-  size_t n_present;                               // queries
+  bool few;          // each query has the bits that it has alone
+  size_t n_present;  // queries
   size_t n_queries;  // rounded up to a multiple of a unit by repeating the last query
 };
 

@@ -36,7 +36,8 @@ void VaultGemma(const Keys& keys, Config& config) {
   ScaleEmbeddings(config);
   const double scale = keys.PositiveUnlessZero("attention.scale", 0);
   if (scale > 0) SetAttentionScale(static_cast<float>(scale), config);
-  config.attention_softcap = static_cast<float>(keys.PositiveUnlessZero("attn_logit_softcapping", 0));
+  config.attention_softcap =
+      static_cast<float>(keys.PositiveUnlessZero("attn_logit_softcapping", 0));
   config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
   SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
 }

@@ -16,7 +16,8 @@ using kernels::Activation;
 
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
-  if (keys.Length(kPattern) == config.n_layers() && window > 0) return SetListedWindows(keys, config);
+  if (keys.Length(kPattern) == config.n_layers() && window > 0)
+    return SetListedWindows(keys, config);
   period = keys.NumberUnlessArray(kPattern, period, kMaxLength);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const bool global = period != 0 && i % period == period - 1;
@@ -103,7 +104,8 @@ void ReadActivation(const Keys& keys, Config& config) {
       {"relu", Activation::kRelu},           {"relu2", Activation::kReluSquared}};
   if (!keys.Has("hidden_activation")) return;
   const std::string_view name = keys.StringOr("hidden_activation", "");
-  const auto found = std::ranges::find(kNames, name, &std::pair<std::string_view, Activation>::first);
+  const auto found =
+      std::ranges::find(kNames, name, &std::pair<std::string_view, Activation>::first);
   if (found == std::end(kNames)) {
     keys.Fail("hidden_activation", "expected gelu, gelu_new, relu or relu2, found ",
               gguf::Quoted(name, 40));
@@ -121,7 +123,8 @@ void SetSlopes(double bias, Config& config) {
   const size_t n_heads = config.layers[0].n_heads, n = std::bit_floor(n_heads);
   for (size_t i = 0; i < n_heads; ++i) {
     const double step = bias / static_cast<double>(n);
-    const double power = i < n ? static_cast<double>(i + 1) : static_cast<double>(2 * (i - n) + 1) / 2;
+    const double power =
+        i < n ? static_cast<double>(i + 1) : static_cast<double>(2 * (i - n) + 1) / 2;
     config.slopes.push_back(static_cast<float>(std::exp2(-step * power)));
   }
   for (LayerPlan& layer : config.layers) layer.rope = LayerPlan::kNoRope;

@@ -10,17 +10,11 @@
 
 namespace kernels {
 
-inline constexpr Activation kActivations[] = {Activation::kSilu,
-                                              Activation::kGelu,
-                                              Activation::kSwigluOai,
-                                              Activation::kGeluAlone,
-                                              Activation::kGeluErf,
-                                              Activation::kRelu,
-                                              Activation::kSigmoid,
-                                              Activation::kReluSquared,
-                                              Activation::kGatedReluSquared,
-                                              Activation::kSoftplus,
-                                              Activation::kLimitedSilu};
+inline constexpr Activation kActivations[] = {
+    Activation::kSilu,      Activation::kGelu,        Activation::kSwigluOai,
+    Activation::kGeluAlone, Activation::kGeluErf,     Activation::kRelu,
+    Activation::kSigmoid,   Activation::kReluSquared, Activation::kGatedReluSquared,
+    Activation::kSoftplus,  Activation::kLimitedSilu};
 
 // GatedReference, and how far off arithmetic in float may be: what is under exp, z, is rounded
 // three times, each of which is |z| eps / 2 of the result; exp itself is right to 2e-7, and five
