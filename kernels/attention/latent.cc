@@ -153,10 +153,8 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
       HeadProducts(team, values, {x, 0, cached}, count, {v, value, n * value}, products);
       StoreKv(team, made, p, count, k, v);
     }
-    AttentionParams own = params;
-    if (own.sinks != nullptr) own.sinks += head;
     AttendBatch(team, made, {q + head * key, all * key}, {out + head * value, all * value}, n,
-                n_tokens, first_pos - first, own);
+                n_tokens, first_pos - first, params.From(head));
   }
 }
 
