@@ -24,7 +24,12 @@ std::string Called(const std::string& name) {
 class Analysis {
  public:
   explicit Analysis(Grammar& grammar)
-      : grammar_(grammar), needed_(grammar.n_rules()), visit_(grammar.n_states()) {}
+      : grammar_(grammar), needed_(grammar.n_rules()), visit_(grammar.n_states()),
+        at_least_(grammar.n_states(), kNone) {
+    for (const Loop& loop : grammar.loops_) {
+      if (loop.count != kNone) at_least_[loop.count] = loop.at_least;
+    }
+  }
 
   void Run(bool prunes) {
     SkipPlainForks();
@@ -137,8 +142,10 @@ class Analysis {
       case Kind::kCall:
         one(state.next);
         return one(grammar_.rule(state.other).start);
-      case Kind::kCount:  // without a byte so far: the repeated part may be empty, and as often as needed
-        return one(through_bytes ? state.next : grammar_.state(LoopAt(s).at_least).next);
+      case Kind::kCount: {  // without a byte so far: the repeated part may be empty, and as often as needed
+        const StateId enough = at_least_[s];
+        return one(through_bytes || enough == kNone ? state.next : grammar_.state(enough).next);
+      }
       case Kind::kMember: {
         const Members& members = grammar_.members(state.other);
         one(members.close);
@@ -156,10 +163,6 @@ class Analysis {
         return one(state.next);
     }
   }
-  const Loop& LoopAt(StateId count) const {
-    return *std::ranges::lower_bound(grammar_.loops_, count, {}, &Loop::count);
-  }
-
   // The states from which the end of their rule can be reached, by any bytes or by none.
   std::vector<bool> Ending(bool through_bytes) {
     const size_t n = grammar_.n_states();
@@ -272,7 +275,7 @@ class Analysis {
         const StateId s = Pop();
         grammar_.loop_of_[s] = i;
         const State& state = grammar_.state(s);
-        if (state.kind == Kind::kCount) continue;
+        if (state.kind == Kind::kCount && s == grammar_.loops_[i].count) continue;
         Push(state.next);
         if (state.kind == Kind::kFork) Push(state.other);
       }
@@ -334,6 +337,7 @@ class Analysis {
   std::vector<bool> needed_;     // by rule: reachable from the root
   std::vector<uint32_t> visit_;  // by state: the last visit that reached it
   uint32_t n_visits_ = 0;
+  std::vector<StateId> at_least_;  // of each kCount of a repetition
   std::vector<StateId> todo_;
 };
 

@@ -38,24 +38,7 @@ std::vector<Shape> Conjunctions::Shapes(const Conjunction& all) {
   Partial partial;
   if (!Take(partial, all)) return {};
   // A list of values: each is valid or not.
-  const Schema* shortest = nullptr;
-  for (const uint32_t node : partial.nodes) {
-    const Schema& schema = schemas_[Literal{node}];
-    if (schema.is_listed && (shortest == nullptr || schema.values.size() < shortest->values.size())) {
-      shortest = &schema;
-    }
-  }
-  if (shortest != nullptr) {
-    Shape shape;
-    shape.is_listed = true;
-    shape.place = shortest->place;
-    for (const JsonView& value : shortest->values) {
-      const auto fits = [&](Literal l) { return schemas_.IsValid(l, value); };
-      if (std::ranges::all_of(all, fits)) shape.values.push_back(value);
-    }
-    if (shape.values.empty()) return {};
-    return {std::move(shape)};
-  }
+  if (auto listed = ListedShape(partial, all)) return std::move(*listed);
   std::vector<Partial> found;
   Solve(std::move(partial), 0, found);
   std::vector<Shape> shapes;
@@ -66,6 +49,29 @@ std::vector<Shape> Conjunctions::Shapes(const Conjunction& all) {
     if (seen.emplace(one.types, std::move(nodes)).second) AddShapes(one, shapes);
   }
   return shapes;
+}
+
+// If some node lists its values: those that are valid under all literals.
+template <class Literals>
+std::optional<std::vector<Shape>> Conjunctions::ListedShape(const Partial& partial,
+                                                            const Literals& all) {
+  const Schema* shortest = nullptr;
+  for (const uint32_t node : partial.nodes) {
+    const Schema& schema = schemas_[Literal{node}];
+    if (schema.is_listed && (shortest == nullptr || schema.values.size() < shortest->values.size())) {
+      shortest = &schema;
+    }
+  }
+  if (shortest == nullptr) return std::nullopt;
+  Shape shape;
+  shape.is_listed = true;
+  shape.place = shortest->place;
+  for (const JsonView& value : shortest->values) {
+    const auto fits = [&](Literal l) { return schemas_.IsValid(l, value); };
+    if (std::ranges::all_of(all, fits)) shape.values.push_back(value);
+  }
+  if (shape.values.empty()) return std::vector<Shape>();
+  return std::vector<Shape>{std::move(shape)};
 }
 
 bool Conjunctions::Take(Partial& partial, std::vector<Literal> todo) {
@@ -386,6 +392,10 @@ const Conjunctions::Ways& Conjunctions::OneOf(uint32_t node) {
 }
 
 void Conjunctions::AddShapes(const Partial& partial, std::vector<Shape>& shapes) {
+  if (auto listed = ListedShape(partial, partial.taken)) {
+    shapes.insert(shapes.end(), listed->begin(), listed->end());
+    return;
+  }
   std::string place;
   for (const uint32_t node : partial.nodes) {
     const Schema& s = schemas_[Literal{node}];
@@ -469,7 +479,12 @@ bool Conjunctions::IsEmpty(const Conjunction& all, size_t depth) {
 
 bool Conjunctions::IsEmptyShape(const Shape& shape, size_t depth) {
   if (shape.is_listed) return shape.values.empty();
-  if (shape.type == kString) return StringsOf(shape).empty();
+  if (shape.type == kString) {
+    Shape any_length = shape;
+    any_length.max_length = UINT64_MAX;
+    const Dfa& strings = StringsOf(any_length);
+    return strings.empty() || strings.Shortest() > shape.max_length;
+  }
   if (shape.type == kNumber) {
     const NumberSet& n = shape.numbers;
     return (!n.IsFree() || !n.whole) && n.Spellings(schemas_.budget()).empty();
@@ -618,14 +633,13 @@ const Dfa& Conjunctions::StringsOf(const Shape& shape) {
     all = Combine(all, Listed({shape.excluded.begin(), shape.excluded.end()}, budget), Both::kButNot, budget);
   }
   if (!all.empty() && (all.Shortest() < shape.min_length || all.Longest() > shape.max_length)) {
-    // More states than that would take too long: such a string is shorter than it might be.
-    constexpr uint64_t kMaxProduct = 8000;
-    const uint64_t most = std::max<uint64_t>(kMaxProduct / all.states.size(), 8);
-    const bool has_most = shape.max_length != UINT64_MAX && all.Longest() > shape.max_length;
-    if (shape.min_length > most) FailAt(shape.place, "such a long string, beside a pattern or format, is not supported");
-    const auto min = static_cast<uint32_t>(shape.min_length);
-    const auto max = has_most ? static_cast<uint32_t>(std::min(most, shape.max_length)) : kNone;
-    all = Combine(all, OfLength(min, max, budget), Both::kAnd, budget);
+    constexpr uint64_t kMaxProduct = 20'000;
+    const bool has_most = all.Longest() > shape.max_length;
+    const uint64_t most = has_most ? shape.max_length : shape.min_length;
+    if (most > kMaxProduct / all.states.size()) {
+      FailAt(shape.place, "such lengths are not supported beside a pattern, a format or values that are left out");
+    }
+    all = Combine(all, OfLength(static_cast<uint32_t>(shape.min_length), has_most ? static_cast<uint32_t>(most) : kNone, budget), Both::kAnd, budget);
   }
   return strings_[key] = std::move(all);
 }

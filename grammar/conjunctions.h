@@ -65,6 +65,8 @@ class Conjunctions {
   using Ways = std::vector<std::vector<Literal>>;
   struct Partial;
 
+  template <class Literals>
+  std::optional<std::vector<Shape>> ListedShape(const Partial& partial, const Literals& all);
   bool Take(Partial& partial, std::vector<Literal> todo);
   void Solve(Partial partial, size_t depth, std::vector<Partial>& found);
   Ways Negated(const Schema& schema, uint32_t node);

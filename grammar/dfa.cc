@@ -34,21 +34,27 @@ bool Dfa::Has(std::string_view text) const {
   return states[at].accepts;
 }
 
-uint32_t Dfa::Shortest() const {
-  std::vector<uint32_t> level = {0};
-  std::vector<bool> seen(states.size());
-  for (uint32_t n = 0; !level.empty() && !empty(); ++n) {
+std::vector<uint32_t> Dfa::Distances() const {
+  std::vector<std::vector<uint32_t>> before(states.size());
+  std::vector<uint32_t> distances(states.size(), kNone), level;
+  for (uint32_t s = 0; s < states.size(); ++s) {
+    for (const Edge& edge : states[s].edges) before[edge.to].push_back(s);
+    if (!states[s].accepts) continue;
+    distances[s] = 0;
+    level.push_back(s);
+  }
+  for (uint32_t n = 1; !level.empty(); ++n) {
     std::vector<uint32_t> next;
     for (const uint32_t s : level) {
-      if (states[s].accepts) return n;
-      for (const Edge& edge : states[s].edges) {
-        if (!seen[edge.to]) next.push_back(edge.to);
-        seen[edge.to] = true;
+      for (const uint32_t t : before[s]) {
+        if (distances[t] != kNone) continue;
+        distances[t] = n;
+        next.push_back(t);
       }
     }
     level = std::move(next);
   }
-  return 0;
+  return distances;
 }
 
 uint32_t Dfa::Longest() const {

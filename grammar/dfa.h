@@ -44,7 +44,9 @@ class Dfa {
   bool empty() const { return states.empty(); }
   bool Has(std::string_view text) const;
   // Of the strings, in characters; kNone if there is no limit.
-  uint32_t Shortest() const;
+  uint32_t Shortest() const { return empty() ? 0 : Distances()[0]; }
+  // From each state the fewest characters to one that accepts.
+  std::vector<uint32_t> Distances() const;
   uint32_t Longest() const;
   // All strings, if there are at most `most` of them; otherwise more than that.
   std::vector<std::string> Strings(size_t most) const;

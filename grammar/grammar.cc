@@ -137,6 +137,16 @@ Part Builder::Repeat(Part part, uint32_t min, uint32_t max) {
   return {loop, end, true};
 }
 
+Part Builder::Counted(Part part, uint32_t limit, uint32_t most) {
+  const StateId end = Fork();
+  Link(part.end, Add({.kind = Kind::kCount, .next = end, .other = most}));
+  return {Add({.kind = Kind::kBelow, .next = part.start, .other = limit}), end, true};
+}
+
+void Builder::AddLimit(StateId start, uint32_t count) {
+  grammar_.loops_.push_back({.min = 0, .max = count, .body = start});
+}
+
 Part Builder::Text(bool once) {
   CodePoints beyond;
   for (const auto& [low, high] : Plain()) {

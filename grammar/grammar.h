@@ -76,7 +76,8 @@ struct Place {
 // A repetition of at least `min` and at most `max` times (kNone: no limit).
 struct Loop {
   uint32_t min, max;
-  StateId body, count, at_least;  // its states: where the repeated part begins, and after it
+  // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
+  StateId body, count = kNone, at_least = kNone;
 };
 
 // The members of an object, or unique items of an array. Each key is written once at most.
@@ -183,6 +184,10 @@ class Builder {
   std::optional<Part> AnyOf(const std::vector<std::optional<Part>>& ways);
   // At least `min` times, at most `max` (kNone: no limit).
   Part Repeat(Part part, uint32_t min, uint32_t max);
+  // Passes if the register is below `limit`, then counts up to `most`. For automata that count all
+  // their characters; AddLimit says where one begins, and up to which count none of its limits matters.
+  Part Counted(Part part, uint32_t limit, uint32_t most);
+  void AddLimit(StateId start, uint32_t count);
   Part Text(bool once = false);  // any number of plain characters, or one
 
   // For shapes other than sequences: forks that the caller links.

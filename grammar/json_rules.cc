@@ -1,5 +1,6 @@
 #include "grammar/json_rules.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -97,7 +98,12 @@ Part JsonRules::Character(const CodePoints& set) {
   return builder_.Call(known->second);
 }
 
-Part JsonRules::Texts(const Dfa& dfa) {
+Part JsonRules::Texts(const Dfa& dfa, uint32_t most) {
+  // With a limit, a character may come if the shortest text after it is within the limit.
+  const std::vector<uint32_t> to_end = most == kNone ? std::vector<uint32_t>() : dfa.Distances();
+  const auto counted = [&](Part part, uint32_t to) {
+    return most == kNone ? part : builder_.Counted(part, most - to_end[to], most);
+  };
   std::vector<StateId> forks;
   const StateId end = builder_.Fork();
   for (size_t i = 0; i < dfa.states.size(); ++i) forks.push_back(builder_.Fork());
@@ -107,26 +113,29 @@ Part JsonRules::Texts(const Dfa& dfa) {
     std::map<uint32_t, CodePoints> by_target;
     for (const auto& [low, high, to] : state.edges) by_target[to].emplace_back(low, high);
     for (auto& [to, ranges] : by_target) {
+      if (most != kNone && to_end[to] >= most) continue;
       CodePoints set = Normal(std::move(ranges));
       if (to == i && Minus(grammar::Plain(), set).empty()) {
         set = Minus(set, grammar::Plain());
-        const Part text = builder_.Text();
+        const Part text = counted(builder_.Text(/*once=*/true), to);
         builder_.Link(forks[i], text.start);
-        // The text's own loop, with all else that may follow.
-        builder_.Link(text.start, forks[i]);
         builder_.Link(text.end, forks[i]);
       }
       if (set.empty()) continue;
-      const Part one = Character(set);
+      const Part one = counted(Character(set), to);
       builder_.Link(forks[i], one.start);
       builder_.Link(one.end, forks[to]);
     }
   }
-  return {forks[0], end};
+  if (most != kNone) {
+    const uint32_t farthest = *std::ranges::max_element(to_end);
+    builder_.AddLimit(forks[0], most - std::min(most, farthest));
+  }
+  return {forks[0], end, most != kNone};
 }
 
-Part JsonRules::Quoted(const Dfa& dfa) {
-  return builder_.Then(builder_.Then(builder_.Literal("\""), Texts(dfa)), builder_.Literal("\""));
+Part JsonRules::Quoted(const Dfa& dfa, uint32_t most) {
+  return builder_.Then(builder_.Then(builder_.Literal("\""), Texts(dfa, most)), builder_.Literal("\""));
 }
 
 Part JsonRules::OneOf(const std::vector<std::string>& texts) {

@@ -32,14 +32,15 @@ class JsonRules {
   Part String(uint32_t least, uint32_t most);
   // The texts of a set as they are, or as strings in quotes.
   Part Plain(const Dfa& dfa) { return Texts(dfa); }
-  Part Quoted(const Dfa& dfa);
+  // `most`: those of at most so many characters; in a rule of its own.
+  Part Quoted(const Dfa& dfa, uint32_t most = kNone);
   // One of these texts.
   Part OneOf(const std::vector<std::string>& texts);
   // A key, in quotes, that is none of these.
   Part KeyBut(const std::vector<std::string>& names);
 
  private:
-  Part Texts(const Dfa& dfa);
+  Part Texts(const Dfa& dfa, uint32_t most = kNone);
   // A character as it is written.
   Part Character(const CodePoints& set);
   // Any characters, written as Character() does, or also with all escapes.

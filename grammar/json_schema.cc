@@ -131,9 +131,13 @@ class Converter {
         return json_.String(static_cast<uint32_t>(shape.min_length),
                             shape.max_length < kNone ? static_cast<uint32_t>(shape.max_length) : kNone);
       }
-      const Dfa& dfa = all_.StringsOf(shape);
-      if (dfa.empty()) return std::nullopt;
-      return json_.Quoted(dfa);
+      // A limit is counted, unless the strings are short anyway.
+      Shape any_length = shape;
+      any_length.max_length = UINT64_MAX;
+      const Dfa& dfa = all_.StringsOf(any_length);
+      if (dfa.empty() || dfa.Shortest() > shape.max_length) return std::nullopt;
+      if (dfa.Longest() <= shape.max_length || shape.max_length >= kNone) return json_.Quoted(dfa);
+      return json_.Quoted(dfa, static_cast<uint32_t>(shape.max_length));
     });
   }
 

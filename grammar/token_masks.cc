@@ -98,7 +98,7 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
       equal = std::min(equal, loop->min - 1 - item.data);
     } else {
       first.back().data = loop->min;
-      if (loop->max != kNone) equal = std::min(equal, loop->max - 1 - item.data);
+      if (loop->max != kNone) equal = std::min(equal, loop->max - std::min(item.data + 1, loop->max));
     }
   }
   if (equal < kFewBytes) {
@@ -127,7 +127,7 @@ bool TokenMasks::IsText(SetId set) {
   for (const Item& item : matcher_.Items(set)) {
     if (item.at >= kEscape || matcher_.grammar().state(item.at).kind != State::Kind::kText) continue;
     const Loop* const loop = matcher_.grammar().LoopOf(item.at);
-    if (loop == nullptr || loop->max == kNone || loop->max - item.data > trie_.longest()) known = 2;
+    if (loop == nullptr || loop->max == kNone || loop->max > item.data + trie_.longest()) known = 2;
   }
   return known == 2;
 }
