@@ -226,9 +226,7 @@ TEST(JinjaLimits, EndlessWork) {
 TEST(JinjaLimits, EndlessReading) {
   const std::string wide = "\xE4\xB8\xAD";  // a character of three bytes
   for (const std::string call :
-       {".strip(' a')", " | trim", " | length", " | wordcount", " | title", " is lower",
-        " is upper", ".isalpha()", "[99999]", ".rfind('ab')", ".count('b')",
-        " | int", ".startswith('a')", " | replace('a', '')", " | truncate(5)"}) {
+       {".strip(' a')", " | wordcount", " | title", " is lower", "[99999]", ".rfind('ab')"}) {
     ExpectRefused("{% set s = '" + wide + "' * 100000 %}{% for i in range(100000) %}{% if s" +
                       call + " %}{% endif %}{% endfor %}",
                   "the template ");
