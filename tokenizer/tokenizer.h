@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +18,9 @@
 #include "gguf/file.h"
 #include "tokenizer/byte_span.h"
 #include "tokenizer/id_list.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/special_matcher.h"
+#include "tokenizer/split.h"
 #include "tokenizer/token_index.h"
 #include "tokenizer/vocabulary.h"
 
@@ -31,6 +35,15 @@ struct EncodeOptions {
   size_t most_ids = SIZE_MAX;
   // Called regularly; true ends it with tokenizer::Interrupted.
   const std::function<bool()>* interrupted = nullptr;
+};
+
+// What users of a tokenizer compute from its vocabulary once: see Tokenizer::Once().
+class Derived {
+ public:
+  Derived() = default;
+  Derived(const Derived&) = delete;
+  Derived& operator=(const Derived&) = delete;
+  virtual ~Derived() = default;
 };
 
 // Immutable after Create: threads may share it.
@@ -55,11 +68,18 @@ class Tokenizer {
   std::string Decode(const std::vector<TokenId>& ids, bool special = false) const;
   // The id of the token with exactly this spelling in the file, or -1.
   TokenId Find(std::string_view token) const { return index_.Find(token); }
+  // The result of the first call's `make`, which is kept. Threads may call it at once.
+  const Derived& Once(const std::function<std::unique_ptr<Derived>()>& make) const {
+    std::call_once(once_, [&] { derived_ = make(); });
+    return *derived_;
+  }
 
  protected:
   explicit Tokenizer(Vocabulary vocab);
-  // Valid UTF-8 without special tokens; may be empty. first: at the start or after a special token.
-  virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
+  // Valid UTF-8 without special tokens, normalized; may be empty. space: with a space before it.
+  virtual void EncodeText(std::string_view text, bool space, IdList& out) const = 0;
+  // The normalizer of files without the key; "" for none.
+  virtual std::string_view UsualNormalizer() const { return ""; }
   // The token for a byte that is not valid UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;
   // The bytes of a normal, unused or user-defined token.
@@ -80,14 +100,23 @@ class Tokenizer {
   std::string_view Spelling(TokenId id) const { return vocab_.tokens[static_cast<size_t>(id)]; }
 
  private:
-  void FindSpecials();
+  void FindSpecials(const gguf::Metadata& metadata);
   void EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const;
-  void EncodeBytes(std::string_view text, IdList& out) const;
+  void EncodeBytes(std::string_view text, bool at_start, IdList& out) const;
+  void EncodeNormal(std::string_view text, bool first, bool at_start, IdList& out) const;
+  bool HasPrefix(std::string_view text, bool first, bool at_start) const;
+  bool IsInWord(std::string_view text, size_t begin, size_t end) const;
 
   Vocabulary vocab_;
   TokenIndex index_;
   std::deque<std::string> respelt_;  // texts of special tokens that the file spells differently
   SpecialMatcher specials_;          // user-defined, control and unknown tokens
+  Normalizer normalizer_;
+  SpecialMatcher normalized_;             // tokens that are found in the normalized text
+  bool finds_normalized_ = false;         // there are some
+  std::unique_ptr<const Splitter> word_;  // a character of a word; null if no token asks for it
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<Derived> derived_;
 };
 
 // Takes the bytes of tokens and returns whole UTF-8 characters: an incomplete character is kept

@@ -85,9 +85,12 @@ size_t TakeFlag(std::span<const std::string> args, const CommandLine& line, Comm
   if (value) return take(*value, 1);
   if (flag->is_switch()) return take("", 1);
   if (flag->may_be_alone) {  // --think low, or --think followed by something else
-    const bool is_one = args.size() > 1 && std::ranges::count(flag->choices, args[1]) > 0;
-    if (!is_one && args.size() > 1) flag->followed = args[1];
-    return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
+    const bool is_free = flag->choices.empty();
+    const bool is_one =
+        args.size() > 1 && (is_free ? !args[1].empty() && IsDigit(args[1][0])
+                                    : std::ranges::count(flag->choices, args[1]) > 0);
+    if (!is_one && !is_free && args.size() > 1) flag->followed = args[1];
+    return is_one ? take(args[1], 2) : take(is_free ? "" : flag->choices[0], 1);
   }
   if (args.size() > 1) return take(args[1], 2);
   throw UsageError(typed, ": expected ", flag->type, " after it: ", SeeHelp(command));

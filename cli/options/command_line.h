@@ -54,7 +54,9 @@ struct Flag {
   std::string default_text;  // "" where none is shown
   std::string group;         // its part of --help; kAnywhere: not shown with a subcommand
   Range range;
-  bool may_be_alone = false;  // without a value it takes its first choice
+  // Without a value it takes its first choice. If it has no choices, only a word that begins with a
+  // digit is its value, or one after "=".
+  bool may_be_alone = false;
   bool required = false, writes = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
   std::string typed;                    // the name it was given by; "" for a word without a flag

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <numeric>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/options/model_stores.h"
+#include "cli/output/text.h"
 #include "gguf/error.h"
 
 namespace cli {
@@ -141,11 +141,12 @@ constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
                                        {"--version", "version"}};
 
 constexpr std::string_view kNoDownloads =
-    "pronk downloads nothing: -m takes a file, or a name that 'pronk list' shows";
+    "pronk opens no connection: 'pronk pull OWNER/REPO' says which line downloads, and -m takes "
+    "the "
+    "name";
 
 // Ollama's subcommands without an equivalent here, by reason.
 constexpr Synonyms kForeignCommands[] = {
-    {kNoDownloads, "pull"},
     {"pronk opens no network connection", "push"},
     {"pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
      "programs",
@@ -285,29 +286,15 @@ bool IsYesOrNo(const std::string& text) {
          (!text.empty() && text.find_first_not_of("01,") == std::string::npos);
 }
 
-// The edit distance: letters to change, add or remove to turn one word into the other.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] != b[j] ? 1 : 0);
-      diagonal = std::exchange(row[j + 1], std::min({row[j], row[j + 1]}) + 1);
-      row[j + 1] = std::min(row[j + 1], changed);
-    }
-  }
-  return row.back();
-}
+}  // namespace
 
-// ": did you mean WORD? " if one of them is close, else ": ".
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
   constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
   const std::string* best = nullptr;
   size_t least = std::clamp<size_t>(typed.size() / 3, 2, 3) + 1;
   for (const std::string& word : words) {
     if (typed.size() > kLongest || word.size() < 3) continue;  // one letter is like any other
-    const size_t distance = word.starts_with(typed) ? 1 : Distance(typed, word);
+    const size_t distance = word.starts_with(typed) ? 1 : EditDistance(typed, word);
     if (distance < std::min(least, typed.size())) {
       least = distance;
       best = &word;
@@ -316,14 +303,16 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
   return best != nullptr ? ": did you mean " + *best + "? " : ": ";
 }
 
-}  // namespace
-
 std::string OurFlag(const std::string& name) {
   const std::string ours = Find(kLongNames, name);
   return ours.empty() ? name : ours;
 }
 
 std::string OurCommand(std::span<const std::string> args) {
+  if (args[0] == "pull") {
+    throw UsageError("pull: pronk opens no connection; this line does: ",
+                     args.size() > 1 ? PullLine(args[1]) : SuggestedModel().line);
+  }
   const auto converses = [](const auto& arg) { return OurFlag(arg) == "--conversation"; };
   return args[0] == "run" && std::ranges::any_of(args, converses) ? "chat" : args[0];
 }

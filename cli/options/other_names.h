@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/options/command_line.h"
 
@@ -14,6 +16,7 @@ namespace cli {
 std::string OurFlag(const std::string& name);
 
 // llama-cli also converses: "chat" if run has a flag that asks for a conversation, else args[0].
+// Throws UsageError for "pull", with the line to type instead.
 std::string OurCommand(std::span<const std::string> args);
 // True for a flag that only says which of the two it is.
 bool IsImplied(const Command& command, const std::string& flag);
@@ -21,6 +24,9 @@ bool IsImplied(const Command& command, const std::string& flag);
 // Takes the flag args[0], with its value, if it is another program's that changes nothing here and
 // the command runs a model. Returns the number of arguments taken, 0 if it is none.
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
+
+// ": did you mean WORD? " if a word is close to what was typed, else ": ".
+std::string Guess(std::string_view typed, const std::vector<std::string>& words);
 
 // Both throw UsageError, with what to use instead or what was probably meant.
 [[noreturn]] void RefuseFlag(const CommandLine& line, const Command& command,

@@ -50,9 +50,9 @@ std::string ReadTemplate(const std::string& path) {
   return ReadFile(path, tokenizer::kMaxTemplateBytes);
 }
 
-engine::ChatForm TemplateOptions::For(const engine::Model& model) const {
-  engine::ChatForm form =
-      file.empty() ? engine::ChatForm(model) : engine::ChatForm(ReadTemplate(file));
+engine::ChatForm TemplateOptions::For(const engine::Model& model, const std::string& source) const {
+  const std::string given = source.empty() && !file.empty() ? ReadTemplate(file) : source;
+  engine::ChatForm form = given.empty() ? engine::ChatForm(model) : engine::ChatForm(given);
   form.variables = Variables(form.chat_template);
   if (form.is_transcript && IsTerminal(2)) {
     Note("(this model's file has no chat template: it is to go on with a plain transcript)");

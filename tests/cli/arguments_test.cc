@@ -12,6 +12,7 @@
 #include "cli/options/other_names.h"
 #include "cli/terminal/terminal.h"
 #include "tests/cli/command_text.h"
+#include "cli/options/model_stores.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/json.h"
@@ -74,7 +75,7 @@ TEST(Arguments, NoClusters) {
 
 TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   for (const auto& [flag, says] :
-       std::vector<std::pair<std::string, std::string>>{{"-hff", "downloads nothing"},
+       std::vector<std::pair<std::string, std::string>>{{"-hff", "opens no connection"},
                                                         {"--lora", "no adapters"},
                                                         {"--log-file=x", "no log"},
                                                         {"--mmproj", "text only"}}) {
@@ -110,7 +111,9 @@ TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
 }
 
 TEST(Arguments, CommandsOfOllama) {
-  ExpectError(Pronk({"pull", "llama3.2"}), 2, "pull: pronk downloads nothing");
+  const std::string pull = "pull: pronk opens no connection; this line does: ./pronk pull ";
+  ExpectError(Pronk({"pull", "acme/Wee-GGUF:Q4_0"}), 2, pull + "acme/Wee-GGUF:Q4_0\n");
+  ExpectError(Pronk({"pull"}), 2, pull + cli::SuggestedModel().name + "\n");
   ExpectError(Pronk({"serve"}), 2, "serve: pronk is no server");
   ExpectError(Pronk({"rm", "x"}), 2, "rm: models are files");
   ExpectError(Pronk({"test"}), 2, "test: only ./pronk");
