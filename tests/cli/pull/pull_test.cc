@@ -277,7 +277,8 @@ TEST_F(Pull, Interrupted) {
     const std::string line =
         std::string("python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, ") +
         "signal.SIG_DFL); os.execvp(\"sh\", sys.argv[1:])' sh \"$PULL\" acme/Stuck & "
-        "until [ -s \"$HUB\"/models--acme--Stuck/blobs/*.incomplete ]; do sleep 0.1; done; "
+        "until [ -s \"$HUB\"/models--acme--Stuck/blobs/*.incomplete ] || ! kill -0 $!; do sleep "
+        "0.1; done; "
         "kill -" +
         signal +
         " $!; wait $!; echo $?; ls \"$TMPDIR\"; find \"$HUB\" -name '*.gguf'; "
