@@ -505,7 +505,7 @@ class Converter {
 RuleId AddJsonSchema(const std::string& text, Builder& builder, const SchemaOptions& options) {
   const auto root = [&] {
     try {
-      return JsonView::Parse(text, {.depth = 100, .keys = 20'000, .any_number = true});
+      return JsonView::Parse(text, {.depth = 100, .keys = 20'000});
     } catch (const gguf::Error& error) {
       throw Error(error.what());
     }
