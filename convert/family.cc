@@ -53,6 +53,9 @@ constexpr std::pair<std::string_view, std::string_view> kTextModels[] = {
 
 // config.json's name for the text model.
 std::string NameOf(const Fields& config, const std::string& outer) {
+  // transformers computes EXAONE 3 by Llama's class, and keeps the names of its tensors.
+  if (outer == "LlamaForCausalLM" && config.TextOr("model_type", "") == "exaone")
+    return "ExaoneForCausalLM";
   if (std::ranges::count(kWrappers, outer) == 0) return outer;
   const Fields text = config.Object("text_config");
   // Libraries omit default names.

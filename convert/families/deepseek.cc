@@ -45,6 +45,8 @@ constexpr std::string_view kDeepSeek3Defaults =
     R"({"norm_topk_prob": true, "routed_scaling_factor": 2.5})";
 constexpr std::string_view kGlmLiteDefaults =
     R"({"norm_topk_prob": true, "routed_scaling_factor": 1.8})";
+constexpr std::pair<std::string_view, std::string_view> kKimiLinearNames[] = {
+    {"model_max_length", "max_position_embeddings"}};
 constexpr UsualValue kKimiLinearUsual[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
 
 void AddLatent(OutModel& model) {
@@ -99,14 +101,23 @@ void KimiLinear(OutModel& model) {
   const Fields& config = model.config;
   const Fields delta = config.Object("linear_attn_config");
   AddLatent(model);
-  std::vector<bool> attends(model.n_layers());
+  std::vector<bool> attends = LayersOfType(model, "full_attention");
+  attends.resize(model.n_layers());
   for (const double layer : delta.Numbers("full_attn_layers")) {
     if (layer >= 1 && layer <= static_cast<double>(attends.size()))
       attends[static_cast<size_t>(layer) - 1] = true;
   }
   AddHeads(attends, model);
-  model.Uint("kda.head_dim", delta.Count("head_dim"));
-  model.Uint("ssm.conv_kernel", delta.Count("short_conv_kernel_size"));
+  if (delta.is_there()) {
+    model.Uint("kda.head_dim", delta.Count("head_dim"));
+    model.Uint("ssm.conv_kernel", delta.Count("short_conv_kernel_size"));
+  } else {
+    model.Uint("kda.head_dim", config.Count("linear_head_dim"));
+    model.Uint("ssm.conv_kernel", config.CountOr("linear_conv_kernel_dim", 4));
+    if (config.Count("linear_num_heads") != model.shapes.n_heads)
+      config.Fail("linear_num_heads", "expected as num_attention_heads");
+  }
+  AddLeadingDense(model);
   AddGating(true, model);
 }
 
@@ -142,7 +153,8 @@ constexpr Family kDeepSeekRows[] = {
      .tensors = {kLatent, kKimiLinear, kBlockSparse, kSharedExperts},
      .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
      .usual = kKimiLinearUsual,
-     .refine = KimiLinear},
+     .refine = KimiLinear,
+     .renamed = kKimiLinearNames},
 };
 
 }  // namespace

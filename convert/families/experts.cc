@@ -16,6 +16,12 @@ constexpr std::string_view kNormedExperts = R"({"norm_topk_prob": true})";
 constexpr std::string_view kSolarDefaults =
     R"({"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 128})";
 
+constexpr TensorRule kHy3[] = {
+    {".mlp.router.gate", ".ffn_gate_inp"},
+    {".mlp.shared_mlp.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_mlp.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_mlp.down_proj", ".ffn_down_shexp"},
+};
 constexpr KeyRule kHy3Keys[] = {{"router_scaling_factor", "expert_weights_scale", kFloat}};
 constexpr std::string_view kHy3Defaults = R"({"router_scaling_factor": 2.826,
     "num_key_value_heads": 8, "head_dim": 128, "num_shared_experts": 1})";
@@ -68,11 +74,11 @@ constexpr UsualValue kLagunaUsual[] = {{"moe_router_logit_softcapping", 0},
 constexpr TensorRule kMiMo2[] = {
     {".self_attn.attention_sink_bias", ".attn_sinks.weight"},
 };
+constexpr UsualValue kMiMo2Usual[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1}};
 constexpr KeyRule kMiMo2Keys[] = {
     {"layernorm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
     {"v_head_dim", "attention.value_length"},
     {"attention_value_scale", "attention.value_scale", kFloat},
-    {"swa_rope_theta", "rope.freq_base_swa", kFloat},
     {"sliding_window", "attention.sliding_window"},
 };
 
@@ -109,17 +115,6 @@ void Bailing(OutModel& model) {
 void SolarOpen(OutModel& model) {
   BySigmoid(model);
   model.Uint("leading_dense_block_count", model.config.UintOr("first_k_dense_replace", 0));
-}
-
-// Dense layers are first.
-void AddLeadingDense(OutModel& model) {
-  const std::vector<std::string> kinds = model.config.Texts("mlp_layer_types");
-  if (kinds.empty()) return;
-  const auto sparse = std::ranges::find(kinds, "sparse");
-  if (std::ranges::count(kinds, "dense") != sparse - kinds.begin()) {
-    model.config.Fail("mlp_layer_types", "expected dense in the first layers and nowhere else");
-  }
-  model.Uint("leading_dense_block_count", static_cast<uint64_t>(sparse - kinds.begin()));
 }
 
 void ExaoneMoe(OutModel& model) {
@@ -173,14 +168,22 @@ void Laguna(OutModel& model) {
 
 void MiMo2(OutModel& model) {
   const Fields& config = model.config;
-  std::vector<bool> local;
-  for (const int32_t slides : WholeNumbers(config, "hybrid_layer_pattern", model.n_layers())) {
-    local.push_back(slides != 0);
+  std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (local.empty()) {
+    for (const int32_t slides : WholeNumbers(config, "hybrid_layer_pattern", model.n_layers()))
+      local.push_back(slides != 0);
   }
+  model.Without("leading_dense_block_count");  // readers see it by the tensors
+  AddLeadingDense(model);
+  model.Float("rope.freq_base_swa", LocalBase(config, "swa_rope_theta"));
+  // A token sees as many before it, and itself.
+  if (config.Has("sliding_window_size"))
+    model.Uint("attention.sliding_window", config.Count("sliding_window_size") + 1);
   AddNextn(model);
   local.resize(local.size() + model.n_nextn, true);
   model.PerLayer("attention.sliding_window_pattern", local);
-  AddByLayer("attention.head_count_kv", local, config.Count("swa_num_key_value_heads"),
+  AddByLayer("attention.head_count_kv", local,
+             config.CountOr("swa_num_key_value_heads", 2 * model.shapes.n_kv_heads),
              model.shapes.n_kv_heads, model);
   for (const std::string key : {"head_dim", "v_head_dim", "num_attention_heads"}) {
     if (config.CountOr("swa_" + key, config.Count(key)) == config.Count(key)) continue;
@@ -280,7 +283,7 @@ constexpr Family kExpertsRows[] = {
      .refine = BySigmoid},
     {.name = "dots1",  // which has all that Hy3 has
      .hf = {"HYV3ForCausalLM"},
-     .tensors = {kSharedExperts},
+     .tensors = {kHy3, kSharedExperts},
      .keys = {kHy3Keys, kExpertSizes, kExpertKeys},
      .refine = Hy3,
      .rope_theta = 11158840,
@@ -308,6 +311,7 @@ constexpr Family kExpertsRows[] = {
      .hf = {"MiMoV2FlashForCausalLM"},
      .tensors = {kMiMo2, kSharedExperts, kNextn},
      .keys = {kMiMo2Keys, kExpertSizes, kExpertKeys},
+     .usual = kMiMo2Usual,
      .refine = MiMo2},
     {.name = "step35",
      .hf = {"Step3p5ForCausalLM"},

@@ -129,6 +129,9 @@ void AddWindowsAsList(OutModel& model);
 bool AddGating(bool fallback, OutModel& model);
 // Those blocks, which config.json does not always list. Adds block_count.
 void AddNextn(OutModel& model);
+// The number of dense layers before those with experts, if mlp_layer_types lists them. Throws
+// gguf::Error if others are dense.
+void AddLeadingDense(OutModel& model);
 // A number for the layers that are chosen, and one for the others.
 void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
                 uint64_t of_others, OutModel& model);

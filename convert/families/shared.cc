@@ -86,6 +86,16 @@ void AddWindowsAsList(OutModel& model) {
                         " tokens are in keys that other programs do not read");
 }
 
+void AddLeadingDense(OutModel& model) {
+  const std::vector<std::string> kinds = model.config.Texts("mlp_layer_types");
+  if (kinds.empty()) return;
+  const auto sparse = std::ranges::find(kinds, "sparse");
+  if (std::ranges::count(kinds, "dense") != sparse - kinds.begin()) {
+    model.config.Fail("mlp_layer_types", "expected dense in the first layers and nowhere else");
+  }
+  model.Uint("leading_dense_block_count", static_cast<uint64_t>(sparse - kinds.begin()));
+}
+
 void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
                 uint64_t of_others, OutModel& model) {
   std::vector<int32_t> numbers;

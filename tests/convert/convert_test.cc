@@ -239,8 +239,8 @@ TEST(Convert, ConfigIsChecked) {
             "\"gelu\"");
   EXPECT_EQ(
       ErrorOfConfig("\"hidden_act\"", "\"rope_scaling\":{\"rope_type\":\"ntk\"},\"hidden_act\""),
-      "DIR/config.json: rope_scaling.rope_type: expected default, linear, yarn, llama3 or "
-      "longrope, found \"ntk\"");
+      "DIR/config.json: rope_scaling.rope_type: expected default, linear, dynamic, yarn, "
+      "llama3 or longrope, found \"ntk\"");
   // What only the whole model can show.
   EXPECT_TRUE(test::Has(ErrorOfConfig("\"rms_norm_eps\":1e-5,", ""),
                         "key \"llama.attention.layer_norm_rms_epsilon\""));
@@ -257,7 +257,8 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   EXPECT_EQ(all.Count("hidden_size"), 2560u);
   EXPECT_EQ(all.Count("num_attention_heads"), 16u);
   EXPECT_EQ(all.Count("num_key_value_heads"), 4u);
-  EXPECT_EQ(all.Number("rope_theta"), 1e6);
+  EXPECT_EQ(all.Count("sliding_window"), 4096u);
+  EXPECT_EQ(gemma->rope_theta, 1e6);
 }
 
 TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {

@@ -316,6 +316,7 @@ TEST(ConvertFamilies, OddDenseLayersAreRefused) {
   // A model that has no such layers.
   Json config = Json::parse(test::ReadText(folder + "/config.json"));
   config["architectures"] = {"Gemma3ForCausalLM"};
+  config["use_bidirectional_attention"] = false;
   EXPECT_EQ(
       error("config.json", config.dump()),
       "/2_Dense/model.safetensors: tensor \"2_Dense.linear.weight\": has no place in a model of "

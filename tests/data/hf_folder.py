@@ -501,6 +501,7 @@ def config(g, names):
         if get("rope.scaling.original_context_length"): rope["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
         for beta in ("beta_fast", "beta_slow"):
             if get("rope.scaling.yarn_" + beta): rope[beta] = get("rope.scaling.yarn_" + beta)
+        if arch == "gpt-oss": rope["truncate"] = False
     window = get("attention.sliding_window")
     experts = get("expert_count")
     if experts: put("num_experts_per_tok", get("expert_used_count"))
@@ -508,9 +509,10 @@ def config(g, names):
     if arch == "llama" and experts: c["architectures"] = ["MixtralForCausalLM"]; c["num_local_experts"] = experts
     if arch in ("qwen2moe", "qwen3moe", "qwen3vlmoe", "qwen35moe", "qwen3next"):
         put("num_experts", experts); put("moe_intermediate_size", get("expert_feed_forward_length"))
+        if arch in ("qwen3moe", "qwen3vlmoe"): c["norm_topk_prob"] = True
         put("shared_expert_intermediate_size", get("expert_shared_feed_forward_length"))
     if arch == "phi3":
-        c["sliding_window"] = window
+        c["sliding_window"] = None  # files name a window that nobody uses
         if "rope_factors_short.weight" in g.tensors:
             rope = {"type": "longrope", "attention_factor": get("rope.scaling.attn_factor"),
                     **{k + "_factor": list(floats(0, g.tensors["rope_factors_%s.weight" % k][2])) for k in ("short", "long")}}
@@ -689,7 +691,7 @@ def more(g, arch, get, n, c):
         if arch == "mamba": c.update(time_step_rank=get("ssm.time_step_rank"), intermediate_size=get("ssm.inner_size"))
         else: c.update(num_heads=get("ssm.time_step_rank"), head_dim=get("ssm.inner_size") // get("ssm.time_step_rank"), n_groups=get("ssm.group_count"))
         c.update(conv_kernel=get("ssm.conv_kernel"), state_size=get("ssm.state_size"), layer_norm_epsilon=c.pop("rms_norm_eps"))
-        if get("ssm.dt_b_c_rms"): c["architectures"] = ["FalconMambaForCausalLM"]
+        if get("ssm.dt_b_c_rms"): c.update(architectures=["FalconMambaForCausalLM"], mixer_rms_eps=c["layer_norm_epsilon"])
     if arch == "jamba":
         attends = [i for i, k in enumerate(get("attention.head_count_kv")) if k]
         c.update(attn_layer_offset=attends[0], attn_layer_period=attends[1] - attends[0] if len(attends) > 1 else n, mamba_d_conv=get("ssm.conv_kernel"),
