@@ -33,7 +33,7 @@ struct ChatOptions {
   ConversationOptions conversation;
   std::optional<std::string> first;
   std::string load, save;
-  bool escape = false, single_turn = false;
+  bool single_turn = false;
   bool go_on = false, no_save = false, list = false;
 };
 
@@ -166,10 +166,8 @@ int RunChat(const ChatOptions& options) {
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, how.origins);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
-  const auto text = [&](const std::string& typed) {
-    return options.escape ? Unescaped(typed) : typed;
-  };
-  how.system = text(how.system);
+  how.system = options.generation.Typed(how.system);
+  how.stop_texts = options.generation.Typed(how.stop_texts);
   how.verbose = options.model.verbose;
   how.sampler = session_options.sampler;
   how.flags.merge(options.generation.FlagNames());
@@ -183,8 +181,9 @@ int RunChat(const ChatOptions& options) {
   }
   if (!loaded.empty()) conversation.Load(loaded);
   if (!loaded.empty() && !how.system.empty()) conversation.System(how.system);
-  Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
-           options);
+  std::optional<std::string> first = options.first;
+  if (first) first = options.generation.Typed(*first);
+  Converse(conversation, first, options);
   conversation.SaveState();
   return conversation.is_cut() ? kExitCut : kExitDone;
 }
@@ -197,7 +196,7 @@ void AddChat(CommandLine& line) {
   ConversationOptions& conversation = options.conversation;
   command.Add("--system,--system-prompt TEXT", conversation.system,
               "Also -sys: what the model is told before the conversation");
-  command.Add("-p,--prompt TEXT", options.first, "The first question");
+  command.Add("-p,--prompt TEXT", options.first, "The first question").Once();
   conversation.flags["num_predict"] =
       command
           .Add("-n,--n-predict,--predict N", conversation.max_tokens, {-2, kMaxTokens},
@@ -206,7 +205,7 @@ void AddChat(CommandLine& line) {
           .names;
   command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
               "Stop an answer before this text");
-  command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
+  options.generation.AddEscapeFlag(command);
   command.Add("--continue", options.go_on, "Go on with the last chat");
   command
       .Add("--load FILE", options.load, "Go on with this conversation, as /save and --list have it")

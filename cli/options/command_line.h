@@ -31,6 +31,7 @@ struct Flag {
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Required() { return Set(required, true); }
+  Flag& Once() { return Set(once, true); }  // given again, it is wrong usage
   // Its value is a file to be written, perhaps read before.
   Flag& Writes() { return Set(writes, true); }
 
@@ -53,7 +54,7 @@ struct Flag {
   std::string group;         // its part of --help
   Range range;
   bool may_be_alone = false;  // without a value it takes its first choice
-  bool required = false, writes = false;
+  bool required = false, writes = false, once = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
   std::string typed;                    // the name it was given by; "" for a word without a flag
   std::string followed;  // given alone, the word after it, which may be meant as its value
