@@ -52,6 +52,8 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
       if (ids[i].empty()) throw engine::Error("the prompt is empty");
     } catch (const engine::TooLong& error) {
       throw engine::TooLong(NameOf(i), ": ", error.what());
+    } catch (const tokenizer::TemplateError& error) {
+      throw engine::Error(NameOf(i), ": ", error.what());
     } catch (const engine::Error& error) {
       throw engine::Error(NameOf(i), ": ", error.what());
     }

@@ -63,7 +63,7 @@ TEST(Embed, ATextThatIsTooLong) {
   };
   const Finished found = run({"-f", file});
   EXPECT_EQ(found.status, 1);
-  EXPECT_TRUE(Has(found.err, "pronk: " + file + ", line 2: the text needs 82 tokens")) << found.err;
+  EXPECT_TRUE(Has(found.err, "pronk: " + file + ", line 2: the text needs at least ")) << found.err;
   EXPECT_EQ(Count(found.err, "\n"), 1u) << found.err;
   const std::vector<Json> lines = Lines(found.out), alone = Lines(Done(run({"a", "", "b"})).out);
   ASSERT_EQ(lines.size(), 3u);
@@ -79,9 +79,9 @@ TEST(Embed, ATextThatIsTooLong) {
   std::vector<float> floats(4 * width);
   raw.copy(reinterpret_cast<char*>(floats.data()), raw.size());
   for (size_t i = 0; i < width; ++i) {
-    EXPECT_EQ(floats[i], lines[0]["embedding"][i]);
+    EXPECT_EQ(floats[i], lines[0]["embedding"][i].get<float>());
     EXPECT_TRUE(std::isnan(floats[width + i]));
-    EXPECT_EQ(floats[2 * width + i], lines[1]["embedding"][i]);
+    EXPECT_EQ(floats[2 * width + i], lines[1]["embedding"][i].get<float>());
   }
   // Or it is cut, which is said.
   const Finished cut = Done(run({"--truncate", "-f", file}));

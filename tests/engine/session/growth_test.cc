@@ -1,6 +1,7 @@
 // A context that grows: the text is the one that a context of the final size gives at once.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -56,9 +57,9 @@ std::vector<std::vector<float>> Texts(Session& session) {
   return all;
 }
 
-class Growth : public testing::TestWithParam<std::filesystem::path> {};
+class GrowthInFamilies : public testing::TestWithParam<std::filesystem::path> {};
 
-TEST_P(Growth, ChangesNoBit) {
+TEST_P(GrowthInFamilies, ChangesNoBit) {
   const Model model = Model::Load(GetParam());
   for (const auto type : {kernels::KvType::kF16, kernels::KvType::kQ8_0, kernels::KvType::kF32}) {
     Session fixed(model, Options(false, type)), growing(model, Options(true, type));
@@ -70,7 +71,7 @@ TEST_P(Growth, ChangesNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Growth, testing::ValuesIn([] {
+INSTANTIATE_TEST_SUITE_P(Families, GrowthInFamilies, testing::ValuesIn([] {
                            std::vector<std::filesystem::path> models;
                            for (const char* const name :
                                 {"tiny/llama", "families/gemma3", "families/gpt-oss",
@@ -81,9 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Growth, testing::ValuesIn([] {
                              models.push_back(test::DataPath(std::string(name) + ".gguf"));
                            return models;
                          }()),
-                         [](const auto& info) {
-                           return test::TestName(info.param.stem().string());
-                         });
+                         [](const auto& of) { return test::TestName(of.param.stem().string()); });
 
 // Drafts of a second model, whose context grows as well.
 TEST(Growth, WithADraftModel) {
