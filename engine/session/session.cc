@@ -106,7 +106,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
   const uint64_t own =
       state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
   room_for_weights_ = memory.for_files - std::min(memory.for_files, own);
-  tokens_.reserve(capacity());  // nothing grows while generating
+  tokens_.reserve(plan_.context);  // nothing grows while generating, unless the context does
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, state_, capacity(), team_);
 }
@@ -159,6 +159,7 @@ bool Session::Reserve(size_t n_positions) {
   state_.Grow(model_.config, fits);
   if (speculation_) speculation_->Grow(fits);
   plan_.context = fits;
+  tokens_.reserve(fits);
   ropes_ = MakeRopes(model_, fits);
   room_for_weights_ -= std::min(room_for_weights_, state_.bytes() - bytes_before);
   scratch_.reset();  // its pager counts on more room

@@ -163,5 +163,14 @@ TEST(Rerank, SortsTexts) {
   }
 }
 
+// What does not fit is reported, and the others are sorted.
+TEST(Rerank, ATextThatIsTooLong) {
+  const std::string tall(80, 'a');
+  const Finished run = Pronk({"rerank", "-m", kRerank, "-c", "16", "-p", "ef", "ab", tall, "cd"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(run.err.starts_with("pronk: text 2: the text needs")) << run.err;
+  EXPECT_EQ(Count(run.out, "\n"), 2u) << run.out;
+}
+
 }  // namespace
 }  // namespace test
