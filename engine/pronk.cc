@@ -7,12 +7,12 @@
 #include <cmath>
 #include <exception>
 #include <new>
-#include <numeric>
 #include <span>
 
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/sampling/dry.h"
+#include "engine/sampling/log_probabilities.h"
 #include "engine/sampling/settings.h"
 #include "engine/session/batch.h"
 #include "engine/session/chat.h"
@@ -237,21 +237,10 @@ engine::Model Open(const std::string& path, bool exact) {
 Token ToPublic(tokenizer::TokenId id, double seconds, std::span<const float> logits, size_t n) {
   Token token = {id, seconds, NAN, {}};
   if (logits.empty()) return token;
-  const double most = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - most);
-  const auto likely = [&](std::int32_t i) {
-    return Token::Likely{i,
-                         static_cast<float>(logits[static_cast<size_t>(i)] - most - std::log(sum))};
-  };
-  token.log_probability = likely(id).log_probability;
-  if (n == 0) return token;
-  std::vector<std::int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto end = ids.begin() + static_cast<ptrdiff_t>(std::min(n, ids.size()));
-  std::ranges::partial_sort(ids, end, std::greater(),
-                            [&](std::int32_t i) { return logits[static_cast<size_t>(i)]; });
-  std::transform(ids.begin(), end, std::back_inserter(token.likeliest), likely);
+  const engine::LogProbabilities found = engine::LogProbabilitiesOf(id, logits, n);
+  token.log_probability = found.of_token;
+  for (const auto& [likely, log_probability] : found.likeliest)
+    token.likeliest.push_back({likely, log_probability});
   return token;
 }
 

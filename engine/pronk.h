@@ -147,7 +147,7 @@ struct Sampling {
 };
 
 struct Options {
-  std::size_t context = 0;  // tokens; 0: as trained, at most 4096
+  std::size_t context = 0;  // tokens; 0: grows with the text, to what the model was trained for
   int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
   int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
   Sampling sampling;

@@ -124,4 +124,23 @@ std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template) {
   return std::nullopt;
 }
 
+TextStyle FindTextStyle(const ChatTemplate& chat_template) {
+  const auto shows = [&](const std::vector<Message>& messages, TextStyle style) {
+    try {
+      const std::string text = chat_template.Render(ChatInput(messages, {}, style)).text;
+      return std::ranges::all_of(
+          messages, [&](const Message& m) { return text.find(m.content) != text.npos; });
+    } catch (const TemplateError&) {
+      return false;
+    }
+  };
+  const std::vector<Message> question = {{"user", "pronk_q"}};
+  const std::vector<Message> both = {{"system", "pronk_s"}, {"user", "pronk_q"}};
+  TextStyle style;
+  style.as_parts = !shows(question, style) && shows(question, {.as_parts = true});
+  const TextStyle without = {style.as_parts, /*no_system=*/true};
+  style.no_system = !shows(both, style) && shows(both, without);
+  return style;
+}
+
 }  // namespace tokenizer

@@ -25,8 +25,8 @@ namespace tokenizer {
 
 struct ChatInput {
   ChatInput() = default;
-  explicit ChatInput(const std::vector<Message>& all, CallStyle style = {})
-      : messages(ToTemplateValue(all, style)) {}
+  explicit ChatInput(const std::vector<Message>& all, CallStyle style = {}, TextStyle texts = {})
+      : messages(ToTemplateValue(all, style, texts)) {}
 
   Value messages;                                    // a list of dictionaries
   Value tools;                                       // a list of dictionaries, or None
@@ -66,6 +66,8 @@ class ChatTemplate {
 
 // How the template reads calls; none: it does not show them. Renders a small conversation.
 std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template);
+// How it reads texts: as it shows a question, and a system's message before it.
+TextStyle FindTextStyle(const ChatTemplate& chat_template);
 
 // For files without a template: ChatML if the vocabulary has <|im_start|> and <|im_end|>, else a
 // plain transcript, which a base model can continue:

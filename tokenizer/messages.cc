@@ -1,5 +1,6 @@
 #include "tokenizer/messages.h"
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +43,43 @@ std::string TextOf(const JsonView& item, std::string_view key) {
   return is_none ? "" : value.String();
 }
 
+// A message's content: a text, or parts that are texts.
+std::string ContentOf(const JsonView& message) {
+  const JsonView content = message["content"];
+  if (!content.IsArray()) return TextOf(message, "content");
+  std::string text;
+  for (const auto& [key, part] : content) {
+    const JsonView type = part["type"];
+    if (!type.IsString() || type.String() != "text" || !part["text"].IsString()) {
+      throw gguf::Error("content: expected parts {\"type\": \"text\", \"text\": ...}, found ",
+                        type.IsString() ? gguf::Quoted(type.String()) : part.KindName());
+    }
+    text += (text.empty() ? "" : "\n") + part["text"].String();
+  }
+  return text;
+}
+
+// The text of parts that are all texts, joined by line feeds; of a text itself.
+std::optional<std::string> TextOfContent(const Value& content) {
+  if (content.IsString()) return std::string(content.view());
+  if (!content.IsList()) return std::nullopt;
+  std::string text;
+  for (const Value& part : content.list().items) {
+    const Value* const type = part.IsDict() ? part.dict().Find(Value("type")) : nullptr;
+    const Value* const words = part.IsDict() ? part.dict().Find(Value("text")) : nullptr;
+    if (type == nullptr || !type->IsString() || type->view() != "text" || words == nullptr ||
+        !words->IsString())
+      return std::nullopt;
+    text += (text.empty() ? "" : "\n") + std::string(words->view());
+  }
+  return text;
+}
+
+Value ContentValue(const std::string& text, TextStyle style) {
+  if (!style.as_parts) return text;
+  return Value::ListOf({Value::DictOf({{"type", "text"}, {"text", text}})});
+}
+
 ToolCall ReadCall(const JsonView& json) {
   const JsonView function = json["function"], arguments = function["arguments"];
   ToolCall call = {TextOf(json, "id"), TextOf(function, "name"),
@@ -80,7 +118,44 @@ Value ToTemplateValue(const JsonView& json) {
   }
 }
 
-Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style) {
+Value Styled(const Value& messages, TextStyle style) {
+  if (!messages.IsList()) return messages;
+  std::vector<Value> styled;
+  std::string system;  // what was said since the last question
+  const auto is_by = [](const Value& message, std::string_view role) {
+    const Value* const by = message.IsDict() ? message.dict().Find(Value("role")) : nullptr;
+    return by != nullptr && by->IsString() && by->view() == role;
+  };
+  const auto flush = [&] {
+    if (system.empty()) return;
+    styled.push_back(Value::DictOf(
+        {{"role", "user"}, {"content", ContentValue(std::exchange(system, ""), style)}}));
+  };
+  for (const Value& message : messages.list().items) {
+    const Value* const content = message.IsDict() ? message.dict().Find(Value("content")) : nullptr;
+    const std::optional<std::string> text = content ? TextOfContent(*content) : std::nullopt;
+    if (!text) {
+      styled.push_back(message);
+      continue;
+    }
+    if (style.no_system && is_by(message, "system")) {
+      system += (system.empty() ? "" : "\n\n") + *text;
+      continue;
+    }
+    if (!is_by(message, "user")) flush();
+    std::string whole = std::exchange(system, "");
+    whole += (whole.empty() ? "" : "\n\n") + *text;
+    styled.push_back(Value::DictOf({}));
+    for (const auto& [key, value] : message.dict().entries) {
+      const bool is_content = key.IsString() && key.view() == "content";
+      styled.back().dict().Set(key, is_content ? ContentValue(whole, style) : value);
+    }
+  }
+  flush();
+  return Value::ListOf(std::move(styled));
+}
+
+Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, TextStyle texts) {
   std::vector<Value> list;
   list.reserve(messages.size());
   for (const Message& message : messages) {
@@ -98,7 +173,8 @@ Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style) {
     if (calls) set("tool_calls", CallsValue(message.tool_calls, style.as_text));
     if (!message.tool_call_id.empty()) set("tool_call_id", message.tool_call_id);
   }
-  return Value::ListOf(std::move(list));
+  const Value all = Value::ListOf(std::move(list));
+  return texts == TextStyle() ? all : Styled(all, texts);
 }
 
 JsonView ParseArguments(const std::string& text) {
@@ -114,12 +190,12 @@ std::vector<Message> ReadMessages(const JsonView& json) {
   size_t n_bytes = 0;  // of arguments, of which templates get values
   for (const auto& [key, item] : json) {
     const JsonView content = item["content"], calls = item["tool_calls"];
-    if (!item["role"].IsString() || !(content.IsString() || calls.IsArray()))
+    if (!item["role"].IsString() || !(content.IsString() || content.IsArray() || calls.IsArray()))
       throw gguf::Error(kExpected);
     if (calls.is_there() && !calls.IsArray() && calls.kind() != JsonView::Kind::kNull)
       throw gguf::Error("tool_calls: expected a list");
     messages.push_back({TextOf(item, "role"),
-                        TextOf(item, "content"),
+                        ContentOf(item),
                         TextOf(item, "reasoning_content"),
                         {},
                         TextOf(item, "tool_call_id")});

@@ -37,10 +37,20 @@ struct CallStyle {
   bool no_content = false;  // beside calls, empty content is None
 };
 
+// And in how they read texts.
+struct TextStyle {
+  bool as_parts = false;   // content is a list, [{"type": "text", "text": "..."}]
+  bool no_system = false;  // what a system's message says stands before the next question
+  bool operator==(const TextStyle&) const = default;
+};
+
 // JSON as deep as its reader allows.
 Value ToTemplateValue(const gguf::JsonView& json);
 // A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
-Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {});
+Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {},
+                      TextStyle texts = {});
+// A conversation in this style, whichever it had; content with other parts than texts stays.
+Value Styled(const Value& messages, TextStyle style);
 
 // Limits for JSON from outside: a template's value takes up to 600 bytes, so all of them 40 MB.
 inline constexpr gguf::JsonLimits kValueLimits = {.values = size_t{1} << 16};
@@ -54,7 +64,8 @@ gguf::JsonView ParseArguments(const std::string& text);
 //       [{"id": "1", "type": "function", "function": {"name": "f", "arguments": {"in": "Rome"}}}]},
 //      {"role": "tool", "content": "22", "tool_call_id": "1"}]
 //
-// Arguments may also be that object's text, and content null. Reading throws gguf::Error.
+// Arguments may also be that object's text, and content null or a list of parts, [{"type": "text",
+// "text": "..."}], whose texts are joined by line feeds. Reading throws gguf::Error.
 std::vector<Message> ReadMessages(const gguf::JsonView& json);
 std::string MessagesJson(const std::vector<Message>& messages);
 

@@ -228,11 +228,8 @@ void Conversation::Answer(const std::string& question) {
     out.WriteThinking(text);
     return true;
   };
-  bool at_start = constraint == nullptr;
   last_ = chat_->Say(question, generate, [&](std::string_view text) {
     progress.Clear();
-    // The template ends where the answer begins; a leading space comes from the vocabulary.
-    if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
     return open_ = out.Write(text);
   });
   ++n_answers_;

@@ -49,7 +49,7 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
       draft_model(is_first ? options.generation.LoadDraftModel(options.model) : std::nullopt),
       form(FormOf(options.form, model, wanted.chat_template)),
       max_tokens(options.max_tokens),
-      stop_texts(options.stop_texts) {
+      stop_texts(options.generation.Typed(options.stop_texts)) {
   session_options.draft = options.generation.Draft(draft_model);
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
   const auto names = options.FlagNames();

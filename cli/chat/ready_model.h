@@ -29,7 +29,6 @@ struct ChatOptions {
   GenerationOptions generation;
   int64_t max_tokens = -1;  // of an answer
   std::vector<std::string> stop_texts;
-  bool escape = false;
   std::vector<std::string> predict_names;  // of the flag for max_tokens
   std::shared_ptr<KeptFlags> kept;
 

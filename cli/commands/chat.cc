@@ -279,13 +279,11 @@ int RunChat(const ChatCommandOptions& options) {
     ExplainChoices(chat.model, ready->model, *ready->session, ready->session_options);
   if (IsTerminal(0)) Greet(*ready);
   Conversation conversation(chat, std::move(ready), SaverFor(options, start));
-  const auto text = [&](const std::string& typed) {
-    return chat.escape ? Unescaped(typed) : typed;
-  };
   if (!start.path.empty()) conversation.GoOnWith(start.chat, start.path, start.is_other);
-  if (!options.system.empty()) conversation.System(text(options.system));
-  Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
-           options);
+  if (!options.system.empty()) conversation.System(chat.generation.Typed(options.system));
+  std::optional<std::string> first = options.first;
+  if (first) first = chat.generation.Typed(*first);
+  Converse(conversation, first, options);
   conversation.SaveState();
   return conversation.is_cut() ? kExitCut : kExitDone;
 }
@@ -298,7 +296,7 @@ void AddChat(CommandLine& line) {
   ChatOptions& chat = options.chat;
   command.Add("--system,--system-prompt TEXT", options.system,
               "Also -sys: what the model is told before the conversation");
-  command.Add("-p,--prompt TEXT", options.first, "The first question");
+  command.Add("-p,--prompt TEXT", options.first, "The first question").Once();
   chat.predict_names =
       command
           .Add("-n,--n-predict,--predict N", chat.max_tokens, {-2, kMaxTokens},
@@ -306,7 +304,7 @@ void AddChat(CommandLine& line) {
           .ShowDefault()
           .names;
   command.Add("-r,--reverse-prompt TEXT", chat.stop_texts, "Stop an answer before this text");
-  command.Add("-e,--escape", chat.escape, "In -p and --system, \\n is a line feed and so on");
+  chat.generation.AddEscapeFlag(command);
   command
       .Add("--continue N", options.go_on,
            "Go on with the last chat, or one by number or name in --list")

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -43,7 +44,7 @@ struct EmbedOptions {
   std::vector<std::string> words;  // texts, or with --ids the file to write
   std::string file, ids, pooling;
   std::optional<std::string> query;
-  bool raw = false, json = false;
+  bool raw = false, json = false, truncate = false;
 };
 
 // The words given as texts, else lines of a file or standard input; JSON's quotes allow any text.
@@ -93,24 +94,58 @@ int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   return kExitDone;
 }
 
-// Calls `result` with the number of each text, of its tokens, and its vector or scores.
-template <class Encode, class Result>
-void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
-              const std::vector<std::string>& texts, Encode encode, Result result) {
+// The ids of a text, of which the beginning and a token that ends texts are kept if it is too long.
+std::vector<TokenId> Truncated(const engine::Model& model, const std::string& text, size_t most,
+                               bool& is_cut) {
+  constexpr size_t kAnyRoom = size_t{1} << 40;
+  std::vector<TokenId> ids = engine::Encode(model, text, {}, kAnyRoom);
+  is_cut = ids.size() > most;
+  if (!is_cut) return ids;
+  const TokenId last = ids.back();
+  ids.resize(most);
+  if (model.tokenizer->vocab().IsControl(last) && most > 0) ids.back() = last;
+  return ids;
+}
+
+// What a text is called in messages: its line, unless it is a word of the command line.
+std::string NameOf(const EmbedOptions& options, size_t i) {
+  const std::string number = std::to_string(i + 1);
+  if (!options.words.empty()) return "text " + number;
+  const bool is_stdin = options.file.empty() || options.file == "-";
+  return (is_stdin ? "stdin" : gguf::PrintablePath(options.file)) + ", line " + number;
+}
+
+// Calls `result` with the number of each text, of its tokens, and its vector or scores. A text that
+// has none is reported; `missing` is called with its number. Returns whether all have one.
+template <class Encode, class Result, class Missing>
+bool EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
+              const std::vector<std::string>& texts, Encode encode, Result result,
+              Missing missing) {
   constexpr size_t kAtOnce = 256;  // texts that are tokens before the first is a vector
   const engine::Stopwatch watch;
   ProgressLine progress("embedding", "texts");
+  bool is_whole = true;
   size_t n_tokens = 0, done = 0;
   while (done < texts.size()) {
     std::vector<std::vector<TokenId>> ids;
-    for (size_t i = done; i < std::min(done + kAtOnce, texts.size()); ++i) {
+    std::vector<size_t> numbers;
+    const size_t end = std::min(done + kAtOnce, texts.size());
+    for (size_t i = done; i < end; ++i) {
       try {
-        ids.push_back(encode(texts[i]));
-        embedder.Check(ids.back());
+        std::vector<TokenId> of_text = encode(texts[i]);
+        embedder.Check(of_text);
+        ids.push_back(std::move(of_text));
+        numbers.push_back(i);
       } catch (const engine::Error& error) {
-        throw engine::Error("text ", i + 1, ": ", error.what());
+        progress.Clear();
+        is_whole = false;
+        Complain(NameOf(options, i) + ": " + error.what());
       }
     }
+    size_t next = done;  // text
+    const auto skip_to = [&](size_t i) {
+      for (; next < i; ++next) missing(next);
+    };
     bool open = true;
     embedder.Embed(ids, [&](size_t first, size_t n, std::span<const float> rows) {
       CheckFinite(rows, "the model's results");
@@ -118,20 +153,24 @@ void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
       for (size_t i = 0; open && i < n; ++i) {
         const size_t tokens = ids[first + i].size();
         n_tokens += tokens;
-        open =
-            result(done + first + i, tokens, rows.subspan(i * embedder.width(), embedder.width()));
+        const size_t number = numbers[first + i];
+        skip_to(number);
+        ++next;
+        open = result(number, tokens, rows.subspan(i * embedder.width(), embedder.width()));
       }
-      progress.Update(done + first + n, texts.size());
+      progress.Update(next, texts.size());
       if (Interrupted()) throw engine::Error("interrupted");
       return open;
     });
-    if (!open) return;
-    done += ids.size();
+    if (!open) return is_whole;
+    skip_to(end);
+    done = end;
   }
   progress.Clear();
-  if (!IsTerminal(2) && !options.model.verbose) return;
+  if (!IsTerminal(2) && !options.model.verbose) return is_whole;
   Note(Format("%zu texts, %zu tokens, %.1f t/s", texts.size(), n_tokens,
               static_cast<double>(n_tokens) / watch.Seconds()));
+  return is_whole;
 }
 
 // The shortest digits that are this number again.
@@ -152,27 +191,39 @@ int Embed(const EmbedOptions& options) {
   if (!options.ids.empty()) return WriteOne(options, embedder);
   CatchInterrupts();
   Output out;
+  const size_t most = embedder.capacity();
+  size_t n_cut = 0;
   const auto encode = [&](const std::string& text) {
-    return engine::Encode(model, Unquoted(text), {}, embedder.capacity());
+    if (!options.truncate) return engine::Encode(model, Unquoted(text), {}, most);
+    bool is_cut = false;
+    std::vector<TokenId> ids = Truncated(model, Unquoted(text), most, is_cut);
+    n_cut += is_cut ? 1 : 0;
+    return ids;
   };
-  EmbedAll(options, embedder, texts, encode,
-           [&](size_t i, size_t n_tokens, std::span<const float> vector) {
-             if (options.raw) {
-               out.Add({reinterpret_cast<const char*>(vector.data()), vector.size_bytes()});
-               return out.is_open();
-             }
-             std::string line = "{\"index\": " + std::to_string(i) +
-                                ", \"tokens\": " + std::to_string(n_tokens) + ", \"embedding\": [";
-             for (const float x : vector) {
-               AddNumber(x, line);
-               line += ", ";
-             }
-             line.replace(line.size() - 2, 2, "]}\n");
-             out.Add(line);
-             return out.is_open();
-           });
+  const auto add_raw = [&](std::span<const float> vector) {
+    out.Add({reinterpret_cast<const char*>(vector.data()), vector.size_bytes()});
+    return out.is_open();
+  };
+  const auto add = [&](size_t i, size_t n_tokens, std::span<const float> vector) {
+    if (options.raw) return add_raw(vector);
+    std::string line = "{\"index\": " + std::to_string(i) +
+                       ", \"tokens\": " + std::to_string(n_tokens) + ", \"embedding\": [";
+    for (const float x : vector) {
+      AddNumber(x, line);
+      line += ", ";
+    }
+    line.replace(line.size() - 2, 2, "]}\n");
+    out.Add(line);
+    return out.is_open();
+  };
+  const bool is_whole = EmbedAll(options, embedder, texts, encode, add, [&](size_t) {
+    if (options.raw) add_raw(std::vector<float>(embedder.width(), NAN));
+  });
   out.Flush();
-  return kExitDone;
+  if (n_cut > 0) {
+    Complain(Format("note: of %zu texts %zu are cut to %zu tokens", texts.size(), n_cut, most));
+  }
+  return is_whole ? kExitDone : kExitFault;
 }
 
 int Rerank(const EmbedOptions& options) {
@@ -190,10 +241,11 @@ int Rerank(const EmbedOptions& options) {
     return engine::EncodePair(model, *options.query, Unquoted(text), embedder.capacity());
   };
   std::vector<std::pair<float, size_t>> scores;  // of texts, and their numbers
-  EmbedAll(options, embedder, texts, encode, [&](size_t i, size_t, std::span<const float> row) {
+  const auto add = [&](size_t i, size_t, std::span<const float> row) {
     scores.emplace_back(row[0], i);
     return true;
-  });
+  };
+  const bool is_whole = EmbedAll(options, embedder, texts, encode, add, [](size_t) {});
   std::ranges::stable_sort(scores, std::greater(), &std::pair<float, size_t>::first);
   Output out;
   for (const auto& [score, i] : scores) {
@@ -207,7 +259,7 @@ int Rerank(const EmbedOptions& options) {
     out.Add(line + "\n");
   }
   out.Flush();
-  return kExitDone;
+  return is_whole ? kExitDone : kExitFault;
 }
 
 std::pair<Command&, EmbedOptions&> AddCommand(CommandLine& line, const std::string& name,
@@ -234,7 +286,10 @@ void AddEmbed(CommandLine& line) {
       .Add("--pooling", options.pooling,
            "How a text's positions become a vector (default: as the file says)")
       .OneOf({"mean", "cls", "last"});
-  command.Add("--raw", options.raw, "Write raw little-endian f32 instead of a JSON object a line");
+  command.Add("--raw", options.raw,
+              "Write raw little-endian f32 instead of a JSON object a line (NaN: no vector)");
+  command.Add("--truncate", options.truncate,
+              "Cut texts that are too long; otherwise their lines are reported and left out");
 }
 
 void AddRerank(CommandLine& line) {

@@ -1,6 +1,8 @@
-// pronk logits: the logits of every position of a sequence of ids, to compare engines with.
+// pronk logits: the logits of every position of a text or of ids, to compare engines with.
 #include <bit>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
@@ -8,7 +10,9 @@
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/number_list.h"
+#include "cli/options/text_options.h"
 #include "engine/model/model.h"
+#include "engine/session/encode.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
 
@@ -17,15 +21,21 @@ namespace {
 
 struct LogitsOptions {
   ModelOptions model;
-  std::string ids, out;
+  TextOptions text;
+  std::optional<std::string> ids;
+  std::string out;
 };
 
 int Logits(const LogitsOptions& options) {
   static_assert(std::endian::native == std::endian::little, "the output is little-endian");
-  const std::vector<tokenizer::TokenId> ids = ParseIds(options.ids);
+  const bool has_ids = options.ids.has_value();
+  if (has_ids && options.text.is_given()) throw UsageError("--ids and a text: give one of them");
+  std::vector<tokenizer::TokenId> ids = has_ids ? ParseIds(*options.ids) : decltype(ids)();
+  const std::string text = has_ids ? "" : options.text.Read();
   const engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = ReadModel(options.model);
   engine::Session session(model, session_options);
+  if (!has_ids) ids = engine::Encode(model, text, {}, session.capacity());
 
   gguf::OutputFile file(options.out, Inputs());
   CheckNoModelIsLost(options.out);
@@ -42,10 +52,12 @@ void AddLogits(CommandLine& line) {
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   LogitsOptions& options = command.Does(Logits);
   options.model.AddSessionFlags(command);
-  command.Add("--ids IDS", options.ids, "Token ids, for example \"1 300 12\"").Required();
+  command.Add("--ids IDS", options.ids, "In place of a text, token ids: \"1 300 12\"");
   command.Add("OUT FILE", options.out, "File to write: [positions][vocabulary]")
       .Required()
       .Writes();
+  options.text.AddFlags(command, "The text (default: stdin)",
+                        "A file with the text (repeatable: joined by empty lines, -p last)");
 }
 
 }  // namespace cli

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -11,9 +13,9 @@
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/output/report.h"
-#include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "engine/sampling/log_probabilities.h"
 #include "engine/session/encode.h"
 #include "engine/session/session_file.h"
 #include "engine/stopwatch.h"
@@ -24,50 +26,14 @@ namespace {
 // In a run at least this long, measuring the memory bandwidth costs no noticeable time.
 constexpr double kLongRunSeconds = 2;
 
-// Files and pipes end with a line feed that nobody typed.
-std::string WithoutLastNewline(std::string text) {
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
-  return text;
-}
-
-// What is piped in besides -p and -f; "" if nothing is. Some programs start others with a pipe that
-// nobody writes to: a pipe without a byte within a second counts as such.
-std::string Piped() {
-  constexpr int kPatience = 1000;  // milliseconds
-  if (!IsPiped(0)) return "";
-  if (HasInput(0, kPatience)) return WithoutLastNewline(ReadText("-"));
-  Complain("note: nothing came from stdin so far, so it is left out; '-f -' would wait for it");
-  return "";
-}
-
-// Adds a part after an empty line. The first one is not copied: it may be hundreds of megabytes.
-void Append(std::string part, std::string& text) {
-  if (text.empty()) {
-    text = std::move(part);
-  } else if (!part.empty()) {
-    text += "\n\n" + part;
-  }
-}
-
-// What is piped in, the files in their order, and the text of -p, which is about them.
-std::string PromptOf(const RunOptions& options) {
-  std::string prompt = options.prompt.value_or("");
-  if (options.escape) prompt = Unescaped(prompt);
-  std::string all;
-  const bool is_given = options.prompt || !options.files.empty();
-  if (!is_given) options.model.ModelPath();  // a word that names no model may be the prompt
-  if (!is_given && !IsTerminal(0)) all = WithoutLastNewline(ReadText("-"));
-  if (!is_given && all.empty()) {
-    throw UsageError(
-        "no prompt: give one with -p TEXT or -f FILE, or pipe it in; 'pronk chat' converses");
-  }
-  if (is_given && std::ranges::count(options.files, "-") == 0) all = Piped();
-  for (const std::string& file : options.files) {
-    Append(WithoutLastNewline(ReadText(file)), all);
-  }
-  Append(std::move(prompt), all);
-  return all;
+// What is answered without --jsonl.
+RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader& reader) {
+  if (!options.messages.empty()) return reader.ReadMessages(options.messages);
+  if (!options.text.is_given()) options.model.ModelPath();  // what names no model may be the prompt
+  TextOptions text = options.text;
+  if (text.prompt) text.prompt = options.generation.Typed(*text.prompt);
+  flags.prompt = text.Read();
+  return flags;
 }
 
 // Restores the prompt's beginning that the --prompt-cache file has. Returns its number of tokens.
@@ -82,17 +48,18 @@ size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> i
 }
 
 engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts,
-                                grammar::Constraint* constraint, const std::string& prompt,
-                                TextOutput& out) {
+                                const RunRequest& request, grammar::Constraint* constraint,
+                                TextOutput& out, Json& likely) {
   const engine::Model& model = parts.model;
-  const std::vector<tokenizer::TokenId> ids = EncodePrompt(options, parts, prompt);
+  const std::vector<tokenizer::TokenId> ids = EncodePrompt(options, parts, request);
   engine::SessionOptions session_options = parts.session;
-  session_options.context = ContextFor(options, model, ids.size());
+  session_options.context = ContextFor(options, model, request, ids.size());
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
   ProgressLine progress("reading the prompt:");
-  engine::GenerateOptions generate = GenerateOptionsFor(options, parts, constraint);
+  engine::GenerateOptions generate =
+      GenerateOptionsFor(options, parts, request, session, constraint, likely);
   generate.on_thinking = [&](std::string_view text) {
     progress.Clear();
     if (!options.json) out.WriteThinking(text);
@@ -102,9 +69,6 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
     progress.Update(done, total);
     return true;
   };
-  // The space that SPM puts before a text is not part of it: without a prompt it is not shown.
-  bool at_start = constraint == nullptr &&
-                  (options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix));
   size_t n_reused = 0;
   if (!options.prompt_cache.empty()) {
     n_reused = ReuseCache(options.prompt_cache, ids, session);
@@ -116,12 +80,11 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
   // Before the prompt is shown: on an error only the error is printed.
   session.CheckRoom(rest);
   session.team().Start();
-  if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
+  const bool is_chat = parts.FormOf(options, request) != nullptr;
+  if (!options.json && !is_chat && !options.no_display_prompt) out.Write(request.prompt);
   return engine::Generate(session, rest, generate, [&](std::string_view text) {
     progress.Clear();
-    if (options.json) return true;
-    if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
-    return out.Write(text);
+    return options.json || out.Write(text);
   });
 }
 
@@ -137,6 +100,8 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
     Complain("note: the answer was cut while the model was thinking, as -n says");
   }
   if (!IsTerminal(2) && !options.model.verbose) return;
+  const bool reads_stdin = options.text.reads_stdin() || options.messages == "-";
+  if (!reads_stdin && HasUnreadInput()) Note("note: the standard input is not read: -f - reads it");
   Note(SpeedLine(result, model, result.decode_seconds > kLongRunSeconds ? result.n_threads : 0));
   if (options.model.verbose) Note(ThreadsLine(result));
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
@@ -147,8 +112,12 @@ void CheckFlags(const RunOptions& options) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(flag, why);
   };
+  refuse(!options.messages.empty() && (options.text.is_given() || options.jsonl), "--messages",
+         " is all that is answered: give no prompt, -f or --jsonl with it");
+  refuse(options.n_likeliest >= 0 && !options.json && !options.jsonl, "--logprobs",
+         " has no effect without --json or --jsonl");
   if (options.jsonl) {
-    refuse(options.prompt || options.files.size() > 1, "--jsonl",
+    refuse(options.text.prompt || options.text.files.size() > 1, "--jsonl",
            " answers the lines of one -f, and no other prompt");
     refuse(options.json || !options.prompt_cache.empty(), "--jsonl",
            " does not go with --json or --prompt-cache");
@@ -158,10 +127,15 @@ void CheckFlags(const RunOptions& options) {
     refuse(!options.output.empty(), "-o", " has no effect without --jsonl");
     refuse(options.parallel > 1, "--parallel", " has no effect without --jsonl");
   }
-  if (options.chat) {
-    refuse(options.special, "--special",
-           " has no effect with --chat: the template says what is special");
-    return;
+}
+
+void CheckChatFlags(const RunOptions& options, bool is_chat) {
+  const auto refuse = [](bool given, const char* flag, const char* why) {
+    if (given) throw UsageError(flag, why);
+  };
+  if (is_chat) {
+    return refuse(options.special && !options.jsonl, "--special",
+                  " has no effect with --chat: the template says what is special");
   }
   constexpr const char* kChatOnly = " has no effect without --chat";
   refuse(!options.system.empty(), "--system", kChatOnly);
@@ -171,38 +145,64 @@ void CheckFlags(const RunOptions& options) {
   refuse(options.form.no_think, "--no-think", kChatOnly);
 }
 
+// A token of `logprobs`. Its bytes, since a token may be a part of a character.
+Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
+               std::optional<float> log_probability) {
+  const std::string piece = tokenizer.Piece(id, /*special=*/true);
+  Json bytes = Json::array();
+  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+  Json json = {{"id", id}, {"token", piece}, {"bytes", bytes}, {"logprob", nullptr}};
+  if (log_probability) json["logprob"] = *log_probability;
+  return json;
+}
+
 int Run(const RunOptions& options) {
   CheckFlags(options);
+  if (!options.jsonl) CheckChatFlags(options, options.chat || !options.messages.empty());
   engine::SessionOptions session_options = options.model.Session();
   // Checked before the model is loaded.
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});
-  std::vector<std::string> lines;
-  std::string prompt;
-  if (options.jsonl) {
-    lines = ReadPromptLines(options.files.empty() ? "-" : options.files[0]);
-  } else {
-    prompt = PromptOf(options);
-  }
+  const std::optional<size_t> n_likeliest =
+      options.n_likeliest < 0 ? std::nullopt : std::optional<size_t>(options.n_likeliest);
+  const RunRequest flags = {.prompt = "",
+                            .max_tokens = options.max_tokens,
+                            .stop_texts = options.generation.Typed(options.stop_texts),
+                            .grammar = grammar,
+                            .n_likeliest = n_likeliest};
+  RequestReader reader(flags, options.generation);
+  const auto& files = options.text.files;
+  const std::vector<RunRequest> requests =
+      options.jsonl ? reader.ReadLines(files.empty() ? "-" : files[0])
+                    : std::vector<RunRequest>{RequestOf(options, flags, reader)};
+  const bool is_chat = options.chat || std::ranges::any_of(requests, [](const RunRequest& request) {
+                         return !request.messages.empty();
+                       });
+  CheckChatFlags(options, is_chat);
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
   session_options.draft = options.generation.Draft(draft_model);
   Origins origins;
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
-  RunParts parts = {.model = model, .form = {}, .session = session_options, .grammar = grammar};
-  if (options.chat) parts.form = options.form.For(model);
-  std::optional<grammar::Constraint> constraint;
-  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
-  grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
+  RunParts parts = {.model = model, .form = {}, .session = session_options};
+  if (is_chat) parts.form = options.form.For(model);
   parts.load_seconds = watch.Seconds();
   CatchInterrupts();
-  if (options.jsonl) return RunLines(options, parts, lines);
+  if (options.jsonl) return RunLines(options, parts, requests);
+  const RunRequest& request = requests[0];
+  parts.session.sampler = request.Sampler(parts.session.sampler, model);
+  std::optional<grammar::Constraint> constraint;
+  if (request.grammar != nullptr) constraint.emplace(request.grammar, *model.tokenizer);
+  grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
   TextOutput out;
-  const engine::GenerateResult result = Complete(options, parts, kept_to, prompt, out);
-  const uint64_t seed = session_options.sampler.seed;
+  Json likely = Json::array();
+  const engine::GenerateResult result = Complete(options, parts, request, kept_to, out, likely);
+  const uint64_t seed = parts.session.sampler.seed;
   const bool open =
-      options.json ? WriteOut(ResultJson(result, seed, parts.load_seconds, 2)) : out.Finish();
+      options.json
+          ? WriteOut(ResultJson(result, seed, parts.load_seconds, MoreOf(request, likely), 2))
+          : out.Finish();
   ReportRun(options, model, result);
   if (!open) return kExitDone;  // nobody reads any more
   return ComplainIfCut(kept_to, result.stop_reason) ? kExitCut : kExitDone;
@@ -210,59 +210,90 @@ int Run(const RunOptions& options) {
 
 }  // namespace
 
-size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
-  const size_t usual = engine::ContextOf(model.config, options.model.context);
-  if (options.model.context != engine::kUsualContext || options.max_tokens < 0) return usual;
-  const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
-  if (n_prompt > usual || needed <= usual) return usual;
-  if (needed > model.config.context_length) {
+size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
+                  size_t n_prompt) {
+  const size_t usual = options.model.context;
+  if (usual != engine::kUsualContext || request.max_tokens < 0) return usual;
+  const size_t trained = engine::MaxContextOf(model.config);
+  const size_t needed = n_prompt + static_cast<size_t>(request.max_tokens);
+  if (n_prompt > trained || needed <= engine::ContextOf(model.config)) return usual;
+  if (needed > trained) {
     Complain("note: " + std::to_string(needed) + " tokens are more than the " +
-             std::to_string(model.config.context_length) + " this model was trained for");
+             std::to_string(trained) + " this model was trained for");
   }
   return needed;
 }
 
 std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
-                                             const std::string& prompt) {
+                                             const RunRequest& request) {
   const engine::Model& model = parts.model;
-  const size_t context = engine::ContextOf(model.config, options.model.context);
+  const size_t room = engine::MaxContextOf(model.config, options.model.context);
   const std::function<bool()> interrupted = Interrupted;
-  if (!parts.form) {
+  const engine::ChatForm* const form = parts.FormOf(options, request);
+  if (form == nullptr) {
     return engine::Encode(
-        model, prompt,
-        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, context);
+        model, request.prompt,
+        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, room);
   }
-  engine::CheckTextSize(model, prompt.size(), context);  // checked before a template copies it
-  std::vector<tokenizer::Message> messages = {{"user", prompt}};
-  if (!options.system.empty()) {
-    messages.insert(messages.begin(),
-                    {"system", options.escape ? Unescaped(options.system) : options.system});
+  std::vector<tokenizer::Message> messages = request.messages;
+  if (messages.empty()) messages = {{"user", request.prompt}};
+  size_t n_bytes = 0;
+  for (const tokenizer::Message& message : messages) n_bytes += message.content.size();
+  engine::CheckTextSize(model, n_bytes, room);  // checked before a template copies it
+  if (!options.system.empty() && messages.front().role != "system") {
+    messages.insert(messages.begin(), {"system", options.generation.Typed(options.system)});
   }
-  return engine::EncodeChat(model, *parts.form, messages, context, interrupted);
+  return engine::EncodeChat(model, *form, messages, room, interrupted);
 }
 
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
-                                           grammar::Constraint* constraint) {
-  engine::GenerateOptions generate = {.max_tokens = options.max_tokens,
-                                      .stop_texts = options.stop_texts,
+                                           const RunRequest& request,
+                                           const engine::Session& session,
+                                           grammar::Constraint* constraint, Json& likely) {
+  engine::GenerateOptions generate = {.max_tokens = request.max_tokens,
+                                      .stop_texts = request.stop_texts,
                                       .interrupted = Interrupted,
                                       .constraint = constraint};
-  if (parts.form && parts.form->is_transcript) {
-    generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  if (const engine::ChatForm* const form = parts.FormOf(options, request)) {
+    if (form->is_transcript) generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+    generate.thinking = form->thinking;
+    generate.is_answer = true;
   }
-  if (parts.form) generate.thinking = parts.form->thinking;
+  if (!request.n_likeliest) return generate;
+  generate.on_token = [&session, &likely, n = *request.n_likeliest](tokenizer::TokenId id,
+                                                                    bool is_sampled, double) {
+    const tokenizer::Tokenizer& tokenizer = *session.model().tokenizer;
+    if (!is_sampled) {  // tokens that a grammar forces are read together: no logits lie between
+      likely.push_back(TokenJson(tokenizer, id, std::nullopt));
+      likely.back()["top_logprobs"] = Json::array();
+      return true;
+    }
+    const engine::LogProbabilities found = engine::LogProbabilitiesOf(id, session.logits(), n);
+    likely.push_back(TokenJson(tokenizer, id, found.of_token));
+    Json& others = likely.back()["top_logprobs"] = Json::array();
+    for (const auto& [other, log_probability] : found.likeliest)
+      others.push_back(TokenJson(tokenizer, other, log_probability));
+    return true;
+  };
   return generate;
+}
+
+Json MoreOf(const RunRequest& request, const Json& likely) {
+  Json more = Json::object();
+  if (request.id.is_there()) more["id"] = Json::parse(request.id.text());
+  if (request.n_likeliest) more["logprobs"] = {{"content", likely}};
+  return more;
 }
 
 void AddRun(CommandLine& line) {
   Command& command = line.Add("run", "Complete a prompt");
   RunOptions& options = command.Does(Run);
   options.model.AddModelFlag(command);
-  command.Add("-p,--prompt,TEXT TEXT", options.prompt,
-              "The text to complete, as it is: \\n stays \\n; without -p, after MODEL or alone");
-  command.Add(
-      "-f,--file FILE", options.files,
+  options.text.AddFlags(
+      command, "The text to complete, as it is: \\n stays \\n; without -p, after MODEL or alone",
       "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)");
+  command.Add("--messages FILE", options.messages,
+              "A conversation in OpenAI's form to answer, by the model's chat template");
   command
       .Add("--prompt-cache FILE", options.prompt_cache,
            "Keep what was read of the prompt in this file, and start from it next time")
@@ -272,7 +303,7 @@ void AddRun(CommandLine& line) {
            "Tokens to generate; -1 or -2: until the end, or the context is full")
       .ShowDefault();
   command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
-  command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
+  options.generation.AddEscapeFlag(command);
   command.Add("--chat,--single-turn", options.chat,
               "Also -st: the text is a question; use the model's chat template");
   command.Add("--system,--system-prompt TEXT", options.system,
@@ -280,10 +311,12 @@ void AddRun(CommandLine& line) {
   command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options.no_display_prompt, "Print the completion only");
   command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
+  command.Add("--logprobs N", options.n_likeliest, {0, kMaxTokens},
+              "In --json and --jsonl: log probabilities of each token and of the N likeliest");
   command.Add(
       "--jsonl", options.jsonl,
-      "Answer each line of -f, a string or an object with \"prompt\" in JSON, with a line of "
-      "JSON; its seed is --seed and its number");
+      "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
+      "with a line of JSON; its seed is --seed and its number");
   command
       .Add("-o,--output FILE", options.output,
            "Where --jsonl writes; a file that has some of the lines already is continued")

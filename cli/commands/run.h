@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/run_request.h"
 #include "cli/options/generation_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
+#include "cli/options/text_options.h"
+#include "cli/output/json_file.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
 #include "engine/session/generate.h"
@@ -25,14 +28,15 @@ struct RunOptions {
   ModelOptions model;
   TemplateOptions form;
   GenerationOptions generation;
-  std::optional<std::string> prompt;
-  std::vector<std::string> files;  // documents
+  TextOptions text;
+  std::string messages;  // a file with a conversation, in place of the text
   std::string prompt_cache;
   std::string system;
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts;
-  bool chat = false, escape = false, special = false;
+  bool chat = false, special = false;
   bool no_display_prompt = false, json = false;
+  int64_t n_likeliest = -1;  // beside each token of --json; -1: no log probabilities
   bool jsonl = false;
   std::string output;   // of jsonl
   size_t parallel = 1;  // texts at a time
@@ -43,23 +47,33 @@ struct RunParts {
   const engine::Model& model;
   std::optional<engine::ChatForm> form;  // empty: prompts are plain text
   engine::SessionOptions session;
-  std::shared_ptr<const grammar::Grammar> grammar;  // or null
   double load_seconds = 0;
+
+  // Of the request, which is a conversation or, with --chat, a question; else null.
+  const engine::ChatForm* FormOf(const RunOptions& options, const RunRequest& request) const {
+    return options.chat || !request.messages.empty() ? &*form : nullptr;
+  }
 };
 
 std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
-                                             const std::string& prompt);
-// The default context has room for the -n tokens, even beyond the length used in training; but a
-// prompt that is too long by itself is refused.
-size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt);
+                                             const RunRequest& request);
+// The context grows with the text; for a number of tokens to be generated it has room at once, even
+// beyond the length used in training. But a prompt that is too long by itself is refused.
+size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
+                  size_t n_prompt);
+// `session` and `likely`, the log probabilities of its tokens in OpenAI's form, outlive the
+// options.
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
-                                           grammar::Constraint* constraint);
+                                           const RunRequest& request,
+                                           const engine::Session& session,
+                                           grammar::Constraint* constraint, Json& likely);
+// What --json has beside the result: the log probabilities, if they were asked for.
+Json MoreOf(const RunRequest& request, const Json& likely);
 
-// The prompts of --jsonl. Throws engine::Error, which names the line that has none.
-std::vector<std::string> ReadPromptLines(const std::string& path);
-// Answers them, several together, with a line for each in their order. Returns the exit status.
+// Answers the lines of --jsonl, several together, with a line for each in their order. Returns the
+// exit status.
 int RunLines(const RunOptions& options, const RunParts& parts,
-             const std::vector<std::string>& prompts);
+             const std::vector<RunRequest>& requests);
 
 }  // namespace cli
 

@@ -12,7 +12,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -41,18 +40,20 @@ constexpr std::string_view kAnswer = "{\"text\":";  // ResultJson() begins so
 std::string NameOf(size_t i) { return "line " + std::to_string(i + 1); }
 
 std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const RunParts& parts,
-                                              const std::vector<std::string>& prompts) {
+                                              const std::vector<RunRequest>& requests) {
   std::vector<std::vector<TokenId>> ids;
-  ids.reserve(prompts.size());
-  for (size_t i = 0; i < prompts.size(); ++i) {
+  ids.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
     try {
-      ids.push_back(EncodePrompt(options, parts, prompts[i]));
-      const size_t room = engine::ContextOf(parts.model.config, options.model.context);
+      ids.push_back(EncodePrompt(options, parts, requests[i]));
+      const size_t room = engine::MaxContextOf(parts.model.config, options.model.context);
       if (ids[i].size() > room)
         engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, parts.model.config);
       if (ids[i].empty()) throw engine::Error("the prompt is empty");
     } catch (const engine::TooLong& error) {
       throw engine::TooLong(NameOf(i), ": ", error.what());
+    } catch (const tokenizer::TemplateError& error) {
+      throw engine::Error(NameOf(i), ": ", error.what());
     } catch (const engine::Error& error) {
       throw engine::Error(NameOf(i), ": ", error.what());
     }
@@ -64,8 +65,11 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
 class AnswerFile {
  public:
   // Opens and locks it. What it has must be answers to these prompts, as far as numbers of tokens
-  // tell; only an unfinished last line is cut off. Throws engine::Error, gguf::Error.
-  AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids) : path_(path) {
+  // and the requests' ids tell; only an unfinished last line is cut off. Throws engine::Error,
+  // gguf::Error.
+  AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids,
+             const std::vector<RunRequest>& requests)
+      : path_(path) {
     // A serial line or a pipe is opened without waiting, and refused.
     const int fd =
         open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
@@ -81,16 +85,19 @@ class AnswerFile {
       is_whole = line.ends_with('\n');
       const std::string name = path + ", " + NameOf(n_lines_);
       if (!line.starts_with(kAnswer) && (is_whole || !kAnswer.starts_with(line))) FailOther();
-      JsonView n_tokens;
+      JsonView n_tokens, id;
       try {
-        n_tokens = ParseJson(line, name)["prompt_tokens"];
+        const JsonView answer = ParseJson(line, name);
+        n_tokens = answer["prompt_tokens"];
+        id = answer["id"];
       } catch (const engine::Error&) {
         if (is_whole) throw;
         is_whole = true;  // it is cut off
         break;
       }
       if (n_lines_ >= ids.size() || !n_tokens.IsNumber() ||
-          n_tokens.Number() != static_cast<double>(ids[n_lines_].size()))
+          n_tokens.Number() != static_cast<double>(ids[n_lines_].size()) ||
+          (requests[n_lines_].id.is_there() && !(requests[n_lines_].id == id)))
         throw engine::Error(name, ": answers another prompt: give another name");
       n_bytes += static_cast<off_t>(line.size());
     }
@@ -133,31 +140,19 @@ class AnswerFile {
 struct Place {
   std::optional<size_t> line = {};  // none: it is free
   std::unique_ptr<engine::Session> session = nullptr;
+  uint64_t seed = 0;
+  std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // of the constraint
   std::unique_ptr<grammar::Constraint> constraint = nullptr;
+  Json likely = Json::array();
 };
 
 }  // namespace
 
-std::vector<std::string> ReadPromptLines(const std::string& path) {
-  std::vector<std::string> prompts;
-  std::istringstream lines(ReadText(path));
-  for (std::string line; std::getline(lines, line);) {
-    const std::string name = (path == "-" ? "stdin" : path) + ", " + NameOf(prompts.size());
-    const JsonView json = ParseJson(line, name);
-    const JsonView prompt = json.IsObject() ? json["prompt"] : json;
-    if (!prompt.IsString()) {
-      throw engine::Error(name, ": expected a string, or an object with one as \"prompt\"");
-    }
-    prompts.push_back(prompt.String());
-  }
-  return prompts;
-}
-
 int RunLines(const RunOptions& options, const RunParts& parts,
-             const std::vector<std::string>& prompts) {
-  const std::vector<std::vector<TokenId>> ids = EncodeLines(options, parts, prompts);
+             const std::vector<RunRequest>& requests) {
+  const std::vector<std::vector<TokenId>> ids = EncodeLines(options, parts, requests);
   std::optional<AnswerFile> file;
-  if (!options.output.empty()) file.emplace(options.output, ids);
+  if (!options.output.empty()) file.emplace(options.output, ids, requests);
   const size_t first = file ? file->n_lines() : 0;
   if (first > 0) Note(Format("%zu of %zu lines are answered already", first, ids.size()));
 
@@ -171,17 +166,25 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   int status = kExitDone;
 
   const auto start = [&](Place& place) {
+    const RunRequest& request = requests[next];
     place.line = next;
     engine::SessionOptions session = parts.session;
     session.sampler.seed += next;
+    session.sampler = request.Sampler(session.sampler, parts.model);
+    place.seed = session.sampler.seed;
+    place.likely = Json::array();
     session.draft.on = session.draft.on && options.parallel == 1;
-    session.context = ContextFor(options, parts.model, ids[next].size());
+    session.context = ContextFor(options, parts.model, request, ids[next].size());
     place.session = std::make_unique<engine::Session>(parts.model, session, memory);
-    if (parts.grammar != nullptr && place.constraint == nullptr) {
-      place.constraint =
-          std::make_unique<grammar::Constraint>(parts.grammar, *parts.model.tokenizer);
+    if (place.grammar != request.grammar) {  // else the constraint's caches are of use again
+      place.grammar = request.grammar;
+      place.constraint = place.grammar == nullptr ? nullptr
+                                                  : std::make_unique<grammar::Constraint>(
+                                                        place.grammar, *parts.model.tokenizer);
     }
-    batch.Add(*place.session, ids[next], GenerateOptionsFor(options, parts, place.constraint.get()),
+    batch.Add(*place.session, ids[next],
+              GenerateOptionsFor(options, parts, request, *place.session, place.constraint.get(),
+                                 place.likely),
               [](std::string_view) { return true; });
     ++next;
   };
@@ -189,8 +192,8 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);
     if (ComplainIfCut(place.constraint.get(), ended.result.stop_reason)) status = kExitCut;
-    answers[line] =
-        ResultJson(ended.result, parts.session.sampler.seed + line, parts.load_seconds, -1);
+    answers[line] = ResultJson(ended.result, place.seed, parts.load_seconds,
+                               MoreOf(requests[line], place.likely), -1);
     n_tokens += ended.result.tokens.size();
     place.line.reset();
     place.session.reset();

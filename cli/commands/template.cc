@@ -55,6 +55,7 @@ int RunTemplate(const RenderOptions& options) {
   }
   if (!input.messages.IsList())
     throw engine::Error(options.messages, ": holds no list of messages");
+  input.messages = tokenizer::Styled(input.messages, tokenizer::FindTextStyle(chat_template));
   input.add_generation_prompt = !options.no_generation_prompt;
   WriteOut(chat_template.Render(input).text);
   return kExitDone;

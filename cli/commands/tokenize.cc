@@ -1,6 +1,5 @@
 // pronk tokenize: text to ids and pieces, with the positions that pronk trace --token counts.
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/options/text_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
@@ -19,7 +19,7 @@ namespace {
 
 struct TokenizeOptions {
   ModelOptions model;
-  std::optional<std::string> prompt;
+  TextOptions text;
   bool ids = false, no_bos = false, special = false;
 };
 
@@ -28,7 +28,7 @@ int Tokenize(const TokenizeOptions& options) {
   const gguf::File file = OpenFile(options.model.ModelPath());
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const std::vector<tokenizer::TokenId> ids =
-      tokenizer->Encode(options.prompt ? *options.prompt : ReadText("-"),
+      tokenizer->Encode(options.text.Read(/*exact=*/true),
                         {.add_bos = !options.no_bos, .parse_special = options.special});
   Output out;
   for (size_t i = 0; i < ids.size() && out.is_open(); ++i) {
@@ -54,7 +54,8 @@ void AddTokenize(CommandLine& line) {
   Command& command = line.Add("tokenize", "Show how a text is cut into tokens");
   TokenizeOptions& options = command.Does(Tokenize);
   options.model.AddModelFlag(command);
-  command.Add("-p,--prompt TEXT", options.prompt, "The text (default: stdin, byte for byte)");
+  options.text.AddFlags(command, "The text (default: stdin, byte for byte)",
+                        "A file with the text (repeatable: joined by empty lines, -p last)");
   command.Add("--ids", options.ids, "Print the ids only: [1, 2, 3]");
   command.Add("--no-bos", options.no_bos, "Without the token that begins a text");
   command.Add("--special", options.special, "Read special tokens such as <s> in the text");

@@ -11,6 +11,7 @@
 #include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/options/text_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/trace/trace_report.h"
 #include "cli/trace/trace_values.h"
@@ -27,7 +28,7 @@ using tokenizer::TokenId;
 
 struct TraceOptions {
   ModelOptions model;
-  std::optional<std::string> prompt;
+  TextOptions text;
   size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
   bool values = false, heads = false, json = false, plain = false;
@@ -44,8 +45,9 @@ constexpr int kMaxShown = 256;
 
 // The text's tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
-  if (!options.prompt && !options.plain) return {};
-  const std::string text = options.prompt.value_or("Once upon a time");
+  const bool has_text = options.text.is_given();
+  if (!has_text && !options.plain) return {};
+  const std::string text = has_text ? options.text.Read() : "Once upon a time";
   std::vector<TokenId> ids = model.tokenizer->Encode(text);
   if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
   if (options.token > ids.size()) {
@@ -115,13 +117,13 @@ void CheckUsage(const TraceOptions& options) {
     if (given) throw UsageError(why);
   };
   const bool page = !options.html.empty(), plot = !options.plot.empty(), head = options.head >= 0;
+  const bool has_text = options.text.is_given();
   const bool other = options.heads || options.json || plot || page;
-  refuse(options.depth != 0 && (options.prompt || options.plain),
-         "-d: not together with -p or --plain");
-  refuse(options.token != 0 && !options.prompt, "--token: only with -p");
-  refuse(options.values && !options.prompt, "--values: expected a text (-p)");
+  refuse(options.depth != 0 && (has_text || options.plain), "-d: not together with -p or --plain");
+  refuse(options.token != 0 && !has_text, "--token: only with -p");
+  refuse(options.values && !has_text, "--values: expected a text (-p)");
   refuse(options.heads && !options.values, "--heads: only with --values");
-  refuse(page && !options.prompt, "--html: expected a text (-p)");
+  refuse(page && !has_text, "--html: expected a text (-p)");
   refuse(page && plot, "--plot: not together with --html, which has the plot");
   refuse(head && !options.values, "--head: only with --values");
   refuse(head != (options.layer >= 0), "--layer: only with --head");
@@ -171,7 +173,9 @@ int RunTrace(const TraceOptions& options) {
 void AddTrace(CommandLine& line) {
   Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
   TraceOptions& options = command.Does(RunTrace);
-  command.Add("-p,--prompt TEXT", options.prompt, "A text, whose last token is walked");
+  options.model.AddModelFlag(command);
+  options.text.AddFlags(command, "A text, whose last token is walked",
+                        "A file (- for stdin) with the text (repeatable: joined by empty lines)");
   command.Add("--token N", options.token, {1, kMaxTokens},
               "Walk this token of the text, counted from 1");
   command.Add("--values", options.values,
@@ -192,7 +196,6 @@ void AddTrace(CommandLine& line) {
       .Writes();
   command.Add("--json", options.json,
               "Print one JSON object; with --values: all that the page of --html shows");
-  options.model.AddModelFlag(command);
   options.model.AddThreadsFlag(command);
   options.model.AddMachineFlags(command);
   options.model.AddOverrideFlag(command);

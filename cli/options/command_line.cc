@@ -99,8 +99,10 @@ size_t TakeFlag(std::span<const std::string> args, const CommandLine& line, Comm
 // Words without a flag fill the places that no flag has filled, in order.
 void TakeWords(const std::vector<std::string>& words, Command& command) {
   // pronk run "Once upon a time": a text, and not a file name, is for the default model.
-  if (command.name == "run" && words.size() == 1 && access(words[0].c_str(), F_OK) != 0 &&
-      words[0].find_first_of(" \n") != std::string::npos && command.Find("-m")->given.empty()) {
+  const Flag* const text = command.Find("--prompt");
+  if (text != nullptr && text->place == "TEXT" && words.size() == 1 &&
+      access(words[0].c_str(), F_OK) != 0 && words[0].find_first_of(" \n") != std::string::npos &&
+      command.Find("-m")->given.empty()) {
     command.Find("-m")->given.push_back("");
   }
   size_t n_taken = 0;
@@ -165,6 +167,9 @@ void Flag::Refuse(const std::string& expected, const std::string& found) const {
 }
 
 void Flag::Read() const {
+  if (once && given.size() > 1) {
+    throw UsageError(Title(), ": expected once, found ", given.size(), " times");
+  }
   for (const std::string& text : given) {
     const std::string expected = ReadOne(text);
     if (!expected.empty()) Refuse(expected, text);

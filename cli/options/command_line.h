@@ -33,6 +33,7 @@ struct Flag {
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Required() { return Set(required, true); }
+  Flag& Once() { return Set(once, true); }  // given again, it is wrong usage
   // Its value is a file to be written, perhaps read before.
   Flag& Writes() { return Set(writes, true); }
 
@@ -57,7 +58,7 @@ struct Flag {
   // Without a value it takes its first choice. If it has no choices, only a word that begins with a
   // digit is its value, or one after "=".
   bool may_be_alone = false;
-  bool required = false, writes = false;
+  bool required = false, writes = false, once = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
   std::string typed;                    // the name it was given by; "" for a word without a flag
   std::string followed;  // given alone, the word after it, which may be meant as its value

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/options/loading.h"
 #include "cli/output/text.h"
+#include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -76,6 +77,20 @@ void GenerationOptions::AddFlags(Command& command) {
   command.group = "Sampling (a file may have other defaults: general.sampling.*)";
   AddSamplingFlags(command);
   command.group = kOwn;
+}
+
+void GenerationOptions::AddEscapeFlag(Command& command) {
+  command.Add("-e,--escape", escape,
+              "In -p, --system, -r and --dry-sequence-breaker, \\n is a line feed and so on");
+}
+
+std::string GenerationOptions::Typed(const std::string& text) const {
+  return escape ? Unescaped(text) : text;
+}
+
+std::vector<std::string> GenerationOptions::Typed(std::vector<std::string> texts) const {
+  for (std::string& text : texts) text = Typed(text);
+  return texts;
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
@@ -187,7 +202,7 @@ engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bo
   if (options.dry.Active() && dry_breakers != std::vector<std::string>{"none"}) {
     try {
       options.dry.breakers =
-          engine::TokensWith(dry_breakers.empty() ? kDryBreakers : dry_breakers, tokenizer);
+          engine::TokensWith(dry_breakers.empty() ? kDryBreakers : Typed(dry_breakers), tokenizer);
     } catch (const engine::Error& error) {
       throw UsageError("--dry-sequence-breaker: ", error.what());
     }

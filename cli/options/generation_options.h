@@ -41,6 +41,7 @@ struct GenerationOptions {
   std::optional<std::string> samplers;
   std::vector<std::string> dry_breakers;
   bool ignore_eos = false;
+  bool escape = false;  // in texts that are typed: \n is a line feed
   std::string grammar;  // GBNF: a file, "-" for stdin, or the text itself
   std::string schema;   // JSON Schema: likewise
   bool json_object = false;
@@ -51,6 +52,10 @@ struct GenerationOptions {
   std::string draft_model;     // a small model, named as in -m
 
   void AddFlags(Command& command);
+  void AddEscapeFlag(Command& command);
+  // A text of the command line, as -e has it.
+  std::string Typed(const std::string& text) const;
+  std::vector<std::string> Typed(std::vector<std::string> texts) const;
   // The sampler's options for this model: flags win over what the file recommends. Notes what of
   // that is passed over; explain: says where each setting is from. Throws UsageError, gguf::Error.
   engine::SamplerOptions Sampler(const engine::Model& model, bool explain, Origins& origins) const;

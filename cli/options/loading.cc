@@ -220,9 +220,12 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
           std::lround(100 * ResidentShare(model)), "% of them in memory now; ",
           HumanBytes(session.state().bytes()), " of keys and values; ",
           HumanBytes(engine::MachineMemory().available), " available");
-  Explain("context", session.capacity(), " tokens",
-          options.context != engine::kUsualContext ? ", as -c says" : "", "; trained for ",
-          config.context_length);
+  const size_t now = session.state().capacity();
+  Explain("context", now, " tokens",
+          options.context != engine::kUsualContext ? ", as -c says"
+          : session.capacity() > now ? gguf::Message(", which may grow to ", session.capacity())
+                                     : "",
+          "; trained for ", config.context_length);
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   Explain("threads", session.n_threads(),
           options.n_threads != 0 ? gguf::Message(", as -t says; by default ", counts.generating)

@@ -42,7 +42,7 @@ struct ModelOptions {
   // All of them; context_text is the help text of -c.
   void AddSessionFlags(Command& command,
                        const std::string& context_text =
-                           "Context in tokens; 0: as trained (default: the same, at most 4096)");
+                           "Context in tokens; 0: as trained (default: grows up to that)");
 
   // True for a name that --kv accepts.
   static bool IsKvType(const std::string& name);

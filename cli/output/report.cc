@@ -3,7 +3,6 @@
 #include <cinttypes>
 #include <nlohmann/json.hpp>
 
-#include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
@@ -51,7 +50,7 @@ std::string DraftLine(const engine::DraftCounts& drafts) {
 }
 
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
-                       int indent) {
+                       const Json& more, int indent) {
   Json json = {{"text", result.text}};
   if (!result.thinking.empty()) json["thinking"] = result.thinking;
   json.update({
@@ -74,6 +73,7 @@ std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, doub
                      {"passes", result.drafts.n_passes}};
     if (const auto gain = result.drafts.Gain()) json["draft"]["gain"] = *gain;
   }
+  json.update(more);
   return JsonText(json, indent);
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "cli/output/json_file.h"
 #include "engine/model/model.h"
 #include "engine/session/generate.h"
 
@@ -24,9 +25,9 @@ std::string ThreadsLine(const engine::GenerateResult& result);
 std::string DraftLine(const engine::DraftCounts& drafts);
 
 // One JSON object: text, thinking (if any), prompt_tokens, tokens, stop_reason, seed, timings,
-// draft (if tokens were drafted). indent as in JsonText.
+// draft (if tokens were drafted), and more members. indent as in JsonText.
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
-                       int indent);
+                       const Json& more, int indent);
 
 }  // namespace cli
 

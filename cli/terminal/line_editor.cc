@@ -310,6 +310,8 @@ LineEditor::Result LineEditor::Read(const std::string& prompt, std::string& line
       throw engine::Error("stdin: a line is longer than ", kMaxEntryBytes, " bytes");
     }
   }
+  if (line.ends_with('\r')) line.pop_back();
+  if (std::exchange(is_first_, false)) DropByteOrderMark("stdin", line);
   if (c == EOF && (line.empty() || Interrupted())) {
     std::clearerr(stdin);
     if (IsTerminal(0)) std::fputs("\n", stderr);

@@ -1,4 +1,5 @@
-// Reads lines: from a terminal with editing and a history, from a pipe or a file unchanged.
+// Reads lines: from a terminal with editing and a history, from a pipe or a file without carriage
+// returns at their ends and a byte order mark.
 #ifndef PRONK_CLI_TERMINAL_LINE_EDITOR_H_
 #define PRONK_CLI_TERMINAL_LINE_EDITOR_H_
 
@@ -33,6 +34,7 @@ class LineEditor {
  private:
   class Terminal;
   std::unique_ptr<Terminal> terminal_;  // nullptr: no editing
+  bool is_first_ = true;                // the next line
 };
 
 }  // namespace cli

@@ -82,14 +82,12 @@ bool HasEscapes(int fd) {
   return IsTerminal(fd) && FromEnvironment("TERM").value_or("dumb") != "dumb";
 }
 
-bool IsPiped(int fd) {
-  struct stat status;
-  return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
-}
-
-bool HasInput(int fd, int milliseconds) {
-  pollfd ready = {fd, POLLIN, 0};
-  return poll(&ready, 1, milliseconds) != 0;
+bool HasUnreadInput() {
+  struct stat status = {};
+  int n_bytes = 0;
+  return fstat(STDIN_FILENO, &status) == 0 &&
+         (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode)) &&
+         ioctl(STDIN_FILENO, FIONREAD, &n_bytes) == 0 && n_bytes > 0;
 }
 
 size_t Columns(int fd) {
@@ -237,8 +235,17 @@ std::string ReadFile(const std::string& path, size_t most) {
   return ReadAll(file.get(), path, most);
 }
 
+void DropByteOrderMark(const std::string& name, std::string& text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  if (!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF")) return;
+  throw engine::Error(name, ": expected UTF-8, found UTF-16, by the first two bytes");
+}
+
 std::string ReadText(const std::string& path, size_t most) {
-  return path == "-" ? ReadAll(stdin, "stdin", most) : ReadFile(path, most);
+  const bool is_stdin = path == "-";
+  std::string text = is_stdin ? ReadAll(stdin, "stdin", most) : ReadFile(path, most);
+  DropByteOrderMark(is_stdin ? "stdin" : path, text);
+  return text;
 }
 
 std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder) {

@@ -20,10 +20,8 @@ bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
 // A terminal with escape codes (not TERM=dumb), so that lines can be edited and overwritten.
 bool HasEscapes(int fd);
 
-// A pipe or a file, given to be read. Not a terminal, a socket or /dev/null.
-bool IsPiped(int fd);
-// Whether there is input, or its end, within this time.
-bool HasInput(int fd, int milliseconds);
+// Whether the standard input is a pipe or a file with bytes that were not read.
+bool HasUnreadInput();
 
 // Columns of this terminal; 0 if it is no terminal or does not report them.
 size_t Columns(int fd);
@@ -99,7 +97,10 @@ inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
 inline constexpr size_t kMaxDocumentBytes = size_t{16} << 20;
 // All of a file, byte for byte. Throws engine::Error, also if there are more bytes than `most`.
 std::string ReadFile(const std::string& path, size_t most);
-// The same, but "-" is stdin.
+// A byte order mark, which editors put before UTF-8, is no part of the text. Throws engine::Error
+// if it is that of UTF-16.
+void DropByteOrderMark(const std::string& name, std::string& text);
+// A text in a file, "-" for stdin, without its byte order mark.
 std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 
 // What a folder holds, sorted; nothing if it cannot be read.

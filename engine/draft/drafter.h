@@ -35,6 +35,8 @@ class Drafter {
   // Called after each pass with its tokens, from position `first` on, and its residual stream,
   // [tokens][embedding_length]. Those that are rejected are Cut() afterwards.
   virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, const float* /*x*/) {}
+  // Texts may have so many tokens from now on.
+  virtual void Grow(size_t /*capacity*/) {}
   // The text is now its first n tokens.
   virtual void Cut(size_t /*n*/) {}
 };

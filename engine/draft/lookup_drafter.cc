@@ -29,7 +29,7 @@ size_t SameBefore(std::span<const TokenId> text, size_t a, size_t b) {
 
 LookupDrafter::LookupDrafter(size_t capacity)
     : last_(std::bit_ceil(std::min(capacity, kMaxSlots)), 0) {
-  before_.reserve(capacity);
+  before_.reserve(std::min(capacity, kMaxSlots));
 }
 
 uint32_t& LookupDrafter::LastOf(std::span<const TokenId> text, size_t end) {

@@ -28,6 +28,7 @@ class Nextn {
   size_t width() const { return config_.embedding_length; }
   size_t capacity() const { return state_.capacity(); }
   size_t max_tokens() const { return scratch_.max_tokens; }
+  void Grow(size_t new_capacity) { state_.Grow(config_, new_capacity); }
 
   // Reads tokens from first_position on, at most max_tokens() of them. hidden is
   // [tokens.size()][width]: for each token the Hidden() of the one before it, or zeros.
@@ -66,6 +67,7 @@ class NextnDrafter : public Drafter {
              std::vector<tokenizer::TokenId>& drafts) override;
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Cut(size_t n) override;
+  void Grow(size_t capacity) override { nextn_.Grow(capacity); }
 
  private:
   void ForgetBefore(size_t position);

@@ -68,6 +68,9 @@ class Speculation {
   void Undo(size_t n);
   // The text was cut to its first n tokens.
   void Cut(size_t n);
+  void Grow(size_t capacity) {
+    for (const Source& source : sources_) source.drafter->Grow(capacity);
+  }
 
   const DraftCounts& counts() const { return counts_; }
 

@@ -73,12 +73,16 @@ std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_diviso
   return ropes;
 }
 
+bool HasLongFactors(const Model& model, size_t context) {
+  return model.weights.rope_factors_long != nullptr &&
+         context > model.config.ropes[0].original_context;
+}
+
 std::vector<RopeAngles> MakeRopes(const Model& model, size_t context) {
   const Weights& w = model.weights;
   const float* divisors = w.rope_freqs;
   if (w.rope_factors_long != nullptr) {
-    const bool is_long = context > model.config.ropes[0].original_context;
-    divisors = is_long ? w.rope_factors_long : w.rope_factors_short;
+    divisors = HasLongFactors(model, context) ? w.rope_factors_long : w.rope_factors_short;
   }
   return MakeRopes(model.config, divisors);
 }

@@ -29,6 +29,8 @@ class RopeAngles {
 
 // One Rope for each of Config::ropes, all with the same divisors ([n_dims / 2] or null).
 std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
+// Whether a context of this length has the second of two sets of divisors, if the model has two.
+bool HasLongFactors(const Model& model, size_t context);
 // The same with the model's divisors for a context of this length, however much of it a text fills.
 std::vector<RopeAngles> MakeRopes(const Model& model, size_t context);
 

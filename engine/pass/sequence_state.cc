@@ -27,6 +27,22 @@ size_t ValueBytes(const LayerPlan& plan, kernels::KvType type) {
   return plan.values_in_keys ? 0 : plan.n_kv_heads * kernels::KvBytes(type, plan.value_length);
 }
 
+// A layer's cache, in memory that `data` gets.
+kernels::KvLayer MakeKv(const LayerPlan& plan, const SequenceState::Size& size,
+                        std::unique_ptr<std::byte[]>& data) {
+  const size_t capacity = Positions(plan, size);
+  const size_t key_bytes = capacity * KeyBytes(plan, size.kv_type);
+  data = std::make_unique_for_overwrite<std::byte[]>(  // untouched pages cost nothing
+      key_bytes + capacity * ValueBytes(plan, size.kv_type));
+  return {.type = size.kv_type,
+          .k = data.get(),
+          .v = plan.values_in_keys ? nullptr : data.get() + key_bytes,
+          .n_kv_heads = plan.n_kv_heads,
+          .capacity = capacity,
+          .key_length = plan.key_length,
+          .value_length = plan.value_length};
+}
+
 size_t RecurrentFloats(const Config& config) {
   size_t n = 0;
   for (const LayerPlan& plan : config.layers) {
@@ -65,24 +81,12 @@ SequenceState::SequenceState(const Config& config, const Size& size)
       before_(kSlots - 1),
       // Untouched pages cost nothing.
       recurrent_(std::make_unique_for_overwrite<float[]>(AllFloats(config, size))) {
-  const kernels::KvType type = size.kv_type;
-  data_ =
-      std::make_unique_for_overwrite<std::byte[]>(bytes_ - AllFloats(config, size) * sizeof(float));
-  std::byte* next = data_.get();
   size_t next_float = 0, next_input = kSlots * n_floats_;
   for (size_t i = 0; i < config.n_layers(); ++i) {
     const LayerPlan& plan = config.layers[i];
     Layer layer;
     layer.window = plan.window;
-    layer.kv.type = type;
-    layer.kv.n_kv_heads = plan.n_kv_heads;
-    layer.kv.capacity = Positions(plan, size);
-    layer.kv.key_length = plan.key_length;
-    layer.kv.value_length = plan.value_length;
-    layer.kv.k = next;
-    next += layer.kv.capacity * KeyBytes(plan, type);
-    layer.kv.v = plan.values_in_keys ? nullptr : next;
-    next += layer.kv.capacity * ValueBytes(plan, type);
+    layer.kv = MakeKv(plan, size, layer.data);
     layer.history = next_float;
     layer.matrices = layer.history + plan.recurrent.history_floats();
     next_float = layer.matrices + plan.recurrent.state_floats();
@@ -90,10 +94,35 @@ SequenceState::SequenceState(const Config& config, const Size& size)
     layer.alpha = layer.conv_in + size.max_undo * plan.recurrent.channels;
     layer.beta = layer.alpha + size.max_undo * plan.recurrent.n_alpha;
     next_input = layer.beta + size.max_undo * plan.recurrent.n_beta;
-    layers_.push_back(layer);
+    layers_.push_back(std::move(layer));
   }
   std::fill_n(now(), n_floats_, 0.0f);
   kept_.reserve(kSnapshots);
+}
+
+// A layer changes only if it has all positions, each in the slot of its number: a ring that has
+// wrapped around does not become longer with the context.
+void SequenceState::Grow(const Config& config, size_t capacity) {
+  Size size = size_;
+  size.capacity = capacity;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    kernels::KvLayer& old = layers_[i].kv;
+    if (Positions(config.layers[i], size) <= old.capacity) continue;
+    std::unique_ptr<std::byte[]> data;
+    const kernels::KvLayer kv = MakeKv(config.layers[i], size, data);
+    const size_t n = std::min(std::max(end_, position_), old.capacity);
+    const auto copy = [&](const std::byte* from, std::byte* to, size_t bytes) {
+      for (size_t head = 0; head < kv.n_kv_heads; ++head) {
+        std::copy_n(from + head * old.capacity * bytes, n * bytes, to + head * kv.capacity * bytes);
+      }
+    };
+    copy(old.k, kv.k, kernels::KvBytes(kv.type, kv.key_length));
+    if (kv.v != nullptr) copy(old.v, kv.v, kernels::KvBytes(kv.type, kv.value_length));
+    old = kv;
+    layers_[i].data = std::move(data);
+  }
+  size_ = size;
+  bytes_ = static_cast<size_t>(BytesFor(config, size));
 }
 
 SequenceState::Recurrent SequenceState::recurrent(size_t i) const {

@@ -30,6 +30,10 @@ class SequenceState {
   // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
 
+  // Makes room for more positions. What is remembered stays, as bytes of other buffers. Throws
+  // std::bad_alloc, which loses nothing.
+  void Grow(const Config& config, size_t capacity);
+
   // The bytes reserved. A double, so that no request of a file or a user can overflow.
   static double BytesFor(const Config& config, const Size& size);
 
@@ -84,6 +88,7 @@ class SequenceState {
 
  private:
   struct Layer {
+    std::unique_ptr<std::byte[]> data;  // keys, values
     kernels::KvLayer kv;
     size_t window;
     size_t history, matrices, conv_in, alpha, beta;  // offsets among the floats
@@ -103,7 +108,6 @@ class SequenceState {
   size_t position_ = 0;                 // of the next token
   size_t end_ = 0;                      // the furthest position that was written
   size_t restored_ = 0;                 // Restore()'s
-  std::unique_ptr<std::byte[]> data_;   // [layers][keys, values]
   size_t n_floats_ = 0;                 // of all recurrent layers
   size_t now_ = 0, before_ = 0;         // slots
   std::unique_ptr<float[]> recurrent_;  // [slots][n_floats], then the inputs of all layers

@@ -52,6 +52,7 @@ ChatForm::ChatForm(std::string_view template_source)
     : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
       is_transcript(template_source == tokenizer::kTranscriptTemplate),
       thinking(FindThinkingFormat(template_source)),
+      text_style(tokenizer::FindTextStyle(chat_template)),
       calls(FindCallForm(template_source)),
       reads_tools(template_source.find("tools") != template_source.npos) {
   if (template_source.find("tool_calls") != template_source.npos)
@@ -66,7 +67,8 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
   const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
   if (!form.call_style && std::ranges::any_of(messages, has_calls))
     throw Error("this chat template does not show calls of functions");
-  tokenizer::ChatInput input(messages, form.call_style.value_or(tokenizer::CallStyle()));
+  tokenizer::ChatInput input(messages, form.call_style.value_or(tokenizer::CallStyle()),
+                             form.text_style);
   input.tools = tokenizer::ToTemplateValue(form.tools);
   input.extra = form.variables;
   input.interrupted = interrupted;
@@ -168,6 +170,7 @@ Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions optio
     messages.resize(messages.size() - 2);
   }
   options.bookmarks = true;
+  options.is_answer = true;
 
   options.thinking = form_.thinking;
   if (form_.tools.is_there()) {

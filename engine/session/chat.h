@@ -27,6 +27,7 @@ struct ChatForm {
   tokenizer::ChatTemplate chat_template;
   bool is_transcript;                              // kTranscriptStop ends a turn, not a token
   ThinkingFormat thinking;                         // as the template's source has it
+  tokenizer::TextStyle text_style;                 // how it reads what is said
   std::optional<tokenizer::CallStyle> call_style;  // none: it shows no calls
   const CallForm* calls;                           // how its model spells them, or null
   bool reads_tools;

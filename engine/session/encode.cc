@@ -14,10 +14,16 @@ size_t ContextOf(const Config& config, size_t wish) {
   return config.learned_positions ? std::min(wish, config.context_length) : wish;
 }
 
-void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
+size_t MaxContextOf(const Config& config, size_t wish) {
+  return wish == kUsualContext ? config.context_length : ContextOf(config, wish);
+}
+
+void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config,
+                 size_t in_memory) {
   throw TooLong("the text needs ", at_least ? "at least " : "", needed,
                 " tokens, and the context has room for ", room, " (the model was trained for ",
-                config.context_length, ")");
+                config.context_length,
+                in_memory > 0 ? "; there is memory for " + std::to_string(in_memory) : "", ")");
 }
 
 void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config) {

@@ -12,13 +12,18 @@
 
 namespace engine {
 
-inline constexpr size_t kUsualContext = SIZE_MAX;  // as the model was trained, at most 4096
+// As the model was trained, at most 4096; a session's grows to what the model was trained for.
+inline constexpr size_t kUsualContext = SIZE_MAX;
 
-// The positions of a session: as many as wished; 0: as the model was trained.
+// The positions of a session at first: as many as wished; 0: as the model was trained.
 size_t ContextOf(const Config& config, size_t wish = kUsualContext);
+// Those that it may grow to.
+size_t MaxContextOf(const Config& config, size_t wish = kUsualContext);
 
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
-[[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config);
+// in_memory: the tokens for which there is memory; 0: not known.
+[[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config,
+                              size_t in_memory = 0);
 
 // Throws engine::Error if an id is outside the vocabulary.
 void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config);

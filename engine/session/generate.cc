@@ -127,6 +127,11 @@ void Generation::ReadPrompt(std::span<const TokenId> prompt) {
   if (options_.constraint != nullptr) {
     Start(*options_.constraint, *splitter_, options_.thinking, marks_, *session_.model().tokenizer);
   }
+  const tokenizer::Vocabulary& vocab = session_.model().tokenizer->vocab();
+  const auto is_control = [&](TokenId id) { return vocab.IsControl(id); };
+  at_start_ = options_.constraint == nullptr &&
+              (options_.is_answer ||
+               (vocab.add_space_prefix && std::ranges::all_of(session_.tokens(), is_control)));
   before_ = CountsOf(session_);
   batches_before_ = session_.n_batches();
   watch_ = {};
@@ -175,7 +180,7 @@ std::optional<StopReason> Generation::Step() {
     }
   }
   unread_.push_back(id);
-  if (session_.capacity() - session_.position() < unread_.size()) return StopReason::kContext;
+  if (!session_.MakeRoom(unread_.size())) return StopReason::kContext;
   return std::nullopt;
 }
 
@@ -191,6 +196,10 @@ void Generation::Read() {
 void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
   if (!wanted_ || text.empty()) return;
   const bool is_answer = part == ThinkingSplitter::Part::kAnswer;
+  if (is_answer && std::exchange(at_start_, false) && text.starts_with(' ')) {
+    text.remove_prefix(1);
+    if (text.empty()) return;
+  }
   (is_answer ? result_.text : result_.thinking) += text;
   if (is_answer || options_.on_thinking) {
     wanted_ = (is_answer ? on_text_ : options_.on_thinking)(text);

@@ -33,6 +33,9 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts = {};
+  // The text is a message by itself. A space that begins it is not part of it; nor is one that SPM
+  // puts before a text that follows nothing. Beside a grammar all is.
+  bool is_answer = false;
   // Gets the number of prompt tokens read so far, several times a second and at the end; false ends
   // the reading within milliseconds. Then the start of sampling.
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
@@ -126,6 +129,7 @@ class Generation {
   std::optional<ThinkingSplitter> splitter_;  // from the end of the prompt on
   ThinkingSplitter::Sink sink_;
   bool wanted_ = true;
+  bool at_start_ = false;                   // the next character is dropped if it is a space
   std::vector<tokenizer::TokenId> forced_;  // by the constraint, in reverse
   std::vector<tokenizer::TokenId> unread_;  // generated, to be read together
   DraftCounts before_;

@@ -75,6 +75,29 @@ double MadeBytes(const Config& config, size_t context, size_t n_threads) {
   return std::min(all, std::max(1.25 * one, static_cast<double>(buffer)));
 }
 
+// The bytes that grow with the context. In doubles: the requested context may be any number.
+double StateBytes(const Config& config, const MemoryPlan& plan) {
+  const bool has_block = plan.pass_tokens > 0 && config.nextn;
+  const auto context = static_cast<double>(plan.context);
+  return SequenceState::BytesFor(config, StateSize(plan)) +
+         (has_block ? SequenceState::BytesFor(config.OfNextn(), StateSize(plan)) : 0) +
+         MadeBytes(config, plan.context, plan.n_threads) +
+         static_cast<double>(sizeof(tokenizer::TokenId)) * context +
+         static_cast<double>(sizeof(float) * config.vocab_size) *
+             static_cast<double>(plan.pass_tokens);
+}
+
+// The rest of a session's bytes.
+double ScratchBytes(const Config& config, const MemoryPlan& plan) {
+  return static_cast<double>(Scratch::BytesFor(config, plan.batch, plan.n_threads));
+}
+
+bool Fits(const Config& config, MemoryPlan plan, size_t context, uint64_t available) {
+  plan.context = context;
+  return StateBytes(config, plan) + ScratchBytes(config, plan) <=
+         static_cast<double>(std::min(available, kUnlimited));
+}
+
 }  // namespace
 
 #if defined(__APPLE__)
@@ -114,38 +137,30 @@ SequenceState::Size StateSize(const MemoryPlan& plan) {
           .kv_type = plan.kv_type};
 }
 
+size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
+                      uint64_t available) {
+  size_t fits = 0;
+  for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
+    if (fits + step <= most && Fits(config, plan, fits + step, available)) fits += step;
+  }
+  return fits;
+}
+
 MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
                       uint64_t available) {
   MemoryPlan plan = wish;
-  plan.batch = std::clamp<size_t>(wish.batch, 1, wish.context);
-  const auto scratch_bytes = [&] { return Scratch::BytesFor(config, plan.batch, plan.n_threads); };
-  while (plan.batch > 1 && scratch_bytes() > kSmallScratch + file_bytes) plan.batch /= 2;
-
-  // In doubles: the requested context may be any number.
-  const auto state_bytes = [&](size_t context) {
-    MemoryPlan with = plan;
-    with.context = context;
-    const bool has_block = plan.pass_tokens > 0 && config.nextn;
-    return SequenceState::BytesFor(config, StateSize(with)) +
-           (has_block ? SequenceState::BytesFor(config.OfNextn(), StateSize(with)) : 0) +
-           MadeBytes(config, context, plan.n_threads) +
-           static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context) +
-           static_cast<double>(sizeof(float) * config.vocab_size) *
-               static_cast<double>(plan.pass_tokens);
-  };
-  const auto scratch = static_cast<double>(scratch_bytes());
-  const double left = static_cast<double>(std::min(available, kUnlimited)) - scratch;
-  if (state_bytes(plan.context) <= left) return plan;
-  size_t fits = 0;  // the longest context that fits
-  for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
-    if (fits + step < plan.context && state_bytes(fits + step) <= left) fits += step;
-  }
+  plan.batch = std::clamp<size_t>(wish.batch, 1, std::max(wish.context, wish.max_context));
+  const auto most = static_cast<double>(kSmallScratch + file_bytes);
+  while (plan.batch > 1 && ScratchBytes(config, plan) > most) plan.batch /= 2;
+  if (Fits(config, plan, plan.context, available)) return plan;
+  const size_t fits = LongestContext(config, plan, plan.context, available);
   throw Error("a context of ", plan.context, " tokens needs ",
-              Megabytes(state_bytes(plan.context) + scratch),
+              Megabytes(StateBytes(config, plan) + ScratchBytes(config, plan)),
               " of memory for keys, values and scratch, and ",
               Megabytes(static_cast<double>(available)), " are free here: ",
               (fits >= 1 ? "one of at most " + std::to_string(fits) + " fits"
-                         : "not even a context of one token fits"));
+                         : "not even a context of one token fits"),
+              "; the model was trained for ", config.context_length);
 }
 
 }  // namespace engine

@@ -25,14 +25,20 @@ Memory MachineMemory(const std::string& root = "/");
 
 // The parameters that determine the size of a session's buffers.
 struct MemoryPlan {
-  size_t context = 0;  // positions of the state
-  size_t batch = 0;    // tokens of the scratch buffers
+  size_t context = 0;      // positions of the state,
+  size_t max_context = 0;  // which may grow to so many
+  size_t batch = 0;        // tokens of the scratch buffers
   size_t n_threads = 1;
   size_t pass_tokens = 0;  // of passes with drafts (draft/speculation.h); 0: no drafts
   kernels::KvType kv_type = kernels::KvType::kF16;
 };
 
 SequenceState::Size StateSize(const MemoryPlan& plan);
+
+// The longest context, up to `most`, for which a plan that is otherwise this one fits into
+// `available` bytes.
+size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
+                      uint64_t available);
 
 // `wish`, with a smaller batch if its scratch would exceed the model's own size and 64 MB, so that
 // no file can demand much more memory than its size. Throws engine::Error, which says what would

@@ -5,7 +5,6 @@
 
 #include "engine/error.h"
 #include "engine/model/model.h"
-#include "engine/session/encode.h"
 #include "engine/session/session.h"
 #include "gguf/error.h"
 
@@ -15,9 +14,8 @@ namespace {
 using tokenizer::TokenId;
 
 // The same threads, context and kind of cache, and no drafts for the drafts.
-SessionOptions DraftSession(const Model& draft, const SessionOptions& options) {
+SessionOptions DraftSession(const SessionOptions& options) {
   SessionOptions of_draft = options;
-  of_draft.context = ContextOf(draft.config, options.context);
   of_draft.draft = {};
   of_draft.sampler = {};
   of_draft.sampler.temperature = 0;
@@ -45,7 +43,7 @@ ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const Session
             static_cast<double>(model.BytesPerToken())) {
   CheckSameVocabulary(model, draft);
   n_common_ = std::min(model.tokenizer->vocab().size(), draft.tokenizer->vocab().size());
-  session_ = std::make_unique<Session>(draft, DraftSession(draft, options));
+  session_ = std::make_unique<Session>(draft, DraftSession(options));
 }
 
 ModelDrafter::~ModelDrafter() = default;

@@ -42,7 +42,8 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions 
   }
   if (options.draft.lookup) drafters.push_back(std::make_shared<LookupDrafter>(capacity));
   if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
-    drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, *team));
+    drafters.push_back(
+        std::make_shared<NextnDrafter>(model, state.capacity(), options.kv_type, *team));
   }
   return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
 }
@@ -83,21 +84,29 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
                                options.n_threads > 0 ? kernels::Oversubscription::kGoAlone
                                                      : kernels::Oversubscription::kIgnore)),
       team_size_(GeneratingSize(threads_, options.n_threads > 0)),
-      plan_(PlanMemory(model.config, model.file.file_bytes(),
-                       {.context = ContextOf(model.config, options.context),
-                        .batch = options.batch,
-                        .n_threads = team_->max_size(),
-                        .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
-                        .kv_type = options.kv_type},
-                       memory.available)),
+      plan_(PlanMemory(
+          model.config, model.file.file_bytes(),
+          {.context = ContextOf(model.config, options.context),
+           .max_context = options.max_context != 0 ? options.max_context
+                                                   : MaxContextOf(model.config, options.context),
+           .batch = options.batch,
+           .n_threads = team_->max_size(),
+           .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
+           .kv_type = options.kv_type},
+          memory.available)),
+      memory_(memory.available),
+      capacity_(std::max(plan_.context, plan_.max_context)),
       ropes_(MakeRopes(model, plan_.context)),
       state_(model.config, StateSize(plan_)),
       sampler_(WithSuppressed(model, options.sampler)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
+  if (capacity_ > plan_.context) {
+    capacity_ = std::max(plan_.context, LongestContext(model.config, plan_, capacity_, memory_));
+  }
   const uint64_t own =
       state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
   room_for_weights_ = memory.for_files - std::min(memory.for_files, own);
-  tokens_.reserve(capacity());  // nothing grows while generating
+  tokens_.reserve(plan_.context);  // nothing grows while generating, unless the context does
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, state_, capacity(), team_);
 }
@@ -110,21 +119,61 @@ Scratch& Session::scratch() {
   return *scratch_;
 }
 
+// Where the context is fixed, memory is not what limits it.
+void Session::Refuse(size_t n_tokens, size_t room) const {
+  constexpr size_t kAny = size_t{1} << 40;
+  const bool grows = plan_.max_context > plan_.context;
+  ThrowNoRoom(position() + n_tokens, /*at_least=*/false, room, model_.config,
+              grows ? LongestContext(model_.config, plan_, kAny, memory_) : 0);
+}
+
 void Session::CheckRoom(std::span<const TokenId> tokens) const {
-  if (tokens.size() > capacity() - position()) {
-    ThrowNoRoom(position() + tokens.size(), /*at_least=*/false, capacity(), model_.config);
-  }
+  if (tokens.size() > capacity() - position()) Refuse(tokens.size(), capacity());
   CheckIds(tokens, model_.config);
 }
 
-bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
+// For reading these tokens.
+void Session::Claim(std::span<const TokenId> tokens) {
   CheckRoom(tokens);
+  if (!MakeRoom(tokens.size())) Refuse(tokens.size(), state_.capacity());
+}
+
+bool Session::Reserve(size_t n_positions) {
+  const size_t now = state_.capacity();
+  if (n_positions <= now) return true;
+  const bool is_long = HasLongFactors(model_, n_positions);
+  if (n_positions > capacity_ || (position() > 0 && is_long != HasLongFactors(model_, now)))
+    return false;
+  size_t most = std::min(std::max(n_positions, 2 * now), capacity_);
+  if (is_long != HasLongFactors(model_, most)) most = n_positions;
+  // What is filled now is free again once it is copied.
+  uint64_t filled = state_.bytes() / now * position();
+  if (scratch_) filled += Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads);
+  const uint64_t memory = std::min(memory_, MachineMemory().available + filled);
+  const size_t fits = LongestContext(model_.config, plan_, most, memory);
+  if (fits < n_positions) {
+    capacity_ = std::max(fits, now);
+    return false;
+  }
+  const uint64_t bytes_before = state_.bytes();
+  state_.Grow(model_.config, fits);
+  if (speculation_) speculation_->Grow(fits);
+  plan_.context = fits;
+  tokens_.reserve(fits);
+  ropes_ = MakeRopes(model_, fits);
+  room_for_weights_ -= std::min(room_for_weights_, state_.bytes() - bytes_before);
+  scratch_.reset();  // its pager counts on more room
+  return true;
+}
+
+bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
+  Claim(tokens);
   return Read(tokens.subspan(TakeAhead(tokens)), progress, nullptr);
 }
 
 bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows,
                                const Progress& progress) {
-  CheckRoom(tokens);
+  Claim(tokens);
   return Read(tokens, progress, rows);
 }
 
@@ -235,7 +284,7 @@ void Session::Decode(TokenId id) {
   }
   if (TakeAhead({&id, 1}) == 1) return;
   speculation_->Took(id, /*was_ahead=*/false);
-  CheckRoom({&id, 1});
+  Claim({&id, 1});
   ForgetAhead();
   tokens_.push_back(id);
   ReadWithDrafts();
@@ -247,7 +296,7 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
   std::vector<TextPart> parts;
   ids.reserve(next.size());
   parts.reserve(next.size());
-  for (const auto& [session, id] : next) session.CheckRoom({&id, 1});
+  for (const auto& [session, id] : next) session.Claim({&id, 1});
   for (const auto& [session, id] : next) {
     session.ForgetAhead();
     ids.push_back(id);
@@ -275,7 +324,7 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
 void Session::ReadWithDrafts() {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxPassTokens, s.max_tokens);
-  const size_t room = std::min(most - 1, capacity() - position());
+  const size_t room = std::min(most - 1, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room);
@@ -364,7 +413,9 @@ size_t Session::Rewind(size_t position) {
 size_t Session::RewindToCommon(std::span<const TokenId> tokens) {
   const auto common =
       static_cast<size_t>(std::ranges::mismatch(tokens, tokens_).in1 - tokens.begin());
-  const size_t reached = Rewind(common);
+  const bool is_other =
+      HasLongFactors(model_, tokens.size()) && !HasLongFactors(model_, state_.capacity());
+  const size_t reached = Rewind(is_other ? 0 : common);
   return reached == tokens.size() && !has_logits_ ? Rewind(reached - 1) : reached;
 }
 

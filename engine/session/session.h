@@ -27,7 +27,8 @@
 namespace engine {
 
 struct SessionOptions {
-  size_t context = kUsualContext;  // positions; as ContextOf() has it
+  size_t context = kUsualContext;  // positions at first; as ContextOf() has it
+  size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf() the same
   size_t batch = 512;              // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
@@ -47,7 +48,9 @@ class Session {
           const Memory& memory = MachineMemory());
 
   const Model& model() const { return model_; }
-  size_t capacity() const { return state_.capacity(); }
+  // The most tokens that the text may have: the state grows up to it, as memory allows. It may
+  // become smaller when other programs take the memory.
+  size_t capacity() const { return capacity_; }
   // The text so far: all ids in the state.
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
   size_t position() const { return tokens_.size(); }
@@ -61,6 +64,11 @@ class Session {
 
   // Throws engine::TooLong if the tokens do not fit after the text, engine::Error for unknown ids.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
+  // Lets the state grow to at least so many positions. A text has the bits that it has in a state
+  // of that size. False if that is beyond capacity() or memory, or if the model has other angles
+  // for so long a context (Phi-3) and a text has begun. Throws std::bad_alloc.
+  bool Reserve(size_t n_positions);
+  bool MakeRoom(size_t n_tokens) { return Reserve(position() + n_tokens); }
 
   // Asked between chunks of the work on a prompt, thousands of times a second, with the tokens read
   // so far (of a batch in proportion to its layers). false: the reading stops within milliseconds,
@@ -113,7 +121,8 @@ class Session {
   // the position reached, maybe an earlier one: from there on the text must be read again.
   size_t Rewind(size_t position);
   // Goes back to the common prefix of the text so far and these tokens, or further if needed to
-  // have logits after reading the rest of them; returns how many tokens need not be read again.
+  // have logits after reading the rest of them, or to the beginning if these need other angles
+  // (Reserve). Returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
   // Whether logits() belong to the text so far: not after Rewind() where no bookmark is.
   bool has_logits() const { return has_logits_; }
@@ -130,6 +139,8 @@ class Session {
  private:
   Scratch& scratch();
   TextPart Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
+  [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
+  void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
             const LogitRows& rows);
   bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
@@ -144,6 +155,8 @@ class Session {
   std::shared_ptr<kernels::Team> team_;
   kernels::TeamSize team_size_;  // for generating
   MemoryPlan plan_;
+  uint64_t memory_;  // bytes that the session may have
+  size_t capacity_;
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
   uint64_t room_for_weights_ = 0;     // bytes of memory beside the state and scratch

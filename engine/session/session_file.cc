@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/pass/rope.h"
 #include "engine/session/xxh64.h"
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
@@ -110,8 +111,7 @@ Header HeaderOf(Session& session, SequenceState& state, size_t n_tokens) {
   header.vocab_size = model.tokenizer->vocab().size();
   header.kv_type = static_cast<uint64_t>(state.kv_type());
   // RoPE angles may depend on the context's length.
-  header.is_long = model.weights.rope_factors_long != nullptr &&
-                   session.capacity() > model.config.ropes[0].original_context;
+  header.is_long = HasLongFactors(model, state.capacity()) ? 1 : 0;
   header.state_bytes = state.PieceBytes(n_tokens);
   return header;
 }
@@ -157,6 +157,12 @@ Content Checked(std::span<const std::byte> bytes, const std::string& path, Sessi
     fail("holds " + std::to_string(header.n_tokens) + " tokens, and the context has room for " +
          std::to_string(session.capacity()));
   }
+  size_t needed = header.n_tokens;
+  if (header.is_long != 0 && HasLongFactors(session.model(), session.capacity())) {
+    needed = std::max(needed, session.model().config.ropes[0].original_context + 1);
+    if (!HasLongFactors(session.model(), session.state().capacity())) session.Rewind(0);
+  }
+  if (!session.Reserve(needed)) fail("needs more memory than there is");
   SequenceState& state = session.RememberedState();
   const Header expected = HeaderOf(session, state, header.n_tokens);
   if (header.kv_type != expected.kv_type) fail("was written with another type of cache");

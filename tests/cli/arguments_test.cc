@@ -144,7 +144,7 @@ TEST(Arguments, DidYouMean) {
               "pronk chat has no flag \"--jsonl\", but pronk run has: 'pronk chat --help' lists");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
               "has no flag \"--frobnicate\": 'pronk run --help'");
-  ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
+  ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"c\"");
   ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
               "no use for \"c\"");
   ExpectError(Pronk({"run", "-n5x"}), 2, "-n: expected a whole number, found 5x");
@@ -180,27 +180,101 @@ TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {
   }
 }
 
-// A document that is piped in, and the instruction about it.
-TEST(Arguments, StdinIsJoinedToThePrompt) {
+// Beside a prompt, the standard input is read only where a dash says so: a shell's loop keeps its
+// lines.
+TEST(Arguments, StdinIsThePromptOrADocument) {
+  const Finished loop = Shell(
+      "printf 'A\\nB\\nC\\n' | while read x; do \"$PRONK\" run -m \"$MODEL\" -n 0 -p \"<$x>\"; "
+      "done");
+  EXPECT_EQ(loop.out, "<A>\n<B>\n<C>\n");
+  EXPECT_EQ(loop.err, "");
   const std::string joined =
       Text({"run", "-m", kModel, "-n", "4", "-e", "-p", "A document\\n\\nSum"});
   const Args sum = {"run", "-m", kModel, "-n", "4", "-p", "Sum"};
-  EXPECT_EQ(Text(sum, "A document\n"), joined);
+  EXPECT_EQ(Text(With(sum, {"-f", "-"}), "A document\n"), joined);
   const TempDir dir;
-  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "4", "-p", "Sum", "-f", dir.Write("d", "A document")}),
-            joined);
-  // All that is given, in order, with what is piped in first, unless a dash says where.
+  EXPECT_EQ(Text(With(sum, {"-f", dir.Write("d", "A document")})), joined);
+  // Files in their order, then the prompt.
   const auto all = [](const Args& args) {
     return Text(With({"run", "-m", kModel, "-n", "0"}, args), "piped\n");
   };
   const std::string a = dir.Write("a", "A\n"), b = dir.Write("b", "B\r\n"), c = dir.Write("c", "");
-  EXPECT_EQ(all({"-f", a, "-f", c, "-f", b, "-p", "Sum"}), "piped\n\nA\n\nB\n\nSum\n");
+  EXPECT_EQ(all({"-f", a, "-f", c, "-f", b, "-p", "Sum"}), "A\n\nB\n\nSum\n");
   EXPECT_EQ(all({"-f", b, "-f", "-", "-f", a}), "B\n\npiped\n\nA\n");
+  EXPECT_EQ(all({}), "piped\n");
   ExpectError(Pronk({"run", "-m", kModel, "-f", "-", "-j", "-"}), 2, "can be read once");
-  // The program waits for a pipe that nobody writes to, but not forever.
-  const Finished silent = Shell("sleep 3 | \"$PRONK\" run -m \"$MODEL\" -n 0 -p Sum 2>&1");
-  EXPECT_TRUE(Has(silent.out, "nothing came from stdin"));
-  EXPECT_TRUE(Has(silent.out, "Sum\n"));
+}
+
+// Stop texts and what ends a repetition are texts as well.
+TEST(Arguments, EscapesHoldForEveryTypedText) {
+  const Args poem = {"run", "-m", kDefault, "-p", "Once upon a time", "-n", "60", "--temp", "0"};
+  const std::string whole = Text(poem);
+  const size_t line = whole.find('\n');
+  ASSERT_LT(line + 1, whole.size());  // it has several
+  EXPECT_EQ(Text(With(poem, {"-e", "-r", "\\n"})), whole.substr(0, line) + "\n");
+  EXPECT_EQ(Text(With(poem, {"-r", "\\n"})), whole);
+  const Args dry = With(poem, {"--dry-multiplier", "3", "--dry-allowed-length", "1"});
+  EXPECT_EQ(Text(With(dry, {"-e", "--dry-sequence-breaker", "\\n"})),
+            Text(With(dry, {"--dry-sequence-breaker", "\n"})));
+}
+
+// What editors on Windows put into files is no part of a text.
+TEST(Arguments, ByteOrderMarks) {
+  const TempDir dir;
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-f", dir.Write("a", mark + "Hi")}), "Hi\n");
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0"}, mark + "Hi\r\n"), "Hi\n");
+  const std::string grammar = dir.Write("g", mark + "root ::= \"yes\"\r\n");
+  EXPECT_EQ(Text({"run", "-m", kModel, "-p", "x", "--grammar", grammar}), "xyes\n");
+  const Args chat = {"chat", "-m", kModel, "-n", "5", "--temp", "0"};
+  EXPECT_EQ(Text(chat, mark + "Hello\r\n"), Text(chat, "Hello\n"));
+  EXPECT_EQ(Text(chat, "Hello\r\nyou\r\n"), Text(chat, "Hello\nyou\n"));
+  EXPECT_EQ(Pronk(chat, "/help\r\n").err, Pronk(chat, "/help\n").err);
+  for (const std::string& utf16 : {std::string("\xFF\xFEH\0", 4), std::string("\xFE\xFF\0H", 4)}) {
+    const std::string file = dir.Write("utf16", utf16);
+    ExpectError(Pronk({"run", "-m", kModel, "-f", file}), 1,
+                file + ": expected UTF-8, found UTF-16");
+    ExpectError(Pronk({"run", "-m", kModel}, utf16), 1, "stdin: expected UTF-8, found UTF-16");
+    ExpectError(Pronk(chat, utf16), 1, "stdin: expected UTF-8, found UTF-16");
+    ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--grammar", file}), 1, "found UTF-16");
+  }
+}
+
+// Where run takes a text, so do these.
+TEST(Arguments, ATextForOtherCommands) {
+  const TempDir dir;
+  const std::string file = dir.Write("text", "Hello you"), out = dir.Path("out");
+  const auto printed = [](const Args& args, const std::string& input = "") {
+    return Done(Pronk(args, input)).out;
+  };
+  const std::string ids = Pronk({"tokenize", "-m", kModel, "-p", "Hello you", "--ids"}).out;
+  EXPECT_GT(Json::parse(ids).size(), 2u);
+  EXPECT_EQ(printed({"tokenize", kModel, "Hello you", "--ids"}), ids);
+  EXPECT_EQ(printed({"tokenize", "-m", kModel, "-f", file, "--ids"}), ids);
+  EXPECT_EQ(printed({"tokenize", "-m", kModel, "--ids"}, "Hello you"), ids);
+  const Finished alone = Pronk({"tokenize", "Hello you", "--ids"}, "", {"PRONK_MODEL=" + kModel});
+  EXPECT_EQ(alone.out, ids) << alone.err;
+
+  const auto logits = [&](const Args& args, const std::string& input = "") {
+    Done(Pronk(With({"logits", kModel, out}, args), input));
+    return ReadText(out);
+  };
+  const std::string expected = logits({"--ids", ids});
+  EXPECT_EQ(expected.size(), Json::parse(ids).size() * 320 * sizeof(float));
+  EXPECT_EQ(logits({"-p", "Hello you"}), expected);
+  EXPECT_EQ(logits({"Hello you"}), expected);
+  EXPECT_EQ(logits({"-f", file}), expected);
+  EXPECT_EQ(logits({}, "Hello you\n"), expected);
+  ExpectError(Pronk({"logits", kModel, out, "-p", "x", "--ids", "1"}), 2, "give one of them");
+  ExpectError(Shell("\"$PRONK\" logits \"$MODEL\" out </dev/null"), 2, "no prompt: give one");
+
+  const auto values = [&](const Args& args, const std::string& input = "") {
+    return printed(With({"trace", kModel, "--values", "-t", "1"}, args), input);
+  };
+  const std::string shown = values({"-p", "Hello you"});
+  EXPECT_EQ(values({"Hello you"}), shown);
+  EXPECT_EQ(values({"-f", file}), shown);
+  EXPECT_EQ(values({"-f", "-"}, "Hello you\n"), shown);
 }
 
 TEST(Arguments, WithoutAPromptItIsAskedFor) {

@@ -51,7 +51,58 @@ TEST(Embed, WritesALineForEachText) {
   EXPECT_EQ(
       raw.compare(0, raw.size() / 2, reinterpret_cast<const char*>(first.data()), raw.size() / 2),
       0);
-  ExpectError(run({"-c", "8", "a", std::string(80, '3')}), 1, "text 2: the text needs");
+}
+
+// A text that is too long costs its own line, and no other's vector.
+TEST(Embed, ATextThatIsTooLong) {
+  const TempDir dir;
+  const std::string tall(80, '3');
+  const std::string file = dir.Write("texts", "a\n" + tall + "\n\n\"b\"\n");
+  const auto run = [&](const Args& more) {
+    return Pronk(With({"embed", kModel, "--pooling", "mean", "-c", "8"}, more));
+  };
+  const Finished found = run({"-f", file});
+  EXPECT_EQ(found.status, 1);
+  EXPECT_TRUE(Has(found.err, "pronk: " + file + ", line 2: the text needs at least ")) << found.err;
+  EXPECT_EQ(Count(found.err, "\n"), 1u) << found.err;
+  const std::vector<Json> lines = Lines(found.out), alone = Lines(Done(run({"a", "", "b"})).out);
+  ASSERT_EQ(lines.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lines[i]["embedding"], alone[i]["embedding"]);
+    EXPECT_EQ(lines[i]["index"], i == 0 ? 0 : i + 1);
+  }
+  EXPECT_TRUE(Has(run({"a", tall}).err, "text 2: the text needs"));
+  // In raw output its place is kept.
+  const std::string raw = run({"--raw", "-f", file}).out;
+  const size_t width = lines[0]["embedding"].size();
+  ASSERT_EQ(raw.size(), 4 * width * sizeof(float));
+  std::vector<float> floats(4 * width);
+  raw.copy(reinterpret_cast<char*>(floats.data()), raw.size());
+  for (size_t i = 0; i < width; ++i) {
+    EXPECT_EQ(floats[i], lines[0]["embedding"][i].get<float>());
+    EXPECT_TRUE(std::isnan(floats[width + i]));
+    EXPECT_EQ(floats[2 * width + i], lines[1]["embedding"][i].get<float>());
+  }
+  // Or it is cut, which is said.
+  const Finished cut = Done(run({"--truncate", "-f", file}));
+  EXPECT_EQ(cut.err, "pronk: note: of 4 texts 1 are cut to 8 tokens\n");
+  const std::vector<Json> all = Lines(cut.out);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[1]["tokens"], 8);
+  EXPECT_EQ(all[1]["embedding"], Lines(run({std::string(6, '3')}).out)[0]["embedding"]);
+}
+
+// BERT's token that ends a text stays in its place.
+TEST(Embed, TruncationKeepsTheEnd) {
+  const std::string model = DataPath("vectors/bert-cls.gguf");
+  const auto vectors = [&](const Args& more) {
+    return Lines(Done(Pronk(With({"embed", model}, more))).out);
+  };
+  const std::vector<Json> cut = vectors({"-c", "5", "--truncate", "ab cd ef ab cd ef"});
+  const std::vector<Json> whole = vectors({"ab cd ef ab cd ef"});
+  EXPECT_EQ(cut[0]["tokens"], 5);
+  EXPECT_GT(whole[0]["tokens"], 5);
+  EXPECT_NE(cut[0]["embedding"], whole[0]["embedding"]);
 }
 
 TEST(Embed, WritesTheResultOfIds) {
@@ -110,6 +161,15 @@ TEST(Rerank, SortsTexts) {
     EXPECT_EQ(line["text"], texts[line["index"].get<size_t>()]);
     EXPECT_EQ(text, written[line["index"].get<size_t>()]);
   }
+}
+
+// What does not fit is reported, and the others are sorted.
+TEST(Rerank, ATextThatIsTooLong) {
+  const std::string tall(80, 'a');
+  const Finished run = Pronk({"rerank", "-m", kRerank, "-c", "16", "-p", "ef", "ab", tall, "cd"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(run.err.starts_with("pronk: text 2: the text needs")) << run.err;
+  EXPECT_EQ(Count(run.out, "\n"), 2u) << run.out;
 }
 
 }  // namespace

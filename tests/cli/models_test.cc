@@ -230,9 +230,12 @@ TEST_F(ModelsTest, NamesThatAreNot) {
 // A text where the model is expected.
 TEST_F(ModelsTest, ATextIsNoModel) {
   const std::string pull = "; to download one: " + cli::SuggestedModel().line;
-  for (const char* command : {"chat", "tokenize", "trace"}) {
-    ExpectError(Pronk({command, "Xyz, xyz"}), 1,
-                "no model called \"Xyz, xyz\" ('pronk list'); to take it as a text: -p\n");
+  ExpectError(Pronk({"chat", "Xyz, xyz"}), 1,
+              "no model called \"Xyz, xyz\" ('pronk list'); to take it as a text: -p\n");
+  for (const char* command : {"tokenize", "trace"}) {  // several words are a text, as for run
+    ExpectError(Pronk({command, "xyz"}), 1,
+                "no model called xyz ('pronk list')" + pull + "; to take it as a text: -p\n");
+    EXPECT_EQ(Pronk({command, "Xyz, xyz"}).status, 0);
   }
   ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
   ExpectError(

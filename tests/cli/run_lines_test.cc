@@ -109,9 +109,11 @@ TEST_F(RunLines, NamesTheLineThatIsWrong) {
   const std::string bad = dir_.Path("bad") + ", line 2: ";
   expect("Hello", bad + "is not JSON");
   expect("", bad + "is empty, not JSON");
-  expect("7", bad + "expected a string, or an object with one as \"prompt\"");
-  expect("{\"text\": \"a\"}", bad + "expected a string");
-  expect("{\"prompt\": [\"a\"]}", bad + "expected a string");
+  expect("7", bad + "expected a string, or an object with \"prompt\" or \"messages\"");
+  expect("{\"id\": \"a\"}", bad + "expected a string");
+  expect("[\"a\"]", bad + "expected a string");
+  expect("{\"text\": \"a\"}", bad + "\"text\": there is no such field");
+  expect("{\"prompt\": [\"a\"]}", bad + "prompt: expected a text, found [\"a\"]");
   expect("\"" + std::string(100'000, 'x') + "\"", "line 2: the text needs");
   expect("\"" + std::string(100'000, 'x') + "\"", "; -c makes it larger");
 }

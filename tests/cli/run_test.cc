@@ -113,6 +113,55 @@ TEST(Run, FullContextIsSaid) {
   EXPECT_EQ(Pronk(With(args, {"-n", "2"})).err, "");
 }
 
+// Without -c the context begins with 4,096 tokens and becomes as large as the text needs; the text
+// is the one that a large context gives.
+TEST(Run, TheContextGrows) {
+  const TempDir dir;
+  const std::string text = dir.Write("text", std::string(5000, '3'));
+  const Args trained = {"-m", kModel, "--override-kv", "llama.context_length=int:6000", "-s", "1"};
+  const auto json = [&](const Args& args) {
+    const Json all =
+        Json::parse(Done(Pronk(With(With({"run", "-f", text, "--json"}, trained), args))).out);
+    return std::make_pair(all["tokens"], all["stop_reason"]);
+  };
+  EXPECT_EQ(json({"-n", "9"}), json({"-n", "9", "-c", "6000"}));
+  const auto end = json({"--ignore-eos"});
+  EXPECT_EQ(end, json({"--ignore-eos", "-c", "6000"}));
+  EXPECT_EQ(end.second, "context");
+  EXPECT_GT(end.first.size(), 900u);
+
+  // Nothing is forgotten between two questions that are longer together.
+  const std::string questions = std::string(2150, '3') + "\n" + std::string(2150, '4') + "\n";
+  const Args chat = With({"chat", "-n", "5"}, trained);
+  const Finished grown = Done(Pronk(chat, questions));
+  EXPECT_EQ(grown.out, Pronk(With(chat, {"-c", "6000"}), questions).out);
+  EXPECT_FALSE(Has(grown.err, "forgotten")) << grown.err;
+  EXPECT_TRUE(Has(Pronk(With(chat, {"-c", "4096"}), questions).err, "are forgotten"));
+
+  const Finished verbose = Pronk(With({"run", "-p", "x", "-n", "1", "-v"}, trained));
+  EXPECT_TRUE(Has(verbose.err, "4096 tokens, which may grow to 6000; trained for 6000"));
+  const std::string longer = dir.Write("longer", std::string(7000, '3'));
+  const Finished refused = Pronk(With({"run", "-f", longer}, trained));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_TRUE(Has(refused.err,
+                  "pronk: the text needs 7002 tokens, and the context has room for 6000 (the model "
+                  "was trained for 6000; there is memory for "));
+}
+
+// The space that SPM puts before a text is none of it, wherever that is shown.
+TEST(Run, ATextDoesNotBeginWithTheSpaceOfItsTokens) {
+  const Args args = {"-m", DataPath("families/olmo3.gguf"), "-n", "3", "-s", "4", "--ignore-eos"};
+  const std::string json = Pronk(With({"run", "-p", "", "--json"}, args)).out;
+  const std::string text = Json::parse(json)["text"];
+  EXPECT_EQ(text, "\5\17");
+  EXPECT_EQ(Pronk(With({"run", "-p", ""}, args)).out, text + "\n");
+  const Args chat = {"-m", kModel, "-n", "5", "-s", "1", "-p", "Hi"};
+  const Json answer = Json::parse(Pronk(With({"run", "--chat", "--json"}, chat)).out);
+  const std::string shown = Pronk(With({"run", "--chat"}, chat)).out;
+  EXPECT_EQ(answer["text"].get<std::string>() + "\n", shown);
+  EXPECT_EQ(Pronk(With({"chat"}, chat)).out, shown);
+}
+
 // A closed pipe ends the run quietly: head leaves after one byte of a text without end.
 TEST(Run, ClosedPipe) {
   const Finished run = Shell(

@@ -61,7 +61,7 @@ TEST(Usage, FlagsWithoutEffect) {
   EXPECT_EQ(Pronk({"run", "-m", "none", "-m", kModel, "-p", "x", "-n", "1"}).status,
             0);  // an alias
   ExpectError(Pronk({"list", "--json", "--names"}), 2, "give one of them");
-  ExpectError(Pronk({"logits", kModel, "-m", kModel, "--ids", "1", "/dev/null"}), 2,
+  ExpectError(Pronk({"logits", "out", "-m", kModel, "--ids", "1", "text", "/dev/null"}), 2,
               "has no use for \"/dev/null\"");
 }
 

@@ -32,6 +32,9 @@ TEST(Messages, GoThroughJson) {
   EXPECT_EQ(Read(R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1",
                 "function": {"name": "f", "arguments": "{\"a\":1}"}}]}])"),
             (std::vector<Message>{{"assistant", "", "", {{"1", "f", R"({"a":1})"}}}}));
+  EXPECT_EQ(Read(R"([{"role": "user", "content": [{"type": "text", "text": "a"},
+                {"type": "text", "text": "b"}]}, {"role": "user", "content": []}])"),
+            (std::vector<Message>{{"user", "a\nb"}, {"user", ""}}));
 }
 
 TEST(Messages, WhatIsNone) {
@@ -39,6 +42,10 @@ TEST(Messages, WhatIsNone) {
   EXPECT_EQ(error("{}"), R"(expected a list of {"role": "...", "content": "..."})");
   EXPECT_EQ(error(R"([{"role": "user", "content": null}])"), error("{}"));
   EXPECT_EQ(error(R"([{"content": "a"}])"), error("{}"));
+  EXPECT_EQ(error(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])"),
+            R"(content: expected parts {"type": "text", "text": ...}, found "image_url")");
+  EXPECT_EQ(error(R"([{"role": "user", "content": ["a"]}])"),
+            R"(content: expected parts {"type": "text", "text": ...}, found string)");
   EXPECT_EQ(error(R"([{"role": "a", "content": "", "tool_call_id": 1}])"),
             "tool_call_id: expected a text");
   EXPECT_EQ(error(R"([{"role": "a", "content": "", "tool_calls": {}}])"),
@@ -69,6 +76,58 @@ TEST(CallStyle, IsWhatATemplateTakes) {
   EXPECT_EQ(find("m.content + ''", "c.function.arguments"), "10");
   EXPECT_EQ(find(none, "c.function.arguments"), "11");
   EXPECT_EQ(find("''", "c.arguments.x"), "none");
+}
+
+// As transformers renders them: templates that read a text, parts, or both, and Gemma 2's, which
+// refuses a system's message.
+TEST(TextStyle, IsWhatATemplateShows) {
+  const std::vector<Message> messages = {
+      {"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Ho"}, {"user", "Bye"}};
+  const auto render = [&](const std::string& content, const std::string& first = "") {
+    const ChatTemplate chat_template = ChatTemplate::Parse(
+        first + "{% for m in messages %}{{ m.role + ':' }}" + content + "{{ ';' }}{% endfor %}");
+    const ChatInput input(messages, {}, FindTextStyle(chat_template));
+    const gguf::JsonView json = gguf::JsonView::Parse(
+        R"([{"role": "system", "content": [{"type": "text", "text": "Be kind."}]},
+            {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+            {"role": "assistant", "content": "Ho"}, {"role": "user", "content": "Bye"}])");
+    ChatInput parts;
+    parts.messages = Styled(ToTemplateValue(json), FindTextStyle(chat_template));
+    const std::string text = chat_template.Render(input).text;
+    EXPECT_EQ(chat_template.Render(parts).text, text);
+    return text;
+  };
+  const std::string all = "system:Be kind.;user:Hi;assistant:Ho;user:Bye;";
+  const std::string in_parts = "{% for p in m.content %}{{ p.text }}{% endfor %}";
+  EXPECT_EQ(render("{{ m.content }}"), all);
+  EXPECT_EQ(render("{{ m['content'][0]['text'] }}"), all);
+  EXPECT_EQ(render(in_parts), all);
+  EXPECT_EQ(
+      render("{% if m.content is string %}{{ m.content }}{% else %}" + in_parts + "{% endif %}"),
+      all);
+  const std::string refuses =
+      "{% if messages[0]['role'] == 'system' %}"
+      "{{ raise_exception('System role not supported') }}{% endif %}";
+  const std::string merged = "user:Be kind.\n\nHi;assistant:Ho;user:Bye;";
+  EXPECT_EQ(render("{{ m.content }}", refuses), merged);
+  EXPECT_EQ(render(in_parts, refuses), merged);
+  EXPECT_EQ(render("{% if m.role != 'system' %}{{ m.content }}{% endif %}"), merged);  // drops it
+}
+
+// What is said after the last question is a question of its own; what has no text stays.
+TEST(TextStyle, SystemMessagesGoBeforeTheNextQuestion) {
+  const ChatTemplate shows = ChatTemplate::Parse(
+      "{% for m in messages %}{{ m.role ~ ':' ~ m.content ~ ';' }}{% endfor %}");
+  const auto render = [&](const std::vector<Message>& messages) {
+    return shows.Render(ChatInput(messages, {}, {.no_system = true})).text;
+  };
+  EXPECT_EQ(render({{"system", "a"}, {"system", "b"}, {"user", "c"}, {"system", "d"}}),
+            "user:a\n\nb\n\nc;user:d;");
+  EXPECT_EQ(render({{"user", "a"}, {"system", "b"}, {"assistant", "c"}}),
+            "user:a;user:b;assistant:c;");
+  const gguf::JsonView image =
+      gguf::JsonView::Parse(R"([{"role": "user", "name": "n", "content": [{"type": "image"}]}])");
+  EXPECT_EQ(Styled(ToTemplateValue(image), {}).list().items[0].dict().entries.size(), 3u);
 }
 
 }  // namespace

@@ -1,0 +1,229 @@
+#include "cli/commands/run_request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "cli/output/text.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/sampling/settings.h"
+#include "gguf/error.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
+
+namespace cli {
+namespace {
+
+constexpr std::string_view kFields =
+    "prompt, messages, id, seed, n_predict, max_tokens, max_completion_tokens, stop, json_schema, "
+    "response_format, grammar, logprobs, top_logprobs, n_probs, model";
+
+// llama-server's names for settings; the others are called as in engine/sampling/settings.h.
+struct ServerName {
+  std::string_view theirs, ours;
+};
+constexpr ServerName kServerNames[] = {
+    {"typical_p", "typical"},
+    {"repeat_last_n", "penalty_last_n"},
+    {"dynatemp_range", "temperature_range"},
+    {"dynatemp_exponent", "temperature_exponent"},
+    {"dry_multiplier", "dry.multiplier"},
+    {"dry_base", "dry.base"},
+    {"dry_allowed_length", "dry.allowed_length"},
+    {"dry_penalty_last_n", "dry.last_n"},
+    {"mirostat_tau", "mirostat.tau"},
+    {"mirostat_eta", "mirostat.eta"},
+};
+
+std::string_view OurSetting(std::string_view name) {
+  const auto* const row = std::ranges::find(kServerNames, name, &ServerName::theirs);
+  return row != std::end(kServerNames) ? row->ours : name;
+}
+
+// The value of one field.
+class Field {
+ public:
+  Field(const std::string& key, const JsonView& value) : key_(key), value_(value) {}
+
+  [[noreturn]] void Fail(const std::string& expected) const {
+    throw engine::Error(key_, ": expected ", expected, ", found ",
+                        gguf::Printable(value_.Compact(), 40));
+  }
+  double Number(double low, double high, bool is_whole) const {
+    const double number = value_.IsNumber() ? value_.Number() : NAN;
+    if (!(number >= low && number <= high) || (is_whole && number != std::floor(number))) {
+      Fail(Format("a %s from %s to %s", is_whole ? "whole number" : "number",
+                  Figures(low, 7).c_str(), Figures(high, 7).c_str()));
+    }
+    return number;
+  }
+  int64_t Whole(double low, double high) const {
+    return static_cast<int64_t>(Number(low, high, /*is_whole=*/true));
+  }
+  std::string Text() const {
+    if (!value_.IsString()) Fail("a text");
+    return value_.String();
+  }
+  std::vector<std::string> Texts() const {
+    if (!value_.IsArray()) return {Text()};
+    std::vector<std::string> texts;
+    for (const auto& [key, item] : value_) {
+      if (!item.IsString()) Fail("a text or a list of texts");
+      texts.push_back(item.String());
+    }
+    return texts;
+  }
+  // The schema of a response_format; "": any object; none: any text.
+  std::optional<std::string> Schema() const {
+    const JsonView type = value_["type"];
+    const std::string name = type.IsString() ? type.String() : "";
+    if (name == "text") return std::nullopt;
+    JsonView schema = value_["schema"];
+    if (name == "json_schema" && !schema.is_there()) schema = value_["json_schema"]["schema"];
+    if (name == "json_object" && !schema.is_there()) return "";
+    if ((name != "json_schema" && name != "json_object") || !schema.is_there()) {
+      Fail(R"({"type": "text"}, {"type": "json_object"} or )"
+           R"({"type": "json_schema", "json_schema": {"schema": {...}}})");
+    }
+    return std::string(schema.text());
+  }
+
+ private:
+  const std::string& key_;
+  const JsonView& value_;
+};
+
+}  // namespace
+
+engine::SamplerOptions RunRequest::Sampler(engine::SamplerOptions base,
+                                           const engine::Model& model) const {
+  const std::vector<engine::Setting> all = engine::Settings(base);
+  for (const auto& [name, number] : settings) engine::FindSetting(all, name).Set(number);
+  if (base.dry.Active() && base.dry.breakers.empty())
+    base.dry.breakers = engine::TokensWith(kDryBreakers, *model.tokenizer);
+  if (seed) base.seed = *seed;
+  return base;
+}
+
+std::shared_ptr<const grammar::Grammar> RequestReader::ReadGrammar(const std::string& text,
+                                                                   bool is_schema) {
+  auto& grammar = grammars_[(is_schema ? "schema " : "grammar ") + text];
+  if (grammar != nullptr) return grammar;
+  const grammar::SchemaOptions options{
+      .free_space = generation_.json_free_space,
+      .note = [](const std::string& what) { Complain("note: " + what); }};
+  return grammar = std::make_shared<const grammar::Grammar>(
+             !is_schema     ? grammar::ParseGbnf(text)
+             : text.empty() ? grammar::JsonObject(options)
+                            : grammar::ParseJsonSchema(text, options));
+}
+
+RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
+  RunRequest request = flags_;
+  engine::SamplerOptions defaults;
+  const std::vector<engine::Setting> settings = engine::Settings(defaults);
+  std::string place;  // the field, for messages
+  const auto take_messages = [&](const JsonView& value) {
+    request.messages = tokenizer::ReadMessages(value);
+    const std::string last = request.messages.empty() ? "" : request.messages.back().role;
+    if (last != "user" && last != "tool")
+      throw engine::Error("expected a question in the end, found ",
+                          last.empty() ? "nothing" : "a message by " + gguf::Quoted(last));
+  };
+  bool has_prompt = json.IsString(), wants = request.n_likeliest.has_value();
+  if (has_prompt) request.prompt = json.String();
+  size_t n_likeliest = request.n_likeliest.value_or(0);
+  const auto find_setting = [&](const std::string& key) {
+    return std::ranges::find(settings, OurSetting(key), &engine::Setting::name);
+  };
+  const auto is_field = [&](const std::string& key) {
+    const std::string all = ", " + std::string(kFields) + ",";
+    return all.find(", " + key + ",") != std::string::npos || find_setting(key) != settings.end();
+  };
+  const auto take = [&](const std::string& key, const JsonView& value) {
+    const Field field(key, value);
+    const auto is = [&](std::string_view one) { return key == one; };
+    if (is("prompt")) {
+      request.prompt = field.Text();
+      has_prompt = true;
+    } else if (is("messages")) {
+      place = "messages: ";
+      take_messages(value);
+    } else if (is("id")) {
+      request.id = value;
+    } else if (is("model")) {  // of a request to a server; -m says which one answers
+      field.Text();
+    } else if (is("seed")) {
+      const int64_t seed = field.Whole(-1, 0x1p53);
+      if (seed >= 0) request.seed = static_cast<uint64_t>(seed);
+    } else if (is("n_predict") || is("max_tokens") || is("max_completion_tokens")) {
+      request.max_tokens = field.Whole(-2, engine::kMaxTokens);
+    } else if (is("stop")) {
+      request.stop_texts = field.Texts();
+    } else if (is("json_schema")) {
+      place = "json_schema: ";
+      request.grammar = ReadGrammar(std::string(value.text()), /*is_schema=*/true);
+    } else if (is("response_format")) {
+      const std::optional<std::string> schema = field.Schema();
+      place = "response_format: ";
+      if (schema) request.grammar = ReadGrammar(*schema, /*is_schema=*/true);
+    } else if (is("grammar")) {
+      place = "grammar: ";
+      request.grammar = ReadGrammar(field.Text(), /*is_schema=*/false);
+    } else if (is("logprobs") && value.IsBool()) {
+      wants = value.Bool();
+    } else if (is("logprobs") || is("top_logprobs") || is("n_probs")) {
+      n_likeliest = static_cast<size_t>(field.Whole(0, engine::kMaxTokens));
+      wants = wants || n_likeliest > 0 || !is("n_probs");  // llama-server's 0 is none
+    } else {
+      const auto setting = find_setting(key);
+      if (setting == settings.end()) {
+        throw engine::Error(gguf::Quoted(key, 40), ": there is no such field; there are ", kFields,
+                            ", and the settings: temperature, top_k, top_p, min_p, ...");
+      }
+      request.settings.emplace_back(setting->name,
+                                    field.Number(setting->low, setting->high, setting->is_whole()));
+    }
+  };
+  try {
+    if (json.IsArray()) take_messages(json);
+    for (const auto& [key, value] :
+         json.IsObject() ? json.Members() : std::vector<JsonView::Member>()) {
+      place.clear();
+      // A field that is null is as if it were not there, but its name has to be one.
+      const bool is_absent = value.kind() == JsonView::Kind::kNull && key != "id";
+      if (!is_absent || !is_field(key)) take(key, value);
+    }
+    place.clear();
+    if (has_prompt == !request.messages.empty()) {
+      throw engine::Error(has_prompt ? "prompt and messages: expected one of them"
+                                     : "expected a string, or an object with \"prompt\" or "
+                                       "\"messages\"");
+    }
+  } catch (const gguf::Fault& error) {
+    throw engine::Error(name, ": ", place, error.what());
+  }
+  request.n_likeliest = wants ? std::optional(n_likeliest) : std::nullopt;
+  return request;
+}
+
+std::vector<RunRequest> RequestReader::ReadLines(const std::string& path) {
+  std::vector<RunRequest> requests;
+  std::istringstream lines(ReadText(path));
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name =
+        (path == "-" ? "stdin" : path) + ", line " + std::to_string(requests.size() + 1);
+    const JsonView json = ParseJson(line, name);
+    requests.push_back(Read(json.IsArray() ? JsonView() : json, name));
+  }
+  return requests;
+}
+
+RunRequest RequestReader::ReadMessages(const std::string& path) {
+  RunRequest request = Read(ReadJson(path), path == "-" ? "stdin" : path);
+  if (request.messages.empty()) throw engine::Error(path, ": expected a list of messages");
+  return request;
+}
+
+}  // namespace cli

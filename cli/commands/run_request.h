@@ -1,0 +1,64 @@
+// What pronk run answers: the flags' prompt, or what a line of --jsonl or the file of --messages
+// says.
+#ifndef PRONK_CLI_COMMANDS_RUN_REQUEST_H_
+#define PRONK_CLI_COMMANDS_RUN_REQUEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/options/generation_options.h"
+#include "cli/output/json_file.h"
+#include "engine/model/model.h"
+#include "engine/sampling/sampler.h"
+#include "grammar/grammar.h"
+#include "tokenizer/messages.h"
+
+namespace cli {
+
+// The fields have the flags' values where JSON says nothing else.
+struct RunRequest {
+  std::string prompt;
+  std::vector<tokenizer::Message> messages = {};  // if there are any, in place of the prompt
+  JsonView id = {};                               // returned with the answer
+  std::vector<std::pair<std::string_view, double>> settings = {};  // names of engine::Settings
+  std::optional<uint64_t> seed = {};
+  int64_t max_tokens = -1;
+  std::vector<std::string> stop_texts = {};
+  std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
+  std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
+
+  // `base` with these settings.
+  engine::SamplerOptions Sampler(engine::SamplerOptions base, const engine::Model& model) const;
+};
+
+// Reads requests, with the fields of llama-server and of OpenAI.
+class RequestReader {
+ public:
+  RequestReader(RunRequest flags, const GenerationOptions& generation)
+      : flags_(std::move(flags)), generation_(generation) {}
+
+  // The lines of a file: each a prompt, or an object.
+  std::vector<RunRequest> ReadLines(const std::string& path);
+  // A conversation, or an object with one.
+  RunRequest ReadMessages(const std::string& path);
+
+ private:
+  RunRequest Read(const JsonView& json, const std::string& name);
+  std::shared_ptr<const grammar::Grammar> ReadGrammar(const std::string& text, bool is_schema);
+
+  RunRequest flags_;
+  const GenerationOptions& generation_;
+  // By their text: lines often have the same.
+  std::map<std::string, std::shared_ptr<const grammar::Grammar>> grammars_;
+};
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_COMMANDS_RUN_REQUEST_H_
