@@ -349,15 +349,5 @@ Suggestion SuggestedModel() {
   return {.name = name, .size = "1.1 GB", .line = PullLine(name)};
 }
 
-std::string PullLine(const std::string& model) {
-  std::error_code error;
-  const bool is_installed = fs::exists(ProgramPath().parent_path() / "pronk-pull", error);
-  return (is_installed ? "pronk-pull " : "./pronk pull ") + model;
-}
-
-Suggestion SuggestedModel() {
-  const std::string name = "Qwen/Qwen2.5-1.5B-Instruct-GGUF";
-  return {.name = name, .size = "1.1 GB", .line = PullLine(name)};
-}
 
 }  // namespace cli
