@@ -158,8 +158,32 @@ RuleId Builder::Outline(Part part) {
   return rule;
 }
 
-Grammar Builder::Finish(RuleId root) && {
+RuleId Builder::Include(const Grammar& grammar) {
+  if (!grammar.tokens_.empty())
+    throw Error("a grammar that names tokens cannot be part of another");
+  const auto first_state = static_cast<StateId>(grammar_.states_.size());
+  const auto first_rule = static_cast<RuleId>(grammar_.rules_.size());
+  const auto move = [](uint32_t& to, uint32_t by) {
+    if (to != kNone) to += by;
+  };
+  for (State state : grammar.states_) {
+    move(state.next, first_state);
+    move(state.other, state.kind == Kind::kCall ? first_rule : first_state);
+    Add(state);
+  }
+  for (const Rule& rule : grammar.rules_) {
+    const RuleId added = Declare(rule.name);
+    grammar_.rules_[added].start = rule.start;
+    move(grammar_.rules_[added].start, first_state);
+  }
+  for (const auto& [call, first, left] : grammar.repetitions_)
+    grammar_.repetitions_.push_back({call + first_state, first + first_state, left});
+  return first_rule + grammar.root_;
+}
+
+Grammar Builder::Finish(RuleId root, bool is_answer) && {
   grammar_.root_ = root;
+  grammar_.covers_thinking_ = !grammar_.tokens_.empty() && !is_answer;
   Analyze(grammar_);
   return std::move(grammar_);
 }

@@ -76,6 +76,8 @@ class Grammar {
   RuleId root() const { return root_; }
   // Empty if it is of text alone.
   const std::vector<TokenName>& tokens() const { return tokens_; }
+  // Whether it begins with the model's thinking: it names tokens, and is not for answers alone.
+  bool covers_thinking() const { return covers_thinking_; }
 
  private:
   friend class Builder;
@@ -85,6 +87,7 @@ class Grammar {
   std::vector<Repetition> repetitions_;  // sorted by call
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
+  bool covers_thinking_ = false;
 };
 
 // Computes Rule's fields besides its name and start, in time and memory linear in the grammar's
@@ -129,10 +132,14 @@ class Builder {
   RuleId Declare(std::string name);
   bool IsDefined(RuleId rule) const { return grammar_.rules_[rule].start != kNone; }
   void Define(RuleId rule, Part part);
+  // Adds the rules of a finished grammar, and returns its root. Throws grammar::Error if the
+  // grammar names tokens.
+  RuleId Include(const Grammar& grammar);
 
   // All called rules must be defined. Throws grammar::Error, with a rule's name, if a rule that the
-  // root needs begins with itself (left recursion) or can never end.
-  Grammar Finish(RuleId root) &&;
+  // root needs begins with itself (left recursion) or can never end. A grammar that names tokens
+  // covers the thinking, unless it is for answers alone.
+  Grammar Finish(RuleId root, bool is_answer = false) &&;
 
  private:
   StateId Add(const State& state);
