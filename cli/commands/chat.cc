@@ -14,6 +14,7 @@
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
+#include "cli/options/tool_options.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/signals.h"
@@ -30,6 +31,7 @@ struct ChatOptions {
   ModelOptions model;
   TemplateOptions form;
   GenerationOptions generation;
+  ToolOptions answers;
   ConversationOptions conversation;
   std::optional<std::string> first;
   std::string load, save;
@@ -157,7 +159,9 @@ int RunChat(const ChatOptions& options) {
   }
   const std::string loaded = PathToLoad(options);
   engine::SessionOptions session_options = options.model.Session();
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
+  options.answers.CheckFlags(/*is_chat=*/true, !options.generation.schema.empty());
+  std::string schema;
+  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
   session_options.draft = options.generation.Draft({});  // the draft model is not needed yet
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
@@ -177,7 +181,9 @@ int RunChat(const ChatOptions& options) {
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
   how.constraint = constraint ? &*constraint : nullptr;
   ChooseWhereToSave(options, loaded, how);
-  Conversation conversation(session, how, options.form.For(model));
+  engine::ChatForm form = options.form.For(model);
+  options.answers.Apply("", schema, form);
+  Conversation conversation(session, how, std::move(form));
   if (IsTerminal(0)) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
@@ -219,6 +225,7 @@ void AddChat(CommandLine& line) {
   command.Add("--list", options.list, "List the saved chats, the last one first");
   command.Add("--single-turn", options.single_turn, "Also -st: leave after one answer");
   options.form.AddFlags(command);
+  options.answers.AddAnswerFlags(command);
   options.model.AddSessionFlags(command);
   options.generation.AddFlags(command);
 }

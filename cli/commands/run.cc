@@ -125,6 +125,13 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
   });
 }
 
+// A line of JSON for each.
+void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out) {
+  for (const tokenizer::ToolCall& call : calls) {
+    out.Write((std::exchange(is_first, false) ? "" : "\n") + CallJson(call));
+  }
+}
+
 // Notes and speeds, if a person is reading.
 void ReportRun(const RunOptions& options, const engine::Model& model,
                const engine::GenerateResult& result) {
@@ -158,6 +165,7 @@ void CheckFlags(const RunOptions& options) {
     refuse(!options.output.empty(), "-o", " has no effect without --jsonl");
     refuse(options.parallel > 1, "--parallel", " has no effect without --jsonl");
   }
+  options.tools.CheckFlags(options.chat, !options.generation.schema.empty());
   if (options.chat) {
     refuse(options.special, "--special",
            " has no effect with --chat: the template says what is special");
@@ -175,7 +183,9 @@ int Run(const RunOptions& options) {
   CheckFlags(options);
   engine::SessionOptions session_options = options.model.Session();
   // Checked before the model is loaded.
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
+  std::string schema;
+  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
+  const std::string tools = options.tools.ReadTools();
   session_options.draft = options.generation.Draft({});
   std::vector<std::string> lines;
   std::string prompt;
@@ -191,21 +201,28 @@ int Run(const RunOptions& options) {
   Origins origins;
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
   RunParts parts = {.model = model, .form = {}, .session = session_options, .grammar = grammar};
-  if (options.chat) parts.form = options.form.For(model);
+  if (options.chat) {
+    parts.form = options.form.For(model);
+    options.tools.Apply(tools, schema, *parts.form);
+    parts.keeps_answer = grammar != nullptr;
+    parts.grammar = parts.form->GrammarFor(grammar, *model.tokenizer);
+  }
   std::optional<grammar::Constraint> constraint;
-  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
+  if (parts.grammar != nullptr) constraint.emplace(parts.grammar, *model.tokenizer);
   grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
   parts.load_seconds = watch.Seconds();
   CatchInterrupts();
   if (options.jsonl) return RunLines(options, parts, lines);
   TextOutput out;
   const engine::GenerateResult result = Complete(options, parts, kept_to, prompt, out);
+  if (!options.json) WriteCalls(result.calls, result.text.empty(), out);
   const uint64_t seed = session_options.sampler.seed;
   const bool open =
       options.json ? WriteOut(ResultJson(result, seed, parts.load_seconds, 2)) : out.Finish();
   ReportRun(options, model, result);
   if (!open) return kExitDone;  // nobody reads any more
-  return ComplainIfCut(kept_to, result.stop_reason) ? kExitCut : kExitDone;
+  return ComplainIfCut(result.is_free ? nullptr : kept_to, result.stop_reason) ? kExitCut
+                                                                               : kExitDone;
 }
 
 }  // namespace
@@ -247,10 +264,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
                                       .stop_texts = options.stop_texts,
                                       .interrupted = Interrupted,
                                       .constraint = constraint};
-  if (parts.form && parts.form->is_transcript) {
-    generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
-  }
-  if (parts.form) generate.thinking = parts.form->thinking;
+  if (parts.form) parts.form->Prepare(generate, parts.keeps_answer);
   return generate;
 }
 
@@ -293,6 +307,8 @@ void AddRun(CommandLine& line) {
            "Also -np: lines of --jsonl answered together")
       .ShowDefault();
   options.form.AddFlags(command);
+  options.tools.AddAnswerFlags(command);
+  options.tools.AddToolFlags(command);
   options.model.AddSessionFlags(command);
   options.generation.AddFlags(command);
 }

@@ -12,6 +12,7 @@
 #include "cli/options/generation_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
+#include "cli/options/tool_options.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
 #include "engine/session/generate.h"
@@ -25,6 +26,7 @@ struct RunOptions {
   ModelOptions model;
   TemplateOptions form;
   GenerationOptions generation;
+  ToolOptions tools;
   std::optional<std::string> prompt;
   std::vector<std::string> files;  // documents
   std::string prompt_cache;
@@ -44,6 +46,7 @@ struct RunParts {
   std::optional<engine::ChatForm> form;  // empty: prompts are plain text
   engine::SessionOptions session;
   std::shared_ptr<const grammar::Grammar> grammar;  // or null
+  bool keeps_answer = false;                        // to the flags' grammar
   double load_seconds = 0;
 };
 

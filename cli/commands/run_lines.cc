@@ -188,7 +188,9 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   const auto take = [&](const engine::Batch::Ended& ended) {
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);
-    if (ComplainIfCut(place.constraint.get(), ended.result.stop_reason)) status = kExitCut;
+    if (ComplainIfCut(ended.result.is_free ? nullptr : place.constraint.get(),
+                      ended.result.stop_reason))
+      status = kExitCut;
     answers[line] =
         ResultJson(ended.result, parts.session.sampler.seed + line, parts.load_seconds, -1);
     n_tokens += ended.result.tokens.size();

@@ -112,7 +112,6 @@ constexpr Synonyms kForeign[] = {
     {"--template takes a file", "--chat-template"},
     {"--template does that", "--chat-template-file"},
     {"--template-var NAME=JSON does that", "--chat-template-kwargs"},
-    {"--no-think turns thinking off where the template can", "--reasoning-budget"},
 };
 
 // The row that has the word; nullptr if none has.

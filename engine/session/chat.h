@@ -99,9 +99,9 @@ class Chat {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
   // As GenerateOptions has them.
-  void SetThinkingBudget(int64_t tokens, std::string message) {
+  void SetThinkingBudget(int64_t tokens, std::optional<std::string> message = {}) {
     form_.thinking_budget = tokens;
-    form_.thinking_message = std::move(message);
+    if (message) form_.thinking_message = std::move(*message);
   }
 
   // The whole conversation, dropped messages included, with the system message first if there is
