@@ -60,12 +60,14 @@ void TokenMasks::Make(SetId set, Mask& mask) {
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
   // The rows' first positions replace the items: equal for tokens of at most `equal` bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
+  // A named token has two lengths, as text and by its name: then each position is walked.
+  const bool has_names = !matcher_.grammar().tokens().empty();
   std::vector<Item> alone, first;
   for (const Item& item : group) {
     alone.push_back({item.at, ItemSets::kUnknown});
     first.push_back(alone.back());
     const Repetition* const row = matcher_.grammar().FindRepetition(item.at);
-    if (row == nullptr || row->first == row->call) continue;
+    if (row == nullptr || row->first == row->call || has_names) continue;
     first.back().at = row->first;
     equal = std::min(equal, row->left - 1);
   }

@@ -22,10 +22,11 @@ using grammar::RuleId;
 using grammar::StateId;
 using Body = CallForm::Body;
 
-constexpr uint32_t kMostBlanks = 20;    // in a row, so that no model fills a context with them
+// Between two parts of a call, so that no model fills a context with them.
+constexpr uint32_t kMostLines = 2, kMostSpaces = 8;
+constexpr grammar::CodePoint kTab = '\t';
 constexpr uint32_t kMostThoughts = 4;   // messages of thinking before a call in channels
 constexpr uint32_t kMistralIdSize = 9;  // letters and digits
-constexpr grammar::CodePoint kTab = '\t';
 
 struct Argument {
   std::string key;
@@ -86,9 +87,9 @@ class CallRules {
   CallRules(const CallForm* form, const tokenizer::Tokenizer& tokenizer)
       : form_(form), tokenizer_(tokenizer), blank_(builder_.Declare("blank")) {
     builder_.Define(
-        blank_, builder_.Repeat(
-                    builder_.Characters(grammar::Normal({{kTab, '\n'}, {'\r', '\r'}, {' ', ' '}})),
-                    0, kMostBlanks));
+        blank_,
+        Row({builder_.Repeat(Text("\n"), 0, kMostLines),
+             builder_.Repeat(builder_.Characters({{kTab, kTab}, {' ', ' '}}), 0, kMostSpaces)}));
   }
 
   void Add(const JsonView& function) {
@@ -116,7 +117,8 @@ class CallRules {
     // Where a family has marks that are tokens of its own, a required call has them.
     if (!is_required || form_ == nullptr || form_->body == Body::kObject)
       ways.push_back(Bare(object, is_one));
-    Part all = Row({Blank(), builder_.Either(ways)});
+    Part all = builder_.Either(ways);
+    if (!in_channels || !is_required) all = builder_.Then(Blank(), all);
     if (answer != nullptr) {
       try {
         all = builder_.Either(std::vector<Part>{all, builder_.Call(builder_.Include(*answer))});
@@ -192,19 +194,19 @@ class CallRules {
   }
   Part Comma() { return Row({Blank(), Text(","), Blank()}); }
 
-  // {"name": NAME, "arguments": {...}}, in single braces or doubled ones.
+  // {"name": NAME, "arguments": {...}}
   Part Object(const Callee& callee) {
-    const auto members = [&] {
-      const bool has_id = form_ != nullptr && form_->body == Body::kMistral;
-      return Row({Blank(), Maybe(Row({Key("type"), Text("\"function\""), Comma()})), Key("name"),
-                  Text(JsonQuoted(callee.name)), Comma(),
-                  Either({Key("arguments"), Key("parameters")}), builder_.Call(callee.arguments),
-                  has_id ? Maybe(Row({Comma(), Key("id"), Text("\""), Id(), Text("\"")}))
-                         : builder_.Empty(),
-                  Blank()});
-    };
-    return Either(
-        {Row({Text("{"), members(), Text("}")}), Row({Text("{{"), members(), Text("}}")})});
+    const bool has_id = form_ != nullptr && form_->body == Body::kMistral;
+    return Row(
+        {Text("{"), Blank(), Maybe(Row({Key("type"), Text("\"function\""), Comma()})), Key("name"),
+         Text(JsonQuoted(callee.name)), Comma(), Either({Key("arguments"), Key("parameters")}),
+         builder_.Call(callee.arguments),
+         has_id ? Maybe(Row({Comma(), Key("id"), Text("\""), Id(), Text("\"")})) : builder_.Empty(),
+         Blank(), Text("}")});
+  }
+  // In single braces or doubled ones.
+  Part Braced(RuleId object) {
+    return Either({builder_.Call(object), Row({Text("{"), builder_.Call(object), Text("}")})});
   }
   Part Id() {
     const grammar::CodePoints set = grammar::Normal({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}});
@@ -220,7 +222,7 @@ class CallRules {
   // Objects without marks, in a block of code or not.
   Part Bare(RuleId object, bool is_one) {
     const auto value = [&] {
-      return is_one ? builder_.Call(object) : Either({builder_.Call(object), List(object)});
+      return is_one ? Braced(object) : Either({Braced(object), List(object)});
     };
     const RuleId call = builder_.Declare("bare call");
     builder_.Define(call, Either({value(), Row({Text("```"), Maybe(Text("json")), Blank(), value(),
@@ -238,8 +240,7 @@ class CallRules {
     if (form_->is_whole) return Row({Maybe(Mark(form_->around[0])), builder_.Call(object)});
     const RuleId call = builder_.Declare("call");
     const auto each = [&] { return Each([&](const Callee& callee) { return BodyOf(callee); }); };
-    Part body =
-        form_->body == Body::kObject ? Row({Blank(), builder_.Call(object), Blank()}) : each();
+    Part body = form_->body == Body::kObject ? Row({Blank(), Braced(object), Blank()}) : each();
     if (form_->body == Body::kMistral) body = Either({body, List(object)});
     builder_.Define(call, Row({Mark(form_->open), body, Mark(form_->close)}));
     return Row({Mark(form_->around[0]), Several(call, is_one || form_->body == Body::kChannel),
@@ -343,7 +344,7 @@ class CallRules {
         Row({Mark("<|channel|>"), Text("analysis"), Mark("<|message|>"), thought, assistant()}), 0,
         kMostThoughts);
     const auto kind = [&] {
-      return Maybe(Row({Maybe(Text(" ")), Maybe(Mark("<|constrain|>")), Text("json")}));
+      return Maybe(Row({Text(" "), Maybe(Mark("<|constrain|>")), Text("json")}));
     };
     const auto to = [&](const Callee& callee) { return Text(" to=functions." + callee.name); };
     return Row({thoughts, Each([&](const Callee& callee) {
