@@ -252,20 +252,6 @@ TEST(Constraint, NamedTokens) {
     row.AcceptText("a");
   }
   EXPECT_EQ(allowed(row), std::vector<TokenId>{think});
-  // A part of another grammar; what names tokens is none.
-  Builder builder;
-  const RuleId part = builder.Include(*Gbnf("root ::= [0-9]{2,3} (\"a\" | b)\nb ::= \"b\" b?"));
-  const RuleId root = builder.Declare("root");
-  builder.Define(root, builder.Then(builder.Call(part), builder.Call(part)));
-  EXPECT_EQ(test::ErrorOf<Error>([&] { builder.Include(*Gbnf("root ::= <think>")); }),
-            "a grammar that names tokens cannot be part of another");
-  const Grammar both = std::move(builder).Finish(root);
-  Matcher matcher(both);
-  for (const auto& [text, fits] :
-       {std::pair("12a345bbb", true), std::pair("12a12a", true), std::pair("12a1a", false),
-        std::pair("1234a12a", false), std::pair("12a", false)}) {
-    EXPECT_EQ(matcher.MayEnd(matcher.Steps(matcher.Start(), text)), fits) << text;
-  }
   Constraint other(Gbnf("root ::= !<think> !<[260]> | <think>"), *vocab);
   EXPECT_TRUE(other.Allows(think));
   EXPECT_TRUE(other.Allows(end));
@@ -297,6 +283,22 @@ TEST(Constraint, NamedTokens) {
         test::ErrorOf<Error>([&, rules = rules] { Constraint(Gbnf(rules), *vocab); }), fault));
   }
   EXPECT_NO_THROW(Constraint(Gbnf("root ::= !</s>*"), *vocab));
+}
+
+TEST(Builder, IncludesGrammars) {
+  Builder builder;
+  const RuleId part = builder.Include(*Gbnf("root ::= [0-9]{2,3} (\"a\" | b)\nb ::= \"b\" b?"));
+  const RuleId root = builder.Declare("root");
+  builder.Define(root, builder.Then(builder.Call(part), builder.Call(part)));
+  EXPECT_EQ(test::ErrorOf<Error>([&] { builder.Include(*Gbnf("root ::= <think>")); }),
+            "a grammar that names tokens cannot be part of another");
+  const Grammar both = std::move(builder).Finish(root);
+  Matcher matcher(both);
+  for (const auto& [text, fits] :
+       {std::pair("12a345bbb", true), std::pair("12a12a", true), std::pair("12a1a", false),
+        std::pair("1234a12a", false), std::pair("12a", false)}) {
+    EXPECT_EQ(matcher.MayEnd(matcher.Steps(matcher.Start(), text)), fits) << text;
+  }
 }
 
 TEST(Constraint, WaitsForTheAnswer) {

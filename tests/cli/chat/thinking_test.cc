@@ -143,7 +143,7 @@ TEST_F(ThinkingTest, HasABudget) {
   const auto thinking = [&](const Args& more) {
     const auto json = Json::parse(Run(model, With({"--json"}, more)).out);
     EXPECT_EQ(json["text"], "Yes indeed");
-    return json.value("thinking", "");
+    return json.contains("thinking") ? json["thinking"].get<std::string>() : "";
   };
   EXPECT_EQ(thinking({"--reasoning-budget", "-1"}), "hm so");
   EXPECT_EQ(thinking({"--reasoning-budget", "2"}), "hm");
