@@ -17,6 +17,10 @@ const std::string kTools = R"([{"type": "function", "function": {"name": "f", "p
     {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]}}},
     {"type": "function", "function": {"name": "g"}}])";
 
+// No tab, line feed or space by itself, of which a call may have many.
+const Args kNoBlanks = {"--logit-bias", "12-inf",       "--logit-bias",
+                        "13-inf",       "--logit-bias", "35-inf"};
+
 class ToolsTest : public testing::Test {
  protected:
   // It looks, and calls f wrongly.
@@ -33,8 +37,9 @@ class ToolsTest : public testing::Test {
                                     "{% if tools %}T{% endif %}{# <tool_call> #}"));
   }
   static Finished Run(const std::string& model, const Args& more) {
-    return Pronk(
-        With({"run", "-m", model, "--chat", "-p", "Why?", "--temp", "0", "-n", "90"}, more));
+    return Pronk(With(
+        With({"run", "-m", model, "--chat", "-p", "Why?", "--temp", "0", "-n", "90"}, kNoBlanks),
+        more));
   }
 
   const TempDir dir_;
@@ -76,14 +81,16 @@ TEST_F(ToolsTest, TheChoice) {
     return Json::parse(Run(model, {"--json", "--tools", kTools, "--grammar", grammar}).out);
   };
   EXPECT_EQ(beside("root ::= \"I look.\"")["text"], "I look.");
-  EXPECT_GE(beside("root ::= \"z\"")["tool_calls"].size() + 1, 1u);
+  const Json either = beside("root ::= \"z\"");
+  EXPECT_NE(either["text"] == "z", either.contains("tool_calls")) << either.dump();
 }
 
 TEST_F(ToolsTest, LinesHaveThem) {
   const std::string lines = dir_.Write("lines", "\"a\"\n\"b\"\n");
   const Finished run =
-      Done(Pronk({"run", "-m", Caller(), "--chat", "--temp", "0", "-n", "90", "--jsonl", "-f",
-                  lines, "--parallel", "2", "--tools", kTools, "--tool-choice", "g"}));
+      Done(Pronk(With({"run", "-m", Caller(), "--chat", "--temp", "0", "-n", "90", "--jsonl", "-f",
+                       lines, "--parallel", "2", "--tools", kTools, "--tool-choice", "g"},
+                      kNoBlanks)));
   EXPECT_EQ(Count(run.out, "\"tool_calls\":[{\"id\":\"call00001\""), 2u) << run.out;
 }
 

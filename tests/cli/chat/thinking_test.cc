@@ -148,15 +148,16 @@ TEST_F(ThinkingTest, HasABudget) {
   EXPECT_EQ(thinking({"--reasoning-budget", "-1"}), "hm so");
   EXPECT_EQ(thinking({"--reasoning-budget", "2"}), "hm");
   EXPECT_EQ(thinking({"--reasoning-budget", "0"}), "");
-  EXPECT_EQ(thinking({"--reasoning-budget", "2", "--reasoning-budget-message", "... enough."}),
-            "hm... enough.");
+  EXPECT_EQ(thinking({"--reasoning-budget", "2", "--reasoning-budget-message", "...enough."}),
+            "hm...enough.");
   EXPECT_TRUE(Has(Run(Thinker("{{ messages[0].content }}"), {"--reasoning-budget", "2"}).err,
                   "has no thinking"));
   ExpectError(Pronk({"run", "-m", model, "-p", "x", "--reasoning-budget", "2"}), 2,
               "no effect without --chat");
-  const Finished chat = Done(Pronk({"chat", "-m", model, "--temp", "0", "--reasoning-budget", "0"},
-                                   "/think 2\nWhy?\n/think -1\n/save " + dir_.Path("c.json") +
-                                       "\nWhy?\n/save " + dir_.Path("d.json") + "\n"));
+  const Finished chat =
+      Done(Pronk({"chat", "-m", Thinker(), "--temp", "0", "--reasoning-budget", "0"},
+                 "/think 2\nWhy?\n/think -1\n/save " + dir_.Path("c.json") + "\nWhy?\n/save " +
+                     dir_.Path("d.json") + "\n"));
   EXPECT_TRUE(Has(chat.err, "(thinking: at most 2 tokens of it)"));
   const auto saved = Json::parse(ReadText(dir_.Path("d.json")));
   EXPECT_EQ(saved[1]["reasoning_content"], "hm");
