@@ -25,6 +25,7 @@ using Body = CallForm::Body;
 // Between two parts of a call, so that no model fills a context with them.
 constexpr uint32_t kMostLines = 2, kMostSpaces = 8;
 constexpr grammar::CodePoint kTab = '\t';
+constexpr uint32_t kMostCalls = 16;     // of a model that would call without end
 constexpr uint32_t kMostThoughts = 4;   // messages of thinking before a call in channels
 constexpr uint32_t kMistralIdSize = 9;  // letters and digits
 
@@ -213,16 +214,16 @@ class CallRules {
     return builder_.Repeat(builder_.Characters(set), kMistralIdSize, kMistralIdSize);
   }
   // One object or more in brackets.
-  Part List(RuleId object) {
-    const auto more = Row({Comma(), builder_.Call(object)});
-    return Row({Text("["), Blank(), builder_.Call(object), builder_.Repeat(more, 0, grammar::kNone),
-                Blank(), Text("]")});
+  Part List(RuleId object, bool is_one) {
+    const Part more = Row({Comma(), builder_.Call(object)});
+    return Row({Text("["), Blank(), builder_.Call(object),
+                builder_.Repeat(more, 0, is_one ? 0 : kMostCalls - 1), Blank(), Text("]")});
   }
 
   // Objects without marks, in a block of code or not.
   Part Bare(RuleId object, bool is_one) {
     const auto value = [&] {
-      return is_one ? Braced(object) : Either({Braced(object), List(object)});
+      return is_one ? Braced(object) : Either({Braced(object), List(object, is_one)});
     };
     const RuleId call = builder_.Declare("bare call");
     builder_.Define(call, Either({value(), Row({Text("```"), Maybe(Text("json")), Blank(), value(),
@@ -232,7 +233,7 @@ class CallRules {
   Part Several(RuleId call, bool is_one) {
     if (is_one) return builder_.Call(call);
     const Part more = Row({Blank(), builder_.Call(call)});
-    return Row({builder_.Call(call), builder_.Repeat(more, 0, grammar::kNone)});
+    return Row({builder_.Call(call), builder_.Repeat(more, 0, kMostCalls - 1)});
   }
 
   // Calls as the family spells them.
@@ -241,7 +242,7 @@ class CallRules {
     const RuleId call = builder_.Declare("call");
     const auto each = [&] { return Each([&](const Callee& callee) { return BodyOf(callee); }); };
     Part body = form_->body == Body::kObject ? Row({Blank(), Braced(object), Blank()}) : each();
-    if (form_->body == Body::kMistral) body = Either({body, List(object)});
+    if (form_->body == Body::kMistral) body = Either({body, List(object, is_one)});
     builder_.Define(call, Row({Mark(form_->open), body, Mark(form_->close)}));
     return Row({Mark(form_->around[0]), Several(call, is_one || form_->body == Body::kChannel),
                 Mark(form_->around[1])});
