@@ -308,9 +308,9 @@ void AddRun(CommandLine& line) {
       .ShowDefault();
   options.form.AddFlags(command);
   options.tools.AddAnswerFlags(command);
-  options.tools.AddToolFlags(command);
   options.model.AddSessionFlags(command);
   options.generation.AddFlags(command);
+  options.tools.AddToolFlags(command);
 }
 
 }  // namespace cli
