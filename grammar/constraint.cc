@@ -21,7 +21,8 @@ Constraint::Constraint(std::shared_ptr<const Grammar> grammar,
     : grammar_(std::move(grammar)),
       tokenizer_(tokenizer),
       named_(*grammar_, tokenizer),
-      trie_(tokenizer, named_),
+      own_trie_(named_.empty() ? nullptr : std::make_unique<TokenTrie>(tokenizer, &named_)),
+      trie_(named_.empty() ? TokenTrie::Of(tokenizer) : *own_trie_),
       matcher_(*grammar_),
       masks_(tokenizer.vocab(), trie_, matcher_),
       all_but_end_((tokenizer.vocab().size() + 63) / 64, ~uint64_t{0}),
@@ -37,19 +38,25 @@ void Constraint::Restart() {
   waiting_ = false;
   opening_ = -1;
   last_.clear();
+  keys_.Clear();
 }
 
 std::span<const uint64_t> Constraint::Allowed() {
   if (waiting_) return all_but_end_;
-  const std::span<const uint64_t> mask = masks_.Of(at_);
+  std::span<const uint64_t> mask = masks_.Of(at_);
+  if (grammar_->has_unique_keys() && keys_.MayRepeat()) {
+    changed_.assign(mask.begin(), mask.end());
+    keys_.Exclude(trie_, tokenizer_, changed_);
+    mask = changed_;
+  }
   if (std::ranges::all_of(mask, [](uint64_t word) { return word == 0; })) {
     throw Error("the vocabulary has no token for what the grammar needs next");
   }
   if (opening_ >= 0) {
-    with_opening_.assign(mask.begin(), mask.end());
+    if (mask.data() != changed_.data()) changed_.assign(mask.begin(), mask.end());
     const auto bit = static_cast<size_t>(opening_);
-    with_opening_[bit / 64] |= uint64_t{1} << (bit % 64);
-    return with_opening_;
+    changed_[bit / 64] |= uint64_t{1} << (bit % 64);
+    return changed_;
   }
   return mask;
 }
@@ -59,6 +66,7 @@ bool Constraint::Allows(TokenId id) {
   if (!vocab.Has(id)) return false;
   if (vocab.IsEog(id)) return may_end();
   if (waiting_ || (opening_ >= 0 && id == opening_)) return true;
+  if (grammar_->has_unique_keys() && keys_.Repeats(TokenTrie::TextOf(tokenizer_, id))) return false;
   return After(id) != ItemSets::kNothing;
 }
 
@@ -79,12 +87,14 @@ SetId Constraint::After(TokenId id) {
 void Constraint::Accept(TokenId id) {
   if (std::exchange(opening_, -1) == id && id >= 0) waiting_ = true;
   if (waiting_) return;
-  if (!tokenizer_.Piece(id).empty() || !named_.Spelling(id).empty()) MoveTo(After(id));
+  if (const std::string text = tokenizer_.Piece(id); !text.empty() || !named_.Spelling(id).empty()) {
+    MoveTo(After(id), text);
+  }
   if (last_.size() == kContextTokens) last_.erase(last_.begin());
   last_.push_back(id);
 }
 
-void Constraint::AcceptText(std::string_view text) { MoveTo(matcher_.Steps(at_, text)); }
+void Constraint::AcceptText(std::string_view text) { MoveTo(matcher_.Steps(at_, text), text); }
 
 void Constraint::AcceptSpelt(std::string_view text) {
   while (!text.empty()) {
@@ -105,8 +115,10 @@ void Constraint::AcceptSpelt(std::string_view text) {
   }
 }
 
-void Constraint::MoveTo(SetId next) {
-  if (next == ItemSets::kNothing) throw Error("the text has left the grammar");
+void Constraint::MoveTo(SetId next, std::string_view text) {
+  const bool repeats = grammar_->has_unique_keys() && keys_.Repeats(text);
+  if (next == ItemSets::kNothing || repeats) throw Error("the text has left the grammar");
+  if (grammar_->has_unique_keys()) keys_.Write(text);
   at_ = next;
   if (matcher_.IsFull()) {
     at_ = matcher_.Forget(at_);
@@ -124,7 +136,7 @@ std::vector<TokenId> Constraint::Forced() {
     text.push_back(static_cast<char>(*byte));
     at = matcher_.Step(at, *byte);
   }
-  if (text.empty()) return {};
+  if (text.empty() || (grammar_->has_unique_keys() && keys_.Repeats(text))) return {};
   std::vector<TokenId> ids = Cut(text);
   // The following text could make the last token a longer one.
   if (!ids.empty() && !matcher_.MustEnd(at)) ids.pop_back();

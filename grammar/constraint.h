@@ -20,6 +20,7 @@
 #include "grammar/matcher.h"
 #include "grammar/token_masks.h"
 #include "grammar/token_trie.h"
+#include "grammar/written_keys.h"
 #include "tokenizer/tokenizer.h"
 
 namespace grammar {
@@ -66,20 +67,22 @@ class Constraint {
 
  private:
   SetId After(tokenizer::TokenId id);
-  void MoveTo(SetId next);
+  void MoveTo(SetId next, std::string_view text);
   std::vector<tokenizer::TokenId> Cut(std::string_view text) const;
 
   std::shared_ptr<const Grammar> grammar_;
   const tokenizer::Tokenizer& tokenizer_;
   NamedTokens named_;
-  TokenTrie trie_;
+  std::unique_ptr<const TokenTrie> own_trie_;  // of a grammar that names tokens
+  const TokenTrie& trie_;
   Matcher matcher_;
   TokenMasks masks_;
   TokenMasks::Mask all_but_end_;  // while waiting
   SetId at_;
   bool waiting_ = false;
   tokenizer::TokenId opening_ = -1;
-  TokenMasks::Mask with_opening_;
+  WrittenKeys keys_;
+  TokenMasks::Mask changed_;  // a mask, with the opening token or without repeated keys
   std::vector<tokenizer::TokenId> last_;  // the last few tokens of the text
 };
 

@@ -22,9 +22,10 @@ bool IsWord(char c) {
 
 class Parser : private Scanner {
  public:
-  Parser(std::string_view text, Builder& builder) : Scanner(text), builder_(builder) {}
+  Parser(std::string_view text, Builder& builder, const RuleNames& known)
+      : Scanner(text), builder_(builder), rules_(known) {}
 
-  std::map<std::string, RuleId, std::less<>> Parse() {
+  RuleNames Parse() {
     if (text_.size() > kMaxBytes) Fail(0, "the text is longer than a megabyte");
     for (Skip(/*lines=*/true); at_ < text_.size(); Skip(true)) ParseRule();
     for (const auto& [name, use] : uses_) {
@@ -263,14 +264,14 @@ class Parser : private Scanner {
   }
 
   Builder& builder_;
-  std::map<std::string, RuleId, std::less<>> rules_;
+  RuleNames rules_;
   std::vector<std::pair<std::string, size_t>> uses_;  // names and their offsets
 };
 
 }  // namespace
 
-std::map<std::string, RuleId, std::less<>> AddGbnf(std::string_view text, Builder& builder) {
-  return Parser(text, builder).Parse();
+RuleNames AddGbnf(std::string_view text, Builder& builder, const RuleNames& known) {
+  return Parser(text, builder, known).Parse();
 }
 
 Grammar ParseGbnf(std::string_view text) {

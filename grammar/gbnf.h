@@ -21,8 +21,10 @@ namespace grammar {
 // The rule "root" and the rules it needs. Throws grammar::Error with line and column.
 Grammar ParseGbnf(std::string_view text);
 
-// Adds a text's rules to a builder and returns them by name.
-std::map<std::string, RuleId, std::less<>> AddGbnf(std::string_view text, Builder& builder);
+using RuleNames = std::map<std::string, RuleId, std::less<>>;
+
+// Adds a text's rules to a builder and returns them by name, with those that are known.
+RuleNames AddGbnf(std::string_view text, Builder& builder, const RuleNames& known = {});
 
 }  // namespace grammar
 

@@ -7,10 +7,10 @@ namespace grammar {
 
 using Kind = State::Kind;
 
-const Repetition* Grammar::FindRepetition(StateId call) const {
-  const auto found = std::ranges::lower_bound(repetitions_, call, {}, &Repetition::call);
-  if (found == repetitions_.end() || found->call != call) return nullptr;
-  return rule(state(call).other).may_be_empty ? nullptr : &*found;
+const CodePoints& Plain() {
+  static const CodePoints plain =
+      Complement(Normal({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}, {0x2028, 0x2029}}));
+  return plain;
 }
 
 StateId Builder::Add(const State& state) {
@@ -37,6 +37,8 @@ Part Builder::Empty() {
   const StateId fork = Fork();
   return {fork, fork};
 }
+
+Part Builder::Nothing() { return {Fork(), Fork()}; }
 
 Part Builder::Byte(uint8_t low, uint8_t high) {
   const StateId end = Fork();
@@ -92,11 +94,13 @@ Part Builder::Either(std::span<const Part> ways) {
   if (ways.size() == 1) return ways[0];
   const StateId end = Fork();
   StateId start = end;
+  bool counts = false;
   for (size_t i = ways.size(); i-- > 0;) {
     Link(ways[i].end, end);
     start = i + 1 == ways.size() ? ways[i].start : Add({.next = ways[i].start, .other = start});
+    counts |= ways[i].counts;
   }
-  return {start, end};
+  return {start, end, counts};
 }
 
 std::optional<Part> Builder::AnyOf(const std::vector<std::optional<Part>>& ways) {
@@ -118,27 +122,59 @@ Part Builder::Repeat(Part part, uint32_t min, uint32_t max) {
     // The order does not matter: the matcher follows all targets.
     Link(part.end, end);
     if (max == kNone) Link(part.end, part.start);
-    return {start, end};
+    return {start, end, part.counts};
   }
-  const RuleId rule = Outline(part);
-  StateId first = kNone;
-  const auto call = [&](uint32_t left) {
-    const Part one = Call(rule);
-    if (first == kNone) first = one.start;
-    grammar_.repetitions_.push_back({one.start, first, left});
-    return one;
-  };
-  Part all = Empty();
-  for (uint32_t i = 0; i < min; ++i) all = Then(all, call(min - i));
-  if (max == kNone) return Then(all, Repeat(Call(rule), 0, kNone));
+  if (part.counts) part = Call(Outline(part));
+  const StateId loop = Fork(), end = Fork();
+  const StateId count =
+      Add({.kind = Kind::kCount, .next = loop, .other = max == kNone ? min : max});
+  const StateId enough = Add({.kind = Kind::kAtLeast, .next = end, .other = min});
+  StateId begin = part.start;
+  if (max != kNone) begin = Add({.kind = Kind::kBelow, .next = begin, .other = max});
+  Link(part.end, count);
+  Link(loop, begin);
+  Link(loop, enough);
+  grammar_.loops_.push_back({min, max, part.start, count, enough});
+  return {loop, end, true};
+}
+
+Part Builder::Counted(Part part, uint32_t limit, uint32_t most) {
   const StateId end = Fork();
-  first = kNone;
-  for (uint32_t i = min; i < max; ++i) {
-    Link(all.end, end);  // enough
-    all = Then(all, call(max - i));
+  Link(part.end, Add({.kind = Kind::kCount, .next = end, .other = most}));
+  return {Add({.kind = Kind::kBelow, .next = part.start, .other = limit}), end, true};
+}
+
+void Builder::AddLimit(StateId start, uint32_t count) {
+  grammar_.loops_.push_back({.min = 0, .max = count, .body = start});
+}
+
+Part Builder::Text(bool once) {
+  CodePoints beyond;
+  for (const auto& [low, high] : Plain()) {
+    if (high >= 0x80) beyond.emplace_back(std::max<CodePoint>(low, 0x80), high);
   }
-  Link(all.end, end);
-  return {all.start, end};
+  const RuleId rule = grammar_.states_[Characters(beyond).start].other;
+  const StateId start = Fork(), end = Fork();
+  Link(start, Add({.kind = Kind::kText, .next = once ? end : start, .other = rule}));
+  if (once) return {start, end};
+  Link(start, end);
+  return {start, end};
+}
+
+uint32_t Builder::AddMembers() {
+  grammar_.members_.emplace_back();
+  return static_cast<uint32_t>(grammar_.members_.size() - 1);
+}
+
+Part Builder::Seen(uint32_t members, uint32_t key) {
+  if (key != kNone && key >= kMaxKeys) throw Error("the grammar is too large: too many properties");
+  const StateId end = Fork();
+  return {Add({.kind = Kind::kSeen,
+               .low = static_cast<uint8_t>(key & 0xFF),
+               .high = static_cast<uint8_t>(key >> 8 & 0xFF),
+               .next = end,
+               .other = members}),
+          end};
 }
 
 RuleId Builder::Declare(std::string name) {
@@ -163,12 +199,28 @@ RuleId Builder::Include(const Grammar& grammar) {
     throw Error("a grammar that names tokens cannot be part of another");
   const auto first_state = static_cast<StateId>(grammar_.states_.size());
   const auto first_rule = static_cast<RuleId>(grammar_.rules_.size());
+  const auto first_members = static_cast<uint32_t>(grammar_.members_.size());
   const auto move = [](uint32_t& to, uint32_t by) {
     if (to != kNone) to += by;
   };
   for (State state : grammar.states_) {
     move(state.next, first_state);
-    move(state.other, state.kind == Kind::kCall ? first_rule : first_state);
+    switch (state.kind) {
+      case Kind::kFork:
+      case Kind::kText:
+        move(state.other, first_state);
+        break;
+      case Kind::kCall:
+        move(state.other, first_rule);
+        break;
+      case Kind::kMember:
+      case Kind::kKey:
+      case Kind::kSeen:
+        move(state.other, first_members);
+        break;
+      default:  // none, or a number
+        break;
+    }
     Add(state);
   }
   for (const Rule& rule : grammar.rules_) {
@@ -176,15 +228,27 @@ RuleId Builder::Include(const Grammar& grammar) {
     grammar_.rules_[added].start = rule.start;
     move(grammar_.rules_[added].start, first_state);
   }
-  for (const auto& [call, first, left] : grammar.repetitions_)
-    grammar_.repetitions_.push_back({call + first_state, first + first_state, left});
+  for (Loop loop : grammar.loops_) {
+    for (StateId* const state : {&loop.body, &loop.count, &loop.at_least})
+      move(*state, first_state);
+    grammar_.loops_.push_back(loop);
+  }
+  for (Members members : grammar.members_) {
+    for (Members::Key& key : members.keys) {
+      move(key.start, first_state);
+      move(key.value, first_rule);
+    }
+    for (StateId* const state : {&members.other, &members.first, &members.more, &members.close})
+      move(*state, first_state);
+    grammar_.members_.push_back(std::move(members));
+  }
   return first_rule + grammar.root_;
 }
 
-Grammar Builder::Finish(RuleId root, bool is_answer) && {
+Grammar Builder::Finish(RuleId root, bool prunes, bool is_answer) && {
   grammar_.root_ = root;
   grammar_.covers_thinking_ = !grammar_.tokens_.empty() && !is_answer;
-  Analyze(grammar_);
+  Analyze(grammar_, prunes);
   return std::move(grammar_);
 }
 

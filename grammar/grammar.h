@@ -5,6 +5,11 @@
 //
 //     0 byte x -> 1      1 fork -> 2, 3      2 call b -> 3      3 byte y -> 4      4 end
 //
+// Each call of a rule has a register, which is 0 at its beginning. A repetition x{2,1000} counts in
+// it: fork -> (below 1000, x, count, back to the fork) or (at least 2, back to 0, on). A repetition
+// inside of x is a rule of its own. In the rule of an object the register is the number of the set
+// of keys that are written (Members).
+//
 // The machines of all rules share one array. A Builder makes them from parts (Thompson 1968), for
 // grammars as text (gbnf.h) and for schemas (json_schema.h).
 #ifndef PRONK_GRAMMAR_GRAMMAR_H_
@@ -35,11 +40,61 @@ using RuleId = uint32_t;
 inline constexpr uint32_t kNone = UINT32_MAX;
 
 struct State {
-  enum class Kind : uint8_t { kFork, kByte, kCall, kEnd };
+  enum class Kind : uint8_t {
+    kFork,
+    kByte,
+    kCall,
+    kEnd,
+    kText,     // plain characters (IsPlain), after each of which the state is the same
+    kCount,    // adds 1 to the register, up to `other`
+    kAtLeast,  // passes if the register is at least `other`
+    kBelow,    // passes if the register is below `other`
+    kMember,   // between the members of an object: Grammar::members(other)
+    kKey,      // before a key: Grammar::members(other)
+    kSeen,     // after a key of Grammar::members(other), of the index SeenKey()
+  };
   Kind kind = Kind::kFork;
   uint8_t low = 0, high = 0;  // kByte: the range, inclusive
   StateId next = kNone;       // after the byte or call; kFork: the first target
-  uint32_t other = kNone;     // kFork: the second target; kCall: the rule
+  uint32_t other = kNone;     // kFork: the second target; kCall: the rule; kText: of other bytes
+};
+
+// The key of a kSeen, kNone for one that is not named.
+inline constexpr uint32_t kMaxKeys = 0xFFFF;
+constexpr uint32_t SeenKey(const State& state) {
+  const uint32_t key = state.low | uint32_t{state.high} << 8;
+  return key == kMaxKeys ? kNone : key;
+}
+
+// A position in a rule: a state and the register.
+struct Place {
+  StateId at;
+  uint32_t data;
+  auto operator<=>(const Place&) const = default;
+};
+
+// A repetition of at least `min` and at most `max` times (kNone: no limit).
+struct Loop {
+  uint32_t min, max;
+  // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
+  StateId body, count = kNone, at_least = kNone;
+};
+
+// The members of an object, or unique items of an array. Each key is written once at most.
+struct Members {
+  struct Key {
+    StateId start;
+    RuleId value = kNone;  // kNone: the key is all
+    bool required = false;
+    bool possible = true;  // false: no value can be written for it
+  };
+  std::vector<Key> keys;
+  StateId other = kNone;          // a key that is not named, as often as it likes
+  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // with the first the others
+  std::vector<std::vector<uint32_t>> some;  // of each list one key is there, or one not named
+  uint32_t min = 0, max = kNone;  // number of members
+  bool ordered = false;           // named keys come in this order, then others
+  StateId first = kNone, more = kNone, close = kNone;  // where members begin, go on and end
 };
 
 struct Rule {
@@ -48,14 +103,7 @@ struct Rule {
   bool may_be_empty = false;
   // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
-  std::vector<StateId> first;  // bytes and calls it may begin with
-};
-
-// One of many calls of the same rule in a row, as in x{0,1000}. For the next `left` bytes, the text
-// that may follow this call may also follow `first`, the first call of the row.
-struct Repetition {
-  StateId call, first;
-  uint32_t left;  // calls of the row from this one on; none of them is empty
+  std::vector<Place> first;  // bytes and calls it may begin with
 };
 
 // A token as a grammar names it: "<think>", or "<[10]>" for the id.
@@ -67,10 +115,15 @@ struct TokenName {
 // Immutable: any number of generations may share it.
 class Grammar {
  public:
-  // Null if the state is not a call of a row.
-  const Repetition* FindRepetition(StateId call) const;
   const State& state(StateId id) const { return states_[id]; }
   const Rule& rule(RuleId id) const { return rules_[id]; }
+  // The repetition in which a state is, or null.
+  const Loop* LoopOf(StateId id) const {
+    return loop_of_[id] == kNone ? nullptr : &loops_[loop_of_[id]];
+  }
+  const Members& members(uint32_t id) const { return members_[id]; }
+  // A text in JSON, no object of which has a key twice.
+  bool has_unique_keys() const { return has_unique_keys_; }
   size_t n_states() const { return states_.size(); }
   size_t n_rules() const { return rules_.size(); }
   RuleId root() const { return root_; }
@@ -84,7 +137,10 @@ class Grammar {
   friend class Analysis;
   std::vector<State> states_;
   std::vector<Rule> rules_;
-  std::vector<Repetition> repetitions_;  // sorted by call
+  std::vector<Loop> loops_;
+  std::vector<Members> members_;
+  std::vector<uint32_t> loop_of_;  // by state
+  bool has_unique_keys_ = false;
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
   bool covers_thinking_ = false;
@@ -92,41 +148,63 @@ class Grammar {
 
 // Computes Rule's fields besides its name and start, in time and memory linear in the grammar's
 // size. Throws as Builder::Finish().
-void Analyze(Grammar& grammar);
+void Analyze(Grammar& grammar, bool prunes);
+
+// A character that JSON strings hold as itself, and that `.` in patterns fits.
+constexpr bool IsPlain(CodePoint c) {
+  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
+}
+const CodePoints& Plain();
 
 // A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in
 // Grammar::tokens(). All others are spelt with kOtherToken.
 inline constexpr uint8_t kTokenByte = 0xFF, kOtherToken = 0xFF;
 
-// More states are refused: 3 MB. A schema of a hundred properties has a few thousand.
-inline constexpr size_t kMaxStates = size_t{1} << 18;
+// More states are refused: 16 MB. A schema of a hundred properties has a few thousand.
+inline constexpr size_t kMaxStates = size_t{1} << 20;
 
 // A piece of a rule. Its end is a fork without a target yet. Each part is used once.
 struct Part {
   StateId start, end;
+  bool counts = false;  // it uses the register
 };
 
 // All throw grammar::Error if the grammar becomes too large.
 class Builder {
  public:
   Part Empty();
+  Part Nothing();  // which no text fits
   Part Literal(std::string_view bytes);
   Part Characters(const CodePoints& set);  // one of them; the set is not empty
   Part Call(RuleId rule);
   Part Token(const std::string& name, bool but_this);  // that one, or any other
   Part Then(Part first, Part second) {
     Link(first.end, second.start);
-    return {first.start, second.end};
+    return {first.start, second.end, first.counts || second.counts};
   }
   Part Either(std::span<const Part> ways);
   // Of those that are there; empty if none is.
   std::optional<Part> AnyOf(const std::vector<std::optional<Part>>& ways);
   // At least `min` times, at most `max` (kNone: no limit).
   Part Repeat(Part part, uint32_t min, uint32_t max);
+  // Passes if the register is below `limit`, then counts up to `most`. For automata that count all
+  // their characters; AddLimit says where one begins, and up to which count none of its limits matters.
+  Part Counted(Part part, uint32_t limit, uint32_t most);
+  void AddLimit(StateId start, uint32_t count);
+  Part Text(bool once = false);  // any number of plain characters, or one
 
   // For shapes other than sequences: forks that the caller links.
   StateId Fork() { return Add({}); }
   void Link(StateId fork, StateId to);
+  // Members, to be filled in before Finish(); kMember, kKey and kSeen of them.
+  uint32_t AddMembers();
+  Members& members(uint32_t id) { return grammar_.members_[id]; }
+  StateId Member(uint32_t members) {
+    return Add({.kind = State::Kind::kMember, .other = members});
+  }
+  StateId Key(uint32_t members) { return Add({.kind = State::Kind::kKey, .other = members}); }
+  Part Seen(uint32_t members, uint32_t key);  // kNone: a key that is not named
+  void MakeKeysUnique() { grammar_.has_unique_keys_ = true; }
 
   // A rule, to be defined once. Its name is for messages.
   RuleId Declare(std::string name);
@@ -137,9 +215,10 @@ class Builder {
   RuleId Include(const Grammar& grammar);
 
   // All called rules must be defined. Throws grammar::Error, with a rule's name, if a rule that the
-  // root needs begins with itself (left recursion) or can never end. A grammar that names tokens
-  // covers the thinking, unless it is for answers alone.
-  Grammar Finish(RuleId root, bool is_answer = false) &&;
+  // root needs begins with itself (left recursion) or can never end. If it prunes, alternatives that
+  // can never end are left out instead, unless nothing is left. A grammar that names tokens covers
+  // the thinking, unless it is for answers alone.
+  Grammar Finish(RuleId root, bool prunes = false, bool is_answer = false) &&;
 
  private:
   StateId Add(const State& state);

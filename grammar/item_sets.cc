@@ -10,6 +10,7 @@ size_t ItemSets::Hash::operator()(SetId id) const {
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a on whole items
   for (const Item& item : (*sets)[id]) {
     hash = (hash ^ (uint64_t{item.at} << 32 | item.below)) * 0x100000001B3u;
+    hash = (hash ^ item.data) * 0x100000001B3u;
     hash ^= hash >> 29;
   }
   return hash;
@@ -23,7 +24,8 @@ void ItemSets::Clear() {
   items_.clear();
   starts_ = {0};
   numbers_.clear();
-  std::vector<Item> nothing, end = {{kAccept, kNothing}}, unknown = {{kEscape, kNothing}};
+  std::vector<Item> nothing, end = {{kAccept, 0, kNothing}},
+                    unknown = {{kEscape, 0, kNothing}};
   Intern(nothing);
   Intern(end);
   Intern(unknown);

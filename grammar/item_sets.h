@@ -1,7 +1,7 @@
 // Sets of items, each stored once and identified by its number.
 //
-// An item is a position in a grammar: a state of a rule, and the set of items that continue after
-// that rule. So a number represents every continuation of a text: a graph-structured stack of rules
+// An item is a position in a grammar: a state of a rule, its register, and the set of items that
+// continue after that rule. So a number represents every continuation of a text: a graph-structured stack of rules
 // (Tomita 1985), however many ways there are to parse the text so far.
 #ifndef PRONK_GRAMMAR_ITEM_SETS_H_
 #define PRONK_GRAMMAR_ITEM_SETS_H_
@@ -21,7 +21,8 @@ using SetId = uint32_t;
 
 struct Item {
   StateId at;
-  SetId below;  // always an older set than this item's
+  uint32_t data;  // the register of this call of the rule
+  SetId below;    // always an older set than this item's
   auto operator<=>(const Item&) const = default;
 };
 

@@ -1,8 +1,6 @@
 #include "grammar/json_schema.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,125 +9,95 @@
 
 #include "gguf/error.h"
 #include "gguf/json.h"
+#include "grammar/conjunctions.h"
 #include "grammar/json_rules.h"
-#include "grammar/pattern.h"
-#include "grammar/schema_parts.h"
 
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 200;  // nested schemas
-constexpr size_t kMaxProperties = 2000;
-constexpr size_t kMaxUnique = 1000;  // values that a list may have once each
+constexpr size_t kMaxProperties = 5000;
+constexpr size_t kMaxUnique = 1000;   // values that a list may have once each
+constexpr size_t kFewKeys = 64;       // as many keys that fit a pattern are named
+constexpr uint64_t kMaxPlaces = 4096;  // of items, by how many of them are contained
 
-// Turns schemas into parts of rules; a schema that no value matches gives an empty result.
+// Turns conjunctions of schemas into rules.
 class Converter {
  public:
-  Converter(const JsonView& root, const SchemaOptions& options)
-      : options_(options), parts_(root), json_(builder_, options.free_space) {}
+  Converter(Schemas& schemas, const SchemaOptions& options, Builder& builder)
+      : options_(options), schemas_(schemas), all_(schemas), builder_(builder),
+        json_(builder, options.free_space) {}
 
-  Grammar Convert() {
-    const RuleId root = builder_.Declare("#");
-    rules_["#"] = root;
-    pending_.push_back("#");
+  RuleId Convert() {
+    Conjunction root;
+    if (!Conjunctions::Add(root, schemas_.root())) FailAt("#", "no value fits this schema");
+    const RuleId rule = *RuleOf(root, "#");
     while (!pending_.empty()) {
-      const std::string pointer = pending_.back();
+      const auto [all, id] = pending_.back();
       pending_.pop_back();
-      const std::optional<Part> part = Visit(parts_.Follow(pointer, pointer), pointer);
-      if (!part) FailAt(pointer, "no value fits this schema");
-      builder_.Define(rules_[pointer], *part);
+      Define(all, id);
     }
-    return std::move(builder_).Finish(root);
+    return rule;
   }
 
  private:
   using MaybePart = std::optional<Part>;
 
-  MaybePart Visit(const JsonView& schema, const std::string& pointer) {
-    if (++depth_ > kMaxDepth) FailAt(pointer, "the schema is nested too deep");
-    MaybePart part = Values(parts_.Flatten(schema, pointer), pointer);
-    --depth_;
-    return part;
-  }
-
-  MaybePart Values(const Flat& flat, const std::string& pointer) {
-    if (!flat.fits) return std::nullopt;
-    if (flat.IsAny()) return json_.Call("value");
-    if (flat.Has("$ref")) return Reference(flat["$ref"].String(), pointer);
-    if (IsTrue(flat["nullable"])) {
-      Flat rest = flat;
-      rest.Erase("nullable");
-      return builder_.AnyOf({Values(rest, pointer), json_.Call("null")});
-    }
-    for (const char* const name : {"anyOf", "oneOf"}) {
-      if (flat.Has(name)) return Alternatives(flat, name, pointer);
-    }
-    if (flat.Has("enum")) return Listed(flat, pointer);
-    std::vector<MaybePart> ways;
-    for (const std::string& type : TypesOf(flat)) ways.push_back(OfType(type, flat, pointer));
-    return builder_.AnyOf(ways);
-  }
-
-  MaybePart Reference(const std::string& reference, const std::string& pointer) {
-    parts_.Follow(reference, pointer);
-    const std::string target = reference == "#/" ? "#" : reference;
-    const auto [rule, is_new] = rules_.try_emplace(target);
+  // Empty if no value fits.
+  std::optional<RuleId> RuleOf(const Conjunction& all, const std::string& place) {
+    if (all.empty()) return AnyValue();
+    if (all[0] == !schemas_.True()) return std::nullopt;
+    const auto [known, is_new] = rules_.try_emplace(all);
     if (is_new) {
-      rule->second = builder_.Declare(target);
-      pending_.push_back(target);
+      schemas_.budget().Charge(100);
+      known->second = builder_.Declare(place);
+      pending_.emplace_back(all, known->second);
     }
-    return builder_.Call(rule->second);
+    return known->second;
+  }
+  RuleId AnyValue() {
+    if (any_value_ == kNone) {
+      any_value_ = builder_.Declare("");
+      builder_.Define(any_value_, json_.Call("value"));
+    }
+    return any_value_;
   }
 
-  MaybePart Alternatives(const Flat& flat, const char* name, const std::string& pointer) {
-    Flat rest = flat;
-    rest.Erase(name);
-    const std::string place = Below(pointer, name);
-    std::vector<JsonView> schemas;
-    for (const auto& [key, way] : flat[name]) {
-      schemas.push_back(rest.IsAny() ? way : Both(rest.Json(), way));
-    }
-    if (std::string_view(name) == "oneOf") {
-      for (size_t i = 0; i < schemas.size(); ++i) {
-        for (size_t j = 0; j < i; ++j) {
-          if (parts_.Apart(schemas[j], schemas[i], place)) continue;
-          FailAt(place, "a value could fit ", j, " and ", i, ", as far as pronk sees; use anyOf");
-        }
-      }
-    }
-    std::vector<MaybePart> parts;
-    for (size_t i = 0; i < schemas.size(); ++i) {
-      parts.push_back(Visit(schemas[i], Below(place, std::to_string(i))));
-    }
-    return builder_.AnyOf(parts);
-  }
-
-  // Calls `take` with each of the enum values of the right type. They are not collected: a list may
-  // have millions, of which `take` refuses what is too many.
-  template <typename Take>
-  void ForEachListed(const Flat& flat, const std::string& pointer, const Take& take) {
-    for (const auto& [name, value] : flat.keywords) {
-      if (name != "enum" && name != "type" && name != "not")
-        FailAt(Below(pointer, name), "not supported beside enum or const");
-    }
-    const std::vector<std::string> types = TypesOf(flat);
-    const auto allows = [&](const JsonView& value) {
-      const bool is_whole = value.text().find_first_not_of("-0123456789") == std::string::npos;
-      return IsOneOf(types, value.KindName()) || (is_whole && IsOneOf(types, "integer"));
+  void Define(const Conjunction& all, RuleId rule) {
+    const std::vector<Shape>& shapes = all_.ShapesOf(all);
+    // Without "type" a generated value is of the types that the keywords are for.
+    const auto says_something = [](const Shape& s) {
+      return s.is_listed ? s.type == 0 : !s.nodes.empty() || !s.numbers.IsFree() || s.min_length > 0 ||
+             s.max_length != UINT64_MAX || !s.patterns.empty() || !s.not_patterns.empty();
     };
-    std::vector<JsonView::Member> but;
-    for (const auto& one : flat["not"]["enum"]) but.push_back(one);
-    for (const auto& [key, value] : flat["enum"]) {
-      const auto same = [&value = value](const auto& other) { return other.value == value; };
-      if (allows(value) && std::ranges::none_of(but, same)) take(value);
-    }
-  }
-  MaybePart Listed(const Flat& flat, const std::string& pointer) {
+    uint8_t types = 0;
+    for (const Shape& shape : shapes) types |= shape.type;
+    const bool is_untyped = options_.closed && (types & ~kNumber) == (kAllTypes & ~kNumber) &&
+                            std::ranges::any_of(shapes, says_something);
     std::vector<MaybePart> ways;
-    ForEachListed(flat, pointer, [&](const JsonView& value) {
-      ways.emplace_back(builder_.Literal(Spelled(value)));
-    });
-    return builder_.AnyOf(ways);
+    for (const Shape& shape : shapes) {
+      if (!is_untyped || says_something(shape)) ways.push_back(OfShape(shape));
+    }
+    const MaybePart part = builder_.AnyOf(ways);
+    builder_.Define(rule, part ? *part : builder_.Nothing());
+  }
+
+  MaybePart OfShape(const Shape& shape) {
+    schemas_.budget().Charge(50);
+    if (shape.is_listed) {
+      std::vector<std::string> texts;
+      for (const JsonView& value : shape.values) texts.push_back(Spelled(value));
+      return json_.OneOf(texts);
+    }
+    switch (shape.type) {
+      case kString:
+        return String(shape);
+      case kNumber:
+        return Number(shape);
+      case kArray:
+        return Array(shape);
+      default:
+        return Object(shape);
+    }
   }
 
   std::string Spelled(const JsonView& value) const {
@@ -143,141 +111,56 @@ class Converter {
     return is_object ? "{" + text + "}" : "[" + text + "]";
   }
 
-  // The values of a kind that "not" excludes.
-  static std::vector<JsonView> Excluded(const Flat& flat, JsonView::Kind kind) {
-    std::vector<JsonView> values;
-    for (const auto& [key, value] : flat["not"]["enum"]) {
-      if (value.kind() == kind) values.push_back(value);
-    }
-    return values;
-  }
-
-  MaybePart OfType(const std::string& type, const Flat& flat, const std::string& pointer) {
-    if (type == "null" || type == "boolean") {
-      const bool is_null = type == "null";
-      return Listed({.keywords = {{"enum", JsonView::Parse(is_null ? "[null]" : "[true, false]")},
-                                  {"not", flat["not"]}}},
-                    pointer);
-    }
-    if (type == "string") return String(flat, pointer);
-    if (type == "integer" || type == "number") return Numbers(flat, pointer, type == "integer");
-    const bool is_array = type == "array";
-    if (is_array || type == "object") {
-      if (!Excluded(flat, is_array ? JsonView::Kind::kArray : JsonView::Kind::kObject).empty()) {
-        FailAt(Below(pointer, "not"), "lists and objects cannot be left out");
+  // The rule of a set of texts, made once.
+  template <class Make>
+  MaybePart Shared(const std::string& key, const Make& make) {
+    const auto [known, is_new] = shared_.try_emplace(key);
+    if (is_new) {
+      if (const MaybePart part = make()) {
+        known->second = builder_.Declare("");
+        builder_.Define(*known->second, *part);
       }
-      return is_array ? Array(flat, pointer) : Object(flat, pointer);
     }
-    FailAt(Below(pointer, "type"), "\"", type, "\" is no type of JSON");
+    return known->second ? MaybePart(builder_.Call(*known->second)) : std::nullopt;
   }
 
-  uint32_t Count(const Flat& flat, const char* name, uint32_t otherwise,
-                 const std::string& pointer) {
-    if (!flat.Has(name)) return otherwise;
-    const double count = flat[name].Number();
-    if (count >= kMaxStates) FailAt(Below(pointer, name), "too large a number");
-    return static_cast<uint32_t>(count);
-  }
-
-  MaybePart String(const Flat& flat, const std::string& pointer) {
-    const uint32_t least = Count(flat, "minLength", 0, pointer);
-    const uint32_t most = Count(flat, "maxLength", kNone, pointer);
-    const bool has_pattern = flat.Has("pattern");
-    const std::string format = flat.Has("format") ? flat["format"].String() : "";
-    const std::optional<Lengths> lengths = JsonRules::LengthsOf(format);
-    const bool is_free = lengths && least <= lengths->least && lengths->most <= most;
-    if (flat.Has("format") && !lengths) {
-      options_.note(Below(pointer, "format") + ": " + gguf::Quoted(format) +
-                    " is unknown, and any string may be written");
-    }
-    std::vector<std::string> but;
-    for (const JsonView& text : Excluded(flat, JsonView::Kind::kString)) {
-      but.push_back(text.String());
-    }
-    const bool has_lengths = !is_free && (least > 0 || most != kNone);
-    if (has_pattern + lengths.has_value() + has_lengths + !but.empty() > 1) {
-      FailAt(pointer, "pattern, format, lengths and not are not supported beside each other");
-    }
-    if (lengths) return json_.Call(format);
-    if (!but.empty()) return json_.KeyBut(but);
-    if (has_pattern) return Pattern(flat["pattern"].String(), Below(pointer, "pattern"));
-    if (least > most) return std::nullopt;
-    return json_.String(least, most);
-  }
-
-  template <typename Make>
-  auto At(const std::string& place, Make make) {
-    try {
-      return make();
-    } catch (const Error& error) {
-      FailAt(place, error.what());
-    }
-  }
-  Part Pattern(const std::string& pattern, const std::string& place) {
-    return At(place, [&] { return PatternString(pattern, builder_, json_); });
-  }
-
-  // The numbers between the bounds, but those that are excluded.
-  MaybePart Numbers(const Flat& flat, const std::string& pointer, bool whole) {
-    const NumberBounds all = Bounds(flat, pointer, whole);
-    std::vector<double> but;
-    for (const JsonView& number : Excluded(flat, JsonView::Kind::kNumber)) {
-      but.push_back(number.Number());
-      if (!IsFine(but.back())) FailAt(Below(pointer, "not"), "a number of too many digits");
-    }
-    std::ranges::sort(but);
-    std::vector<MaybePart> ways;
-    for (size_t i = 0; i <= but.size(); ++i) {
-      NumberBounds part = all;
-      if (i > 0) Tighten(part, /*is_min=*/true, but[i - 1], /*leaves_out=*/true);
-      if (i < but.size()) Tighten(part, /*is_min=*/false, but[i], /*leaves_out=*/true);
-      const std::string place = part.step ? Below(pointer, "multipleOf") : pointer;
-      ways.push_back(At(place, [&] { return whole ? json_.Integer(part) : json_.Number(part); }));
-    }
-    return builder_.AnyOf(ways);
-  }
-
-  static void Tighten(NumberBounds& bounds, bool is_min, double value, bool leaves_out) {
-    std::optional<double>& mine = is_min ? bounds.min : bounds.max;
-    bool& mine_leaves_out = is_min ? bounds.above_min : bounds.below_max;
-    const bool is_tighter = !mine || (is_min ? value > *mine : value < *mine);
-    if (!is_tighter && value != *mine) return;
-    mine_leaves_out = leaves_out || (!is_tighter && mine_leaves_out);
-    mine = value;
-  }
-
-  NumberBounds Bounds(const Flat& flat, const std::string& pointer, bool whole) {
-    NumberBounds bounds;
-    if (const JsonView step = flat["multipleOf"]; step.is_there()) {
-      bounds.step = StepOf(step.Number());
-      if (!bounds.step) FailAt(Below(pointer, "multipleOf"), "too many digits");
-    }
-    const auto read = [&](const char* name, bool is_min, bool is_exclusive) {
-      if (!flat.Has(name)) return;
-      const double value = flat[name].Number();
-      if (std::abs(value) > kMaxBound) FailAt(Below(pointer, name), "too large a number");
-      if (!whole && !IsFine(value)) {
-        FailAt(Below(pointer, name), "too many digits for a bound of numbers that are not whole");
+  MaybePart String(const Shape& shape) {
+    return Shared("s" + Conjunctions::StringKey(shape), [&]() -> MaybePart {
+      const bool is_free = shape.patterns.empty() && shape.not_patterns.empty() && shape.excluded.empty();
+      if (is_free && shape.min_length < kNone) {
+        return json_.String(static_cast<uint32_t>(shape.min_length),
+                            shape.max_length < kNone ? static_cast<uint32_t>(shape.max_length) : kNone);
       }
-      Tighten(bounds, is_min, value, is_exclusive);
-    };
-    read("minimum", true, false);
-    read("exclusiveMinimum", true, true);
-    read("maximum", false, false);
-    read("exclusiveMaximum", false, true);
-    return bounds;
+      // A limit is counted, unless the strings are short anyway.
+      Shape any_length = shape;
+      any_length.max_length = UINT64_MAX;
+      const Dfa& dfa = all_.StringsOf(any_length);
+      if (dfa.empty() || dfa.Shortest() > shape.max_length) return std::nullopt;
+      if (dfa.Longest() <= shape.max_length || shape.max_length >= kNone) return json_.Quoted(dfa);
+      return json_.Quoted(dfa, static_cast<uint32_t>(shape.max_length));
+    });
   }
 
-  // A separate rule, since it is called from several places.
-  std::optional<RuleId> Rule(const MaybePart& part, const std::string& pointer) {
-    if (!part) return std::nullopt;
-    const RuleId rule = builder_.Declare(pointer);
-    builder_.Define(rule, *part);
-    return rule;
+  MaybePart Number(const Shape& shape) {
+    const NumberSet& numbers = shape.numbers;
+    if (numbers.IsFree() && numbers.whole) return json_.Call(numbers.fractions ? "number" : "integer");
+    return Shared(numbers.Key(), [&]() -> MaybePart {
+      try {
+        const Dfa dfa = numbers.Spellings(schemas_.budget());
+        if (dfa.empty()) return std::nullopt;
+        return json_.Plain(dfa);
+      } catch (const Error& error) {
+        FailAt(shape.place, error.what());
+      }
+    });
   }
+
   Part After(std::string_view text, Part part) {
     const Part space = json_.Call(text == "," ? "gap" : "ws");
     return builder_.Then(builder_.Then(builder_.Literal(text), space), part);
+  }
+  Part Value(RuleId rule) {
+    return builder_.Then(builder_.Then(builder_.Literal(":"), json_.Call("gap")), builder_.Call(rule));
   }
 
   // The ends of a list or an object: its body leads from the end of `open` to one of the others.
@@ -290,43 +173,76 @@ class Converter {
     builder_.Link(space.end, close.start);
     return {After({&bracket, 1}, builder_.Empty()), space.start, close.start, close.end};
   }
-  Part Item(RuleId rule, bool is_first) {
-    return is_first ? builder_.Call(rule) : After(",", builder_.Call(rule));
+
+  // Members in a rule of its own, since it counts in a register. `others`: what may come after
+  // what is named.
+  Part MembersIn(char bracket, uint32_t id, MaybePart others) {
+    const Brackets brackets = BracketsOf(bracket);
+    const StateId member = builder_.Member(id), key = builder_.Key(id);
+    const Part more = After(",", builder_.Empty());
+    builder_.Link(brackets.open.end, member);
+    builder_.Link(more.end, key);
+    const StateId close = builder_.Fork();
+    builder_.Link(close, brackets.after_some);
+    Members& members = builder_.members(id);
+    members.first = key;
+    members.more = more.start;
+    members.close = close;
+    if (others) {
+      members.other = others->start;
+      builder_.Link(others->end, member);
+    }
+    for (size_t i = 0; i < ends_.size(); ++i) builder_.Link(ends_[i], member);
+    ends_.clear();
+    const RuleId rule = builder_.Declare("");
+    builder_.Define(rule, {brackets.open.start, brackets.end});
+    return builder_.Call(rule);
+  }
+  void AddMember(uint32_t id, const std::string& key, std::optional<RuleId> value, bool is_required) {
+    const auto index = static_cast<uint32_t>(builder_.members(id).keys.size());
+    Part part = builder_.Then(builder_.Literal(key), builder_.Seen(id, index));
+    if (value) part = builder_.Then(part, Value(*value));
+    ends_.push_back(part.end);
+    builder_.members(id).keys.push_back({part.start, value.value_or(kNone), is_required, true});
   }
 
-  MaybePart Array(const Flat& flat, const std::string& pointer) {
-    const uint32_t least = Count(flat, "minItems", 0, pointer);
-    uint32_t most = Count(flat, "maxItems", kNone, pointer);
-    // Older drafts have a list of items, and additionalItems for the rest.
-    const bool is_old = flat["items"].IsArray();
-    const char* const first_name = is_old ? "items" : "prefixItems";
-    const char* const rest_name = is_old ? "additionalItems" : "items";
+  // --- Lists ---
+
+  MaybePart Array(const Shape& shape) {
+    uint64_t n_first = 0;
+    const Schema* contains = nullptr;
+    for (const uint32_t node : shape.nodes) {
+      const Schema& s = schemas_[Literal{node}];
+      n_first = std::max<uint64_t>(n_first, s.first.size());
+      if (!s.contains.is_there() || (s.min_contains == 0 && !s.max_contains)) continue;
+      if (contains != nullptr) FailAt(Below(s.place, "contains"), "two of this keyword are not supported together");
+      contains = &s;
+    }
+    uint64_t most = shape.max;
     std::vector<RuleId> first;
-    for (const auto& [key, schema] : flat[first_name]) {
-      const std::string place = Below(Below(pointer, first_name), std::to_string(first.size()));
-      const auto rule = Rule(Visit(schema, place), place);
-      if (!rule) {  // no value fits here: the array ends before it
-        most = std::min(most, static_cast<uint32_t>(first.size()));
+    std::optional<RuleId> rest;
+    for (uint64_t i = 0; i <= n_first; ++i) {
+      const auto rule = RuleOf(all_.Item(shape, i), shape.place + "/items");
+      if (!rule || all_.IsEmpty(all_.Item(shape, i))) {  // no value fits here: the list ends before it
+        most = std::min(most, i);
         break;
       }
-      first.push_back(*rule);
-    }
-    std::optional<RuleId> rest;
-    const bool has_rest = flat.Has(rest_name);
-    if (has_rest || first.empty() || least > first.size()) {
-      const std::string place = Below(pointer, rest_name);
-      rest = Rule(has_rest ? Visit(flat[rest_name], place) : json_.Call("value"), place);
-    }
-    if (!rest) most = std::min(most, static_cast<uint32_t>(first.size()));
-    if (least > most) return std::nullopt;
-    if (IsTrue(flat["uniqueItems"]) && most > 1) {
-      std::vector<JsonView> values;
-      if (!first.empty() || !has_rest || !AddValues(flat[rest_name], pointer, 0, values)) {
-        FailAt(Below(pointer, "uniqueItems"), "supported for items of a few values only");
+      if (i == n_first) {
+        rest = rule;
+      } else {
+        first.push_back(*rule);
       }
-      return Unique(values, least, most);
     }
-    return Items(first, rest, least, most);
+    if (shape.min > most) return std::nullopt;
+    if (shape.unique && most > 1) return Unique(shape, n_first, most, contains);
+    if (contains != nullptr) return Containing(shape, n_first, most, *contains);
+    if (shape.min >= kNone) FailAt(shape.place, "so many items are not supported");
+    return Items(first, rest, static_cast<uint32_t>(shape.min),
+                 most < kNone ? static_cast<uint32_t>(most) : kNone);
+  }
+
+  Part Item(RuleId rule, bool is_first) {
+    return is_first ? builder_.Call(rule) : After(",", builder_.Call(rule));
   }
 
   // An array of `least` to `most` items: the first ones, then the rest.
@@ -357,214 +273,254 @@ class Converter {
     return {brackets.open.start, brackets.end};
   }
 
-  struct Property {
-    RuleId rule;
-    bool required;
-  };
-
-  // Adds a schema's values, each once. Succeeds for up to kMaxUnique, none of them list or object.
-  bool AddValues(const JsonView& schema, const std::string& pointer, size_t depth,
-                 std::vector<JsonView>& values) {
-    const Flat flat = parts_.Resolve(schema, pointer);
-    if (!flat.fits) return true;
-    bool is_plain = depth < kMaxDepth;
-    const auto add = [&](const JsonView& value) {
-      is_plain = is_plain && values.size() <= kMaxUnique && !value.IsArray() && !value.IsObject();
-      if (is_plain && !IsOneOf(values, value)) values.push_back(value);
-    };
-    if (flat.Has("anyOf") && flat.keywords.size() == 1) {
-      for (const auto& [key, way] : flat["anyOf"]) {
-        is_plain = is_plain && AddValues(way, pointer, depth + 1, values);
-      }
-    } else if (flat.Has("enum")) {
-      ForEachListed(flat, pointer, add);
-    } else {
-      for (const std::string& type : TypesOf(flat)) {
-        if (type != "boolean" && type != "null") return false;
-        for (const char* const value : {"true", "false", "null"}) {
-          if ((type == "null") == (value[0] == 'n')) add(JsonView::Parse(value));
-        }
-      }
+  // A place for each number of items and of those among them that are contained, as far as they
+  // matter.
+  MaybePart Containing(const Shape& shape, uint64_t n_first, uint64_t most, const Schema& schema) {
+    const uint64_t n_counted = most != UINT64_MAX ? most : std::max<uint64_t>({shape.min, n_first, 1});
+    const uint64_t n_contained = schema.max_contains ? *schema.max_contains : schema.min_contains;
+    if (n_counted >= kMaxPlaces || n_contained >= kMaxPlaces ||
+        (n_counted + 1) * (n_contained + 1) > kMaxPlaces) {
+      FailAt(Below(schema.place, "contains"), "too many items to be counted");
     }
-    return is_plain && values.size() <= kMaxUnique;
-  }
-
-  // Each value at most once: in any order if they are few, otherwise in the schema's.
-  MaybePart Unique(const std::vector<JsonView>& values, uint32_t least, uint32_t most) {
-    constexpr size_t kFew = 8;
-    if (least > std::min<size_t>(values.size(), most)) return std::nullopt;
-    std::vector<Property> items;
-    items.reserve(values.size());
-    for (const JsonView& value : values) {
-      items.push_back({*Rule(builder_.Literal(Spelled(value)), "uniqueItems"), false});
-    }
-    if (items.size() > kFew) return Members('[', items, {}, least, most);
     const Brackets brackets = BracketsOf('[');
-    std::vector<StateId> after;  // by a bit for each value that is there
-    for (size_t there = 0; there < size_t{1} << items.size(); ++there) {
-      after.push_back(builder_.Fork());
-    }
-    for (size_t there = 0; there < after.size(); ++there) {
-      const auto n = static_cast<uint32_t>(std::popcount(there));
-      if (n >= least) {
-        builder_.Link(after[there], n == 0 ? brackets.after_none : brackets.after_some);
+    std::map<std::pair<uint64_t, uint64_t>, StateId> places;
+    std::vector<std::pair<uint64_t, uint64_t>> todo;
+    const auto place = [&](uint64_t n, uint64_t c) {
+      const auto [found, is_new] = places.try_emplace({std::min(n, n_counted), std::min(c, n_contained)});
+      if (is_new) {
+        found->second = builder_.Fork();
+        todo.push_back(found->first);
       }
-      for (size_t i = 0; i < items.size() && n < most; ++i) {
-        if ((there >> i & 1) != 0) continue;
-        const Part next = Item(items[i].rule, there == 0);
-        builder_.Link(after[there], next.start);
-        builder_.Link(next.end, after[there | size_t{1} << i]);
+      return found->second;
+    };
+    builder_.Link(brackets.open.end, place(0, 0));
+    for (size_t i = 0; i < todo.size(); ++i) {
+      const auto [n, c] = todo[i];
+      const StateId at = places[{n, c}];
+      if (n >= shape.min && c >= schema.min_contains) {
+        builder_.Link(at, n == 0 ? brackets.after_none : brackets.after_some);
+      }
+      if (n >= most) continue;
+      const auto add = [&](const Conjunction& all, uint64_t to) {
+        const auto rule = RuleOf(all, shape.place + "/items");
+        if (!rule) return;
+        const Part part = Item(*rule, n == 0);
+        builder_.Link(at, part.start);
+        builder_.Link(part.end, place(n + 1, to));
+      };
+      const Conjunction any = all_.Item(shape, n);
+      Conjunction with = any, without = any;
+      if (Conjunctions::Add(with, schema.contains) && (!schema.max_contains || c < n_contained)) add(with, c + 1);
+      if (!schema.max_contains) {
+        add(any, c);
+      } else if (Conjunctions::Add(without, !schema.contains)) {
+        add(without, c);
       }
     }
-    builder_.Link(brackets.open.end, after[0]);
     return Part{brackets.open.start, brackets.end};
   }
 
-  struct KeyPattern {
-    std::string pattern, place;
-    JsonView schema;
-    Grammar keys;
-  };
-
-  std::vector<KeyPattern> PatternsOf(const Flat& flat, const std::string& pointer) {
-    std::vector<KeyPattern> patterns;
-    for (const auto& [pattern, schema] : flat["patternProperties"]) {
-      const std::string place = Below(Below(pointer, "patternProperties"), pattern);
-      Pattern(pattern, place);  // throws with its place
-      patterns.push_back({pattern, place, schema, PatternStrings(pattern)});
-    }
-    return patterns;
-  }
-
-  // Members whose keys fit a pattern; their values are valid by all patterns that the keys may fit.
-  MaybePart ByPatterns(const std::vector<KeyPattern>& patterns, const JsonView& named) {
-    std::vector<MaybePart> ways;
-    for (const KeyPattern& one : patterns) {
-      // A key that is described would be written twice.
-      bool is_named = false;
-      for (const auto& [name, value] : named) is_named |= FitsKey(one.keys, name);
-      JsonView all = one.schema;
-      for (const KeyPattern& other : patterns) {
-        if (!(other.schema == one.schema) && MayOverlap(one.keys, other.keys)) {
-          all = Both(all, other.schema);
-        }
-      }
-      const MaybePart value = is_named ? std::nullopt : Visit(all, one.place);
-      if (value) ways.emplace_back(Member(Pattern(one.pattern, one.place), *value));
-    }
-    return builder_.AnyOf(ways);
-  }
-
-  Part Member(Part key, Part value) {
-    return builder_.Then(builder_.Then(key, builder_.Literal(":")),
-                         builder_.Then(json_.Call("gap"), value));
-  }
-
-  MaybePart Object(const Flat& flat, const std::string& pointer) {
-    const JsonView rest = flat["additionalProperties"];
-    const std::vector<KeyPattern> patterns = PatternsOf(flat, pointer);
-    std::vector<JsonView::Member> named = flat["properties"].Members();
-    std::set<std::string> required, known;
-    for (const JsonView::Member& property : named) known.insert(property.key);
-    for (const auto& [key, name] : flat["required"]) {
-      if (!name.IsString()) FailAt(Below(pointer, "required"), "expected a list of strings");
-      // A required property without a description can have any value.
-      required.insert(name.String());
-      if (known.insert(name.String()).second) named.push_back({name.String(), {}});
-      if (known.size() > kMaxProperties) FailAt(pointer, "too many properties");
-    }
-    std::vector<Property> properties;
-    std::vector<std::string> names;
-    for (auto& [name, schema] : named) {
-      const bool is_described = schema.is_there();
-      for (const KeyPattern& pattern : patterns) {
-        if (!FitsKey(pattern.keys, name)) continue;
-        schema = schema.is_there() ? Both(schema, pattern.schema) : pattern.schema;
-      }
-      if (!is_described && !schema.is_there()) schema = rest;
-      const std::string place = Below(Below(pointer, "properties"), name);
-      const bool is_required = required.contains(name);
-      names.push_back(name);
-      const MaybePart value = schema.is_there() ? Visit(schema, place) : json_.Call("value");
-      if (!value && is_required) return std::nullopt;
-      if (!value) continue;
-      const Part key = builder_.Literal(gguf::JsonQuoted(name));
-      properties.push_back({*Rule(Member(key, *value), place), is_required});
-    }
-    std::optional<RuleId> others = Rule(ByPatterns(patterns, flat["properties"]), pointer);
-    if (patterns.empty() && (rest.is_there() || !flat.Has("properties"))) {
-      const std::string place = Below(pointer, "additionalProperties");
-      if (const MaybePart value = rest.is_there() ? Visit(rest, place) : json_.Call("value")) {
-        const Part key = names.empty() ? json_.Call("string") : json_.KeyBut(names);
-        others = Rule(Member(key, *value), place);
+  // Items of a few values, each at most once.
+  MaybePart Unique(const Shape& shape, uint64_t n_first, uint64_t most, const Schema* contains) {
+    std::vector<std::string> texts;
+    bool is_plain = n_first == 0 && contains == nullptr;
+    for (const Shape& one : is_plain ? all_.ShapesOf(all_.Item(shape, 0)) : std::vector<Shape>()) {
+      is_plain &= one.is_listed && one.values.size() + texts.size() <= kMaxUnique;
+      for (const JsonView& value : is_plain ? one.values : std::vector<JsonView>()) {
+        is_plain &= !value.IsArray() && !value.IsObject();
+        const std::string text = value.IsNumber() ? NumberText(value) : Spelled(value);
+        if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
       }
     }
-    const uint32_t least = Count(flat, "minProperties", 0, pointer);
-    if (others && least > properties.size() + 1) {
-      FailAt(Below(pointer, "minProperties"), "only one property may be needed that is not named");
-    }
-    return Members('{', properties, others, least, Count(flat, "maxProperties", kNone, pointer));
-  }
-
-  // Chains run along the members, one for each number of those that are there: only after the
-  // first does a comma precede the next. The last chain counts no further unless it has to. Others
-  // come last and could be one key again and again, so they count as one of the least.
-  MaybePart Members(char bracket, const std::vector<Property>& members,
-                    std::optional<RuleId> others, uint32_t least, uint32_t most) {
-    const auto n_counted = static_cast<uint32_t>(
-        std::min<size_t>(members.size(), most != kNone ? most : std::max(least, 1u)));
-    const auto is_needed = [](const Property& member) { return member.required; };
-    if (std::cmp_greater(std::ranges::count_if(members, is_needed), most) ||
-        least > std::min<size_t>(members.size() + (others ? 1 : 0), most)) {
+    if (!is_plain) FailAt(Below(shape.place, "uniqueItems"), "supported for items of a few values only");
+    const uint32_t id = builder_.AddMembers();
+    for (const std::string& text : texts) AddMember(id, text, std::nullopt, false);
+    Members& members = builder_.members(id);
+    members.min = static_cast<uint32_t>(std::min<uint64_t>(shape.min, kNone - 1));
+    members.max = static_cast<uint32_t>(std::min<uint64_t>(most, kNone));
+    if (shape.min > texts.size()) {
+      ends_.clear();
       return std::nullopt;
     }
-    const Brackets brackets = BracketsOf(bracket);
-    std::vector<StateId> at = {brackets.open.end};
-    for (const Property& member : members) {
-      std::vector<StateId> after;
-      for (uint32_t n = 0; n <= n_counted; ++n) after.push_back(builder_.Fork());
-      for (uint32_t n = 0; n < at.size(); ++n) {
-        if (!member.required) builder_.Link(at[n], after[n]);
-        if (n == most) continue;
-        const Part part = Item(member.rule, n == 0);
-        builder_.Link(at[n], part.start);
-        builder_.Link(part.end, after[std::min(n + 1, n_counted)]);
+    return MembersIn('[', id, std::nullopt);
+  }
+  // Equal numbers have one text.
+  static std::string NumberText(const JsonView& value) {
+    const auto number = Decimal::Parse(value.text());
+    if (!number) return std::string(value.text());
+    return (number->negative ? "-" : "") + number->whole + (number->IsWhole() ? "" : "." + number->fraction);
+  }
+
+  // --- Objects ---
+
+  // Keys that no schema names, and what their values have to be valid under.
+  struct Others {
+    Conjunction value;
+    Dfa keys;
+  };
+
+  MaybePart Object(const Shape& shape) {
+    const Names names = all_.NamesOf(shape);
+    if (names.size() > kMaxProperties) FailAt(shape.place, "too many properties");
+    schemas_.budget().Charge(10 * names.size());
+    bool is_closed = false, has_rest = false;
+    for (const uint32_t node : shape.nodes) {
+      const Schema& s = schemas_[Literal{node}];
+      is_closed |= options_.closed && (!s.properties.empty() || !s.by_pattern.empty());
+      has_rest |= s.additional.is_there();
+    }
+    is_closed &= !has_rest;
+    const uint32_t id = builder_.AddMembers();
+    std::map<std::string, uint32_t> index;  // of those that can be written
+    const auto add = [&](const std::string& name, const Conjunction& value, bool is_required) {
+      const auto rule = RuleOf(value, Below(Below(shape.place, "properties"), name));
+      if (!rule) return !is_required;
+      index[name] = static_cast<uint32_t>(builder_.members(id).keys.size());
+      AddMember(id, gguf::JsonQuoted(name), rule, is_required);
+      return true;
+    };
+    const auto fail = [&]() -> MaybePart {
+      ends_.clear();
+      return std::nullopt;
+    };
+    for (const std::string& name : names) {
+      if (!add(name, all_.Property(shape, name), shape.required.contains(name))) return fail();
+    }
+    // Other keys.
+    std::vector<MaybePart> others;
+    const std::vector<std::string> patterns = all_.PatternsOf(shape);
+    const std::optional<Dfa> allowed = all_.KeysOf(shape);
+    const auto add_others = [&](const Conjunction& value, Part key) {
+      const auto rule = RuleOf(value, Below(shape.place, "additionalProperties"));
+      if (!rule) return;
+      others.push_back(builder_.Then(builder_.Then(key, builder_.Seen(id, kNone)), Value(*rule)));
+    };
+    if (patterns.empty() && !allowed) {
+      const Conjunction value = all_.Other(shape, {});
+      if (!is_closed && (value.empty() || value[0] != !schemas_.True())) {
+        const RuleId key = builder_.Declare("");
+        builder_.Define(key, json_.KeyBut(names));
+        add_others(value, builder_.Call(key));
       }
-      at = after;
+    } else {
+      for (const Others& other : OthersOf(shape, names, patterns, allowed, is_closed)) {
+        const std::vector<std::string> few = other.keys.Strings(kFewKeys);
+        if (few.size() <= kFewKeys) {
+          for (const std::string& name : few) add(name, other.value, false);
+        } else {
+          const RuleId key = builder_.Declare("");
+          builder_.Define(key, json_.Quoted(other.keys));
+          add_others(other.value, builder_.Call(key));
+        }
+      }
     }
-    for (uint32_t n = 0; n < at.size(); ++n) {
-      if (n >= least) builder_.Link(at[n], n == 0 ? brackets.after_none : brackets.after_some);
-      if (!others || n + 1 < least || n >= most) continue;
-      const Part more = builder_.Then(
-          Item(*others, n == 0),
-          builder_.Repeat(Item(*others, false), 0, most == kNone ? kNone : most - n - 1));
-      builder_.Link(at[n], more.start);
-      builder_.Link(more.end, brackets.after_some);
+    // What some need.
+    Members& members = builder_.members(id);
+    members.ordered = options_.ordered;
+    members.min = static_cast<uint32_t>(std::min<uint64_t>(shape.min, kNone - 1));
+    members.max = static_cast<uint32_t>(std::min<uint64_t>(shape.max, kNone));
+    for (const uint32_t node : shape.nodes) {
+      const Schema& s = schemas_[Literal{node}];
+      for (const auto& [name, needed] : s.needs) {
+        if (!index.contains(name)) continue;
+        std::vector<uint32_t> keys;
+        for (const std::string& other : needed) {
+          if (index.contains(other)) {
+            keys.push_back(index[other]);
+          } else {
+            members.keys[index[name]].possible = false;  // what it needs cannot be there
+            if (members.keys[index[name]].required) return fail();
+          }
+        }
+        members.needs.emplace_back(index[name], std::move(keys));
+      }
+      if (s.outside == kNone) continue;
+      const Schema& inside = schemas_[Literal{s.outside}];
+      if (!inside.by_pattern.empty()) {
+        FailAt(Below(inside.place, "patternProperties"), "this keyword cannot be negated, as not, if and oneOf need it");
+      }
+      std::vector<uint32_t> keys;
+      for (const auto& [name, key] : index) {
+        const auto has = [&](const auto& property) { return property.first == name; };
+        if (std::ranges::none_of(inside.properties, has)) keys.push_back(key);
+      }
+      if (keys.empty() && others.empty()) return fail();
+      members.some.push_back(std::move(keys));
     }
-    return Part{brackets.open.start, brackets.end};
+    if (others.empty() && shape.min > members.keys.size()) return fail();
+    return MembersIn('{', id, builder_.AnyOf(others));
+  }
+
+  // A part for each set of patterns that a key may fit.
+  std::vector<Others> OthersOf(const Shape& shape, const Names& names,
+                               const std::vector<std::string>& patterns,
+                               const std::optional<Dfa>& allowed, bool is_closed) {
+    Budget& budget = schemas_.budget();
+    Dfa keys = allowed ? *allowed : Everything();
+    if (!names.empty()) keys = Combine(keys, Listed(names, budget), Both::kButNot, budget);
+    std::vector<std::pair<std::vector<bool>, Dfa>> parts = {{{}, std::move(keys)}};
+    for (const std::string& pattern : patterns) {
+      std::vector<std::pair<std::vector<bool>, Dfa>> next;
+      const Dfa& strings = schemas_.Strings(pattern, Below(Below(shape.place, "patternProperties"), pattern));
+      for (const auto& [fits, dfa] : parts) {
+        for (const bool fit : {true, false}) {
+          Dfa part = Combine(dfa, strings, fit ? Both::kAnd : Both::kButNot, budget);
+          if (part.empty()) continue;
+          std::vector<bool> with = fits;
+          with.push_back(fit);
+          next.emplace_back(std::move(with), std::move(part));
+        }
+      }
+      parts = std::move(next);
+    }
+    std::vector<Others> others;
+    for (auto& [fits, dfa] : parts) {
+      const Conjunction value = all_.Other(shape, fits);
+      const bool fits_none = std::ranges::find(fits, true) == fits.end();
+      if ((fits_none && is_closed) || (!value.empty() && value[0] == !schemas_.True())) continue;
+      const auto same = std::ranges::find(others, value, &Others::value);
+      if (same != others.end()) {
+        same->keys = Combine(same->keys, dfa, Both::kOr, budget);
+      } else if (!dfa.empty()) {
+        others.push_back({value, std::move(dfa)});
+      }
+    }
+    return others;
   }
 
   const SchemaOptions& options_;
-  SchemaParts parts_;
-  Builder builder_;
+  Schemas& schemas_;
+  Conjunctions all_;
+  Builder& builder_;
   JsonRules json_;
-  std::map<std::string, RuleId> rules_;  // of referenced schemas, by pointer
-  std::vector<std::string> pending_;     // pointers not defined yet
-  size_t depth_ = 0;
+  std::map<Conjunction, RuleId> rules_;
+  std::vector<std::pair<Conjunction, RuleId>> pending_;  // rules not defined yet
+  std::map<std::string, std::optional<RuleId>> shared_;
+  std::vector<StateId> ends_;  // of members of the object or list that is being made
+  RuleId any_value_ = kNone;
 };
 
 }  // namespace
 
-Grammar ParseJsonSchema(const std::string& text, const SchemaOptions& options) {
+RuleId AddJsonSchema(const std::string& text, Builder& builder, const SchemaOptions& options) {
   const auto root = [&] {
     try {
-      return JsonView::Parse(text);
+      return JsonView::Parse(text, {.depth = 100, .keys = 20'000, .any_number = true});
     } catch (const gguf::Error& error) {
       throw Error(error.what());
     }
   }();
   if (!root.IsObject() && !root.IsBool()) throw Error("#: a schema is an object");
-  return Converter(root, options).Convert();
+  Budget budget;
+  Schemas schemas(root, options.closed, options.note, budget);
+  builder.MakeKeysUnique();
+  return Converter(schemas, options, builder).Convert();
+}
+
+Grammar ParseJsonSchema(const std::string& text, const SchemaOptions& options) {
+  Builder builder;
+  const RuleId root = AddJsonSchema(text, builder, options);
+  return std::move(builder).Finish(root, /*prunes=*/true);
 }
 
 Grammar JsonObject(const SchemaOptions& options) {

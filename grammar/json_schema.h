@@ -1,7 +1,7 @@
-// JSON Schema (draft 2020-12 and older names) as a grammar: what matches is valid under the schema.
+// JSON Schema (drafts 3 to 2020-12) as a grammar: what matches is valid under the schema.
 //
-// The converse is not true: README.md lists the supported keywords and where the grammar is
-// narrower. Annotations are ignored, unsupported keywords refused with their place.
+// README.md lists the supported keywords and where the grammar is narrower. Annotations are ignored,
+// what cannot be held exactly is refused with its place.
 #ifndef PRONK_GRAMMAR_JSON_SCHEMA_H_
 #define PRONK_GRAMMAR_JSON_SCHEMA_H_
 
@@ -15,12 +15,22 @@ namespace grammar {
 struct SchemaOptions {
   // White space where the model wants it, instead of one space after each colon and comma.
   bool free_space = false;
-  // Told of what is ignored: formats that are unknown, as "#/properties/name/format: WHAT".
+  // What a user of a model wants, though the standard does not say so: objects have no properties
+  // but those that the schema describes, unless it has additionalProperties; a schema without
+  // "type" is for the types of its keywords; and "nullable" is OpenAPI's.
+  bool closed = false;
+  // Properties come in the order of the schema, then others.
+  bool ordered = false;
+  // Told of what is ignored: formats and keywords that are unknown, once each, as
+  // "#/properties/name/format: WHAT".
   std::function<void(const std::string& what)> note = [](const std::string&) {};
 };
 
 // Throws grammar::Error, "#/properties/name: WHAT".
 Grammar ParseJsonSchema(const std::string& text, const SchemaOptions& options = {});
+
+// Adds its rules to a builder's, whose Finish() has to prune, and returns the rule of the schema.
+RuleId AddJsonSchema(const std::string& text, Builder& builder, const SchemaOptions& options = {});
 
 // Any JSON object.
 Grammar JsonObject(const SchemaOptions& options = {});

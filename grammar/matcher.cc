@@ -1,6 +1,8 @@
 #include "grammar/matcher.h"
 
 #include <algorithm>
+#include <bit>
+#include <set>
 #include <utility>
 
 namespace grammar {
@@ -9,14 +11,20 @@ namespace {
 using Kind = State::Kind;
 
 // A set with its table takes about 1.5 KB, plus as much per hundred moves. Schemas of a hundred
-// properties fill a few thousand.
-constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 15;
-constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 22;
+// properties fill a few thousand. At most 24 MB of tables, 24 MB of items.
+constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 14;
+constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 21;
+constexpr size_t kMaxItemsOfSet = size_t{1} << 18;
+constexpr size_t kMaxKeySets = size_t{1} << 16;
+
+[[noreturn]] void TooAmbiguous() {
+  throw Error("the grammar is too ambiguous: a text can be read in too many ways");
+}
 
 }  // namespace
 
 SetId Matcher::Start() {
-  std::vector<Item> items = {{grammar_.rule(grammar_.root()).start, ItemSets::kEnd}};
+  std::vector<Item> items = {{grammar_.rule(grammar_.root()).start, 0, ItemSets::kEnd}};
   return Close(items);
 }
 
@@ -52,7 +60,7 @@ bool Matcher::IsFull() const { return n_moves_ > kManyMoves || sets_.n_items() >
 
 void Matcher::CheckSize() const {
   if (n_moves_ > kMaxMoves || sets_.n_items() > kMaxItems) {
-    throw Error("the grammar is too ambiguous: a text can be read in too many ways");
+    TooAmbiguous();
   }
 }
 
@@ -75,30 +83,61 @@ SetId Matcher::Close(std::vector<Item>& items) {
   todo_.clear();
   closed_.clear();
   const auto push = [&](Item item) {
-    if (item.at == kNone || !seen_.insert(uint64_t{item.at} << 32 | item.below).second) return;
+    if (item.at == kNone || !seen_.insert(item).second) return;
+    if (seen_.size() > kMaxItemsOfSet) TooAmbiguous();
     todo_.push_back(item);
   };
   for (const Item& item : items) push(item);
   while (!todo_.empty()) {
     const Item item = todo_.back();
     todo_.pop_back();
-    if (item.at >= kEscape) {
+    const auto [at, data, below] = item;
+    if (at >= kEscape) {
       closed_.push_back(item);
       continue;
     }
-    const State& state = grammar_.state(item.at);
+    const State& state = grammar_.state(at);
     switch (state.kind) {
       case Kind::kFork:
-        push({state.next, item.below});
-        push({state.other, item.below});
+        push({state.next, data, below});
+        push({state.other, data, below});
         break;
       case Kind::kEnd:
-        for (const Item& after : sets_[item.below]) push(after);
+        for (const Item& after : sets_[below]) push(after);
         break;
+      case Kind::kCount:
+        push({state.next, std::min(data + 1, state.other), below});
+        break;
+      case Kind::kAtLeast:
+        if (data >= state.other) push({state.next, 0, below});
+        break;
+      case Kind::kBelow:
+        if (data < state.other) push({state.next, data, below});
+        break;
+      case Kind::kMember: {
+        const Members& members = grammar_.members(state.other);
+        if (MayClose(members, *keys_[data])) push({members.close, 0, below});
+        if (!NextKeys(members, data).empty()) {
+          push({data == 0 ? members.first : members.more, data, below});
+        }
+        break;
+      }
+      case Kind::kKey: {
+        const Members& members = grammar_.members(state.other);
+        for (const uint32_t key : NextKeys(members, data)) {
+          push({key == kNone ? members.other : members.keys[key].start, data, below});
+        }
+        break;
+      }
+      case Kind::kSeen: {
+        push({state.next, KeysWith(data, grammar_.members(state.other), SeenKey(state)), below});
+        break;
+      }
       case Kind::kCall:
-        if (grammar_.rule(state.other).may_be_empty) push({state.next, item.below});
+        if (grammar_.rule(state.other).may_be_empty) push({state.next, data, below});
         [[fallthrough]];
       case Kind::kByte:
+      case Kind::kText:
         closed_.push_back(item);
         break;
     }
@@ -126,27 +165,154 @@ Matcher::Moves& Matcher::MovesOf(SetId set) {
 // in order, and a rule that may begin with it has a lower order.
 void Matcher::Expand(SetId set, Moves& moves) {
   std::map<std::pair<uint32_t, RuleId>, std::vector<Item>> calls;  // by order
-  const auto take = [&](StateId at, SetId below) {
+  size_t n = 0;
+  const auto take = [&](const Item& item) {
+    const auto [at, data, below] = item;
+    if (++n > kMaxItemsOfSet) TooAmbiguous();
     const State& state = grammar_.state(at);
     if (state.kind == Kind::kByte) {
-      moves.all.push_back({state.low, state.high, {state.next, below}});
+      moves.all.push_back({state.low, state.high, {state.next, data, below}});
       return;
+    }
+    if (state.kind == Kind::kText) {
+      for (const auto& [low, high] : Plain()) {
+        if (low >= 0x80) break;
+        moves.all.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(std::min<CodePoint>(high, 0x7F)),
+                             {state.next, data, below}});
+      }
     }
     std::vector<Item>& callers = calls[{grammar_.rule(state.other).order, state.other}];
     if (grammar_.state(state.next).kind != Kind::kEnd) {
-      callers.push_back({state.next, below});
+      callers.push_back({state.next, data, below});
     } else {  // a tail call: nothing remains in the caller, so nothing is stacked
+      n += sets_[below].size();
       callers.insert(callers.end(), sets_[below].begin(), sets_[below].end());
     }
   };
   for (const Item& item : sets_[set]) {
-    if (item.at < kEscape) take(item.at, item.below);
+    if (item.at < kEscape) take(item);
   }
   while (!calls.empty()) {
     const auto call = calls.extract(calls.begin());
     const SetId below = sets_.Intern(call.mapped());
-    for (const StateId at : grammar_.rule(call.key().second).first) take(at, below);
+    for (const auto& [at, data] : grammar_.rule(call.key().second).first) take({at, data, below});
   }
+}
+
+uint32_t Matcher::KeysWith(uint32_t keys, const Members& members, uint32_t key) {
+  Keys with = *keys_[keys];
+  if (key == kNone) {  // counted only as far as it matters
+    with[0] = std::min<uint64_t>(with[0] + 1, members.max != kNone ? members.max : std::max(members.min, 1u));
+  } else {
+    if (with.size() < key / 64 + 2) with.resize(key / 64 + 2);
+    with[key / 64 + 1] |= uint64_t{1} << (key % 64);
+  }
+  const auto [found, is_new] = key_numbers_.try_emplace(std::move(with), keys_.size());
+  if (is_new) keys_.push_back(&found->first);
+  if (keys_.size() > kMaxKeySets) TooAmbiguous();
+  return found->second;
+}
+
+namespace {
+
+bool HasKey(const std::vector<uint64_t>& keys, uint32_t key) {
+  return key / 64 + 1 < keys.size() && (keys[key / 64 + 1] >> (key % 64) & 1) != 0;
+}
+uint64_t CountOf(const std::vector<uint64_t>& keys) {
+  uint64_t n = keys[0];
+  for (size_t i = 1; i < keys.size(); ++i) n += static_cast<uint64_t>(std::popcount(keys[i]));
+  return n;
+}
+
+// What an object still needs after some keys, and one more.
+struct Missing {
+  Missing(const Members& members, const std::vector<uint64_t>& keys, uint32_t key) {
+    const auto has = [&](uint32_t k) { return k == key || HasKey(keys, k); };
+    std::set<uint32_t> missing;
+    std::vector<uint32_t> todo;
+    const auto need = [&](uint32_t k) {
+      if (!has(k) && missing.insert(k).second) todo.push_back(k);
+    };
+    for (uint32_t k = 0; k < members.keys.size(); ++k) {
+      if (members.keys[k].required) need(k);
+    }
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const auto& [from, to] : members.needs) {
+        if (!has(from) && !missing.contains(from)) continue;
+        const size_t before = missing.size();
+        for (const uint32_t k : to) need(k);
+        grows |= missing.size() > before;
+      }
+    }
+    n = missing.size();
+    for (const uint32_t k : missing) possible &= members.keys[k].possible;
+    if (n > 0) first = *missing.begin();
+    for (const std::vector<uint32_t>& list : members.some) {
+      const auto is_met = [&](uint32_t k) { return has(k) || missing.contains(k); };
+      if (keys[0] > 0 || key == kNone || std::ranges::any_of(list, is_met)) continue;
+      ++n_some;
+      last_some = std::min(last_some, list.empty() ? 0 : *std::ranges::max_element(list));
+      const auto may_come = [&](uint32_t k) { return members.keys[k].possible; };
+      possible &= members.other != kNone || std::ranges::any_of(list, may_come);
+    }
+  }
+  size_t n = 0, n_some = 0;
+  uint32_t first = kNone, last_some = kNone;
+  bool possible = true;
+};
+constexpr uint32_t kNoKey = kNone - 1;
+
+}  // namespace
+
+bool Matcher::MayClose(const Members& members, const Keys& keys) const {
+  const Missing missing(members, keys, kNoKey);
+  return missing.n == 0 && missing.n_some == 0 && CountOf(keys) >= members.min;
+}
+
+std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number) {
+  const Keys& keys = *keys_[number];
+  const auto n_keys = static_cast<uint32_t>(members.keys.size());
+  const uint64_t count = CountOf(keys);
+  std::vector<uint32_t> next;
+  if (count >= members.max) return next;
+  uint32_t from = 0;
+  if (members.ordered) {
+    from = keys[0] > 0 ? n_keys : 0;
+    for (uint32_t k = n_keys; from == 0 && k-- > 0;) from = HasKey(keys, k) ? k + 1 : 0;
+  }
+  uint64_t n_left = 0;  // that may come from here on
+  for (uint32_t k = from; k < n_keys; ++k) n_left += members.keys[k].possible && !HasKey(keys, k);
+  const bool is_simple = members.needs.empty() && members.some.empty();
+  const Missing now(members, keys, kNoKey);
+  const auto fits = [&](uint32_t key) {
+    Missing missing = now;
+    if (!is_simple) {
+      missing = Missing(members, keys, key);
+    } else if (key != kNone && members.keys[key].required) {
+      missing.n -= 1;
+    }
+    if (!missing.possible || count + 1 + missing.n > members.max) return false;
+    if (missing.n_some > 0 && count + 1 + missing.n + 1 > members.max) return false;
+    const bool has_other = members.other != kNone;
+    if (!members.ordered) return has_other || count + n_left >= members.min;
+    const uint32_t after = key == kNone ? n_keys : key + 1;
+    if (missing.n > 0) {
+      // Named keys come in order: none that is needed may be passed.
+      const uint32_t first = missing.first == key ? kNone : missing.first;
+      if (first != kNone && first < after) return false;
+    }
+    if (missing.n_some > 0 && !has_other && missing.last_some < after) return false;
+    if (members.min == 0) return true;
+    uint64_t n_after = 0;
+    for (uint32_t k = after; k < n_keys; ++k) n_after += members.keys[k].possible;
+    return has_other || count + 1 + n_after >= members.min;
+  };
+  for (uint32_t k = from; k < n_keys; ++k) {
+    if (members.keys[k].possible && !HasKey(keys, k) && fits(k)) next.push_back(k);
+  }
+  if (members.other != kNone && fits(kNone)) next.push_back(kNone);
+  return next;
 }
 
 SetId Matcher::Find(SetId from, uint8_t byte) {

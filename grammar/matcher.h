@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ class Matcher {
     return Find(from, byte);
   }
   SetId Steps(SetId from, std::string_view bytes);
+  // The set of these items' bytes and calls, past what takes no byte.
+  SetId Close(std::vector<Item>& items);
   // The set that the items lead to once their rules have ended: see TokenMasks.
   SetId Resolve(SetId set);
   // The set of these items.
@@ -71,15 +74,30 @@ class Matcher {
   Moves& MovesOf(SetId set);
   void Expand(SetId set, Moves& moves);
   SetId Find(SetId from, uint8_t byte);
-  SetId Close(std::vector<Item>& items);
   void CheckSize() const;
+
+  // The keys of an object that are written: how many that are not named, and a bit for each other.
+  using Keys = std::vector<uint64_t>;
+  uint32_t KeysWith(uint32_t keys, const Members& members, uint32_t key);
+  // Whether the object may end here, and the keys that may come (kNone: one that is not named).
+  bool MayClose(const Members& members, const Keys& keys) const;
+  std::vector<uint32_t> NextKeys(const Members& members, uint32_t keys);
 
   const Grammar& grammar_;
   ItemSets sets_;
   std::vector<std::unique_ptr<Moves>> moves_;  // by set; null until the first step from it
   size_t n_moves_ = 0;
+  std::map<Keys, uint32_t> key_numbers_ = {{{0}, 0}};
+  std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // by number
   // Scratch space of Close().
-  std::unordered_set<uint64_t> seen_;
+  struct ItemHash {
+    size_t operator()(const Item& item) const {
+      uint64_t hash = (uint64_t{item.at} << 32 | item.below) * 0x9E3779B97F4A7C15u;
+      hash = (hash ^ hash >> 32 ^ item.data) * 0x9E3779B97F4A7C15u;
+      return hash ^ hash >> 32;
+    }
+  };
+  std::unordered_set<Item, ItemHash> seen_;
   std::vector<Item> todo_, closed_;
 };
 

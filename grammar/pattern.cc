@@ -1,18 +1,19 @@
 #include "grammar/pattern.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "gguf/json.h"
-#include "grammar/matcher.h"
 #include "grammar/scanner.h"
 
 namespace grammar {
 namespace {
 
 constexpr size_t kMaxNested = 50;  // groups
+constexpr size_t kMaxNodes = 100'000;
 
 const CodePoints& Digit() {
   static const CodePoints set = {{'0', '9'}};
@@ -37,51 +38,66 @@ const CodePoints& AnyButLineEnds() {
   return set;
 }
 
+
+// A part of a pattern.
+struct Node {
+  enum class Kind : uint8_t { kSet, kSequence, kEither, kRepeat, kAssertion, kLook };
+  Kind kind = Kind::kSequence;
+  CodePoints set = {};
+  std::vector<uint32_t> parts = {};
+  uint32_t min = 0, max = kNone;  // kRepeat
+  char assertion = 0;             // ^ $ b B
+  bool negated = false;           // kLook
+};
+
 class PatternParser : private Scanner {
  public:
-  PatternParser(std::string_view pattern, Builder& builder, JsonRules& json)
-      : Scanner(pattern), builder_(builder), json_(json) {}
+  explicit PatternParser(std::string_view pattern) : Scanner(pattern) {}
 
-  Part Parse() {
-    const Part all = Alternatives(0);
+  // The last node is the whole pattern.
+  std::vector<Node> Parse() {
+    Alternatives(0);
     if (at_ < text_.size()) Fail("a ')' without its '('");
-    return builder_.Then(builder_.Then(builder_.Literal("\""), all), builder_.Literal("\""));
+    return std::move(nodes_);
   }
 
  private:
   [[noreturn]] void Fail(const std::string& what) const {
     throw Error("pattern, byte ", at_, ": ", what);
   }
-  Part Anything() { return builder_.Repeat(json_.Call("char"), 0, kNone); }
-
-  Part Alternatives(size_t depth) {
-    std::vector<Part> ways;
-    do {
-      // Without anchors the pattern may occur anywhere in the string.
-      const bool from_start = depth > 0 || Take("^");
-      Part all = from_start ? builder_.Empty() : Anything();
-      bool to_end = depth > 0;
-      while (!AtEnd() && Peek() != '|' && Peek() != ')') {
-        const std::string_view rest = text_.substr(at_);
-        if (depth == 0 && rest[0] == '$' && (rest.size() == 1 || rest[1] == '|')) {
-          ++at_;
-          to_end = true;
-          break;
-        }
-        all = builder_.Then(all, Times(Atom(depth)));
-      }
-      ways.push_back(to_end ? all : builder_.Then(all, Anything()));
-    } while (Take("|"));
-    return builder_.Either(ways);
+  uint32_t Add(Node node) {
+    if (nodes_.size() == kMaxNodes) Fail("the pattern is too long");
+    nodes_.push_back(std::move(node));
+    return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  Part Times(Part part) {
+  uint32_t Alternatives(size_t depth) {
+    Node either{.kind = Node::Kind::kEither};
+    do {
+      Node sequence;
+      while (!AtEnd() && Peek() != '|' && Peek() != ')') sequence.parts.push_back(Times(Atom(depth)));
+      either.parts.push_back(Add(std::move(sequence)));
+    } while (Take("|"));
+    return Add(std::move(either));
+  }
+
+  // Whether a { begins a repetition; otherwise it is a character.
+  bool AtTimes() const {
+    const size_t end = text_.find('}', at_);
+    if (Peek() != '{' || end == text_.npos || Peek(1) < '0' || Peek(1) > '9') return false;
+    const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
+    return inside.find_first_not_of("0123456789,") == inside.npos &&
+           inside.find(',') == inside.rfind(',');
+  }
+
+  uint32_t Times(uint32_t part) {
     uint32_t min = 0, max = kNone;
     if (Take("?")) {
       max = 1;
     } else if (Take("+")) {
       min = 1;
-    } else if (Take("{")) {
+    } else if (AtTimes()) {
+      ++at_;
       min = max = Number();
       if (Take(",")) max = Peek() == '}' ? kNone : Number();
       if (!Take("}")) Fail("expected '}'");
@@ -90,8 +106,8 @@ class PatternParser : private Scanner {
       return part;
     }
     Take("?");
-    if (Peek() == '*' || Peek() == '+' || Peek() == '{') Fail("a second repetition");
-    return builder_.Repeat(part, min, max);
+    if (Peek() == '*' || Peek() == '+' || Peek() == '?' || AtTimes()) Fail("a second repetition");
+    return Add({.kind = Node::Kind::kRepeat, .parts = {part}, .min = min, .max = max});
   }
 
   uint32_t Number() {
@@ -101,61 +117,87 @@ class PatternParser : private Scanner {
     return *number;
   }
 
-  Part Atom(size_t depth) {
+  uint32_t Atom(size_t depth) {
     switch (Peek()) {
       case '(': {
         if (depth == kMaxNested) Fail("groups are nested too deep");
         ++at_;
-        if (!Take("?:") && Peek() == '?') Fail("groups with (? are not supported, but for (?:");
-        const Part group = Alternatives(depth + 1);
+        Node look{.kind = Node::Kind::kLook};
+        bool looks = false;
+        if (Take("?=") || Take("?!")) {
+          looks = true;
+          look.negated = text_[at_ - 1] == '!';
+        } else if (Take("?<")) {
+          if (Peek() == '=' || Peek() == '!') Fail("lookbehind is not supported");
+          const size_t end = text_.find('>', at_);
+          if (end == text_.npos) Fail("a name of a group without its '>'");
+          at_ = end + 1;
+        } else if (!Take("?:") && Peek() == '?') {
+          Fail("groups with (? are not supported, but for (?: (?= (?! (?<name>");
+        }
+        const uint32_t group = Alternatives(depth + 1);
         if (!Take(")")) Fail("a '(' without its ')'");
-        return group;
+        if (!looks) return group;
+        look.parts = {group};
+        return Add(std::move(look));
       }
       case '^':
       case '$':
-        Fail("^ and $ are only supported at the ends of the pattern");
+        return Add({.kind = Node::Kind::kAssertion, .assertion = text_[at_++]});
       case '?':
       case '*':
       case '+':
-      case '{':
         Fail("a repetition of nothing");
+      case '{':
+        if (AtTimes()) Fail("a repetition of nothing");
+        return Set(One());
       case '[':
-        return Character(Class());
+        return Set(Class());
       case '.':
         ++at_;
-        return Character(AnyButLineEnds());
+        return Set(AnyButLineEnds());
+      case '\\':
+        if (Peek(1) != 'b' && Peek(1) != 'B') return Set(One());
+        at_ += 2;
+        return Add({.kind = Node::Kind::kAssertion, .assertion = text_[at_ - 1]});
       default:
-        return Character(One());
+        return Set(One());
     }
   }
-
-  Part Character(const CodePoints& set) {
-    const std::optional<Part> part = json_.Character(set);
-    if (!part) Fail("no string of JSON can hold this character");
-    return *part;
-  }
+  uint32_t Set(CodePoints set) { return Add({.kind = Node::Kind::kSet, .set = std::move(set)}); }
 
   CodePoints Class() {
     ++at_;
     const bool negated = Take("^");
     CodePoints set;
+    const auto is_one = [](const CodePoints& s) {
+      return s.size() == 1 && s[0].first == s[0].second;
+    };
     while (!Take("]")) {
       if (AtEnd()) Fail("a '[' without its ']'");
-      const CodePoints low = One();
-      if (Peek() != '-' || Peek(1) == ']' || at_ + 1 == text_.size()) {
-        set.insert(set.end(), low.begin(), low.end());
-        continue;
+      const CodePoints low = InClass();
+      if (Peek() == '-' && Peek(1) != ']' && at_ + 1 < text_.size()) {
+        ++at_;
+        const CodePoints high = InClass();
+        if (is_one(low) && is_one(high)) {
+          if (high[0].first < low[0].first) Fail("a range in a class");
+          set.emplace_back(low[0].first, high[0].first);
+          continue;
+        }
+        set.emplace_back('-', '-');  // beside a set it is a character
+        set.insert(set.end(), high.begin(), high.end());
       }
-      ++at_;
-      const CodePoints high = One();
-      const auto is_one = [](const CodePoints& s) {
-        return s.size() == 1 && s[0].first == s[0].second;
-      };
-      if (!is_one(low) || !is_one(high) || high[0].first < low[0].first) Fail("a range in a class");
-      set.emplace_back(low[0].first, high[0].first);
+      set.insert(set.end(), low.begin(), low.end());
     }
     set = Normal(std::move(set));
     return negated ? Complement(set) : set;
+  }
+  CodePoints InClass() {
+    if (Peek() == '\\' && Peek(1) == 'b') {
+      at_ += 2;
+      return {{'\b', '\b'}};
+    }
+    return One();
   }
 
   // A character, or the class of an escape.
@@ -178,10 +220,18 @@ class PatternParser : private Scanner {
     if (c == 'd' || c == 'D') return c == 'd' ? Digit() : Complement(Digit());
     if (c == 'w' || c == 'W') return c == 'w' ? Word() : Complement(Word());
     if (c == 's' || c == 'S') return c == 's' ? Space() : Complement(Space());
+    if (c == '0' && !AtDigit()) return one(0);
+    if (c == 'u' && Take("{")) {
+      const size_t end = text_.find('}', at_);
+      if (end == text_.npos || end - at_ > 6 || end == at_) Fail("an escape of a character");
+      const CodePoint code = Hex(end - at_);
+      ++at_;
+      return one(code);
+    }
     if (c == 'x' || c == 'u') return one(Hex(c == 'x' ? 2 : 4));
-    constexpr std::string_view kPunctuation = "^$\\.*+?()[]{}|/-\"'&%#@!,;:=<>~_` ";
-    if (c != '\0' && kPunctuation.find(c) != std::string_view::npos)
-      return one(static_cast<CodePoint>(c));
+    const bool is_word = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (c > ' ' && !is_word && static_cast<unsigned char>(c) < 0x7F) return one(static_cast<CodePoint>(c));
+    if (c == ' ') return one(' ');
     at_ = begin;
     Fail("this escape is not supported");
   }
@@ -193,49 +243,240 @@ class PatternParser : private Scanner {
     return *code;
   }
 
-  Builder& builder_;
-  JsonRules& json_;
+  std::vector<Node> nodes_;
+};
+
+// A nondeterministic automaton (Thompson 1968), built from its end, and its determinisation.
+class Automaton {
+ public:
+  Automaton(const std::vector<Node>& nodes, Budget& budget) : nodes_(nodes), budget_(budget) {
+    // Any text after the pattern.
+    end_ = New();
+    states_[end_].accepts = true;
+    states_[end_].edges = {{0, 0xD7FF, end_}, {0xE000, kMaxCodePoint, end_}};
+    for (const Node& node : nodes) {
+      has_words_ |= node.assertion == 'b' || node.assertion == 'B';
+    }
+  }
+
+  // What the text must have before the pattern is any text, too.
+  Dfa Strings() {
+    const uint32_t pattern = Build(static_cast<uint32_t>(nodes_.size() - 1), end_, false, true);
+    const uint32_t start = New();
+    states_[start].edges = {{0, 0xD7FF, start}, {0xE000, kMaxCodePoint, start}};
+    states_[start].empty.emplace_back(0, pattern);
+    return Determine(start, true);
+  }
+
+ private:
+  struct State {
+    std::vector<Dfa::Edge> edges;
+    std::vector<std::pair<char, uint32_t>> empty;  // without a character, if the assertion holds
+    bool accepts = false;
+  };
+  enum Side : uint8_t { kNoChar, kOther, kWord };  // what is before or after a position
+
+  uint32_t New() {
+    budget_.Charge(10);
+    if (states_.size() == kMaxNodes) throw Error("pattern: too many repetitions");
+    states_.emplace_back();
+    return static_cast<uint32_t>(states_.size() - 1);
+  }
+
+  uint32_t Build(uint32_t id, uint32_t next, bool in_loop, bool at_start) {
+    const Node& node = nodes_[id];
+    switch (node.kind) {
+      case Node::Kind::kSet: {
+        const uint32_t s = New();
+        for (const auto& [low, high] : node.set) states_[s].edges.push_back({low, high, next});
+        return s;
+      }
+      case Node::Kind::kSequence: {
+        uint32_t s = next;
+        for (size_t i = node.parts.size(); i-- > 0;) {
+          bool is_first = at_start;
+          for (size_t j = 0; j < i; ++j) {
+            const Node::Kind kind = nodes_[node.parts[j]].kind;
+            is_first &= kind == Node::Kind::kAssertion || kind == Node::Kind::kLook;
+          }
+          s = Build(node.parts[i], s, in_loop, is_first);
+        }
+        return s;
+      }
+      case Node::Kind::kEither: {
+        if (node.parts.size() == 1) return Build(node.parts[0], next, in_loop, at_start);
+        const uint32_t s = New();
+        for (const uint32_t part : node.parts) {
+          const uint32_t way = Build(part, next, in_loop, at_start);
+          states_[s].empty.emplace_back(0, way);
+        }
+        return s;
+      }
+      case Node::Kind::kRepeat: {
+        const uint32_t part = node.parts[0];
+        uint32_t s = next;
+        if (node.max == kNone) {
+          s = New();
+          const uint32_t body = Build(part, s, true, false);
+          states_[s].empty = {{0, body}, {0, next}};
+        } else {
+          for (uint32_t i = node.min; i < node.max; ++i) {
+            const uint32_t body = Build(part, s, in_loop, at_start && node.max == 1);
+            const uint32_t option = New();
+            states_[option].empty = {{0, body}, {0, next}};
+            s = option;
+          }
+        }
+        for (uint32_t i = 0; i < node.min; ++i) s = Build(part, s, in_loop, at_start && i + 1 == node.min);
+        return s;
+      }
+      case Node::Kind::kAssertion: {
+        const uint32_t s = New();
+        states_[s].empty.emplace_back(node.assertion, next);
+        return s;
+      }
+      case Node::Kind::kLook:
+        break;
+    }
+    if (in_loop) throw Error("pattern: (?= and (?! are not supported in what is repeated");
+    const Dfa seen = Determine(Build(node.parts[0], end_, false, at_start), at_start);
+    const Dfa rest = Determine(next, at_start);
+    const Dfa both = Combine(rest, seen, node.negated ? Both::kButNot : Both::kAnd, budget_);
+    const auto base = static_cast<uint32_t>(states_.size());
+    for (const Dfa::State& state : both.states) {
+      State& copy = states_[New()];
+      copy.accepts = state.accepts;
+      for (const Dfa::Edge& edge : state.edges) copy.edges.push_back({edge.low, edge.high, base + edge.to});
+    }
+    return both.empty() ? New() : base;
+  }
+
+  static bool Holds(char assertion, Side before, Side after) {
+    switch (assertion) {
+      case '^':
+        return before == kNoChar;
+      case '$':
+        return after == kNoChar;
+      case 'b':
+        return (before == kWord) != (after == kWord);
+      case 'B':
+        return (before == kWord) == (after == kWord);
+      default:
+        return true;
+    }
+  }
+
+  // Adds what is reached without a character; of the sides only those that are known.
+  std::vector<uint32_t> Closure(std::vector<uint32_t> todo, bool only_plain, Side before, Side after) {
+    std::vector<uint32_t> all;
+    ++n_visits_;
+    visits_.resize(states_.size());
+    while (!todo.empty()) {
+      const uint32_t s = todo.back();
+      todo.pop_back();
+      if (std::exchange(visits_[s], n_visits_) == n_visits_) continue;
+      const State& state = states_[s];
+      bool is_needed = !state.edges.empty() || state.accepts;
+      for (const auto& [assertion, to] : state.empty) {
+        if (assertion == 0 || (!only_plain && Holds(assertion, before, after))) todo.push_back(to);
+        is_needed |= assertion != 0;
+      }
+      if (is_needed) all.push_back(s);
+    }
+    budget_.Charge(all.size() + 1);
+    // Whatever follows a match, it is one.
+    if (only_plain && visits_[end_] == n_visits_) return {end_};
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  Dfa Determine(uint32_t start, bool at_start) {
+    // Characters that no edge tells apart are one class.
+    std::vector<CodePoint> cuts = {0};
+    for (const State& state : states_) {
+      for (const Dfa::Edge& edge : state.edges) {
+        cuts.push_back(edge.low);
+        cuts.push_back(edge.high + 1);
+      }
+    }
+    if (has_words_) {
+      for (const auto& [low, high] : Word()) {
+        cuts.push_back(low);
+        cuts.push_back(high + 1);
+      }
+    }
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    if (cuts.back() > kMaxCodePoint) cuts.pop_back();
+    const auto class_of = [&](CodePoint c) {
+      return static_cast<size_t>(std::upper_bound(cuts.begin(), cuts.end(), c) - cuts.begin()) - 1;
+    };
+    const auto side_of = [&](size_t c) {
+      const auto has = [&](const auto& range) { return range.first <= cuts[c] && cuts[c] <= range.second; };
+      return has_words_ && std::ranges::any_of(Word(), has) ? kWord : kOther;
+    };
+    std::vector<Side> sides;
+    for (size_t c = 0; c < cuts.size(); ++c) sides.push_back(side_of(c));
+    std::map<std::pair<Side, std::vector<uint32_t>>, uint32_t> numbers;
+    std::vector<std::pair<Side, std::vector<uint32_t>>> sets;
+    const auto number = [&](Side side, std::vector<uint32_t> from) {
+      std::pair<Side, std::vector<uint32_t>> set = {side, Closure(std::move(from), true, side, side)};
+      const auto [found, is_new] = numbers.try_emplace(set, sets.size());
+      if (is_new) sets.push_back(std::move(set));
+      return found->second;
+    };
+    Dfa dfa;
+    number(at_start ? kNoChar : kOther, {start});
+    std::vector<std::vector<uint32_t>> to(cuts.size());
+    for (size_t i = 0; i < sets.size(); ++i) {
+      const auto [before, core] = sets[i];
+      Dfa::State state;
+      for (const uint32_t s : Closure(core, false, before, kNoChar)) state.accepts |= states_[s].accepts;
+      for (std::vector<uint32_t>& targets : to) targets.clear();
+      for (const Side after : {kOther, kWord}) {
+        if (after == kWord && !has_words_) continue;
+        for (const uint32_t s : Closure(core, false, before, after)) {
+          for (const Dfa::Edge& edge : states_[s].edges) {
+            const size_t first = class_of(edge.low), last = class_of(edge.high);
+            budget_.Charge(last - first + 1);
+            for (size_t c = first; c <= last; ++c) {
+              if (sides[c] == after) to[c].push_back(edge.to);
+            }
+          }
+        }
+      }
+      for (size_t c = 0; c < cuts.size(); ++c) {
+        if (to[c].empty() || cuts[c] == 0xD800) continue;
+        std::sort(to[c].begin(), to[c].end());
+        to[c].erase(std::unique(to[c].begin(), to[c].end()), to[c].end());
+        const CodePoint high = c + 1 < cuts.size() ? cuts[c + 1] - 1 : kMaxCodePoint;
+        const uint32_t target = number(sides[c], to[c]);
+        std::vector<Dfa::Edge>& edges = state.edges;
+        if (!edges.empty() && edges.back().to == target && edges.back().high + 1 == cuts[c]) {
+          edges.back().high = high;
+        } else {
+          edges.push_back({cuts[c], high, target});
+        }
+      }
+      dfa.states.push_back(std::move(state));
+    }
+    return Minimal(dfa, budget_);
+  }
+
+  const std::vector<Node>& nodes_;
+  Budget& budget_;
+  std::vector<State> states_;
+  uint32_t end_ = 0;
+  bool has_words_ = false;
+  std::vector<uint32_t> visits_;  // by state: the last visit
+  uint32_t n_visits_ = 0;
 };
 
 }  // namespace
 
-Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json) {
-  return PatternParser(pattern, builder, json).Parse();
-}
-
-Grammar PatternStrings(std::string_view pattern) {
-  Builder builder;
-  JsonRules json(builder, /*free_space=*/false);
-  const RuleId root = builder.Declare("");
-  builder.Define(root, PatternString(pattern, builder, json));
-  return std::move(builder).Finish(root);
-}
-
-bool FitsKey(const Grammar& strings, const std::string& name) {
-  const std::string key = gguf::JsonQuoted(name);
-  Matcher matcher(strings);
-  return key.find("\\u") != std::string::npos ||
-         matcher.MayEnd(matcher.Steps(matcher.Start(), key));
-}
-
-// Both are followed at once, through all texts that both have begun.
-bool MayOverlap(const Grammar& a, const Grammar& b) {
-  constexpr size_t kMaxPairs = 2000;
-  Matcher in_a(a), in_b(b);
-  std::set<std::pair<SetId, SetId>> seen = {{in_a.Start(), in_b.Start()}};
-  std::vector<std::pair<SetId, SetId>> todo(seen.begin(), seen.end());
-  while (!todo.empty()) {
-    const auto [from_a, from_b] = todo.back();
-    todo.pop_back();
-    if ((in_a.MayEnd(from_a) && in_b.MayEnd(from_b)) || seen.size() > kMaxPairs) return true;
-    for (unsigned byte = 0; byte < 256; ++byte) {
-      const SetId to_a = in_a.Step(from_a, static_cast<uint8_t>(byte));
-      const SetId to_b = in_b.Step(from_b, static_cast<uint8_t>(byte));
-      if (to_a == ItemSets::kNothing || to_b == ItemSets::kNothing) continue;
-      if (seen.emplace(to_a, to_b).second) todo.emplace_back(to_a, to_b);
-    }
-  }
-  return false;
+Dfa PatternStrings(std::string_view pattern, Budget& budget) {
+  const std::vector<Node> nodes = PatternParser(pattern).Parse();
+  return Automaton(nodes, budget).Strings();
 }
 
 }  // namespace grammar

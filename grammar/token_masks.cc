@@ -1,6 +1,7 @@
 #include "grammar/token_masks.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace grammar {
@@ -11,7 +12,9 @@ using tokenizer::TokenId;
 // A mask takes 16 KB for a vocabulary of 128 thousand tokens.
 constexpr size_t kMaxMasks = 512;
 // A set with more groups than this is walked as a whole.
-constexpr size_t kMaxGroups = 4;
+constexpr size_t kMaxGroups = 8;
+// So near to the end of a repetition most tokens reach it, and are walked.
+constexpr uint32_t kFewBytes = 3;
 
 void Allow(TokenId id, TokenMasks::Mask& mask) {
   const auto bit = static_cast<size_t>(id);
@@ -26,6 +29,7 @@ TokenMasks::TokenMasks(const tokenizer::Vocabulary& vocab, const TokenTrie& trie
 void TokenMasks::Forget() {
   masks_.clear();
   locals_.clear();
+  is_text_.clear();
 }
 
 std::span<const uint64_t> TokenMasks::Of(SetId set) {
@@ -40,9 +44,19 @@ void TokenMasks::Make(SetId set, Mask& mask) {
   if (matcher_.MayEnd(set)) {
     for (const TokenId id : vocab_.eog) Allow(id, mask);
   }
-  // A group: items of one rule, called from one place.
-  std::vector<Item> items(matcher_.Items(set).begin(), matcher_.Items(set).end());
-  std::erase_if(items, [](const Item& item) { return item.at == kAccept; });
+  // A group: items of rules called from one place. Calls are grouped by what they call.
+  std::vector<Item> items;
+  std::map<RuleId, std::vector<Item>> calls;
+  const Grammar& grammar = matcher_.grammar();
+  for (const Item& item : matcher_.Items(set)) {
+    if (item.at == kAccept) continue;
+    const State* const state = item.at < kEscape ? &grammar.state(item.at) : nullptr;
+    if (state != nullptr && state->kind == State::Kind::kCall && grammar.LoopOf(item.at) == nullptr) {
+      calls[state->other].push_back({state->next, item.data, item.below});
+    } else {
+      items.push_back(item);
+    }
+  }
   std::ranges::stable_sort(items, {}, &Item::below);
   std::vector<std::span<const Item>> groups;
   for (size_t i = 0; i < items.size();) {
@@ -51,25 +65,47 @@ void TokenMasks::Make(SetId set, Mask& mask) {
     groups.push_back(std::span(items).subspan(i, end - i));
     i = end;
   }
-  if (groups.size() > kMaxGroups) {
+  if (groups.size() + calls.size() > kMaxGroups) {
     return Walk(0, static_cast<uint32_t>(trie_.size()), set, mask, nullptr);
   }
+  for (auto& [rule, callers] : calls) MakeCalls(rule, callers, mask);
   for (const std::span<const Item> group : groups) MakeGroup(group, mask);
 }
 
+void TokenMasks::MakeCalls(RuleId rule, std::vector<Item>& callers, Mask& mask) {
+  std::vector<Item> start = {{matcher_.grammar().rule(rule).start, 0, ItemSets::kUnknown}};
+  const Local& local = LocalOf(matcher_.Close(start));
+  for (size_t i = 0; i < n_words_; ++i) mask[i] |= local.allowed[i];
+  const std::vector<uint32_t> escapes = local.escapes;
+  AddEscapes(escapes, matcher_.Close(callers), mask);
+}
+
+void TokenMasks::AddEscapes(const std::vector<uint32_t>& escapes, SetId after, Mask& mask) {
+  for (const uint32_t node : escapes) Walk(node + 1, trie_[node].end, after, mask, nullptr);
+}
+
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
-  // The rows' first positions replace the items: equal for tokens of at most `equal` bytes.
+  // First counts replace the items': equal for tokens of at most `equal` bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
   // A named token has two lengths, as text and by its name: then each position is walked.
   const bool has_names = !matcher_.grammar().tokens().empty();
   std::vector<Item> alone, first;
   for (const Item& item : group) {
-    alone.push_back({item.at, ItemSets::kUnknown});
+    alone.push_back({item.at, item.data, ItemSets::kUnknown});
     first.push_back(alone.back());
-    const Repetition* const row = matcher_.grammar().FindRepetition(item.at);
-    if (row == nullptr || row->first == row->call || has_names) continue;
-    first.back().at = row->first;
-    equal = std::min(equal, row->left - 1);
+    const Loop* const loop = item.at < kEscape ? matcher_.grammar().LoopOf(item.at) : nullptr;
+    if (loop == nullptr || has_names) continue;
+    if (item.data < loop->min) {  // no token of that many bytes is enough
+      first.back().data = 0;
+      equal = std::min(equal, loop->min - 1 - item.data);
+    } else {
+      first.back().data = loop->min;
+      if (loop->max != kNone) equal = std::min(equal, loop->max - std::min(item.data + 1, loop->max));
+    }
+  }
+  if (equal < kFewBytes) {
+    first = alone;
+    equal = TokenTrie::kMaxBytes;
   }
   const Local& local = LocalOf(matcher_.Intern(first));
   std::vector<uint32_t> escapes = local.escapes;
@@ -82,9 +118,20 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
     std::erase_if(escapes, [&](uint32_t node) { return trie_[node].depth > n_bytes; });
     Walk(0, static_cast<uint32_t>(trie_.size()), matcher_.Intern(alone), mask, &escapes, n_bytes);
   }
-  if (escapes.empty()) return;
-  const SetId after = matcher_.Resolve(group[0].below);
-  for (const uint32_t node : escapes) Walk(node + 1, trie_[node].end, after, mask, nullptr);
+  if (!escapes.empty()) AddEscapes(escapes, matcher_.Resolve(group[0].below), mask);
+}
+
+bool TokenMasks::IsText(SetId set) {
+  if (is_text_.size() <= set) is_text_.resize(set + size_t{1} + set / 2);
+  uint8_t& known = is_text_[set];
+  if (known != 0) return known == 2;
+  known = 1;
+  for (const Item& item : matcher_.Items(set)) {
+    if (item.at >= kEscape || matcher_.grammar().state(item.at).kind != State::Kind::kText) continue;
+    const Loop* const loop = matcher_.grammar().LoopOf(item.at);
+    if (loop == nullptr || loop->max == kNone || loop->max > item.data + trie_.longest()) known = 2;
+  }
+  return known == 2;
 }
 
 const TokenMasks::Mask& TokenMasks::UpTo(uint8_t n_bytes) {
@@ -111,9 +158,14 @@ void TokenMasks::Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask,
   path_[begin < end ? trie_[begin].depth - 1 : 0] = from;
   for (uint32_t i = begin; i < end;) {
     const TokenTrie::Node& node = trie_[i];
-    const SetId set = node.deepest > deeper_than
-                          ? matcher_.Step(path_[node.depth - size_t{1}], node.byte)
-                          : ItemSets::kNothing;
+    const SetId above = path_[node.depth - size_t{1}];
+    if (node.last_odd < node.depth && deeper_than == 0 && IsText(above)) {
+      for (const TokenId id : trie_.Branch(i)) Allow(id, mask);
+      i = node.end;
+      continue;
+    }
+    const SetId set =
+        node.deepest > deeper_than ? matcher_.Step(above, node.byte) : ItemSets::kNothing;
     if (set == ItemSets::kNothing) {
       i = node.end;
       continue;

@@ -8,8 +8,10 @@
 // kept for all callers. It records the few trie nodes at which the rule ends in the middle of a
 // token (a quote, and more after it): from there the walk is repeated for each caller.
 //
-// Each position in a row such as x{0,1000} would be a new set. But only tokens that reach the row's
+// Each count in a repetition such as x{0,1000} would be a new set. But only tokens that reach its
 // end make a difference: for all shorter ones the walk from the first position is reused.
+//
+// Where any plain text fits (kText), branches of plain tokens are taken as a whole.
 #ifndef PRONK_GRAMMAR_TOKEN_MASKS_H_
 #define PRONK_GRAMMAR_TOKEN_MASKS_H_
 
@@ -48,8 +50,13 @@ class TokenMasks {
   const Local& LocalOf(SetId set);
   const Mask& UpTo(uint8_t n_bytes);
   void Make(SetId set, Mask& mask);
-  // Items of one rule, called from one place.
+  // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
+  // What a rule allows at its beginning, and then what follows its calls.
+  void MakeCalls(RuleId rule, std::vector<Item>& callers, Mask& mask);
+  void AddEscapes(const std::vector<uint32_t>& escapes, SetId after, Mask& mask);
+  // Whether any plain text fits after a set, and leads back to it.
+  bool IsText(SetId set);
   // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, std::vector<uint32_t>* escapes,
             uint8_t deeper_than = 0);
@@ -61,6 +68,7 @@ class TokenMasks {
   std::unordered_map<SetId, Mask> masks_;
   std::unordered_map<SetId, Local> locals_;
   std::unordered_map<uint8_t, Mask> up_to_;                // all tokens of at most that many bytes
+  std::vector<uint8_t> is_text_;                           // by set: not known, no, yes
   std::array<SetId, TokenTrie::kMaxBytes + 1> path_ = {};  // of the walk, by depth
 };
 

@@ -1,7 +1,10 @@
 #include "grammar/token_trie.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+
+#include "gguf/utf8.h"
 
 namespace grammar {
 
@@ -42,7 +45,39 @@ std::string TokenTrie::TextOf(const tokenizer::Tokenizer& tokenizer, TokenId id)
   return is_text && text.size() <= kMaxBytes ? text : "";
 }
 
-TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& named) {
+namespace {
+
+// How many bytes there are up to the last one that is no part of a whole plain character.
+uint8_t LastOdd(std::string_view text) {
+  size_t last = 0;
+  for (size_t i = 0; i < text.size();) {
+    const gguf::Utf8Step step = gguf::NextUtf8(text.substr(i));
+    i += step.length;
+    if (step.kind != gguf::Utf8Kind::kValid || !IsPlain(step.code)) last = i;
+  }
+  return static_cast<uint8_t>(last);
+}
+
+}  // namespace
+
+const TokenTrie& TokenTrie::Of(const tokenizer::Tokenizer& tokenizer) {
+  const auto make = [&] { return std::make_unique<TokenTrie>(tokenizer, nullptr); };
+  return dynamic_cast<const TokenTrie&>(tokenizer.Once(make));
+}
+
+uint32_t TokenTrie::Find(uint32_t from, std::string_view text) const {
+  uint32_t at = from;
+  for (const char c : text) {
+    const uint32_t end = at == kNone ? static_cast<uint32_t>(size()) : nodes_[at].end;
+    uint32_t below = at == kNone ? 0 : at + 1;
+    while (below < end && nodes_[below].byte != static_cast<uint8_t>(c)) below = nodes_[below].end;
+    if (below >= end) return kNone;
+    at = below;
+  }
+  return at;
+}
+
+TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* named) {
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   std::vector<std::pair<std::string, TokenId>> texts;
   texts.reserve(vocab.size());
@@ -51,7 +86,8 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& n
     if (vocab.IsEog(id)) continue;
     if (std::string text = TextOf(tokenizer, id); !text.empty())
       texts.emplace_back(std::move(text), id);
-    if (std::string name = named.Spelling(id); !name.empty())
+    if (named == nullptr) continue;
+    if (std::string name = named->Spelling(id); !name.empty())
       texts.emplace_back(std::move(name), id);
   }
   std::sort(texts.begin(), texts.end());
@@ -64,6 +100,7 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& n
       if (path.size() == 1) continue;
       Node& above = nodes_[path[path.size() - 2]];
       above.deepest = std::max(above.deepest, node.deepest);
+      above.last_odd = std::max(above.last_odd, node.last_odd);
     }
   };
   for (const auto& [text, id] : texts) {
@@ -77,13 +114,15 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& n
       path.push_back(static_cast<uint32_t>(nodes_.size()));
       const auto depth = static_cast<uint8_t>(path.size());
       nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), depth, depth,
-                        static_cast<uint8_t>(text[depth - size_t{1}])});
+                        static_cast<uint8_t>(text[depth - size_t{1}]), 0});
     }
+    nodes_[path.back()].last_odd = std::max(nodes_[path.back()].last_odd, LastOdd(text));
     tokens_.push_back(id);
+    if (std::ranges::count(text, '"') >= 2) quoted_.push_back(id);
   }
   close(0);
   nodes_.push_back(
-      {static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), 0, 0, 0});
+      {static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), 0, 0, 0, 0});
 }
 
 }  // namespace grammar

@@ -24,19 +24,22 @@ class NamedTokens {
   // How the grammar spells this token; empty if it names none.
   std::string Spelling(tokenizer::TokenId id) const;
   const std::vector<tokenizer::TokenId>& ids() const { return ids_; }
+  bool empty() const { return ids_.empty(); }
 
  private:
   std::vector<tokenizer::TokenId> ids_;
 };
 
-class TokenTrie {
+class TokenTrie : public tokenizer::Derived {
  public:
   // Longer tokens are left out, and so never allowed. The longest in use are runs of spaces.
   static constexpr size_t kMaxBytes = 255;
 
   // Contains the text tokens: no control tokens and none that end a generation. If a grammar names
   // tokens, it contains all tokens but the latter as that grammar spells them, too.
-  TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& named);
+  TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* named);
+  // The trie of a vocabulary, built at the first call. Threads may call it at once.
+  static const TokenTrie& Of(const tokenizer::Tokenizer& tokenizer);
   // Empty for a token whose text no grammar allows.
   static std::string TextOf(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id);
 
@@ -46,6 +49,9 @@ class TokenTrie {
     uint8_t depth;    // 1 for a first byte
     uint8_t deepest;  // of the branch
     uint8_t byte;
+    // Of the branch's tokens, the depth of the last byte that is no part of a plain character
+    // (IsPlain); 0 if there is none. Behind it all of the branch is plain.
+    uint8_t last_odd;
   };
   size_t size() const { return nodes_.size() - 1; }
   uint8_t longest() const { return longest_; }  // longest token, in bytes
@@ -54,10 +60,20 @@ class TokenTrie {
   std::span<const tokenizer::TokenId> Tokens(size_t i) const {
     return std::span(tokens_).subspan(nodes_[i].tokens, nodes_[i + 1].tokens - nodes_[i].tokens);
   }
+  // All tokens of a node's branch.
+  std::span<const tokenizer::TokenId> Branch(size_t i) const {
+    return std::span(tokens_).subspan(nodes_[i].tokens,
+                                      nodes_[nodes_[i].end].tokens - nodes_[i].tokens);
+  }
+  // The node of a text below a node (kNone: the root), or kNone.
+  uint32_t Find(uint32_t from, std::string_view text) const;
+  // Tokens that contain two quotes or more: a key may begin and end in them.
+  std::span<const tokenizer::TokenId> quoted() const { return quoted_; }
 
  private:
   std::vector<Node> nodes_;  // and a sentinel
   std::vector<tokenizer::TokenId> tokens_;
+  std::vector<tokenizer::TokenId> quoted_;
   uint8_t longest_ = 0;
 };
 

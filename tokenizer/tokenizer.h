@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,15 @@ struct EncodeOptions {
   const std::function<bool()>* interrupted = nullptr;
 };
 
+// What users of a tokenizer compute from its vocabulary once: see Tokenizer::Once().
+class Derived {
+ public:
+  Derived() = default;
+  Derived(const Derived&) = delete;
+  Derived& operator=(const Derived&) = delete;
+  virtual ~Derived() = default;
+};
+
 // Immutable after Create: threads may share it.
 class Tokenizer {
  public:
@@ -55,6 +66,11 @@ class Tokenizer {
   std::string Decode(const std::vector<TokenId>& ids, bool special = false) const;
   // The id of the token with exactly this spelling in the file, or -1.
   TokenId Find(std::string_view token) const { return index_.Find(token); }
+  // The result of the first call's `make`, which is kept. Threads may call it at once.
+  const Derived& Once(const std::function<std::unique_ptr<Derived>()>& make) const {
+    std::call_once(once_, [&] { derived_ = make(); });
+    return *derived_;
+  }
 
  protected:
   explicit Tokenizer(Vocabulary vocab);
@@ -88,6 +104,8 @@ class Tokenizer {
   TokenIndex index_;
   std::deque<std::string> respelt_;  // texts of special tokens that the file spells differently
   SpecialMatcher specials_;          // user-defined, control and unknown tokens
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<Derived> derived_;
 };
 
 // Takes the bytes of tokens and returns whole UTF-8 characters: an incomplete character is kept

@@ -129,7 +129,12 @@ class CallRules {
     }
     const RuleId root = builder_.Declare("root");
     builder_.Define(root, all);
-    return std::move(builder_).Finish(root, /*is_answer=*/!(in_channels && is_required));
+    // All brackets and quotes are those of JSON.
+    const bool is_json = form_ == nullptr || (form_->body != Body::kParameters &&
+                                              form_->body != Body::kGemma && !in_channels);
+    if (is_json && (answer == nullptr || answer->has_unique_keys())) builder_.MakeKeysUnique();
+    return std::move(builder_).Finish(root, /*prunes=*/true,
+                                      /*is_answer=*/!(in_channels && is_required));
   }
 
  private:
@@ -291,7 +296,7 @@ class CallRules {
     }
     builder_.Link(none, end);
     builder_.Link(some, end);
-    return {start, end};
+    return {start, end, /*counts=*/true};
   }
   // One of a list of texts, or any, with the mark after it.
   Part PlainText(const JsonView& schema, std::string_view close) {

@@ -265,8 +265,8 @@ TEST(Constraint, NamedTokens) {
   Builder answer;
   const RuleId after = answer.Declare("root");
   answer.Define(after, answer.Token("<think>", /*but_this=*/false));
-  const auto waits =
-      std::make_shared<const Grammar>(std::move(answer).Finish(after, /*is_answer=*/true));
+  const auto waits = std::make_shared<const Grammar>(
+      std::move(answer).Finish(after, /*prunes=*/false, /*is_answer=*/true));
   Constraint waiting(waits, *vocab);
   waiting.Wait();
   EXPECT_TRUE(waiting.waiting());

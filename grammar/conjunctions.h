@@ -1,0 +1,88 @@
+// What schemas require together: a conjunction of schemas and negated schemas becomes shapes, each of
+// one type and without alternatives. A value is valid under the conjunction if it fits one of them.
+#ifndef PRONK_GRAMMAR_CONJUNCTIONS_H_
+#define PRONK_GRAMMAR_CONJUNCTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/schema.h"
+
+namespace grammar {
+
+// Sorted, each once. Empty: every value is valid.
+using Conjunction = std::vector<Literal>;
+
+struct Shape {
+  uint8_t type = 0;  // one of them, or kNumber
+  bool is_listed = false;
+  std::vector<JsonView> values;  // is_listed: these values, of any type
+
+  NumberSet numbers;
+
+  uint64_t min_length = 0, max_length = UINT64_MAX;
+  std::set<std::string> patterns, not_patterns, excluded;
+
+  std::vector<uint32_t> nodes;  // of lists and objects: those with keywords for them
+  uint64_t min = 0, max = UINT64_MAX;  // number of items or properties
+  bool unique = false;
+  std::set<std::string> required;
+  std::string place;
+};
+
+class Conjunctions {
+ public:
+  explicit Conjunctions(Schemas& schemas) : schemas_(schemas) {}
+
+  // Throws grammar::Error where that cannot be told, or there are too many.
+  const std::vector<Shape>& ShapesOf(const Conjunction& all);
+  // True only if no value is valid.
+  bool IsEmpty(const Conjunction& all, size_t depth = 0);
+
+  // Of a list's item, and of what its `contains` require of an item beside that.
+  Conjunction Item(const Shape& shape, size_t index) const;
+  // Of the value of a property.
+  Conjunction Property(const Shape& shape, const std::string& name);
+  // Of a property that no node names; `fits[i]`: it fits the i-th of PatternsOf().
+  Conjunction Other(const Shape& shape, const std::vector<bool>& fits) const;
+  std::vector<std::string> PatternsOf(const Shape& shape) const;
+  // Names that are told apart, in the order of the schema.
+  Names NamesOf(const Shape& shape) const;
+  // The keys that propertyNames allow; empty if it allows all.
+  std::optional<Dfa> KeysOf(const Shape& shape);
+  const Dfa& StringsOf(const Shape& shape);
+  static std::string StringKey(const Shape& shape);  // equal for equal sets of strings
+
+  static bool Add(Conjunction& all, Literal literal);
+  Schemas& schemas() { return schemas_; }
+
+ private:
+  using Ways = std::vector<std::vector<Literal>>;
+  struct Partial;
+
+  template <class Literals>
+  std::optional<std::vector<Shape>> ListedShape(const Partial& partial, const Literals& all);
+  bool Take(Partial& partial, std::vector<Literal> todo);
+  void Solve(Partial partial, size_t depth, std::vector<Partial>& found);
+  Ways Negated(const Schema& schema, uint32_t node);
+  const Ways& WaysNegated(uint32_t node);
+  const Ways& OneOf(uint32_t node);
+  std::vector<Shape> Shapes(const Conjunction& all);
+  void AddShapes(const Partial& partial, std::vector<Shape>& shapes);
+  bool IsEmptyShape(const Shape& shape, size_t depth);
+
+  Schemas& schemas_;
+  std::map<Conjunction, std::vector<Shape>> shapes_;
+  std::map<Conjunction, bool> empty_;
+  std::map<uint32_t, Ways> negated_, one_of_;
+  std::map<std::string, Dfa> strings_;
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_CONJUNCTIONS_H_

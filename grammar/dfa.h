@@ -1,0 +1,68 @@
+// Sets of strings as deterministic automata over characters (Rabin and Scott 1959), so that
+// patterns, formats, lengths and excluded values of a schema can be joined, intersected and
+// negated exactly. All charge a budget, since some patterns need too many states.
+#ifndef PRONK_GRAMMAR_DFA_H_
+#define PRONK_GRAMMAR_DFA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/code_points.h"
+#include "grammar/grammar.h"
+
+namespace grammar {
+
+// Of one schema: steps of all that is done for it.
+class Budget {
+ public:
+  // Throws grammar::Error if nothing is left.
+  void Charge(uint64_t n) {
+    if (n > left_) throw Error("this takes more time or memory than a schema may (2 s, 64 MB)");
+    left_ -= n;
+  }
+
+ private:
+  uint64_t left_ = 40'000'000;
+};
+
+class Dfa {
+ public:
+  struct Edge {
+    CodePoint low, high;
+    uint32_t to;
+  };
+  struct State {
+    bool accepts = false;
+    std::vector<Edge> edges;  // ascending, not overlapping; without an edge, nothing follows
+  };
+  // From the first one. None: no string is in the set. Each can reach one that accepts.
+  std::vector<State> states;
+
+  bool empty() const { return states.empty(); }
+  bool Has(std::string_view text) const;
+  // Of the strings, in characters; kNone if there is no limit.
+  uint32_t Shortest() const { return empty() ? 0 : Distances()[0]; }
+  // From each state the fewest characters to one that accepts.
+  std::vector<uint32_t> Distances() const;
+  uint32_t Longest() const;
+  // All strings, if there are at most `most` of them; otherwise more than that.
+  std::vector<std::string> Strings(size_t most) const;
+};
+
+// The parser of patterns gives automata without accepting states merged; all results are minimal.
+enum class Both { kAnd, kOr, kButNot };
+Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
+Dfa Everything();
+// These strings.
+Dfa Listed(const std::vector<std::string>& texts, Budget& budget);
+// Those of at least `min` and at most `max` characters (kNone: no limit).
+Dfa OfLength(uint32_t min, uint32_t max, Budget& budget);
+// Joins states that the same strings follow, and drops what cannot accept.
+Dfa Minimal(const Dfa& dfa, Budget& budget);
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_DFA_H_

@@ -1,0 +1,53 @@
+// Numbers between bounds, multiples and the like, as sets of their decimal spellings.
+#ifndef PRONK_GRAMMAR_NUMBERS_H_
+#define PRONK_GRAMMAR_NUMBERS_H_
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/dfa.h"
+
+namespace grammar {
+
+// A number of any size: digits without leading or trailing zeros.
+struct Decimal {
+  bool negative = false;
+  std::string whole = "0", fraction = "";
+
+  // Of a number of JSON; empty if it has more than some hundred digits.
+  static std::optional<Decimal> Parse(std::string_view text);
+  bool IsWhole() const { return fraction.empty(); }
+  bool IsZero() const { return fraction.empty() && whole == "0"; }
+  friend std::strong_ordering operator<=>(const Decimal& a, const Decimal& b);
+  friend bool operator==(const Decimal& a, const Decimal& b) { return (a <=> b) == 0; }
+};
+
+struct Bound {
+  Decimal at;
+  bool is_exclusive = false;
+};
+
+struct NumberSet {
+  bool whole = true, fractions = true;  // of which kinds
+  std::optional<Bound> min, max;
+  std::vector<Decimal> multiples, not_multiples;  // of each of them, of none of them
+  std::vector<Decimal> excluded;
+
+  void AtLeast(const Bound& bound);
+  void AtMost(const Bound& bound);
+  bool IsFree() const {
+    return !min && !max && multiples.empty() && not_multiples.empty() && excluded.empty();
+  }
+  bool Has(const Decimal& number) const;
+  // Spellings without exponents, of at most 19 digits (or as many as the bounds have) before the
+  // point and 17 after it.
+  Dfa Spellings(Budget& budget) const;
+  std::string Key() const;  // equal for equal sets
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_NUMBERS_H_
