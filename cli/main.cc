@@ -22,9 +22,13 @@ int Main(int argc, char** argv) {
     throw engine::Error("this CPU lacks SSE4.2, which this program needs");
   cli::SetUpCharset();
   cli::CommandLine line(
-      "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
-      "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
-      "inputs, and './pronk clean' removes what was built.");
+      "pronk runs language models from GGUF files on the CPU: more than fifty families, among\n"
+      "them Llama, Mistral, Qwen, Gemma, Phi, Granite, gpt-oss and DeepSeek.",
+      PRONK_VERSION,
+      "'pronk COMMAND --help' lists a subcommand's options, and 'pronk help COMMAND all' "
+      "describes\n"
+      "each of them. In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME'\n"
+      "tries damaged inputs, and './pronk clean' removes what was built.");
   for (const auto add : cli::kCommands) add(line);
   return line.Run({argv + 1, argv + argc});
 }

@@ -54,7 +54,7 @@ void AddLlama3Factors(const Fields& rope, size_t n, OutModel& model) {
   const double factor = rope.Number("factor"), low = rope.Number("low_freq_factor"),
                high = rope.Number("high_freq_factor"),
                context = rope.Number("original_max_position_embeddings");
-  const double base = model.rope_theta(10000);
+  const double base = model.rope_theta();
   if (high <= low || factor <= 0)
     rope.Fail("high_freq_factor", "expected more than low_freq_factor");
   std::vector<float> divisors;
@@ -83,38 +83,73 @@ void AddLongRope(const Fields& rope, OutModel& model) {
                    std::vector<float>(found.begin(), found.end()));
   }
   const auto before = static_cast<double>(original);
-  const double longer = model.config.Number("max_position_embeddings") / before;
+  const double longer =
+      rope.NumberOr("factor", model.config.Number("max_position_embeddings") / before);
   const double growth = longer > 1 ? std::sqrt(1 + std::log(longer) / std::log(before)) : 1;
   model.Float("rope.scaling.attn_factor", rope.NumberOr("attention_factor", growth));
   model.Uint("rope.scaling.original_context_length", original);
 }
 
+// The paper's growth of cosines and sines, which `multiplier` changes.
+double YarnGrowth(double factor, double multiplier) {
+  return factor > 1 ? 1 + 0.1 * multiplier * std::log(factor) : 1;
+}
+
 void AddYarn(const Fields& rope, OutModel& model) {
-  const double factor = rope.Number("factor");
+  const uint64_t context = model.config.Count("max_position_embeddings");
+  const uint64_t original = rope.CountOr("original_max_position_embeddings", context);
+  const double factor = rope.Has("factor")
+                            ? rope.Number("factor")
+                            : static_cast<double>(context) / static_cast<double>(original);
   model.Text("rope.scaling.type", "yarn");
   model.Float("rope.scaling.factor", factor);
-  if (rope.Has("original_max_position_embeddings")) {
-    model.Uint("rope.scaling.original_context_length",
-               rope.Count("original_max_position_embeddings"));
-  }
+  model.Uint("rope.scaling.original_context_length", original);
   for (const char* const beta : {"beta_fast", "beta_slow"}) {
-    if (rope.Has(beta)) model.Float("rope.scaling.yarn_" + std::string(beta), rope.Number(beta));
+    const double number = rope.NumberOr(beta, 0);
+    if (number != 0) model.Float("rope.scaling.yarn_" + std::string(beta), number);
   }
-  // GGUF's readers scale cosines and sines by this; the folder's code by attention_factor, if any.
-  const double usual = factor > 1 ? 0.1 * std::log(factor) + 1 : 1;
-  const double wanted = rope.NumberOr("attention_factor", usual);
+  const bool truncates = rope.BoolOr("truncate", true);
+  if (truncates != model.yarn_truncates) {
+    model.Bool("rope.scaling.yarn_truncate", truncates);
+    model.notes.push_back(
+        "the key rope.scaling.yarn_truncate says how far RoPE is stretched: "
+        "programs that do not know that key compute something else");
+  }
+  // GGUF's readers scale cosines and sines by `usual`, times attn_factor.
+  const double growth = YarnGrowth(factor, 1);
+  const double usual = growth / YarnGrowth(factor, model.log_multiplier);
+  const double one = rope.NumberOr("mscale", 0), all = rope.NumberOr("mscale_all_dim", 0);
+  const bool has_both = one != 0 && all != 0;
+  const double by_scales = has_both ? YarnGrowth(factor, one) / YarnGrowth(factor, all) : growth;
+  const double wanted = rope.NumberOr("attention_factor", by_scales);
   if (std::abs(wanted - usual) > 1e-6) model.Float("rope.scaling.attn_factor", wanted / usual);
 }
 
-void AddRope(OutModel& model) {
+// Beyond the trained context rope's base grows with the text, so that earlier keys would have to be
+// computed again. Within it nothing is scaled.
+void AddDynamic(OutModel& model) {
   const Fields rope = model.rope();
-  if (model.config.Has("rope_theta") || rope.Has("rope_theta")) {
-    model.Float("rope.freq_base", model.rope_theta(0));
+  if (rope.NumberOr("alpha", 1) != 1)
+    rope.Fail("alpha", "expected 1 in a model of architecture ", model.architecture);
+  model.Text("rope.scaling.type", "none");
+  model.notes.push_back(
+      "its RoPE is scaled by the length of texts of more than " +
+      std::to_string(model.config.Count("max_position_embeddings")) +
+      " tokens, which files cannot say: longer ones would be computed without it");
+}
+
+void AddRope(const Family& family, OutModel& model) {
+  const Fields rope = model.rope();
+  const bool says = model.config.Has("rope_theta") || rope.Has("rope_theta");
+  if (says || family.rope_theta != 10000) model.Float("rope.freq_base", model.rope_theta());
+  double part = model.rotary_part;
+  for (const Fields& from : {rope, model.config}) {  // the latter counts
+    for (const char* const key : {"partial_rotary_factor", "rotary_pct", "rope_pct"})
+      part = from.ShareOr(key, part);
   }
-  const double part = model.config.ShareOr(
-      "partial_rotary_factor", rope.ShareOr("partial_rotary_factor", model.rotary_part));
   const auto n_rotated = static_cast<uint64_t>(static_cast<double>(model.head_dim()) * part);
   model.Uint("rope.dimension_count", n_rotated);
+  if (n_rotated < model.head_dim()) model.shapes.n_rotated = n_rotated;
   if (model.Gives("rope.scaling.type")) return;
   const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
   if (type == "linear") {
@@ -126,8 +161,10 @@ void AddRope(OutModel& model) {
     AddLlama3Factors(rope, n_rotated, model);
   } else if (type == "longrope" || type == "su") {
     AddLongRope(rope, model);
+  } else if (type == "dynamic") {
+    AddDynamic(model);
   } else if (type != "default" && type != "none" && type != "mrope") {
-    rope.Fail("rope_type", "expected default, linear, yarn, llama3 or longrope, found ",
+    rope.Fail("rope_type", "expected default, linear, dynamic, yarn, llama3 or longrope, found ",
               gguf::Quoted(type, 40));
   }
 }
@@ -178,6 +215,8 @@ void AddKeys(const Family& family, OutModel& model) {
   model.shapes.n_heads = config.Count("num_attention_heads");
   model.shapes.n_kv_heads = config.CountOr("num_key_value_heads", model.shapes.n_heads);
   CheckUsual(family, config);
+  model.rotary_part = family.rotary_part;
+  model.usual_theta = family.rope_theta;
   if (family.refine != nullptr) family.refine(model);
   CheckShapes(model);
   for (const std::span<const KeyRule> rules : family.keys) {
@@ -185,7 +224,7 @@ void AddKeys(const Family& family, OutModel& model) {
   }
   for (const KeyRule& rule : kCommonKeys) AddKey(rule, model);
   model.Uint("attention.head_count_kv", model.shapes.n_kv_heads);
-  AddRope(model);
+  AddRope(family, model);
   AddPooling(model);
 }
 

@@ -73,7 +73,7 @@ const std::vector<Family>& Families() {
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
           Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), MambaLineage(),
-          BertLineage()}) {
+          GptLineage(), BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;
@@ -88,10 +88,13 @@ const Family& FindFamily(const Fields& config) {
   if (found.size() != 1) config.Fail("architectures", "expected one name, found ", found.size());
   const std::string name = NameOf(config, found[0]);
   const Fields text = TextConfig(config);
-  const bool has_experts = text.UintOr("num_local_experts", 0) +
-                               text.UintOr("n_routed_experts", 0) +
-                               text.UintOr("moe_every_n_layers", 0) >
-                           0;
+  bool has_experts = text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) +
+                         text.UintOr("moe_every_n_layers", 0) >
+                     0;
+  const std::vector<std::string> kinds = text.IsList("layers_block_type")
+                                             ? text.Texts("layers_block_type")
+                                             : std::vector<std::string>();
+  if (!kinds.empty()) has_experts = std::ranges::count(kinds, "moe") > 0;
   std::string known;
   for (const Family& family : Families()) {
     if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
@@ -116,8 +119,13 @@ Fields UsualConfig(const Family& family, const Fields& config) {
   Fields text = TextConfig(config);
   std::string usual;
   for (const auto& [theirs, name] : family.renamed) {
+    if (text.Has(name) && !text.Has(theirs)) continue;
     usual += (usual.empty() ? "{\"" : ", \"") + std::string(name) +
              "\": " + std::to_string(text.Count(theirs));
+  }
+  if (!text.Has("num_hidden_layers") && text.IsList("layers_block_type")) {
+    usual += (usual.empty() ? "{\"" : ", \"") + std::string("num_hidden_layers\": ") +
+             std::to_string(text.Texts("layers_block_type").size());
   }
   if (!usual.empty()) text = text.Over(ParseObject(config.file(), usual + "}"));
   if (family.defaults.empty()) return text;

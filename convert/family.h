@@ -48,6 +48,9 @@ struct Family {
   std::span<const UsualValue> usual = {};
   // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
   void (*refine)(OutModel& model) = nullptr;
+  // What counts where config.json does not say: rope's base, and the part of a head that rotates.
+  double rope_theta = 10000, rotary_part = 1;
+  bool tied = false;               // likewise: the output matrix is the embedding
   std::string_view defaults = "";  // values that folders omit, as JSON
   // Names in config.json for numbers that AddKeys() needs, and the usual names.
   std::span<const std::pair<std::string_view, std::string_view>> renamed = {};

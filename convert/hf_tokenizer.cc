@@ -1,11 +1,13 @@
 #include "convert/hf_tokenizer.h"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <utility>
 
 #include "gguf/error.h"
 #include "gguf/number.h"
+#include "tokenizer/normalizer.h"
 
 namespace convert {
 namespace {
@@ -25,14 +27,13 @@ constexpr std::pair<const char*, const char*> kSpecials[] = {
     {"mask_token", "tokenizer.ggml.mask_token_id"},
 };
 
-// Some folders mark special tokens as ordinary ones.
-bool LooksSpecial(std::string_view token) {
-  const auto between = [&](std::string_view begin, std::string_view end) {
-    return token.starts_with(begin) && token.ends_with(end);
-  };
-  return token == "<pad>" || token == "<mask>" || between("<|", "|>") || between("<｜", "｜>") ||
-         between("<unused", ">");
-}
+// Ways in which added tokens are found, as folders name them; the keys have a prefix.
+constexpr std::pair<const char*, tokenizer::AddedToken> kAddedKeys[] = {
+    {"lstrip", tokenizer::kLstrip},
+    {"rstrip", tokenizer::kRstrip},
+    {"single_word", tokenizer::kSingleWord},
+    {"normalized", tokenizer::kNormalized},
+};
 
 class TokenizerWriter {
  public:
@@ -51,6 +52,7 @@ class TokenizerWriter {
     }
     ReadVocabulary();
     AddTokens();
+    if (from_sentencepiece_ && json_.is_there()) ReadPipeline(json_, vocab_);
     DropAddedAfter(n_rows);
     vocab_.Pad(n_rows);
     for (size_t i = 0; i < vocab_.tokens.size(); ++i) ids_.emplace(vocab_.tokens[i], i);
@@ -64,6 +66,7 @@ class TokenizerWriter {
     const auto spm = model_.folder.Find("tokenizer.model");
     if (spm && !family_.raw_bpe) {
       vocab_ = ReadSentencePiece(*spm, *model_.folder.Text("tokenizer.model"));
+      from_sentencepiece_ = true;
     } else if (json_.is_there()) {
       vocab_ = ReadTokenizerJson(json_, family_);
     } else if (const auto ranks = model_.folder.Find("tiktoken.model")) {
@@ -100,6 +103,12 @@ class TokenizerWriter {
       const Fields token(decoder.file(), entry, "added_tokens_decoder." + number + ".");
       const std::string text = token.Text("content");
       AddToken(text, *id, token.BoolOr("special", false) || LooksSpecial(text));
+      if (json_.is_there()) continue;
+      vocab_.added.resize(vocab_.tokens.size());
+      for (const auto& [key, flag] : kAddedKeys) {
+        if (flag == tokenizer::kNormalized || !token.BoolOr(key, false)) continue;
+        vocab_.added[*id] = static_cast<uint8_t>(vocab_.added[*id] | flag);
+      }
     }
   }
 
@@ -148,9 +157,33 @@ class TokenizerWriter {
     keys.AddArray("tokenizer.ggml.token_type", std::span<const int32_t>(types));
     if (!vocab_.merges.empty()) WriteTexts("tokenizer.ggml.merges", vocab_.merges);
     if (vocab_.model == "t5") keys.Add("tokenizer.ggml.remove_extra_whitespaces", true);
+    WriteAdded();
+    WriteNormalizer();
     if (vocab_.charsmap.empty()) return;
     const std::vector<uint8_t> bytes(vocab_.charsmap.begin(), vocab_.charsmap.end());
     keys.AddArray("tokenizer.ggml.precompiled_charsmap", std::span<const uint8_t>(bytes));
+  }
+
+  void WriteAdded() {
+    for (const auto& [key, flag] : kAddedKeys) {
+      std::vector<int32_t> ids;
+      for (size_t i = 0; i < std::min(vocab_.added.size(), vocab_.tokens.size()); ++i) {
+        if ((vocab_.added[i] & flag) != 0) ids.push_back(static_cast<int32_t>(i));
+      }
+      if (ids.empty()) continue;
+      model_.keys.AddArray(std::string("tokenizer.pronk.") + key, std::span<const int32_t>(ids));
+    }
+  }
+
+  // Only if it is another one than that of files without the key.
+  void WriteNormalizer() {
+    std::vector<std::string> usual;
+    const tokenizer::SplitRule* const rule =
+        vocab_.model == "gpt2" ? tokenizer::FindSplitRule(vocab_.pre) : nullptr;
+    if (rule != nullptr && rule->composes) usual.emplace_back("NFC");
+    if (vocab_.normalizer && *vocab_.normalizer != usual) {
+      WriteTexts(std::string(tokenizer::kNormalizerKey).c_str(), *vocab_.normalizer);
+    }
   }
 
   bool IsWordPiece() const { return vocab_.model == "bert"; }
@@ -196,24 +229,33 @@ class TokenizerWriter {
     for (const auto& [name, key] : kSpecials) {
       if (const auto id = FindSpecial(name)) found[name] = *id;
     }
+    if (IsWordPiece()) {
+      const auto unknown = IdOf(json_.Object("model"), "unk_token");
+      if (unknown) found["unk_token"] = *unknown;
+    }
     const auto ends = EndsOfTemplate();
-    // The token after every text is its end, whatever config.json says (Qwen3-Embedding).
-    const auto last = ends && !ends->second.empty() ? ids_.find(ends->second) : ids_.end();
+    // The token after every text is its end, whatever config.json says (Qwen3-Embedding). Of
+    // several before it the first one begins it (GLM 4).
+    const auto last = ends && !ends->after.empty() ? ids_.find(ends->after[0]) : ids_.end();
     if (last != ids_.end()) found["eos_token"] = last->second;
+    if (ends && ends->before.size() > 1) {
+      found["bos_token"] = IdOfToken(ends->before[0]);
+      std::vector<int32_t> more;
+      for (size_t i = 1; i < ends->before.size(); ++i) {
+        more.push_back(static_cast<int32_t>(IdOfToken(ends->before[i])));
+      }
+      model_.keys.AddArray("tokenizer.pronk.after_bos", std::span<const int32_t>(more));
+    }
     if (IsWordPiece() && found.contains("cls_token")) found["bos_token"] = found["cls_token"];
     for (const auto& [name, key] : kSpecials) {
       if (found.contains(name)) model_.keys.Add(key, static_cast<uint32_t>(found[name]));
     }
-    // If several tokens end a text, the first one other than eos.
-    for (const uint64_t id : Ids(generation_, "eos_token_id")) {
-      if (!found.contains("eos_token") || id == found["eos_token"]) continue;
-      model_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(id));
-      break;
-    }
+    WriteEnds(found.contains("eos_token") ? std::optional(found["eos_token"]) : std::nullopt);
     const bool is_last = last != ids_.end();
     std::optional<bool> starts, separates;
     if (ends)
-      starts = found.contains("bos_token") && ends->first == vocab_.tokens[found["bos_token"]];
+      starts = found.contains("bos_token") && !ends->before.empty() &&
+               ends->before[0] == vocab_.tokens[found["bos_token"]];
     if (is_last && found.contains("sep_token") && found["sep_token"] == last->second)
       separates = true;
     WriteFlag("add_bos_token", starts);
@@ -221,7 +263,61 @@ class TokenizerWriter {
     WriteFlag("add_sep_token", separates);
     WriteFlag("normalizer.lowercase", vocab_.lowers);
     WriteFlag("normalizer.strip_accents", vocab_.strips);
+    WriteSpacePrefix();
+    WriteOwn("clean_text", vocab_.cleans);
+    WriteOwn("handle_chinese_chars", vocab_.splits_ideographs);
+    WriteOwn("ignore_merges", vocab_.ignore_merges);
+    if (vocab_.max_word_characters) {
+      model_.keys.Add("tokenizer.pronk.max_word_characters",
+                      static_cast<uint32_t>(*vocab_.max_word_characters));
+    }
+  }
+
+  // All tokens that end a text: those of generation_config.json, then those of config.json.
+  void WriteEnds(std::optional<uint64_t> eos) {
+    std::vector<int32_t> ends;
+    if (eos) ends.push_back(static_cast<int32_t>(*eos));
+    for (const Fields* fields :
+         {static_cast<const Fields*>(&generation_), static_cast<const Fields*>(&model_.config)}) {
+      for (const uint64_t id : Ids(*fields, "eos_token_id")) {
+        const auto end = static_cast<int32_t>(id);
+        if (std::ranges::count(ends, end) == 0) ends.push_back(end);
+      }
+    }
+    if (!eos || ends.size() < 2) return;
+    model_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(ends[1]));
+    model_.keys.AddArray("tokenizer.ggml.eos_token_ids", std::span<const int32_t>(ends));
+  }
+
+  // tokenizer_config.json's add_prefix_space counts more than tokenizer.json.
+  void WriteSpacePrefix() {
+    constexpr const char* kAdd = "add_prefix_space";
+    if (config_.IsBool(kAdd) && vocab_.model != "bert" && vocab_.model != "gemma4") {
+      const bool adds = config_.BoolOr(kAdd, false);
+      if (vocab_.model == "gpt2") {
+        vocab_.space_prefix = adds ? "always" : "";
+      } else if (!adds) {
+        vocab_.add_space_prefix = false;
+        vocab_.space_prefix.clear();
+      }
+    }
     WriteFlag("add_space_prefix", vocab_.add_space_prefix);
+    if (!vocab_.space_prefix.empty()) {
+      model_.keys.Add("tokenizer.pronk.space_prefix", vocab_.space_prefix);
+    }
+  }
+
+  // A flag that is true by default.
+  void WriteOwn(const std::string& name, std::optional<bool> flag) {
+    if (flag) model_.keys.Add("tokenizer.pronk." + name, *flag);
+  }
+
+  uint64_t IdOfToken(const std::string& token) const {
+    const auto found = ids_.find(token);
+    if (found == ids_.end()) {
+      json_.Fail("post_processor", "expected a token, found ", gguf::Quoted(token, 40));
+    }
+    return found->second;
   }
 
   void WriteFlag(const std::string& name, std::optional<bool> otherwise) {
@@ -229,28 +325,23 @@ class TokenizerWriter {
     if (otherwise) model_.keys.Add("tokenizer.ggml." + name, *otherwise);
   }
 
-  // The tokens that tokenizer.json puts before and after every text, "" for none; empty if it does
-  // not say. Word pieces are always put between two.
-  std::optional<std::pair<std::string, std::string>> EndsOfTemplate() const {
-    if (vocab_.model == "t5" && !json_.is_there()) return std::pair("<s>", "</s>");
+  // The tokens that are put before and after every text; empty if the folder does not say. Word
+  // pieces are always put between two.
+  std::optional<Vocabulary::Around> EndsOfTemplate() const {
+    if (vocab_.model == "t5" && !json_.is_there()) return Vocabulary::Around{{"<s>"}, {"</s>"}};
     if (!json_.is_there() || IsWordPiece()) return std::nullopt;
     const Fields post = json_.Object("post_processor");
     const std::vector<Fields> steps =
         post.IsList("processors") ? post.Objects("processors") : std::vector<Fields>{post};
     for (const Fields& step : steps) {
-      if (step.TextOr("type", "") == "RobertaProcessing")
-        return std::pair(TokenOf(step, "cls"), TokenOf(step, "sep"));
-      if (step.TextOr("type", "") != "TemplateProcessing" || !step.IsList("single")) continue;
-      const std::vector<Fields> parts = step.Objects("single");
-      const auto id = [](const Fields& part) {
-        return part.Object("SpecialToken").TextOr("id", "");
-      };
-      if (parts.empty()) continue;
-      return std::pair(id(parts[0]), parts.size() > 1 ? id(parts.back()) : "");
+      const std::string type = step.TextOr("type", "");
+      if (type == "RobertaProcessing" || type == "BertProcessing") {
+        return Vocabulary::Around{{TokenOf(step, "cls")}, {TokenOf(step, "sep")}};
+      }
     }
     // Byte-level tokenizers without such a step add none.
-    return vocab_.model == "gpt2" ? std::optional(std::pair<std::string, std::string>())
-                                  : std::nullopt;
+    if (!vocab_.around && vocab_.model == "gpt2") return Vocabulary::Around{};
+    return vocab_.around;
   }
 
   // The token of [token, number].
@@ -283,11 +374,21 @@ class TokenizerWriter {
   const Family& family_;
   OutModel& model_;
   Fields config_, map_, json_, generation_;
+  bool from_sentencepiece_ = false;
   Vocabulary vocab_;
   std::map<std::string, uint64_t, std::less<>> ids_;
 };
 
 }  // namespace
+
+bool LooksSpecial(std::string_view token) {
+  const auto between = [&](std::string_view begin, std::string_view end) {
+    return token.starts_with(begin) && token.ends_with(end);
+  };
+  constexpr std::string_view kAlone[] = {"<pad>", "<mask>", "<2mass>", "[@BOS@]"};
+  return std::ranges::count(kAlone, token) > 0 || between("<|", "|>") || between("<｜", "｜>") ||
+         between("<unused", ">");
+}
 
 void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model) {
   TokenizerWriter(family, model).Write(n_rows);

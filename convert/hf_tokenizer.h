@@ -25,8 +25,20 @@ struct Vocabulary {
   std::vector<tokenizer::TokenType> types;
   std::vector<std::string> merges;
   std::optional<bool> add_space_prefix;
-  std::optional<bool> lowers, strips;  // word pieces: case and accents of a text
-  std::string charsmap;                // Unigram: precompiled_charsmap
+  std::optional<bool> lowers, strips;             // word pieces: case and accents of a text
+  std::optional<bool> cleans, splits_ideographs;  // word pieces: control characters; Chinese
+  std::optional<uint64_t> max_word_characters;    // word pieces
+  std::optional<bool> ignore_merges;              // if not as the rule of `pre`
+  std::string space_prefix;                       // tokenizer.pronk.space_prefix; "" for none
+  // Steps before a text is cut (tokenizer/normalizer.h); none if the folder does not say.
+  std::optional<std::vector<std::string>> normalizer;
+  std::vector<uint8_t> added;  // tokenizer::AddedToken by token; may be shorter
+  // Tokens that are put before and after every text.
+  struct Around {
+    std::vector<std::string> before, after;
+  };
+  std::optional<Around> around;
+  std::string charsmap;  // Unigram: precompiled_charsmap
 
   // Grows to n tokens; the new ones are unused, without a text, and get `score` if others have one.
   void Grow(size_t n, float score);
@@ -39,15 +51,26 @@ struct Vocabulary {
 Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bool fairseq = false);
 // From Kimi's tiktoken.model: lines of a token in base64 and its rank; then 256 reserved tokens.
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
+// What a tokenizer.json says beside its vocabulary (hf_pipeline.cc). Throws gguf::Error for a field
+// that may change ids and that this program does not have.
+void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab);
+// Throws gguf::Error if merging by scores is not merging by this list.
+void CheckMerges(const Fields& model, const Vocabulary& vocab);
+// Whether a token is a signal by its spelling: some folders mark such tokens as ordinary ones.
+bool LooksSpecial(std::string_view token);
 // From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family);
 
 // An expression that splits text, in a canonical spelling (split_pattern.cc): if two are equal,
 // they match the same texts.
 std::string CanonicalPattern(std::string_view pattern);
-// The rule that GGUF names (split.h) with the patterns of "pre_tokenizer"; of several, the one that
-// also treats whole words in the vocabulary the same. Throws gguf::Error if there is none.
+// The rule that GGUF names (split.h) with the patterns of "pre_tokenizer"; of several, the first
+// one that also treats whole words in the vocabulary the same, or the first. Throws gguf::Error if
+// there is none.
 const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges);
+
+// Whether "pre_tokenizer" puts a space before a text.
+bool PutsSpaceBefore(const Fields& tokenizer);
 
 // Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.
 void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model);

@@ -24,21 +24,6 @@ std::vector<Fields> Normalizers(const Fields& tokenizer) {
   return all.Objects("normalizers");
 }
 
-// Whether a tokenizer like sentencepiece's puts a space before texts.
-bool HasSpacePrefix(const Fields& tokenizer) {
-  const Fields all = tokenizer.Object("pre_tokenizer");
-  const std::vector<Fields> steps =
-      all.IsList("pretokenizers") ? all.Objects("pretokenizers") : std::vector<Fields>{all};
-  for (const Fields& pre : steps) {
-    if (pre.TextOr("type", "") != "Metaspace") continue;
-    return pre.TextOr("prepend_scheme", pre.BoolOr("add_prefix_space", true) ? "first" : "never") !=
-           "never";
-  }
-  return std::ranges::any_of(Normalizers(tokenizer), [](const Fields& step) {
-    return step.TextOr("type", "") == "Prepend";
-  });
-}
-
 std::string FromBase64(std::string_view text) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -92,7 +77,9 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
   if (!tokenizer.IsList("added_tokens")) return;
   for (const Fields& token : tokenizer.Objects("added_tokens")) {
     add(token.Text("content"), token.json()["id"].Unsigned(),
-        token.BoolOr("special", false) ? TokenType::kControl : TokenType::kUserDefined);
+        token.BoolOr("special", false) || LooksSpecial(token.Text("content"))
+            ? TokenType::kControl
+            : TokenType::kUserDefined);
   }
 }
 
@@ -113,10 +100,10 @@ void ScoresByMerges(Vocabulary& vocab) {
   vocab.merges.clear();
 }
 
-void MarkBytes(Vocabulary& vocab) {
+void MarkBytes(Vocabulary& vocab, std::string_view unknown) {
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     if (tokenizer::ByteOfToken(vocab.tokens[i]) >= 0) vocab.types[i] = TokenType::kByte;
-    if (vocab.tokens[i] == "<unk>") vocab.types[i] = TokenType::kUnknown;
+    if (vocab.tokens[i] == unknown) vocab.types[i] = TokenType::kUnknown;
   }
 }
 
@@ -183,7 +170,7 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
   }
   if (std::ranges::count(bytes, -1) > 0) gguf::Fail(path, "expected a token for each byte");
   tokenizer::MergeTable merges(tokens.size());
-  tokenizer::WordMerger merger(merges);
+  tokenizer::WordMerger merger{tokenizer::ListedPairs(merges)};
   std::vector<tokenizer::TokenId> symbols, left;
   for (size_t i = 0; i < tokens.size(); ++i) {
     symbols.clear();
@@ -211,9 +198,10 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
   if (type == "Unigram") {
     vocab.model = "t5";
     vocab.pre = "default";
-    vocab.add_space_prefix = HasSpacePrefix(tokenizer);
     ReadPieces(tokenizer, model, vocab);
     ReadTokens(tokenizer, model, vocab);
+    if (model.BoolOr("byte_fallback", false)) MarkBytes(vocab, "");
+    ReadPipeline(tokenizer, vocab);
     return vocab;
   }
   ReadTokens(tokenizer, model, vocab);
@@ -226,32 +214,35 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
     }
     vocab.model = "bert";
     vocab.pre = "default";
-    const Fields normalizer = tokenizer.Object("normalizer");
-    vocab.lowers = normalizer.BoolOr("lowercase", true);
-    if (normalizer.Has("strip_accents")) vocab.strips = normalizer.BoolOr("strip_accents", true);
+    if (model.Has("max_input_chars_per_word")) {
+      vocab.max_word_characters = model.UintOr("max_input_chars_per_word", 0);
+    }
+    ReadPipeline(tokenizer, vocab);
     return vocab;
   }
   vocab.merges = model.Pairs("merges");
   if (family.raw_bpe) {
     vocab.model = "gemma4";
-    vocab.add_space_prefix = false;
-    MarkBytes(vocab);
+    MarkBytes(vocab, model.TextOr("unk_token", "<unk>"));
     for (size_t i = 0; i < vocab.tokens.size(); ++i) vocab.scores.push_back(-static_cast<float>(i));
   } else if (model.BoolOr("byte_fallback", false)) {
     vocab.model = "llama";
     vocab.pre = "default";
-    vocab.add_space_prefix = HasSpacePrefix(tokenizer);
+    MarkBytes(vocab, model.TextOr("unk_token", "<unk>"));
+    CheckMerges(model, vocab);
     ScoresByMerges(vocab);
-    MarkBytes(vocab);
   } else {
     vocab.model = "gpt2";
-    const tokenizer::SplitRule& rule =
-        FindSplitRule(tokenizer, model.BoolOr("ignore_merges", false));
+    const bool ignore_merges = model.BoolOr("ignore_merges", false);
+    const tokenizer::SplitRule& rule = FindSplitRule(tokenizer, ignore_merges);
+    if (rule.ignore_merges != ignore_merges) vocab.ignore_merges = ignore_merges;
+    if (PutsSpaceBefore(tokenizer)) vocab.space_prefix = "always";
     const bool has_own = std::ranges::count(rule.Names(), family.name) > 0;
     vocab.pre = has_own ? family.name : rule.names[0];
     const std::string post = tokenizer.Object("post_processor").TextOr("type", "");
     if (vocab.pre == "gpt-2" && post == "RobertaProcessing") vocab.pre = "roberta-bpe";
   }
+  ReadPipeline(tokenizer, vocab);
   return vocab;
 }
 

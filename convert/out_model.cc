@@ -21,10 +21,11 @@ void OutModel::Rank(const std::vector<std::string>& labels) {
                   std::vector<std::string_view>(labels.begin(), labels.end()));
 }
 
-void OutModel::Computed(const std::string& name, std::vector<float> values) {
+void OutModel::Computed(const std::string& name, std::vector<float> values, uint64_t width) {
   OutTensor tensor;
   tensor.name = name;
   tensor.dims = {values.size()};
+  if (width > 0) tensor.dims = {width, values.size() / width};
   tensor.values = std::move(values);
   tensors.push_back(std::move(tensor));
 }
@@ -54,9 +55,10 @@ Fields OutModel::rope() const {
   return rope.Has("full_attention") ? rope.Object("full_attention") : rope;
 }
 
-double OutModel::rope_theta(double fallback) const {
+double OutModel::rope_theta() const {
   const std::vector<double> of_layers = config.Numbers("rope_theta");
-  return of_layers.empty() ? rope().NumberOr("rope_theta", fallback) : of_layers[0];
+  const double outside = of_layers.empty() ? usual_theta : of_layers[0];
+  return rope().NumberOr("rope_theta", outside);
 }
 
 }  // namespace convert

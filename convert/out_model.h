@@ -40,11 +40,14 @@ struct OutModel {
   gguf::Writer keys;
   Shapes shapes;
   std::vector<OutTensor> tensors;
-  uint64_t n_tokens = 0;      // rows of the embedding to keep; 0: all
-  bool is_ternary = false;    // layers' matrices are rounded to three values, Change::kTernary
-  uint64_t n_nextn = 0;       // blocks after the layers that predict further tokens
-  double rotary_part = 1;     // of a head that rotates, where config.json does not say
-  uint64_t n_rope_freqs = 0;  // divisors of the file, if more than pairs that rotate
+  uint64_t n_tokens = 0;       // rows of the embedding to keep; 0: all
+  bool is_ternary = false;     // layers' matrices are rounded to three values, Change::kTernary
+  uint64_t n_nextn = 0;        // blocks after the layers that predict further tokens
+  double rotary_part = 1;      // of a head that rotates, where config.json does not say
+  double usual_theta = 10000;  // rope's base, likewise
+  bool yarn_truncates = true;  // what readers do where a file does not say: RopeConfig::truncated
+  double log_multiplier = 0;   // what the file's reader undoes of YaRN's growth (RopeConfig)
+  uint64_t n_rope_freqs = 0;   // divisors of the file, if more than pairs that rotate
   std::span<const TensorRule> first_rules;  // before the family's
   // What rows are multiplied by, by the tensor's name as in a rule.
   std::map<std::string_view, RowFactors> factors;
@@ -66,7 +69,8 @@ struct OutModel {
   // A model that scores texts, with a name for each score.
   void Rank(const std::vector<std::string>& labels);
   // A vector whose numbers are computed here.
-  void Computed(const std::string& name, std::vector<float> values);
+  // Or a matrix with rows of this width.
+  void Computed(const std::string& name, std::vector<float> values, uint64_t width = 0);
 
   // A tensor of the folder; a matrix's number of rows, if config.json lacks it. Throw gguf::Error.
   const SafeTensor& Need(const std::string& hf_name) const;
@@ -76,7 +80,7 @@ struct OutModel {
   uint64_t head_dim() const;
   // rope_parameters or the older rope_scaling; if kinds of layers differ, those without a window.
   Fields rope() const;
-  double rope_theta(double fallback) const;
+  double rope_theta() const;
 
  private:
   std::string Full(std::string_view key) const { return architecture + "." + std::string(key); }

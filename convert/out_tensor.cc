@@ -78,13 +78,15 @@ OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
   return out;
 }
 
-OutTensor Rope(const Stack& stack, uint64_t n_heads) {
+OutTensor Rope(const Stack& stack, uint64_t n_heads, uint64_t n_rotated) {
   stack.Require(n_heads > 0 && stack.rows % (2 * n_heads) == 0, "rows for ", n_heads,
                 " heads of an even length");
   const uint64_t length = stack.rows / n_heads;
-  return PickRows(stack, stack.rows, [length](uint64_t row) {
+  const uint64_t n = n_rotated != 0 ? n_rotated : length;
+  stack.Require(n <= length && n % 2 == 0, "heads with ", n, " rows that rotate");
+  return PickRows(stack, stack.rows, [length, n](uint64_t row) {
     const uint64_t at = row % length;
-    return row - at + at % 2 * (length / 2) + at / 2;
+    return at < n ? row - at + at % 2 * (n / 2) + at / 2 : row;
   });
 }
 
@@ -105,10 +107,11 @@ OutTensor EveryOther(const Stack& stack, bool odd) {
 
 // The old matrices are [cols, rows]; takes 1 / part of the rows, every step-th from `first` on.
 OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t step) {
-  stack.Require(stack.is_stack && stack.cols % part == 0, "a stack of matrices");
+  stack.Require(!stack.is_vector && stack.cols % part == 0, "a matrix, or a stack of them");
   OutTensor out;
   const uint64_t n = stack.cols / part;
-  out.dims = {stack.rows, n, stack.n};
+  out.dims = {stack.rows, n};
+  if (stack.is_stack) out.dims.push_back(stack.n);
   out.unit = stack.rows;
   out.locate = [stack, first, step, n](uint64_t row) {
     Unit unit = stack.Matrix(row / n);
@@ -158,6 +161,32 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
     if (row < 2 * keys) return (row - keys) / n * group + n + row % n;
     row -= 2 * keys;
     return row / group_values * group + 2 * n + row % group_values;
+  });
+}
+
+// Rows of each key-value head: those of its queries, its key, its value.
+OutTensor HeadsTogether(const Stack& stack, const Shapes& shapes) {
+  const uint64_t n_kv = shapes.n_kv_heads, all = shapes.n_heads + 2 * n_kv;
+  stack.Require(n_kv > 0 && shapes.n_heads % n_kv == 0 && stack.rows % all == 0, "rows for ", all,
+                " heads");
+  const uint64_t length = stack.rows / all, of_queries = shapes.n_heads / n_kv * length;
+  const uint64_t group = of_queries + 2 * length, queries = shapes.n_heads * length;
+  return PickRows(stack, stack.rows, [=](uint64_t row) {
+    if (row < queries) return row / of_queries * group + row % of_queries;
+    row -= queries;
+    const uint64_t is_value = row / (n_kv * length), head = row % (n_kv * length) / length;
+    return head * group + of_queries + is_value * length + row % length;
+  });
+}
+
+// Of each quarter of the heads q, v and k.
+OutTensor HeadsInFour(const Stack& stack) {
+  stack.Require(stack.rows % 12 == 0, "a multiple of 12 rows");
+  const uint64_t part = stack.rows / 12, all = stack.rows / 3;
+  return PickRows(stack, stack.rows, [=](uint64_t row) {
+    constexpr uint64_t kPlaces[] = {0, 2, 1};
+    const uint64_t quarter = row % all / part;
+    return (3 * quarter + kPlaces[row / all]) * part + row % part;
   });
 }
 
@@ -226,10 +255,15 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kByGroup:
       stack.Require(from[0]->elements % shapes.n_groups == 0, "a multiple of ", shapes.n_groups);
       return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
+    case kOtherHalfFirst:
+      stack.Require(shapes.head > 0 && stack.rows % shapes.head == 0 && shapes.head % 2 == 0,
+                    "heads of ", shapes.head, " rows");
+      return PickRows(stack, stack.rows,
+                      [n = shapes.head](uint64_t row) { return row / n * n + (row + n / 2) % n; });
     case kRopeQ:
-      return Rope(stack, shapes.n_heads);
+      return Rope(stack, shapes.n_heads, shapes.n_rotated);
     case kRopeK:
-      return Rope(stack, shapes.n_kv_heads);
+      return Rope(stack, shapes.n_kv_heads, shapes.n_rotated);
     case kAfterPadding:
       stack.Require(stack.rows > shapes.padding, "more than ", shapes.padding, " rows");
       return RowsFrom(stack, shapes.padding, stack.rows - shapes.padding);
@@ -251,6 +285,10 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kKeyB:
     case kValueB:
       return LatentKeysOrValues(stack, shapes, order == kKeyB);
+    case kHeadsTogether:
+      return HeadsTogether(stack, shapes);
+    case kHeadsInFour:
+      return HeadsInFour(stack);
     case kGroupedQkv:
     case kGroupedZ:
       return Grouped(stack, shapes, order == kGroupedZ);

@@ -29,12 +29,13 @@ enum class Change : uint8_t {
 // How weights are reordered.
 enum class Order : uint8_t {
   kSame,
-  kVector,     // [1, n] or [] becomes [n]
-  kTaps,       // a convolution's [channels, 1, taps] becomes [channels, taps]
-  kTapsApart,  // the same, or [channels, taps], becomes [channels, 1, taps]
-  kColumn,     // [n] becomes [n, 1]
-  kByGroup,    // [n] becomes [groups, n / groups] (Mamba-2's norm)
-  kRopeQ,      // heads that pair numbers i and i + half: now 2i and 2i + 1
+  kVector,          // [1, n] or [] becomes [n]
+  kTaps,            // a convolution's [channels, 1, taps] becomes [channels, taps]
+  kTapsApart,       // the same, or [channels, taps], becomes [channels, 1, taps]
+  kColumn,          // [n] becomes [n, 1]
+  kByGroup,         // [n] becomes [groups, n / groups] (Mamba-2's norm)
+  kOtherHalfFirst,  // of each head
+  kRopeQ,           // heads that pair numbers i and i + half: now 2i and 2i + 1
   kRopeK,
   kAfterPadding,  // without the rows of positions that no text has (RoBERTa)
   kFirstHalf,
@@ -50,7 +51,9 @@ enum class Order : uint8_t {
   kEvenTransposed,
   kOddTransposed,
   kKeyB,
-  kValueB,  // DeepSeek's matrix of keys and values, both for each head
+  kValueB,         // DeepSeek's matrix of keys and values, both for each head
+  kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
+  kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): likewise
   kGroupedQkv,
   kGroupedZ,          // Qwen3-Next: for each key head q, k, its values, their gates
   kValueHeads,        // Qwen3.5: heads of rows, grouped by key head there, tiled here
@@ -62,7 +65,9 @@ enum class Order : uint8_t {
 // The sizes that these orders need.
 struct Shapes {
   uint64_t n_heads = 0, n_kv_heads = 0;
-  uint64_t n_groups = 1;  // Mamba-2's
+  uint64_t n_rotated = 0;  // numbers of a head that rotate, its first; 0: all
+  uint64_t head = 0;       // numbers of a head, of kOtherHalfFirst
+  uint64_t n_groups = 1;   // Mamba-2's
   uint64_t head_plain = 0,
            head_value = 0;  // DeepSeek: numbers per key without rope; numbers per value
   uint64_t n_key_heads = 0, n_value_heads = 0;  // delta nets

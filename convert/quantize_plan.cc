@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/model/model.h"
+
 namespace convert {
 namespace {
 
@@ -17,10 +19,10 @@ constexpr std::array kMixes = {
     Mix{"BF16", 32, kBF16, true},        Mix{"Q8_0", 7, kQ8_0, true},
     Mix{"Q6_K", 18, kQ6_K, true},        Mix{"Q5_K", 16, kQ5_K, true},
     Mix{"Q5_K_M", 17, kQ5_K, false},     Mix{"Q5_K_S", 16, kQ5_K, false},
-    Mix{"Q5_1", 9, kQ5_1, true},         Mix{"Q5_0", 8, kQ5_0, true},
+    Mix{"Q5_1", 9, kQ5_1, false},        Mix{"Q5_0", 8, kQ5_0, false},
     Mix{"Q4_K", 14, kQ4_K, true},        Mix{"Q4_K_M", 15, kQ4_K, false},
-    Mix{"Q4_K_S", 14, kQ4_K, false},     Mix{"Q4_1", 3, kQ4_1, true},
-    Mix{"Q4_0", 2, kQ4_0, true},         Mix{"IQ4_NL", 25, kIQ4_NL, false},
+    Mix{"Q4_K_S", 14, kQ4_K, false},     Mix{"Q4_1", 3, kQ4_1, false},
+    Mix{"Q4_0", 2, kQ4_0, false},        Mix{"IQ4_NL", 25, kIQ4_NL, false},
     Mix{"IQ4_XS", 30, kIQ4_XS, false},   Mix{"MXFP4", 38, kMXFP4, true},
     Mix{"MXFP4_MOE", 38, kMXFP4, false}, Mix{"NVFP4", 39, kNVFP4, false},
     Mix{"Q3_K", 11, kQ3_K, true},        Mix{"Q3_K_L", 13, kQ3_K, false},
@@ -165,6 +167,8 @@ class Rules {
     if (Is({"Q4_K_M", "Q5_K_M"}) && place.NeedsMoreBits()) return kQ6_K;
     if (Is({"IQ4_NL", "IQ4_XS"}) && is_early && !facts_.has_importance) return kQ5_K;
     if (mix_ == "Q4_K_S" && is_early) return kQ5_K;
+    if (mix_ == "Q4_0" && is_early && facts_.has_importance) return kQ4_1;
+    if (mix_ == "Q5_0" && is_early && facts_.has_importance) return kQ5_1;
     return type_;
   }
   DType AttentionOutput() const {
@@ -210,6 +214,22 @@ const Mix* FindMix(std::string_view name) {
   const auto mix =
       std::ranges::find_if(kMixes, [&](const Mix& m) { return SameName(m.name, name); });
   return mix == kMixes.end() ? nullptr : &*mix;
+}
+
+std::string FileTypeName(const gguf::File& file) {
+  const gguf::Value* const number = file.metadata().Find("general.file_type");
+  const bool is_known = number != nullptr && number->type == gguf::ValueType::kU32;
+  for (const Mix& mix : AllMixes()) {
+    if (!is_known || mix.is_plain) continue;
+    if (file.metadata().GetUint("general.file_type") != mix.file_type) continue;
+    for (const std::string_view size : {"Small", "Medium", "Large"}) {
+      const std::string end = std::string("K_") + size[0];
+      if (!mix.name.ends_with(end)) continue;
+      return std::string(mix.name.substr(0, mix.name.size() - 2)) + " - " + std::string(size);
+    }
+    return std::string(mix.name);
+  }
+  return std::string(gguf::Info(engine::MainType(file)).name);
 }
 
 MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorView> tensors) {

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "gguf/dtype.h"
+#include "gguf/file.h"
 #include "gguf/metadata.h"
 #include "gguf/tensor.h"
 
@@ -32,6 +34,10 @@ struct Mix {
 std::span<const Mix> AllMixes();
 // By name, in upper or lower case; nullptr if unknown.
 const Mix* FindMix(std::string_view name);
+
+// The type of a file as llama-bench names it, "Q8_0" or "Q4_K - Medium": that of most weights, or
+// the mix that general.file_type tells.
+std::string FileTypeName(const gguf::File& file);
 
 // The properties of a model that a mix depends on.
 struct MixFacts {

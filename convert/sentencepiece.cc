@@ -125,7 +125,7 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bo
     } else if (model.field() == 3) {
       ProtoReader normalizer(path, model.bytes());
       while (normalizer.Next()) {
-        if (normalizer.field() == 2 && fairseq) vocab.charsmap = normalizer.bytes();
+        if (normalizer.field() == 2) vocab.charsmap = normalizer.bytes();
         if (normalizer.field() == 3) vocab.add_space_prefix = normalizer.number() != 0;
       }
     }
@@ -136,6 +136,9 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bo
     gguf::Fail(path, "expected a model of sentencepiece ",
                (fairseq ? "of pieces and their scores (Unigram)" : "that merges pairs (BPE)"),
                ", found another kind (type ", type, ")");
+  }
+  if (!fairseq && !vocab.charsmap.empty()) {
+    gguf::Fail(path, "expected a model of sentencepiece that takes texts as they are (identity)");
   }
   if (fairseq) RenumberForFairseq(model, vocab);
   return vocab;

@@ -135,17 +135,38 @@ void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
     }
   } else if (type == "Split") {
     patterns.push_back(step.Object("pattern").Text("Regex"));
+    // What an expression for any text leaves is nothing: only matches, or all, is the same.
+    const std::string behavior = step.TextOr("behavior", "Isolated");
+    const bool inverts = step.BoolOr("invert", false);
+    const bool keeps_matches =
+        behavior == "Removed" && inverts && patterns.back().ends_with("|\\s+");
+    if (!keeps_matches && (behavior != "Isolated" || inverts)) {
+      step.Fail("behavior", "expected Isolated and not inverted, found ",
+                gguf::Quoted(behavior, 40));
+    }
+  } else if (type == "WhitespaceSplit") {
+    patterns.emplace_back(R"(\S+)");
   } else if (type == "Digits") {
     patterns.push_back(step.BoolOr("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
   } else if (type == "ByteLevel") {
     if (!step.BoolOr("use_regex", true)) return;
     patterns.emplace_back(tokenizer::FindSplitRule("gpt-2")->patterns[0]);
-  } else if (type == "Punctuation") {
+  } else if (type == "Punctuation" && step.TextOr("behavior", "Isolated") == "Isolated") {
     patterns.emplace_back(R"(\p{P})");
   } else {
     step.Fail("type", "expected Split, Digits, ByteLevel or Sequence, found ",
               gguf::Quoted(type, 40));
   }
+}
+
+std::vector<Fields> PreSteps(const Fields& step) {
+  if (step.TextOr("type", "") == "Sequence") return step.Objects("pretokenizers");
+  return {step};
+}
+
+bool EndsWithBytes(const Fields& step) {
+  const std::vector<Fields> steps = PreSteps(step);
+  return !steps.empty() && steps.back().TextOr("type", "") == "ByteLevel";
 }
 
 }  // namespace
@@ -156,6 +177,13 @@ std::string CanonicalPattern(std::string_view pattern) {
     text.replace(at, kAnyCase.size(), kBothCases);
   }
   return Parser(text).Canonical();
+}
+
+bool PutsSpaceBefore(const Fields& tokenizer) {
+  const std::vector<Fields> steps = PreSteps(tokenizer.Object("pre_tokenizer"));
+  return std::ranges::any_of(steps, [](const Fields& step) {
+    return step.TextOr("type", "") == "ByteLevel" && step.BoolOr("add_prefix_space", false);
+  });
 }
 
 const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges) {
@@ -170,13 +198,17 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
     tokenizer.Fail("pre_tokenizer", "expected at most ", kMaxPatterns, " expressions of at most ",
                    kMaxBytes, " bytes");
   }
+  if (!EndsWithBytes(step)) tokenizer.Fail("pre_tokenizer", "expected ByteLevel as the last step");
   const tokenizer::SplitRule* best = nullptr;
   for (const tokenizer::SplitRule& rule : tokenizer::SplitRules()) {
     const bool same = std::ranges::equal(
         rule.Patterns(), patterns, [](std::string_view ours, const std::string& theirs) {
           return CanonicalPattern(ours) == CanonicalPattern(theirs);
         });
-    const bool fits_better = best == nullptr || best->ignore_merges != ignore_merges;
+    // Programs know gpt-oss by the name of GPT-4o, though it treats whole words as this one does.
+    const bool is_alike = rule.names[0] == "granite-embed-multi-97m";
+    const bool fits_better = best == nullptr || (best->ignore_merges != ignore_merges &&
+                                                 rule.ignore_merges == ignore_merges && !is_alike);
     if (same && fits_better) best = &rule;
   }
   if (best != nullptr) return *best;

@@ -15,6 +15,19 @@ constexpr uint64_t kMaxExperts = 1u << 16;
 // Models with vision or audio put a prefix before the text model's names.
 constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"model.language_model.", "model."},
+    {"transformer.h.", "model.layers."},
+    {"transformer.blocks.", "model.layers."},
+    {"gpt_neox.layers.", "model.layers."},
+    {"model.decoder.layers.", "model.layers."},
+    {"transformer.", "model."},
+    {"gpt_neox.", "model."},
+    {"model.decoder.", "model."},
+    {"h.", "model.layers."},
+    {"wte.", "model.wte."},
+    {"wpe.", "model.wpe."},
+    {"ln_f.", "model.ln_f."},
+    {"word_embeddings.", "model.word_embeddings."},
+    {"word_embeddings_layernorm.", "model.word_embeddings_layernorm."},
     {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
@@ -50,7 +63,7 @@ constexpr std::string_view kLeftOut[] = {
 constexpr std::string_view kNextn = "mtp.", kNextnLayers = "mtp.layers.";
 constexpr std::string_view kLayer = "model.layers.{i}.";  // TensorRule's "."
 // The words before an expert's number.
-constexpr std::string_view kStacks[] = {"experts.", "altup_projections.",
+constexpr std::string_view kStacks[] = {"experts.", "norms.", "altup_projections.",
                                         "altup_unembed_projections."};
 
 // A name as in the tables, with its numbers separated.
@@ -111,7 +124,7 @@ class Mapper {
   Mapper(const Family& family, OutModel& model)
       : family_(family), model_(model), n_layers_(model.n_layers()) {
     tied_ = model.config.BoolOr("tie_word_embeddings",
-                                model.folder.config().BoolOr("tie_word_embeddings", false));
+                                model.folder.config().BoolOr("tie_word_embeddings", family.tied));
   }
 
   std::vector<std::string> Run() {
@@ -141,7 +154,7 @@ class Mapper {
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
     if (name.layer && *name.layer >= n_layers_ + model_.n_nextn) return false;
-    if (name.text == "lm_head" && tied_) return false;
+    if (name.text == "lm_head" && name.suffix == ".weight" && tied_) return false;
     if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
     bool is_known = false, is_kept = false;
     const auto apply = [&](std::span<const TensorRule> rules) {
@@ -169,7 +182,7 @@ class Mapper {
     gguf.ends_with('.') ? gguf.pop_back() : void(gguf += name.suffix);
     if (gguf.starts_with('.')) gguf = "blk." + std::to_string(name.layer.value_or(0)) + gguf;
     Target& target = targets_[gguf];
-    target.order = OrderOf(rule, name);
+    target.order = OrderOf(rule, name, tensor);
     target.change = ChangeOf(rule, name, tensor);
     target.is_stack = name.expert.has_value();
     if (const auto found = model_.factors.find(rule.gguf); found != model_.factors.end())
@@ -180,11 +193,13 @@ class Mapper {
     return true;
   }
 
-  Order OrderOf(const TensorRule& rule, const Name& name) const {
+  Order OrderOf(const TensorRule& rule, const Name& name, const SafeTensor& tensor) const {
     if (family_.pairs_neighbours && rule.order == Order::kSame) {
       if (name.text.ends_with("self_attn.q_proj")) return Order::kRopeQ;
       if (name.text.ends_with("self_attn.k_proj")) return Order::kRopeK;
     }
+    // Biases of transposed matrices are not.
+    if (rule.order == Order::kTransposed && tensor.shape.size() == 1) return Order::kSame;
     return rule.order;
   }
 

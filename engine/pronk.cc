@@ -145,7 +145,8 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
   if (bits != 8 && bits != 16 && bits != 32) {
     throw engine::Error("cache_bits: expected 8, 16 or 32, found ", bits);
   }
-  result.kv_type = bits == 8    ? kernels::KvType::kQ8_0
+  result.kv_type = model.exact  ? kernels::KvType::kF32
+                   : bits == 8  ? kernels::KvType::kQ8_0
                    : bits == 16 ? kernels::KvType::kF16
                                 : kernels::KvType::kF32;
   result.draft.on = true;  // does not change the text
@@ -227,9 +228,9 @@ std::vector<tokenizer::TokenId> Read(const engine::Model& model, std::string_vie
   return ids;
 }
 
-engine::Model Open(const std::string& path) {
+engine::Model Open(const std::string& path, bool exact) {
   if (!kernels::CpuIsSupported()) throw Error("this CPU lacks the instructions of this build");
-  return engine::Model::Load(path);
+  return engine::Model::Load(path, exact);
 }
 
 // logits: what the token was chosen by; empty: no log probabilities.
@@ -340,8 +341,8 @@ struct Chat::Impl : Borrower {
 
 std::string Version() { return PRONK_VERSION; }
 
-Model::Model(const std::string& path)
-    : impl_(Guarded([&] { return std::make_shared<const Impl>(Impl{Open(path)}); })) {}
+Model::Model(const std::string& path, bool exact)
+    : impl_(Guarded([&] { return std::make_shared<const Impl>(Impl{Open(path, exact)}); })) {}
 
 std::string Model::architecture() const { return impl_->config.architecture; }
 std::size_t Model::context_length() const { return impl_->config.context_length; }

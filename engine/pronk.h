@@ -57,7 +57,9 @@ struct SpecialTokens {
 class Model {
  public:
   // Opens and checks a GGUF file (a split model's first), which must not change: it is read on use.
-  explicit Model(const std::string& path);
+  // exact: the weights count as stored, and everything else is computed in 32-bit floats, as if the
+  // file held those. Several times slower; Options::cache_bits is then not read.
+  explicit Model(const std::string& path, bool exact = false);
 
   std::string architecture() const;    // "llama", "qwen3", ...
   std::size_t context_length() const;  // in training, in tokens

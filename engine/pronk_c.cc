@@ -148,6 +148,9 @@ const char* pronk_version() {
 pronk_status pronk_model_open(const char* path, pronk_model** model) {
   return New(model, [&] { return pronk::Model(path); });
 }
+pronk_status pronk_model_open_exact(const char* path, pronk_model** model) {
+  return New(model, [&] { return pronk::Model(path, /*exact=*/true); });
+}
 void pronk_model_free(pronk_model* model) { delete model; }
 pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
                                   size_t room, size_t* n) {

@@ -37,6 +37,7 @@ const char* pronk_version(void);
 
 // As pronk::Model.
 pronk_status pronk_model_open(const char* path, pronk_model** model);
+pronk_status pronk_model_open_exact(const char* path, pronk_model** model);
 void pronk_model_free(pronk_model* model);
 // A value of the file as text; PRONK_ABSENT if it has no such key.
 pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,

@@ -231,9 +231,6 @@ class Checker {
       Digits();
     }
     const std::string_view number = text_.substr(begin, at_ - begin);
-    if (!limits_.any_number && NumberIn<uint64_t>(number).value_or(0) > INT64_MAX) {
-      throw Error("has a number of more than 63 bits at byte ", begin + 1);
-    }
     // Only such a number can be beyond the range of a double.
     if ((has_exponent || number.size() > 300) &&
         !std::isfinite(NumberIn<double>(number).value_or(0))) {

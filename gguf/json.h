@@ -22,7 +22,6 @@ struct JsonLimits {
   size_t values = size_t{1} << 20;
   size_t keys = 1000;        // in one object
   bool unique_keys = false;  // otherwise the last of equal keys counts
-  bool any_number = false;   // otherwise none of more than 63 bits: templates have no such number
 };
 
 // A text in JSON's quotes: controls, quotes and backslashes are escaped.

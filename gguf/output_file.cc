@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -16,11 +18,31 @@
 namespace gguf {
 namespace {
 
-// Whether a rename can put a file here: the path is free, or a regular file and no link.
-bool IsReplaceable(const std::string& path) {
-  std::error_code error;
-  const auto status = std::filesystem::symlink_status(path, error);
-  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+// The number of the open file that a path like /dev/stdout or /dev/fd/3 names; -1 for other paths.
+int OpenFileOf(const std::string& path) {
+  if (path == "/dev/stdin") return STDIN_FILENO;
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const char* const end = path.data() + path.size();
+    int fd = -1;
+    const auto [rest, error] = std::from_chars(path.data() + folder.size(), end, fd);
+    if (error == std::errc() && rest == end && fd >= 0) return fd;
+  }
+  return -1;
+}
+
+// Follows links, to a file that need not exist or to the path of an open file.
+std::string FollowLinks(std::string path) {
+  constexpr int kMaxLinks = 40;  // as in Linux
+  for (int i = 0; i < kMaxLinks && OpenFileOf(path) < 0; ++i) {
+    std::error_code error;
+    const std::filesystem::path to = std::filesystem::read_symlink(path, error);
+    if (error) return path;  // it is no link
+    path = (std::filesystem::path(path).parent_path() / to).string();
+  }
+  return path;
 }
 
 // Gives a file that has no name this one, which must be free.
@@ -46,27 +68,63 @@ void RemoveUnfinishedFile() {
   if (name != nullptr) unlink(name);
 }
 
-OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs) : path_(path) {
+OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs)
+    : path_(path), target_(FollowLinks(path)) {
   struct stat status;
-  if (!IsReplaceable(path)) {
-    OpenAsItStands(inputs);
-    return;
+  const bool exists = stat(target_.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) Fail(path);  // links in a circle, for example
+  if (exists && S_ISDIR(status.st_mode)) gguf::Fail(path, "is a folder: give the name of a file");
+  const int open_fd = OpenFileOf(target_);
+  try {
+    if (open_fd >= 0 || (exists && !S_ISREG(status.st_mode))) {
+      OpenAsItStands(open_fd, inputs);
+    } else {
+      OpenReplacement(inputs);
+    }
+  } catch (const Error&) {
+    Discard();
+    throw;
   }
-  if (stat(path.c_str(), &status) == 0) RefuseInputs(path, status, inputs);
-  if (OpenNameless()) return;
-  TakeName([&] {
-    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return fd_;
-  });
+}
+
+void OutputFile::OpenReplacement(std::span<const FileId> inputs) {
+  struct stat old;
+  const bool exists = stat(target_.c_str(), &old) == 0;
+  if (exists) {
+    RefuseInputs(path_, old, inputs);
+    // Root may write to any file; that it is read-only still means that it is to stay.
+    if ((old.st_mode & 0222) == 0) gguf::Fail(path_, "is read-only, and would be lost");
+    if (faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) Fail(path_);
+  }
+  if (!OpenNameless()) {
+    TakeName([&] {
+      fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return fd_;
+    });
+  }
+  if (exists) KeepOwner(old);
+}
+
+// Before anything is written, so that nobody reads what the old file hid.
+void OutputFile::KeepOwner(const struct stat& old) {
+  struct stat created;
+  if (fstat(fd_, &created) != 0) Fail(path_);
+  const bool is_same = created.st_uid == old.st_uid && created.st_gid == old.st_gid;
+  if (!is_same && fchown(fd_, old.st_uid, old.st_gid) != 0) {
+    gguf::Fail(path_, "belongs to another user or group, which a new file cannot: remove it first");
+  }
+  constexpr mode_t kPermissions = 0777;
+  if (((created.st_mode ^ old.st_mode) & kPermissions) == 0) return;
+  if (fchmod(fd_, old.st_mode & kPermissions) != 0) Fail(path_);
 }
 
 // A file without a name, which nothing can leave behind. False if the file system has none, /proc
 // is missing, or the name that replaces a file would be too long.
 bool OutputFile::OpenNameless() {
 #if defined(O_TMPFILE)
-  const bool is_short = access((path_ + ".tmp1234567-99").c_str(), F_OK) == 0 || errno == ENOENT;
+  const bool is_short = access((target_ + ".tmp1234567-99").c_str(), F_OK) == 0 || errno == ENOENT;
   if (!is_short || access("/proc/self/fd/0", F_OK) != 0) return false;
-  const std::string folder = std::filesystem::path(path_).parent_path();
+  const std::string folder = std::filesystem::path(target_).parent_path();
   fd_ = open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
 #endif
   return is_nameless_ = fd_ >= 0;
@@ -75,7 +133,7 @@ bool OutputFile::OpenNameless() {
 // Tries names until one can be created: a killed program may have left a file, and ids repeat.
 void OutputFile::TakeName(const std::function<int()>& create) {
   constexpr int kMaxTries = 100;
-  const std::string first = path_ + ".tmp" + std::to_string(getpid());
+  const std::string first = target_ + ".tmp" + std::to_string(getpid());
   for (int i = 1; i <= kMaxTries; ++i) {
     temporary_ = i == 1 ? first : first + "-" + std::to_string(i);
     errno = EEXIST;
@@ -90,27 +148,24 @@ void OutputFile::TakeName(const std::function<int()>& create) {
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// Truncates the file unless it is an input. Refuses a pipe that nobody reads: opening would wait.
-void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-  if (fd_ < 0 && errno == ENXIO) {
-    gguf::Fail(path_, "is a pipe (FIFO) that nobody reads");
-  }
+// A device, a pipe or a file that is open already. Refuses a pipe that nobody reads: opening would
+// wait.
+void OutputFile::OpenAsItStands(int open_fd, std::span<const FileId> inputs) {
+  fd_ = open_fd >= 0 ? fcntl(open_fd, F_DUPFD_CLOEXEC, 0)
+                     : open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd_ < 0 && errno == ENXIO) gguf::Fail(path_, "is a pipe (FIFO) that nobody reads");
   struct stat status;
   if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
-  fcntl(fd_, F_SETFL, O_WRONLY);  // writing waits
-  try {
-    RefuseInputs(path_, status, inputs);
-    if (S_ISREG(status.st_mode) && ftruncate(fd_, 0) != 0) Fail(path_);
-  } catch (const Error&) {
-    close(fd_);
-    throw;
-  }
+  if (open_fd < 0) fcntl(fd_, F_SETFL, O_WRONLY);  // writing waits
+  RefuseInputs(path_, status, inputs);
 }
 
-OutputFile::~OutputFile() {
-  if (fd_ >= 0) close(fd_);
+OutputFile::~OutputFile() { Discard(); }
+
+void OutputFile::Discard() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
   if (!temporary_.empty()) unlink(temporary_.c_str());
+  temporary_.clear();
   unfinished = nullptr;
 }
 
@@ -132,10 +187,10 @@ void OutputFile::Commit() {
   // Synced to disk before it gets its name. A directly written file may not support syncing.
   if (!is_direct && fsync(fd_) != 0) Fail(path_);
   // A link cannot replace a file, so that takes a temporary name for a moment.
-  if (is_nameless_ && Link(fd_, path_) != 0) TakeName([&] { return Link(fd_, temporary_); });
+  if (is_nameless_ && Link(fd_, target_) != 0) TakeName([&] { return Link(fd_, temporary_); });
   if (close(std::exchange(fd_, -1)) != 0) Fail(path_);
   if (temporary_.empty()) return;
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail(path_);
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) Fail(path_);
   unfinished = nullptr;
   temporary_.clear();
 }

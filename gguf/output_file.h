@@ -15,11 +15,15 @@ namespace gguf {
 // Writes to a file without a name in the folder of `path`, to which Commit() gives its name: nobody
 // sees a partial file, an old file stays until then, and without Commit() nothing is left, not even
 // by SIGKILL. Where the file system has no such files it is NAME.tmpPID (NAME.tmpPID-2 and so on if
-// taken), which signal handlers remove. Devices, pipes and links (such as /dev/stdout) cannot be
-// replaced by a file and are written directly.
+// taken), which signal handlers remove.
 //
-// A path to one of the `inputs`, which are still being read, is refused before anything is touched.
-// All methods throw gguf::Error. One OutputFile at a time.
+// A link stays, and the file that it leads to is replaced. The new file has the old one's
+// permissions and owner. Devices and pipes cannot be replaced by a file and are written directly;
+// so are open files by their numbers (/dev/stdout, /dev/fd/N), from where they are.
+//
+// Refused before anything is touched: folders, files without permission to write, files whose owner
+// the new file could not have, and the `inputs`, which are still being read. All methods throw
+// gguf::Error. One OutputFile at a time.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, std::span<const FileId> inputs = {});
@@ -32,12 +36,16 @@ class OutputFile {
   void Commit();
 
  private:
+  void OpenReplacement(std::span<const FileId> inputs);
+  void KeepOwner(const struct stat& old);
   bool OpenNameless();
   void TakeName(const std::function<int()>& create);
-  void OpenAsItStands(std::span<const FileId> inputs);
+  void OpenAsItStands(int open_fd, std::span<const FileId> inputs);
+  void Discard();
   [[noreturn]] void Fail(const std::string& path) const;
 
-  std::string path_;
+  std::string path_;       // as given, for messages
+  std::string target_;     // where links lead
   std::string temporary_;  // a name that exists, or empty
   bool is_nameless_ = false;
   int fd_ = -1;

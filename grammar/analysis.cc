@@ -35,7 +35,9 @@ class Analysis {
     SkipPlainForks();
     FindNeeded();
     std::vector<bool> ends = Ending(/*through_bytes=*/true);
-    if (prunes && ends[grammar_.rule(grammar_.root()).start]) {
+    if (prunes) {
+      const Rule& root = grammar_.rule(grammar_.root());
+      if (!ends[root.start]) throw Error(root.name, ": no value fits this schema");
       Prune(ends);
       needed_.assign(grammar_.n_rules(), false);
       FindNeeded();
@@ -83,7 +85,8 @@ class Analysis {
     for (Loop& loop : grammar_.loops_) skip(loop.body);
     for (Members& members : grammar_.members_) {
       for (Members::Key& key : members.keys) skip(key.start);
-      for (StateId* const s : {&members.other, &members.first, &members.more, &members.close}) {
+      for (StateId* const s :
+           {&members.other, &members.first, &members.more, &members.close, &members.none}) {
         if (*s != kNone) skip(*s);
       }
     }
@@ -114,7 +117,7 @@ class Analysis {
         if (state.kind == Kind::kCall || state.kind == Kind::kText) need(state.other);
         if (state.kind == Kind::kMember) {
           const Members& members = grammar_.members(state.other);
-          for (const StateId t : {members.close, members.first, members.more}) Push(t);
+          for (const StateId t : {members.close, members.none, members.first, members.more}) Push(t);
         } else if (state.kind == Kind::kKey) {
           const Members& members = grammar_.members(state.other);
           for (const Members::Key& key : members.keys) {

@@ -67,7 +67,7 @@ const char* const kFormats[][2] = {
     {"email", "{atom}(?:\\.{atom})*@(?:{domain}|\\[{ipv4}\\])"},
     {"idn-email", "{atom}(?:\\.{atom})*@{domain}"},
     {"hostname", "{domain}"},
-    {"idn-hostname", "{domain}"},
+    {"idn-hostname", "(?!.*--){domain}"},
     {"ipv4", "{ipv4}"},
     {"ipv6", "{ipv6}"},
     {"uri", "{scheme}(?:{path}|{pchar}+(?:/{pchar}*)*)?){tail}"},

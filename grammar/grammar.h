@@ -94,7 +94,8 @@ struct Members {
   std::vector<std::vector<uint32_t>> some;  // of each list one key is there, or one not named
   uint32_t min = 0, max = kNone;  // number of members
   bool ordered = false;           // named keys come in this order, then others
-  StateId first = kNone, more = kNone, close = kNone;  // where members begin, go on and end
+  // Where members begin, go on and end, and where an object without any ends.
+  StateId first = kNone, more = kNone, close = kNone, none = kNone;
 };
 
 struct Rule {

@@ -182,12 +182,11 @@ class Converter {
     const Part more = After(",", builder_.Empty());
     builder_.Link(brackets.open.end, member);
     builder_.Link(more.end, key);
-    const StateId close = builder_.Fork();
-    builder_.Link(close, brackets.after_some);
     Members& members = builder_.members(id);
     members.first = key;
     members.more = more.start;
-    members.close = close;
+    members.close = brackets.after_some;
+    members.none = brackets.after_none;
     if (others) {
       members.other = others->start;
       builder_.Link(others->end, member);

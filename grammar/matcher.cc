@@ -116,7 +116,7 @@ SetId Matcher::Close(std::vector<Item>& items) {
         break;
       case Kind::kMember: {
         const Members& members = grammar_.members(state.other);
-        if (MayClose(members, *keys_[data])) push({members.close, 0, below});
+        if (MayClose(members, *keys_[data])) push({data == 0 ? members.none : members.close, 0, below});
         if (!NextKeys(members, data).empty()) {
           push({data == 0 ? members.first : members.more, data, below});
         }

@@ -19,7 +19,7 @@ constexpr size_t kMaxDepth = 100;
 constexpr auto kAnnotations = std::to_array<std::string_view>(
     {"title", "description", "default", "examples", "example", "$schema", "$comment", "deprecated",
      "readOnly", "writeOnly", "$defs", "definitions", "$id", "id", "$anchor", "$dynamicAnchor",
-     "$recursiveAnchor", "$vocabulary", "contentEncoding", "contentMediaType", "contentSchema"});
+     "$recursiveAnchor", "$vocabulary"});
 
 constexpr auto kTypeNames = std::to_array<std::pair<std::string_view, uint8_t>>({
     {"null", kNull}, {"boolean", kBool}, {"integer", kInteger}, {"number", kNumber},
@@ -127,7 +127,8 @@ class Schemas::Reader {
     if (value.IsObject()) {
       for (const char* const key : {"$id", "id"}) {
         const JsonView id = value[key];
-        if (!id.IsString() || (draft_ > 4 && std::string_view(key) == "id" && draft_given())) continue;
+        // Beside a reference older drafts ignore everything.
+        if (!id.IsString() || (draft_ <= 7 && value["$ref"].IsString()) || (draft_ > 4 && std::string_view(key) == "id" && draft_given())) continue;
         std::string address = id.String();
         if (address.empty()) continue;
         if (address[0] == '#') {
@@ -227,7 +228,11 @@ class Schemas::Reader {
     if (const auto own = bases_.find(value.text().data()); own != bases_.end()) base = own->second;
     Schema schema;
     schema.place = place;
+    const size_t n_references = references_.size();
     ReadKeywords(value, schema, literal.node, depth, base);
+    if (schema.IsPlain() && schema.all.empty() && references_.size() == n_references) {
+      return known_[value.text().data()] = all_.True();
+    }
     all_.nodes_[literal.node] = std::move(schema);
     return literal;
   }
@@ -443,6 +448,8 @@ class Schemas::Reader {
         } else if (!get("additionalProperties").is_there()) {
           one(to.additional);
         }
+      } else if (name.starts_with("content")) {
+        Note(name, at, "what a string encodes is not held");
       } else {
         Note(name, at, "this is no keyword of JSON Schema, and ignored");
       }

@@ -93,7 +93,7 @@ const std::vector<Room>& Rooms() {
         "tokenizer/", "kernels/", "gguf/"}},
       {"cli/chat/",
        {"cli/chat/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/",
-        "gguf/number.h"}},
+        "grammar/", "tokenizer/", "gguf/"}},
       {"cli/loss/",
        {"cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/",
         "gguf/"}},

@@ -27,6 +27,7 @@ class BpeTokenizer final : public Tokenizer {
   BpeTokenizer(const gguf::Metadata& metadata, size_t rows, const SplitRule& rule)
       : Tokenizer(ReadVocabularyOf(metadata, rows, rule)),
         rule_(rule),
+        ignore_merges_(metadata.GetBoolOr("tokenizer.pronk.ignore_merges", rule.ignore_merges)),
         splitter_(rule),
         merges_(ReadMerges(metadata, vocab().tokens, index())) {
     size_t n_bytes = 0;
@@ -43,13 +44,15 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
-  void EncodeText(std::string_view text, bool, IdList& out) const override {
-    WordMerger merger(merges_);
+  void EncodeText(std::string_view text, bool space, IdList& out) const override {
+    const std::string with_space = space ? std::string(" ").append(text) : "";
+    if (space) text = with_space;
+    WordMerger merger{ListedPairs(merges_)};
     std::vector<TokenId> symbols;
     std::vector<TokenId> merged;
     std::string spelling;
-    splitter_.Split(text, [&](std::string_view word) {
-      const TokenId whole = rule_.ignore_merges ? WholeWord(word, spelling) : -1;
+    const auto add = [&](std::string_view word) {
+      const TokenId whole = ignore_merges_ ? WholeWord(word, spelling) : -1;
       if (whole >= 0) {
         out.push_back(whole);
         return;
@@ -63,10 +66,12 @@ class BpeTokenizer final : public Tokenizer {
         merger.Merge(symbols, merged);
         for (const TokenId id : merged) Append(id, out);
       }
-    });
+    };
+    rule_.drops_rest ? splitter_.Match(text, add) : splitter_.Split(text, add);
   }
 
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
+  std::string_view UsualNormalizer() const override { return rule_.composes ? "NFC" : ""; }
 
   std::string TextOf(TokenId id) const override {
     const std::string_view spelling = Spelling(id);
@@ -84,6 +89,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   const SplitRule& rule_;
+  bool ignore_merges_;  // a word that is a token is that token
   Splitter splitter_;
   MergeTable merges_;
   std::array<TokenId, 256> bytes_;  // the tokens of single bytes; -1: none

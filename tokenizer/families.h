@@ -12,9 +12,12 @@ namespace tokenizer {
 
 // All throw gguf::Error if the vocabulary is absent or broken. rows: as Tokenizer::Create().
 
-// "llama" (spm.cc): scores, by the sentencepiece library. Llama 1 and 2, Mistral, TinyLlama, Gemma,
-// Phi-3. Likewise "t5", unigram: the most likely pieces by their scores (Kudo 2018). XLM-RoBERTa.
-std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows, bool unigram);
+// "llama" (spm.cc): merges by scores, as sentencepiece. Llama 1 and 2, Mistral, Gemma, Phi-3.
+std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows);
+
+// "t5" (unigram.cc): the most likely pieces by their scores (Kudo 2018), by the sentencepiece
+// library. XLM-RoBERTa.
+std::unique_ptr<Tokenizer> CreateUnigram(const gguf::Metadata& metadata, size_t rows);
 
 // "gpt2" (bpe.cc): byte-level BPE (Llama 3, Qwen). Also throws if tokenizer.ggml.pre is unknown.
 std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata, size_t rows);

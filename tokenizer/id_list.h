@@ -10,6 +10,7 @@
 
 #include "tokenizer/errors.h"
 #include "tokenizer/vocabulary.h"
+#include "tokenizer/word_cache.h"
 
 namespace tokenizer {
 
@@ -30,12 +31,19 @@ class IdList {
     if (interrupted_ != nullptr && *interrupted_ && (*interrupted_)()) throw Interrupted();
     if (ids_.size() > most_) throw Full();
   }
+  size_t size() const { return ids_.size(); }
+  // Appends n of the ids again, from `begin` on.
+  void Repeat(size_t begin, size_t n) {
+    for (size_t i = begin; i < begin + n; ++i) push_back(ids_[i]);
+  }
+  WordCache& words() { return words_; }
   std::vector<TokenId> Take() { return std::move(ids_); }
 
  private:
   static constexpr size_t kStep = 1024;  // ids between two calls of Look()
 
   std::vector<TokenId> ids_;
+  WordCache words_;
   size_t most_;
   const std::function<bool()>* interrupted_;
 };

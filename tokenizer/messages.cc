@@ -59,6 +59,8 @@ Value ToTemplateValue(const JsonView& json) {
       return json.Bool();
     case JsonView::Kind::kNumber:
       if (const auto whole = json.Signed()) return *whole;
+      if (json.text().find_first_of(".eE") == std::string_view::npos)
+        return Value::BigInteger(std::string(json.text()));
       return json.Number();
     case JsonView::Kind::kString:
       return json.String();

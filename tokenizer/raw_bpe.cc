@@ -13,10 +13,10 @@
 namespace tokenizer {
 namespace {
 
-// The models were trained with bos before every text, whatever their files say.
+// Gemma 4 was trained with bos before every text, whatever its files say.
 Vocabulary ReadVocabularyWithBos(const gguf::Metadata& metadata, size_t rows) {
   Vocabulary vocab = ReadVocabulary(metadata, {.rows = rows});
-  vocab.add_bos = true;
+  if (metadata.GetString("tokenizer.ggml.model") != "gpt2") vocab.add_bos = true;
   return vocab;
 }
 
@@ -30,7 +30,7 @@ class RawBpeTokenizer final : public Tokenizer {
  private:
   // Words are lines, and the runs of line ends between them: no token has both.
   void EncodeText(std::string_view text, bool, IdList& out) const override {
-    WordMerger merger(merges_);
+    WordMerger merger{ListedPairs(merges_)};
     while (!text.empty()) {
       out.Look();
       const bool line_ends = text[0] == '\n';
@@ -56,7 +56,7 @@ class RawBpeTokenizer final : public Tokenizer {
 
   // Merges at most kMaxWord characters. A character without a token merges with nothing: it stays
   // -1, in the order of `unknown`, and is replaced by its bytes.
-  void EncodePiece(std::string_view spelling, WordMerger& merger, IdList& out) const {
+  void EncodePiece(std::string_view spelling, WordMerger<>& merger, IdList& out) const {
     std::vector<TokenId> symbols;
     std::vector<std::string_view> unknown;
     while (!spelling.empty()) {

@@ -28,6 +28,8 @@ struct Alphabet {
 };
 constexpr Alphabet kAlphabet;
 
+}  // namespace
+
 std::string ReplaceAll(std::string_view text, std::string_view what, std::string_view with) {
   std::string out;
   out.reserve(text.size());
@@ -38,8 +40,6 @@ std::string ReplaceAll(std::string_view text, std::string_view what, std::string
   }
   return out += text;
 }
-
-}  // namespace
 
 void AppendSpelling(std::string_view text, std::string& out) {
   for (const char byte : text) {

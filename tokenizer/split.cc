@@ -1,9 +1,15 @@
 #include "tokenizer/split.h"
 
+#include <bitset>
+#include <utility>
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "gguf/error.h"
+#include "gguf/utf8.h"
+#include "tokenizer/character_set.h"
+#include "tokenizer/unicode_data.h"
 
 namespace tokenizer {
 namespace {
@@ -53,17 +59,20 @@ constexpr SplitRule kRules[] = {
      true,
      true},
     {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {kLlama3}},
-    {{"gpt-2", "phi-2", "olmo", "exaone4", "granite-docling", "a.x-4.0", "mellum", "trillion",
-      "gigachat", "jais", "mpt", "modern-bert", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de"},
+    {{"gpt-2", "phi-2", "exaone4", "granite-docling", "a.x-4.0", "mellum", "trillion", "gigachat",
+      "jais", "mpt", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de"},
      {kGpt2}},
+    {.names = {"olmo", "modern-bert"}, .patterns = {kGpt2}, .composes = true},
     {{"roberta-bpe", "jina-v1-en", "jina-v2-code"}, {kGpt2}, false, false, true},
-    {{"qwen2", "deepseek-r1-qwen", "f2llmv2", "megrez", "stablelm2", "hunyuan", "kormo", "grok-2",
-      "solar-open"},
-     {kQwen2}},
+    {.names = {"qwen2", "deepseek-r1-qwen", "f2llmv2", "megrez"},
+     .patterns = {kQwen2},
+     .composes = true},
+    {{"stablelm2", "hunyuan", "kormo", "grok-2", "solar-open"}, {kQwen2}},
     // As Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.
-    {{"qwen35"},
-     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
-      R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+    {.names = {"qwen35"},
+     .patterns = {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+                  R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+     .composes = true},
     // As Qwen 2, but line ends are separate from the punctuation before them.
     {{"seed-coder"},
      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
@@ -164,9 +173,18 @@ constexpr SplitRule kRules[] = {
     // first alternative is the second's result after a group, without counting all digits again.
     {{"superbpe"},
      {R"(\p{N}+)", R"(\G(?<=\p{Nd})\p{Nd}{3}|(?s:.)(?:(?!(?:\p{Nd}{3})++(?!\p{Nd}))(?s:.))*+)"}},
-    // The same groups where no letter follows, then as GPT-4o.
+    // The same groups where no letter follows, then as GPT-4o. The last alternative fails, too, but
+    // passes all digits at once: else each would be followed to the letter again.
     {{"tiny_aya", "cohere2moe"},
-     {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+\b))", kGpt4o}},
+     {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+\b)|\p{Nd}++(*SKIP)(*FAIL))", kGpt4o}},
+    // Markers of images, white space, digits and signs apart, then as GPT-2.
+    {{"chameleon"},
+     {R"(<sentinel:[0-9]+>)", R"(IMGIMG[A-I]{1,4}Z)", R"([\t\n]|    |  )", R"(\p{N})",
+      R"([\p{P}!-/:-@\[-`{-~])", kGpt2},
+     false,
+     true},
+    // What is between white space, which is lost.
+    {.names = {"whitespace"}, .patterns = {R"(\S+)"}, .drops_rest = true},
     // The same groups; then scripts without spaces between words; then as DeepSeek-V3.
     {{"afmoe"},
      {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+(?!\p{Nd})))",
@@ -174,6 +192,45 @@ constexpr SplitRule kRules[] = {
       R"(\x{2F00}-\x{2FDF}\x{E40}-\x{EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F})"
       R"(\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)",
       kDeepSeek3}},
+};
+
+// Replaces characters that an older PCRE2 does not know, each by one of its class and length: all
+// versions split texts as Unicode 16 does. Empty if there is none.
+class NewerCharacters {
+ public:
+  NewerCharacters() {
+    for (HexReader reader(kNewerCharacters); !reader.AtEnd(); reader.Skip(' ')) {
+      const char32_t first = reader.Number();
+      const char32_t last = reader.Skip('-') ? reader.Number() : first;
+      reader.Skip(':');
+      runs_.push_back({first, last, reader.Number()});
+      for (char32_t page = first >> 8; page <= last >> 8; ++page) pages_.set(page);
+    }
+  }
+
+  std::string Replaced(string_view text) const {
+    // The first of them takes three bytes.
+    const auto* const first =
+        std::ranges::find_if(text, [](char c) { return static_cast<uint8_t>(c) >= 0xE0; });
+    std::string out;
+    const char* const begin = text.data();
+    const auto n_before = static_cast<size_t>(first - text.begin());
+    for (const auto& [c, bytes] : gguf::Characters(text.substr(n_before))) {
+      if (c >> 8 >= pages_.size() || !pages_[c >> 8]) continue;
+      const auto run = std::ranges::lower_bound(runs_, c, {}, &Run::last);
+      if (run == runs_.end() || run->first > c) continue;
+      if (out.empty()) out = text;
+      out.replace(static_cast<size_t>(bytes.data() - begin), bytes.size(), gguf::ToUtf8(run->like));
+    }
+    return out;
+  }
+
+ private:
+  struct Run {
+    char32_t first, last, like;
+  };
+  std::vector<Run> runs_;
+  std::bitset<0x324> pages_;  // of 256 characters
 };
 
 // In the patterns \s means Unicode's White_Space; PCRE2's \s also has U+180E. So \s is written out
@@ -257,11 +314,10 @@ struct Splitter::Pattern {
 
 // One pass of a text through all patterns.
 struct Splitter::Run {
-  Run(const Splitter& the_splitter, bool keeps_rest,
-      const std::function<void(string_view)>& the_word)
+  Run(const Splitter& the_splitter, bool keeps_rest, std::function<void(string_view)> the_word)
       : splitter(the_splitter),
         rest_is_cut(keeps_rest),
-        word(the_word),
+        word(std::move(the_word)),
         context(pcre2_match_context_create(nullptr)),
         match(pcre2_match_data_create(1, nullptr)) {
     if (context == nullptr || match == nullptr) throw std::bad_alloc();
@@ -308,7 +364,7 @@ struct Splitter::Run {
 
   const Splitter& splitter;
   bool rest_is_cut;  // what is between matches of the last pattern
-  const std::function<void(string_view)>& word;
+  std::function<void(string_view)> word;
   JitStack stack;           // null: PCRE2's own
   size_t stack_is_for = 0;  // bytes of text
   MatchContext context;
@@ -323,12 +379,14 @@ Splitter::Splitter(const SplitRule& rule) {
 
 Splitter::~Splitter() = default;
 
-void Splitter::Split(string_view text, const std::function<void(string_view)>& word) const {
-  Run(*this, true, word).Cut(text, 0);
-}
-
-void Splitter::Match(string_view text, const std::function<void(string_view)>& word) const {
-  Run(*this, false, word).Cut(text, 0);
+void Splitter::Cut(string_view text, bool keeps_rest,
+                   const std::function<void(string_view)>& word) const {
+  static const NewerCharacters newer;
+  const std::string older = newer.Replaced(text);
+  if (older.empty()) return Run(*this, keeps_rest, word).Cut(text, 0);
+  Run(*this, keeps_rest, [&](string_view of_older) {
+    word(text.substr(static_cast<size_t>(of_older.data() - older.data()), of_older.size()));
+  }).Cut(older, 0);
 }
 
 }  // namespace tokenizer

@@ -23,6 +23,8 @@ struct SplitRule {
   bool ignore_merges = false;  // a word that is a token is not merged but taken as that token
   bool add_bos = false;        // default if the file has no tokenizer.ggml.add_bos_token
   bool add_sep = false;        // likewise
+  bool composes = false;       // texts are composed first (NFC) if the file has no normalizer
+  bool drops_rest = false;     // what is between matches of the last pattern is no word
 
   // Without the empty rest.
   std::span<const std::string_view> Names() const { return Filled(names); }
@@ -46,13 +48,19 @@ class Splitter {
   ~Splitter();
 
   // Calls `word` for each word of the text, valid UTF-8, in order; joined, they are the text.
-  void Split(std::string_view text, const std::function<void(std::string_view)>& word) const;
+  void Split(std::string_view text, const std::function<void(std::string_view)>& word) const {
+    Cut(text, /*keeps_rest=*/true, word);
+  }
   // The same without the text between matches of the last pattern.
-  void Match(std::string_view text, const std::function<void(std::string_view)>& word) const;
+  void Match(std::string_view text, const std::function<void(std::string_view)>& word) const {
+    Cut(text, /*keeps_rest=*/false, word);
+  }
 
  private:
   struct Pattern;
   struct Run;
+  void Cut(std::string_view text, bool keeps_rest,
+           const std::function<void(std::string_view)>& word) const;
   std::vector<std::unique_ptr<Pattern>> patterns_;
 };
 

@@ -5,12 +5,22 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
+#include "tokenizer/character_set.h"
 #include "tokenizer/families.h"
+#include "tokenizer/spelling.h"
 
 namespace tokenizer {
 namespace {
 
 constexpr std::string_view kModel = "tokenizer.ggml.model";
+// What regular expressions call \w.
+constexpr SplitRule kWordCharacter = {
+    .names = {},
+    .patterns = {R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}])"}};
+
+// Names of split patterns whose vocabularies merge characters and not bytes.
+constexpr std::string_view kRawNames[] = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"};
+
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 }  // namespace
@@ -21,11 +31,14 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
   const std::string_view pre = metadata.GetStringOr("tokenizer.ggml.pre", "");
   std::unique_ptr<Tokenizer> tokenizer;
   // Ollama's files name what the vocabulary looks like, and the way it merges as a split pattern.
-  const bool raw = model == "gemma4" || (model == "llama" && pre == "gemma4");
+  const bool raw = model == "gemma4" || (model == "llama" && pre == "gemma4") ||
+                   (model == "gpt2" && std::ranges::count(kRawNames, pre) > 0);
   if (raw) {
     tokenizer = CreateRawBpe(metadata, rows);
-  } else if (model == "llama" || model == "t5") {
-    tokenizer = CreateSpm(metadata, rows, /*unigram=*/model == "t5");
+  } else if (model == "llama") {
+    tokenizer = CreateSpm(metadata, rows);
+  } else if (model == "t5") {
+    tokenizer = CreateUnigram(metadata, rows);
   } else if (model == "gpt2") {
     tokenizer = CreateBpe(metadata, rows);
   } else if (model == "bert") {
@@ -34,32 +47,44 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
     metadata.Fail(kModel, "expected \"llama\", \"t5\", \"gpt2\", \"gemma4\" or \"bert\", found ",
                   gguf::Quoted(model));
   }
-  tokenizer->FindSpecials();
+  tokenizer->FindSpecials(metadata);
   return tokenizer;
 }
 
 Tokenizer::Tokenizer(Vocabulary vocab) : vocab_(std::move(vocab)), index_(vocab_.tokens) {}
 
-void Tokenizer::FindSpecials() {
+void Tokenizer::FindSpecials(const gguf::Metadata& metadata) {
+  normalizer_ = Normalizer(metadata, UsualNormalizer());
   const auto is_special = [](TokenType type) {
     return type == TokenType::kUserDefined || type == TokenType::kControl ||
            type == TokenType::kUnknown;
   };
-  std::vector<SpecialMatcher::Entry> entries;
+  std::vector<SpecialMatcher::Entry> entries, normalized;
   entries.reserve(
       static_cast<size_t>(std::count_if(vocab_.types.begin(), vocab_.types.end(), is_special)));
   for (size_t i = 0; i < vocab_.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     const TokenType type = TypeOf(id);
+    const uint8_t added = vocab_.AddedFlags(id);
     if (type == TokenType::kUserDefined) {
-      std::string text = TextOf(id);
-      const bool respelt = text != Spelling(id);
-      entries.push_back({respelt ? respelt_.emplace_back(std::move(text)) : Spelling(id), id});
+      // Where U+2581 is a space, the token is found in either spelling.
+      const bool in_normal = (added & kNormalized) != 0;
+      std::string text = in_normal ? normalizer_(TextOf(id)) : TextOf(id);
+      auto& list = in_normal ? normalized : entries;
+      if (!in_normal) list.push_back({Spelling(id), id});
+      if (in_normal || text != Spelling(id)) {
+        list.push_back({respelt_.emplace_back(std::move(text)), id});
+      }
     } else if (is_special(type)) {
       entries.push_back({Spelling(id), id, /*user_defined=*/false});
     }
+    if ((added & kSingleWord) != 0 && word_ == nullptr) {
+      word_ = std::make_unique<const Splitter>(kWordCharacter);
+    }
   }
   specials_ = SpecialMatcher(std::move(entries));
+  finds_normalized_ = !normalized.empty();
+  normalized_ = SpecialMatcher(std::move(normalized));
 }
 
 std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
@@ -72,31 +97,90 @@ std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOption
 }
 
 void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const {
-  if (options.add_bos && vocab_.add_bos && vocab_.bos >= 0) out.push_back(vocab_.bos);
+  if (options.add_bos && vocab_.add_bos) {
+    if (vocab_.bos >= 0) out.push_back(vocab_.bos);
+    for (const TokenId id : vocab_.after_bos) out.push_back(id);
+  }
   const std::function<void()> tick = [&] { out.Look(); };
   SpecialMatcher::Search search(specials_, text, options.parse_special, options.plain, tick);
+  size_t done = 0;
   for (size_t at = 0; at < text.size();) {
     const SpecialMatcher::Match match = search.Next(at);
-    if (match.begin > at) EncodeBytes(text.substr(at, match.begin - at), out);
-    if (match.length > 0) out.push_back(match.id);
+    if (match.length == 0) break;
     at = match.begin + match.length;
+    const uint8_t added = vocab_.AddedFlags(match.id);
+    if ((added & kSingleWord) != 0 && IsInWord(text, match.begin, at)) continue;
+    if (match.begin > done) {
+      std::string_view before = text.substr(done, match.begin - done);
+      if ((added & kLstrip) != 0) before.remove_suffix(TrailingWhiteSpace(before));
+      if (!before.empty()) EncodeBytes(before, done == 0, out);
+    }
+    out.push_back(match.id);
+    // Tokens may be in the white space that one before them takes; that is not read again.
+    if (done < at) done = at + ((added & kRstrip) != 0 ? LeadingWhiteSpace(text.substr(at)) : 0);
   }
+  if (done < text.size()) EncodeBytes(text.substr(done), done == 0, out);
   if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
   if (options.add_bos && vocab_.ends_with_sep && vocab_.sep >= 0) out.push_back(vocab_.sep);
 }
 
+// Whether a character of a word is before or after these bytes.
+bool Tokenizer::IsInWord(std::string_view text, size_t begin, size_t end) const {
+  bool found = false;
+  const auto look = [&](std::string_view character) {
+    if (gguf::ValidUtf8Prefix(character) != character.size()) return;
+    word_->Match(character, [&](std::string_view) { found = true; });
+  };
+  if (begin > 0) look(jinja::CharBefore(text, begin).bytes);
+  if (end < text.size()) look(text.substr(end, gguf::NextUtf8(text.substr(end)).length));
+  return found;
+}
+
 // Text between special tokens: valid UTF-8 goes to the family's algorithm, other bytes become
-// tokens one by one. A byte that the vocabulary cannot express is dropped.
-void Tokenizer::EncodeBytes(std::string_view text, IdList& out) const {
+// tokens one by one. A byte that the vocabulary cannot express is dropped. at_start: of all text.
+void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) const {
   for (bool first = true; !text.empty(); first = false) {
     const size_t valid = gguf::ValidUtf8Prefix(text);
-    EncodeText(text.substr(0, valid), first, out);
+    const std::string_view part = text.substr(0, valid);
+    normalizer_.empty() ? EncodeNormal(part, first, at_start, out)
+                        : EncodeNormal(normalizer_(part), first, at_start, out);
     text.remove_prefix(valid);
     while (!text.empty() && gguf::NextUtf8(text).kind != gguf::Utf8Kind::kValid) {
       Append(ByteToken(static_cast<uint8_t>(text[0])), out);
       text.remove_prefix(1);
     }
   }
+}
+
+void Tokenizer::EncodeNormal(std::string_view text, bool first, bool at_start, IdList& out) const {
+  if (!finds_normalized_) {
+    EncodeText(text, HasPrefix(text, first, at_start), out);
+    return;
+  }
+  const std::function<void()> tick = [&] { out.Look(); };
+  SpecialMatcher::Search search(normalized_, text, /*control=*/false, {}, tick);
+  for (size_t at = 0; at < text.size();) {
+    const SpecialMatcher::Match match = search.Next(at);
+    const std::string_view before = text.substr(at, match.begin - at);
+    if (!before.empty()) EncodeText(before, HasPrefix(before, first, at_start && at == 0), out);
+    if (match.length > 0) out.push_back(match.id);
+    at = match.begin + match.length;
+  }
+}
+
+bool Tokenizer::HasPrefix(std::string_view text, bool first, bool at_start) const {
+  const bool has_space = text.starts_with(' ') || text.starts_with(kSpaceMark);
+  switch (vocab_.space_prefix) {
+    case SpacePrefix::kNone:
+      return false;
+    case SpacePrefix::kEach:
+      return first;
+    case SpacePrefix::kEachUnlessSpace:
+      return first && !has_space;
+    case SpacePrefix::kFirst:
+      return first && at_start && !has_space;
+  }
+  return false;
 }
 
 std::string Tokenizer::Piece(TokenId id, bool special) const {
@@ -116,11 +200,12 @@ std::string Tokenizer::Decode(const std::vector<TokenId>& ids, bool special) con
     if (!vocab_.Has(id)) continue;
     const std::string piece = Piece(id, special);
     const TokenType type = TypeOf(id);
-    const bool is_special = type == TokenType::kControl || type == TokenType::kUserDefined;
+    const bool is_special = type == TokenType::kControl || type == TokenType::kUserDefined ||
+                            type == TokenType::kUnknown;
     const bool strip =
         vocab_.add_space_prefix && after_special && !is_special && piece.starts_with(' ');
     text.append(piece, strip ? 1 : 0);
-    after_special = is_special;
+    after_special = is_special && vocab_.space_prefix != SpacePrefix::kFirst;
   }
   return text;
 }

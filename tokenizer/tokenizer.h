@@ -18,7 +18,9 @@
 #include "gguf/file.h"
 #include "tokenizer/byte_span.h"
 #include "tokenizer/id_list.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/special_matcher.h"
+#include "tokenizer/split.h"
 #include "tokenizer/token_index.h"
 #include "tokenizer/vocabulary.h"
 
@@ -74,8 +76,10 @@ class Tokenizer {
 
  protected:
   explicit Tokenizer(Vocabulary vocab);
-  // Valid UTF-8 without special tokens; may be empty. first: at the start or after a special token.
-  virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
+  // Valid UTF-8 without special tokens, normalized; may be empty. space: with a space before it.
+  virtual void EncodeText(std::string_view text, bool space, IdList& out) const = 0;
+  // The normalizer of files without the key; "" for none.
+  virtual std::string_view UsualNormalizer() const { return ""; }
   // The token for a byte that is not valid UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;
   // The bytes of a normal, unused or user-defined token.
@@ -96,14 +100,21 @@ class Tokenizer {
   std::string_view Spelling(TokenId id) const { return vocab_.tokens[static_cast<size_t>(id)]; }
 
  private:
-  void FindSpecials();
+  void FindSpecials(const gguf::Metadata& metadata);
   void EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const;
-  void EncodeBytes(std::string_view text, IdList& out) const;
+  void EncodeBytes(std::string_view text, bool at_start, IdList& out) const;
+  void EncodeNormal(std::string_view text, bool first, bool at_start, IdList& out) const;
+  bool HasPrefix(std::string_view text, bool first, bool at_start) const;
+  bool IsInWord(std::string_view text, size_t begin, size_t end) const;
 
   Vocabulary vocab_;
   TokenIndex index_;
   std::deque<std::string> respelt_;  // texts of special tokens that the file spells differently
   SpecialMatcher specials_;          // user-defined, control and unknown tokens
+  Normalizer normalizer_;
+  SpecialMatcher normalized_;             // tokens that are found in the normalized text
+  bool finds_normalized_ = false;         // there are some
+  std::unique_ptr<const Splitter> word_;  // a character of a word; null if no token asks for it
   mutable std::once_flag once_;
   mutable std::unique_ptr<Derived> derived_;
 };

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "gguf/error.h"
@@ -55,6 +56,12 @@ constexpr EndMarker kEndMarkers[] = {
     {"<|eom|>", Marks::kMessage},                            // Llama 4: to a tool
     {"<|tool_response>", Marks::kMessage},                   // Gemma 4: a tool is to answer
     {"<|endoftext|>", Marks::kMessage},                      // GPT-2, Qwen base, Phi, GLM 4, OLMo 2
+    {"<|fim_pad|>", Marks::kMessage},                        // Qwen Coder, where code is filled in
+    {"<fim_pad>", Marks::kMessage},                          // StarCoder
+    {"<|repo_name|>", Marks::kMessage},                      // Qwen Coder: another repository
+    {"<|file_sep|>", Marks::kMessage},                       // Qwen Coder: another file
+    {"<file_sep>", Marks::kMessage},                         // StarCoder
+    {"<|file_separator|>", Marks::kMessage},                 // CodeGemma
     {"<|end_of_text|>", Marks::kMessage},                    // Llama 3 base, Granite
     {"</s>", Marks::kMessage, true},                         // Llama 2, Mistral, ERNIE
     {"<eos>", Marks::kMessage, true},                        // Gemma
@@ -176,6 +183,59 @@ void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& voca
   vocab.suppressed = ReadIds(metadata, "tokenizer.ggml.suppress_tokens", vocab);
 }
 
+SpacePrefix ReadSpacePrefix(const gguf::Metadata& metadata, bool llama) {
+  constexpr std::string_view kKey = "tokenizer.pronk.space_prefix";
+  if (!metadata.Has(kKey)) {
+    return llama && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true)
+               ? SpacePrefix::kEach
+               : SpacePrefix::kNone;
+  }
+  const std::string_view name = metadata.GetString(kKey);
+  if (name == "first") return SpacePrefix::kFirst;
+  if (name == "always") return SpacePrefix::kEachUnlessSpace;
+  metadata.Fail(kKey, "expected \"first\" or \"always\", found ", gguf::Quoted(name, 40));
+}
+
+bool ContainsAnyCase(std::string_view text, std::string_view lower) {
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
+  return !std::ranges::search(text, lower, same).empty();
+}
+
+// How added tokens are found. Published files have no keys for it: it follows from names.
+void ReadAdded(const gguf::Metadata& metadata, Vocabulary& vocab) {
+  const auto set = [&](TokenId id, AddedToken flag) {
+    vocab.added.resize(vocab.size());
+    uint8_t& flags = vocab.added[static_cast<size_t>(id)];
+    flags = static_cast<uint8_t>(flags | flag);
+  };
+  constexpr std::pair<const char*, AddedToken> kKeys[] = {
+      {"tokenizer.pronk.lstrip", kLstrip},
+      {"tokenizer.pronk.rstrip", kRstrip},
+      {"tokenizer.pronk.single_word", kSingleWord},
+      {"tokenizer.pronk.normalized", kNormalized},
+  };
+  bool has_key = false;
+  for (const auto& [key, flag] : kKeys) {
+    has_key |= metadata.Has(key);
+    for (const TokenId id : ReadIds(metadata, key, vocab)) set(id, flag);
+  }
+  const std::string_view name = metadata.GetStringOr("general.name", "");
+  const std::string_view pre = metadata.GetStringOr("tokenizer.ggml.pre", "");
+  if (has_key) return;
+  const bool is_phi = ContainsAnyCase(name, "phi-3") || ContainsAnyCase(name, "phi3");
+  const std::string_view mask = pre == "modern-bert"          ? "[MASK]"
+                                : pre.starts_with("jina-v2-") ? "<mask>"
+                                                              : "";
+  for (size_t i = 0; i < vocab.size() && (is_phi || !mask.empty()); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string_view token = vocab.tokens[i];
+    const bool is_kept = token == "<unk>" || token == "<s>" || token == "<|endoftext|>";
+    const bool is_added = vocab.IsControl(id) || vocab.types[i] == TokenType::kUserDefined;
+    if (is_phi && is_added && !is_kept) set(id, kRstrip);
+    if (token == mask) set(id, kLstrip);
+  }
+}
+
 // The token for each row of the table; -1: none.
 std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& vocab) {
   std::array<TokenId, std::size(kEndMarkers)> ids;
@@ -193,7 +253,7 @@ std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& voca
 }
 
 // Fills eog and, if the file has no key for it, eot. Makes the end markers control tokens.
-void FindEndMarkers(Vocabulary& vocab, TokenId eom) {
+void FindEndMarkers(Vocabulary& vocab, const std::vector<TokenId>& more) {
   const auto ids = FindSpellings(vocab);
   const auto has = [&](std::string_view token) {
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -213,7 +273,10 @@ void FindEndMarkers(Vocabulary& vocab, TokenId eom) {
     vocab.eog.push_back(ids[i]);
     if (vocab.eot < 0 && marker.end_of == Marks::kTurn) vocab.eot = ids[i];
   }
-  for (const TokenId id : {vocab.eos, vocab.eot, eom}) {
+  for (const TokenId id : {vocab.eos, vocab.eot}) {
+    if (id >= 0) vocab.eog.push_back(id);
+  }
+  for (const TokenId id : more) {
     if (id >= 0) vocab.eog.push_back(id);
   }
   std::sort(vocab.eog.begin(), vocab.eog.end());
@@ -244,12 +307,19 @@ Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaul
   vocab.types = ReadTypes(metadata, vocab.tokens, defaults.llama);
   if (vocab.size() > defaults.rows) CutSurplus(metadata, defaults.rows, vocab);
   ReadSpecialIds(metadata, defaults.llama, vocab);
-  FindEndMarkers(vocab, ReadId(metadata, "tokenizer.ggml.eom_token_id", vocab, -1));
+  std::vector<TokenId> ends;
+  for (const char* const name : {"eom", "fim_pad", "fim_rep", "fim_sep"}) {
+    ends.push_back(
+        ReadId(metadata, "tokenizer.ggml." + std::string(name) + "_token_id", vocab, -1));
+  }
+  FindEndMarkers(vocab, ends);
   vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
   vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", defaults.add_eos);
   vocab.add_sep = metadata.GetBoolOr("tokenizer.ggml.add_sep_token", false);
-  vocab.add_space_prefix =
-      defaults.llama && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true);
+  vocab.after_bos = ReadIds(metadata, "tokenizer.pronk.after_bos", vocab);
+  vocab.space_prefix = ReadSpacePrefix(metadata, defaults.llama);
+  vocab.add_space_prefix = vocab.space_prefix != SpacePrefix::kNone;
+  ReadAdded(metadata, vocab);
   return vocab;
 }
 

@@ -21,6 +21,18 @@ constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 // tokenizer.ggml.token_type
 enum class TokenType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
+// Where a space is put before a text that begins without a special token.
+enum class SpacePrefix : uint8_t {
+  kNone,
+  kEach,             // and before each text after a special token
+  kEachUnlessSpace,  // likewise, unless it begins with a space
+  kFirst,            // only where the whole text begins, unless it begins with a space
+};
+
+// How an added token is found in a text: with the white space before or after it, and only where no
+// letter or digit is beside it; in the normalized text.
+enum AddedToken : uint8_t { kLstrip = 1, kRstrip = 2, kSingleWord = 4, kNormalized = 8 };
+
 // Views into the file: the gguf::File must outlive it.
 struct Vocabulary {
   // The file's own spelling (SPM: U+2581 for a space, <0x0A>; BPE: byte alphabet).
@@ -35,12 +47,18 @@ struct Vocabulary {
   bool add_bos = false, add_eos = false;           // put around every text
   bool add_sep = false;                            // put between two texts
   bool ends_with_sep = false;                      // put after every text
-  bool add_space_prefix = false;                   // SPM: a text starts as if after a space
+  std::vector<TokenId> after_bos;                  // put after bos, if bos is put before a text
+  SpacePrefix space_prefix = SpacePrefix::kNone;
+  bool add_space_prefix = false;  // there is one: Decode removes it
+  std::vector<uint8_t> added;     // AddedToken by token; empty if no token has one
 
   size_t size() const { return tokens.size(); }
   bool Has(TokenId id) const { return id >= 0 && static_cast<size_t>(id) < tokens.size(); }
   bool IsEog(TokenId id) const;
   bool IsControl(TokenId id) const;
+  uint8_t AddedFlags(TokenId id) const {
+    return added.empty() ? uint8_t{0} : added[static_cast<size_t>(id)];
+  }
 };
 
 // The differences between families.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "tokenizer/merge_table.h"
@@ -14,54 +15,85 @@ namespace tokenizer {
 // Longer words (of no language) are split, to limit memory: some 40 bytes per byte of the word.
 inline constexpr size_t kMaxWord = size_t{1} << 20;
 
+// A symbol of a word: a token, or a character without one.
+struct Symbol {
+  TokenId id;              // -1: none
+  int32_t begin, end;      // bytes of the word; unused where pairs are found by their ids
+  int32_t previous, next;  // -1: none
+  Rank rank;               // of the pair of this and the next symbol; kNoMerge also if removed
+};
+
+// The pairs of a list of merges.
+class ListedPairs {
+ public:
+  explicit ListedPairs(const MergeTable& merges) : merges_(merges) {}
+  Rank Find(const Symbol& left, const Symbol& right) const {
+    return merges_.Find(left.id, right.id);
+  }
+  TokenId Result(const Symbol& left, const Symbol&) const { return merges_.Result(left.rank); }
+
+ private:
+  const MergeTable& merges_;
+};
+
 // A word is a linked list of symbols. The pair of neighbours with the lowest rank merges first; of
 // equal ranks the leftmost. All pairs that may merge are in a priority queue; a pair that has
-// changed since it was queued is skipped. n symbols take O(n log n).
+// changed since it was queued is skipped. n symbols take O(n log n). Pairs says which two may
+// merge: Find() gives the rank of a pair, or kNoMerge, and Result() its token.
+template <class Pairs = ListedPairs>
 class WordMerger {
  public:
-  explicit WordMerger(const MergeTable& merges) : merges_(merges) {}
+  explicit WordMerger(Pairs pairs) : pairs_(std::move(pairs)) {}
 
-  // Replaces symbols by merged ones until nothing merges, and appends the rest to `out`. A symbol
-  // of -1 (one without a token) merges with nothing. At most kMaxWord symbols.
-  void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out) {
-    symbols_.clear();
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const auto at = static_cast<int32_t>(i);
-      symbols_.push_back(
-          {ids[i], at - 1, at + 1 < static_cast<int32_t>(ids.size()) ? at + 1 : -1, kNoMerge});
-    }
+  Pairs& pairs() { return pairs_; }
+  void Clear() { symbols_.clear(); }
+  // One more symbol of the word, at most kMaxWord.
+  void Add(TokenId id, size_t begin = 0, size_t end = 0) {
+    const auto i = static_cast<int32_t>(symbols_.size());
+    if (i > 0) symbols_.back().next = i;
+    symbols_.push_back(
+        {id, static_cast<int32_t>(begin), static_cast<int32_t>(end), i - 1, -1, kNoMerge});
+  }
+
+  // Merges the symbols until nothing merges, and calls `use` for each that remains.
+  template <class Use>
+  void Merge(const Use& use) {
     for (size_t i = 0; i + 1 < symbols_.size(); ++i) QueuePair(static_cast<int32_t>(i));
     while (!queue_.empty()) {
       const uint64_t pair = queue_.top();
       queue_.pop();
       const auto rank = static_cast<Rank>(pair >> 32);
       const auto left = static_cast<int32_t>(pair & UINT32_MAX);
-      if (at(left).rank == rank) MergePair(left, rank);
+      if (at(left).rank == rank) MergePair(left);
     }
-    for (int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = at(i).next) out.push_back(at(i).id);
+    for (int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = at(i).next) use(at(i));
+  }
+
+  // Replaces tokens by merged ones, and appends the rest to `out`. A symbol of -1 merges with
+  // nothing if pairs are found by their ids.
+  void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out) {
+    Clear();
+    for (const TokenId id : ids) Add(id);
+    Merge([&](const Symbol& symbol) { out.push_back(symbol.id); });
   }
 
  private:
-  struct Symbol {
-    TokenId id;
-    int32_t previous, next;  // -1: none
-    Rank rank;               // of the pair of this and the next symbol; kNoMerge also if removed
-  };
   Symbol& at(int32_t i) { return symbols_[static_cast<size_t>(i)]; }
 
   // Looks up the pair of `left` and the symbol after it.
   void QueuePair(int32_t left) {
     Symbol& symbol = at(left);
-    symbol.rank = symbol.next < 0 ? kNoMerge : merges_.Find(symbol.id, at(symbol.next).id);
+    symbol.rank = symbol.next < 0 ? kNoMerge : pairs_.Find(symbol, at(symbol.next));
     if (symbol.rank != kNoMerge) {
       queue_.push(uint64_t{symbol.rank} << 32 | static_cast<uint32_t>(left));
     }
   }
 
-  void MergePair(int32_t left, Rank rank) {
+  void MergePair(int32_t left) {
     Symbol& symbol = at(left);
     Symbol& gone = at(symbol.next);
-    symbol.id = merges_.Result(rank);
+    symbol.id = pairs_.Result(symbol, gone);
+    symbol.end = gone.end;
     symbol.next = gone.next;
     gone.rank = kNoMerge;
     if (symbol.next >= 0) at(symbol.next).previous = left;
@@ -69,7 +101,7 @@ class WordMerger {
     if (symbol.previous >= 0) QueuePair(symbol.previous);
   }
 
-  const MergeTable& merges_;
+  Pairs pairs_;
   std::vector<Symbol> symbols_;
   // rank << 32 | position of the left symbol, lowest first
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> queue_;

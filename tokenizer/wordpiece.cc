@@ -2,33 +2,33 @@
 // into words and signs, and each word into the longest tokens from left to right.
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/utf8.h"
-#include "tokenizer/decomposition.h"
+#include "tokenizer/character_set.h"
 #include "tokenizer/families.h"
-#include "tokenizer/jinja/values/unicode.h"
+#include "tokenizer/normal_form.h"
 #include "tokenizer/spelling.h"
-#include "tokenizer/split.h"
+#include "tokenizer/unicode_data.h"
 
 namespace tokenizer {
 namespace {
 
-// Longer tokens are never matched: each place in a word tries all lengths.
-constexpr size_t kLongestMatched = 256;
+// A longer word is unknown, as in the library that trained these models.
+constexpr std::string_view kMaxWordKey = "tokenizer.pronk.max_word_characters";
+constexpr uint32_t kUsualMaxWord = 100;
 
-// Runs of kept characters: not control, format and the like, nor marks if accents are stripped.
-constexpr SplitRule kKept = {.names = {},
-                             .patterns = {R"((?:[^\p{Cc}\p{Cf}\p{Co}\x{FFFD}]|[\t-\r\x{85}])+)"}};
-constexpr SplitRule kKeptWithoutMarks = {
-    .names = {}, .patterns = {R"((?:[^\p{Cc}\p{Cf}\p{Co}\x{FFFD}\p{M}]|[\t-\r\x{85}])+)"}};
-// Words: one sign or ideograph, or what is between these and white space.
-constexpr SplitRule kWords = {
-    .names = {},
-    .patterns = {R"(([\p{P}$+<=>^`|~\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{20000}-\x{2A6DF})"
-                 R"(\x{2A700}-\x{2B73F}\x{2B740}-\x{2B81F}\x{2B920}-\x{2CEAF}\x{F900}-\x{FAFF})"
-                 R"(\x{2F800}-\x{2FA1F}])|(?:(?!(?1))[^\t-\r\x{85}\p{Z}])+)"}};
+// Each is a word alone.
+bool IsIdeograph(char32_t c) {
+  constexpr std::pair<char32_t, char32_t> kRanges[] = {
+      {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
+      {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+  return std::ranges::any_of(
+      kRanges, [&](const auto& range) { return c >= range.first && c <= range.second; });
+}
 
 // Published files lack keys for some of these; all texts are put between [CLS] and [SEP].
 Vocabulary ReadWordPieces(const gguf::Metadata& metadata, size_t rows) {
@@ -50,35 +50,75 @@ class WordPieceTokenizer final : public Tokenizer {
       : Tokenizer(ReadWordPieces(metadata, rows)),
         lowers_(metadata.GetBoolOr("tokenizer.ggml.normalizer.lowercase", true)),
         strips_(metadata.GetBoolOr("tokenizer.ggml.normalizer.strip_accents", lowers_)),
-        kept_(strips_ ? kKeptWithoutMarks : kKept),
-        words_(kWords) {
-    for (const std::string_view token : vocab().tokens) {
-      if (token.size() <= kLongestMatched) longest_ = std::max(longest_, token.size());
+        cleans_(metadata.GetBoolOr("tokenizer.pronk.clean_text", true)),
+        splits_ideographs_(metadata.GetBoolOr("tokenizer.pronk.handle_chinese_chars", true)),
+        max_word_(metadata.Has(kMaxWordKey) ? metadata.GetUint(kMaxWordKey) : kUsualMaxWord),
+        removed_(kRemoved),
+        accents_(kAccents),
+        punctuation_(kPunctuation) {
+    std::vector<SpecialMatcher::Entry> entries;
+    for (size_t i = 0; i < vocab().size(); ++i) {
+      const auto id = static_cast<TokenId>(i);
+      if (TypeOf(id) == TokenType::kNormal) entries.push_back({Spelling(id), id});
     }
+    pieces_ = SpecialMatcher(std::move(entries));
   }
 
  private:
   void EncodeText(std::string_view text, bool, IdList& out) const override {
-    std::string normal, kept;
-    for (const auto& [code, bytes] : gguf::Characters(text)) {
-      const char32_t plain = strips_ ? WithoutAccents(code) : code;
-      normal += gguf::ToUtf8(lowers_ ? jinja::ToLower(plain) : plain);
+    const std::string normal = Normalized(text);
+    size_t begin = 0, end = 0;
+    const auto end_word = [&] {
+      if (begin < end) EncodeWord(std::string_view(normal).substr(begin, end - begin), out);
+    };
+    for (const auto& [c, bytes] : gguf::Characters(normal)) {
+      const bool is_sign = punctuation_.Has(c);
+      if (is_sign || IsWhiteSpace(c)) {
+        end_word();
+        if (is_sign) EncodeWord(bytes, out);
+        begin = end + bytes.size();
+      }
+      end += bytes.size();
     }
-    kept_.Match(normal, [&](std::string_view part) { kept += part; });
-    words_.Match(kept, [&](std::string_view word) { EncodeWord(word, out); });
+    end_word();
   }
 
-  // A word with a place where no token matches is unknown as a whole.
+  // Without control characters, case and accents, and with spaces around ideographs.
+  std::string Normalized(std::string_view text) const {
+    std::string normal;
+    for (const auto& [c, bytes] : gguf::Characters(text)) {
+      if (cleans_ && removed_.Has(c)) continue;
+      const bool is_apart = splits_ideographs_ && IsIdeograph(c);
+      if (is_apart) normal += ' ';
+      normal += bytes;
+      if (is_apart) normal += ' ';
+    }
+    if (strips_) {
+      const std::string decomposed = ToNormalForm(normal, NormalForm::kNfd);
+      normal.clear();
+      for (const auto& [c, bytes] : gguf::Characters(decomposed)) {
+        if (c < 0x80 || !accents_.Has(c)) normal += bytes;
+      }
+    }
+    return lowers_ ? ToLowerCase(normal) : normal;
+  }
+
+  // A word with a place where no token matches is unknown as a whole, and so is a long one.
   void EncodeWord(std::string_view word, IdList& out) const {
+    size_t n_characters = 0;
+    for (const char c : word) n_characters += (c & 0xC0) != 0x80;
+    // U+2581 itself is in no token: it marks those that begin a word.
+    const bool is_marked = word.find(kSpaceMark) != std::string_view::npos;
+    if (n_characters > max_word_ || is_marked) return Append(-1, out);
     const std::string marked = std::string(kSpaceMark) + std::string(word);
     std::vector<TokenId> ids;
-    for (std::string_view rest = marked; !rest.empty();) {
-      out.Look();
-      size_t n = std::min(rest.size(), longest_);
-      while (n > 0 && FindNormal(rest.substr(0, n)) < 0) --n;
-      if (n == 0) return Append(-1, out);
-      ids.push_back(FindNormal(rest.substr(0, n)));
-      rest.remove_prefix(n);
+    const std::function<void()> tick = [&] { out.Look(); };
+    SpecialMatcher::Search search(pieces_, marked, /*control=*/false, {}, tick);
+    for (size_t at = 0; at < marked.size();) {
+      const SpecialMatcher::Match match = search.Next(at);
+      if (match.begin != at || match.length == 0) return Append(-1, out);
+      ids.push_back(match.id);
+      at += match.length;
     }
     for (const TokenId id : ids) out.push_back(id);
   }
@@ -86,9 +126,10 @@ class WordPieceTokenizer final : public Tokenizer {
   TokenId ByteToken(uint8_t) const override { return -1; }
   std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
 
-  bool lowers_, strips_;
-  Splitter kept_, words_;
-  size_t longest_ = 0;  // bytes of a token
+  bool lowers_, strips_, cleans_, splits_ideographs_;
+  uint64_t max_word_;  // characters
+  CharacterSet removed_, accents_, punctuation_;
+  SpecialMatcher pieces_;
 };
 
 }  // namespace

@@ -1,39 +1,38 @@
 #include "cli/chat/conversation.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "cli/chat/saved_chats.h"
+#include "cli/chat/settings.h"
 #include "cli/options/model_options.h"
-#include "cli/output/json_file.h"
+#include "cli/options/model_stores.h"
+#include "cli/options/other_names.h"
 #include "cli/output/report.h"
 #include "cli/output/text.h"
+#include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "engine/session/session_file.h"
+#include "gguf/error.h"
 #include "gguf/number.h"
 
 namespace cli {
 namespace {
 
-// A state is saved by itself if neither it nor the model, all of which is hashed, is larger.
-constexpr size_t kMaxStateBytes = size_t{256} << 20;
-constexpr uint64_t kMaxModelBytes = uint64_t{8} << 30;
-
 // "~/talk.json" as the shell would read it.
 std::string WithHome(const std::string& path) {
   const char* const home = std::getenv("HOME");
   return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
-}
-
-// When a file was written last; the clock's smallest time if there is none.
-std::filesystem::file_time_type WrittenAt(const std::string& path) {
-  std::error_code none;
-  return std::filesystem::last_write_time(path, none);
 }
 
 // Our name for a command that other programs call differently.
@@ -43,57 +42,19 @@ std::string OurName(const std::string& name) {
   return name;
 }
 
-// The settings of /set.
-std::vector<engine::Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
-  std::vector<engine::Setting> settings = engine::Settings(sampler);
-  settings.push_back({"seed", &sampler.seed, 0, 0x1p53});
-  settings.push_back({"num_predict", &max_tokens, -2, kMaxTokens});
-  return settings;
+// The last message must be an answer: the next one is a question.
+void CheckAnswered(const std::vector<tokenizer::Message>& messages) {
+  const std::string last = messages.empty() ? "" : messages.back().role;
+  if (last == "user" || last == "tool") throw engine::Error("the last question has no answer");
 }
 
-// "--top-k" as "top_k".
-std::string Plain(std::string name) {
-  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-// Whether /set may call the setting so: by its own name, Ollama's, or one of its flags'.
-bool IsCalled(const engine::Setting& setting, const std::string& name,
-              const ConversationOptions& options) {
-  const std::string plain = Plain(name);
-  if (plain == setting.name || plain == ShownName(setting.name)) return true;
-  const auto flags = options.flags.find(setting.name);
-  return flags != options.flags.end() &&
-         std::ranges::any_of(flags->second, [&](const auto& f) { return Plain(f) == plain; });
-}
-
-// "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error if it cannot be set.
-void ChangeSetting(const std::string& text, ConversationOptions& options) {
-  constexpr std::string_view kPrefix = "parameter ";
-  const std::string rest = text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;
-  const std::string name = rest.substr(0, rest.find(' '));
-  const size_t at = rest.find_first_not_of(' ', name.size());
-  const std::string number = at == std::string::npos ? "" : rest.substr(at);
-  for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
-    if (!IsCalled(setting, name, options)) continue;
-    const auto value = gguf::NumberIn<double>(number);
-    const bool ok = value && *value >= setting.low && *value <= setting.high &&
-                    (!setting.is_whole() || *value == std::floor(*value));
-    if (!ok) {
-      throw engine::Error("/set ", name, ": expected a ",
-                          (setting.is_whole() ? "whole number" : "number"), " from ",
-                          Figures(setting.low, 7), " to ", Figures(setting.high, 7), ", found '",
-                          number, "'");
-    }
-    options.origins[std::string(setting.name)] = "/set";
-    return setting.Set(*value);
-  }
-  if (name == "num_ctx") {
-    throw engine::Error("/set num_ctx: the context's size is chosen at the start, with -c");
-  }
-  throw engine::Error("/set ", name,
-                      ": there is no such setting; /set alone shows those there are");
+// What was taken back, of which a file may have been a part.
+std::string Shown(const std::string& text) {
+  constexpr size_t kMost = 4000;  // bytes
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  while (end > 0 && (text[end] & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "... (" + std::to_string(text.size()) + " bytes)";
 }
 
 }  // namespace
@@ -109,6 +70,8 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
   static const std::vector<ChatCommand> commands = {
       {"/help", "", "this list", &Conversation::Help},
       {"/regen", "", "answer the last question again", &Conversation::Regenerate},
+      {"/file", "PATH", "read a text into the next question; - drops those read",
+       &Conversation::File},
       {"/undo", "[N]", "take the last question and its answer back, or the last N",
        &Conversation::Undo},
       {"/clear", "", "begin anew", &Conversation::Clear},
@@ -116,39 +79,114 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
        &Conversation::System},
       {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high, or N tokens",
        &Conversation::Think},
-      {"/set", "[NAME VALUE]", "how answers are picked: temperature, top_k, seed, ...",
+      {"/set", "[NAME VALUE]", "how answers are picked, and num_ctx: the context",
        &Conversation::Set},
+      {"/model", "[NAME]", "go on with another model", &Conversation::Model},
+      {"/chats", "", "the saved chats, the last one first", &Conversation::Chats},
+      {"/load", "CHAT", "go on with a saved chat: its number, name or file", &Conversation::Load},
       {"/save", "[FILE]", "write the conversation (JSON) and what is remembered of it",
        &Conversation::Save},
-      {"/load", "FILE", "take up a conversation that was saved", &Conversation::Load},
       {"/stats", "", "how the last answer was made", &Conversation::Stats},
       {"/exit", "", "leave; so do /bye, /quit and Ctrl-D", &Conversation::Exit},
   };
   return commands;
 }
 
-std::vector<std::string> Conversation::Completions(const std::string& typed) {
+std::vector<std::string> Conversation::Completions(const std::string& typed) const {
   std::vector<std::string> lines;
-  for (const ChatCommand& command : Commands()) {
-    const std::string line = command.name + (command.argument.empty() ? "" : " ");
-    if (line != typed) lines.push_back(line);  // files go on from there
+  const auto add = [&](const std::string& line) {
+    if (line != typed) lines.push_back(line);  // others go on from there
+  };
+  for (const ChatCommand& command : Commands())
+    add(command.name + (command.argument.empty() ? "" : " "));
+  const size_t space = typed.find(' ');
+  if (space == std::string::npos) return lines;
+  const std::string command = typed.substr(0, space + 1), given = typed.substr(space + 1);
+  if (command == "/set ") {
+    for (const std::string& line : SettingCompletions(given, *ready_)) add(command + line);
   }
-  for (const std::string command : {"/load ", "/save "}) {
-    if (!typed.starts_with(command)) continue;
-    const std::string given = typed.substr(command.size());
-    const std::string folder = given.substr(0, given.rfind('/') + 1);  // "" if there is none
-    for (const auto& path : Entries(folder.empty() ? "." : WithHome(folder))) {
-      std::error_code ignored;  // no exception may pass through libedit, which calls this
-      lines.push_back(command + folder + path.filename().string() +
-                      (std::filesystem::is_directory(path, ignored) ? "/" : ""));
+  if (command == "/model ") {
+    add(command + kDefaultModel);
+    for (const StoredModel& model : FindModels().models) add(command + model.name);
+  }
+  if (command == "/load ") {
+    try {
+      for (const std::string& path : SavedChats()) add(command + ShownChat(path));
+    } catch (const engine::Error&) {  // no exception may pass through libedit, which calls this
     }
+  }
+  if (command != "/load " && command != "/save " && command != "/file " && command != "/model ")
+    return lines;
+  const std::string folder = given.substr(0, given.rfind('/') + 1);  // "" if there is none
+  for (const auto& path : Entries(folder.empty() ? "." : WithHome(folder))) {
+    std::error_code ignored;
+    const std::string name = path.filename().string();
+    const bool is_folder = std::filesystem::is_directory(path, ignored);
+    if (command == "/model " && !is_folder && !name.ends_with(".gguf")) continue;
+    add(command + folder + name + (is_folder ? "/" : ""));
   }
   return lines;
 }
 
-Conversation::Conversation(engine::Session& session, const ConversationOptions& options,
-                           engine::ChatForm form)
-    : session_(session), options_(options), chat_(session, options.system, std::move(form)) {}
+Conversation::Conversation(const ChatOptions& options, std::unique_ptr<ReadyModel> ready,
+                           ChatSaver saver)
+    : options_(options),
+      ready_(std::move(ready)),
+      saver_(std::move(saver)),
+      verbose_(options.model.verbose) {
+  Attach({});
+}
+
+void Conversation::Attach(const std::vector<tokenizer::Message>& messages) {
+  if (ready_->session == nullptr) ready_->Begin();
+  chat_.emplace(*ready_->session, "", ready_->form);
+  chat_->SetMessages(messages);
+  last_.reset();
+}
+
+void Conversation::SwitchTo(const std::string& path, const ChatSetup& setup,
+                            const std::vector<tokenizer::Message>& messages) {
+  const std::vector<tokenizer::Message> messages_now = chat_->Messages();
+  std::unique_ptr<ReadyModel> now;
+  try {
+    options_.kept->Apply(setup.flags);
+    auto next = std::make_unique<ReadyModel>(options_, path, setup, /*is_first=*/false);
+    if (ready_->draft_model) Note("(without the model of -md, which belongs to the first one)");
+    // Both contexts together may not fit into memory.
+    now = std::exchange(ready_, std::move(next));
+    chat_.reset();
+    now->session.reset();
+    Attach(messages);
+  } catch (...) {
+    if (now != nullptr) ready_ = std::move(now);
+    options_.kept->Apply(ready_->setup.flags);
+    if (ready_->session == nullptr) Attach(messages_now);
+    throw;
+  }
+}
+
+void Conversation::Resize(size_t context) {
+  const std::vector<tokenizer::Message> messages = chat_->Messages();
+  const size_t before = ready_->session_options.context;
+  chat_.reset();
+  ready_->session.reset();
+  ready_->session_options.context = context;
+  try {
+    Attach(messages);
+  } catch (...) {
+    ready_->session_options.context = before;
+    Attach(messages);
+    throw;
+  }
+  ready_->setup.flags["--ctx-size"] = {std::to_string(context)};
+  Note("(the context has " + Counted(context, "token") + "; the conversation is read again)");
+}
+
+SavedChat Conversation::Now() const {
+  SavedChat chat = {ready_->identity, ready_->setup, chat_->Messages()};
+  chat.setup.context = ready_->session->capacity();
+  return chat;
+}
 
 bool Conversation::Take(const std::string& entry) {
   const size_t space = entry.find(' ');
@@ -157,9 +195,19 @@ bool Conversation::Take(const std::string& entry) {
   const auto command = std::ranges::find(Commands(), name, &ChatCommand::name);
   // Pasted text may begin with a slash without being a command.
   if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) {
-    Answer(entry);
+    if (texts_.empty()) {  // without a copy: an entry may be long
+      Answer(entry);
+    } else {
+      const size_t n_before = chat_->Messages().size();
+      Answer(Joined(texts_, "\n\n") + "\n\n" + entry);
+      if (chat_->Messages().size() > n_before) texts_.clear();  // else the question was taken back
+    }
   } else if (command == Commands().end()) {
-    Note("(no command " + name + "; /help lists them. A question may begin with a space.)");
+    std::vector<std::string> names;
+    for (const ChatCommand& one : Commands()) names.push_back(one.name);
+    Note("(no command " + name + Guess(name, names) +
+         "/help lists them. A question may begin with a "
+         "space.)");
   } else {
     (this->*command->function)(argument == std::string::npos ? "" : entry.substr(argument));
   }
@@ -170,10 +218,11 @@ void Conversation::Answer(const std::string& question) {
   const QuietKeyboard quiet;
   ProgressLine progress("reading");
   TextOutput out;
-  engine::GenerateOptions generate = {.max_tokens = options_.max_tokens,
-                                      .stop_texts = options_.stop_texts,
+  grammar::Constraint* const constraint = ready_->constraint ? &*ready_->constraint : nullptr;
+  engine::GenerateOptions generate = {.max_tokens = ready_->max_tokens,
+                                      .stop_texts = ready_->stop_texts,
                                       .interrupted = Interrupted,
-                                      .constraint = options_.constraint};
+                                      .constraint = constraint};
   generate.prompt_progress = [&](size_t done, size_t total) {
     progress.Update(done, total);
     return true;
@@ -183,20 +232,21 @@ void Conversation::Answer(const std::string& question) {
     out.WriteThinking(text);
     return true;
   };
-  bool at_start = options_.constraint == nullptr;
-  last_ = chat_.Say(question, generate, [&](std::string_view text) {
+  bool at_start = constraint == nullptr;
+  last_ = chat_->Say(question, generate, [&](std::string_view text) {
     progress.Clear();
     // The template ends where the answer begins; a leading space comes from the vocabulary.
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
     return open_ = out.Write(text);
   });
+  ++n_answers_;
   progress.Clear();
   open_ = open_ && out.Finish();
-  SaveItself();
+  saver_.Save(Now());
   if (!open_) return;
   ExplainEnd(*last_);
-  is_cut_ |= ComplainIfCut(options_.constraint, last_->generated.stop_reason);
-  if (options_.verbose) Stats("");
+  is_cut_ |= ComplainIfCut(constraint, last_->generated.stop_reason);
+  if (verbose_) Stats("");
 }
 
 void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
@@ -206,7 +256,7 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
   }
   switch (answer.generated.stop_reason) {
     case engine::StopReason::kContext:
-      return Note("(the context is full: the answer ends here; -c makes it larger)");
+      return Note("(the context is full: the answer ends here; /set num_ctx makes it larger)");
     case engine::StopReason::kLength:
       return Note("(the answer was cut after " + Counted(answer.generated.tokens.size(), "token") +
                   ", as -n says)");
@@ -231,146 +281,173 @@ void Conversation::Help(const std::string&) {
                  command.what.c_str());
   }
   std::fputs(
-      "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next one,\n"
-      "Alt-Enter begins a new line, and so do all between \"\"\" and \"\"\"; what is pasted\n"
-      "stays together. The arrow keys bring back what was typed.\n",
+      "\nCtrl-C stops an answer, and leaves at an empty prompt. A line that ends in \\\n"
+      "goes on in the next one, Alt-Enter begins a new line, and so do all between \"\"\"\n"
+      "and \"\"\"; what is pasted stays together. Tab completes commands and what they\n"
+      "take. The arrow keys bring back what was typed.\n",
       stderr);
 }
 
 void Conversation::Clear(const std::string&) {
-  chat_.Clear();
+  chat_->Clear();
   last_.reset();
-  LeaveFile();
+  saver_.Leave();
   Note("(a new conversation)");
 }
 
 void Conversation::Regenerate(const std::string&) {
-  const std::string question = chat_.Undo();
-  if (!question.empty()) return Answer(question);
-  Note("(nothing to answer again)");
+  const std::vector<tokenizer::Message> before = chat_->Messages();
+  const std::string question = chat_->Undo();
+  if (question.empty()) return Note("(nothing to answer again)");
+  const auto restore = [&] {
+    chat_->SetMessages(before);
+    saver_.Save(Now());
+  };
+  try {
+    Answer(question);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  if (chat_->Messages().size() >= before.size()) return;
+  restore();
+  Note("(the answer before stays)");
 }
 
 void Conversation::Undo(const std::string& argument) {
   const size_t n = argument.empty() ? 1 : gguf::NumberIn<size_t>(argument).value_or(0);
   if (n == 0) throw engine::Error("/undo ", argument, ": expected a number of questions");
   std::vector<std::string> questions;
-  for (std::string question; questions.size() < n && !(question = chat_.Undo()).empty();)
+  for (std::string question; questions.size() < n && !(question = chat_->Undo()).empty();)
     questions.push_back(question);
-  SaveItself();
+  saver_.Save(Now());
   Note(questions.empty() ? "(nothing to take back)"
-                         : "(taken back: " + Joined(questions, "; ") + ")");
+                         : "(taken back: " + Shown(Joined(questions, "; ")) + ")");
 }
 
 void Conversation::System(const std::string& argument) {
-  if (!argument.empty()) chat_.SetSystem(argument == "-" ? "" : argument);
-  Note(chat_.system().empty() ? "(the model is told nothing before the conversation)"
-                              : "(the model is told: " + chat_.system() + ")");
+  if (!argument.empty()) chat_->SetSystem(argument == "-" ? "" : argument);
+  Note(chat_->system().empty() ? "(the model is told nothing before the conversation)"
+                               : "(the model is told: " + chat_->system() + ")");
 }
 
-void Conversation::LeaveFile() {
-  if (options_.save_to.empty() || !std::filesystem::exists(options_.save_to)) return;
-  if (options_.is_kept) {
-    options_.save_to = NewChatPath();
-  } else {
-    options_.save_to = FreeName(given_name_);
-    Note("(what follows is saved as " + options_.save_to + ")");
+void Conversation::File(const std::string& argument) {
+  if (argument == "-") texts_.clear();
+  if (!argument.empty() && argument != "-") {
+    const std::string text = ReadFile(WithHome(argument), kMaxTextBytes);
+    texts_.push_back(text.ends_with('\n') ? text.substr(0, text.size() - 1) : text);
   }
-  written_at_ = WrittenAt(options_.save_to);
+  size_t n_bytes = 0;
+  for (const std::string& text : texts_) n_bytes += text.size();
+  Note(texts_.empty() ? "(the next question is what is typed)"
+                      : "(the next question begins with " + Counted(texts_.size(), "text") +
+                            " of " + HumanBytes(n_bytes) + ")");
 }
 
-void Conversation::Write(const std::string& path) {
-  WriteMessages(path, chat_.Messages());
-  if (path == options_.save_to) written_at_ = WrittenAt(path);
-}
-
-// A person goes on where nothing can be saved.
-void Conversation::SaveItself() {
-  if (options_.save_to.empty()) return;
-  if (WrittenAt(options_.save_to) != written_at_) {
-    Note("(" + options_.save_to + " was written by another chat)");
-    LeaveFile();
-  }
-  if (chat_.Messages().empty()) {  // all that was saved is taken back
-    for (const char* const suffix : {"", kSessionSuffix}) {
-      std::error_code ignored;
-      if (options_.is_kept) std::filesystem::remove(options_.save_to + suffix, ignored);
-    }
-    written_at_ = WrittenAt(options_.save_to);
-    return;
-  }
-  try {
-    const auto private_files = options_.is_kept ? std::make_optional<PrivateFiles>() : std::nullopt;
-    Write(options_.save_to);
-  } catch (const std::exception& error) {
-    if (!options_.is_kept) throw;
-    Complain(std::string(error.what()) + ": this chat is not saved");
-    options_.save_to.clear();
-  }
-}
-
-void Conversation::SaveState() {
-  if (options_.save_to.empty() || chat_.Messages().empty()) return;
-  if (!last_ || !session_.has_logits()) return;
-  if (WrittenAt(options_.save_to) != written_at_) return;  // another chat's now
-  const size_t bytes = session_.RememberedState().PieceBytes(session_.position());
-  const uint64_t model_bytes = session_.model().file.tensor_bytes();
-  const std::string path = options_.save_to + kSessionSuffix;
-  if (options_.is_kept) KeepOnlyStateOf(options_.save_to);
-  std::filesystem::remove(path);
-  if (bytes > kMaxStateBytes || model_bytes > kMaxModelBytes) return;
-  const auto private_files = options_.is_kept ? std::make_optional<PrivateFiles>() : std::nullopt;
-  engine::SaveSession(session_, path);
+void Conversation::Model(const std::string& argument) {
+  const ModelIdentity now = ready_->identity;
+  if (argument.empty()) return Note("(" + now.name + ", " + now.path + ")");
+  const std::string path = ResolveModel(WithHome(argument));
+  if (IdentityOf(path).IsSame(now)) return Note("(" + now.name + " answers already)");
+  ChatSetup setup = ready_->setup;
+  DropModelsOwn(setup);
+  SwitchTo(path, setup, chat_->Messages());
+  const std::string& name = ready_->identity.name;
+  Note("(" + name +
+       (chat_->Messages().empty() ? " answers from here on)"
+                                  : " goes on with the conversation, as a new chat)"));
+  saver_.Leave();
+  file_ = OwnFile();
 }
 
 void Conversation::Save(const std::string& argument) {
-  const std::string path = argument.empty() ? file_ : WithHome(argument);
+  const std::string path = argument.empty() ? file_.path() : WithHome(argument);
   if (path.empty()) throw engine::Error("/save needs the name of a file");
+  OwnFile file = path == file_.path() ? file_ : OwnFile(path);
   for (const std::string& name : {path, path + kSessionSuffix}) {
-    if (path != file_ && std::filesystem::exists(name)) {
+    if (path != file_.path() && std::filesystem::exists(name)) {
       throw engine::Error(name, ": is there already; choose another name");
     }
   }
-  Write(path);
-  file_ = path;
-  std::string note = Counted(chat_.Messages().size(), "message") + " saved to " + path;
-  if (session_.has_logits()) {
-    engine::SaveSession(session_, path + kSessionSuffix);
+  std::optional<PrivateFiles> private_files;
+  if (IsSavedChat(path)) private_files.emplace();
+  if (!file.Write(ChatText(Now())))
+    throw engine::Error(path, ": was written by another chat; choose another name");
+  file_ = file;
+  if (path == saver_.path()) saver_.GoOnWith(file);
+  std::string note = Counted(chat_->Messages().size(), "message") + " saved to " + path;
+  if (ready_->session->has_logits()) {
+    engine::SaveSession(*ready_->session, path + kSessionSuffix);
     note += std::string(", and beside it (") + kSessionSuffix + ") what the model remembers";
   }
   Note("(" + note + ")");
 }
 
 void Conversation::Load(const std::string& argument) {
-  if (argument.empty()) throw engine::Error("/load needs the name of a file");
-  const std::string path = WithHome(argument);
-  const auto written_at = WrittenAt(path);
-  const std::vector<tokenizer::Message> messages = ReadMessages(path);
+  if (argument.empty()) throw engine::Error("/load needs the number, name or file of a chat");
+  const std::string path = FindChat(WithHome(argument));
+  const SavedChat chat = ReadChat(path);
+  if (!chat.model) {
+    GoOnWith(chat, path, /*is_other=*/false);
+    file_ = OwnFile();  // which does not say that it is this model's
+    return;
+  }
+  const bool is_other = !chat.model->IsSame(ready_->identity);
+  const std::string model = ModelFileOf(*chat.model, path);
   try {
-    const std::string last = messages.empty() ? "" : messages.back().role;
-    if (last == "user" || last == "tool") throw engine::Error("the last question has no answer");
-    chat_.SetMessages(messages);
+    options_.kept->CheckSaved(chat.setup.flags);
+    CheckAnswered(chat.messages);
+    SwitchTo(model, chat.setup, chat.messages);
+  } catch (const gguf::Fault& error) {
+    throw engine::Error(path, ": ", error.what());
+  }
+  if (is_other) Note("(" + ready_->identity.name + " answers from here on)");
+  GoOnWith(chat, path, /*is_other=*/false);
+}
+
+void Conversation::GoOnWith(const SavedChat& chat, const std::string& path, bool is_other) {
+  try {
+    CheckAnswered(chat.messages);
+    chat_->SetMessages(chat.messages);
   } catch (const engine::Error& error) {
     throw engine::Error(path, ": ", error.what());
   }
-  if (path != options_.save_to) LeaveFile();
-  if (path == options_.save_to) written_at_ = written_at;
-  file_ = path;
+  if (path != saver_.path()) saver_.Leave();
+  if (!is_other && chat.model && IsSavedChat(path))
+    saver_.GoOnWithKept(OwnFile(path, chat.content));
+  if (path == saver_.path()) saver_.GoOnWith(OwnFile(path, chat.content));
+  file_ = is_other ? OwnFile() : OwnFile(path, chat.content);
   last_.reset();
-  Note("(" + Counted(messages.size(), "message") + " loaded from " + path + ")");
-  if (!std::filesystem::exists(path + kSessionSuffix)) return;
+  Note("(" + Counted(chat.messages.size(), "message") + " loaded from " + ShownChat(path) + ")");
+  if (is_other) {
+    Note("(" + ready_->identity.name + " goes on with it" +
+         (saver_.path().empty() ? ")" : ", as a new chat)"));
+  }
+  const std::string state = path + kSessionSuffix;
+  if (is_other || !std::filesystem::exists(state)) return;
   try {
-    engine::LoadSession(session_, path + kSessionSuffix);
-  } catch (const std::exception& error) {  // perhaps another model's
+    engine::LoadSession(*ready_->session, state);
+  } catch (const engine::OtherModel& error) {
+    Note("(" + std::string(error.what()) + ": the conversation will be read again)");
+    saver_.Leave();  // which names no model, or one in which few weights have changed
+    file_ = OwnFile();
+  } catch (const std::exception& error) {
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");
   }
 }
 
+void Conversation::Chats(const std::string&) {
+  const std::string text = SavedChatsText(Columns(STDERR_FILENO));
+  std::fputs(text.empty() ? "(no chat is saved)\n" : ForTerminal(text).c_str(), stderr);
+}
+
 void Conversation::Stats(const std::string&) {
-  std::string text = Format("context %zu of %zu tokens", session_.position(), session_.capacity());
+  std::string text =
+      Format("context %zu of %zu tokens", ready_->session->position(), ready_->session->capacity());
   if (last_) {
     text += Format("; of the last question %zu tokens reused, %zu read\n", last_->n_reused,
                    last_->generated.n_prompt) +
-            SpeedLine(last_->generated, session_.model()) + " | ended by " +
+            SpeedLine(last_->generated, ready_->session->model()) + " | ended by " +
             std::string(engine::StopReasonName(last_->generated.stop_reason)) + "\n" +
             ThreadsLine(last_->generated);
     const engine::DraftCounts& drafts = last_->generated.drafts;
@@ -383,27 +460,31 @@ void Conversation::Stats(const std::string&) {
 
 void Conversation::Set(const std::string& argument) {
   if (argument == "verbose" || argument == "quiet") {
-    options_.verbose = argument == "verbose";
+    verbose_ = argument == "verbose";
   } else if (argument == "think" || argument.starts_with("think ")) {
     return Think(argument == "think" ? "" : argument.substr(6));
   } else if (argument == "nothink") {
     return Think("off");
   } else if (argument.starts_with("system ")) {
     return System(argument.substr(7));
+  } else if (const auto context = ContextIn(argument)) {
+    return Resize(*context);
   } else if (!argument.empty()) {
-    ChangeSetting(argument, options_);
-    engine::DryOptions& dry = options_.sampler.dry;
-    if (dry.Active() && dry.breakers.empty())
-      dry.breakers = engine::TokensWith(kDryBreakers, *session_.model().tokenizer);
-    session_.SetSampling(options_.sampler);
+    ChangeSetting(argument, options_, *ready_);
+    engine::SamplerOptions& sampler = ready_->session_options.sampler;
+    if (sampler.dry.Active() && sampler.dry.breakers.empty())
+      sampler.dry.breakers = engine::TokensWith(kDryBreakers, *ready_->model.tokenizer);
+    ready_->session->SetSampling(sampler);
   }
-  Note("(" + SettingsText(Settings(options_.sampler, options_.max_tokens), options_.origins) + ")");
+  Note("(" + SettingsText(ChatSettings(*ready_), ready_->origins) + ")");
 }
 
 void Conversation::Think(const std::string& argument) {
   const std::string level = argument.empty() ? "on" : argument;
   if (const auto budget = gguf::NumberIn<int64_t>(level); budget && *budget >= -1) {
-    chat_.SetThinkingBudget(*budget);
+    chat_->SetThinkingBudget(*budget);
+    ready_->form.thinking_budget = *budget;
+    ready_->setup.flags["--reasoning-budget"] = {level};
     return Note(*budget < 0 ? "(thinking: as long as it takes)"
                             : "(thinking: at most " +
                                   Counted(static_cast<size_t>(*budget), "token") + " of it)");
@@ -411,7 +492,10 @@ void Conversation::Think(const std::string& argument) {
   if (std::ranges::find(engine::kThinkingLevels, level) == engine::kThinkingLevels.end()) {
     throw engine::Error("/think takes on, off, low, medium, high or a number of tokens");
   }
-  chat_.SetThinking(level);
+  chat_->SetThinking(level);
+  engine::SetThinking(ready_->form.chat_template, level, ready_->form.variables);
+  ready_->setup.flags.erase("--no-think");
+  ready_->setup.flags["--think"] = {level};
   Note("(thinking: " + level + ")");
 }
 

@@ -2,55 +2,45 @@
 #ifndef PRONK_CLI_CHAT_CONVERSATION_H_
 #define PRONK_CLI_CHAT_CONVERSATION_H_
 
-#include <cstdint>
-#include <filesystem>
-#include <map>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "cli/options/generation_options.h"
+#include "cli/chat/chat_file.h"
+#include "cli/chat/chat_saver.h"
+#include "cli/chat/ready_model.h"
 #include "engine/session/chat.h"
-#include "engine/session/session.h"
 
 namespace cli {
 
-struct ConversationOptions {
-  std::string system;
-  int64_t max_tokens = -1;                                     // of an answer
-  bool verbose = false;                                        // report how each answer was made
-  engine::SamplerOptions sampler;                              // the session's current options
-  Origins origins;                                             // of their values
-  std::map<std::string_view, std::vector<std::string>> flags;  // by the options' names
-  std::vector<std::string> stop_texts;
-  grammar::Constraint* constraint = nullptr;  // of each answer; nullptr: none
-  std::string save_to = {};  // where the conversation is saved after each answer; "": nowhere
-  bool is_kept = false;      // it is one of our own (saved_chats.h)
-};
-
 class Conversation {
  public:
-  Conversation(engine::Session& session, const ConversationOptions& options, engine::ChatForm form);
+  // Begins with this model, which has a session or gets one.
+  Conversation(const ChatOptions& options, std::unique_ptr<ReadyModel> ready, ChatSaver saver);
 
   // False when the conversation is over: after /exit, or when nobody reads the answers. Throws what
   // Chat::Say throws, and engine::Error from commands; the conversation then goes on.
   bool Take(const std::string& entry);
 
-  // As /load does: the conversation, and what the model remembers of it.
-  void Load(const std::string& argument);
+  // Goes on with the messages of the chat that was read from `path`. is_other: the model here is
+  // another than the chat's, so nothing is written to `path`.
+  void GoOnWith(const SavedChat& chat, const std::string& path, bool is_other);
   // As /system does; the text may have several lines.
   void System(const std::string& argument);
-  // The end: saves the session's state beside the conversation, unless it is too large.
-  void SaveState();
+  // The end: saves the session's state beside the chat, if an answer has changed it.
+  void SaveState() {
+    if (last_) saver_.SaveState(*ready_->session);
+  }
 
-  // True once a question was answered.
-  bool has_answered() const { return last_.has_value(); }
+  // Answers so far, those that Ctrl-C stopped included.
+  size_t n_answers() const { return n_answers_; }
   // True once an answer ended in the middle of its grammar.
   bool is_cut() const { return is_cut_; }
 
-  // The lines that one that begins like this could be: commands, and files for /load and /save.
-  static std::vector<std::string> Completions(const std::string& typed);
+  // The lines that one that begins like this could be: commands, and what they take.
+  std::vector<std::string> Completions(const std::string& typed) const;
 
  private:
   // The function of a command gets the text after the command's name.
@@ -60,7 +50,11 @@ class Conversation {
   void Clear(const std::string& argument);
   void Regenerate(const std::string& argument);
   void Undo(const std::string& argument);
+  void File(const std::string& argument);
+  void Model(const std::string& argument);
   void Save(const std::string& argument);
+  void Load(const std::string& argument);
+  void Chats(const std::string& argument);
   void Stats(const std::string& argument);
   void Set(const std::string& argument);
   void Think(const std::string& argument);
@@ -68,19 +62,25 @@ class Conversation {
 
   void Answer(const std::string& question);
   void ExplainEnd(const engine::Chat::Answer& answer) const;
-  void SaveItself();
-  void Write(const std::string& path);
-  void LeaveFile();  // what was saved so far stays as it is, and what follows gets a new name
+  // The chat as it is saved.
+  SavedChat Now() const;
+  // Gives the model a session and the conversation these messages.
+  void Attach(const std::vector<tokenizer::Message>& messages);
+  // Goes on with another model, or the same one opened anew. The present one stays if this throws.
+  void SwitchTo(const std::string& path, const ChatSetup& setup,
+                const std::vector<tokenizer::Message>& messages);
+  void Resize(size_t context);
 
-  engine::Session& session_;
-  ConversationOptions options_;
-  engine::Chat chat_;
+  const ChatOptions& options_;
+  std::unique_ptr<ReadyModel> ready_;
+  std::optional<engine::Chat> chat_;  // of ready_'s session
+  ChatSaver saver_;
+  bool verbose_;  // report how each answer was made
   std::optional<engine::Chat::Answer> last_;
-  std::string file_;  // last saved or loaded
-  const std::string given_name_ = options_.save_to;
-  // When we read or wrote save_to: another chat may go on with it, too.
-  std::filesystem::file_time_type written_at_ = std::filesystem::file_time_type::min();
-  bool open_ = true;  // what Take() returns
+  std::vector<std::string> texts_;  // of /file, for the next question
+  OwnFile file_;                    // last saved or loaded
+  bool open_ = true;                // what Take() returns
+  size_t n_answers_ = 0;
   bool is_cut_ = false;
 };
 

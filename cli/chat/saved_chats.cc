@@ -13,10 +13,13 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/chat/chat_file.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
+#include "gguf/error.h"
+#include "gguf/number.h"
 
 namespace cli {
 namespace {
@@ -60,6 +63,23 @@ std::time_t ChangedAt(const fs::path& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
+// How long ago; for more than a month, the day.
+std::string Age(std::time_t time) {
+  constexpr std::time_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
+  const std::time_t age = std::time(nullptr) - time;
+  if (age < kMinute) return "now";
+  if (age < kHour) return std::to_string(age / kMinute) + " min";
+  if (age < kDay) return std::to_string(age / kHour) + " h";
+  if (age < 31 * kDay) return Counted(static_cast<size_t>(age / kDay), "day");
+  return LocalTime(time, "%Y-%m-%d");
+}
+
+std::string ModelColumn(const SavedChat& chat) {
+  constexpr size_t kMost = 28;  // columns
+  const std::string name = chat.model ? gguf::Printable(chat.model->name) : "?";
+  return TextColumns(name) <= kMost ? name : Column(name, kMost);
+}
+
 // At most 40 bytes, in whole characters.
 std::string Beginning(const std::string& text) {
   size_t n = std::min<size_t>(text.size(), 40);
@@ -96,21 +116,77 @@ std::vector<std::string> SavedChats() {
   return paths;
 }
 
-void ListSavedChats() {
-  std::string text;
+std::string SavedChatsText(size_t columns) {
+  Table table(Table::Style::kPlain, {{"", true}, {"name"}, {"saved", true}, {"model"}, {"begins"}});
+  std::vector<std::vector<std::string>> rows;
+  size_t number = 0;
   for (const std::string& path : SavedChats()) {
+    ++number;
     try {
-      const std::vector<tokenizer::Message> messages = ReadMessages(path);
-      const auto first = std::ranges::find(messages, "user", &tokenizer::Message::role);
-      text += LocalTime(ChangedAt(path), "%Y-%m-%d %H:%M") +
-              Format("  %3zu messages  ", messages.size()) + path + "  " +
-              (first == messages.end() ? "" : JsonLine(Beginning(first->content))) + "\n";
+      const SavedChat chat = ReadChat(path);
+      const auto first = std::ranges::find(chat.messages, "user", &tokenizer::Message::role);
+      rows.push_back({std::to_string(number), gguf::Printable(ShownChat(path)),
+                      Age(ChangedAt(path)), ModelColumn(chat),
+                      first == chat.messages.end() ? "" : JsonLine(Beginning(first->content))});
     } catch (const engine::Error& error) {
       Complain(error.what());
     }
   }
-  if (text.empty()) Note("(no chat is saved)");
-  WriteOut(text);
+  if (rows.empty()) return "";
+  std::istringstream lines(table.All(rows));
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    text += (columns == 0 ? line : Cut(line, columns)) + "\n";
+  return text;
+}
+
+std::string FindSavedChat(const std::string& name) {
+  const std::vector<std::string> chats = SavedChats();
+  const auto fail = [&](const std::string& what) {
+    throw engine::Error(what, "; 'pronk chat --list' lists ", Counted(chats.size(), "chat"));
+  };
+  // 2026 may be the beginning of a name, too.
+  if (const auto n = gguf::NumberIn<size_t>(name); n && *n > 0 && *n <= chats.size())
+    return chats[*n - 1];
+  std::vector<std::string> found, names;
+  for (const std::string& path : chats) {
+    const std::string chat = ShownChat(path);
+    if (chat == name) return path;
+    if (name.empty() || !chat.starts_with(name)) continue;
+    found.push_back(path);
+    if (names.size() < 3) names.push_back(chat);
+  }
+  if (found.empty()) fail("there is no saved chat " + gguf::Printable(name));
+  if (found.size() > 1) {
+    fail(gguf::Printable(name) + " could be " + Joined(names, ", ") +
+         (found.size() > names.size() ? " and others" : ""));
+  }
+  return found.front();
+}
+
+std::string FindChat(const std::string& name) {
+  std::error_code error;
+  if (fs::exists(name, error) || name.find('/') != std::string::npos || name == "-") return name;
+  try {
+    return FindSavedChat(name);
+  } catch (const engine::Error&) {
+    // A word that could be one is meant as one; any other is the file that is missing.
+    if (name.find_first_not_of("0123456789-") == std::string::npos) throw;
+    return name;
+  }
+}
+
+bool IsSavedChat(const std::string& path) {
+  try {
+    std::error_code error;
+    return fs::equivalent(fs::path(path).parent_path(), StateFolder("chats"), error);
+  } catch (const engine::Error&) {
+    return false;
+  }
+}
+
+std::string ShownChat(const std::string& path) {
+  return IsSavedChat(path) ? fs::path(path).stem().string() : path;
 }
 
 void KeepOnlyStateOf(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,19 @@ std::string FreeName(const std::string& path);
 std::string NewChatPath();
 // The paths of all saved chats, the last one first.
 std::vector<std::string> SavedChats();
-// Prints them: when, how many messages, the first question, the path.
-void ListSavedChats();
+// A line for each: its number, from 1, its name, how long ago it was saved, its model, the first
+// question. "" if there are none. Cut to this many columns, if not 0. Complains of files that are
+// no chats.
+std::string SavedChatsText(size_t columns);
+// The path of the saved chat with this number, name or unique beginning of a name. Throws
+// engine::Error if it is none or several.
+std::string FindSavedChat(const std::string& name);
+// The same, but a file of this path comes first; a path that is neither is returned as it is.
+std::string FindChat(const std::string& name);
+// Whether a path is a saved chat's.
+bool IsSavedChat(const std::string& path);
+// The name of a saved chat, the path of another file.
+std::string ShownChat(const std::string& path);
 // Removes the states of all chats but this one: they may be large, and can be made again.
 void KeepOnlyStateOf(const std::string& path);
 

@@ -173,23 +173,6 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   return plan;
 }
 
-// As llama-bench has it: "Q8_0", "Q4_K - Medium".
-std::string FileTypeName(const gguf::File& file) {
-  const gguf::Value* const number = file.metadata().Find("general.file_type");
-  const bool is_known = number != nullptr && number->type == gguf::ValueType::kU32;
-  for (const convert::Mix& mix : convert::AllMixes()) {
-    if (!is_known || mix.is_plain) continue;
-    if (file.metadata().GetUint("general.file_type") != mix.file_type) continue;
-    for (const std::string_view size : {"Small", "Medium", "Large"}) {
-      const std::string end = std::string("K_") + size[0];
-      if (!mix.name.ends_with(end)) continue;
-      return std::string(mix.name.substr(0, mix.name.size() - 2)) + " - " + std::string(size);
-    }
-    return std::string(mix.name);
-  }
-  return TypeName(engine::MainType(file));
-}
-
 // What is known of a model once it is open, and how long it took to be ready.
 BenchModel Examine(engine::Model opened, double load_seconds) {
   BenchModel result = {.opened = std::move(opened)};
@@ -204,7 +187,7 @@ BenchModel Examine(engine::Model opened, double load_seconds) {
   const auto n = static_cast<double>(model.file.elements());
   result.type = model.config.architecture +
                 (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
-                FileTypeName(model.file);
+                convert::FileTypeName(model.file);
   return result;
 }
 

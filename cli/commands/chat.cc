@@ -6,37 +6,39 @@
 #include <string>
 #include <vector>
 
+#include "cli/chat/chat_file.h"
+#include "cli/chat/chat_saver.h"
 #include "cli/chat/conversation.h"
+#include "cli/chat/kept_flags.h"
+#include "cli/chat/ready_model.h"
 #include "cli/chat/saved_chats.h"
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/generation_options.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/options/model_stores.h"
 #include "cli/options/template_options.h"
-#include "cli/options/tool_options.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "engine/model/model.h"
+#include "engine/stopwatch.h"
 
 namespace cli {
 namespace {
 
 constexpr std::string_view kQuotes = "\"\"\"";
 
-struct ChatOptions {
-  ModelOptions model;
-  TemplateOptions form;
-  GenerationOptions generation;
-  ToolOptions answers;
-  ConversationOptions conversation;
+struct ChatCommandOptions {
+  ChatOptions chat;
+  std::string system;
   std::optional<std::string> first;
+  std::optional<std::string> go_on;  // "": with the last chat
   std::string load, save;
-  bool escape = false, single_turn = false;
-  bool go_on = false, no_save = false, list = false;
+  bool single_turn = false, no_save = false, list = false;
 };
 
 // Reads lines until one that ends with three quotes.
@@ -46,24 +48,25 @@ LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
     std::string line;
     const LineEditor::Result result = editor.Read(". ", line);
     if (result == LineEditor::Result::kEnd) return LineEditor::Result::kLine;
-    if (result != LineEditor::Result::kLine) return result;
     entry += (entry.empty() ? "" : "\n") + line;
+    if (result != LineEditor::Result::kLine) return result;
     if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
   }
   entry.resize(entry.size() - kQuotes.size());
   return LineEditor::Result::kLine;
 }
 
-// A question: one line, lines joined by backslashes at their ends, or all between three quotes.
+// A question: one line, lines joined by backslashes at their ends, or all between three quotes. If
+// Ctrl-C ends it, what was typed of it.
 LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   entry.clear();
   for (;;) {
     std::string line;
     const LineEditor::Result result = editor.Read(entry.empty() ? "> " : ". ", line);
     if (result == LineEditor::Result::kEnd && !entry.empty()) return LineEditor::Result::kLine;
-    if (result != LineEditor::Result::kLine) return result;
     const bool is_first = entry.empty();
     entry += line;
+    if (result != LineEditor::Result::kLine) return result;
     if (is_first && entry.starts_with(kQuotes)) return ReadQuoted(editor, entry);
     if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
     if (!entry.ends_with('\\')) return result;
@@ -75,6 +78,10 @@ LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
 bool TakeEntry(Conversation& conversation, const std::string& entry) {
   try {
     return conversation.Take(entry);
+  } catch (const engine::TooLong& error) {
+    if (!IsTerminal(0)) throw;
+    Complain(std::string(error.what()) + "; /set num_ctx makes it larger");
+    return true;
   } catch (const std::exception& error) {
     if (!IsTerminal(0)) throw;
     Complain(error.what());
@@ -92,103 +99,193 @@ void Remember(LineEditor& editor, const std::string& entry, bool saves) {
   }
 }
 
+// Ctrl-C at a prompt. Of two quick ones that are meant for an answer, one or both may come here:
+// they do not leave.
+class PromptInterrupts {
+ public:
+  // stops: how many Ctrl-C an answer that has just ended may still get.
+  void Expect(int stops) {
+    stops_ = stops;
+    since_ = engine::Stopwatch();
+  }
+  // `entry` is what was typed before it.
+  bool Leaves(const std::string& entry) {
+    constexpr double kQuick = 1;  // seconds
+    const bool is_late = stops_-- > 0 && since_.Seconds() < kQuick;
+    since_ = engine::Stopwatch();
+    if (!IsTerminal(0) || (entry.empty() && !is_late)) return true;
+    Note("(Ctrl-C again, Ctrl-D or /exit leaves)");
+    return false;
+  }
+
+ private:
+  int stops_ = 0;
+  engine::Stopwatch since_;  // the answer, or the last Ctrl-C
+};
+
 void Converse(Conversation& conversation, const std::optional<std::string>& first,
-              const ChatOptions& options) {
-  LineEditor editor(Conversation::Completions);
+              const ChatCommandOptions& options) {
+  LineEditor editor([&](const std::string& typed) { return conversation.Completions(typed); });
   if (!options.no_save && IsTerminal(0)) {
     try {
       for (const std::string& line : TypedLines()) editor.Remember(line);
     } catch (const engine::Error&) {  // goes without
     }
   }
-  CatchInterrupts();
+  const int n_caught = IsTerminal(0) ? 2 : 1;  // a third ends an answer that does not stop
+  CatchInterrupts(n_caught);
+  PromptInterrupts interrupts;
+  const auto take = [&](const std::string& entry) {
+    const size_t n_answers = conversation.n_answers();
+    const bool goes_on = TakeEntry(conversation, entry);
+    const int n_quick = Interrupted() ? 1 : 2;
+    interrupts.Expect(conversation.n_answers() != n_answers ? n_quick : 0);
+    return goes_on;
+  };
   if (first) {
     if (IsTerminal(0)) std::fprintf(stderr, "> %s\n", ForTerminal(*first).c_str());
-    if (!TakeEntry(conversation, *first)) return;
+    if (!take(*first)) return;
   }
-  for (std::string entry; !(options.single_turn && conversation.has_answered());) {
+  for (std::string entry; !(options.single_turn && conversation.n_answers() > 0);) {
     if (Interrupted() && !IsTerminal(0)) return;  // a script's Ctrl-C is not for one answer
-    CatchInterrupts();
+    CatchInterrupts(n_caught);
     const LineEditor::Result result = ReadEntry(editor, entry);
     if (result == LineEditor::Result::kEnd) return;
     if (result == LineEditor::Result::kInterrupted) {
-      if (!IsTerminal(0)) return;
-      Note("(Ctrl-D or /exit leaves)");
+      if (interrupts.Leaves(entry)) return;
       continue;
     }
     if (entry.find_first_not_of(" \t\r\n") == std::string::npos) continue;
     Remember(editor, entry, !options.no_save);
-    if (!TakeEntry(conversation, entry)) return;
+    if (!take(entry)) return;
   }
 }
 
-// The conversation to go on with; "" for a new one.
-std::string PathToLoad(const ChatOptions& options) {
+// What the chat begins with.
+struct Beginning {
+  std::string path;       // of the chat to go on with; "": a new one
+  SavedChat chat;         // read from there
+  std::string model;      // the file to open
+  bool is_other = false;  // it is another model than the chat's
+};
+
+// For a chat that names no model.
+std::string AskForModel(const std::string& path) {
+  const std::string what = ShownChat(path) + ": does not say which model it is by";
+  if (!IsTerminal(0)) throw engine::Error(what, ": give -m");
+  Note("(" + what + ".)");
+  LineEditor editor([](const std::string&) {
+    std::vector<std::string> names = {kDefaultModel};
+    for (const StoredModel& model : FindModels().models) names.push_back(model.name);
+    return names;
+  });
+  for (std::string line;;) {
+    if (editor.Read("model: ", line) != LineEditor::Result::kLine || line.empty())
+      throw engine::Error(what, ": give -m");
+    try {
+      return ResolveModel(line);
+    } catch (const engine::Error& error) {
+      Complain(error.what());
+    }
+  }
+}
+
+Beginning BeginningOf(const ChatCommandOptions& options) {
   if (options.go_on && !options.load.empty())
     throw UsageError("--continue and --load: give one of them");
   if (options.no_save && !options.save.empty())
     throw UsageError("--no-save and --save: give one of them");
-  if (!options.go_on) return options.load;
-  const std::vector<std::string> chats = SavedChats();
-  if (chats.empty()) throw engine::Error("--continue: no chat is saved");
-  return chats.front();
+  Beginning begins;
+  const bool has_model = !options.chat.model.model.empty();
+  if (!options.go_on && options.load.empty()) {
+    begins.model = options.chat.model.ModelPath();
+    begins.chat.setup.flags = options.chat.kept->Typed();
+    return begins;
+  }
+  if (options.go_on && options.go_on->empty() && SavedChats().empty())
+    throw engine::Error("--continue: no chat is saved");
+  begins.path = !options.go_on           ? FindChat(options.load)
+                : options.go_on->empty() ? SavedChats().front()
+                                         : FindSavedChat(*options.go_on);
+  begins.chat = ReadChat(begins.path);
+  const std::optional<ModelIdentity>& model = begins.chat.model;
+  if (has_model) {
+    begins.model = options.chat.model.ModelPath();
+    begins.is_other = model && !IdentityOf(begins.model).IsSame(*model);
+  } else {
+    begins.model = model ? ModelFileOf(*model, begins.path) : AskForModel(begins.path);
+  }
+  FlagValues& flags = begins.chat.setup.flags;
+  try {
+    options.chat.kept->CheckSaved(flags);
+    if (begins.is_other) DropModelsOwn(begins.chat.setup);
+    flags = options.chat.kept->WithTyped(std::move(flags));
+    options.chat.kept->Apply(flags);
+  } catch (const engine::Error& error) {
+    throw engine::Error(begins.path, ": ", error.what());
+  }
+  return begins;
 }
 
 // Where it saves itself: as --save says; else a person's chats are kept among our own.
-void ChooseWhereToSave(const ChatOptions& options, const std::string& loaded,
-                       ConversationOptions& how) {
-  how.save_to = options.save;
-  if (options.no_save || !options.save.empty()) {
-    if (!options.save.empty() && options.save != loaded && std::filesystem::exists(options.save))
+ChatSaver SaverFor(const ChatCommandOptions& options, const Beginning& begins) {
+  const bool goes_on_there = !begins.path.empty() && !begins.is_other;
+  if (options.no_save) return {};
+  if (!options.save.empty()) {
+    if (options.save == begins.path) {
+      if (goes_on_there) return ChatSaver(OwnFile(options.save, begins.chat.content), false);
+      const std::string path = FreeName(options.save);
+      Note("(what follows is saved as " + path + ")");
+      return ChatSaver(OwnFile(path), false);
+    }
+    if (std::filesystem::exists(options.save))
       throw engine::Error(options.save, ": is there already; choose another name");
-    return;
+    return ChatSaver(OwnFile(options.save), false);
   }
-  if (!options.go_on && !IsTerminal(0)) return;
-  how.is_kept = true;
+  if (!options.go_on && !IsTerminal(0)) return {};
   try {
-    how.save_to = options.go_on ? loaded : NewChatPath();
+    if (options.go_on && goes_on_there)
+      return ChatSaver(OwnFile(begins.path, begins.chat.content), true);
+    return ChatSaver(OwnFile(NewChatPath()), true);
   } catch (const engine::Error& error) {
     Complain(std::string(error.what()) + ": this chat is not saved");
+    return {};
   }
 }
 
-int RunChat(const ChatOptions& options) {
+void Greet(const ReadyModel& ready) {
+  if (IsDefaultModel(ready.identity.path)) {
+    const Suggestion other = SuggestedModel();
+    Note("This model is a toy that tells stories and knows nothing else. One that answers, of " +
+         other.size + ": " + other.line);
+  }
+  Note("Chatting with " + ModelTitle(ready.model) + ". /help lists the commands.");
+}
+
+int RunChat(const ChatCommandOptions& options) {
   if (options.list) {
-    ListSavedChats();
+    const std::string text = SavedChatsText(Columns(1));
+    if (text.empty()) Note("(no chat is saved)");
+    WriteOut(text);
     return kExitDone;
   }
-  const std::string loaded = PathToLoad(options);
-  engine::SessionOptions session_options = options.model.Session();
-  options.answers.CheckFlags(/*is_chat=*/true, !options.generation.schema.empty());
-  std::string schema;
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
-  session_options.draft = options.generation.Draft({});  // the draft model is not needed yet
-  const engine::Model model = LoadModel(options.model);
-  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
-  session_options.draft = options.generation.Draft(draft_model);
-  ConversationOptions how = options.conversation;
-  session_options.sampler = options.generation.Sampler(model, options.model.verbose, how.origins);
-  engine::Session session(model, session_options);
-  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
+  const ChatOptions& chat = options.chat;
+  chat.answers.CheckFlags(/*is_chat=*/true, !chat.generation.schema.empty());
+  Beginning begins = BeginningOf(options);
+  auto ready =
+      std::make_unique<ReadyModel>(chat, begins.model, begins.chat.setup, /*is_first=*/true);
+  if (!chat.form.file.empty()) ready->setup.chat_template = ReadTemplate(chat.form.file);
+  ready->setup.flags = chat.kept->WithTexts(std::move(ready->setup.flags));
+  ready->Begin();
+  if (chat.model.verbose)
+    ExplainChoices(chat.model, ready->model, *ready->session, ready->session_options);
+  if (IsTerminal(0)) Greet(*ready);
+  Conversation conversation(chat, std::move(ready), SaverFor(options, begins));
   const auto text = [&](const std::string& typed) {
-    return options.escape ? Unescaped(typed) : typed;
+    return chat.escape ? Unescaped(typed) : typed;
   };
-  how.system = text(how.system);
-  how.verbose = options.model.verbose;
-  how.sampler = session_options.sampler;
-  how.flags.merge(options.generation.FlagNames());
-  std::optional<grammar::Constraint> constraint;
-  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
-  how.constraint = constraint ? &*constraint : nullptr;
-  ChooseWhereToSave(options, loaded, how);
-  engine::ChatForm form = options.form.For(model);
-  options.answers.Apply("", schema, form);
-  Conversation conversation(session, how, std::move(form));
-  if (IsTerminal(0)) {
-    Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
-  }
-  if (!loaded.empty()) conversation.Load(loaded);
-  if (!loaded.empty() && !how.system.empty()) conversation.System(how.system);
+  if (!begins.path.empty()) conversation.GoOnWith(begins.chat, begins.path, begins.is_other);
+  if (!options.system.empty()) conversation.System(text(options.system));
   Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
            options);
   conversation.SaveState();
@@ -199,23 +296,26 @@ int RunChat(const ChatOptions& options) {
 
 void AddChat(CommandLine& line) {
   Command& command = line.Add("chat", "Converse with a model");
-  ChatOptions& options = command.Does(RunChat);
-  ConversationOptions& conversation = options.conversation;
-  command.Add("--system,--system-prompt TEXT", conversation.system,
+  ChatCommandOptions& options = command.Does(RunChat);
+  ChatOptions& chat = options.chat;
+  command.Add("--system,--system-prompt TEXT", options.system,
               "Also -sys: what the model is told before the conversation");
   command.Add("-p,--prompt TEXT", options.first, "The first question");
-  conversation.flags["num_predict"] =
+  chat.predict_names =
       command
-          .Add("-n,--n-predict,--predict N", conversation.max_tokens, {-2, kMaxTokens},
+          .Add("-n,--n-predict,--predict N", chat.max_tokens, {-2, kMaxTokens},
                "Tokens of an answer; -1 or -2: until its end, or the context is full")
           .ShowDefault()
           .names;
-  command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
-              "Stop an answer before this text");
-  command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
-  command.Add("--continue", options.go_on, "Go on with the last chat");
+  command.Add("-r,--reverse-prompt TEXT", chat.stop_texts, "Stop an answer before this text");
+  command.Add("-e,--escape", chat.escape, "In -p and --system, \\n is a line feed and so on");
   command
-      .Add("--load FILE", options.load, "Go on with this conversation, as /save and --list have it")
+      .Add("--continue N", options.go_on,
+           "Go on with the last chat, or one by number or name in --list")
+      .MayBeAlone();
+  command
+      .Add("--load FILE", options.load,
+           "Go on with a chat that /save wrote, with its own model unless -m")
       .Writes();  // where --save names it, too
   command
       .Add("--save FILE", options.save,
@@ -224,10 +324,11 @@ void AddChat(CommandLine& line) {
   command.Add("--no-save", options.no_save, "Save neither the conversation nor what is typed");
   command.Add("--list", options.list, "List the saved chats, the last one first");
   command.Add("--single-turn", options.single_turn, "Also -st: leave after one answer");
-  options.form.AddFlags(command);
-  options.answers.AddAnswerFlags(command);
-  options.model.AddSessionFlags(command);
-  options.generation.AddFlags(command);
+  chat.form.AddFlags(command);
+  chat.answers.AddAnswerFlags(command);
+  chat.model.AddSessionFlags(command);
+  chat.generation.AddFlags(command);
+  chat.kept = std::make_shared<KeptFlags>(command);
 }
 
 }  // namespace cli

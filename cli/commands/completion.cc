@@ -1,4 +1,5 @@
 // pronk completion: shell scripts that complete subcommands, flags and models, as --help has them.
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <sstream>
@@ -14,21 +15,16 @@
 namespace cli {
 namespace {
 
-// How each shell completes a flag's value; a switch has none.
-struct Completions {
-  std::string bash, zsh, fish;
-};
-
-Completions CompletionsOf(const Flag& flag) {
-  if (flag.type.empty()) return {};
-  if (flag.type.starts_with("FILE")) return {"_pronk_files; ", "_files", " -r -F"};
-  if (flag.type == "MODEL") {
-    return {"_pronk_models; ", "_pronk_models", " -r -F -a '(pronk list --names 2>/dev/null)'"};
-  }
-  if (flag.type.find('|') == std::string::npos) return {"", " ", " -x"};
+// What a flag's value, or a place, is completed with: "models", "files", "none" (a number or a
+// text), or the words themselves, separated by spaces. "" for a switch.
+std::string KindOf(const Flag& flag) {
+  if (flag.type.empty()) return flag.names.empty() ? "none" : "";
+  if (flag.type.starts_with("FILE")) return "files";
+  if (flag.type == "MODEL") return "models";
+  if (flag.type.find('|') == std::string::npos) return "none";
   std::string words = flag.type;
-  for (char& c : words) c = c == '|' ? ' ' : c;
-  return {"_pronk_words '" + words + "'; ", "(" + words + ")", " -x -a '" + words + "'"};
+  std::ranges::replace(words, '|', ' ');
+  return words;
 }
 
 // Puts a backslash before each of the special characters.
@@ -41,72 +37,199 @@ std::string Escaped(std::string_view text, std::string_view special) {
   return escaped;
 }
 
-std::string Bash(const std::deque<Command>& commands) {
-  std::ostringstream out;
-  out << R"sh(# bash completion for pronk, written by 'pronk completion bash'.
-
-_pronk_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur"); }
-_pronk_files() { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); }
-# Not by compgen -W: it would run what is in $(...) in a name, and names come with downloads.
-_pronk_models() {
-  local name
-  mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.gguf' -- "$cur")
-  while IFS= read -r name; do
-    [[ $name == "$cur"* ]] && COMPREPLY+=("$name")
-  done < <(pronk list --names 2>/dev/null)
+std::string NamesOf(const std::deque<Command>& commands) {
+  std::string names;
+  for (const Command& command : commands) names += command.name + " ";
+  return names + "help";
 }
 
-_pronk() {
-  local cur=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD flags= prev
-  # Bash splits at colons, which names of models have: the word is put together again, and what
-  # readline takes for earlier words is cut off from the answers.
-  while ((at > 1)) && [[ $cur == :* || ${COMP_WORDS[at-1]} == : ]]; do
-    cur=${COMP_WORDS[--at]}$cur
+// What bash is told about each subcommand: its flags, what follows each, and its places, as
+// "NAMES=KIND" (a place is filled if one of the flags NAMES is given).
+void WriteBashTables(const std::deque<Command>& commands, std::ostream& out) {
+  std::ostringstream kinds, places, flags;
+  for (const Command& command : commands) {
+    std::vector<std::string> names, entries;
+    for (const Flag& flag : command.flags) {
+      const std::string kind = KindOf(flag);
+      std::vector<std::string> patterns;
+      for (const std::string& name : flag.names) {
+        names.push_back(name);
+        patterns.push_back(command.name + ":" + name);
+      }
+      if (!kind.empty() && !patterns.empty())
+        kinds << "  " << Joined(patterns, " | ") << ") kind='" << kind << "' ;;\n";
+      const std::string repeated = flag.is_repeatable() ? "*" : "";
+      if (!flag.place.empty())
+        entries.push_back("'" + Joined(flag.names, ",") + repeated + "=" + kind + "'");
+    }
+    flags << "  " << command.name << ") flags='" << Joined(names, " ") << "' ;;\n";
+    places << "  " << command.name << ") places=(" << Joined(entries, " ") << ") ;;\n";
+  }
+  out << "_pronk_kind() {\n  kind=\n  case $1:$2 in\n" << kinds.str() << "  esac\n}\n\n";
+  out << "_pronk_tables() {\n  flags= places=()\n  case $1 in\n" << flags.str() << "  esac\n";
+  out << "  case $1 in\n" << places.str() << "  esac\n}\n";
+}
+
+constexpr std::string_view kBash = R"sh(
+# Names of files and models come with downloads, so a shell must never expand them: not by compgen
+# -W, which runs what is in $(...), and not by readline, which does so for complete -o filenames.
+# Here they are compared as they are, and quoted by printf %q.
+_pronk_offer() {
+  local word=$1
+  [[ ${word,,} == "${cur,,}"* ]] || return
+  # Behind a quote that is still open, only what needs no quoting can be put.
+  [[ -n $quote && $word == *[^A-Za-z0-9_./:@%+=,-]* ]] && return
+  COMPREPLY+=("$word")
+}
+
+# Files that match a pattern behind what is typed; folders, to be gone on with.
+_pronk_files() {
+  local pattern=$1 name
+  [[ $cur == '~/'* ]] && cur=$HOME/${cur#'~/'}
+  while IFS= read -r -d '' name; do
+    [[ -d $name ]] && name=$name/ slash=1
+    [[ $name == -* ]] && name=./$name  # not a flag
+    _pronk_offer "$name"
+  done < <(
+    shopt -s nullglob nocaseglob extglob
+    for name in "$cur"*; do
+      [[ -d $name || ${name##*/} == $pattern ]] && printf '%s\0' "$name"
+    done
+  )
+}
+
+_pronk_models() {
+  local name
+  while IFS= read -r name; do _pronk_offer "$name"; done < <(pronk list --names 2>/dev/null)
+  _pronk_files '*.gguf'
+}
+
+_pronk_complete() {
+  local kind=$1 word
+  local -a words
+  case $kind in
+  models) _pronk_models ;;
+  files) _pronk_files '*' ;;
+  none) ;;
+  *)
+    read -ra words <<<"$kind"
+    for word in "${words[@]}"; do _pronk_offer "$word"; done
+    ;;
+  esac
+}
+
+# The place that comes next, by the words before the one that is typed.
+_pronk_place() {
+  local i word place names filled=' ' n=0 kind
+  for ((i = 2; i < at; i++)); do
+    word=${COMP_WORDS[i]}
+    if [[ $word == : || $word == = ]]; then
+      ((i++))  # bash splits there, and it is one word
+    elif [[ $word == -?* ]]; then
+      filled+="$word "
+      _pronk_kind "${COMP_WORDS[1]}" "$word"
+      [[ -n $kind ]] && ((i++))
+      [[ ${COMP_WORDS[i]} == = ]] && ((i++))
+    else
+      ((n++))
+    fi
   done
-  prev=${COMP_WORDS[at-1]}
-  COMPREPLY=()
-  _pronk_answers
-  [[ $cur == *:* && at -lt COMP_CWORD ]] && COMPREPLY=("${COMPREPLY[@]#"${cur%"${cur##*:}"}"}")
+  for place in "${places[@]}"; do
+    IFS=, read -ra names <<<"${place%%=*}"
+    local is_filled=
+    for word in "${names[@]}"; do [[ $filled == *" ${word%\*} "* ]] && is_filled=1; done
+    [[ -n $is_filled ]] && continue
+    if ((n == 0)) || [[ ${place%%=*} == *\* ]]; then
+      _pronk_complete "${place#*=}"
+      return
+    fi
+    ((n--))
+  done
 }
 
 _pronk_answers() {
-  if [ "$at" -eq 1 ]; then
-    _pronk_words ')sh";
-  for (const Command& command : commands) out << command.name << " ";
-  out << R"sh(--help --version'
-    return
+  local kind flags
+  local -a places
+  if ((at == 1)); then
+    _pronk_complete "$commands --help --version"
+  elif [[ ${COMP_WORDS[1]} == help ]]; then
+    ((at == 2)) && _pronk_complete "$commands"
+    ((at == 3)) && _pronk_complete all
+  else
+    _pronk_tables "${COMP_WORDS[1]}"
+    _pronk_kind "${COMP_WORDS[1]}" "$prev"
+    if [[ -n $kind && $cur != -* ]]; then
+      _pronk_complete "$kind"
+    elif [[ $cur == -* ]]; then
+      _pronk_complete "$flags"
+    else
+      _pronk_place
+    fi
   fi
-  case ${COMP_WORDS[1]} in
-)sh";
-  for (const Command& command : commands) {
-    out << "  " << command.name << ")\n    case $prev in\n";
-    std::vector<std::string> flags;
-    for (const Flag& flag : command.flags) {
-      flags.insert(flags.end(), flag.names.begin(), flag.names.end());
-      if (flag.names.empty() || flag.type.empty()) continue;
-      out << "    " << Joined(flag.names, "|") << ") " << CompletionsOf(flag).bash << "return ;;\n";
-    }
-    out << "    esac\n    flags='" << Joined(flags, " ") << "'\n    ;;\n";
-  }
-  out << R"sh(  esac
-  case $cur in
-  -*) _pronk_words "$flags" ;;
-  *) _pronk_models ;;
-  esac
 }
-complete -o filenames -F _pronk pronk
+
+_pronk() {
+  local cur=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD prev quote= head= slash= i
+  # Bash splits at colons, which names of models have, and at equals signs: the word is put together
+  # again, and what readline takes for earlier words is cut off from the answers.
+  while ((at > 1)) && [[ $cur == :* || ${COMP_WORDS[at-1]} == : ]]; do
+    cur=${COMP_WORDS[--at]}$cur
+  done
+  ((at < COMP_CWORD)) && head=${cur%"${cur##*:}"}
+  [[ $cur == = ]] && cur=
+  prev=${COMP_WORDS[at-1]}
+  [[ $prev == = ]] && prev=${COMP_WORDS[at-2]}
+  [[ $cur == [\"\']* ]] && quote=${cur:0:1} cur=${cur:1}
+  # Without -r, read takes away the backslashes of quoting.
+  [[ $cur == *\\* ]] && IFS= read -d '' cur < <(printf '%s\0' "$cur")
+  COMPREPLY=()
+  _pronk_answers
+  [[ -n $slash && ${#COMPREPLY[@]} -eq 1 ]] && compopt -o nospace 2>/dev/null
+  for i in "${!COMPREPLY[@]}"; do
+    printf -v COMPREPLY[i] %q "${COMPREPLY[i]#"$head"}"
+  done
+}
+complete -F _pronk pronk
 )sh";
+
+std::string Bash(const std::deque<Command>& commands) {
+  std::ostringstream out;
+  out << "# bash completion for pronk, written by 'pronk completion bash'.\n\n";
+  WriteBashTables(commands, out);
+  std::string script(kBash);
+  const std::string variable = "$commands";
+  for (size_t at = 0; (at = script.find(variable, at)) != std::string::npos;)
+    script.replace(at, variable.size(), NamesOf(commands));
+  out << script;
   return out.str();
+}
+
+// How zsh and fish complete it.
+std::string ZshOf(const std::string& kind) {
+  if (kind == "models") return "_pronk_models";
+  if (kind == "files") return "_pronk_files";
+  return kind.empty() || kind == "none" ? " " : "(" + kind + ")";
+}
+
+constexpr std::string_view kFishModels = " -a '(pronk list --names 2>/dev/null)'";
+
+std::string FishOf(const std::string& kind) {
+  if (kind.empty()) return "";
+  if (kind == "models") return " -r -F" + std::string(kFishModels);
+  if (kind == "files") return " -r -F";
+  return kind == "none" ? " -x" : " -x -a '" + kind + "'";
 }
 
 // '--kv[Type of the cache]:f16|f32:(f16 f32)' for zsh's _arguments, for each of the flag's names.
 void WriteZshFlag(const Flag& flag, std::ostream& out) {
   const std::string value =
-      flag.type.empty() ? "" : ":" + Escaped(flag.type, ":\\") + ":" + CompletionsOf(flag).zsh;
+      flag.type.empty() ? "" : ":" + Escaped(flag.type, ":\\") + ":" + ZshOf(KindOf(flag));
   for (const std::string& name : flag.names) {
     out << " \\\n    " << ShellQuoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
   }
-  if (!flag.place.empty()) out << " \\\n    " << ShellQuoted(value);
+  if (flag.place.empty()) return;
+  out << " \\\n    "
+      << ShellQuoted((flag.is_repeatable() ? "*" : "") + (value.empty() ? ": : " : value));
 }
 
 std::string Zsh(const std::deque<Command>& commands) {
@@ -114,12 +237,15 @@ std::string Zsh(const std::deque<Command>& commands) {
   out << R"sh(#compdef pronk
 # zsh completion for pronk, written by 'pronk completion zsh'.
 
+# Words are compared without case. Files whose names would be taken for flags are left out.
 _pronk_models() {
   local -a names
   names=(${(f)"$(pronk list --names 2>/dev/null)"})
-  compadd -a names
-  _files -g '*.gguf'
+  compadd -M 'm:{a-zA-Z}={A-Za-z}' -a names
+  _files -F '-*' -g '*.gguf'
 }
+
+_pronk_files() { _files -F '-*' }
 
 _pronk() {
   local -a commands
@@ -136,9 +262,10 @@ _pronk() {
   shift words
   (( CURRENT-- ))
   case $words[1] in
+  help) (( CURRENT == 2 )) && _describe command commands ;;
 )sh";
   for (const Command& command : commands) {
-    out << "  " << command.name << ") _arguments";
+    out << "  " << command.name << ") _arguments -M 'm:{a-zA-Z}={A-Za-z}'";
     for (const Flag& flag : command.flags) WriteZshFlag(flag, out);
     out << " ;;\n";
   }
@@ -155,14 +282,27 @@ std::string Fish(const std::deque<Command>& commands) {
     out << "complete -c pronk -n __fish_use_subcommand -f -a " << command.name << " -d "
         << quoted(command.what) << "\n";
   }
+  out << "complete -c pronk -n __fish_use_subcommand -f -a help -d 'Describe a subcommand'\n"
+      << "complete -c pronk -n '__fish_seen_subcommand_from help' -f -a '" << NamesOf(commands)
+      << "'\n";
   for (const Command& command : commands) {
+    const std::string begin = "complete -c pronk -n '__fish_seen_subcommand_from " + command.name +
+                              "; and not __fish_seen_subcommand_from help'";
     for (const Flag& flag : command.flags) {
+      const std::string kind = KindOf(flag);
+      if (!flag.place.empty() && kind != "none") {
+        out << begin
+            << (kind == "models"  ? " -F" + std::string(kFishModels)
+                : kind == "files" ? " -F"
+                                  : " -f -a '" + kind + "'")
+            << "\n";
+      }
       if (flag.names.empty()) continue;
-      out << "complete -c pronk -n '__fish_seen_subcommand_from " << command.name << "'";
+      out << begin;
       for (const std::string& name : flag.names) {
         out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
       }
-      out << CompletionsOf(flag).fish << " -d " << quoted(flag.what) << "\n";
+      out << FishOf(kind) << " -d " << quoted(flag.what) << "\n";
     }
   }
   return out.str();

@@ -49,9 +49,9 @@ void Tell(const convert::Report& report, const std::string& out) {
 
 int Convert(const ConvertOptions& options) {
   convert::Options how;
-  if (!options.type.empty()) SetType(options.type, how);
+  if (!options.type.empty() && options.type != "auto") SetType(options.type, how);
   how.n_threads = options.n_threads;
-  ProgressLine progress("convert", "MB", 1'000'000);
+  ProgressLine progress("convert", "MB", 1'000'000, kPipedStep);
   how.progress = [&](uint64_t done, uint64_t total) { progress.Update(done, total); };
   const convert::Report report = convert::Convert(options.folder, options.out, how);
   progress.Clear();
@@ -66,10 +66,10 @@ void AddConvert(CommandLine& line) {
       line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
   ConvertOptions& options = command.Does(Convert);
   command.Add("DIR FILE", options.folder, "The model's folder").Required();
-  command.Add("OUT FILE", options.out, "File to write").Required().Writes();
-  command.Add("TYPE " + MixNames(/*plain=*/true), options.type,
-              "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
-              "what they are); vectors become F32");
+  command.Add("--outfile,OUT FILE", options.out, "File to write").Required().Writes();
+  command.Add("--outtype,TYPE " + MixNames(/*plain=*/true), options.type,
+              "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default, "
+              "or auto: what they are); vectors become F32");
   AddThreadsFlag(command, options.n_threads);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
+#include "convert/quantize_plan.h"
 #include "engine/model/model.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/session/encode.h"
@@ -30,7 +31,7 @@ struct ListOptions {
 struct ListedModel {
   StoredModel stored;
   uint64_t bytes = 0;
-  std::string type;  // of most weights
+  std::string type;  // as bench names it
   std::string architecture;
   double memory = 0;    // bytes needed to run it
   std::string fits;     // "yes", "tight" (other programs have to make room), "no"
@@ -50,7 +51,7 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   try {
     gguf::File file = OpenFile(stored.path);
     model.bytes = file.file_bytes();
-    model.type = TypeName(engine::MainType(file));
+    model.type = convert::FileTypeName(file);
     model.architecture =
         gguf::Printable(file.metadata().GetStringOr("general.architecture", ""), 40);
     model.memory = MemoryNeeded(engine::Model::From(std::move(file)));
@@ -98,7 +99,10 @@ int List(const ListOptions& options) {
   if (!own.empty()) stores.models.insert(stores.models.begin(), {kDefaultModel, own, "pronk"});
   if (options.names) {
     std::string names;
-    for (const StoredModel& model : stores.models) names += gguf::PrintablePath(model.name) + "\n";
+    for (const StoredModel& model : stores.models) {
+      // Shells, which ask for names, complete the files that are here by themselves.
+      if (model.store != kThisFolder) names += gguf::PrintablePath(model.name) + "\n";
+    }
     WriteOut(names);
     return kExitDone;
   }
@@ -110,6 +114,10 @@ int List(const ListOptions& options) {
     if (!model.problem.empty()) Note(gguf::PrintablePath(model.problem));
   }
   for (const std::string& line : stores.skipped) Note("skipped " + gguf::PrintablePath(line));
+  if (stores.models.size() <= (own.empty() ? 0 : 1)) {
+    const Suggestion model = SuggestedModel();
+    Note("no other model is on this machine; to download one (" + model.size + "): " + model.line);
+  }
   return kExitDone;
 }
 
@@ -120,7 +128,8 @@ void AddList(CommandLine& line) {
       line.Add("list", "Show the models found on this machine; -m takes their names");
   ListOptions& options = command.Does(List);
   command.Add("--json", options.json, "Print a JSON array with more about each");
-  command.Add("--names", options.names, "Print the names only, without opening the files");
+  command.Add("--names", options.names,
+              "Print the names only, without opening the files; none of files in this folder");
 }
 
 }  // namespace cli

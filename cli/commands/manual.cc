@@ -1,5 +1,7 @@
 // pronk man: the manual page in man(1)'s language, generated from the same declarations as --help.
 #include <deque>
+#include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -7,6 +9,8 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/help.h"
+#include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 
 namespace cli {
@@ -21,24 +25,84 @@ std::string Roff(std::string_view text) {
   return out;
 }
 
+// A list of values may break after each.
+std::string Breakable(const std::string& type) {
+  std::string out;
+  for (const char c : type) out += c == '|' ? std::string("|\\:") : std::string(1, c);
+  return out;
+}
+
 void WriteFlag(const Flag& flag, std::ostringstream& out) {
   const auto write = [&](const std::vector<std::string>& names, const std::string& type) {
     out << ".TP\n";
     for (size_t i = 0; i < names.size(); ++i) {
       out << (i == 0 ? "" : ", ") << "\\fB" << Roff(names[i]) << "\\fR";
     }
-    if (!type.empty()) out << " \\fI" << Roff(type) << "\\fR";
+    if (!type.empty()) out << " \\fI" << Breakable(Roff(type)) << "\\fR";
     out << "\n" << Roff(flag.what);
     if (!flag.default_text.empty()) out << " (default: " << Roff(flag.default_text) << ")";
     out << "\n";
   };
-  if (!flag.names.empty()) write(flag.names, flag.type);
-  if (!flag.place.empty()) write({flag.place}, "");
+  std::vector<std::string> names = flag.names;
+  if (names.empty()) return write({flag.place}, "");
+  if (!flag.place.empty()) names.push_back(flag.place);
+  write(names, flag.type == flag.place ? "" : flag.type);
 }
 
-void WriteCommand(const Command& command, std::ostringstream& out) {
+// Flags that several subcommands have, word for word, are described once.
+class SharedFlags {
+ public:
+  explicit SharedFlags(const std::deque<Command>& commands) {
+    for (const Command& command : commands) {
+      for (const Flag& flag : command.flags) ++n_[Key(flag)];
+    }
+    for (const Command& command : commands) {
+      for (const Flag& flag : command.flags) {
+        if (!Has(flag) || flag.group == kAnywhere || !written_.insert(Key(flag)).second) continue;
+        WriteFlag(flag, groups_[flag.group]);
+      }
+    }
+  }
+
+  bool Has(const Flag& flag) const { return n_.at(Key(flag)) > 1; }
+
+  void Write(std::ostringstream& out) const {
+    out << ".SH \"SHARED OPTIONS\"\nOptions that several subcommands have.\n";
+    for (const auto& [title, flags] : groups_) {
+      out << ".SS \"" << Roff(title == kOwn ? "Several subcommands" : title) << "\"\n"
+          << flags.str();
+    }
+  }
+
+ private:
+  static std::string Key(const Flag& flag) {
+    return Joined(flag.names, ",") + "\n" + flag.place + "\n" + flag.type + "\n" + flag.what +
+           "\n" + flag.default_text;
+  }
+
+  std::map<std::string, int> n_;
+  std::set<std::string> written_;
+  std::map<std::string, std::ostringstream> groups_;
+};
+
+void WriteCommand(const Command& command, const SharedFlags& shared, std::ostringstream& out) {
   out << ".SS \"pronk " << Roff(command.name) << "\"\n" << Roff(command.what) << ".\n";
-  for (const Flag& flag : command.flags) WriteFlag(flag, out);
+  std::vector<std::string> names;
+  for (const Flag& flag : command.flags) {
+    if (flag.group == kAnywhere) continue;
+    if (!shared.Has(flag)) {
+      WriteFlag(flag, out);
+    } else {
+      names.push_back("\\fB" + Roff(flag.names.empty() ? flag.place : flag.names[0]) + "\\fR");
+    }
+  }
+  if (!names.empty())
+    out << ".PP\nAlso, as described under SHARED OPTIONS: " << Joined(names, ", ") << ".\n";
+  out << ".PP\n.nf\n";
+  for (const Example& example : Examples()) {
+    if (example.command == command.name) out << Roff(example.line) << "\n";
+  }
+  out << ".fi\n";
 }
 
 constexpr std::string_view kRest = R"(.SH ENVIRONMENT
@@ -58,20 +122,12 @@ If set, nothing is in colour.
 0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
 pronk bench found something slower or pronk diff a difference, 4 where a text was cut before the end of its
 grammar, 5 where pronk bench could not tell whether something is slower, 130 after Ctrl\-C (by the signal).
-.SH EXAMPLES
-.nf
-pronk run \-p "Once upon a time"
-pronk chat \-m llama3.2:1b \-\-system "Be brief."
-pronk bench \-m model.gguf \-t 1\-8*2 \-o json >before.json
-pronk bench \-m model.gguf \-t 1\-8*2 \-\-baseline before.json
-pronk completion bash >~/.local/share/bash\-completion/completions/pronk
-.fi
 )";
 
 std::string Manual(const Command& program, const std::deque<Command>& commands) {
   std::ostringstream out;
   out << ".TH PRONK 1 \"\" \"pronk " PRONK_VERSION "\"\n"
-      << ".SH NAME\npronk \\- run LLaMA\\-family models on the CPU\n"
+      << ".SH NAME\npronk \\- run language models on the CPU\n"
       << ".SH SYNOPSIS\n\\fBpronk\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
       << ".SH DESCRIPTION\n"
       << Roff(program.what)
@@ -80,7 +136,9 @@ std::string Manual(const Command& program, const std::deque<Command>& commands) 
       << ".SH OPTIONS\n";
   for (const Flag& flag : program.flags) WriteFlag(flag, out);
   out << ".SH COMMANDS\n";
-  for (const Command& command : commands) WriteCommand(command, out);
+  const SharedFlags shared(commands);
+  for (const Command& command : commands) WriteCommand(command, shared, out);
+  shared.Write(out);
   out << kRest;
   return out.str();
 }

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "cli/command.h"
+#include "cli/options/help.h"
 #include "cli/options/inputs.h"
 #include "cli/options/other_names.h"
 #include "cli/output/text.h"
@@ -56,19 +57,8 @@ std::string SeeHelp(const Command& command) {
   return "'pronk " + command.name + " --help' tells more";
 }
 
-// "pronk bench [OPTIONS] [MODEL...]"
-std::string UsageOf(const Command& command) {
-  std::string usage = "pronk" + (command.name.empty() ? "" : " " + command.name) + " [OPTIONS]";
-  for (const Flag& flag : command.flags) {
-    if (flag.place.empty()) continue;
-    const std::string place = flag.place + (flag.is_repeatable() ? "..." : "");
-    usage += flag.required ? " " + place : " [" + place + "]";
-  }
-  return usage;
-}
-
 // Takes the flag args[0] with its value. Returns the number of arguments taken.
-size_t TakeFlag(std::span<const std::string> args, Command& command) {
+size_t TakeFlag(std::span<const std::string> args, const CommandLine& line, Command& command) {
   const std::string& arg = args[0];
   const size_t equals = arg.find('=');
   std::string typed = arg.substr(0, equals);
@@ -85,7 +75,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
   }
   if (flag == nullptr) {
     if (const size_t n = TakeIdleFlag(args, command)) return n;
-    RefuseFlag(command, typed);
+    RefuseFlag(line, command, typed);
   }
   const auto take = [&](const std::string& text, size_t n_args) {
     flag->given.push_back(text);
@@ -95,9 +85,12 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
   if (value) return take(*value, 1);
   if (flag->is_switch()) return take("", 1);
   if (flag->may_be_alone) {  // --think low, or --think followed by something else
-    const bool is_one = args.size() > 1 && std::ranges::count(flag->choices, args[1]) > 0;
-    if (!is_one && args.size() > 1) flag->followed = args[1];
-    return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
+    const bool is_free = flag->choices.empty();
+    const bool is_one =
+        args.size() > 1 && (is_free ? !args[1].empty() && IsDigit(args[1][0])
+                                    : std::ranges::count(flag->choices, args[1]) > 0);
+    if (!is_one && !is_free && args.size() > 1) flag->followed = args[1];
+    return is_one ? take(args[1], 2) : take(is_free ? "" : flag->choices[0], 1);
   }
   if (args.size() > 1) return take(args[1], 2);
   throw UsageError(typed, ": expected ", flag->type, " after it: ", SeeHelp(command));
@@ -120,25 +113,6 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
   command.RefuseValue(words[n_taken]);
   throw UsageError("pronk ", command.name, " has no use for ", gguf::Quoted(words[n_taken]), ": ",
                    SeeHelp(command));
-}
-
-// "  NAME   what it is"; a name that is too long gets a line of its own.
-std::string HelpLine(const std::string& name, const std::string& what) {
-  constexpr int kWidth = 34;
-  const bool fits = name.size() + 2 < kWidth;
-  return fits ? Format("  %-*s%s\n", kWidth - 2, name.c_str(), what.c_str())
-              : Format("  %s\n%*s%s\n", name.c_str(), kWidth, "", what.c_str());
-}
-
-std::string HelpLine(const Flag& flag, std::string name) {
-  // A list of values longer than a line is not repeated: the flag's text names the common ones.
-  constexpr size_t kMaxType = 58;
-  const bool may_stand_elsewhere = !flag.place.empty() && name != flag.place;
-  if (flag.type != name && flag.type.size() <= kMaxType && !flag.type.empty())
-    name += " " + flag.type;
-  if (!flag.default_text.empty()) name += "=" + flag.default_text;
-  if (flag.required && !may_stand_elsewhere) name += " REQUIRED";
-  return HelpLine(name, flag.what);
 }
 
 // Files have names, and nothing is written into one that is read, whichever flags name the two.
@@ -257,8 +231,10 @@ CommandLine::CommandLine(const std::string& what, const std::string& version,
 }
 
 void CommandLine::AddOwnFlags(Command& command) {
+  command.group = kAnywhere;
   command.Add("-h,--help", help_, "Print this help message and exit");
   command.Add("--version", version_asked_, "Print the version");
+  command.group = kOwn;
 }
 
 Command& CommandLine::Add(const std::string& name, const std::string& what) {
@@ -279,6 +255,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
     version_asked_ = args[0] == "--version";
     help_ = !version_asked_;
     const bool is_named = args.size() > 1 && !IsFlag(args[1]) && args[1] != "help";
+    all_ = is_named && args.size() > 2 && args[2] == "all";
     return is_named && help_ ? Find(args[1]) : program_;
   }
   if (IsFlag(args[0])) {
@@ -290,7 +267,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
   size_t i = 1;
   while (i < args.size() && args[i] != "--") {
     if (IsFlag(args[i])) {
-      i += TakeFlag(std::span(args).subspan(i), command);
+      i += TakeFlag(std::span(args).subspan(i), *this, command);
     } else {
       words.push_back(args[i++]);
     }
@@ -304,7 +281,9 @@ int CommandLine::Run(const std::vector<std::string>& args) {
   const Command& command = Cut(args);
   for (const Flag& flag : command.flags) flag.Read();
   if (help_ || version_asked_) {
-    WriteOut(version_asked_ ? "pronk " + version_ + "\n" : Help(command));
+    WriteOut(version_asked_          ? "pronk " + version_ + "\n"
+             : &command == &program_ ? ProgramHelp()
+                                     : HelpOf(command, all_ ? SIZE_MAX : kMaxHelpLines));
     return kExitDone;
   }
   for (const Flag& flag : command.flags) {
@@ -315,26 +294,14 @@ int CommandLine::Run(const std::vector<std::string>& args) {
   CheckFiles(command);
   if (!command.idle.empty()) Note("note: no effect here: " + Joined(command.idle, ", "));
   if (command.action) return command.action();
-  std::fputs(Help(program_).c_str(), stderr);
+  std::fputs(ProgramHelp().c_str(), stderr);
   return kExitUsage;
 }
 
-std::string CommandLine::Help(const Command& command) const {
-  const bool is_program = &command == &program_;
-  std::string places;
-  std::vector<std::pair<std::string, std::string>> groups;  // titles and their lines
-  for (const Flag& flag : command.flags) {
-    if (!flag.place.empty()) places += HelpLine(flag, flag.place);
-    if (flag.names.empty()) continue;
-    auto group = std::ranges::find(groups, flag.group, &std::pair<std::string, std::string>::first);
-    if (group == groups.end()) group = groups.insert(group, {flag.group, ""});
-    group->second += HelpLine(flag, Joined(flag.names, ","));
-  }
+std::string CommandLine::ProgramHelp() const {
   std::string text =
-      command.what + "\nUsage: " + UsageOf(command) + (is_program ? " [SUBCOMMAND]\n" : "\n");
-  if (!places.empty()) text += "\nPositionals:\n" + places;
-  for (const auto& [title, lines] : groups) text += "\n" + title + ":\n" + lines;
-  if (!is_program) return text;
+      program_.what + "\nUsage: " + UsageOf(program_) + " [SUBCOMMAND]\n\nOptions:\n";
+  for (const Flag& flag : program_.flags) text += HelpLine(Joined(flag.names, ","), flag.what);
   text += "\nSubcommands:\n";
   for (const Command& one : commands_) text += HelpLine(one.name, one.what);
   return text + "\n" + footer_ + "\n";

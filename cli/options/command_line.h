@@ -15,6 +15,8 @@
 
 namespace cli {
 
+inline constexpr char kOwn[] = "Options", kAnywhere[] = "";
+
 // The variable that a flag sets; it must outlive the command line. A bool is a switch. A vector
 // collects every value given; otherwise the last one counts.
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
@@ -50,9 +52,11 @@ struct Flag {
   std::string type;
   std::vector<std::string> choices;
   std::string default_text;  // "" where none is shown
-  std::string group;         // its part of --help
+  std::string group;         // its part of --help; kAnywhere: not shown with a subcommand
   Range range;
-  bool may_be_alone = false;  // without a value it takes its first choice
+  // Without a value it takes its first choice. If it has no choices, only a word that begins with a
+  // digit is its value, or one after "=".
+  bool may_be_alone = false;
   bool required = false, writes = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
   std::string typed;                    // the name it was given by; "" for a word without a flag
@@ -91,7 +95,9 @@ struct Command {
   void RefuseValue(const std::string& word) const;
 
   std::string name, what;
-  std::string group = "Options";       // of the flags that are added next
+  // Of the flags that are added next. Flags shared by several subcommands have a group of another
+  // name: where the help of a subcommand would be too long, only the names of these are shown.
+  std::string group = kOwn;
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
   std::function<int()> action = {};    // once the flags are read; returns the exit status
   std::vector<std::string> idle = {};  // given flags of other programs that change nothing here
@@ -118,12 +124,13 @@ class CommandLine {
   Command& Find(const std::string& name);
   // The chosen command, whose flags hold what was given.
   Command& Cut(const std::vector<std::string>& args);
-  std::string Help(const Command& command) const;
+  std::string ProgramHelp() const;
 
   Command program_;
   std::deque<Command> commands_;  // in the order they were added
   std::string version_, footer_;
   bool help_ = false, version_asked_ = false;
+  bool all_ = false;  // of the help: pronk help run all
 };
 
 }  // namespace cli

@@ -69,11 +69,13 @@ bool IsSchemaText(const std::string& given) {
 }  // namespace
 
 void GenerationOptions::AddFlags(Command& command) {
+  command.group = "Drafts (the text stays the same)";
   AddDraftFlags(command);
   command.group = "Output that always parses";
   AddGrammarFlags(command);
   command.group = "Sampling (a file may have other defaults: general.sampling.*)";
   AddSamplingFlags(command);
+  command.group = kOwn;
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {

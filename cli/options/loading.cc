@@ -188,7 +188,7 @@ engine::Model ReadModel(const ModelOptions& options) {
       notes.push_back("--override-kv: " + Override(text, file.metadata()));
     }
   }
-  engine::Model model = engine::Model::From(std::move(file));
+  engine::Model model = engine::Model::From(std::move(file), options.exact);
   notes.insert(notes.end(), model.notes.begin(), model.notes.end());
   for (const std::string& note : notes) Note("note: " + gguf::Printable(note));
   return model;

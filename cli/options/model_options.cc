@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/options/model_stores.h"
@@ -59,6 +60,10 @@ std::string DefaultModelPath() {
 std::string ResolveModel(const std::string& name) {
   const bool is_path = name.starts_with('/') || name.starts_with('.');
   // A file that happens to be called "default" does not replace the default model.
+  const std::string with_ending = name + ".gguf";
+  std::error_code error;
+  if (name != kDefaultModel && !MayBeFile(name) && fs::is_regular_file(with_ending, error))
+    return with_ending;
   if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
@@ -84,6 +89,9 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 
 void ModelOptions::AddMachineFlags(Command& command) {
   command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
+  command.Add(
+      "--exact", exact,
+      "Use the weights as stored and round nothing else (activations and cache in F32): slow");
   AddCpuFlag(command);
 }
 
@@ -98,6 +106,7 @@ void ModelOptions::AddOverrideFlag(Command& command) {
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
   if (command_ == nullptr) AddModelFlag(command);
+  const std::string group = std::exchange(command.group, "Model and machine");
   AddThreadsFlag(command);
   command.Add("--threads-batch N", n_threads_batch, {1, kMaxThreads},
               "Also -tb: threads for reading the prompt (default: -t, else one a core)");
@@ -112,6 +121,7 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
   command.Add("--mlock", mlock, "Keep the weights in memory");
   AddOverrideFlag(command);
   command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
+  command.group = group;
 }
 
 bool ModelOptions::IsKvType(const std::string& name) {
@@ -127,7 +137,6 @@ std::string ModelOptions::ModelPath() const {
   } catch (const engine::Error& error) {
     if (model.empty()) by = "PRONK_MODEL";
     const std::string what = (by.empty() ? "" : by + ": ") + error.what();
-    if (by.find("-hf") != std::string::npos) throw engine::Error(what, "; pronk downloads nothing");
     throw engine::Error(what, (by.empty() ? WordHint() : ""));
   }
 }
@@ -156,7 +165,10 @@ engine::SessionOptions ModelOptions::Session() const {
   if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
     throw UsageError("-ctk ", kv_keys, " and -ctv ", kv_values, ": keys and values have one type");
   }
-  const std::string type = !kv_keys.empty() ? kv_keys : !kv_values.empty() ? kv_values : kv;
+  const std::string type = exact                ? "f32"
+                           : !kv_keys.empty()   ? kv_keys
+                           : !kv_values.empty() ? kv_values
+                                                : kv;
   return {.context = context,
           .batch = batch,
           .n_threads = n_threads,

@@ -30,12 +30,13 @@ struct ModelOptions {
   int n_threads = 0;
   int n_threads_batch = 0;
   std::vector<std::string> override_kv;  // KEY=TYPE:VALUE
+  bool exact = false;
   bool mlock = false;
   bool verbose = false;
 
   void AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
-  void AddMachineFlags(Command& command);  // --kv, --cpu
+  void AddMachineFlags(Command& command);  // --kv, --exact, --cpu
   void AddCpuFlag(Command& command);
   void AddOverrideFlag(Command& command);
   // All of them; context_text is the help text of -c.
@@ -59,8 +60,8 @@ struct ModelOptions {
   Command* command_ = nullptr;  // whose flags these are
 };
 
-// The path that -m means: a path is kept, a name is searched in the stores of other programs
-// (model_stores.h), and "default" is the included model. Throws engine::Error.
+// The path that -m means: a path is kept (without its ending .gguf, too), a name is searched where
+// models are kept (model_stores.h), and "default" is the included model. Throws engine::Error.
 std::string ResolveModel(const std::string& name);
 
 inline constexpr const char* kDefaultModel = "default";  // its name

@@ -1,9 +1,12 @@
 #include "cli/options/model_stores.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -24,6 +27,7 @@ constexpr int kMaxDepth = 6;                 // nested folders
 constexpr uintmax_t kMaxManifest = 1 << 20;  // bytes
 constexpr std::string_view kDefaultHost = "registry.ollama.ai/";
 constexpr std::string_view kDefaultUser = "library/";
+constexpr const char* kOwnFolder = "PRONK_MODELS";
 
 // The folder in an environment variable, or a default.
 fs::path FolderFrom(const char* name, const fs::path& otherwise) {
@@ -67,6 +71,30 @@ void AddFolder(const fs::path& folder, const std::string& prefix, const char* st
     stores.models.push_back(
         {prefix + path.lexically_relative(folder).generic_string(), path.string(), store});
   });
+}
+
+// The files of the working directory, without its folders, and those below $PRONK_MODELS. A file
+// that both have is listed once.
+void AddOwn(Stores& stores) {
+  std::error_code error;
+  const fs::path here = fs::current_path(error);
+  if (!error) {
+    for (const fs::path& path : Entries(here)) {
+      const std::string file = path.filename().string();
+      if (IsWholeModel(file) && fs::is_regular_file(path, error))
+        stores.models.push_back({file, path.string(), kThisFolder});
+    }
+  }
+  const auto folder = FromEnvironment("PRONK_MODELS");
+  if (!folder) return;
+  Stores own;
+  AddFolder(*folder, "", kOwnFolder, own);
+  std::ranges::sort(own.models, {}, &StoredModel::name);
+  for (const StoredModel& model : own.models) {
+    const fs::path folder_of = fs::path(model.path).parent_path();
+    if (!fs::equivalent(folder_of, here, error)) stores.models.push_back(model);
+  }
+  std::ranges::move(own.skipped, std::back_inserter(stores.skipped));
 }
 
 void AddHuggingFace(Stores& stores) {
@@ -124,6 +152,8 @@ void AddOllama(const fs::path& root, Stores& stores) {
   });
 }
 
+unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
+
 std::string Lower(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
   return text;
@@ -158,11 +188,81 @@ bool HoldsAllWords(const std::string& name, const std::string& query) {
   return true;
 }
 
-// Three-letter sequences that both contain: a misspelt word shares some with the right one.
-size_t SharedTrigrams(const std::string& a, const std::string& b) {
-  size_t n = 0;
-  for (size_t i = 0; i + 3 <= a.size(); ++i) n += b.find(a.substr(i, 3)) != std::string::npos;
-  return n;
+// Words that tell nothing about which model it is: forms, types and what many names end with.
+bool IsCommon(const std::string& word) {
+  constexpr auto kCommon = std::to_array<std::string_view>(
+      {"gguf", "instruct", "chat", "model", "models", "latest", "base", "fp16", "bf16",
+       "huggingface", "imatrix", "quantized"});
+  const auto digit_at = [&](size_t i) {
+    return i < word.size() && std::isdigit(Byte(word[i])) != 0;
+  };
+  const bool is_type = (word[0] == 'q' || word[0] == 'f') && digit_at(1) && word.size() <= 3;
+  return word.size() < 2 || is_type || (word.starts_with("iq") && digit_at(2)) ||
+         std::ranges::find(kCommon, word) != kCommon.end();
+}
+
+// The words of a name in lower case that are not common: "qwen2.5" and "1.5b" of
+// "Qwen2.5-1.5B-Instruct-Q4_K_M.gguf". A point between digits is part of a word.
+std::vector<std::string> WordsOf(const std::string& name) {
+  std::vector<std::string> words(1);
+  const auto is_word = [&](size_t i) {
+    return i < name.size() && (Byte(name[i]) >= 0x80 || std::isalnum(Byte(name[i])) != 0);
+  };
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (is_word(i) || (name[i] == '.' && i > 0 && std::isdigit(Byte(name[i - 1])) != 0 &&
+                       is_word(i + 1) && std::isdigit(Byte(name[i + 1])) != 0)) {
+      words.back() += name[i];
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  std::erase_if(words, [](const std::string& word) { return word.empty() || IsCommon(word); });
+  return words;
+}
+
+// Whether one word may be meant by the other: a letter in four is wrong at most, or they begin
+// alike, as "qwen2.5" and "qwen3" do.
+bool IsNear(const std::string& a, const std::string& b) {
+  constexpr size_t kShortest = 4, kLongest = 40;  // letters; a short word is near many others
+  if (a == b) return true;
+  const size_t shorter = std::min(a.size(), b.size()), longer = std::max(a.size(), b.size());
+  if (shorter < kShortest || longer > kLongest) return false;
+  const auto first_other = std::ranges::mismatch(a, b).in1;
+  const auto n_alike = static_cast<size_t>(first_other - a.begin());
+  if (n_alike >= kShortest && n_alike * 2 >= longer) return true;
+  return longer - shorter <= longer / 4 && EditDistance(a, b) * 4 <= longer;
+}
+
+// How much of a query's words, by their letters, a model's name has, or has nearly: 0 to 1.
+double Likeness(const std::vector<std::string>& query, const std::string& name) {
+  const std::vector<std::string> words = WordsOf(Lower(name));
+  double n_all = 0, n_found = 0;
+  for (const std::string& wanted : query) {
+    const auto size = static_cast<double>(wanted.size());
+    n_all += size;
+    if (std::ranges::find(words, wanted) != words.end()) {
+      n_found += size;
+    } else if (std::ranges::any_of(words, [&](const auto& word) { return IsNear(wanted, word); })) {
+      n_found += 0.75 * size;
+    }
+  }
+  return n_all > 0 ? n_found / n_all : 0;
+}
+
+// The models whose names are like this one, the nearest first. An owner alone makes none alike.
+std::vector<const StoredModel*> NearModels(const std::string& query, const Stores& stores) {
+  constexpr double kLeast = 0.5;
+  constexpr size_t kMaxWords = 20;
+  static const StoredModel usual = {kDefaultModel, "", ""};
+  const std::string without_owner = query.substr(query.rfind('/') + 1);
+  std::vector<std::string> all = WordsOf(query), words = WordsOf(without_owner);
+  if (all.size() > kMaxWords) return {};
+  std::vector<const StoredModel*> near = {&usual};
+  for (const StoredModel& model : stores.models) near.push_back(&model);
+  std::erase_if(near, [&](const StoredModel* m) { return Likeness(words, m->name) < kLeast; });
+  const auto likeness = [&](const StoredModel* m) { return Likeness(all, m->name); };
+  std::ranges::stable_sort(near, std::greater(), likeness);
+  return near;
 }
 
 std::string Listed(const std::vector<const StoredModel*>& models) {
@@ -178,6 +278,8 @@ std::string Listed(const std::vector<const StoredModel*>& models) {
 
 Stores FindModels() {
   Stores stores;
+  AddOwn(stores);
+  const auto n_own = static_cast<std::ptrdiff_t>(stores.models.size());
   AddHuggingFace(stores);
   if (const auto root = FromEnvironment("OLLAMA_MODELS")) {
     AddOllama(*root, stores);
@@ -189,7 +291,8 @@ Stores FindModels() {
   AddFolder(Home() / ".lmstudio" / "models", "", "LM Studio", stores);
   AddFolder(Home() / ".cache" / "lm-studio" / "models", "", "LM Studio", stores);
   const auto place = [](const StoredModel& model) { return std::tie(model.store, model.name); };
-  std::ranges::stable_sort(stores.models, {}, place);
+  std::stable_sort(stores.models.begin() + n_own, stores.models.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
   // The same file in two revisions of a repository counts once.
   const auto same = [&](const auto& a, const auto& b) { return place(a) == place(b); };
   stores.models.erase(std::unique(stores.models.begin(), stores.models.end(), same),
@@ -205,23 +308,56 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
       if (is_it(model)) found.push_back(&model);
     }
   };
+  bool is_name = false;
   // The second time without the host of an address: Ollama keeps it in its names, others do not.
   for (const std::string& part : {query, WithoutHost(query)}) {
     if (found.empty()) add_if([&](const StoredModel& model) { return IsNameOf(part, model); });
+    is_name = !found.empty();
     if (!found.empty() || !HasWord(part)) continue;
     add_if([&](const StoredModel& model) { return HoldsAllWords(Lower(model.name), part); });
   }
+  // A file of the person's own folders comes before one of the same name in a cache.
+  for (const char* const own : {kThisFolder, kOwnFolder}) {
+    const auto is_own = [&](const StoredModel* model) { return model->store == own; };
+    if (is_name && std::ranges::count_if(found, is_own) == 1) {
+      return (*std::ranges::find_if(found, is_own))->path;
+    }
+  }
   if (found.size() == 1) return found.front()->path;
-  const std::string shown = name.find(' ') == std::string::npos ? name : gguf::Quoted(name);
+  const bool is_text = name.find(' ') != std::string::npos;
+  const std::string shown = is_text ? gguf::Quoted(name) : name;
   if (found.size() > 1) throw engine::Error(shown, " could be ", Listed(found));
-  const StoredModel usual = {kDefaultModel, "", ""};
-  found.push_back(&usual);
-  add_if([](const StoredModel&) { return true; });
-  const auto likeness = [&](const StoredModel* m) { return SharedTrigrams(query, Lower(m->name)); };
-  std::erase_if(found, [&](const StoredModel* model) { return likeness(model) == 0; });
-  std::ranges::stable_sort(found, std::greater(), likeness);
-  throw engine::Error("no file and no model called ", shown, " ('pronk list')",
-                      (found.empty() ? "" : "; near: " + Listed(found)));
+  found = NearModels(query, stores);
+  const std::string what = "no file and no model called " + shown + " ('pronk list')";
+  if (!found.empty()) throw engine::Error(what, "; near: ", Listed(found));
+  if (is_text) throw engine::Error(what);
+  const std::string published = WithoutHost(name);
+  const bool is_published =
+      std::ranges::count(published, '/') == 1 && !published.ends_with(".gguf");
+  throw engine::Error(what, "; to download ", is_published ? "it: " : "one: ",
+                      is_published ? PullLine(published) : SuggestedModel().line);
+}
+
+std::string PullLine(const std::string& model) {
+  std::error_code error;
+  const bool is_installed = fs::exists(ProgramPath().parent_path() / "pronk-pull", error);
+  return (is_installed ? "pronk-pull " : "./pronk pull ") + model;
+}
+
+Suggestion SuggestedModel() {
+  const std::string name = "Qwen/Qwen2.5-1.5B-Instruct-GGUF";
+  return {.name = name, .size = "1.1 GB", .line = PullLine(name)};
+}
+
+std::string PullLine(const std::string& model) {
+  std::error_code error;
+  const bool is_installed = fs::exists(ProgramPath().parent_path() / "pronk-pull", error);
+  return (is_installed ? "pronk-pull " : "./pronk pull ") + model;
+}
+
+Suggestion SuggestedModel() {
+  const std::string name = "Qwen/Qwen2.5-1.5B-Instruct-GGUF";
+  return {.name = name, .size = "1.1 GB", .line = PullLine(name)};
 }
 
 }  // namespace cli

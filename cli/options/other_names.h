@@ -5,25 +5,32 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/options/command_line.h"
 
 namespace cli {
 
-// Our name of llama.cpp's flag; any other name is returned as it is.
+// Our name of another program's flag; any other name is returned as it is.
 std::string OurFlag(const std::string& name);
 
 // llama-cli also converses: "chat" if run has a flag that asks for a conversation, else args[0].
+// Throws UsageError for "pull", with the line to type instead.
 std::string OurCommand(std::span<const std::string> args);
 // True for a flag that only says which of the two it is.
 bool IsImplied(const Command& command, const std::string& flag);
 
-// Takes the flag args[0], with its value, if it is one of llama.cpp's that change nothing here and
+// Takes the flag args[0], with its value, if it is another program's that changes nothing here and
 // the command runs a model. Returns the number of arguments taken, 0 if it is none.
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
 
-// Both throw UsageError.
-[[noreturn]] void RefuseFlag(const Command& command, const std::string& name);
+// ": did you mean WORD? " if a word is close to what was typed, else ": ".
+std::string Guess(std::string_view typed, const std::vector<std::string>& words);
+
+// Both throw UsageError, with what to use instead or what was probably meant.
+[[noreturn]] void RefuseFlag(const CommandLine& line, const Command& command,
+                             const std::string& name);
 [[noreturn]] void RefuseCommand(const CommandLine& line, const std::string& name);
 
 }  // namespace cli

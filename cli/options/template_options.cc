@@ -1,6 +1,7 @@
 #include "cli/options/template_options.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/output/json_file.h"
@@ -11,6 +12,7 @@
 namespace cli {
 
 void TemplateOptions::AddFlags(Command& command) {
+  const std::string group = std::exchange(command.group, "Chat template");
   command.Add("--template FILE", file, "A chat template instead of the model's own");
   command.Add("--template-var NAME=JSON", variables,
               "A variable for the template, for example enable_thinking=false (repeatable)");
@@ -20,6 +22,7 @@ void TemplateOptions::AddFlags(Command& command) {
       .OneOf({levels.begin(), levels.end()})
       .MayBeAlone();
   command.Add("--no-think,--nothink", no_think, "The same as --think off");
+  command.group = group;
 }
 
 std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables(
@@ -47,9 +50,9 @@ std::string ReadTemplate(const std::string& path) {
   return ReadFile(path, tokenizer::kMaxTemplateBytes);
 }
 
-engine::ChatForm TemplateOptions::For(const engine::Model& model) const {
-  engine::ChatForm form =
-      file.empty() ? engine::ChatForm(model) : engine::ChatForm(ReadTemplate(file));
+engine::ChatForm TemplateOptions::For(const engine::Model& model, const std::string& source) const {
+  const std::string given = source.empty() && !file.empty() ? ReadTemplate(file) : source;
+  engine::ChatForm form = given.empty() ? engine::ChatForm(model) : engine::ChatForm(given);
   form.variables = Variables(form.chat_template);
   if (form.is_transcript && IsTerminal(2)) {
     Note("(this model's file has no chat template: it is to go on with a plain transcript)");

@@ -23,8 +23,9 @@ struct TemplateOptions {
   // engine::Error if it has no switch for thinking.
   std::vector<std::pair<std::string, tokenizer::Value>> Variables(
       const tokenizer::ChatTemplate& chat_template) const;
-  // Throws UsageError, engine::Error, tokenizer::TemplateError.
-  engine::ChatForm For(const engine::Model& model) const;
+  // By this source, unless it is empty; else by the file's, else by the model's own. Throws
+  // UsageError, engine::Error, tokenizer::TemplateError.
+  engine::ChatForm For(const engine::Model& model, const std::string& source = "") const;
 };
 
 // A chat template in a file. Throws engine::Error.

@@ -7,7 +7,6 @@
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "gguf/error.h"
-#include "gguf/output_file.h"
 #include "gguf/utf8.h"
 
 namespace cli {
@@ -65,16 +64,14 @@ std::string JsonLine(const Json& json) {
 std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
   const JsonView json = ReadJson(path);
   try {
-    return tokenizer::ReadMessages(json);
+    return tokenizer::ReadMessages(json.IsObject() ? json["messages"] : json);
   } catch (const gguf::Error& error) {
     throw engine::Error(path, ": ", error.what());
   }
 }
 
-void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages) {
-  gguf::OutputFile file(path);
-  file.Write(WithoutControls(tokenizer::MessagesJson(messages)) + "\n");
-  file.Commit();
+std::string MessagesText(const std::vector<tokenizer::Message>& messages) {
+  return WithoutControls(tokenizer::MessagesJson(messages));
 }
 
 }  // namespace cli

@@ -27,9 +27,11 @@ std::optional<std::string> UnquoteJson(const std::string& text);
 std::string JsonText(const Json& json, int indent);
 std::string JsonLine(const Json& json);  // in one line without a line feed
 
-// A conversation as JSON (tokenizer/messages.h), also for `pronk template`. Throws engine::Error.
+// A conversation as JSON (tokenizer/messages.h), or an object that has it as "messages", as saved
+// chats are. Throws engine::Error.
 std::vector<tokenizer::Message> ReadMessages(const std::string& path);
-void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
+// A conversation as JSON that is safe on a terminal.
+std::string MessagesText(const std::vector<tokenizer::Message>& messages);
 
 }  // namespace cli
 

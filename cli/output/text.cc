@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <numeric>
 #include <utility>
 
 #include "cli/terminal/charset.h"
@@ -22,6 +23,23 @@ std::string Format(const char* format, ...) {
   va_end(again);
   va_end(args);
   return text;
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  // The distances of the beginnings of b from a's first i letters, i - 1 and i - 2 of them.
+  std::vector<size_t> row(b.size() + 1), last(b.size() + 1), before_last(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before_last = std::exchange(last, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t changed = last[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
+      row[j] = std::min({changed, last[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row.back();
 }
 
 std::string ShellQuoted(std::string_view text) {

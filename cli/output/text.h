@@ -42,6 +42,10 @@ std::string Joined(const Words& words, std::string_view between) {
   return text;
 }
 
+// How many letters to change, add, remove or swap with their neighbour turn one word into the
+// other. Takes time in proportion to the product of their lengths.
+size_t EditDistance(std::string_view a, std::string_view b);
+
 // One word of a shell's command line, in single quotes.
 std::string ShellQuoted(std::string_view text);
 

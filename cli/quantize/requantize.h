@@ -75,7 +75,7 @@ class Converter {
   const convert::Importance* importance_;
   kernels::Team team_;
   std::vector<std::byte> bytes_;
-  ProgressLine progress_{"quantize", "MB"};
+  ProgressLine progress_{"quantize", "MB", 1'000'000, kPipedStep};
   uint64_t bytes_read_ = 0;
 };
 

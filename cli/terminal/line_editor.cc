@@ -2,9 +2,11 @@
 #include "cli/terminal/line_editor.h"
 
 #include <histedit.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -34,6 +36,14 @@ std::string_view InPlaceOf(char32_t code) {
 
 volatile std::sig_atomic_t resized = 0;    // written by signal handlers
 volatile std::sig_atomic_t continued = 0;  // ... after Ctrl-Z and fg
+pthread_t reader;                          // the thread that waits for keys
+
+// The system may choose any thread for a signal, but only the reader's own ends its wait.
+bool IsReader(int signal) {
+  if (pthread_equal(pthread_self(), reader) != 0) return true;
+  pthread_kill(reader, signal);
+  return false;
+}
 
 }  // namespace
 
@@ -70,11 +80,16 @@ class LineEditor::Terminal {
     Bind("\\e[1;5C", "em-next-word");
     el_source(el, nullptr);  // ~/.editrc
 
+    reader = pthread_self();
     // Without SA_RESTART: a wait for a key ends.
     struct sigaction action = {};
-    action.sa_handler = [](int) { resized = 1; };
+    action.sa_handler = [](int signal) {
+      if (IsReader(signal)) resized = 1;
+    };
     sigaction(SIGWINCH, &action, nullptr);
-    action.sa_handler = [](int) { continued = 1; };
+    action.sa_handler = [](int signal) {
+      if (IsReader(signal)) continued = 1;
+    };
     sigaction(SIGCONT, &action, nullptr);
   }
 
@@ -92,6 +107,7 @@ class LineEditor::Terminal {
     const wchar_t* const read = el_wgets(editor_.get(), &n);
     if (read == nullptr) std::fputs("\n", out_.get());
     Show();
+    if (interrupted_) line = given_up_;
     if (interrupted_) return Result::kInterrupted;
     if (read == nullptr) return Result::kEnd;
     line = FromWide(std::wstring_view(read, static_cast<size_t>(n)));
@@ -145,6 +161,7 @@ class LineEditor::Terminal {
   static unsigned char Interrupt(EditLine* el, wint_t) {
     Of(el).interrupted_ = true;
     const LineInfoW* const info = el_wline(el);
+    Of(el).given_up_ = FromWide({info->buffer, info->lastchar});
     el_cursor(el, static_cast<int>(info->lastchar - info->cursor));
     el_winsertstr(el, L"^C");
     el_wpush(el, L"\n");
@@ -218,21 +235,36 @@ class LineEditor::Terminal {
     return el_winsertstr(el, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  // Completes as far as all matching completions agree.
+  // Completes as far as all matching completions agree; shows them where they differ at once.
   static unsigned char Complete(EditLine* el, wint_t) {
     const LineInfoW* const info = el_wline(el);
-    const std::string typed =
-        FromWide(std::wstring_view(info->buffer, static_cast<size_t>(info->cursor - info->buffer)));
-    std::string common;
-    bool any = false;
-    for (const std::string& candidate : Of(el).completions_(typed)) {
-      if (typed.empty() || !candidate.starts_with(typed)) continue;
-      if (!std::exchange(any, true)) common = candidate;
-      while (!candidate.starts_with(common)) common.pop_back();
+    const std::string typed = FromWide({info->buffer, info->cursor});
+    std::vector<std::string> matching;
+    if (!typed.empty()) matching = Of(el).completions_(typed);
+    std::erase_if(matching, [&](const auto& one) { return !one.starts_with(typed); });
+    if (matching.empty()) return CC_ERROR;
+    std::string common = matching.front();
+    for (const std::string& one : matching) {
+      while (!one.starts_with(common)) common.pop_back();
     }
-    if (common.size() <= typed.size()) return CC_ERROR;
-    el_winsertstr(el, ToWide(common.substr(typed.size())).c_str());
-    return CC_REFRESH;
+    if (common.size() > typed.size()) {
+      el_winsertstr(el, ToWide(common.substr(typed.size())).c_str());
+      return CC_REFRESH;
+    }
+    // libedit draws anew from the row that it takes the cursor to be in.
+    if (matching.size() == 1 || Of(el).RowsAboveCursor() > 0) return CC_ERROR;
+    const size_t word = typed.rfind(' ') + 1;  // 0 if there is no space
+    std::string list;
+    for (const std::string& one : matching) list += one.substr(word) + "  ";
+    constexpr size_t kMostShown = 2000;  // bytes
+    if (list.size() > kMostShown) list = std::to_string(matching.size()) + " are possible";
+    WordWrapper wrapper;
+    const size_t columns = Columns(STDERR_FILENO);
+    list = wrapper.Push(ForTerminal(list), columns) + wrapper.Finish(columns);
+    for (size_t at = 0; (at = list.find('\n', at)) != std::string::npos; at += 2)
+      list.insert(at, "\r");
+    std::fprintf(Of(el).out_.get(), "\r\n%s\r\n", list.c_str());
+    return CC_REDISPLAY;
   }
 
   void Bind(const char* keys, const char* function) {
@@ -243,6 +275,7 @@ class LineEditor::Terminal {
   std::wstring prompt_;
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
+  std::string given_up_;      // what was typed of it
   // What libedit draws; Show() takes it from there.
   struct Drawn {
     char* text = nullptr;
@@ -280,6 +313,7 @@ LineEditor::Result LineEditor::Read(const std::string& prompt, std::string& line
   if (c == EOF && (line.empty() || Interrupted())) {
     std::clearerr(stdin);
     if (IsTerminal(0)) std::fputs("\n", stderr);
+    line.clear();
     return Interrupted() ? Result::kInterrupted : Result::kEnd;
   }
   return Result::kLine;

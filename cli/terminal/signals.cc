@@ -17,7 +17,8 @@
 namespace cli {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;  // written by OnInterrupt
+volatile std::sig_atomic_t interrupted = 0;  // times, written by OnInterrupt
+volatile std::sig_atomic_t most_interrupts = 1;
 bool exit_expected = false;
 
 void TidyUp() {
@@ -37,8 +38,8 @@ void OnEnd(int signal) {
 }
 
 void OnInterrupt(int signal) {
-  if (interrupted != 0) return OnEnd(signal);
-  interrupted = 1;
+  if (interrupted >= most_interrupts) return OnEnd(signal);
+  interrupted = interrupted + 1;
 }
 
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
@@ -94,7 +95,8 @@ void EndIfInterrupted() {
   std::raise(SIGINT);
 }
 
-void CatchInterrupts() {
+void CatchInterrupts(int n_caught) {
+  most_interrupts = n_caught;
   interrupted = 0;
   struct sigaction action = {};  // without SA_RESTART
   if (sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;

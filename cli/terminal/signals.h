@@ -18,9 +18,10 @@ void ExpectExit();
 // 130, and ends a loop of such programs as well; after a status of our own it would go on.
 void EndIfInterrupted();
 
-// From here on the first Ctrl-C sets a flag and ends a wait for input, and a second one ends the
-// program as usual. No effect if the parent has set Ctrl-C to be ignored.
-void CatchInterrupts();
+// From here on the first Ctrl-C sets a flag and ends a wait for input. The next ones up to n_caught
+// change nothing, and one more ends the program as usual. No effect if the parent has set Ctrl-C to
+// be ignored.
+void CatchInterrupts(int n_caught = 1);
 bool Interrupted();
 
 }  // namespace cli

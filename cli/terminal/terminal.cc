@@ -290,8 +290,16 @@ QuietKeyboard::QuietKeyboard() {
   tcsetattr(STDIN_FILENO, TCSANOW, &silent);
 }
 
-ProgressLine::ProgressLine(std::string what, std::string unit, size_t size)
-    : what_(std::move(what)), unit_(" " + std::move(unit)), size_(size) {}
+ProgressLine::ProgressLine(std::string what, std::string unit, size_t size, double piped_step)
+    : what_(std::move(what)), unit_(" " + std::move(unit)), size_(size), piped_step_(piped_step) {}
+
+std::string ProgressLine::Text(size_t done, size_t total, double now) const {
+  std::string line = gguf::Message(what_, " ", done / size_, " of ", total / size_, unit_);
+  if (done == 0) return line;
+  const auto left = static_cast<size_t>(std::ceil(std::max(expected_ - now, 0.0)));
+  line += ", " + std::to_string(left / 60) + (left % 60 < 10 ? ":0" : ":");
+  return line + std::to_string(left % 60) + " left";
+}
 
 void ProgressLine::Update(size_t done, size_t total) {
   const double now = watch_.Seconds();
@@ -299,16 +307,16 @@ void ProgressLine::Update(size_t done, size_t total) {
     done_ = done;
     expected_ = now * static_cast<double>(total) / static_cast<double>(done);
   }
+  if (!HasEscapes(STDERR_FILENO)) {
+    if (piped_step_ == 0 || now - drawn_ < piped_step_) return;
+    drawn_ = now;
+    return Note(Text(done, total, now));
+  }
   constexpr double kFirst = 0.4, kStep = 0.1;  // seconds
-  if (!HasEscapes(STDERR_FILENO) || now < kFirst || now - drawn_ < kStep) return;
+  if (now < kFirst || now - drawn_ < kStep) return;
   drawn_ = now;
   shown_ = true;
-  std::string line = gguf::Message(what_, " ", done / size_, " of ", total / size_, unit_);
-  if (done > 0) {
-    const auto left = static_cast<size_t>(std::ceil(std::max(expected_ - now, 0.0)));
-    line += ", " + std::to_string(left / 60) + (left % 60 < 10 ? ":0" : ":");
-    line += std::to_string(left % 60) + " left";
-  }
+  std::string line = Text(done, total, now);
   // A line that wraps could not be drawn over.
   if (const size_t n = Columns(STDERR_FILENO); n > 2) line.resize(std::min(line.size(), n - 2));
   std::fprintf(stderr, "\r%s \033[K", line.c_str());

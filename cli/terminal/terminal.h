@@ -131,20 +131,27 @@ class QuietKeyboard {
   KeyboardGuard guard_;
 };
 
+inline constexpr double kPipedStep = 10;  // seconds
+
 // A line on stderr that is overwritten as work goes on, with the time left; only on a terminal with
 // escape codes, and only if it takes longer than half a second.
 class ProgressLine {
  public:
-  // What Update() counts is shown in units of `size`.
-  explicit ProgressLine(std::string what, std::string unit = "tokens", size_t size = 1);
+  // What Update() counts is shown in units of `size`. piped_step: without such a terminal, a line
+  // is written each time that this many seconds have passed; 0: none is.
+  explicit ProgressLine(std::string what, std::string unit = "tokens", size_t size = 1,
+                        double piped_step = 0);
   ~ProgressLine() { Clear(); }
   void Update(size_t done, size_t total);
   void Clear();
 
  private:
+  std::string Text(size_t done, size_t total, double now) const;
+
   std::string what_;
   std::string unit_;
   size_t size_;
+  double piped_step_;
   engine::Stopwatch watch_;
   double drawn_ = 0;  // when, in seconds
   size_t done_ = 0;

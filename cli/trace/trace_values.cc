@@ -40,7 +40,9 @@ class Watcher : public engine::PassObserver {
       }
       kernels::AttentionWeights(a.q + head * length, keys.data(), n, length, length, a.params,
                                 a.params.sinks != nullptr ? a.params.sinks + head : nullptr,
-                                now_.heads.emplace_back(a.position + 1).data() + first);
+                                now_.heads.emplace_back(a.position + 1).data() + first,
+                                a.params.slopes != nullptr ? double{a.params.slopes[head]} : 0,
+                                n - 1);
     }
   }
 

@@ -1,5 +1,7 @@
 // DeepSeek-V2, V3 and Kimi Linear.
 #include <algorithm>
+#include <cmath>
+#include <string>
 
 #include "convert/families/families.h"
 
@@ -37,6 +39,12 @@ constexpr KeyRule kLatentKeys[] = {
     {"num_experts_per_token", "expert_used_count"},
     {"num_expert_group", "expert_group_count"},
 };
+constexpr UsualValue kDeepSeek2Usual[] = {{"rope_interleave", 1}};
+// Values that the classes have where config.json omits them.
+constexpr std::string_view kDeepSeek3Defaults =
+    R"({"norm_topk_prob": true, "routed_scaling_factor": 2.5})";
+constexpr std::string_view kGlmLiteDefaults =
+    R"({"norm_topk_prob": true, "routed_scaling_factor": 1.8})";
 constexpr UsualValue kKimiLinearUsual[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
 
 void AddLatent(OutModel& model) {
@@ -67,10 +75,23 @@ void DeepSeek2(OutModel& model) {
         "of such files do; the original takes the best one alone");
   }
   const Fields rope = model.rope();
-  const double all = rope.NumberOr("mscale_all_dim", 0);
-  if (all == 0) return;
-  if (rope.NumberOr("mscale", all) != all) rope.Fail("mscale", "expected as mscale_all_dim");
-  model.Float("rope.scaling.yarn_log_multiplier", 0.1 * all);
+  const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
+  if (type == "default") return;
+  const double all = rope.NumberOr("mscale_all_dim", 0), factor = rope.NumberOr("factor", 1);
+  if (type == "yarn" && all != 0 && rope.NumberOr("mscale", 0) == all &&
+      !rope.Has("attention_factor")) {
+    model.log_multiplier = 1;
+    model.Float("rope.scaling.yarn_log_multiplier", 0.1 * all);
+    return;
+  }
+  // Readers of such files take the scale of scores from the other keys, but for this one of ours.
+  const double growth = factor > 1 ? 1 + 0.1 * all * std::log(factor) : 1;
+  const double length = static_cast<double>(config.Count("qk_rope_head_dim")) +
+                        static_cast<double>(config.Count("qk_nope_head_dim"));
+  model.Float("attention.scale", growth * growth / std::sqrt(length));
+  model.notes.push_back(
+      "the key deepseek2.attention.scale has the scale of its scores: programs "
+      "that do not know that key compute something else");
 }
 
 // Layers are counted from 1 here.
@@ -91,9 +112,30 @@ void KimiLinear(OutModel& model) {
 
 constexpr Family kDeepSeekRows[] = {
     {.name = "deepseek2",
-     .hf = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Glm4MoeLiteForCausalLM"},
+     .hf = {"DeepseekV2ForCausalLM"},
      .tensors = {kLatent, kSharedExperts, kNextn},
      .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
+     .usual = kDeepSeek2Usual,
+     .refine = DeepSeek2},
+    {.name = "deepseek2",
+     .hf = {"DeepseekV3ForCausalLM"},
+     .tensors = {kLatent, kSharedExperts, kNextn},
+     .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
+     .usual = kDeepSeek2Usual,
+     .refine = DeepSeek2,
+     .defaults = kDeepSeek3Defaults},
+    {.name = "deepseek2",
+     .hf = {"Glm4MoeLiteForCausalLM"},
+     .tensors = {kLatent, kSharedExperts, kNextn},
+     .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
+     .usual = kDeepSeek2Usual,
+     .refine = DeepSeek2,
+     .defaults = kGlmLiteDefaults},
+    {.name = "deepseek2",
+     .hf = {"YoutuForCausalLM"},
+     .tensors = {kLatent},
+     .keys = {kLatentKeys},
+     .usual = kDeepSeek2Usual,
      .refine = DeepSeek2},
     {.name = "kimi-linear",
      .hf = {"KimiLinearForCausalLM", "KimiLinearModel"},

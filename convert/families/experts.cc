@@ -10,12 +10,20 @@ namespace {
 using enum Order;
 using enum KeyKind;
 
-constexpr UsualValue kOlmoeUsual[] = {{"norm_topk_prob", 0}};
+constexpr std::string_view kPlainExperts = R"({"norm_topk_prob": false})";
+constexpr std::string_view kNormedExperts = R"({"norm_topk_prob": true})";
+
+constexpr std::string_view kSolarDefaults =
+    R"({"norm_topk_prob": true, "num_key_value_heads": 8, "head_dim": 128})";
+
+constexpr KeyRule kHy3Keys[] = {{"router_scaling_factor", "expert_weights_scale", kFloat}};
+constexpr std::string_view kHy3Defaults = R"({"router_scaling_factor": 2.826,
+    "num_key_value_heads": 8, "head_dim": 128, "num_shared_experts": 1})";
 
 constexpr TensorRule kErnieMoe[] = {
     {".mlp.moe_statics.e_score_correction_bias", ".exp_probs_b.bias", kVector},
 };
-constexpr UsualValue kErnieMoeUsual[] = {{"moe_layer_interval", 1}, {"moe_layer_end_index", -1}};
+constexpr UsualValue kErnieMoeUsual[] = {{"moe_layer_interval", 1}};
 
 constexpr TensorRule kBailing[] = {
     {"model.word_embeddings", "token_embd"},      {".attention.query_key_value", ".attn_qkv"},
@@ -29,6 +37,8 @@ constexpr KeyRule kMiniMaxKeys[] = {
 };
 constexpr UsualValue kMiniMaxUsual[] = {{"use_qk_norm", 1}};
 
+constexpr std::string_view kExaoneMoeDefaults =
+    R"({"norm_topk_prob": true, "routed_scaling_factor": 2.5})";
 constexpr KeyRule kExaoneMoeKeys[] = {
     {"sliding_window", "attention.sliding_window"},
     {"first_last_k_dense_replace", "leading_dense_block_count"},
@@ -42,7 +52,8 @@ constexpr TensorRule kAfMoe[] = {
     {".mlp.router.gate", ".ffn_gate_inp"},
     {".mlp.expert_bias", ".exp_probs_b.bias"},
 };
-constexpr UsualValue kAfMoeUsual[] = {{"mup_enabled", 1}, {"global_attn_every_n_layers", 4}};
+constexpr UsualValue kAfMoeUsual[] = {
+    {"mup_enabled", 1}, {"global_attn_every_n_layers", 4}, {"route_norm", 1}};
 
 constexpr TensorRule kLaguna[] = {
     {".self_attn.g_proj", ".attn_gate"},
@@ -79,6 +90,9 @@ constexpr TensorRule kStep35[] = {
 
 void ErnieMoe(OutModel& model) {
   const Fields& config = model.config;
+  const double last = config.NumberOr("moe_layer_end_index", -1);
+  if (last != -1 && last != static_cast<double>(model.n_layers()) - 1)
+    config.Fail("moe_layer_end_index", "expected the last layer, or -1");
   model.Uint("interleave_moe_layer_step", 1);
   model.Uint("expert_shared_feed_forward_length",
              config.UintOr("moe_num_shared_experts", 0) * config.Count("moe_intermediate_size"));
@@ -89,7 +103,12 @@ void BySigmoid(OutModel& model) { AddGating(true, model); }
 void Bailing(OutModel& model) {
   AddNextn(model);
   BySigmoid(model);
-  model.rotary_part = 0.5;
+}
+
+// GLM-4.5 without leading dense layers.
+void SolarOpen(OutModel& model) {
+  BySigmoid(model);
+  model.Uint("leading_dense_block_count", model.config.UintOr("first_k_dense_replace", 0));
 }
 
 // Dense layers are first.
@@ -114,7 +133,18 @@ void ExaoneMoe(OutModel& model) {
 }
 
 void AfMoe(OutModel& model) {
+  model.Bool("expert_weights_norm", true);
   ExpectPeriod(model, 4);
+  BySigmoid(model);
+}
+
+void Hy3(OutModel& model) {
+  if (model.config.IsList("mlp_layer_types")) {
+    AddLeadingDense(model);
+  } else {
+    model.Uint("leading_dense_block_count", 1);
+  }
+  model.Bool("expert_weights_norm", true);
   BySigmoid(model);
 }
 
@@ -202,45 +232,72 @@ constexpr Family kExpertsRows[] = {
     {.name = "olmoe",
      .hf = {"OlmoeForCausalLM"},
      .keys = {kExpertSizes, kExpertKeys},
-     .usual = kOlmoeUsual},
+     .defaults = kPlainExperts},
+    {.name = "flex-olmo",
+     .hf = {"FlexOlmoForCausalLM"},
+     .tensors = {kPostNorms},
+     .keys = {kExpertSizes, kExpertKeys},
+     .rope_theta = 5e5,
+     .defaults = kPlainExperts},
     {.name = "ernie4_5-moe",
      .hf = {"Ernie4_5_MoeForCausalLM", "Ernie4_5_MoEForCausalLM"},
      .tensors = {kErnieMoe, kSharedExperts},
      .keys = {kExpertSizes, kExpertKeys},
      .usual = kErnieMoeUsual,
-     .refine = ErnieMoe},
+     .refine = ErnieMoe,
+     .rope_theta = 5e5},
     {.name = "bailingmoe2",
      .hf = {"BailingMoeV2ForCausalLM"},
      .tensors = {kBailing, kSharedExperts, kNextn},
      .keys = {kExpertSizes, kExpertKeys},
-     .refine = Bailing},
+     .refine = Bailing,
+     .rotary_part = 0.5},
     {.name = "glm4moe",
      .hf = {"Glm4MoeForCausalLM"},
      .tensors = {kFfnNormIsPostAttention, kSharedExperts, kNextn},
      .keys = {kExpertSizes, kExpertKeys},
-     .refine = Bailing},
+     .refine = Bailing,
+     .rotary_part = 0.5,
+     .defaults = kNormedExperts},
+    {.name = "glm4moe",
+     .hf = {"SolarOpenForCausalLM"},
+     .tensors = {kFfnNormIsPostAttention, kSharedExperts},
+     .keys = {kExpertSizes, kExpertKeys},
+     .refine = SolarOpen,
+     .rope_theta = 1e6,
+     .defaults = kSolarDefaults},
     {.name = "minimax-m2",
      .hf = {"MiniMaxM2ForCausalLM"},
      .tensors = {kBlockSparse, kSharedExperts},
      .keys = {kMiniMaxKeys, kExpertSizes, kExpertKeys},
      .usual = kMiniMaxUsual,
-     .refine = BySigmoid},
+     .refine = BySigmoid,
+     .rope_theta = 5e6},
     {.name = "dots1",
      .hf = {"Dots1ForCausalLM"},
      .tensors = {kSharedExperts},
      .keys = {kExpertSizes, kExpertKeys},
      .refine = BySigmoid},
+    {.name = "dots1",  // which has all that Hy3 has
+     .hf = {"HYV3ForCausalLM"},
+     .tensors = {kSharedExperts},
+     .keys = {kHy3Keys, kExpertSizes, kExpertKeys},
+     .refine = Hy3,
+     .rope_theta = 11158840,
+     .defaults = kHy3Defaults},
     {.name = "exaone-moe",
      .hf = {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
      .tensors = {kSharedExperts, kNextn},
      .keys = {kExaoneMoeKeys, kExpertSizes, kExpertKeys},
-     .refine = ExaoneMoe},
+     .refine = ExaoneMoe,
+     .defaults = kExaoneMoeDefaults},
     {.name = "afmoe",
      .hf = {"AfmoeForCausalLM"},
      .tensors = {kAfMoe, kSharedExperts},
      .keys = {kWindowKeys, kExpertSizes, kExpertKeys},
      .usual = kAfMoeUsual,
-     .refine = AfMoe},
+     .refine = AfMoe,
+     .defaults = R"({"mup_enabled": false})"},
     {.name = "laguna",
      .hf = {"LagunaForCausalLM"},
      .tensors = {kLaguna, kSharedExperts},

@@ -23,6 +23,7 @@ std::span<const Family> DeepSeekLineage();
 std::span<const Family> NemotronLineage();
 std::span<const Family> ExpertsLineage();
 std::span<const Family> MambaLineage();
+std::span<const Family> GptLineage();
 std::span<const Family> BertLineage();
 
 inline constexpr TensorRule kFfnNormIsPostAttention[] = {
@@ -50,6 +51,7 @@ inline constexpr TensorRule kBlockSparse[] = {
 inline constexpr TensorRule kSharedExperts[] = {
     {".mlp.gate.e_score_correction_bias", ".exp_probs_b.bias"},
     {".mlp.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.expert_bias", ".exp_probs_b.bias"},
     {".mlp.shared_experts.gate_proj", ".ffn_gate_shexp"},
     {".mlp.shared_experts.up_proj", ".ffn_up_shexp"},
     {".mlp.shared_experts.down_proj", ".ffn_down_shexp"},
@@ -117,13 +119,16 @@ std::vector<bool> LayersOfType(const OutModel& model, std::string_view type);
 double LocalBase(const Fields& config, std::string_view key);
 // Throws gguf::Error unless only the last (or first) of every `period` layers sees all positions.
 void ExpectPeriod(const OutModel& model, size_t period, bool first = false);
+// Writes a list of the layers that have a window, unless only the last of every `period` (0: none)
+// has none, as readers assume.
+void AddWindows(size_t period, OutModel& model);
+// The same for readers that assume no windows at all: with a note.
+void AddWindowsAsList(OutModel& model);
 // How experts are chosen: by softmax or by sigmoid, as `fallback` says where config.json does not.
 // True for sigmoid. Throws gguf::Error.
 bool AddGating(bool fallback, OutModel& model);
 // Those blocks, which config.json does not always list. Adds block_count.
 void AddNextn(OutModel& model);
-// Notes that files of this architecture have no window, like the published files.
-void LeaveOutWindow(OutModel& model);
 // A number for the layers that are chosen, and one for the others.
 void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
                 uint64_t of_others, OutModel& model);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "convert/families/families.h"
@@ -54,8 +55,10 @@ constexpr TensorRule kAssistant[] = {
     {"masked_embedding.token_ordering", ""},
 };
 
+constexpr TensorRule kVaultGemma[] = {{".pre_feedforward_layernorm", ".ffn_norm"}};
 constexpr TensorRule kDense[] = {{"2_Dense.linear", "dense_2"}, {"3_Dense.linear", "dense_3"}};
 constexpr UsualValue kGemmaEmbeddingUsual[] = {{"use_bidirectional_attention", 1}};
+constexpr UsualValue kGemma3Usual[] = {{"use_bidirectional_attention", 0}};
 
 constexpr KeyRule kGemmaKeys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", kFloat},
@@ -71,38 +74,46 @@ constexpr KeyRule kGemma3nKeys[] = {
     {"altup_num_inputs", "altup.num_inputs"},
 };
 
-// GGUF's attention scale of Gemma follows from the head's length, but for the largest model.
-void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
+// Readers take Gemma's attention scale from the head's length, but for the largest model's.
+void AddGemmaScale(OutModel& model, uint64_t n_layers_of_largest) {
   const Fields& config = model.config;
   const bool largest = model.n_layers() == n_layers_of_largest;
   const auto expected = static_cast<double>(
       largest ? config.Count("hidden_size") / model.shapes.n_heads : model.head_dim());
-  const double found = config.NumberOr("query_pre_attn_scalar", expected);
-  if (found != expected) {
-    config.Fail("query_pre_attn_scalar", "expected ", expected,
-                " for a model of so many layers, found ", found);
-  }
+  const double found = config.NumberOr("query_pre_attn_scalar", 256);
+  if (!(found > 0)) config.Fail("query_pre_attn_scalar", "expected a number above 0");
+  if (found != expected) model.Float("attention.scale", 1 / std::sqrt(found));
 }
 
 void Gemma2(OutModel& model) {
-  CheckGemmaScale(model, 46);
-  ExpectPeriod(model, 2);
+  AddGemmaScale(model, 46);
+  AddWindows(2, model);
+}
+
+void VaultGemma(OutModel& model) {
+  AddGemmaScale(model, 0);
+  AddWindows(2, model);
 }
 
 // Hugging Face's defaults for keys that config.json of a model with images omits.
 constexpr std::string_view kGemma3Defaults = R"({
     "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
-    "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 1e6})";
+    "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "sliding_window": 4096})";
+constexpr std::string_view kGemmaDefaults =
+    R"({"num_key_value_heads": 16, "head_dim": 256, "rms_norm_eps": 1e-6})";
+constexpr std::string_view kGemma2Defaults =
+    R"({"num_key_value_heads": 4, "head_dim": 256, "rms_norm_eps": 1e-6, "sliding_window": 4096,
+        "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0})";
 
 void Gemma3(OutModel& model) {
   const Fields& config = model.config;
-  CheckGemmaScale(model, 62);
+  AddGemmaScale(model, 62);
   const double base = LocalBase(config, "rope_local_base_freq");
   if (base != 10000) model.Float("rope.freq_base_swa", base);
   const uint64_t period =
       config.UintOr("sliding_window_pattern", config.UintOr("_sliding_window_pattern", 6));
   if (period != 6) model.Uint("attention.sliding_window_pattern", period);
-  ExpectPeriod(model, period == 0 ? model.n_layers() + 1 : period);
+  AddWindows(period, model);
 }
 
 // After pooling two matrices may widen the vector and narrow it again.
@@ -152,7 +163,23 @@ void Gemma4(OutModel& model) {
   const Fields& config = model.config;
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
   const uint64_t length = config.Count("head_dim");
-  const uint64_t full_length = config.CountOr("global_head_dim", length);
+  uint64_t full_length = config.CountOr("global_head_dim", length);
+  const Fields by_layer = config.Object("per_layer_config");
+  for (size_t i = 0; i < local.size(); ++i) {
+    const Fields layer = by_layer.Object(std::to_string(i));
+    if (!layer.Has("head_dim")) continue;
+    if (local[i]) layer.Fail("head_dim", "expected none in a layer with a window");
+    full_length = layer.Count("head_dim");
+  }
+  for (size_t i = 0; i < local.size() && by_layer.is_there(); ++i) {
+    const Fields layer = by_layer.Object(std::to_string(i));
+    if (!local[i] && layer.CountOr("head_dim", length) != full_length)
+      layer.Fail("head_dim", "expected ", full_length, " in each layer without a window");
+  }
+  if (!config.Has("final_logit_softcapping")) model.Float("final_logit_softcapping", 0);
+  if (config.IsBool("use_bidirectional_attention") &&
+      config.BoolOr("use_bidirectional_attention", false))
+    config.Fail("use_bidirectional_attention", "expected false");
   model.Uint("attention.key_length_swa", length);
   model.Uint("attention.value_length_swa", length);
   model.Uint("rope.dimension_count_swa", length);
@@ -192,20 +219,40 @@ void Gemma4Assistant(OutModel& model) {
 }
 
 constexpr Family kGemmaRows[] = {
+    {.name = "gemma",
+     .hf = {"GemmaForCausalLM"},
+     .norms_plus_one = true,
+     .activation = "gelu",
+     .tied = true,
+     .defaults = kGemmaDefaults},
+    {.name = "vaultgemma",
+     .hf = {"VaultGemmaForCausalLM"},
+     .norms_plus_one = true,
+     .activation = "gelu",
+     .tensors = {kVaultGemma},
+     .keys = {kGemma2Keys, kGemmaKeys},
+     .refine = VaultGemma,
+     .tied = true,
+     .defaults = kGemma2Defaults},
     {.name = "gemma2",
      .hf = {"Gemma2ForCausalLM"},
      .norms_plus_one = true,
      .activation = "gelu",
      .tensors = {kSandwichNorms},
      .keys = {kGemma2Keys, kGemmaKeys},
-     .refine = Gemma2},
+     .refine = Gemma2,
+     .tied = true,
+     .defaults = kGemma2Defaults},
     {.name = "gemma3",
      .hf = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
      .norms_plus_one = true,
      .activation = "gelu",
      .tensors = {kSandwichNorms},
      .keys = {kGemma2Keys, kGemmaKeys},
+     .usual = kGemma3Usual,
      .refine = Gemma3,
+     .rope_theta = 1e6,
+     .tied = true,
      .defaults = kGemma3Defaults},
     {.name = "gemma-embedding",
      .hf = {"Gemma3TextModel"},
@@ -215,6 +262,7 @@ constexpr Family kGemmaRows[] = {
      .keys = {kGemma2Keys, kGemmaKeys},
      .usual = kGemmaEmbeddingUsual,
      .refine = GemmaEmbedding,
+     .rope_theta = 1e6,
      .defaults = kGemma3Defaults},
     {.name = "gemma3n",
      .hf = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},

@@ -31,6 +31,7 @@ constexpr KeyRule kLfm2Keys[] = {
     {"norm_eps block_norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
     {"num_dense_layers", "leading_dense_block_count"},
     {"sliding_window", "attention.sliding_window"},
+    {"routed_scaling_factor", "expert_weights_scale", kFloat},
 };
 
 constexpr UsualValue kLfm2Usual[] = {{"norm_topk_prob", 1}};
@@ -55,13 +56,15 @@ constexpr Family kLfm2Rows[] = {
      .hf = {"Lfm2ForCausalLM", "LFM2ForCausalLM"},
      .tensors = {kLfm2},
      .keys = {kLfm2Keys},
-     .refine = Lfm2},
+     .refine = Lfm2,
+     .rope_theta = 1e6},
     {.name = "lfm2moe",
      .hf = {"Lfm2MoeForCausalLM"},
      .tensors = {kLfm2},
      .keys = {kLfm2Keys, kExpertSizes},
      .usual = kLfm2Usual,
-     .refine = Lfm2},
+     .refine = Lfm2,
+     .rope_theta = 1e6},
 };
 
 }  // namespace

@@ -36,9 +36,10 @@ constexpr KeyRule kMambaKeys[] = {
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
     {"conv_kernel", "ssm.conv_kernel"},
     {"state_size", "ssm.state_size"},
-    {"time_step_rank num_heads", "ssm.time_step_rank"},
+    {"time_step_rank", "ssm.time_step_rank"},
     {"n_groups", "ssm.group_count"},
 };
+constexpr KeyRule kMamba2Keys[] = {{"num_heads", "ssm.time_step_rank"}};
 constexpr KeyRule kJambaKeys[] = {
     {"mamba_d_conv", "ssm.conv_kernel"},
     {"mamba_d_state", "ssm.state_size"},
@@ -63,7 +64,10 @@ void MambaAlone(OutModel& model) {
   model.Uint("ssm.inner_size", inner);
   model.shapes.n_groups = config.CountOr("n_groups", 1);
   const bool is_falcon = model.folder.config().Texts("architectures")[0].starts_with("Falcon");
-  if (is_falcon) model.Bool("ssm.dt_b_c_rms", true);
+  if (is_falcon) {
+    model.Bool("ssm.dt_b_c_rms", true);
+    model.Float("ssm.dt_b_c_rms_epsilon", config.NumberOr("mixer_rms_eps", 1e-6));
+  }
   for (const char* const key : {"attention.head_count_kv", "attention.key_length",
                                 "attention.value_length", "rope.dimension_count"}) {
     model.Without(key);
@@ -129,7 +133,7 @@ constexpr Family kMambaRows[] = {
     {.name = "mamba2",
      .hf = {"Mamba2ForCausalLM"},
      .tensors = {kMixer},
-     .keys = {kMambaKeys},
+     .keys = {kMamba2Keys, kMambaKeys},
      .refine = MambaAlone,
      .defaults = kMambaDefaults},
     {.name = "jamba",

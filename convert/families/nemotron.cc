@@ -1,5 +1,9 @@
 // Nemotron-H.
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "convert/families/families.h"
 #include "gguf/error.h"
@@ -28,8 +32,8 @@ constexpr TensorRule kNemotronH[] = {
 
 constexpr KeyRule kNemotronKeys[] = {
     {"layer_norm_epsilon norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
-    {"attention_head_dim", "attention.key_length"},
-    {"attention_head_dim", "attention.value_length"},
+    {"attention_head_dim head_dim", "attention.key_length"},
+    {"attention_head_dim head_dim", "attention.value_length"},
     {"conv_kernel", "ssm.conv_kernel"},
     {"ssm_state_size", "ssm.state_size"},
     {"n_groups", "ssm.group_count"},
@@ -39,7 +43,22 @@ constexpr KeyRule kNemotronKeys[] = {
 
 void NemotronH(OutModel& model) {
   const Fields& config = model.config;
-  const std::string pattern = config.Text("hybrid_override_pattern");
+  constexpr std::pair<std::string_view, char> kKinds[] = {
+      {"mamba", 'M'},     {"linear_attention", 'M'},
+      {"attention", '*'}, {"full_attention", '*'},
+      {"mlp", '-'},       {"moe", 'E'}};
+  std::string pattern = config.TextOr("hybrid_override_pattern", "");
+  for (const std::string& name : config.Texts("layers_block_type")) {
+    if (config.Has("hybrid_override_pattern")) break;
+    const auto kind = std::ranges::find(kKinds, name, &std::pair<std::string_view, char>::first);
+    if (kind == std::end(kKinds)) {
+      config.Fail("layers_block_type", "expected mamba, attention, mlp and moe, found ",
+                  gguf::Quoted(name, 40));
+    }
+    pattern += kind->second;
+  }
+  if (config.TextOr("mamba_hidden_act", "silu") != "silu")
+    config.Fail("mamba_hidden_act", "expected silu");
   if (pattern.size() != model.n_layers()) {
     config.Fail("hybrid_override_pattern", "expected a letter for each of ", model.n_layers(),
                 " layers");

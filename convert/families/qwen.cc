@@ -57,6 +57,11 @@ constexpr TensorRule kTiedReranker[] = {{"model.embed_tokens", "token_embd"},
                                         {"model.embed_tokens", "cls.output", kPicked}};
 constexpr TensorRule kReranker[] = {{"lm_head", "cls.output", kPicked}};
 
+constexpr KeyRule kNormedKeys[] = {
+    {"norm_topk_prob", "expert_weights_norm", KeyKind::kBool},
+};
+constexpr std::string_view kNotNormed = R"({"norm_topk_prob": false})";
+
 constexpr KeyRule kDeltaNetKeys[] = {
     {"linear_conv_kernel_dim", "ssm.conv_kernel"},
     {"linear_key_head_dim", "ssm.state_size"},
@@ -65,8 +70,13 @@ constexpr KeyRule kDeltaNetKeys[] = {
     {"full_attention_interval", "full_attention_interval"},
 };
 
+// In layers from max_window_layers on.
 void Qwen(OutModel& model) {
-  if (model.config.BoolOr("use_sliding_window", false)) LeaveOutWindow(model);
+  const Fields& config = model.config;
+  if (!config.BoolOr("use_sliding_window", false) || !config.Has("sliding_window")) return;
+  if (LayersOfType(model, "sliding_attention").empty())
+    config.Fail("layer_types", "expected a name for each layer, since there are windows");
+  AddWindowsAsList(model);
 }
 
 // How Qwen3-Reranker is asked, in the form that readers know.
@@ -97,7 +107,15 @@ void Qwen3(OutModel& model) {
   model.keys.Add("tokenizer.chat_template.rerank", kRerankTemplate);
 }
 
+// Without such a list all pairs rotate, as they do with one that covers them.
 void AddSections(OutModel& model) {
+  if (!model.rope().Has("mrope_section")) {
+    const double part = model.rope().ShareOr("partial_rotary_factor", model.rotary_part);
+    const auto n = static_cast<int32_t>(part * static_cast<double>(model.head_dim()) / 2);
+    model.PerLayer("rope.dimension_sections",
+                   std::vector<int32_t>{(n + 2) / 3, (n + 1) / 3, n / 3, 0});
+    return;
+  }
   const size_t n = model.rope().Numbers("mrope_section").size() == 4 ? 4 : 3;
   std::vector<int32_t> sections = WholeNumbers(model.rope(), "mrope_section", n);
   sections.resize(4);
@@ -143,10 +161,15 @@ constexpr Family kQwenRows[] = {
     {.name = "qwen2moe",
      .hf = {"Qwen2MoeForCausalLM"},
      .tensors = {kQwenExperts},
-     .keys = {kExpertSizes},
-     .refine = Qwen},
+     .keys = {kExpertSizes, kNormedKeys},
+     .refine = Qwen,
+     .defaults = kNotNormed},
     {.name = "qwen3", .hf = {"Qwen3ForCausalLM"}, .refine = Qwen3},
-    {.name = "qwen3moe", .hf = {"Qwen3MoeForCausalLM"}, .keys = {kExpertSizes}, .refine = Qwen},
+    {.name = "qwen3moe",
+     .hf = {"Qwen3MoeForCausalLM"},
+     .keys = {kExpertSizes, kNormedKeys},
+     .refine = Qwen,
+     .defaults = kNotNormed},
     {.name = "qwen2vl",
      .hf = {"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"},
      .refine = Qwen2Vl},
@@ -154,26 +177,29 @@ constexpr Family kQwenRows[] = {
     {.name = "qwen3vlmoe",
      .hf = {"Qwen3VLMoeForConditionalGeneration"},
      .tensors = {kQwen3VlMoe},
-     .keys = {kExpertSizes},
+     .keys = {kExpertSizes, kNormedKeys},
      .refine = Qwen3Vl},
     {.name = "qwen35",
      .hf = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
      .norms_plus_one = true,
      .tensors = {kQwen35, kNextn},
      .keys = {kDeltaNetKeys},
-     .refine = DeltaNet},
+     .refine = DeltaNet,
+     .rotary_part = 0.25},
     {.name = "qwen35moe",
      .hf = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
      .norms_plus_one = true,
      .tensors = {kQwen35, kQwenExperts, kNextn},
      .keys = {kDeltaNetKeys, kExpertSizes},
-     .refine = DeltaNet},
+     .refine = DeltaNet,
+     .rotary_part = 0.25},
     {.name = "qwen3next",
      .hf = {"Qwen3NextForCausalLM"},
      .norms_plus_one = true,
      .tensors = {kQwen3Next, kQwenExperts, kNextn},
-     .keys = {kDeltaNetKeys, kExpertSizes},
-     .refine = DeltaNet},
+     .keys = {kDeltaNetKeys, kExpertSizes, kNormedKeys},
+     .refine = DeltaNet,
+     .rotary_part = 0.25},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -59,9 +60,30 @@ void AddNextn(OutModel& model) {
   model.Uint("block_count", model.n_layers() + n);
 }
 
-void LeaveOutWindow(OutModel& model) {
-  model.notes.push_back("config.json names a sliding_window, which files of architecture " +
-                        model.architecture + " do not have: longer texts see all of themselves");
+void AddWindows(size_t period, OutModel& model) {
+  if (!model.config.Has("sliding_window")) return;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  bool is_usual = true;
+  for (size_t i = 0; i < local.size(); ++i)
+    is_usual &= local[i] == (period == 0 || i % period != period - 1);
+  if (is_usual) return;
+  model.PerLayer("attention.sliding_window_pattern", local);
+  model.notes.push_back("layers with a window are not those that are usual in architecture " +
+                        model.architecture +
+                        ": programs that do not read the list compute "
+                        "something else");
+}
+
+void AddWindowsAsList(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (!config.Has("sliding_window")) return;
+  if (local.empty()) local.resize(model.n_layers(), true);
+  if (std::ranges::count(local, true) == 0) return;
+  model.Uint("attention.sliding_window", config.Count("sliding_window"));
+  model.PerLayer("attention.sliding_window_pattern", local);
+  model.notes.push_back("its windows of " + std::to_string(config.Count("sliding_window")) +
+                        " tokens are in keys that other programs do not read");
 }
 
 void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,

@@ -40,13 +40,52 @@ constexpr KeyRule kGptOssKeys[] = {
     {"sliding_window", "attention.sliding_window"},
 };
 
-constexpr UsualValue kGptOssUsual[] = {{"swiglu_limit", 7}};
+constexpr UsualValue kGptOssUsual[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
 
 constexpr TensorRule kGlm4[] = {
     {".post_self_attn_layernorm", ".post_attention_norm"},
     {".post_mlp_layernorm", ".post_ffw_norm"},
     {".mlp.gate_up_proj", ".ffn_up"},
 };
+constexpr std::string_view kGlmDefaults =
+    R"({"num_key_value_heads": 2, "head_dim": 128, "rms_norm_eps": 1.5625e-07})";
+
+constexpr TensorRule kExaone[] = {
+    {"model.wte", "token_embd"},
+    {"model.ln_f", "output_norm"},
+    {".ln_1", ".attn_norm"},
+    {".ln_2", ".ffn_norm"},
+    {".attn.attention.q_proj", ".attn_q"},
+    {".attn.attention.k_proj", ".attn_k"},
+    {".attn.attention.v_proj", ".attn_v"},
+    {".attn.attention.out_proj", ".attn_output"},
+    {".mlp.c_fc_0", ".ffn_gate"},
+    {".mlp.c_fc_1", ".ffn_up"},
+    {".mlp.c_proj", ".ffn_down"},
+    {"model.rotary.inv_freq", ""},
+    {".attn.attention.rotary.inv_freq", ""},
+};
+constexpr KeyRule kExaoneKeys[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", KeyKind::kFloat},
+};
+constexpr std::pair<std::string_view, std::string_view> kExaoneNames[] = {
+    {"num_layers", "num_hidden_layers"}};
+
+// It rotates by negative angles, which is the same with the halves of heads exchanged.
+void NanoChat(OutModel& model) { model.shapes.head = model.head_dim(); }
+
+constexpr TensorRule kNanoChat[] = {
+    {".self_attn.q_proj", ".attn_q", kOtherHalfFirst},
+    {".self_attn.k_proj", ".attn_k", kOtherHalfFirst},
+    {".mlp.fc1", ".ffn_up"},
+    {".mlp.fc2", ".ffn_down"},
+};
+constexpr KeyRule kNanoChatKeys[] = {
+    {"final_logit_softcapping", "final_logit_softcapping", KeyKind::kFloat},
+};
+constexpr std::string_view kNanoChatDefaults =
+    R"({"rms_norm_eps": 1e-6, "final_logit_softcapping": 15.0})";
+
 constexpr TensorRule kBitNet[] = {
     {".self_attn.attn_sub_norm", ".attn_sub_norm"},
     {".mlp.ffn_sub_norm", ".ffn_sub_norm"},
@@ -78,7 +117,12 @@ constexpr TensorRule kApertus[] = {
     {".mlp.act_fn.beta", kInKeys},          {".mlp.act_fn.eps", kInKeys},
 };
 
-void GptOss(OutModel& model) { ExpectPeriod(model, 2); }
+void GptOss(OutModel& model) {
+  model.yarn_truncates = false;
+  if (!model.rope().is_there())
+    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
+  AddWindows(2, model);
+}
 
 // OLMo 3 has a window in three of four layers, OLMo 2 has none.
 void Olmo2(OutModel& model) {
@@ -109,8 +153,7 @@ void Hunyuan(OutModel& model) {
   const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
   if (!rope.Has("alpha") || type != "dynamic") return;
   const auto length = static_cast<double>(model.head_dim());
-  const double base =
-      model.rope_theta(10000) * std::pow(rope.Number("alpha"), length / (length - 2));
+  const double base = model.rope_theta() * std::pow(rope.Number("alpha"), length / (length - 2));
   model.Float("rope.freq_base", base);
   model.Text("rope.scaling.type", "none");
   model.Float("rope.scaling.factor", 1);
@@ -131,7 +174,9 @@ void HunyuanMoe(OutModel& model) {
   Hunyuan(model);
   const uint64_t n_shared = SameInAll(config, "num_shared_expert");
   model.Uint("expert_used_count", SameInAll(config, "moe_topk"));
-  model.Uint("expert_feed_forward_length", SameInAll(config, "moe_intermediate_size"));
+  const char* const width =
+      config.Has("moe_intermediate_size") ? "moe_intermediate_size" : "intermediate_size";
+  model.Uint("expert_feed_forward_length", SameInAll(config, width));
   model.Uint("expert_shared_count", n_shared);
   model.Uint("expert_shared_feed_forward_length", n_shared * config.Count("intermediate_size"));
 }
@@ -158,37 +203,78 @@ void Apertus(OutModel& model) {
   }
 }
 
-// Only the large model has windows, in three of four layers.
+// Only the large model has windows, in three of four layers, by what readers assume.
 void Exaone4(OutModel& model) {
   const bool has_window = model.config.UintOr("sliding_window", 0) > 0;
-  if (has_window != (model.n_layers() == 64)) {
-    model.config.Fail("sliding_window", "expected one in the model of 64 layers and in no other");
+  if (!has_window && model.n_layers() == 64)
+    model.config.Fail("sliding_window", "expected one in a model of 64 layers");
+  if (!has_window) return ExpectPeriod(model, 1);
+  if (model.n_layers() != 64) {
+    if (LayersOfType(model, "full_attention").empty())
+      model.config.Fail("layer_types", "expected a name for each layer");
+    return AddWindowsAsList(model);
   }
-  ExpectPeriod(model, has_window ? 4 : 1);
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
-  if (has_window && !local.empty()) model.PerLayer("attention.sliding_window_pattern", local);
+  if (!local.empty()) model.PerLayer("attention.sliding_window_pattern", local);
+}
+
+void Phi3(OutModel& model) {
+  const Fields& config = model.config;
+  const uint64_t context = config.Count("max_position_embeddings");
+  if (config.UintOr("sliding_window", 0) > 0 && config.Count("sliding_window") < context)
+    AddWindowsAsList(model);
 }
 
 constexpr Family kSingleRows[] = {
-    {.name = "phi3", .hf = {"Phi3ForCausalLM"}, .tensors = {kPhi3}, .keys = {kPhi3Keys}},
+    {.name = "phi3",
+     .hf = {"Phi3ForCausalLM"},
+     .tensors = {kPhi3},
+     .keys = {kPhi3Keys},
+     .refine = Phi3},
+    {.name = "chatglm",
+     .hf = {"GlmForCausalLM"},
+     .tensors = {kGlm4},
+     .rotary_part = 0.5,
+     .defaults = kGlmDefaults},
+    {.name = "exaone",
+     .hf = {"ExaoneForCausalLM"},
+     .tensors = {kExaone},
+     .keys = {kExaoneKeys},
+     .rope_theta = 5e5,
+     .renamed = kExaoneNames},
+    {.name = "nanochat",
+     .hf = {"NanoChatForCausalLM"},
+     .activation = "relu2",
+     .tensors = {kNanoChat},
+     .keys = {kNanoChatKeys},
+     .refine = NanoChat,
+     .defaults = kNanoChatDefaults},
     {.name = "gpt-oss",
      .hf = {"GptOssForCausalLM"},
      .tensors = {kGptOss, kFfnNormIsPostAttention},
      .keys = {kGptOssKeys, kExpertSizes, kExpertKeys},
      .usual = kGptOssUsual,
-     .refine = GptOss},
+     .refine = GptOss,
+     .rope_theta = 150000},
     {.name = "olmo2",
-     .hf = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
+     .hf = {"Olmo2ForCausalLM"},
      .tensors = {kPostNorms},
      .keys = {kWindowKeys},
      .refine = Olmo2},
-    {.name = "glm4", .hf = {"Glm4ForCausalLM"}, .tensors = {kGlm4}},
+    {.name = "olmo2",
+     .hf = {"Olmo3ForCausalLM"},
+     .tensors = {kPostNorms},
+     .keys = {kWindowKeys},
+     .refine = Olmo2,
+     .rope_theta = 5e5},
+    {.name = "glm4", .hf = {"Glm4ForCausalLM"}, .tensors = {kGlm4}, .rotary_part = 0.5},
     {.name = "bitnet",
      .hf = {"BitNetForCausalLM", "BitnetForCausalLM"},
      .activation = "",  // one of two
      .tensors = {kBitNet},
-     .refine = BitNet},
-    {.name = "ernie4_5", .hf = {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}},
+     .refine = BitNet,
+     .rope_theta = 5e5},
+    {.name = "ernie4_5", .hf = {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, .rope_theta = 5e5},
     {.name = "hunyuan-dense",
      .hf = {"HunYuanDenseV1ForCausalLM"},
      .tensors = {kHunyuan},
@@ -209,7 +295,8 @@ constexpr Family kSingleRows[] = {
      .hf = {"ApertusForCausalLM"},
      .activation = "xielu",
      .tensors = {kApertus},
-     .refine = Apertus},
+     .refine = Apertus,
+     .rope_theta = 12e6},
     {.name = "exaone4",
      .hf = {"Exaone4ForCausalLM"},
      .tensors = {kPostNorms},

@@ -12,7 +12,7 @@ std::span<const Architecture> Architectures() {
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
           Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), MambaLineage(), ExpertsLineage(),
-          BertLineage()}) {
+          GptLineage(), BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;

@@ -50,7 +50,7 @@ const float* Binder::Floats(const std::string& name, const std::vector<uint64_t>
 WeightView Binder::Table(const std::string& name, uint64_t rows, uint64_t cols) {
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows});
   matrix_elements_ += rows * cols;
-  return {{tensor.dtype, tensor.data, rows, cols}, &tensor};
+  return {{tensor.dtype, tensor.data, rows, cols, 1, exact_}, &tensor};
 }
 
 WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols) {
@@ -78,7 +78,7 @@ WeightView Binder::Rows(const WeightView& matrix, uint64_t first, uint64_t n) {
 ExpertsView Binder::Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols) {
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows, n});
   ExpertsView view;
-  view.first = {tensor.dtype, tensor.data, rows, cols};
+  view.first = {tensor.dtype, tensor.data, rows, cols, 1, exact_};
   view.n_experts = n;
   view.scales = OptionalFloats(name + ".scale", {n});
   OptionalFloats(name + ".input_scale", {n});
@@ -98,7 +98,7 @@ ExpertsView Binder::Rows(const ExpertsView& experts, uint64_t first, uint64_t n)
 WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols});
   matrix_elements_ += cols;
-  return {{tensor.dtype, tensor.data, 1, cols}, &tensor};
+  return {{tensor.dtype, tensor.data, 1, cols, 1, exact_}, &tensor};
 }
 
 void Binder::RequireBias(std::initializer_list<std::string> names) const {

@@ -19,8 +19,11 @@ namespace engine {
 // Names lack ".weight". A matrix has its tensors NAME.scale and NAME.bias if the file has them.
 class Binder {
  public:
-  explicit Binder(const gguf::File& file)
-      : file_(file), bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {}
+  // exact: of all matrices (kernels::Matrix).
+  explicit Binder(const gguf::File& file, bool exact = false)
+      : file_(file),
+        exact_(exact),
+        bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {}
   // For the tensors whose names begin with this, which is left out of the names here.
   Binder Of(const std::string& prefix) const {
     Binder binder(*this);
@@ -48,6 +51,9 @@ class Binder {
   // Throws if one of these matrices lacks its bias.
   void RequireBias(std::initializer_list<std::string> names) const;
 
+  // Whether a tensor has several rows.
+  bool IsTable(const std::string& name) const { return Rows(name) > 1; }
+
   // n numbers of type F32.
   const float* Vector(const std::string& name, uint64_t n);
   const float* OptionalVector(const std::string& name, uint64_t n) {
@@ -59,6 +65,11 @@ class Binder {
     if (name.empty()) return {};
     return {Vector(name, n), OptionalFloats(name + ".bias", {n})};
   }
+
+  // Weights of norms that have none in the file, up to n of them.
+  void MakeOnes(uint64_t n) { ones_ = std::make_shared<std::vector<float>>(n, 1.0f); }
+  const float* Ones(uint64_t n) const { return n <= ones_->size() ? ones_->data() : nullptr; }
+  std::shared_ptr<const std::vector<float>> ones() const { return ones_; }
 
   // Numbers of type F32 in a tensor of any shape; the name has its ".weight" or other end.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
@@ -88,8 +99,10 @@ class Binder {
   void Note(const gguf::TensorView& tensor);
 
   const gguf::File& file_;
+  bool exact_;
   std::string prefix_;
   std::shared_ptr<std::vector<bool>> bound_;  // by place in file_.tensors()
+  std::shared_ptr<std::vector<float>> ones_;
   uint64_t matrix_elements_ = 0;
 };
 

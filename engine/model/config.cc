@@ -63,6 +63,25 @@ void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
   }
 }
 
+// Values below 0 stand for the defaults.
+void ReadYarn(const Keys& keys, RopeConfig& rope) {
+  const auto read = [&](const char* key, double fallback) {
+    return keys.PositiveUnlessNegative("rope.scaling.yarn_" + std::string(key), fallback);
+  };
+  rope.beta_fast = read("beta_fast", rope.beta_fast);
+  rope.beta_slow = read("beta_slow", rope.beta_slow);
+  rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
+  constexpr std::string_view kExt = "rope.scaling.yarn_ext_factor",
+                             kTruncate = "rope.scaling.yarn_truncate";
+  if (keys.Has(kExt) && keys.Number(kExt) == 0) {
+    rope.ext_factor = 0;
+  } else {
+    rope.ext_factor = read("ext_factor", 1);
+  }
+  if (rope.ext_factor > 1) keys.Fail(kExt, "expected at most 1, found ", rope.ext_factor);
+  rope.truncated = keys.BoolOr(kTruncate, rope.truncated);
+}
+
 RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& config) {
   const auto attends = [](const LayerPlan& layer) { return layer.n_heads > 0; };
   const auto first = std::ranges::find_if(config.layers, attends);
@@ -93,7 +112,9 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   if (rope.scaling != RopeScaling::kNone) rope.factor = factor;
   rope.original_context =
       keys.CountOr("rope.scaling.original_context_length", config.context_length, UINT32_MAX);
-  rope.attention_factor = keys.PositiveOr("rope.scaling.attn_factor", 1.0);
+  rope.attention_factor = keys.PositiveOr("rope.scaling.attn_factor", 1.0) *
+                          keys.PositiveUnlessNegative("rope.scaling.yarn_attn_factor", 1.0);
+  ReadYarn(keys, rope);
   return rope;
 }
 
@@ -227,8 +248,11 @@ Config Config::Read(const gguf::File& file) {
   ReadFeedForward(keys, arch, config);
   ReadExperts(file, keys, arch, config);
   ReadHeads(keys, arch, config);
-  config.norm_eps = static_cast<float>(keys.Positive(
-      config.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
+  constexpr const char *kEps = "attention.layer_norm_epsilon",
+                       *kRmsEps = "attention.layer_norm_rms_epsilon";
+  const bool is_rms = !config.layer_norm || (!keys.Has(kEps) && keys.Has(kRmsEps));
+  if (config.layer_norm) keys.Ignore(kRmsEps);  // of Phi-3.5-MoE beside the other
+  config.norm_eps = static_cast<float>(keys.Positive(is_rms ? kRmsEps : kEps));
   config.ropes = {ReadRope(keys, arch, config)};
   ReadPooling(keys, config);
   if (arch.refine != nullptr) arch.refine(keys, config);

@@ -38,6 +38,8 @@ struct RopeConfig {
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   double log_multiplier = 0.0;  // YaRN: undoes this part of the paper's growth of cos and sin
+  double ext_factor = 1.0;      // YaRN: the share of dimensions' own frequencies; 0: as kLinear
+  bool truncated = true;        // YaRN: those two dimensions are rounded to whole ones
   bool divided = true;          // the file's tensor of divisors applies
   // The numbers of pairs for time, height and width of an image (M-RoPE, Wang et al. 2024); all 0:
   // none. Text has one position for the three, and pairs beyond them do not rotate.
@@ -73,6 +75,7 @@ struct RecurrentPlan {
   size_t rank = 0;     // of the matrices that alpha is computed by, if those are two
   bool decay_by_channel = false;  // of delta nets: each row of the state has its own
   bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
+  float norm_eps = 0;             // of these norms
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
   size_t state_floats() const { return n_value_heads * key_length * value_length; }
@@ -166,12 +169,15 @@ struct RankTraits {
 // What neither keys nor tensors tell of an architecture (architecture.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
-  bool layer_norm = false;  // norms of the stream subtract its mean (Ba et al. 2016)
-  bool first_norm = true;   // the first mixer's input has its norm
+  bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)
+  bool norm_weights = true;  // norms have weights
+  bool first_norm = true;    // the first mixer's input has its norm
   // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
+  // With a norm of its own the network still reads the stream before the mixer (GPT-NeoX).
   bool parallel = false;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_optional = false;
+  bool qk_layer_norm = false;  // it subtracts the mean; each head may have its own weights
   kernels::Activation activation = kernels::Activation::kSilu;
   bool learned_positions = false;    // each of context_length positions has a vector
   bool sub_norms = false;            // norms of the inputs of attn_output and ffn_down
@@ -208,6 +214,8 @@ struct Config : Traits {
   float embedding_scale = 1;    // of a token's row of token_embd
   float attention_scale = 1;    // of attention's output
   float residual_scale = 1;     // of a block's output
+  float clamp_qkv = 0;          // queries, keys and values are cut to [-clamp, clamp]; 0: not
+  std::vector<float> slopes;    // by head: scores fall with distance (ALiBi); empty: they do not
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none
   float logit_scale = 1;
   float logit_softcap = 0;  // as attention_softcap, after the scale

@@ -8,18 +8,12 @@
 namespace engine {
 namespace {
 
-// Keys without effect on the logits. YaRN's have none in the architectures that do not read them:
-// published files have the usual values there.
-constexpr std::array<std::string_view, 9> kWithoutEffect = {
+// Keys without effect on the logits.
+constexpr std::array<std::string_view, 4> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
     "attention.layer_norm_epsilon",  // of models whose norms are not RMSNorm
     "rope.scaling.finetuned",
-    "rope.scaling.yarn_beta_fast",
-    "rope.scaling.yarn_beta_slow",
-    "rope.scaling.yarn_attn_factor",
-    "rope.scaling.yarn_ext_factor",
-    "rope.scaling.yarn_log_multiplier",
 };
 
 // The beginnings of keys of encoders, which turn images or sound into rows of the residual stream.

@@ -73,6 +73,11 @@ class Keys {
     return meta_.GetFloatOr(Full(key), 0) == 0 ? fallback : Positive(key);
   }
 
+  // The same; 0 and negative numbers mean the fallback, too.
+  double PositiveUnlessNegative(std::string_view key, double fallback) const {
+    return Has(key) && Number(key) <= 0 ? fallback : PositiveOr(key, fallback);
+  }
+
   // Elements of a list; 0 if there is none.
   size_t Length(std::string_view key) const;
 

@@ -22,12 +22,22 @@ class LayerBinder {
 
   LayerWeights Bind() {
     LayerWeights w;
-    if (config_.first_norm || !is_first_) w.attn_norm = Norm(config_.norms.attn, width_);
+    if (config_.first_norm || !is_first_) {
+      // Falcon 7B has one norm for mixer and network, 40B two.
+      const bool one = config_.parallel && config_.norm_weights && !HasNorm(config_.norms.attn);
+      const std::string_view name = one ? config_.norms.ffn : config_.norms.attn;
+      w.attn_norm = Norm(name, width_);
+      w.attn_norm_bias = NormBias(name);
+      if (one) shares_norm_ = true;
+    }
     w.attn_post_norm = Norm(config_.norms.attn_post, width_);
     w.attn_sum_norm = bind_.Norm(std::string(config_.norms.attn_sum), width_);
     const bool one_part = plan_.mixer == Mixer::kNone || plan_.ffn_length + plan_.n_experts == 0;
     if (plan_.mixer == Mixer::kNone) std::swap(w.attn_norm, w.ffn_norm);
-    if (!one_part) w.ffn_norm = Norm(config_.norms.ffn, width_);
+    if (!one_part && !(config_.parallel && !HasNorm(config_.norms.ffn)) && !shares_norm_) {
+      w.ffn_norm = Norm(config_.norms.ffn, width_);
+      w.ffn_norm_bias = NormBias(config_.norms.ffn);
+    }
     w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
     w.ffn_sum_norm = bind_.Norm(std::string(config_.norms.ffn_sum), width_);
     BindMixer(plan_.mixer, w);
@@ -66,11 +76,33 @@ class LayerBinder {
   }
 
   const float* Norm(std::string_view name, size_t n) {
-    return name.empty() ? nullptr : bind_.Vector(std::string(name), n);
+    if (name.empty()) return nullptr;
+    return config_.norm_weights ? bind_.Vector(std::string(name), n) : bind_.Ones(n);
   }
+  const float* NormBias(std::string_view name) {
+    if (name.empty() || !config_.layer_norm) return nullptr;
+    return bind_.OptionalFloats(std::string(name) + ".bias", {width_});
+  }
+  bool HasNorm(std::string_view name) const { return bind_.Has(std::string(name)); }
 
   const float* QkNormOf(const char* name, size_t n) {
+    if (!config_.norm_weights) return bind_.Ones(n);
     return config_.qk_norm_optional ? bind_.OptionalVector(name, n) : bind_.Vector(name, n);
+  }
+  // LayerNorm, with a bias, or each head with its own weights.
+  void BindHeadNorms(LayerWeights& w) {
+    if (config_.qk_norm_optional && !bind_.Has("attn_q_norm")) return;
+    const size_t length = plan_.key_length;
+    w.qk_norm_by_head = bind_.IsTable("attn_q_norm");
+    if (w.qk_norm_by_head) {
+      w.attn_q_norm = bind_.Floats("attn_q_norm.weight", {length, plan_.n_heads});
+      w.attn_k_norm = bind_.Floats("attn_k_norm.weight", {length, plan_.n_kv_heads});
+      return;
+    }
+    w.attn_q_norm = bind_.Vector("attn_q_norm", length);
+    w.attn_k_norm = bind_.Vector("attn_k_norm", length);
+    w.attn_q_norm_bias = bind_.OptionalFloats("attn_q_norm.bias", {length});
+    w.attn_k_norm_bias = bind_.OptionalFloats("attn_k_norm.bias", {length});
   }
 
   void BindAttention(LayerWeights& w) {
@@ -94,7 +126,9 @@ class LayerBinder {
         w.attn_v = bind_.Matrix("attn_v", v_rows, width_);
       }
     }
-    if (config_.qk_norm != QkNorm::kNone) {
+    if (config_.qk_norm != QkNorm::kNone && config_.qk_layer_norm) {
+      BindHeadNorms(w);
+    } else if (config_.qk_norm != QkNorm::kNone) {
       const bool all = config_.qk_norm == QkNorm::kAllBeforeRope;
       w.attn_q_norm = QkNormOf("attn_q_norm", all ? q_rows : plan_.key_length);
       if (own_kv) w.attn_k_norm = QkNormOf("attn_k_norm", all ? k_rows : plan_.key_length);
@@ -317,6 +351,7 @@ class LayerBinder {
   const Config& config_;
   const LayerPlan& plan_;
   bool is_first_;
+  bool shares_norm_ = false;  // the network reads what the mixer reads
   size_t width_;
 };
 

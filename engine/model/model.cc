@@ -15,12 +15,14 @@ gguf::DType MainType(const gguf::File& file) {
   return most == bytes.end() ? gguf::DType::kF32 : most->first;
 }
 
-Model Model::Load(const std::string& path) { return From(gguf::File::Open(path)); }
+Model Model::Load(const std::string& path, bool exact) {
+  return From(gguf::File::Open(path), exact);
+}
 
-Model Model::From(gguf::File file) {
+Model Model::From(gguf::File file, bool exact) {
   RespellOllama(file);
   Config config = Config::Read(file);
-  Weights weights = Weights::Bind(file, config);
+  Weights weights = Weights::Bind(file, config, exact);
   // A token needs a row of the embedding; rows without a token (padding) only cost memory.
   std::unique_ptr<tokenizer::Tokenizer> tokenizer =
       tokenizer::Tokenizer::Create(file, config.vocab_size);
@@ -28,8 +30,8 @@ Model Model::From(gguf::File file) {
   if (config.encoders || weights.encoder_bytes > 0) {
     notes.insert(notes.begin(), "images and sound are not read: their encoder is passed over");
   }
-  return {std::move(file), std::move(config), std::move(weights), std::move(tokenizer),
-          std::move(notes)};
+  return {std::move(file),      std::move(config), std::move(weights),
+          std::move(tokenizer), std::move(notes),  exact};
 }
 
 uint64_t Model::BytesPerToken() const {

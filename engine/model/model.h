@@ -23,11 +23,12 @@ struct Model {
   Weights weights;                                  // views into file
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // views into file
   std::vector<std::string> notes = {};              // what of the file is passed over, a line each
+  bool exact = false;                               // products round no activations
 
   // Throws gguf::Error. Reads only the head of the file: weights are paged in when first used.
-  static Model Load(const std::string& path);
-  // The same for an open file.
-  static Model From(gguf::File file);
+  static Model Load(const std::string& path, bool exact = false);
+  // Interprets an open file.
+  static Model From(gguf::File file, bool exact = false);
 
   // Bytes of weights read to generate one token: all tensors, but of embedding tables one row and
   // of experts those that a token uses. (The output matrix is read whole.)

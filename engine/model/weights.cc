@@ -1,5 +1,6 @@
 #include "engine/model/weights.h"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/model/binder.h"
@@ -50,8 +51,12 @@ PoolingWeights BindPooling(Binder& bind, const Config& config) {
 
 }  // namespace
 
-Weights Weights::Bind(const gguf::File& file, const Config& config) {
-  Binder bind(file);
+Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) {
+  Binder bind(file, exact);
+  if (!config.norm_weights) {
+    bind.MakeOnes(std::max(config.embedding_length,
+                           config.Widest([](const LayerPlan& l) { return l.key_length; })));
+  }
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
   const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;
   Weights w;
@@ -60,7 +65,11 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
     w.position_embd = bind.Table("position_embd", config.context_length, width);
   if (config.n_token_types > 0 && bind.Has("token_types"))
     w.token_types = bind.Table("token_types", config.n_token_types, width);
-  w.token_embd_norm = bind.Norm(std::string(config.norms.embedding), width);
+  if (config.norm_weights) {
+    w.token_embd_norm = bind.Norm(std::string(config.norms.embedding), width);
+  } else if (!config.norms.embedding.empty()) {
+    w.token_embd_norm.weight = bind.Ones(width);
+  }
   w.rope_freqs = bind.OptionalVector("rope_freqs", n_freqs);
   if (bind.Has("rope_factors_short") || bind.Has("rope_factors_long")) {
     w.rope_factors_short = bind.Vector("rope_factors_short", n_pairs);
@@ -89,8 +98,12 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
   }
-  if (!config.norms.output.empty())
-    w.output_norm = bind.Vector(std::string(config.norms.output), width);
+  if (!config.norms.output.empty()) {
+    const std::string name(config.norms.output);
+    w.output_norm = config.norm_weights ? bind.Vector(name, width) : bind.Ones(width);
+    if (config.layer_norm) w.output_norm_bias = bind.OptionalFloats(name + ".bias", {width});
+  }
+  w.ones = bind.ones();
   const bool own = config.output == OutputMatrix::kOwn ||
                    (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/model/config.h"
@@ -34,12 +35,16 @@ struct NormView {
 
 // Members are named as the tensors, norms as in NormRoles. What a layer lacks is null.
 struct LayerWeights {
-  const float* attn_norm = nullptr;    // [embedding_length]
-  WeightView attn_q;                   // [n_heads * key_length][embedding_length]
-  WeightView attn_k;                   // [n_kv_heads * key_length][embedding_length]
-  WeightView attn_v;                   // [n_kv_heads * value_length][embedding_length]
-  const float* attn_q_norm = nullptr;  // [key_length], or all heads (Config::qk_norm)
+  const float* attn_norm = nullptr;       // [embedding_length]
+  const float* attn_norm_bias = nullptr;  // of LayerNorm; optional
+  WeightView attn_q;                      // [n_heads * key_length][embedding_length]
+  WeightView attn_k;                      // [n_kv_heads * key_length][embedding_length]
+  WeightView attn_v;                      // [n_kv_heads * value_length][embedding_length]
+  const float* attn_q_norm = nullptr;     // [key_length], or all heads (Config::qk_norm)
   const float* attn_k_norm = nullptr;
+  const float* attn_q_norm_bias = nullptr;  // of LayerNorm; optional
+  const float* attn_k_norm_bias = nullptr;
+  bool qk_norm_by_head = false;           // [heads][key_length] both
   const float* attn_sinks = nullptr;      // [n_heads]
   WeightView attn_gate;                   // [n_heads or n_heads * value_length][embedding_length]
   const float* attn_sub_norm = nullptr;   // [n_heads * value_length]
@@ -76,6 +81,7 @@ struct LayerWeights {
   WeightView mixer_out;                        // [embedding_length][width]
 
   const float* ffn_norm = nullptr;       // [embedding_length]
+  const float* ffn_norm_bias = nullptr;  // of LayerNorm; optional
   WeightView ffn_gate;                   // [ffn_length][embedding_length]
   WeightView ffn_up;                     // [ffn_length][embedding_length]
   const float* ffn_sub_norm = nullptr;   // [ffn_length]
@@ -168,6 +174,8 @@ struct Weights {
   ExpertsView altup_unembd_proj;
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
+  const float* output_norm_bias = nullptr;
+  std::shared_ptr<const std::vector<float>> ones;  // of norms without weights
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
   PoolingWeights pooling;
   NextnWeights nextn;  // eh_proj.tensor is null where the file has none
@@ -179,7 +187,8 @@ struct Weights {
 
   // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).
-  static Weights Bind(const gguf::File& file, const Config& config);
+  // exact: products round nothing (kernels::Matrix).
+  static Weights Bind(const gguf::File& file, const Config& config, bool exact);
 };
 
 }  // namespace engine

@@ -37,11 +37,12 @@ void Layers(const Weights& weights, Pass& pass) {
     const LayerPlan& plan = layer.plan;
     const LayerWeights& w = layer.w;
     if (i > 0 && c.block(i) == 0 && c.norm_between_runs)
-      pass.Normed(x, weights.output_norm, width, x);
+      pass.Normed(x, weights.output_norm, width, x, weights.output_norm_bias);
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
-      const float* const in = pass.Normed(x, w.attn_norm, width, s.normed);
+      const float* const in = pass.Normed(x, w.attn_norm, width, s.normed, w.attn_norm_bias);
       MixTokens(layer, plan.mixer, in, pass);  // attention, or a recurrence
+      if (c.parallel) pass.Normed(x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
       pass.Normed(s.delta, w.attn_post_norm, width, s.delta);
       residual.Add(w.attn_sum_norm);
       if (plan.beside != Mixer::kNone) {
@@ -51,7 +52,8 @@ void Layers(const Weights& weights, Pass& pass) {
       AugmentResidual(w, in, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {
-      const float* const in = c.parallel ? s.normed : pass.Normed(x, w.ffn_norm, width, s.normed);
+      const float* const in =
+          c.parallel ? s.normed : pass.Normed(x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);  // dense, or experts
       pass.Normed(s.delta, w.ffn_post_norm, width, s.delta);
       residual.Add(w.ffn_sum_norm);
@@ -78,8 +80,8 @@ void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Tea
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
   Pass pass(model.config, n, s, team, trace);
-  const float* const in =
-      pass.Normed(s.x + first * width, model.weights.output_norm, width, s.normed);
+  const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
+                                      s.normed, model.weights.output_norm_bias);
   pass.MatMul(in, {{model.weights.output, logits}});
   pass.FinishLogits(logits);
 }

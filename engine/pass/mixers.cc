@@ -65,15 +65,19 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
     pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
     pass.CopyHeads(both.from(length), {s.gate, n_heads * length, length}, n_heads, length);
   }
-  pass.NormAndRotate(plan, w.attn_q_norm, q, n_heads);
+  pass.Clamp(c.clamp_qkv, n_heads * length, q);
+  pass.NormAndRotate(plan, {w.attn_q_norm, w.attn_q_norm_bias, w.qk_norm_by_head}, q, n_heads);
   pass.ScaleQueries(plan, q);
   if (w.attn_k.tensor == nullptr) {
     k = v = nullptr;  // the cache has an earlier layer's
   } else {
     const size_t kv = plan.n_kv_heads * length;
     if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);  // v = k
-    if (c.value_norm) pass.NormHeads(nullptr, plan.n_kv_heads, plan.value_length, v);
-    pass.NormAndRotate(plan, w.attn_k_norm, k, plan.n_kv_heads);
+    pass.Clamp(c.clamp_qkv, kv, k);
+    pass.Clamp(c.clamp_qkv, plan.n_kv_heads * plan.value_length, v);
+    if (c.value_norm) pass.NormHeads({nullptr}, plan.n_kv_heads, plan.value_length, v);
+    const Pass::HeadNorm norm = {w.attn_k_norm, w.attn_k_norm_bias, w.qk_norm_by_head};
+    pass.NormAndRotate(plan, norm, k, plan.n_kv_heads);
   }
   pass.Attend(layer, q, k, v);
   const size_t width = n_heads * plan.value_length;
@@ -209,9 +213,9 @@ void Mamba(const LayerView& layer, const float* in, Pass& pass) {
   pass.Convolve(layer);
   pass.MatMul(s.conv_out, {{w.alpha_in, low}, {w.ssm_beta, key}});
   if (r.normed) {
-    pass.NormRows(w.ssm_norms[0], pass.n_tokens(), r.rank, r.rank, low);
-    pass.NormRows(w.ssm_norms[1], pass.n_tokens(), r.key_length, r.n_beta, key);
-    pass.NormRows(w.ssm_norms[2], pass.n_tokens(), r.key_length, r.n_beta, query);
+    pass.NormRows(w.ssm_norms[0], pass.n_tokens(), r.rank, r.rank, low, 1, r.norm_eps);
+    pass.NormRows(w.ssm_norms[1], pass.n_tokens(), r.key_length, r.n_beta, key, 1, r.norm_eps);
+    pass.NormRows(w.ssm_norms[2], pass.n_tokens(), r.key_length, r.n_beta, query, 1, r.norm_eps);
   }
   pass.MatMul(low, {{w.ssm_alpha, s.alpha}});
   pass.Recur(layer);

@@ -97,11 +97,13 @@ void Pass::SetPositions() {
   });
 }
 
-const float* Pass::Normed(const float* in, const float* weight, size_t width, float* out) {
+const float* Pass::Normed(const float* in, const float* weight, size_t width, float* out,
+                          const float* bias) {
   if (weight == nullptr) return in;
   const auto norm = config_.layer_norm ? kernels::LayerNorm : kernels::RmsNorm;
   EachToken("norm", [&](size_t t) {
     norm(in + t * width, weight, config_.norm_eps, width, out + t * width);
+    if (bias != nullptr) kernels::Add(out + t * width, bias, width);
   });
   return out;
 }
@@ -111,25 +113,41 @@ void Pass::NormStream(const NormView& norm, float* x) {
   const size_t width = config_.embedding_length;
   EachToken("norm", [&](size_t t) {
     float* const row = x + t * width;
-    kernels::LayerNorm(row, norm.weight, config_.norm_eps, width, row);
+    const auto norm_row = config_.layer_norm ? kernels::LayerNorm : kernels::RmsNorm;
+    norm_row(row, norm.weight, config_.norm_eps, width, row);
     if (norm.bias != nullptr) kernels::Add(row, norm.bias, width);
   });
 }
 
 void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
-                    size_t n_groups) {
+                    size_t n_groups, float eps) {
+  if (eps == 0) eps = config_.norm_eps;
   EachRow("norm", n, 0, [&](size_t i) {
     float* const row = rows + i * stride;
-    kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
+    kernels::RmsNorm(row, weight + i % n_groups * length, eps, length, row);
   });
 }
 
-void Pass::NormHeads(const float* weight, size_t n_heads, size_t length, float* heads) {
+void Pass::NormHeads(const HeadNorm& norm, size_t n_heads, size_t length, float* heads) {
   if (config_.qk_norm == QkNorm::kAllBeforeRope) {
-    NormRows(weight, n_tokens_, n_heads * length, n_heads * length, heads);
-  } else {
-    NormRows(weight, n_tokens_ * n_heads, length, length, heads);
+    return NormRows(norm.weight, n_tokens_, n_heads * length, n_heads * length, heads);
   }
+  if (!config_.qk_layer_norm) {
+    return NormRows(norm.weight, n_tokens_ * n_heads, length, length, heads);
+  }
+  EachRow("norm", n_tokens_ * n_heads, 0, [&](size_t i) {
+    float* const row = heads + i * length;
+    const float* const weight = norm.weight + (norm.by_head ? i % n_heads * length : 0);
+    kernels::LayerNorm(row, weight, config_.norm_eps, length, row);
+    if (norm.bias != nullptr) kernels::Add(row, norm.bias, length);
+  });
+}
+
+void Pass::Clamp(float limit, size_t width, float* x) {
+  if (limit == 0) return;
+  EachToken("clamp", [&](size_t t) {
+    for (size_t i = t * width; i < (t + 1) * width; ++i) x[i] = std::clamp(x[i], -limit, limit);
+  });
 }
 
 void Pass::CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length) {
@@ -174,11 +192,12 @@ void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
   });
 }
 
-void Pass::NormAndRotate(const LayerPlan& plan, const float* weight, float* heads, size_t n_heads) {
+void Pass::NormAndRotate(const LayerPlan& plan, const HeadNorm& norm, float* heads,
+                         size_t n_heads) {
   const bool after = config_.qk_norm == QkNorm::kHeadAfterRope;
-  if (weight != nullptr && !after) NormHeads(weight, n_heads, plan.key_length, heads);
+  if (norm.weight != nullptr && !after) NormHeads(norm, n_heads, plan.key_length, heads);
   Rotate(plan, heads, n_heads);
-  if (weight != nullptr && after) NormHeads(weight, n_heads, plan.key_length, heads);
+  if (norm.weight != nullptr && after) NormHeads(norm, n_heads, plan.key_length, heads);
 }
 
 void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
@@ -234,7 +253,8 @@ kernels::AttentionParams Pass::ParamsOf(const LayerView& layer) const {
           .window = layer.plan.window,
           .ahead = layer.plan.ahead,
           .softcap = config_.attention_softcap,
-          .sinks = layer.w.attn_sinks};
+          .sinks = layer.w.attn_sinks,
+          .slopes = config_.slopes.empty() ? nullptr : config_.slopes.data()};
 }
 
 bool Pass::MakesHeads(const LayerView& layer) const {

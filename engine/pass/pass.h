@@ -80,22 +80,32 @@ class Pass {
   void FinishLogits(float* logits);
 
   // --- Norms ---
-  // out = norm(in) * weight for rows [n_tokens][width]; returns it. Without weights, returns in.
-  const float* Normed(const float* in, const float* weight, size_t width, float* out);
+  // out = norm(in) * weight + bias for rows [n_tokens][width]; returns it. Without weights, returns
+  // in; the bias may be null.
+  const float* Normed(const float* in, const float* weight, size_t width, float* out,
+                      const float* bias = nullptr);
   // x = norm(x) * weight + bias; without weights x is unchanged.
   void NormStream(const NormView& norm, float* x);
   // RMSNorm of n rows of `length` numbers, `stride` apart, in place; weights [n_groups][length] in
-  // turn, or null: all ones.
+  // turn, or null: all ones; eps 0: the model's.
   void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
-                size_t n_groups = 1);
-  // RMSNorm of [n_tokens][n_heads][length], by head or by token as Config::qk_norm says; in place.
-  void NormHeads(const float* weight, size_t n_heads, size_t length, float* heads);
+                size_t n_groups = 1, float eps = 0);
+  // Of queries or keys: weights [length], or [n_heads][length] (by_head); the bias may be null.
+  struct HeadNorm {
+    const float* weight;
+    const float* bias = nullptr;
+    bool by_head = false;
+  };
+  // The norm of [n_tokens][n_heads][length], by head or by token as Config::qk_norm says; in place.
+  void NormHeads(const HeadNorm& norm, size_t n_heads, size_t length, float* heads);
+  // x[i] = max(-limit, min(x[i], limit)) for rows [n_tokens][width]; a limit of 0: unchanged.
+  void Clamp(float limit, size_t width, float* x);
 
   // --- Attention ---
   // Rotates heads [n_tokens][n_heads][key_length] by the layer's rope to their token's position.
   void Rotate(const LayerPlan& plan, float* heads, size_t n_heads);
   // NormHeads() and Rotate(), in the order that Config::qk_norm says.
-  void NormAndRotate(const LayerPlan& plan, const float* weight, float* heads, size_t n_heads);
+  void NormAndRotate(const LayerPlan& plan, const HeadNorm& norm, float* heads, size_t n_heads);
   // Attention temperature scaling: multiplies queries by a factor that grows with the logarithm of
   // their position (Config::attention_temperature_scale).
   void ScaleQueries(const LayerPlan& plan, float* q);

@@ -18,10 +18,15 @@ double PairWithRotations(const RopeConfig& c, double rotations) {
 // 1 for pairs that rotate fast (kept as trained), 0 for slow ones (interpolated), linear between.
 double YarnKept(const RopeConfig& c, size_t pair) {
   const double last = static_cast<double>(c.n_dims) - 1;
-  const double low = std::max(0.0, std::floor(PairWithRotations(c, c.beta_fast)));
-  const double high = std::min(last, std::ceil(PairWithRotations(c, c.beta_slow)));
+  double low = PairWithRotations(c, c.beta_fast), high = PairWithRotations(c, c.beta_slow);
+  if (c.truncated) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, last);
   const double ramp = (static_cast<double>(pair) - low) / std::max(0.001, high - low);
-  return 1 - std::clamp(ramp, 0.0, 1.0);
+  return c.ext_factor * (1 - std::clamp(ramp, 0.0, 1.0));
 }
 
 // Pairs go to time, height and width, in turn until each has its number, or one after the other;
@@ -48,7 +53,7 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
     frequencies_[i] = f;
   }
   magnitude_ = config.attention_factor;
-  if (config.scaling == RopeScaling::kYarn && config.factor > 1) {
+  if (config.scaling == RopeScaling::kYarn && config.factor > 1 && config.ext_factor > 0) {
     const double growth = 0.1 * std::log(config.factor);
     magnitude_ *= (1 + growth) / (1 + config.log_multiplier * growth);
   }

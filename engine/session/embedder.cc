@@ -27,8 +27,7 @@ Pooling Checked(const Config& config, std::optional<Pooling> asked) {
 
 // Layers that see ahead need a text in one batch.
 MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t n_threads) {
-  size_t context = ContextOf(model.config, options.context);
-  if (model.config.learned_positions) context = std::min(context, model.config.context_length);
+  const size_t context = ContextOf(model.config, options.context);
   return PlanMemory(model.config, model.file.file_bytes(),
                     {.context = context,
                      .batch = model.config.SeesAhead() ? context : options.batch,

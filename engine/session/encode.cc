@@ -10,7 +10,8 @@ namespace engine {
 size_t ContextOf(const Config& config, size_t wish) {
   constexpr size_t kMost = 4096;  // few texts need more, and a longer cache is large
   if (wish == kUsualContext) return std::min(config.context_length, kMost);
-  return wish != 0 ? wish : config.context_length;
+  if (wish == 0) return config.context_length;
+  return config.learned_positions ? std::min(wish, config.context_length) : wish;
 }
 
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {

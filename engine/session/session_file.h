@@ -19,11 +19,24 @@
 #ifndef PRONK_ENGINE_SESSION_SESSION_FILE_H_
 #define PRONK_ENGINE_SESSION_SESSION_FILE_H_
 
+#include <cstdint>
 #include <string>
 
+#include "engine/error.h"
 #include "engine/session/session.h"
+#include "gguf/file.h"
 
 namespace engine {
+
+// Thrown by LoadSession() for the session of another model.
+class OtherModel : public Error {
+ public:
+  using Error::Error;
+};
+
+// Tells a model from others without reading all of it: a hash of the metadata, the tensor index and
+// the first 4096 bytes of each tensor. Training changes these bytes in nearly every tensor.
+uint64_t FingerprintOf(const gguf::File& file);
 
 // Writes a session that has logits; the file appears whole or not at all. Throws gguf::Error if it
 // cannot be written, or would overwrite the model's file.

@@ -80,8 +80,6 @@ QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_
   const size_t first_head = index % blocks.per_group * blocks.heads;
   const size_t head = kv_head * blocks.group + first_head;
   *query = token * all.n_heads + head;
-  AttentionParams params = all.params;
-  if (params.sinks != nullptr) params.sinks += head;
   return {
       .kv = cache.head(kv_head),
       .q = all.q.data + token * all.q.stride + head * cache.key_length,
@@ -92,7 +90,7 @@ QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_
       .n_heads = std::min(blocks.heads, blocks.group - first_head),
       .first_pos = all.first_pos + token,
       .end = all.end,
-      .params = params,
+      .params = all.params.From(head),
   };
 }
 

@@ -59,6 +59,17 @@ struct AttentionParams {
   // [n_heads]: one more score for each query head, unscaled and without a value, in the softmax
   // (gpt-oss); or null.
   const float* sinks = nullptr;
+  // [n_heads]: the score of a key d positions before the query is lowered by d times this (ALiBi,
+  // Press et al. 2021), after the cap; or null.
+  const float* slopes = nullptr;
+
+  // With the values of the heads from `head` on.
+  AttentionParams From(size_t head) const {
+    AttentionParams params = *this;
+    if (sinks != nullptr) params.sinks += head;
+    if (slopes != nullptr) params.slopes += head;
+    return params;
+  }
 };
 
 // The first position that a token at `pos` sees.

@@ -21,7 +21,7 @@ struct QueryBlock {
   size_t n_heads;
   size_t first_pos;        // of the first token
   size_t end;              // positions of the text so far
-  AttentionParams params;  // sinks: those of the block's heads
+  AttentionParams params;  // sinks and slopes: those of the block's heads
 };
 
 // Positions [begin, end) of keys, and where the sums of the queries over these keys go.

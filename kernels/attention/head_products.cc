@@ -73,7 +73,7 @@ struct HeadPass {
     for (size_t t = 0; t < n_tokens; ++t) {
       const float* const in = x.at(t, head);
       rows[t] = {in, nullptr, nullptr, nullptr};
-      if (!UsesInt8(weights.first.dtype)) continue;
+      if (!UsesInt8(weights.first)) continue;
       const size_t row = thread * kMaxRowTokens + t;
       s.quantized_.Quantize(row, 0, weights.first.cols, in);
       rows[t] = s.quantized_.row(row, in);
@@ -85,7 +85,7 @@ struct HeadPass {
 
   // All rows of the heads [head, end), which have the same input, for up to kHeadTokens tokens.
   void Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread) {
-    const BatchForm form = BatchFormFor(weights.first.dtype);
+    const BatchForm form = BatchFormFor(weights.first);
     std::byte* const tiles = s.tiles_.get() + thread * s.tiles_bytes_;
     const size_t tile_tokens = BatchTileTokens(form);
     for (size_t first = 0; first < n_tokens; first += tile_tokens) {
@@ -98,7 +98,7 @@ struct HeadPass {
     }
     for (; head < end; ++head) {
       const Matrix matrix = weights.expert(head);
-      FormatOf(matrix.dtype)
+      FormatOf(matrix)
           .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
                   {.out = out.at(first_token, head),
                    .stride = out.token_stride,
@@ -113,7 +113,7 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
   HeadPass pass{weights, x, out, scratch};
   pass.Begin();
   const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
-  if (n_tokens <= RowTokens(weights.first.dtype)) {
+  if (n_tokens <= RowTokens(weights.first)) {
     return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
       for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
         const size_t first = head * n_rows;  // of the range of all rows

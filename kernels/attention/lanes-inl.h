@@ -293,25 +293,34 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   for (size_t v = 0; v < kVectors; ++v) maximums[v] = max[v];
 }
 
-// Caps the scores of some runs of keys, and those of keys that a query does not see become
-// infinitely low. Returns the maximums.
+// Caps the scores of some runs of keys, or lowers them by distance, and those of keys that a query
+// does not see become infinitely low. Returns the maximums.
 template <size_t kShare>
-HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, float softcap, size_t query,
-                      BlockState& s) {
+HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const AttentionParams& params,
+                      size_t query, BlockState& s) {
   const DF d;
-  alignas(64) float begin[kFloats], end[kFloats];
+  alignas(64) float begin[kFloats], end[kFloats], slopes[kFloats], offsets[kFloats];
   for (size_t i = 0; i < kFloats; ++i) {
     const Range range = SeenBy(s, query + i / kShare, 1, keys);
     begin[i] = static_cast<float>(range.begin) - static_cast<float>(i % kShare);
     end[i] = static_cast<float>(range.end) - static_cast<float>(i % kShare);
+    slopes[i] = s.slopes[query + i / kShare];
+    offsets[i] = s.OffsetOf(query + i / kShare, keys) + slopes[i] * static_cast<float>(i % kShare);
   }
   float* const first = s.scores[query];
   VF max = hn::Set(d, kUnseen);
   for (size_t key = runs.begin; key < runs.end; key += kShare) {
     float* const scores = first + key / kShare * kFloats;
     VF x = hn::Load(d, scores);
-    if (softcap != 0) x = SoftCap(d, hn::Mul(x, gain), softcap);
     const VF at = hn::Set(d, static_cast<float>(key));
+    if (params.softcap != 0) {
+      x = SoftCap(d, hn::Mul(x, gain), params.softcap);
+    } else if (params.slopes != nullptr) {
+      x = hn::Mul(x, gain);
+    }
+    if (params.slopes != nullptr) {
+      x = hn::Add(x, hn::MulAdd(at, hn::Load(d, slopes), hn::Load(d, offsets)));
+    }
     const auto inside = hn::And(hn::Ge(at, hn::Load(d, begin)), hn::Lt(at, hn::Load(d, end)));
     x = hn::IfThenElse(inside, x, hn::Set(d, kUnseen));
     hn::Store(x, d, scores);
@@ -328,7 +337,7 @@ HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool i
   const DF d;
   constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
   constexpr size_t kUnit = kVectors * kWidth;
-  const float softcap = block.params.softcap;
+  const bool scales = block.params.softcap != 0 || block.params.slopes != nullptr;
   const size_t n_parts = (block.kv.key_length + kPart - 1) / kPart;
   const bool stay_packed = n_parts * s.n_queries <= kSlots;
   for (size_t part = 0; part < n_parts; ++part) {
@@ -347,13 +356,13 @@ HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool i
         ScoreUnit<kVectors, 1>(products, j, runs, n, part != 0, unit == 0, s.scores[unit], max);
       }
       if (part + 1 < n_parts) continue;
-      const bool correct = softcap != 0 || SeenBy(s, unit, 1, keys).end < runs.end ||
+      const bool correct = scales || SeenBy(s, unit, 1, keys).end < runs.end ||
                            runs.begin < SeenBy(s, unit + kUnit - 1, 1, keys).begin;
       for (size_t v = 0; v < kVectors; ++v) {
         const size_t query = unit + v * kWidth;
         VF gain = ToLanes<kShare>(products.q_gains + query);
-        if (correct) max[v] = Correct<kShare>(keys, runs, gain, softcap, query, s);
-        if (softcap != 0) gain = hn::Set(d, 1.0f);
+        if (correct) max[v] = Correct<kShare>(keys, runs, gain, block.params, query, s);
+        if (scales) gain = hn::Set(d, 1.0f);
         max[v] = Fold<kShare>(max[v], [](VF a, VF b) HWY_ATTR { return hn::Max(a, b); });
         WeighLanes<kShare>(runs, max[v], gain, query, s);
       }

@@ -103,7 +103,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   // Position 0 of the made keys is aligned like the cache's.
   const size_t first = FirstVisible(first_pos, params.window) / kKvTile * kKvTile;
   const size_t n_keys = first_pos + n_tokens - first;
-  const bool int8 = UsesInt8(heads.k_t.first.dtype) && latent % 32 == 0;
+  const bool int8 = UsesInt8(heads.k_t.first) && latent % 32 == 0;
   const KvType matrix_type = int8 ? KvType::kQ8_0 : KvType::kF32;
   const KvType type = std::min(cache.type, KvType::kF16);
 
@@ -153,10 +153,8 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
       HeadProducts(team, values, {x, 0, cached}, count, {v, value, n * value}, products);
       StoreKv(team, made, p, count, k, v);
     }
-    AttentionParams own = params;
-    if (own.sinks != nullptr) own.sinks += head;
     AttendBatch(team, made, {q + head * key, all * key}, {out + head * value, all * value}, n,
-                n_tokens, first_pos - first, own);
+                n_tokens, first_pos - first, params.From(head));
   }
 }
 

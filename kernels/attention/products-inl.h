@@ -100,8 +100,16 @@ struct BlockState {
   std::array<const float*, kBlockQueries> q;
   std::array<float*, kBlockQueries> out;
   std::array<size_t, kBlockQueries> first, last;  // the query sees the keys [first, last]
-  bool few;                                       // each query has the bits that it has alone
-  size_t n_present;                               // queries
+  // What a score grows by from one key to the next, and the query's position, where it is 0.
+  std::array<float, kBlockQueries> slopes;
+  std::array<size_t, kBlockQueries> positions;
+
+  // Of query i, what the score of the tile's first key grows by.
+  float OffsetOf(size_t i, const TileKeys& keys) const {
+    return slopes[i] * (static_cast<float>(keys.position) - static_cast<float>(positions[i]));
+  }
+  bool few;          // each query has the bits that it has alone
+  size_t n_present;  // queries
   size_t n_queries;  // rounded up to a multiple of a unit by repeating the last query
 };
 

@@ -23,10 +23,11 @@ double Score(const float* q, const float* k, size_t length, const AttentionParam
 
 void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
                       size_t key_stride, const AttentionParams& params, const float* sink,
-                      double* weights) {
+                      double* weights, double slope, size_t n_before) {
   double max = sink != nullptr ? *sink : std::numeric_limits<double>::lowest();
   for (size_t p = 0; p < n; ++p) {
-    weights[p] = Score(q, keys + p * key_stride, key_length, params);
+    const double distance = static_cast<double>(n_before) - static_cast<double>(p);
+    weights[p] = Score(q, keys + p * key_stride, key_length, params) - slope * distance;
     max = std::max(max, weights[p]);
   }
   double sum = sink != nullptr ? std::exp(*sink - max) : 0;
@@ -62,7 +63,8 @@ void AttentionReference(const AttentionShape& shape, const float* q, const float
     AttentionWeights(q + query * shape.key_length,
                      k + first * stride + head / group * shape.key_length, last + 1 - first,
                      shape.key_length, stride, params,
-                     params.sinks != nullptr ? params.sinks + head : nullptr, weights.data());
+                     params.sinks != nullptr ? params.sinks + head : nullptr, weights.data(),
+                     params.slopes != nullptr ? double{params.slopes[head]} : 0, pos - first);
     double* const mean = out + query * shape.value_length;
     std::fill_n(mean, shape.value_length, 0.0);
     for (size_t p = first; p <= last; ++p) {

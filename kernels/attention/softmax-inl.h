@@ -16,15 +16,29 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
+// How scores change before they become weights.
+struct Correction {
+  float softcap;  // 0: none
+  bool has_slopes;
+};
+
 // Query i's largest score. Those of keys that it does not see become the lowest number, up to
 // `end`; the largest is higher.
-HWY_INLINE void FindMax(Range seen, size_t end, float softcap, size_t i, BlockState& s) {
+HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction change, size_t i,
+                        BlockState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   float* const scores = s.scores[i];
-  if (softcap != 0) {
+  if (change.softcap != 0) {
     for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
-      hn::Store(SoftCap(d, hn::Load(d, scores + p), softcap), d, scores + p);
+      hn::Store(SoftCap(d, hn::Load(d, scores + p), change.softcap), d, scores + p);
+    }
+  }
+  if (change.has_slopes) {
+    const VF slope = hn::Set(d, s.slopes[i]), offset = hn::Set(d, s.OffsetOf(i, keys));
+    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
+      const VF bias = hn::MulAdd(hn::Iota(d, static_cast<float>(p)), slope, offset);
+      hn::Store(hn::Add(hn::Load(d, scores + p), bias), d, scores + p);
     }
   }
   for (size_t p = 0; p < seen.begin; ++p) scores[p] = kLowest;
@@ -54,7 +68,7 @@ HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
 // The weights of all queries (integers are there already), and the factors of these and of earlier
 // sums. A query's maximum takes a while, so it is found four queries ahead.
 template <size_t kRows, class Products>
-HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
+HWY_INLINE void Weigh(const TileKeys& keys, Correction change, BlockState& s) {
   const DF d;
   if constexpr (!Products::kIntegers) {
     const auto seen = [&](size_t i) {
@@ -66,7 +80,7 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
     };
     constexpr size_t kAhead = 4;
     for (size_t next = 0; next < s.n_queries + kAhead; ++next) {
-      if (next < s.n_queries) FindMax(seen(next), end(next), softcap, next, s);
+      if (next < s.n_queries) FindMax(keys, seen(next), end(next), change, next, s);
       if (next >= kAhead) WeighQuery(seen(next - kAhead), end(next - kAhead), next - kAhead, s);
     }
   }

@@ -129,6 +129,8 @@ HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps,
     s.q[i] = block.q + token * block.q_stride + head * block.kv.key_length;
     s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
     const size_t position = block.first_pos + token;
+    s.positions[i] = position;
+    s.slopes[i] = block.params.slopes != nullptr ? block.params.slopes[head] * steps : 0;
     s.first[i] = FirstVisible(position, block.params.window);
     s.last[i] = LastVisible(position, block.params.ahead, block.end);
     std::fill_n(s.out[i], block.kv.value_length, 0.0f);
@@ -179,7 +181,7 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
     } else {
       Score<kRows>(block, keys, is_first, products, s);
     }
-    Weigh<kRows, Products>(keys, block.params.softcap, s);
+    Weigh<kRows, Products>(keys, {block.params.softcap, block.params.slopes != nullptr}, s);
     AddValues<kRows>(block, keys, products, s);
   }
   End(block, part, kSteps, s);

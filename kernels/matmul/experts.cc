@@ -134,11 +134,11 @@ class ExpertPass {
     std::copy_backward(first, first + n_experts(), first + n_experts() + 1);
     first[0] = 0;
     // Gate and up must read the same form.
-    const gguf::DType up = layer_.up.first.dtype;
-    const gguf::DType gate = layer_.has_gate() ? layer_.gate.first.dtype : up;
+    const WeightKind up = layer_.up.first;
+    const WeightKind gate = layer_.has_gate() ? layer_.gate.first : up;
     panels_ = !Alone() && most_slots > kRowTokens && BatchFormFor(gate) == BatchFormFor(up);
     int8_input_ = UsesInt8(gate) || UsesInt8(up);
-    int8_hidden_ = UsesInt8(layer_.down.first.dtype);
+    int8_hidden_ = UsesInt8(layer_.down.first);
   }
 
   void GateAndUp() {
@@ -149,7 +149,7 @@ class ExpertPass {
       GateAndUpRows(e, begin, end, thread);
     };
     if (Alone()) return ForRowsOfAll(n_ff(), kActivationBlock, rows);
-    Pack(layer_.up.first.dtype, n_embd(), [&](size_t slot) { return InputRow(slot); });
+    Pack(layer_.up.first, n_embd(), [&](size_t slot) { return InputRow(slot); });
     const size_t grain = RowsAtATime(n_active_ * n_ff(), team_.size());
     const size_t n_parts = (n_ff() + grain - 1) / grain;
     team_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
@@ -168,7 +168,7 @@ class ExpertPass {
       return team_.For(n_embd(), kCombineGrain,
                        [&](size_t begin, size_t end, size_t /*thread*/) { Combine(begin, end); });
     }
-    Pack(layer_.down.first.dtype, n_ff(), [&](size_t slot) { return HiddenRow(slot); });
+    Pack(layer_.down.first, n_ff(), [&](size_t slot) { return HiddenRow(slot); });
     const size_t grain = RowsOfDown(n_embd(), team_.size());
     team_.ForDynamic(n_embd(), grain, [&](size_t begin, size_t end, size_t thread) {
       Clear(begin, end);
@@ -225,11 +225,11 @@ class ExpertPass {
     });
   }
 
-  // Packs the rows that row(slot) gives for products by panels with weights of this type.
+  // Packs the rows that row(slot) gives for products by panels with weights of this kind.
   template <class Row>
-  void Pack(gguf::DType dtype, size_t cols, Row row) {
+  void Pack(WeightKind kind, size_t cols, Row row) {
     if (!panels_) return;
-    const BatchForm form = BatchFormFor(dtype);
+    const BatchForm form = BatchFormFor(kind);
     const size_t tile_tokens = BatchTileTokens(form);
     uint32_t* const first = s_.first_tiles_.get();
     first[0] = 0;
@@ -251,8 +251,8 @@ class ExpertPass {
     });
   }
 
-  GemmInput Packed(size_t e, gguf::DType dtype, size_t cols) const {
-    const BatchForm form = BatchFormFor(dtype);
+  GemmInput Packed(size_t e, WeightKind kind, size_t cols) const {
+    const BatchForm form = BatchFormFor(kind);
     const size_t first = s_.first_tiles_.get()[e];
     return {form, s_.tiles_.get() + first * TileBytes(form, cols), n_slots(e), cols};
   }
@@ -268,7 +268,7 @@ class ExpertPass {
     }
     const size_t first_slot = this->first_slot(e), last_slot = first_slot + n_slots(e);
     if (ByPanels(e)) {
-      const GemmInput input = Packed(e, gated.up.dtype, n_embd());
+      const GemmInput input = Packed(e, gated.up, n_embd());
       GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), scratch(thread));
     } else {
       ForSlots(
@@ -290,13 +290,13 @@ class ExpertPass {
     const uint32_t* const tokens = s_.slot_tokens_.get();
     const float* const weights = s_.slot_weights_.get();
     if (ByPanels(e)) {
-      const GemmInput input = Packed(e, down.dtype, n_ff());
+      const GemmInput input = Packed(e, down, n_ff());
       const GemmOutput output{.out = out_,
                               .stride = n_embd(),
                               .bias = bias,
                               .tokens = tokens + first_slot(e),
                               .factors = weights + first_slot(e)};
-      return FormatOf(down.dtype).panels(down, begin, end, input, output, scratch(thread));
+      return FormatOf(down).panels(down, begin, end, input, output, scratch(thread));
     }
     const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
       RowsInput in{x, scratch(thread)};

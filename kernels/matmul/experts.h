@@ -46,6 +46,10 @@ struct Router {
   enum class Gate {
     kSoftmax,  // p = softmax over the logits of all experts
     kSigmoid,  // p = 1 / (1 + exp(-logit))
+    // One after the other, each by a softmax of the experts that are left and whose logits are near
+    // the largest: (largest - logit) / max(|logit|, largest) <= 0.02 (SparseMixer, Liu et al. 2023;
+    // Phi-3.5-MoE). No bias, groups nor normed weights.
+    kSparseMixer,
   };
   Gate gate = Gate::kSoftmax;
   bool normed = true;  // weights are divided by max(their sum, 6.103515625e-5), else they are p

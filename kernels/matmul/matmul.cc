@@ -50,7 +50,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
   size_t total_rows = 0;
   for (const Product& p : products) {
     total_rows += p.weights.rows;
-    x.PackOnce(team, p.weights.dtype);
+    x.PackOnce(team, p.weights);
   }
   const size_t grain = RowsAtATime(total_rows, team.size());
   size_t n_items = 0;
@@ -62,15 +62,15 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       for (; first >= p->weights.rows; ++p) first -= (p->weights.rows + grain - 1) / grain * grain;
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
-      const GemmInput input = x.PackOnce(team, p->weights.dtype);
-      FormatOf(p->weights.dtype).panels(p->weights, first, last, input, output, x.scratch(thread));
+      const GemmInput input = x.PackOnce(team, p->weights);
+      FormatOf(p->weights).panels(p->weights, first, last, input, output, x.scratch(thread));
     }
   });
 }
 
 void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
-  const GemmInput up_input = x.PackOnce(team, layer.up.dtype);
-  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate.dtype) : up_input;
+  const GemmInput up_input = x.PackOnce(team, layer.up);
+  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate) : up_input;
   const size_t rows = layer.up.rows, grain = RowsAtATime(rows, team.size());
   ForPanels(team, x.n_tokens(), rows, grain, [&](size_t begin, size_t end, size_t thread) {
     for (size_t first = begin; first < end; first += grain) {
@@ -82,7 +82,7 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 }  // namespace
 
-bool UsesInt8(DType dtype) { return FormatOf(dtype).int8; }
+bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
 
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
     : quantized_(max_tokens, max_cols),
@@ -124,8 +124,8 @@ std::span<std::byte> Activations::scratch(size_t thread) {
   return {scratch_.get() + thread * scratch_bytes_, scratch_bytes_};
 }
 
-GemmInput Activations::PackOnce(Team& team, DType dtype) {
-  const BatchForm form = BatchFormFor(dtype);
+GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
+  const BatchForm form = BatchFormFor(kind);
   std::byte* const blocks = packs_[Index(form)].get();
   bool& is_packed = packed_[Index(form)];
   if (!is_packed) {
@@ -153,7 +153,7 @@ void Activations::QuantizeOnce(Team& team) {
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
-  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= RowTokens(p.weights.dtype); };
+  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= RowTokens(p.weights); };
   if (!std::all_of(products.begin(), products.end(), by_rows)) {
     return MultiplyBatch(team, products, x);
   }
@@ -161,7 +161,7 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
     total += Bytes(p.weights);
-    if (UsesInt8(p.weights.dtype)) x.QuantizeOnce(team);
+    if (UsesInt8(p.weights)) x.QuantizeOnce(team);
   }
   x.SetRows();
   // Parts equal in bytes rather than rows: types may differ.
@@ -187,9 +187,9 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
   assert(up.cols == x.cols());
   const size_t row_tokens =
-      layer.has_gate() ? std::min(RowTokens(gate.dtype), RowTokens(up.dtype)) : RowTokens(up.dtype);
+      layer.has_gate() ? std::min(RowTokens(gate), RowTokens(up)) : RowTokens(up);
   if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
-  if ((layer.has_gate() && UsesInt8(gate.dtype)) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
+  if ((layer.has_gate() && UsesInt8(gate)) || UsesInt8(up)) x.QuantizeOnce(team);
   x.SetRows();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
     GatedRows(layer, begin, end, x.rows(thread), out + begin, up.rows);

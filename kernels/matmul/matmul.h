@@ -3,7 +3,8 @@
 // Weights are used in the file's layout. For a few vectors they are unpacked in registers
 // (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). Quantized types
 // multiply with activations rounded to int8, 32 with one scale, once per input for all products
-// that read it; float types multiply with the floats themselves.
+// that read it; float types multiply with the floats themselves. Exact matrices of any type do so,
+// too (exact.cc).
 #ifndef PRONK_KERNELS_MATMUL_MATMUL_H_
 #define PRONK_KERNELS_MATMUL_MATMUL_H_
 
@@ -30,16 +31,26 @@ struct Matrix {
   size_t rows = 0;
   size_t cols = 0;
   float scale = 1.0f;
+  bool exact = false;  // products round no activations
 
   size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }
   const std::byte* row(size_t r) const { return data + r * row_bytes(); }
 };
 
-// Whether a product with weights of this type reads int8 activations.
-bool UsesInt8(gguf::DType dtype);
+// What the way to multiply weights depends on.
+struct WeightKind {
+  WeightKind(gguf::DType type) : dtype(type) {}  // NOLINT(google-explicit-constructor)
+  WeightKind(const Matrix& w) : dtype(w.dtype), exact(w.exact) {}  // NOLINT
 
-// The input form of a batch's products: kInt8 for quantized weights, kFloats for float ones, or
-// kBf16 if the CPU multiplies that faster (BatchFormFor in registry.h).
+  gguf::DType dtype;
+  bool exact = false;
+};
+
+// Whether a product with weights of this kind reads int8 activations.
+bool UsesInt8(WeightKind kind);
+
+// The input form of a batch's products: kInt8 for quantized weights, kFloats for float or exact
+// ones, or kBf16 if the CPU multiplies that faster (BatchFormFor in registry.h).
 enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
@@ -63,8 +74,8 @@ class Activations {
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
   void QuantizeOnce(Team& team);
-  // The form for products of a whole batch with weights of this type.
-  GemmInput PackOnce(Team& team, gguf::DType dtype);
+  // The form for products of a whole batch with weights of this kind.
+  GemmInput PackOnce(Team& team, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }

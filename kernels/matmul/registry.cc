@@ -56,16 +56,20 @@ using gguf::DType;
 
 PRONK_EXPORT(Formats);
 
-Format FormatOf(DType dtype) {
-  const size_t index = FormatIndex(dtype);
-  return index < std::tuple_size_v<FormatTable> ? PRONK_DISPATCH(Formats)()[index] : Format{};
+Format FormatOf(WeightKind kind) {
+  const size_t index = FormatIndex(kind.dtype);
+  if (index >= std::tuple_size_v<FormatTable>) return {};
+  const Format& format = PRONK_DISPATCH(Formats)()[index];
+  return kind.exact ? Exact(format) : format;
 }
 
-size_t RowTokens(DType dtype) {
-  return CpuUses(Extension::kAmx) ? kRowTokens : FormatOf(dtype).row_tokens;
+size_t RowTokens(WeightKind kind) {
+  return CpuUses(Extension::kAmx) ? kRowTokens : FormatOf(kind).row_tokens;
 }
 
-BatchForm BatchFormFor(DType dtype) {
+BatchForm BatchFormFor(WeightKind kind) {
+  if (kind.exact) return BatchForm::kFloats;
+  const DType dtype = kind.dtype;
   if (UsesInt8(dtype)) return CpuUses(Extension::kAmx) ? BatchForm::kBf16 : BatchForm::kInt8;
   const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
   return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloats;

@@ -36,15 +36,18 @@ struct Format {
 using FormatTable = std::array<Format, 64>;
 constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
-// For weights of this type, on the instruction set in use (LimitCpu); empty if products do not
+// For weights of this kind, on the instruction set in use (LimitCpu); empty if products do not
 // support the type.
-Format FormatOf(gguf::DType dtype);
+Format FormatOf(WeightKind kind);
+
+// The format with products that round no activations (exact.cc).
+Format Exact(Format format);
 
 // The largest number of tokens that products take row by row: at most kMaxRowTokens.
-size_t RowTokens(gguf::DType dtype);
+size_t RowTokens(WeightKind kind);
 
-// The form to which a batch is packed for products with weights of this type.
-BatchForm BatchFormFor(gguf::DType dtype);
+// The form to which a batch is packed for products with weights of this kind.
+BatchForm BatchFormFor(WeightKind kind);
 
 }  // namespace kernels
 

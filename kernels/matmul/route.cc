@@ -109,6 +109,24 @@ void RouteByShares(const Router& router, float* logits, size_t n_experts, const 
   for (size_t i = 0; i < n_used; ++i) weights[i] = shares[experts[i]];
 }
 
+// Router::Gate::kSparseMixer.
+void RouteOneByOne(const float* logits, size_t n_experts, size_t n_used, uint32_t* experts,
+                   float* weights) {
+  constexpr float kNear = 0.02f;
+  Choose(
+      n_experts, n_used, [logits](size_t e) { return logits[e]; }, experts);
+  for (size_t i = 0; i < n_used; ++i) {
+    const float most = logits[experts[i]];
+    float sum = 0;
+    for (size_t e = 0; e < n_experts; ++e) {
+      const bool is_taken = std::find(experts, experts + i, e) != experts + i;
+      const float divisor = std::max(std::abs(logits[e]), most);
+      if (!is_taken && !((most - logits[e]) / divisor > kNear)) sum += std::exp(logits[e] - most);
+    }
+    weights[i] = 1 / sum;
+  }
+}
+
 }  // namespace
 
 void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
@@ -117,7 +135,10 @@ void Route(const Router& router, float* logits, size_t n_experts, const float* b
   assert(router.n_groups >= 1 && router.n_groups <= kMaxExpertGroups);
   assert(router.n_groups_used >= 1 && router.n_groups_used <= router.n_groups);
   assert(n_experts % router.n_groups == 0);
-  if (bias == nullptr && router.n_groups == 1) {
+  if (router.gate == Router::Gate::kSparseMixer) {
+    assert(bias == nullptr && router.n_groups == 1 && !router.normed);
+    RouteOneByOne(logits, n_experts, n_used, experts, weights);
+  } else if (bias == nullptr && router.n_groups == 1) {
     RouteByLogits(router, logits, n_experts, n_used, experts, weights);
   } else {
     RouteByShares(router, logits, n_experts, bias, n_used, experts, weights);

@@ -38,7 +38,7 @@ RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride) {
   const std::span<const ActivationRow> x = in.x;
-  assert(x.size() <= RowTokens(w.dtype) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  assert(x.size() <= RowTokens(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   const auto scratch = RowsScratch(in.scratch, x.size()).product;
   // With more tokens rows stay in the second-level cache until all have been multiplied.
   const size_t n_passes = (x.size() + kRowTokens - 1) / kRowTokens;
@@ -49,9 +49,9 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, Ro
     for (size_t pass = 0; pass < n_passes; ++pass) {
       const size_t token = x.size() * pass / n_passes;
       const size_t n_tokens = x.size() * (pass + 1) / n_passes - token;
-      FormatOf(w.dtype).rows(
-          w, first, last, x.subspan(token, n_tokens), out + token * stride + first - begin, stride,
-          scratch.subspan(ProductScratchBytes(token, w.cols)), in.prepared == w.dtype);
+      FormatOf(w).rows(w, first, last, x.subspan(token, n_tokens),
+                       out + token * stride + first - begin, stride,
+                       scratch.subspan(ProductScratchBytes(token, w.cols)), in.prepared == w.dtype);
     }
     in.prepared = w.dtype;
   }
@@ -85,15 +85,15 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
                  std::span<std::byte> scratch) {
   GemmOutput output{.out = out, .stride = stride, .bias = layer.up_bias};
   if (!layer.has_gate()) {
-    FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
+    FormatOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
     return ActivateAlone(layer.activation, end - begin, up_input.n_tokens, out + begin, stride);
   }
   output.bias = layer.gate_bias;
-  FormatOf(layer.gate.dtype).panels(layer.gate, begin, end, gate_input, output, scratch);
+  FormatOf(layer.gate).panels(layer.gate, begin, end, gate_input, output, scratch);
   output.bias = layer.up_bias;
   output.gated = layer.activation;
   output.limit = layer.limit;
-  FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
+  FormatOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
 }
 
 size_t RowsAtATime(size_t rows, size_t n_threads) {

@@ -128,6 +128,10 @@ void GatedActivationT(Activation activation, float* gate, const float* up, size_
       return Gate<Activation::kGelu>(gate, up, n);
     case Activation::kGeluAlone:
       return Gate<Activation::kGeluAlone>(gate, gate, n);  // there may be no up
+    case Activation::kGeluErf:
+      return Gate<Activation::kGeluErf>(gate, gate, n);
+    case Activation::kRelu:
+      return Gate<Activation::kRelu>(gate, gate, n);
     case Activation::kSwigluOai:
       return Gate<Activation::kSwigluOai>(gate, up, n);
     case Activation::kSigmoid:

@@ -32,6 +32,8 @@ enum class Activation {
   kSilu,         // g / (1 + exp(-g)) * u
   kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
   kGeluAlone,    // kGelu of g, without a gate
+  kGeluErf,      // 0.5 g (1 + erf(g / sqrt(2))), without a gate: GELU itself
+  kRelu,         // max(0, g), without a gate
   kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
   kSigmoid,      // u / (1 + exp(-g)): gated attention
   kReluSquared,  // max(0, g)^2, without a gate. So et al. 2021, Primer
@@ -41,7 +43,8 @@ enum class Activation {
 };
 
 constexpr bool IsGated(Activation activation) {
-  return activation != Activation::kReluSquared && activation != Activation::kGeluAlone;
+  return activation != Activation::kReluSquared && activation != Activation::kGeluAlone &&
+         activation != Activation::kGeluErf && activation != Activation::kRelu;
 }
 
 // gate[i] = activation(gate[i], up[i]). up may be null if there is no gate. limit, above 0: of

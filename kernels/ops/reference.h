@@ -68,6 +68,10 @@ inline double GatedReference(Activation activation, double gate, double up,
           a < -10 ? 2 * std::exp(2 * a) / (1 + std::exp(2 * a)) : 1 + std::tanh(a);
       return 0.5 * gate * factor * (activation == Activation::kGelu ? up : 1);
     }
+    case Activation::kGeluErf:
+      return 0.5 * gate * std::erfc(-gate / std::sqrt(2.0));
+    case Activation::kRelu:
+      return gate < 0 ? 0 : gate;
     case Activation::kSwigluOai: {
       const double g = std::min(gate, 7.0), u = std::clamp(up, -7.0, 7.0);
       return g / (1 + std::exp(-1.702 * g)) * (u + 1);

@@ -1,10 +1,20 @@
 // Arguments as users of llama.cpp and ollama type them, and words that are no arguments.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/options/help.h"
+#include "cli/options/other_names.h"
+#include "cli/terminal/terminal.h"
+#include "tests/cli/command_text.h"
+#include "cli/options/model_stores.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/hf_folder.h"
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
@@ -65,7 +75,7 @@ TEST(Arguments, NoClusters) {
 
 TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   for (const auto& [flag, says] :
-       std::vector<std::pair<std::string, std::string>>{{"-hff", "downloads nothing"},
+       std::vector<std::pair<std::string, std::string>>{{"-hff", "opens no connection"},
                                                         {"--lora", "no adapters"},
                                                         {"--log-file=x", "no log"},
                                                         {"--mmproj", "text only"}}) {
@@ -101,7 +111,9 @@ TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
 }
 
 TEST(Arguments, CommandsOfOllama) {
-  ExpectError(Pronk({"pull", "llama3.2"}), 2, "pull: pronk downloads nothing");
+  const std::string pull = "pull: pronk opens no connection; this line does: ./pronk pull ";
+  ExpectError(Pronk({"pull", "acme/Wee-GGUF:Q4_0"}), 2, pull + "acme/Wee-GGUF:Q4_0\n");
+  ExpectError(Pronk({"pull"}), 2, pull + cli::SuggestedModel().name + "\n");
   ExpectError(Pronk({"serve"}), 2, "serve: pronk is no server");
   ExpectError(Pronk({"rm", "x"}), 2, "rm: models are files");
   ExpectError(Pronk({"test"}), 2, "test: only ./pronk");
@@ -127,7 +139,9 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"run", "--tempp", "1", "--tpo-k", "2"}), 2,
               "\"--tempp\": did you mean --temp? 'pronk run --help'");
   ExpectError(Pronk({"run", "-x"}), 2, "has no flag \"-x\": 'pronk run --help'");
-  ExpectError(Pronk({"run", "-ctxcp", "3"}), 2, "has no flag \"-ctxcp\": 'pronk run --help'");
+  ExpectError(Pronk({"run", "-ctxqp", "3"}), 2, "has no flag \"-ctxqp\": 'pronk run --help'");
+  ExpectError(Pronk({"chat", "--jsonl"}), 2,
+              "pronk chat has no flag \"--jsonl\", but pronk run has: 'pronk chat --help' lists");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
               "has no flag \"--frobnicate\": 'pronk run --help'");
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
@@ -239,10 +253,145 @@ TEST(Arguments, MoreSamplers) {
   refuse({"--samplers", "infill"}, "is none of penalties, dry, top_n_sigma, top_k");
 }
 
+// tests/data/other_flags.txt has the flags of llama.cpp's programs and of ik_llama.cpp, under the
+// number of values that follow each there.
+TEST(Arguments, EveryFlagOfLlamaCppIsTakenOrAnswered) {
+  std::ifstream file(DataPath("other_flags.txt"));
+  std::string takes;
+  size_t n_flags = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line[0] != '-') takes = line;
+    std::istringstream words(line[0] == '-' ? line : "");
+    for (std::string flag; words >> flag; ++n_flags) {
+      for (const std::string name : {"run", "chat"}) {
+        CommandTable table;
+        cli::Command command = *std::ranges::find(table.line.commands(), name, &cli::Command::name);
+        const std::string ours = cli::OurFlag(flag);
+        const bool is_command = cli::OurCommand(std::vector<std::string>{name, flag}) != name;
+        if (command.Find(ours) != nullptr || cli::IsImplied(command, ours) || is_command) continue;
+        // An idle flag takes as many words as it does there.
+        const std::vector<std::string> args = {flag, takes == "maybe" ? "on" : "Hi", "you"};
+        if (const size_t n = cli::TakeIdleFlag(args, command)) {
+          EXPECT_EQ(n, takes == "none" ? 1u : 2u) << flag << " takes " << takes;
+          continue;
+        }
+        try {
+          cli::RefuseFlag(table.line, command, flag);
+        } catch (const cli::UsageError& error) {
+          const std::string what = error.what();
+          EXPECT_TRUE(what.starts_with(flag + ": ") || Has(what, ", but pronk ")) << what;
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_flags, 550u);
+}
+
+// What scripts give most, each as a run.
+TEST(Arguments, MoreFlagsOfLlamaCpp) {
+  const auto run = [](const Args& more) {
+    return Pronk(With({"run", "-m", kModel, "-p", "Hi you", "-n", "3", "-s", "1"}, more));
+  };
+  const std::string plain = Done(run({})).out;
+  EXPECT_EQ(Done(run({"-rtr", "-fmoe", "-mla", "2", "-amb", "512", "--swa-full", "--fit", "off",
+                      "--no-jinja", "-dt", "0.1", "--reasoning-format", "none", "--repack"}))
+                .out,
+            plain);
+  EXPECT_EQ(Done(run({"--stop", "no such text"})).status, 0);
+  ExpectError(run({"--rope-scale", "2"}), 2,
+              "--rope-scale: the file says how positions are scaled");
+  ExpectError(run({"--in-prefix", "x"}), 2, "chat template frames");
+  ExpectError(run({"-ser", "1,1"}), 2, "--override-kv ARCH.expert_used_count");
+  const TempDir dir;
+  const std::string file = dir.Write("t.jinja", std::string_view("{{ messages[0].content }}"));
+  EXPECT_EQ(Done(run({"--chat", "--chat-template-file", file})).out,
+            Done(run({"--chat", "--template", file})).out);
+  const std::string folder = HfLlama().Write(dir), one = dir.Path("1.gguf"),
+                    two = dir.Path("2.gguf");
+  ExpectWritten(Done(Pronk({"convert", folder, one, "F16"})), one);
+  ExpectWritten(Done(Pronk({"convert", folder, "--outfile", two, "--outtype", "f16"})), two);
+  EXPECT_EQ(Done(Pronk({"diff", one, two})).status, 0);
+  ExpectWritten(Done(Pronk({"convert", "--outtype", "auto", folder, two})), two);
+}
+
+TEST(Help, StaysWithinAScreenAndHasExamples) {
+  CommandTable table;
+  std::istringstream program(Pronk({"--help"}).out);
+  for (std::string line; std::getline(program, line);) EXPECT_LE(line.size(), 100u) << line;
+  for (const cli::Command& command : table.line.commands()) {
+    const std::string help = Done(Pronk({command.name, "--help"})).out;
+    EXPECT_LE(Count(help, "\n"), 60u) << command.name;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_GE(Count(help, "\n  pronk "), 2u) << command.name;
+    EXPECT_LE(Count(help, "\n  pronk "), 3u) << command.name;
+    const std::string all = Done(Pronk({"help", command.name, "all"})).out;
+    for (const cli::Flag& flag : command.flags) {
+      if (flag.group == cli::kAnywhere || flag.names.empty()) continue;
+      EXPECT_TRUE(Has(help, flag.names.back()) || Has(help, flag.Title())) << flag.names[0];
+      EXPECT_TRUE(Has(all, flag.what.substr(0, 20))) << flag.what;
+    }
+  }
+  // Its own flags come before the shared ones.
+  const std::string help = Pronk({"run", "--help"}).out;
+  EXPECT_LT(help.find("--no-display-prompt"), help.find("--threads"));
+  EXPECT_TRUE(Has(help, "\n'pronk help run all' describes each of these.\n"));
+  EXPECT_TRUE(Has(Pronk({"--help"}).out, "more than fifty families"));
+}
+
+TEST(Help, ExamplesRun) {
+  const TempDir dir;
+  dir.Write("model.gguf", ReadText(kModel));
+  dir.Write("other.gguf", ReadText(kModel));
+  dir.Write("embedder.gguf", ReadText(DataPath("vectors/bert-cls.gguf")));
+  dir.Write("reranker.gguf", ReadText(DataPath("vectors/bert-rank.gguf")));
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "Once upon a time there was a text.\n";
+  dir.Write("text.txt", text);
+  dir.Write("note.txt", std::string_view("A note."));
+  dir.Write("schema.json", std::string_view(R"({"type": "object", "properties": {"a": {}}})"));
+  dir.Write("messages.json", std::string_view(R"([{"role": "user", "content": "Hi"}])"));
+  dir.Write("template.jinja", std::string_view("{{ messages[0].content }}"));
+  std::filesystem::rename(HfLlama().Write(dir, "hf"), dir.Path("folder"));
+  for (const char* folder : {".local/share/bash-completion/completions", ".config/fish/completions",
+                             ".local/share/man/man1", "bin"}) {
+    std::filesystem::create_directories(dir.Path(folder));
+  }
+  for (const cli::Example& example : cli::Examples()) {
+    std::string line(example.line);
+    if (Has(line, "man -l") && Shell("command -v man").status != 0) continue;
+    const Finished run =
+        Shell("cd \"$HOME\" && ln -sf \"$PRONK\" bin/pronk && PATH=$PWD/bin:$PATH && " + line +
+                  " </dev/null",
+              {"HOME=" + dir.Path("")});
+    // 4: a text was cut before its grammar ends, as random weights are.
+    EXPECT_TRUE(run.status == 0 || (run.status == 4 && Has(line, "-j "))) << line << "\n"
+                                                                          << run.err;
+  }
+}
+
+// Without a terminal, long work says now and then how far it is.
+TEST(Progress, IsSaidInLinesWhenPiped) {
+  testing::internal::CaptureStderr();
+  {
+    cli::ProgressLine often("quantize", "MB", 1'000'000, 1e-9), never("convert", "MB", 1'000'000);
+    for (size_t mb = 1; mb <= 3; ++mb) {
+      often.Update(mb * 1'000'000, 3'000'000);
+      never.Update(mb * 1'000'000, 3'000'000);
+    }
+  }
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(Count(text, "\n"), 3u) << text;
+  EXPECT_TRUE(Has(text, "quantize 1 of 3 MB, 0:0")) << text;
+  EXPECT_TRUE(Has(text, "quantize 3 of 3 MB, 0:00 left\n")) << text;
+  EXPECT_FALSE(Has(text, "convert"));
+}
+
 TEST(Arguments, HelpNamesAPlaceOnce) {
   const std::string help = Pronk({"run", "--help"}).out;
-  EXPECT_TRUE(Has(help, "\nPositionals:\n  MODEL   "));
-  EXPECT_TRUE(Has(help, "\n  TEXT   "));
+  EXPECT_TRUE(Has(help, "\nPositionals:\n  MODEL                         As -m\n"));
+  EXPECT_TRUE(Has(help, "\n  TEXT                          As -p\n"));
 }
 
 TEST(Arguments, HelpNamesWhatTheLauncherDoes) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/model_stores.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
@@ -141,6 +142,59 @@ TEST_F(ModelsTest, NamesThatAreFound) {
   EXPECT_EQ(Pronk({"tokenize", "-hf", "acme/Wee-GGUF", "-p", "x"}).err, "");  // as llama.cpp has it
 }
 
+// In the working directory and in a folder of one's own, before those of a store.
+TEST_F(ModelsTest, OwnFolders) {
+  Copy("here/Own-0.5B.gguf");
+  Copy("here/Tiny-Q8_0.gguf");
+  Copy("here/deeper/Hidden.gguf");
+  Copy("mine/a/Deep-Q4_0.gguf");
+  const auto shell = [&](const std::string& line) {
+    return Shell(
+        "cd \"$HOME/here\" && " + line,
+        {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=" + dir_.Path("hub"), "OLLAMA_MODELS=/nonexistent",
+         "LLAMA_CACHE=/nonexistent", "PRONK_MODELS=" + dir_.Path("mine")});
+  };
+  for (const std::string name :
+       {"Own-0.5B", "own-0.5b", "OWN-0.5B.GGUF", "./Own-0.5B", "own", "deeper/Hidden", "Deep-q4_0",
+        "a/deep-q4_0.gguf", "$HOME/mine/a/Deep-Q4_0", "../here/Own-0.5B.gguf"}) {
+    EXPECT_EQ(shell("\"$PRONK\" tokenize -p x -m \"" + name + "\"").err, "") << name;
+  }
+  ExpectError(shell("\"$PRONK\" tokenize -p x -m hidden"), 1, "no model called hidden");
+  // Of one name, the one here is meant: the cache's is damaged.
+  Write("hub/models--Owner--Tiny-GGUF/blobs/123", "<!DOCTYPE html>");
+  EXPECT_EQ(shell("\"$PRONK\" tokenize -p x -m tiny-q8_0").err, "");
+  ExpectError(shell("\"$PRONK\" tokenize -p x -m owner/tiny-gguf/tiny-q8_0"), 1, "HTML");
+  const auto names = [&](const std::string& environment) {
+    std::string text;
+    for (const Json& model : Json::parse(shell(environment + " \"$PRONK\" list --json").out)) {
+      const std::string store = model["store"], name = model["name"];
+      if (store == "this folder" || store == "PRONK_MODELS") text += store + ": " + name + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(names(""),
+            "this folder: Own-0.5B.gguf\nthis folder: Tiny-Q8_0.gguf\n"
+            "PRONK_MODELS: a/Deep-Q4_0.gguf\n");
+  EXPECT_EQ(names("PRONK_MODELS=$PWD"),  // each file once
+            "this folder: Own-0.5B.gguf\nthis folder: Tiny-Q8_0.gguf\n"
+            "PRONK_MODELS: deeper/Hidden.gguf\n");
+}
+
+// As llama-bench names it, and not by the type that most weights have.
+TEST_F(ModelsTest, ListsTheTypeOfTheFile) {
+  const std::string mixed = ".lmstudio/models/publisher/repo/mixed.gguf";
+  Done(Pronk({"quantize", kModel, dir_.Path(mixed), "Q4_K_M"}));
+  std::map<std::string, std::string> types;
+  for (const Json& model : Json::parse(Done(Pronk({"list", "--json"})).out)) {
+    types[model["name"]] = model["type"].get<std::string>();
+  }
+  EXPECT_EQ(types["publisher/repo/mixed.gguf"], "Q4_K - Medium");
+  EXPECT_EQ(types["default"], "Q8_0");
+  const Finished bench =
+      Done(Pronk({"bench", "-m", dir_.Path(mixed), "-p", "4", "-n", "0", "-r", "1"}));
+  EXPECT_TRUE(Has(bench.out, "Q4_K - Medium"));
+}
+
 TEST_F(ModelsTest, NamesThatAreNot) {
   // Of none or of several: one line with those that are near.
   const auto expect = [&](const std::string& name, const std::string& says) {
@@ -148,8 +202,26 @@ TEST_F(ModelsTest, NamesThatAreNot) {
   };
   expect("smal", "could be small:latest, somebody/small:1b");
   expect("somebody/smell", "near: somebody/small:1b");
-  expect("xyz", "pronk: -m: no file and no model called xyz ('pronk list')\n");
-  expect("defualt", "no model called defualt ('pronk list'); near: default");
+  const std::string pull = "; to download one: " + cli::SuggestedModel().line + "\n";
+  expect("xyz", "pronk: -m: no file and no model called xyz ('pronk list')" + pull);
+  expect("defualt", "no model called defualt ('pronk list'); near: default\n");
+  // Near in fact: words that all names have, types and owners are no reason.
+  const auto near = [&](const std::string& name, const std::string& names) {
+    expect(name, "no model called " + name + " ('pronk list'); near: " + names + "\n");
+  };
+  near("publisher/repo/othr", "publisher/repo/other-model.gguf");
+  near("owner/tinny-gguf:q8_0", "Owner/Tiny-GGUF/Tiny-Q8_0.gguf");
+  near("small3", "small:latest, somebody/small:1b");
+  near("publisher/repo/splti", "publisher/repo/split-00001-of-00002.gguf");
+  for (const std::string far : {"mistral", "zephyr-q8_0.gguf", "zephyr-model", "instruct", "q4_k_m",
+                                "other99999999", "wxy"}) {
+    expect(far, "no model called " + far + " ('pronk list')" + pull);
+  }
+  // What looks like a published model is one that can be downloaded.
+  for (const std::string name : {"owner/Zephyr-GGUF", "acme/Zephyr-GGUF:Q4_0"}) {
+    expect(name, "; to download it: ./pronk pull " + name + "\n");
+  }
+  expect("hf.co/acme/Zephyr-GGUF", "; to download it: ./pronk pull acme/Zephyr-GGUF\n");
   expect("broken", "HTML");
   expect("gone:7b", "no model called gone:7b");
   expect("./small", "no such file");  // a path is no name
@@ -157,20 +229,20 @@ TEST_F(ModelsTest, NamesThatAreNot) {
 
 // A text where the model is expected.
 TEST_F(ModelsTest, ATextIsNoModel) {
+  const std::string pull = "; to download one: " + cli::SuggestedModel().line;
   for (const char* command : {"chat", "tokenize", "trace"}) {
     ExpectError(Pronk({command, "Xyz, xyz"}), 1,
                 "no model called \"Xyz, xyz\" ('pronk list'); to take it as a text: -p\n");
   }
   ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
-  ExpectError(Pronk({"run", "hi"}), 1,
-              "no file and no model called hi ('pronk list'); to complete it as a text: -p\n");
-  ExpectError(Pronk({"embed", "hi"}), 1,
-              "called hi ('pronk list'); the first word names the model");
+  ExpectError(
+      Pronk({"run", "hi"}), 1,
+      "no file and no model called hi ('pronk list')" + pull + "; to complete it as a text: -p\n");
+  ExpectError(Pronk({"embed", "hi"}), 1, pull + "; the first word names the model");
   for (const Args& text : {Args{"-p", "x"}, {"x"}}) {  // who gives one does not need to be told
-    ExpectError(Pronk(With({"run", "hi"}, text)), 1, "called hi ('pronk list')\n");
+    ExpectError(Pronk(With({"run", "hi"}, text)), 1, "called hi ('pronk list')" + pull + "\n");
   }
-  ExpectError(Pronk({"run", "-"}), 1,
-              "called - ('pronk list'); to complete the standard input: -f -");
+  ExpectError(Pronk({"run", "-"}), 1, pull + "; to complete the standard input: -f -");
   EXPECT_FALSE(Has(ErrorOf("xyz.gguf"), "a text"));  // no text ends so
 }
 
@@ -186,8 +258,11 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
   ExpectError(with({"-m", ""}), 2, "-m: expected a file or a name");  // "$UNSET"
   ExpectError(with({"-md", ""}), 2, "-md: expected a file or a name");
   ExpectError(Pronk({"inspect", ""}), 2, "--model: expected a file or a name");
-  ExpectError(with({"-hf", "xyz"}), 1,
-              "-hf: no file and no model called xyz ('pronk list'); pronk d");
+  ExpectError(
+      with({"-hf", "xyz"}), 1,
+      "-hf: no file and no model called xyz ('pronk list'); to download one: ./pronk pull ");
+  ExpectError(with({"-hf", "acme/Zephyr-GGUF:Q4_K_M"}), 1,
+              "; to download it: ./pronk pull acme/Zephyr-GGUF:Q4_K_M\n");
   ExpectError(test::Pronk({"tokenize", "-p", "x"}, "", {"PRONK_MODEL=xyz", "HOME=/nonexistent"}), 1,
               "pronk: PRONK_MODEL: no file and no model called xyz");
   // A word after a flag that may stand alone.
@@ -203,6 +278,19 @@ TEST_F(ModelsTest, NoStoresAtAll) {
                                         {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent",
                                          "OLLAMA_MODELS=/dev/null", "LLAMA_CACHE=/dev/null"}));
   EXPECT_EQ(run.err, "");
+  // What to do next.
+  const TempDir home;
+  const cli::Suggestion model = cli::SuggestedModel();
+  const Finished list =
+      Done(Shell("cd \"$HOME\" && exec \"$PRONK\" list",
+                 {"HOME=" + home.Path(""), "HF_HOME=", "HF_HUB_CACHE=", "OLLAMA_MODELS=/dev/null",
+                  "LLAMA_CACHE=", "XDG_CACHE_HOME="}));
+  EXPECT_EQ(list.err, "no other model is on this machine; to download one (" + model.size +
+                          "): ./pronk pull " + model.name + "\n");
+  EXPECT_TRUE(Has(list.out, "default"));
+  for (const std::string file : {"/README.md", "/models/README.md"}) {
+    EXPECT_TRUE(Has(ReadText(SourceDir() + file), "./pronk pull " + model.name)) << file;
+  }
 }
 
 }  // namespace

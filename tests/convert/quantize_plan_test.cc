@@ -63,6 +63,10 @@ std::string Types(std::string_view name, const MixFacts& facts) {
 
 TEST(QuantizePlan, MixesAreThoseOfLlamaCpp) {
   const std::map<std::string, std::string> expected = {
+      {"Q4_0", "Q6_K | Q4_0 | Q4_0 | Q4_0 | Q4_0 | Q4_0 | Q4_0"},
+      {"Q4_1", "Q6_K | Q4_1 | Q4_1 | Q4_1 | Q4_1 | Q4_1 | Q4_1"},
+      {"Q5_0", "Q6_K | Q5_0 | Q5_0 | Q5_0 | Q5_0 | Q5_0 | Q5_0"},
+      {"Q5_1", "Q6_K | Q5_1 | Q5_1 | Q5_1 | Q5_1 | Q5_1 | Q5_1"},
       {"Q2_K", "Q6_K | Q2_K | Q2_K | Q4_K | Q3_K | Q3_K | Q2_K"},
       {"Q3_K_S", "Q6_K | Q3_K | Q3_K | Q3_K | Q3_K | Q3_K | Q3_K"},
       {"Q3_K_M", "Q6_K | Q3_K | Q3_K | Q5_K*2 Q4_K*31 | Q4_K | Q5_K*2 Q4_K*31 | Q3_K"},

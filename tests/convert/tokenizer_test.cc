@@ -324,6 +324,7 @@ TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
       R"("263":{"content":"<|im_end|>","special":false}}})";
   llama.files["special_tokens_map.json"] = R"({"eos_token":{"content":"</s>"}})";
   llama.files["generation_config.json"] = R"({"eos_token_id":[2,263]})";
+  llama.config += R"(,"eos_token_id":[2,5])";
   llama.files["chat_template.jinja"] = "from a file of its own";
   Convert(llama.Write(dir), dir.Path("out"), {});
   const gguf::File file = gguf::File::Open(dir.Path("out"));
@@ -331,6 +332,7 @@ TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   EXPECT_EQ(keys.GetUint("tokenizer.ggml.bos_token_id"), 1u);
   EXPECT_EQ(keys.GetUint("tokenizer.ggml.eos_token_id"), 2u);
   EXPECT_EQ(keys.GetUint("tokenizer.ggml.eot_token_id"), 263u);
+  EXPECT_EQ(keys.GetInts("tokenizer.ggml.eos_token_ids"), (std::vector<int64_t>{2, 263, 5}));
   EXPECT_FALSE(keys.Has("tokenizer.ggml.padding_token_id"));
   EXPECT_FALSE(keys.GetBoolOr("tokenizer.ggml.add_bos_token", true));
   EXPECT_EQ(keys.GetString("tokenizer.chat_template"), "from a file of its own");
@@ -411,8 +413,9 @@ TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {
   EXPECT_EQ(error("tokenizer.json", R"({"post_processor":{"type":5}})"),
             "tokenizer.json: post_processor.type: expected a text, found 5");
   EXPECT_EQ(
-      error("tokenizer.json", R"({"post_processor":{"processors":[{"type":"TemplateProcessing",)"
-                              R"("single":[{"SpecialToken":{"id":7}}]}]}})"),
+      error("tokenizer.json",
+            R"({"post_processor":{"type":"Sequence","processors":[{"type":"TemplateProcessing",)"
+            R"("single":[{"SpecialToken":{"id":7}}]}]}})"),
       "tokenizer.json: SpecialToken.id: expected a text, found 7");
   EXPECT_EQ(error("tokenizer_config.json", ""),
             "tokenizer_config.json: expected a text file, found an empty file");

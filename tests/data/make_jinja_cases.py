@@ -61,6 +61,7 @@ VARS = {
     "xs": [3, 1, 2], "words": ["b", "A", "c", "a"], "empty": [], "d": {"b": 1, "a": 2, "C": 3},
     "rows": [{"name": "x", "age": 3, "tags": {"k": "v"}}, {"name": "Y", "age": 1},
              {"name": "z", "age": 2, "tags": {"k": "w"}}],
+    "huge": 18446744073709551615, "huger": 123456789012345678901234567890, "minus": -9223372036854775809,
     "nested": {"a": {"b": [10, {"c": "deep"}]}, "items": "mine", "1": "one"},
 }
 
@@ -170,7 +171,44 @@ true + true, true * 3, -true, 3 - false, t ~ no
 "\t tab" | trim, "a\tb".split("\t"), "\x1f x \x1e" | trim | length, "\u200bx" | trim | length
 "a" * 3 ~ "b" * 0 ~ "c", "ab" * true
 "😀" | length, "e\u0301" | length, "你好"[1], "你好世界"[1:3], "a你b".find("b"), "你好" | list, "héllo" | reverse
-""".strip("\n")
+[3, 1, 2] | min, [3, 1, 2] | max, ["b", "A"] | min, ["b", "A"] | max(case_sensitive=true), "hello" | max, [] | min, nothing | max
+rows | min(attribute="age"), rows | max(attribute="age"), [[1, "x"], [0, "y"]] | min(attribute=0), [2, 2.0, 1, 1.0] | max, [1.0, 1] | min
+[1, 2, 3] | sum, [1.5, 2] | sum, rows | sum(attribute="age"), [] | sum, [1] | sum(start=10), [[1], [2]] | sum(start=[]), nothing | sum, ["1", "2"] | map("int") | sum
+42.55 | round, 42.55 | round(1), 42.55 | round(1, "floor"), 42.5 | round, 43.5 | round, -2.5 | round, 2 | round, 2.675 | round(2), 1e300 | round(2), 0.5 | round | int
+42.55 | round(1, "ceil"), -42.55 | round(1, "ceil"), 42 | round(1, "floor"), 1234 | round(-2), 1250 | round(-2), 1350 | round(-2), -1250 | round(-2), 1234.5 | round(-2), 15 | round(-1)
+[rows[0], rows[2]] | groupby("tags.k") | list, rows | groupby("age") | map("first") | list, rows | groupby("name", case_sensitive=true) | map(attribute="grouper") | list
+rows | groupby("name") | map(attribute="list") | map("length") | list, rows | groupby("nope", default="none") | list
+["a", "B", "A", "b"] | map("upper") | list | groupby(0) | list, [[1, 2], [1, 3], [0, 4]] | groupby(0) | list
+[1, 2, 3, 4, 5] | batch(2) | list, [1, 2, 3, 4, 5] | batch(2, "x") | list, [] | batch(3) | list, range(4) | batch(4, 0) | list, [1, 2] | batch(1) | list, nothing | batch(2) | list
+[1, 2, 3, 4, 5] | slice(2) | list, [1, 2, 3, 4, 5] | slice(3, "x") | list, [1] | slice(3) | list, [1, 2] | slice(1) | list, "abcd" | slice(3) | list
+"abc" | center(10) ~ "|", "abc" | center(9) ~ "|", "abcd" | center(9) ~ "|", "abcd" | center(10) ~ "|", "abc" | center(2), "\u4f60" | center(4) ~ "|", 5 | center(3) ~ "|"
+"foo bar baz qux" | truncate(9), "foo bar baz qux" | truncate(9, True), "foo bar baz qux" | truncate(11), "foo bar baz qux" | truncate(11, False, "...", 0), "foobarbazqux" | truncate(6), "foo bar baz" | truncate(6, end="\u2026"), nothing | truncate(9)
+"Hello, big World_2!" | wordcount, "" | wordcount, "\u00fcber \u4f60\u597d a-b" | wordcount, nothing | wordcount, 12.5 | wordcount, lines | wordcount
+"a b/c?d=e&f+\u00fc~" | urlencode, {"a": 1, "b c": "d/e f"} | urlencode, [("x", 1), ("y", "\u00e9")] | urlencode, "" | urlencode, 12 | urlencode
+"a" | attr("upper") is callable, d | attr("b") is defined, d | attr("keys") is callable, nested | attr("items") is callable, n | attr("nope") is defined
+[7] | random, ["x", "x"] | random, "aaa" | random, [] | random is defined
+"11" | int(base=2), "ff" | int(base=16), "0xff" | int(base=16), "0xff" | int(base=0), "0b101" | int(base=0), "-0x1F" | int(0, 16), "zz" | int(7, 36), "12" | int(base=2), "11" | int(base=99), "1.9" | int(base=16), "z" | int(base=10)
+"abc" is lower, "aBc" is lower, "ABC" is upper, "1" is upper, "A1" is upper, "" is lower, 1 is lower, "\u00e4" is lower, "\u00c4B" is upper, nothing is lower
+"trim" is filter, "nope" is filter, "min" is filter, "sequence" is test, "nope" is test, "upper" is test, "a" is escaped, 1 is escaped
+2 ** 3, 2 ** -1, 2 ** 0.5, 2 ** 3 ** 2, -2 ** 2, (-2) ** 3, 2.0 ** 10, 0 ** 0, 10 ** 18, 2 * 3 ** 2, 9 ** 0.5 | int, true ** 2, 7 % 2 ** 2
+"%s %d" % ("a", 5), "%s" % "x", "%5.2f|%-8s|%+d|% d|%05d" % (3.14159, "ab", 7, 8, 42), "%x %X %o %#x %#o" % (255, 255, 8, 255, 8), "100%%" % (), "%e %g %G" % (12345.678, 0.00001, 1e20)
+"%(a)s-%(b)05d" % {"a": "x", "b": 42}, "%r %s %a" % ("q'", none, "z"), "%c%c" % (65, "z"), "%s" % [1, 2], "%s" % {"a": 1}, "%*d|%-*d|" % (5, 1, 4, 2), "%.3s|%.0f|%.10g" % ("abcdef", 2.5, 0.1), "%s" % (1,)
+"%s and %s" | format("a", 2), "%(x)s" | format(x=5), "%5d|%-5d|" | format(3, 4), "%d" % 3.99, "%i %u" % (1, -2), "%.3d" % 5, "%+.1f" % -0.04, "%s%%" % 5, "%08.3f" % -3.14159, "%5s|%-5s|" % ("\u4f60", "\u00fc")
+"{} {}".format(1, "a"), "{1} {0}".format("x", "y"), "{a} {b[k]} {c.x}".format(a=1, b={"k": "v"}, c={"x": 2}), "{{}} {}".format(1), "{0[1]}".format([1, 2]), "{0.nope}.".format(1), "{!r} {!s}".format("q", "q"), "".format()
+"{:>5}|{:<5}|{:^5}|{:*^7}|{:5}|".format("a", "b", "c", "d", "e"), "{:5}|{:<5}|{:05d}|{:+d}|{:,}|{:_}|{:x}|{:#X}|{:b}|{:o}".format(1, 2, 42, 3, 1234567, 1234567, 255, 255, 5, 8)
+"{:.2f} {:8.3f}| {:e} {:g} {:%} {:.1%} {:,.2f} {:.3} {}".format(3.14159, 2.5, 12345.678, 0.0001, 0.25, 0.125, 1234567.891, 2.0, 1e16), "{:.3}|{:>6.2}|".format("abcdef", "xyz"), "{:{}}|{:>{w}}".format("a", 4, "b", w=3), "{:=+6d}|{:06.1f}|{:c}".format(5, -2.55, 65), "{:d} {}".format(true, false)
+"a,b,c".partition(","), "abc".partition(","), "a,b,c".rpartition(","), "abc".rpartition(","), "abcabc".index("c"), "abcabc".rindex("b"), "abcabc".rfind("z"), "abcabc".find("b", 2), "abcabc".find("b", 2, 4), "abcabc".count("b", 2), "abcabc".index("a", -3), "abc".find("", 3), "abc".find("", 4)
+"5".zfill(3), "-5".zfill(4), "+5".zfill(2), "abc".zfill(2), "".zfill(2), "a".ljust(3) ~ "|", "a".rjust(3), "a".ljust(3, "."), "a".rjust(3, "\u00fc"), "ab".center(5) ~ "|", "ab".center(5, "*"), "abc".center(6, "*")
+"12".isdigit(), "1.2".isdigit(), "".isdigit(), "\u00b2".isdigit(), "\u0663".isdigit(), "12".isdecimal(), "\u00b2".isdecimal(), "\u00bd".isnumeric(), "ab".isalpha(), "a1".isalpha(), "\u4f60\u00fc".isalpha(), "a1".isalnum(), "a b".isalnum(), " \t".isspace(), "".isspace()
+"ab".islower(), "aB".islower(), "AB".isupper(), "A1".isupper(), "Hello World".istitle(), "Hello world".istitle(), "abc".isascii(), "\u00fc".isascii(), "".isascii(), "a\n".isprintable(), "aBc".swapcase(), "ABC".casefold(), "hello".startswith("l", 2), "hello".endswith("l", 0, 4), "hello".startswith(("x", "he"))
+3 * "ab", [1] * 3, 2 * [1, 2], (1, 2) * 2, [1] * 0, [] * 5, [[]] * 2, 0 * "x"
+{(0, 0): 5, 0: 1, none: 2, "0": 4, true: 6}, {(1, 2): "t"}[(1, 2)], (1, 2) in {(1, 2): 3}, {(1, (2, "3")): 1} == {(1, (2, "3")): 1}, {0: 1, 1.0: 3} == {false: 1, 1: 3}, d[(1, 2)] is defined, [(1, 2), (1, 2)] | unique | list
+d[] is undefined, d[nothing] is undefined, xs[nothing] is defined, d[] | default("x")
+range(*[1, 4]) | list, dict(b=2, **{"a": 1}), "abc".replace(*["a", "b"]), "%s%s" | format(*[1, 2]), [1, 2] | join(*["-"])
+huge, huge | string, [huge], huge | tojson, huge is integer, huge is number, huge == huge, "%d %s" % (huge, huge), "{}".format(huge), huge | int, {"a": huge}, minus, huger, [minus, huger] | tojson
+namespace(a=1) is mapping, range(3) is sequence, "" is sequence, cycler is defined and false
+items is defined, keys is undefined, d.keys is defined, d.get("zz") is none, d.get("zz", 5), ("a", "b", "c")[::-1], "abcdef"[-1:1:-1], "abcdef"[::-2]
+"x" | string | length, 3.0 | string, -0.0, 1e-5, 1e5 | int, 5 // 2.0, -1 ** 2, 1_000, 0x1F, 0b11, 0o17""".strip("\n")
 
 # Expressions that Jinja refuses.
 BAD_EXPRESSIONS = r"""
@@ -264,7 +302,51 @@ a && b
 "\x4"
 "\u12"
 x.5.
-""".strip("\n")
+
+[1, "a"] | min
+["a"] | sum
+"a" | round
+1 | round(1, "up")
+[1] | groupby
+[1] | batch
+5 | batch(2) | list
+[1] | slice(0) | list
+"abcdef" | truncate(2)
+"%s" % ()
+"%s" % (1, 2)
+"%d" % "x"
+"%d" % none
+"%q" % 1
+"%(a)s" % 1
+"%(a)s" % {"b": 1}
+"%x" % 1.5
+"%s" % nothing.x
+"%" % 1
+"%c" % "ab"
+"{}".format()
+"{a}".format(1)
+"{".format(1)
+"}".format(1)
+"{:d}".format("a")
+"{:s}".format(1)
+"{:zz}".format(1)
+"{!x}".format(1)
+"%s %s" | format("a", x=1)
+"abc".index("z")
+"abc".partition("")
+"a".ljust(3, "ab")
+0 ** -1
+"a" ** 2
+"a" * "b"
+[1] * 1.5
+[1] * [2]
+{[1]: 2}
+{(1, [2]): 3}
+range(*5)
+range(*nothing)
+dict(**[1])
+"x".upper(*[1])
+huge + nothing.x""".strip("\n")
 
 TEMPLATES = [
     # white space
@@ -557,6 +639,23 @@ FAMILY_TEMPLATES = [
 {%- if content is not string -%}{%- set content = content | tojson -%}{%- endif -%}
 {{- message["role"] | capitalize + ": " + content.replace("<think>", "").strip() ~ "\\n" * 2 -}}
 {%- endfor -%}{%- if add_generation_prompt is not defined or add_generation_prompt is true -%}{{- "Assistant: " -}}{%- if enable_thinking is defined and enable_thinking is false -%}<think></think>{%- endif -%}{%- endif -%}""",
+    "{% macro f(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(*[1, 2]) }}{{ f(1, *[2]) }}{{ f(**{'a': 3, 'b': 4}) }}{{ f(*[5], **{'b': 6}) }}{{ f(*[7], b=8) }}{{ f(*(9, 10)) }}{{ f(*'ab') }}",
+    "{% macro m(x) %}{{ x }}:{{ varargs }}:{{ kwargs }};{% endmacro %}{{ m(1) }}{{ m(1, 2, 3) }}{{ m(x=1, y=2) }}{{ m(1, 2, z='q') }}{{ m() }}",
+    "{% macro m() %}{{ varargs | join('-') }}|{{ kwargs.items() | list }}{% endmacro %}{{ m('a', 'b', k=1) }}{{ m() }}",
+    "{% macro m(a) %}{{ caller(a) if caller is defined and caller else 'none' }}{{ kwargs }}{% endmacro %}{% call(x) m(1, q=2) %}[{{ x }}]{% endcall %}{{ m(2) }}",
+    "{% set macros = [m1] %}{% macro m1(a, b) %}<{{ a }}{{ b }}>{% endmacro %}{% set macros = [m1, m1] %}{% set params = [[1, 2], ['x', 'y']] %}{% for i in range(2) %}{{ macros[i](*params[i]) }}{% endfor %}",
+    "{% for x in xs %}{{ loop.cycle('odd', 'even') }}{{ loop.changed(x > 1) }}{{ loop.depth }}{{ loop.depth0 }} {% endfor %}",
+    "{% for x in [1, 1, 2, 2, 1] %}{% if loop.changed(x) %}{{ x }}{% endif %}{% endfor %}",
+    "{% for n in [{'v': 1, 'c': [{'v': 2, 'c': [{'v': 3, 'c': []}]}, {'v': 4, 'c': []}]}, {'v': 5, 'c': []}] recursive %}{{ loop.depth }}:{{ n.v }}{% if n.c %}({{ loop(n.c) }}){% endif %}{% if not loop.last %},{% endif %}{% endfor %}",
+    "{% for a in [1, [2, [3, 4]], 5] if a recursive %}{% if a is number %}{{ a }}{% else %}<{{ loop(a) }}>{% endif %}{% else %}empty{% endfor %}",
+    "{% for k, v in {'b': {'x': 1}, 'a': 2}.items() recursive %}{{ k }}={% if v is mapping %}{ {{- loop(v.items()) -}} }{% else %}{{ v }}{% endif %};{% endfor %}",
+    "{% for g in rows | groupby('age') %}{{ g.grouper }}:{% for r in g.list %}{{ r.name }}{% endfor %} {% endfor %}{% for age, rs in rows | groupby('age') %}{{ age }}{{ rs | length }}{% endfor %}",
+    "{% for row in [1, 2, 3, 4, 5] | batch(2, '-') %}{{ row | join(',') }};{% endfor %}{% for col in range(5) | slice(2) %}{{ col | join(',') }};{% endfor %}",
+    "{% set d = {0: 1, none: 2, 1.0: 3, '0': 4, (0, 0): 5, false: 6, 1: 7} %}{{ d[(0, 0)] + d[0] + d[none] + d['0'] + d[false] + d[1.0] + d[1] }} {{ d }}",
+    "{% if {0: 1, none: 2, 1.0: 3, '0': 4, true: 5} == {false: 1, none: 2, 1: 5, '0': 4} %}equal{% endif %}{% if [0, 1.0, false] == [false, 1, 0.0] %}equal{% endif %}",
+    "{% for m in messages %}{{ '%-10s|%s' | format(m.role, (m.content or '')[:3]) }}\n{% endfor %}",
+    "{% set tool_calls_count = 2 %}{% set tool_sep_count = 1 %}{{ [tool_calls_count, tool_sep_count] | min }}{{ [tool_calls_count, tool_sep_count] | max }}",
+    "{{ 'fail' if ff is undefined }}{% macro nest(o, i) %}{{- caller(i) }}{%- for k, v in o | items %}{{- k ~ ':' }}{% if v is mapping %}{% call(f) nest(v, i ~ ' ') %}<{{ f }}>{% endcall %}{% else %}{{- v }}{% endif %}{%- endfor %}{%- endmacro %}{%- call(f) nest({'r': 1, 's': {'t': 1, 'u': {'w': 2}}}, '.') %}[{{ f }}]{% endcall %}",
 ]
 
 BAD_TEMPLATES = [
@@ -569,6 +668,9 @@ BAD_TEMPLATES = [
     "{% for x in xs %}{{ loop(xs) }}{% endfor %}", "{% call m %}{% endcall %}", "{% set true = 1 %}", "{% filter nope %}x{% endfilter %}",
     "a\nb\n{% if messages %}\n{{ raise_exception('Conversation roles must alternate') }}\n{% endif %}", "{{ 1 }}\n{{ raise_exception('') }}",
     "{% for x in xs %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}", "{{ 1 if }}", "{% with a %}{% endwith %}", "{% for x in xs %}{% endfor x %}",
+    "{% for x in xs %}{{ loop(xs) }}{% endfor %}", "{% macro m(a) %}{% endmacro %}{{ m(1, **{'a': 2, 'b': 3}) }}", "{% macro m(a) %}{% endmacro %}{{ m(b=1, **{'b': 2}) }}", "{{ range(*[1], 2) }}", "{{ dict(**{}, a=1) }}",
+    "{{ range(*[1], *[2]) }}", "{% for x in [1] recursive %}{{ loop(5) }}{% endfor %}", "{% for x in xs %}{{ loop.cycle() }}{% endfor %}", "{% for x in [[]] recursive %}{{ loop([x]) }}{% endfor %}",
+    "{% macro m() %}{% endmacro %}{{ m(1) }}", "{% for x in xs %}{{ loop.nope.x }}{% endfor %}",
 ]
 
 

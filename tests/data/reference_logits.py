@@ -223,14 +223,15 @@ def frequency_divisors(model):
 def yarn(model, base, n, theta, f):
     """(angles, factor of cosine and sine): slow pairs are stretched by f, fast ones stay, those between are mixed. n: how
     many values of a head are rotated."""
-    fast, slow, g = 32.0, 1.0, 0.0
-    if model.arch == "mistral3":
-        fast, slow = model.key("rope.scaling.yarn_beta_fast", fast), model.key("rope.scaling.yarn_beta_slow", slow)
-        g = model.key("rope.scaling.yarn_log_multiplier", 0.0)
+    fast, slow = model.key("rope.scaling.yarn_beta_fast", 32.0), model.key("rope.scaling.yarn_beta_slow", 1.0)
+    g = model.key("rope.scaling.yarn_log_multiplier", 0.0)
     trained = model.key("rope.scaling.original_context_length", model.key("context_length"))
     # The pair that makes this number of turns within the trained length.
     pair = lambda turns: n * np.log(trained / (2 * np.pi * turns)) / (2 * np.log(base))
-    lo, hi = max(0, np.floor(pair(fast))), min(n - 1, np.ceil(pair(slow)))
+    lo, hi = pair(fast), pair(slow)
+    if model.key("rope.scaling.yarn_truncate", model.arch != "gpt-oss"):  # gpt-oss is published with "truncate": false
+        lo, hi = np.floor(lo), np.ceil(hi)
+    lo, hi = max(0, lo), min(n - 1, hi)
     mix = 1 - np.clip((np.arange(n // 2) - lo) / max(0.001, hi - lo), 0, 1)
     m = (0.1 * np.log(f) + 1) / (0.1 * g * np.log(f) + 1) if f > 1 else 1.0
     return theta * (mix + (1 - mix) / f), m

@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "tests/fuzz/hostile_model.h"
 #include "tests/fuzz/use_model.h"
+#include "tests/support/transformers.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ fuzz::Outcome Try(const Bytes& bytes) {
 // The models that are changed are sound, and there is one for each architecture.
 bool AreSound(const fuzz::HostileModels& models) {
   bool sound = true;
-  std::set<std::string, std::less<>> names;
+  std::set<std::string, std::less<>> names = test::MadeWhileTesting();
   for (size_t base = 0; base < models.n_bases(); ++base) {
     const fuzz::Outcome outcome = Try(models.Base(base));
     names.insert(models.NameOfBase(base));

@@ -1,7 +1,7 @@
 // The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
 // reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
-// file of weights; s a schema; v a template's values; m a conversation; k calls in what a
-// model writes; b a baseline. And two that are not JSON: p tiktoken.model, x
+// file of weights; s a schema; v a template's values; m a conversation; h a saved chat; k calls in
+// what a model writes; b a baseline. And two that are not JSON: p tiktoken.model, x
 // sentencepiece.bpe.model.
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/bench/bench.h"
+#include "cli/chat/chat_file.h"
 #include "cli/output/json_file.h"
 #include "convert/family.h"
 #include "convert/hf_tokenizer.h"
@@ -50,7 +51,7 @@ void Compare(const std::string& text) {
   const bool is_json = test::Json::accept(text);
   JsonView view;
   try {
-    view = JsonView::Parse(text, {.values = 1000, .any_number = true});
+    view = JsonView::Parse(text, {.values = 1000});
   } catch (const gguf::Error& error) {
     const std::string_view what = error.what();
     const bool is_limit = what.starts_with("has more") || what.starts_with("is nested");
@@ -61,7 +62,7 @@ void Compare(const std::string& text) {
   Check(Walk(view) <= 1000);
   const std::string compact = view.Compact();
   Check(test::Json::parse(compact).dump() == test::Json::parse(text).dump());
-  Check(JsonView::Parse(compact, {.any_number = true}) == view);
+  Check(JsonView::Parse(compact) == view);
   if (!view.IsObject()) return;
   Check(JsonView::Object(view.Members()).Members().size() == view.Members().size());
 }
@@ -97,6 +98,16 @@ void AsCalls(const std::string& text) {
   for (const tokenizer::ToolCall& call : calls) tokenizer::ParseArguments(call.arguments);
 }
 
+// A chat that is written is read as it was.
+void AsChat(const std::string& text) {
+  const cli::SavedChat chat = cli::ParseChat(text, "h");
+  if (!chat.model) return;
+  const std::string written = cli::ChatText(chat);
+  const cli::SavedChat again = cli::ParseChat(written, "h");
+  Check(again.model->IsSame(*chat.model) && again.setup.context == chat.setup.context);
+  Check(cli::ChatText(again) == written);
+}
+
 std::string FileOf(const std::string& text) {
   static const test::TempDir dir;
   return dir.Write("text", text);
@@ -120,6 +131,8 @@ void Take(char what, const std::string& text) {
     case 'm':
       cli::ReadMessages(FileOf(text));
       return;
+    case 'h':
+      return AsChat(text);
     case 'k':
       return AsCalls(text);
     case 'p':

@@ -4,9 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -48,18 +51,99 @@ TEST(OutputFileTest, AppearsWhenItIsCommitted) {
   EXPECT_EQ(CountFiles(dir), 1u);
 }
 
-// The link stays a link, and what it leads to is what changes.
-TEST(OutputFileTest, LinksAreWrittenThrough) {
+// The link stays a link, and the file that it leads to is replaced when the new one is whole.
+TEST(OutputFileTest, LinksAreFollowed) {
   const test::TempDir dir;
-  const std::string target = dir.Write("target", "something long"), link = dir.Path("link");
-  fs::create_symlink("target", link);
+  fs::create_directory(dir.Path("folder"));
+  const std::string target = dir.Write("folder/target", "something long"), link = dir.Path("link");
+  fs::create_symlink("target", dir.Path("folder/second"));
+  fs::create_symlink("folder/second", link);
+  {
+    OutputFile file(link);
+    file.Write("ne");
+    EXPECT_EQ(ReadText(target), "something long");
+  }
+  EXPECT_EQ(ReadText(target), "something long");  // given up
   Write(link, "new");
-  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(dir.Path("folder/second")));
   EXPECT_EQ(ReadText(target), "new");
   fs::remove(target);
   Write(link, "again");  // a link that led nowhere
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(ReadText(target), "again");
+  fs::create_symlink("round", dir.Path("round"));
+  EXPECT_NE(test::ErrorOf([&] { OutputFile file(dir.Path("round")); }), "");
+}
+
+// A limit on a file's size stands for a full disk.
+TEST(OutputFileTest, AFullDiskLosesNothing) {
+  const test::TempDir dir;
+  const std::string file = dir.Write("file", "old");
+  fs::create_symlink("file", dir.Path("link"));
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (const std::string& path : {file, dir.Path("link")}) {
+    OutputFile out(path);
+    const rlimit small = {1000, limit.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    const std::string error = test::ErrorOf([&] { out.Write(std::string(2000, 'x')); });
+    setrlimit(RLIMIT_FSIZE, &limit);
+    EXPECT_EQ(error, path + ": cannot be written: File too large");
+    EXPECT_EQ(ReadText(file), "old");
+  }
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(CountFiles(dir), 2u);
+  EXPECT_EQ(test::ErrorOf([&] { Write("/dev/full", "x"); }),
+            "/dev/full: cannot be written: No space left on device");
+}
+
+TEST(OutputFileTest, KeepsPermissionsAndOwner) {
+  const test::TempDir dir;
+  const std::string file = dir.Write("file", "old"), link = dir.Path("link");
+  fs::create_symlink("file", link);
+  for (const mode_t mode : {0600, 0644, 0660, 0777}) {
+    ASSERT_EQ(chmod(file.c_str(), mode), 0);
+    Write(mode == 0600 ? link : file, "new");
+    struct stat status;
+    ASSERT_EQ(stat(file.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, mode);
+  }
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  ASSERT_EQ(chown(file.c_str(), 1234, 5678), 0);
+  Write(file, "newer");
+  struct stat status;
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 1234u);
+  EXPECT_EQ(status.st_gid, 5678u);
+  // Another user may write to it, but cannot give it back.
+  ASSERT_EQ(chmod(dir.Path("").c_str(), 0777), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(9999) != 0 || setuid(9999) != 0) _exit(2);
+    const std::string error = test::ErrorOf([&] { OutputFile out(file); });
+    _exit(error.find("belongs to another user") != std::string::npos ? 0 : 1);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(ReadText(file), "newer");
+}
+
+// Not even for root, who could write to it.
+TEST(OutputFileTest, RefusesReadOnlyFilesAndFolders) {
+  const test::TempDir dir;
+  const std::string file = dir.Write("file", "old"), link = dir.Path("link");
+  fs::create_symlink("file", link);
+  ASSERT_EQ(chmod(file.c_str(), 0444), 0);
+  for (const std::string& path : {file, link}) {
+    EXPECT_EQ(test::ErrorOf([&] { OutputFile out(path); }),
+              path + ": is read-only, and would be lost");
+  }
+  EXPECT_EQ(ReadText(file), "old");
+  EXPECT_EQ(test::ErrorOf([&] { OutputFile out(dir.Path("")); }),
+            dir.Path("") + ": is a folder: give the name of a file");
+  EXPECT_NE(test::ErrorOf([&] { OutputFile out(dir.Path("none/file")); }), "");
 }
 
 // While it is written, no other file of the folder is touched.

@@ -22,8 +22,10 @@ bool Matches(const Grammar& grammar, std::string_view text) {
   return matcher.MayEnd(matcher.Steps(matcher.Start(), text));
 }
 
-// With any white space, so that cases may have none.
-Grammar Parse(const std::string& schema) { return ParseJsonSchema(schema, {.free_space = true}); }
+// With any white space, so that cases may have none, and as generation is by default.
+Grammar Parse(const std::string& schema) {
+  return ParseJsonSchema(schema, {.free_space = true, .closed = true, .ordered = true});
+}
 
 struct Case {
   std::string schema, valid, invalid;  // values, for test::Texts()

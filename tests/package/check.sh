@@ -97,6 +97,9 @@ tar -C "$folder" -xzf "$folder"/packages/pronk-*.tar.gz --strip-components=1 --o
 libc='lib(c|m|dl|rt|pthread)\.so|ld-linux|linux-vdso'
 env -i ldd "$folder/copied/bin/pronk" | none "more than libc" -vE "=> $folder/copied/|^[[:space:]]*(/.*/)?($libc)"
 "$folder/copied/bin/pronk" run -m "$model" -p "$beginning" -n 100 --temp 0 | cmp - "$folder/expected"
+for bin in "$folder/prefix/bin" "$folder/copied/bin"; do
+  "$bin/pronk-pull" --help | grep -q OWNER/REPO || fail "no pronk-pull"
+done
 for library in "$folder"/copied/lib*/pronk/*; do
   [ -L "$library" ] && continue
   package=$(dpkg-query --search "*/$(uname -m)-linux-gnu/${library##*/}" | sed 's/[:,].*//;q')

@@ -198,7 +198,8 @@ TEST(Bpe, AnyBytesComeBack) {
   std::mt19937 random(1);
   const std::string letters = "hel 0'\n\r!\xC3\xA9\xE2\x82\xAC\xF0\xFF";
   for (const std::string& pre : kPatterns) {
-    const Example x(pre);
+    Example x(pre);
+    x.spec.more.AddStrings(kNormalizerKey, {});  // else Qwen's texts are composed
     const VocabFile file(x.spec);
     for (int round = 0; round < 500; ++round) {
       std::string text;

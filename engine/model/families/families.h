@@ -25,6 +25,7 @@ std::span<const Architecture> DeepSeekLineage();
 std::span<const Architecture> NemotronLineage();
 std::span<const Architecture> MambaLineage();
 std::span<const Architecture> ExpertsLineage();
+std::span<const Architecture> GptLineage();
 std::span<const Architecture> BertLineage();
 
 constexpr uint64_t kMaxWindow = UINT32_MAX;
@@ -40,11 +41,13 @@ constexpr NormRoles kPostNorms = {
 // Pre-norms; the feed-forward network's is named like a post norm.
 constexpr NormRoles kFfnNormIsPostAttention = {.ffn = "post_attention_norm"};
 
-// The last layer of every `period` sees all keys, the others those in the window. A file may name
-// another period; published lists of layers agree with the family's period.
+// The last layer of every `period` (0: none) sees all keys, the others those in the window. A file
+// may name another period, or list the layers that have a window.
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
 // The layers with a window are those that the file's list has, which it must have.
 void SetListedWindows(const Keys& keys, Config& config);
+// The same where a file has such a list; without it a window has no effect.
+void SetWindowsIfListed(const Keys& keys, Config& config);
 // Layers with a window use this rope, with the base that the file has for them.
 void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
@@ -54,6 +57,12 @@ void RotateInWindowsOnly(Config& config);
 void LeaveOutFourthRope(Config& config);
 // Tokens see later ones as far as earlier ones, for which windows are set: all, or window - 1.
 void SeeBothWays(const Keys& keys, Config& config);
+// The activation of a network without a gate, if a key of ours names it.
+void ReadActivation(const Keys& keys, Config& config);
+void ReadClamp(const Keys& keys, Config& config);
+// ALiBi, in place of rope; `bias` is the exponent of the last head's slope.
+void SetSlopes(double bias, Config& config);
+void LeaveOutRope(Config& config);
 void ScaleEmbeddings(Config& config);  // by the root of their length
 void SetAttentionScale(float scale, Config& config);
 // Queries grow with their position (Config::attention_temperature_scale).

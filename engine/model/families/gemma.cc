@@ -18,17 +18,32 @@ namespace {
 using kernels::Activation;
 
 // The attention scale is 1 / sqrt(key_length), except in the largest model of each generation,
-// which is recognized by its number of layers.
-void SetGemmaScales(size_t n_layers_of_largest, Config& config) {
+// which is recognized by its number of layers; or a key has it.
+void SetGemmaScales(const Keys& keys, size_t n_layers_of_largest, Config& config) {
   ScaleEmbeddings(config);
+  const double scale = keys.PositiveUnlessZero("attention.scale", 0);
+  if (scale > 0) return SetAttentionScale(static_cast<float>(scale), config);
   if (config.layers.size() == n_layers_of_largest) {
     const size_t width = config.embedding_length / config.layers[0].n_heads;
     SetAttentionScale(1.0f / std::sqrt(static_cast<float>(width)), config);
   }
 }
 
+void Gemma(const Keys&, Config& config) { ScaleEmbeddings(config); }
+
+// VaultGemma (2025) is a Gemma 2 without norms of outputs, and usually without caps.
+void VaultGemma(const Keys& keys, Config& config) {
+  ScaleEmbeddings(config);
+  const double scale = keys.PositiveUnlessZero("attention.scale", 0);
+  if (scale > 0) SetAttentionScale(static_cast<float>(scale), config);
+  config.attention_softcap =
+      static_cast<float>(keys.PositiveUnlessZero("attn_logit_softcapping", 0));
+  config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
+  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
+}
+
 void Gemma2(const Keys& keys, Config& config) {
-  SetGemmaScales(46, config);
+  SetGemmaScales(keys, 46, config);
   config.attention_softcap = static_cast<float>(keys.PositiveOr("attn_logit_softcapping", 50));
   config.logit_softcap = static_cast<float>(keys.PositiveOr("final_logit_softcapping", 30));
   SetWindows(keys, keys.CountOr("attention.sliding_window", 4096, kMaxWindow), 2, config);
@@ -36,7 +51,7 @@ void Gemma2(const Keys& keys, Config& config) {
 }
 
 void Gemma3(const Keys& keys, Config& config) {
-  SetGemmaScales(62, config);
+  SetGemmaScales(keys, 62, config);
   config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
   SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 6, config);
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
@@ -186,6 +201,12 @@ constexpr Traits kGemma3Traits = {.norms = kSandwichNorms,
                                    .value_norm = true};
 
 constexpr Architecture kGemmaRows[] = {
+    {.name = "gemma",
+     .traits = {.activation = Activation::kGelu, .output = OutputMatrix::kEmbedding},
+     .refine = Gemma},
+    {.name = "vaultgemma",
+     .traits = {.activation = Activation::kGelu, .output = OutputMatrix::kEmbedding},
+     .refine = VaultGemma},
     {.name = "gemma2",
      .traits = {.norms = kSandwichNorms,
                 .activation = Activation::kGelu,

@@ -14,19 +14,16 @@ using enum kernels::RopePairs;
 
 constexpr size_t kMaxRunLayers = 1u << 12;
 
-// Mistral 7B v0.1 was trained with a window of 4096 in all layers.
+// Mistral 7B v0.1 was trained with a window of 4096 in all layers, CWM with one in most.
 void Llama(const Keys& keys, Config& config) {
   const size_t window = keys.UintOr("attention.sliding_window", 0, kMaxWindow);
-  for (LayerPlan& layer : config.layers) layer.window = window;
+  if (window > 0) SetWindows(keys, window, 0, config);
 }
 
 void SmolLm3(const Keys&, Config& config) { LeaveOutFourthRope(config); }
 
 void Mistral3(const Keys& keys, Config& config) {
-  RopeConfig& rope = config.ropes[0];
-  rope.beta_fast = keys.PositiveOr("rope.scaling.yarn_beta_fast", rope.beta_fast);
-  rope.beta_slow = keys.PositiveOr("rope.scaling.yarn_beta_slow", rope.beta_slow);
-  rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
+  SetWindowsIfListed(keys, config);
   SetAttentionTemperature(keys, config);
 }
 

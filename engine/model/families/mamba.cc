@@ -18,6 +18,7 @@ void MambaLayers(const Keys& keys, Config& config) {
   mamba.n_alpha = mamba.channels;
   mamba.n_beta = 2 * mamba.key_length;
   mamba.normed = keys.BoolOr("ssm.dt_b_c_rms", false) || config.ssm_norms == Presence::kRequired;
+  mamba.norm_eps = static_cast<float>(keys.PositiveOr("ssm.dt_b_c_rms_epsilon", config.norm_eps));
   for (LayerPlan& layer : config.layers) {
     layer.rope = LayerPlan::kNoRope;
     if (layer.mixer == Mixer::kMamba) SetMixer(Mixer::kMamba, mamba, layer);

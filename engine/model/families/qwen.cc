@@ -14,11 +14,12 @@ namespace {
 using kernels::Router;
 
 // The published models name a window and do not use it (their use_sliding_window is false).
-void Qwen2(const Keys& keys, Config&) { keys.Ignore("attention.sliding_window"); }
+void Qwen2(const Keys& keys, Config& config) { SetWindowsIfListed(keys, config); }
 
 // Without a key for an expert's width, a token's experts together are as wide as a dense network.
 void QwenExperts(const Keys& keys, Config& config) {
   Qwen2(keys, config);
+  config.router.normed = keys.BoolOr("expert_weights_norm", config.router.normed);
   if (keys.Has("expert_feed_forward_length")) return;
   for (LayerPlan& layer : config.layers)
     layer.expert_length /= std::max<size_t>(config.n_experts_used, 1);
@@ -71,6 +72,7 @@ void QwenNext(const Keys& keys, Config& config) {
     const bool recurrent = listed || config.layers[i].n_heads == 0;
     if (recurrent) SetMixer(Mixer::kDeltaNet, delta, config.layers[i]);
   }
+  config.router.normed = keys.BoolOr("expert_weights_norm", config.router.normed);
   SkipNextn(keys, config);
   if (config.n_skipped_layers == 1 && attention.n_heads > 0) config.nextn = attention;
 }

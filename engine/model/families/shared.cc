@@ -1,15 +1,24 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
 #include "engine/model/families/families.h"
+#include "gguf/error.h"
 #include "kernels/recurrence/recurrence.h"
 
 namespace engine {
 
+using kernels::Activation;
+
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config) {
-  period = keys.NumberUnlessArray("attention.sliding_window_pattern", period, kMaxLength);
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  if (keys.Length(kPattern) == config.n_layers() && window > 0)
+    return SetListedWindows(keys, config);
+  period = keys.NumberUnlessArray(kPattern, period, kMaxLength);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const bool global = period != 0 && i % period == period - 1;
     config.layers[i].window = global ? 0 : window;
@@ -21,6 +30,12 @@ void SetListedWindows(const Keys& keys, Config& config) {
   const auto slides =
       keys.PerLayer("attention.sliding_window_pattern", config.n_layers(), 0, kMaxWindow);
   for (size_t i = 0; i < slides.size(); ++i) config.layers[i].window = slides[i] != 0 ? window : 0;
+}
+
+void SetWindowsIfListed(const Keys& keys, Config& config) {
+  const bool listed = keys.Length("attention.sliding_window_pattern") > 0;
+  if (listed) return SetListedWindows(keys, config);
+  keys.Ignore("attention.sliding_window");
 }
 
 void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config) {
@@ -80,6 +95,43 @@ bool CheckSections(const Keys& keys) {
   const std::array<size_t, 4> sections = ReadSections(keys);
   if (sections[3] == 0) return true;
   keys.Fail("rope.dimension_sections", "expected 0 as the fourth number, found ", sections[3]);
+}
+
+void ReadActivation(const Keys& keys, Config& config) {
+  constexpr std::pair<std::string_view, Activation> kNames[] = {
+      {"gelu", Activation::kGeluErf},        {"gelu_new", Activation::kGeluAlone},
+      {"gelu_fast", Activation::kGeluAlone}, {"gelu_pytorch_tanh", Activation::kGeluAlone},
+      {"relu", Activation::kRelu},           {"relu2", Activation::kReluSquared}};
+  if (!keys.Has("hidden_activation")) return;
+  const std::string_view name = keys.StringOr("hidden_activation", "");
+  const auto found =
+      std::ranges::find(kNames, name, &std::pair<std::string_view, Activation>::first);
+  if (found == std::end(kNames)) {
+    keys.Fail("hidden_activation", "expected gelu, gelu_new, relu or relu2, found ",
+              gguf::Quoted(name, 40));
+  }
+  config.activation = found->second;
+}
+
+void ReadClamp(const Keys& keys, Config& config) {
+  config.clamp_qkv = static_cast<float>(keys.PositiveUnlessZero("attention.clamp_kqv", 0));
+}
+
+// The heads' slopes are powers: 2^(-bias / n), its square and so on, n being the number of heads if
+// that is a power of two, else the largest one below, and the others are between them.
+void SetSlopes(double bias, Config& config) {
+  const size_t n_heads = config.layers[0].n_heads, n = std::bit_floor(n_heads);
+  for (size_t i = 0; i < n_heads; ++i) {
+    const double step = bias / static_cast<double>(n);
+    const double power =
+        i < n ? static_cast<double>(i + 1) : static_cast<double>(2 * (i - n) + 1) / 2;
+    config.slopes.push_back(static_cast<float>(std::exp2(-step * power)));
+  }
+  for (LayerPlan& layer : config.layers) layer.rope = LayerPlan::kNoRope;
+}
+
+void LeaveOutRope(Config& config) {
+  for (LayerPlan& layer : config.layers) layer.rope = LayerPlan::kNoRope;
 }
 
 void SkipNextn(const Keys& keys, Config& config) {

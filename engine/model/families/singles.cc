@@ -16,10 +16,13 @@ namespace {
 using kernels::Activation;
 using enum kernels::RopePairs;
 
-// Published files name a window that the model was not trained with.
-void Phi3(const Keys& keys, Config&) { keys.Ignore("attention.sliding_window"); }
+// llama.cpp's files name a window, which no program uses.
+void Phi3(const Keys& keys, Config& config) { SetWindowsIfListed(keys, config); }
 
+// The published models do not round the two dimensions, which files of llama.cpp's converter do not
+// say.
 void GptOss(const Keys& keys, Config& config) {
+  config.ropes[0].truncated = keys.BoolOr("rope.scaling.yarn_truncate", false);
   SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
   SetLocalBase(keys, config.ropes[0], config.ropes[0].base, config);
 }
@@ -40,6 +43,11 @@ void Glm4(const Keys& keys, Config& config) {
 
 void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
 
+// nanochat (Karpathy 2025): norms have no weights, and the embedding has one, too.
+void NanoChat(const Keys& keys, Config& config) {
+  config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
+}
+
 // Models older than 2B4T lack this key.
 void BitNet(const Keys& keys, Config& config) {
   const std::string_view activation = keys.StringOr("hidden_activation", "silu");
@@ -57,13 +65,13 @@ void Hunyuan(const Keys& keys, Config& config) {
   if (length > 2) config.ropes[0].base *= std::pow(alpha, length / (length - 2));
 }
 
-// Only the models of 64 layers have windows; their other layers have no rope.
+// Only the models of 64 layers, or with a list, have windows; their other layers have no rope.
 void Exaone4(const Keys& keys, Config& config) {
   SkipNextn(keys, config);
   CheckSections(keys);
-  keys.Ignore("attention.sliding_window_pattern");
+  const bool listed = keys.Length("attention.sliding_window_pattern") > 0;
   const size_t window = keys.CountOr("attention.sliding_window", 4096, kMaxWindow);
-  if (config.layers.size() != 64) return;
+  if (config.layers.size() != 64 && !listed) return;
   SetWindows(keys, window, 4, config);
   RotateInWindowsOnly(config);
 }
@@ -114,6 +122,14 @@ constexpr Architecture kSingleRows[] = {
                 .output = OutputMatrix::kOwn},
      .refine = Olmo2},
     {.name = "glm4", .rope_pairs = kAdjacent, .traits = {.norms = kSandwichNorms}, .refine = Glm4},
+    {.name = "chatglm", .rope_pairs = kAdjacent},
+    {.name = "exaone"},
+    {.name = "nanochat",
+     .traits = {.norms = {.embedding = "token_embd_norm"},
+                .norm_weights = false,
+                .qk_norm = QkNorm::kHeadAfterRope,
+                .activation = Activation::kReluSquared},
+     .refine = NanoChat},
     {.name = "bitnet",
      .traits = {.sub_norms = true, .output = OutputMatrix::kEmbedding},
      .refine = BitNet},

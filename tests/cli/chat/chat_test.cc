@@ -25,7 +25,7 @@ TEST(Chat, KeepsTheCacheBetweenTurns) {
   ASSERT_NE(first, std::string::npos) << run.err;
   EXPECT_EQ(run.err.find(" 0 tokens reused", first + 1), std::string::npos) << run.err;
   EXPECT_TRUE(Has(run.err, "taken back: And\nagain"));
-  EXPECT_TRUE(Has(run.err, "no command /nonsense"));
+  EXPECT_TRUE(Has(run.err, "no command /nonsense: /help lists them."));
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
 }
 
@@ -62,7 +62,7 @@ TEST(Chat, SavesAndLoads) {
   const std::string file = dir.Path("talk.json");
   const Finished first =
       Done(Chat("Hello\n/system Be kind.\n/save " + file + "\nAnd then?\n/save\n"));
-  const auto saved = Json::parse(ReadText(file));
+  const auto saved = Json::parse(ReadText(file))["messages"];
   ASSERT_EQ(saved.size(), 5u) << saved;
   EXPECT_EQ(saved[0]["role"], "system");
   EXPECT_EQ(saved[0]["content"], "Be kind.");
@@ -73,7 +73,7 @@ TEST(Chat, SavesAndLoads) {
   EXPECT_TRUE(Has(again.err, "5 messages loaded"));
   EXPECT_TRUE(Has(again.err, "told: Be kind."));
   EXPECT_TRUE(Has(again.err, "taken back: And then?"));
-  EXPECT_EQ(Json::parse(ReadText(file)).size(), 2u);
+  EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 2u);
 }
 
 // What the model remembers is saved beside the conversation: the next turn reads the question only.
@@ -182,8 +182,43 @@ TEST(Chat, SettingsChange) {
   ExpectError(Chat("/set temperature hot\n"), 1,
               "expected a number from 0 to 1000000, found 'hot'");
   ExpectError(Chat("/set top_k 1.5\n"), 1, "expected a whole number");
-  ExpectError(Chat("/set num_ctx 5\n"), 1, "with -c");
-  ExpectError(Chat("/set mood 5\n"), 1, "no such setting");
+  ExpectError(Chat("/set num_ctx 0\n"), 1, "whole number from 1 to 1073741824, found '0'");
+  ExpectError(Chat("/set mood 5\n"), 1, "there is no such setting: /set alone");
+  ExpectError(Chat("/set temprature 5\n"), 1, "did you mean temperature? ");
+}
+
+// The conversation is read again, and the new length is kept.
+TEST(Chat, TheContextChangesItsLength) {
+  const TempDir dir;
+  const std::string file = dir.Path("talk.json");
+  const Finished run = Done(Chat("Hello\n/set num_ctx 200\n/set c 300\nAnd?\n/stats\n/undo 2\n" +
+                                 ("Hello\n/save " + file + "\n")));
+  EXPECT_TRUE(Has(run.err, "(the context has 200 tokens"));
+  EXPECT_TRUE(Has(run.err, " of 300 tokens; of the last question 0 tokens reused"));
+  EXPECT_TRUE(Has(run.err, "(taken back: And?; Hello)"));
+  EXPECT_EQ(Json::parse(ReadText(file))["context"], 300);
+  EXPECT_TRUE(Has(Done(Pronk({"chat", "--load", file}, "/stats\n")).err, " of 300 tokens"));
+  EXPECT_TRUE(Has(Done(Chat("/stats\n", {"--load", file, "-c", "100"})).err, " of 100 tokens"));
+  // One that the machine has no memory for changes nothing.
+  const Finished large = Chat("Hello\n/set num_ctx 1073741824\n");
+  EXPECT_EQ(large.status, 1);
+  EXPECT_TRUE(Has(large.err, "fit"));
+}
+
+TEST(Chat, AFileIsPartOfTheNextQuestion) {
+  const TempDir dir;
+  const std::string a = dir.Write("a.txt", "One\ntwo\n"), b = dir.Write("b", "three");
+  const std::string file = dir.Path("talk.json");
+  const Finished run = Done(Chat("/file " + a + "\n/file " + b + "\nWhat?\nNo more\n/file " + a +
+                                     "\n/file -\n/file\nAnd?\n/save " + file + "\n",
+                                 {"-c", "500"}));
+  EXPECT_TRUE(Has(run.err, "(the next question begins with 2 texts of 12 bytes)"));
+  EXPECT_TRUE(Has(run.err, "(the next question is what is typed)"));
+  const auto saved = Json::parse(ReadText(file))["messages"];
+  EXPECT_EQ(saved[0]["content"], "One\ntwo\n\nthree\n\nWhat?");
+  EXPECT_EQ(saved[2]["content"], "No more");
+  EXPECT_EQ(saved[4]["content"], "And?");
+  ExpectError(Chat("/file " + dir.Path("none") + "\n"), 1, "none: cannot be opened");
 }
 
 TEST(Chat, FirstQuestionAndStopText) {

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/data.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tmux.h"
 
@@ -61,18 +65,117 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
         << path;
   }
   EXPECT_EQ(fs::status(state_ + "/pronk").permissions(), fs::perms::owner_all);
-  EXPECT_TRUE(Has(List().out, "4 messages  " + Files(".json")[0].string() + "  \"Hello there\"\n"));
+  EXPECT_TRUE(Has(List().out,
+                  "1  " + Files(".json")[0].stem().string() + "    now  llama  \"Hello there\"\n"));
 
   // The same chat goes on; the arrow brings back a line of the last session.
   const std::string screen = Say({"Up"}, "--continue");
   EXPECT_TRUE(Has(screen, "(4 messages loaded from"));
   EXPECT_TRUE(Has(screen, "> Why?"));
   EXPECT_EQ(Files(".json").size(), 1u);
-  EXPECT_TRUE(Has(List().out, "6 messages"));
+  EXPECT_EQ(Json::parse(ReadText(Files(".json")[0]))["messages"].size(), 6u);
   // Another one leaves it as it is, but for the state, which only the last keeps.
   Say({"Something else"});
   EXPECT_EQ(Files(".json").size(), 2u);
   EXPECT_EQ(Files(".session").size(), 1u);
+}
+
+// Chats of different ages, the newest first; all but the last is made by hand.
+TEST_F(SavedChatsTest, AreNamedByNumberOrBeginning) {
+  const auto chat = [&](const Args& args, const std::string& input = "") {
+    return Pronk(With({"chat", "-n", "3"}, args), input, {"XDG_STATE_HOME=" + state_});
+  };
+  Say({"Newest"});
+  const std::string text = ReadText(Files(".json")[0]);
+  const fs::path folder = state_ + "/pronk/chats";
+  const auto older = [&](const std::string& name, const std::string& hello, int hours) {
+    std::string changed = text;
+    changed.replace(changed.find("Newest"), 6, hello);
+    std::ofstream(folder / (name + ".json")) << changed;
+    fs::last_write_time(folder / (name + ".json"),
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  older("2001-01-01-100000-1", "Yesterday", 30);
+  older("2001-01-02-100000-1", "Today", 3);
+  std::ofstream(folder / "2001-01-03-100000-1.json") << "[]{";
+  fs::last_write_time(folder / "2001-01-03-100000-1.json",
+                      fs::file_time_type::clock::now() - std::chrono::hours(9));
+  const Finished list = Done(List());
+  EXPECT_TRUE(Has(list.out, "    now  llama  \"Newest\"\n2  2001-01-02-100000-1"));
+  EXPECT_TRUE(Has(list.out, "    3 h  llama  \"Today\"\n4  2001-01-01-100000-1"));
+  EXPECT_TRUE(Has(list.out, "  1 day  llama  \"Yesterday\"\n"));
+  EXPECT_FALSE(Has(list.out, "/"));
+  EXPECT_TRUE(Has(list.err, "2001-01-03-100000-1.json: is not JSON"));
+
+  // What is loaded is told by what /undo takes back.
+  for (const Args& args : {Args{"--continue", "2"},
+                           {"--continue=2001-01-02"},
+                           {"--load", "2"},
+                           {"--continue", "2001-01-02-100000-1"}}) {
+    EXPECT_TRUE(Has(Done(chat(args, "/undo\n/regen\n")).err, "(taken back: Today)"));
+    older("2001-01-02-100000-1", "Today", 3);
+  }
+  const Finished inside = Done(chat({"-m", kModel}, "/chats\n/load 4\n/undo\n/load 2001-01-02\n"));
+  EXPECT_TRUE(Has(inside.err, "\"Yesterday\"\n(2 messages loaded from 2001-01-01-100000-1)\n"));
+  EXPECT_TRUE(Has(inside.err, "(taken back: Yesterday)\n(2 messages loaded from 2001-01-02"));
+  ExpectError(chat({"--continue", "2001"}), 1,
+              "2001 could be 2001-01-02-100000-1, 2001-01-03-100000-1, 2001-01-01-100000-1; 'pronk "
+              "chat --list' lists 4 chats");
+  ExpectError(chat({"--continue", "5"}), 1,
+              "there is no saved chat 5; 'pronk chat --list' lists 4");
+  ExpectError(chat({"--load", "0"}), 1, "there is no saved chat 0; ");
+  ExpectError(chat({"--continue", "3"}), 1, "2001-01-03-100000-1.json: is not JSON");
+}
+
+// The model that -m names, and not the chat's own, goes on under a new name.
+TEST_F(SavedChatsTest, GoOnWithAnotherModelAsAnother) {
+  Say({"Hello"});
+  const fs::path first = Files(".json")[0];
+  const std::string before = ReadText(first);
+  const std::string other = DataPath("tiny/qwen2.gguf");
+  // $PRONK_MODEL is no -m.
+  Tmux tmux("XDG_STATE_HOME=" + state_ + " PRONK_MODEL=" + other + " " + Program() +
+            " chat --continue -n 2");
+  ASSERT_TRUE(tmux.WaitFor("\n>")) << tmux.Screen();
+  tmux.Keys({"/model", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(llama, ")) << tmux.Screen();
+  tmux.Keys({"C-d"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0);
+  EXPECT_EQ(ReadText(first), before);
+  EXPECT_TRUE(
+      Has(Say({"Why?"}, "--continue -m " + other), "(qwen2 goes on with it, as a new chat)"));
+  EXPECT_EQ(ReadText(first), before);
+  EXPECT_EQ(Files(".json").size(), 2u);
+  EXPECT_TRUE(Has(List().out, "1  "));
+  EXPECT_TRUE(Has(List().out, "  qwen2  \"Hello\"\n2  "));
+}
+
+// One without a model: a person is asked for it.
+TEST_F(SavedChatsTest, AskWhichModelTheyAreBy) {
+  Say({"Hello"});
+  const fs::path path = Files(".json")[0];
+  const std::string messages = Json::parse(ReadText(path))["messages"].dump();
+  std::ofstream(path) << messages;
+  const auto begin = [&] {
+    return "XDG_STATE_HOME=" + state_ + " " + Program() + " chat -n 2 --ignore-eos --continue";
+  };
+  Tmux none(begin());
+  ASSERT_TRUE(none.WaitFor("\nmodel:")) << none.Screen();
+  none.Keys({"Enter"});
+  EXPECT_EQ(none.WaitForEnd(), 1) << none.Screen();
+  EXPECT_EQ(ReadText(path), messages);
+  Tmux tmux(begin());
+  ASSERT_TRUE(tmux.WaitFor("\nmodel:")) << tmux.Screen();
+  tmux.Keys({"nowhere", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("called nowhere")) << tmux.Screen();
+  tmux.Keys({kModel, "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("(2 messages loaded")) << tmux.Screen();
+  tmux.Keys({"Why?", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("as -n says")) << tmux.Screen();
+  tmux.Keys({"C-d"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+  EXPECT_EQ(Json::parse(ReadText(path))["model"]["path"], kModel);
+  EXPECT_EQ(Files(".json").size(), 1u);
 }
 
 TEST_F(SavedChatsTest, KeepNothingThatIsTakenBack) {

@@ -122,9 +122,32 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   tmux.Keys({"half a questi", "Left", "Left"});
   ASSERT_TRUE(tmux.WaitFor("half a questi")) << tmux.Screen();
   tmux.Keys({"C-c"});
-  EXPECT_TRUE(tmux.WaitFor("\n> half a questi^C\n(Ctrl-D or /exit leaves)\n>")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("\n> half a questi^C\n(Ctrl-C again, Ctrl-D or /exit leaves)\n>"))
+      << tmux.Screen();
   tmux.Keys({"/exit", "Enter"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
+// Of two quick ones the second may come while the answer stops or at the prompt. A third leaves.
+TEST_F(TerminalTest, TwoQuickCtrlCKeepTheTurn) {
+  const TempDir state;
+  Tmux tmux(ChatLine("XDG_STATE_HOME=" + state.Path(""), "-c 200000"));
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  tmux.Keys({"Go on", "Enter"});
+  ASSERT_TRUE(tmux.WaitUntil([](const auto& screen) { return screen.size() > 300; }));
+  tmux.Keys({"C-c", "C-c"});
+  ASSERT_TRUE(tmux.WaitFor("(stopped)\n")) << tmux.Screen();
+  tmux.Keys({"/undo", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("(taken back: Go on)")) << tmux.Screen();
+  tmux.Keys({"/set num_predict 3", "Enter", "Hello", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("cut after 3 tokens")) << tmux.Screen();
+  tmux.Keys({"/stats", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("\nthreads: ")) << tmux.Screen();
+  tmux.Keys({"C-c"});  // at an empty prompt
+  EXPECT_EQ(tmux.WaitForEnd(), 130) << tmux.Screen();
+  // The chat is there.
+  const Finished list = Pronk({"chat", "--list"}, "", {"XDG_STATE_HOME=" + state.Path("")});
+  EXPECT_TRUE(Has(list.out, "\"Hello\"\n"));
 }
 
 // A shell that runs several goes on only after a program that was not ended by the signal itself.
@@ -250,6 +273,44 @@ TEST_F(TerminalTest, StoppedAndContinued) {
   ASSERT_TRUE(tmux.WaitFor("/system One.", 2)) << tmux.Screen();
   tmux.Keys({"BSpace", " two.", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the model is told: One two.)")) << tmux.Screen();
+}
+
+// After an answer, which other threads than the one that waits for keys have worked on.
+TEST_F(TerminalTest, StoppedAndContinuedAfterAnAnswer) {
+  if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
+  Tmux tmux("PS1='sh: ' bash --norc --noprofile -i");
+  ASSERT_TRUE(tmux.WaitFor("sh:")) << tmux.Screen();
+  tmux.Keys({Program() + " chat -n 20", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  tmux.Keys({"Tell me of Nora.", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("cut after 20 tokens, as -n says)\n>")) << tmux.Screen();
+  tmux.Keys({"C-z"});
+  ASSERT_TRUE(tmux.WaitFor("Stopped")) << tmux.Screen();
+  tmux.Keys({"fg", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("chat -n 20\n>")) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, TabCompletesSettings) {
+  Tmux tmux(ChatLine());
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  // Where several begin so, they are shown; after a name, its value of now.
+  tmux.Keys({"/set to", "Tab", "Tab"});
+  ASSERT_TRUE(tmux.WaitFor("\n> /set top_\ntop_k   top_p   top_n_sigma\n> /set top_"))
+      << tmux.Screen();
+  tmux.Keys({"k", "Tab", "Tab", "0", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("top_k 400 (/set)")) << tmux.Screen();
+  tmux.Keys({"/set nu", "Tab", "c", "Tab", "Tab", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(the context has 4000 tokens")) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, TheDefaultModelSaysWhatItIs) {
+  Tmux tmux(Program() + " chat");
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  EXPECT_TRUE(Has(tmux.Screen(), "This model is a toy that tells stories"));
+  EXPECT_TRUE(Has(tmux.Screen(), "./pronk pull "));
+  Tmux other(ChatLine());
+  ASSERT_TRUE(other.WaitFor(kPrompt)) << other.Screen();
+  EXPECT_FALSE(Has(other.Screen(), "toy"));
 }
 
 // A terminal whose every byte can be seen, by `script` as Linux has it.

@@ -94,7 +94,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   };
   const Finished run = chat("Why?\nWhy not?\n/save " + file + "\n");
   EXPECT_EQ(run.out, "Yes indeed\nYes indeed\n") << run.err;
-  const auto saved = Json::parse(ReadText(file));
+  const auto saved = Json::parse(ReadText(file))["messages"];
   ASSERT_EQ(saved.size(), 4u);
   EXPECT_EQ(saved[1]["content"], "Yes indeed");
   EXPECT_EQ(saved[1]["reasoning_content"], "hm so");
@@ -102,7 +102,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   EXPECT_EQ(Pronk({"template", "-m", model, "--messages", file}).out,
             "[user]Why?[assistant]Yes indeed[user]Why not?[assistant]Yes indeed[assistant]");
   EXPECT_EQ(chat("/load " + file + "\n/undo\n/save " + dir_.Path("b") + "\n").status, 0);
-  EXPECT_EQ(Json::parse(ReadText(dir_.Path("b")))[1], saved[1]);
+  EXPECT_EQ(Json::parse(ReadText(dir_.Path("b")))["messages"][1], saved[1]);
 }
 
 TEST_F(ThinkingTest, TheSwitch) {

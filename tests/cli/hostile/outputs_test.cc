@@ -136,6 +136,32 @@ TEST(OutputsWithClosedStreams, GoNowhere) {
   EXPECT_EQ(fs::file_size(logits) % sizeof(float), 0u);
 }
 
+// An open file by its number is written from where it is, as by printing.
+TEST(OutputsToOpenFiles, GoWhereTheyAre) {
+  const TempDir dir;
+  const std::string expected = "before\n" + ReadText([&] {
+                                 Done(Pronk({"logits", kModel, "--ids", "1 2", dir.Path("alone")}));
+                                 return dir.Path("alone");
+                               }());
+  fs::create_symlink("/dev/stdout", dir.Path("link"));
+  const std::vector<std::string> here = {"OUT=" + dir.Path("out"), "LINK=" + dir.Path("link")};
+  const std::string command = "\"$PRONK\" logits \"$MODEL\" --ids '1 2' ";
+  for (const std::string to :
+       {"/dev/stdout >>\"$OUT\"", "\"$LINK\" >>\"$OUT\"", "/dev/fd/3 3>>\"$OUT\"",
+        "/dev/stdout | cat >>\"$OUT\"", "/proc/self/fd/4 4>>\"$OUT\""}) {
+    Done(Shell("echo before >\"$OUT\"; " + command + to, here));
+    EXPECT_EQ(ReadText(dir.Path("out")), expected) << to;
+  }
+  Done(Shell("{ echo before; " + command + "/dev/stdout; } >\"$OUT\"", here));
+  EXPECT_EQ(ReadText(dir.Path("out")), expected);
+  Done(Shell(
+      "mkfifo \"$OUT\".pipe; cat \"$OUT\".pipe >\"$OUT\" & " + command + "\"$OUT\".pipe; wait",
+      here));
+  EXPECT_EQ("before\n" + ReadText(dir.Path("out")), expected);
+  ExpectError(Shell(command + "/dev/fd/77"), 1, "/dev/fd/77: cannot be written: Bad file desc");
+  ExpectError(Shell(command + "/tmp"), 1, "/tmp: is a folder: give the name of a file");
+}
+
 // Where process ids repeat, as in containers, a name may be taken by what a killed program left.
 TEST(OutputsNextToOthers, TakeANameThatIsFree) {
   const TempDir dir;

@@ -22,6 +22,7 @@
 #include "tests/support/guesses.h"
 #include "tests/support/logits.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/transformers.h"
 #include "tokenizer/split.h"
 
 namespace engine {
@@ -280,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(Lists, PublishedTest, testing::ValuesIn(Lists()),
                          [](const auto& tested) { return test::TestName(tested.param.stem()); });
 
 TEST(Published, HasAListForEachArchitecture) {
-  std::set<std::string> listed;
+  std::set<std::string, std::less<>> listed = test::MadeWhileTesting();
   for (const auto& path : Lists()) listed.insert(ReadList(path).architecture);
   for (const Architecture& arch : Architectures()) {
     EXPECT_TRUE(listed.contains(std::string(arch.name))) << arch.name;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -254,6 +256,27 @@ TEST_F(SessionFile, IsARegularFile) {
   EXPECT_EQ(error(dir_.Path("pipe")), dir_.Path("pipe") + expected + "a pipe (FIFO)");
   EXPECT_EQ(error("/dev/zero"), "/dev/zero" + expected + "a device");
   EXPECT_EQ(error("/tmp"), "/tmp" + expected + "a directory");
+}
+
+// A change in the metadata or at the beginning of any tensor.
+TEST(Fingerprint, TellsModelsApart) {
+  std::ifstream in(test::DataPath("tiny/llama.gguf"), std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::vector<uint64_t> aligned(bytes.size() / 8 + 1);
+  std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  const auto all = std::as_writable_bytes(std::span(aligned)).first(bytes.size());
+  const gguf::File file = gguf::File::Parse("model", all);
+  const uint64_t before = FingerprintOf(file);
+  EXPECT_EQ(FingerprintOf(gguf::File::Open(test::DataPath("tiny/llama.gguf"))), before);
+  const auto expect_change = [&](size_t at) {
+    all[at] ^= std::byte{1};
+    EXPECT_NE(FingerprintOf(gguf::File::Parse("model", all)), before) << at;
+    all[at] ^= std::byte{1};
+  };
+  expect_change(bytes.find("random weights"));
+  for (const gguf::TensorView& tensor : file.tensors())
+    expect_change(static_cast<size_t>(tensor.data - all.data()));
+  EXPECT_EQ(FingerprintOf(gguf::File::Parse("model", all)), before);
 }
 
 }  // namespace

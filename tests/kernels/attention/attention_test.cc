@@ -33,13 +33,14 @@ struct Case {
   size_t capacity = 0;  // 0: for all positions and some more
   bool values_in_keys = false;
   size_t ahead = 0;
+  bool slopes = false;
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
     return out << "heads " << c.shape.n_heads << "/" << c.shape.n_kv_heads << ", lengths "
                << c.shape.key_length << ", " << c.shape.value_length << ", " << c.n_tokens
                << " tokens from " << c.first_pos << ", window " << c.window << ", softcap "
                << c.softcap << ", sinks " << c.sinks << ", capacity " << c.capacity
-               << ", values in keys " << c.values_in_keys << ", ahead " << c.ahead;
+               << ", values in keys " << c.values_in_keys << ", ahead " << c.ahead << ", slopes " << c.slopes;
   }
 };
 
@@ -54,6 +55,15 @@ const std::vector<Case> kPlain = {
     {{3, 1, 24, 24}, 1020, 7},  {{4, 1, 576, 512}, 130, 16}, {{4, 1, 576, 512}, 600, 1},
     {{3, 1, 64, 64}, 300, 17},  // 51 queries, which fill no unit of a tile
     {{2, 2, 700, 24}, 100, 9},  // keys too long for a panel
+};
+
+// ALiBi: fractions of powers of two for heads, as models have.
+const std::vector<Case> kSloped = {
+    {{4, 4, 64, 64}, 0, 1, 0, 0, false, 0, false, 0, true},
+    {{12, 2, 48, 20}, 129, 7, 0, 0, false, 0, false, 0, true},
+    {{8, 2, 96, 136}, 190, 40, 0, 0, false, 0, false, 0, true},
+    {{4, 1, 64, 64}, 700, 16, 0, 0, true, 0, false, 0, true},
+    {{5, 5, 32, 32}, 300, 30, 100, 9, true, 0, false, 0, true},
 };
 
 // The same with all parameters of a layer; positions within a ring buffer, at its end, beyond it.
@@ -135,6 +145,10 @@ class Attended {
       v_[i] = k_[i / s.value_length * s.key_length + i % s.value_length];
     }
     sinks_ = NormalFloats(s.n_heads, 4);
+    for (size_t i = 0; i < s.n_heads; ++i) {
+      const double power = 8 * static_cast<double>(i + 1) / static_cast<double>(s.n_heads);
+      slopes_.push_back(static_cast<float>(std::exp2(-power)));
+    }
     k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.key_length), std::byte{0xFF});
     v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.value_length), std::byte{0xFF});
     Team team(1);
@@ -195,7 +209,12 @@ class Attended {
 
  private:
   AttentionParams params() const {
-    return {0.125f, c_.window, c_.ahead, c_.softcap, c_.sinks ? sinks_.data() : nullptr};
+    return {0.125f,
+            c_.window,
+            c_.ahead,
+            c_.softcap,
+            c_.sinks ? sinks_.data() : nullptr,
+            c_.slopes ? slopes_.data() : nullptr};
   }
 
   size_t capacity() const {
@@ -243,7 +262,7 @@ class Attended {
 
   Case c_;
   KvType type_;
-  std::vector<float> q_, k_, v_, sinks_;
+  std::vector<float> q_, k_, v_, sinks_, slopes_;
   std::vector<std::byte> k_bytes_, v_bytes_;
 };
 
@@ -285,7 +304,7 @@ void ExpectNear(const Case& c, KvType type, float spread, const std::vector<floa
 }
 
 TEST(Attention, IsTheWeightedMeanOfValues) {
-  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kBothWays}) {
+  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kBothWays, &kSloped}) {
     for (const Case& c : *cases) {
       for (const KvType type : kTypes) {
         for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
@@ -323,7 +342,7 @@ TEST(Attention, AddsLittleToTheErrorOfTheCache) {
 
 // kFewTokens' promise. For tokens that come one by one, the cache ends with their own position.
 TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
-  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys}) {
+  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kSloped}) {
     for (Case c : *cases) {
       c.n_tokens = kFewTokens;
       if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;

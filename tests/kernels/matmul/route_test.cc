@@ -222,5 +222,15 @@ TEST(Route, TellsLargeLogitsApart) {
   EXPECT_EQ(routed.weights, (std::vector<float>{0.5f, 0.5f}));
 }
 
+// Logits 2 and 1.97 are near each other, 1 is not near them, and of those that are left 1 is alone.
+TEST(Route, TakesExpertsOneByOne) {
+  const Router router{.gate = Router::Gate::kSparseMixer, .normed = false};
+  const Routed routed = Choose({1.0f, 2.0f, -3.0f, 1.97f}, 3, router);
+  EXPECT_EQ(routed.experts, (std::vector<uint32_t>{1, 3, 0}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-0.03)), kEps);
+  EXPECT_EQ(routed.weights[1], 1);
+  EXPECT_EQ(routed.weights[2], 1);
+}
+
 }  // namespace
 }  // namespace kernels

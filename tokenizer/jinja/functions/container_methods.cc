@@ -31,6 +31,12 @@ Value Index(Interpreter& in, const Value& self, const Arguments& args) {
   Fail("the value is not in the list");
 }
 
+Value Extend(Interpreter& in, const Value& self, const Arguments& args) {
+  const Params params("extend", args, {"iterable"}, 1);
+  for (Value& item : ItemsOf(in.rt(), *params.Get(0))) in.rt().Append(self.list(), std::move(item));
+  return Value();
+}
+
 Value Append(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("append", args, {"object"}, 1);
   in.rt().Append(self.list(), *params.Get(0));
@@ -87,7 +93,8 @@ Value Update(Interpreter& in, const Value& self, const Arguments& args) {
 }
 
 constexpr Named<FilterFn> kSequenceMethods[] = {{"count", Count}, {"index", Index}};
-constexpr Named<FilterFn> kListMethods[] = {{"append", Append}, {"insert", Insert}, {"pop", Pop}};
+constexpr Named<FilterFn> kListMethods[] = {
+    {"append", Append}, {"extend", Extend}, {"insert", Insert}, {"pop", Pop}};
 constexpr Named<FilterFn> kDictMethods[] = {
     {"get", Get},       {"items", ItemsFilter}, {"keys", ListFilter},
     {"update", Update}, {"values", DictValues},

@@ -83,6 +83,123 @@ Value DictSort(Interpreter& in, const Value& input, const Arguments& args) {
   return SortedBy(in, std::move(keyed), params.Flag(2));
 }
 
+// min and max: the first item whose key is the least or the largest.
+template <bool is_max>
+Value Extreme(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params(is_max ? "max" : "min", args, {"case_sensitive", "attribute"});
+  const AttributePath path(in, params.Get(1));
+  Value best = MakeUndefined("No aggregated item, sequence was empty."), best_key;
+  for (const Value& item : ItemsOf(in.rt(), input)) {
+    Value key = CaseKey(in, path.Follow(item), params.Flag(0));
+    const bool is_first = best.IsUndefined();
+    if (!is_first && !(is_max ? Less(in.rt(), best_key, key) : Less(in.rt(), key, best_key)))
+      continue;
+    best = item;
+    best_key = std::move(key);
+  }
+  return best;
+}
+
+Value Sum(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("sum", args, {"attribute", "start"});
+  const AttributePath path(in, params.Get(0));
+  Value sum = params.Or(1, Value(0));
+  for (const Value& item : ItemsOf(in.rt(), input)) {
+    sum = Calculate(in.rt(), BinaryOp::kAdd, sum, path.Follow(item));
+  }
+  return sum;
+}
+
+// Pairs of a key and the items that have it, sorted by keys.
+Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("groupby", args, {"attribute", "default", "case_sensitive"}, 1);
+  Runtime& rt = in.rt();
+  const AttributePath path(in, params.Get(0), params.GetSome(1));
+  std::vector<std::pair<Value, Value>> keyed;
+  for (Value& item : ItemsOf(rt, input)) {
+    keyed.emplace_back(CaseKey(in, path.Follow(item), params.Flag(2)), std::move(item));
+  }
+  const Value sorted = SortedBy(in, keyed, false);
+  Values groups, group;
+  const auto end = [&] {
+    if (group.empty()) return;
+    Value key = path.Follow(group[0]);  // as the first item spells it
+    const Value pair =
+        rt.Make(Values{std::move(key), rt.Make(std::exchange(group, {}))}, List::Kind::kTuple);
+    pair.list().is_group = true;
+    groups.push_back(pair);
+  };
+  Value last;
+  for (const Value& item : sorted.list().items) {
+    Value key = CaseKey(in, path.Follow(item), params.Flag(2));
+    if (!group.empty() && !Equal(rt, key, last)) end();
+    last = std::move(key);
+    group.push_back(item);
+  }
+  end();
+  return rt.Make(std::move(groups));
+}
+
+// Lists of `linecount` items each; the last is filled up if a filling is given.
+Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("batch", args, {"linecount", "fill_with"}, 1);
+  Runtime& rt = in.rt();
+  const auto size = static_cast<size_t>(std::max<int64_t>(params.Integer(0, 1), 0));
+  Values batches, batch;
+  for (Value& item : ItemsOf(rt, input)) {
+    if (!batch.empty() && batch.size() == size)
+      batches.push_back(rt.Make(std::exchange(batch, {})));
+    batch.push_back(std::move(item));
+  }
+  if (!batch.empty()) {
+    if (const Value* filling = params.GetSome(1); filling != nullptr && batch.size() < size) {
+      rt.PayBytes((size - batch.size()) * sizeof(Value));
+      batch.resize(size, *filling);
+    }
+    batches.push_back(rt.Make(std::move(batch)));
+  }
+  return rt.Make(std::move(batches), List::Kind::kGenerator);
+}
+
+// That many lists of about equal lengths.
+Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("slice", args, {"slices", "fill_with"}, 1);
+  Runtime& rt = in.rt();
+  const Values items = ItemsOf(rt, input);
+  const int64_t n = params.Integer(0, 1);
+  if (n <= 0) Fail("slice() needs a number of slices above 0");
+  const size_t n_slices = static_cast<size_t>(n);
+  const size_t least = items.size() / n_slices, n_longer = items.size() % n_slices;
+  Values slices;
+  for (size_t i = 0, at = 0; i < n_slices; ++i) {
+    const size_t size = least + (i < n_longer ? 1 : 0);
+    const auto begin = items.begin() + static_cast<ptrdiff_t>(at);
+    Values slice(begin, begin + static_cast<ptrdiff_t>(size));
+    at += size;
+    if (const Value* filling = params.GetSome(1); filling != nullptr && i >= n_longer) {
+      slice.push_back(*filling);
+    }
+    slices.push_back(rt.Make(std::move(slice)));
+    rt.PayBytes(sizeof(Value));
+  }
+  return rt.Make(std::move(slices), List::Kind::kGenerator);
+}
+
+// Some item. A prompt does not depend on chance here: which one it is follows from the template.
+Value Random(Interpreter& in, const Value& input, const Arguments&) {
+  const Values items = ItemsOf(in.rt(), input);
+  if (items.empty()) return MakeUndefined("No random item, sequence was empty.");
+  return items[in.rt().steps() % items.size()];
+}
+
+// An attribute or method, never an item.
+Value Attr(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("attr", args, {"name"}, 1);
+  const std::string_view name = params.String(0).view();
+  const bool is_item = input.IsDict() && FindContainerMethod(input, name) == nullptr;
+  return is_item ? MakeUndefined("there is no such attribute") : in.GetAttribute(input, name);
+}
+
 Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("unique", args, {"case_sensitive", "attribute"});
   const AttributePath path(in, params.Get(1));
@@ -201,6 +318,8 @@ constexpr Named<FilterFn> kSequenceFilters[] = {
     {"select", Select<false, true>}, {"reject", Select<false, false>},
     {"selectattr", Select<true, true>}, {"rejectattr", Select<true, false>},
     {"sort", Sort}, {"dictsort", DictSort}, {"unique", Unique}, {"reverse", Reverse},
+    {"min", Extreme<false>}, {"max", Extreme<true>}, {"sum", Sum}, {"groupby", GroupBy},
+    {"batch", Batch}, {"slice", SliceFilter}, {"random", Random}, {"attr", Attr},
 };
 // clang-format on
 

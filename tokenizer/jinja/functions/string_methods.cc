@@ -5,6 +5,7 @@
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
+#include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/strings.h"
 #include "tokenizer/jinja/values/unicode.h"
@@ -42,32 +43,173 @@ Value SplitLinesMethod(Interpreter& in, const Value& self, const Arguments& args
   return ListOfTexts(in.rt(), SplitLines(in.rt(), self.text(), params.Flag(0)));
 }
 
+// The part of a text between two bounds, which count characters as a slice's do.
+struct Part {
+  Part(Interpreter& in, const Value& self, const Params& params)
+      : bytes(self.view()), in_range(true) {
+    if (params.GetSome(1) == nullptr && params.GetSome(2) == nullptr) return;
+    const int64_t length = LengthOf(in.rt(), self);
+    const auto place = [&](size_t i, int64_t absent) {
+      int64_t at = params.GetSome(i) != nullptr ? params.Integer(i, absent) : absent;
+      if (at < 0) at = std::max<int64_t>(at + length, 0);
+      return at;
+    };
+    const int64_t begin = place(1, 0), end = std::min(place(2, length), length);
+    in_range = begin <= length && begin <= end;
+    if (!in_range) return;
+    first = static_cast<size_t>(begin);
+    const size_t at = ByteOfChar(bytes, first);
+    bytes = bytes.substr(at, ByteOfChar(bytes.substr(at), static_cast<size_t>(end - begin)));
+  }
+
+  std::string_view bytes;
+  bool in_range;
+  size_t first = 0;  // in characters
+};
+
+// find, rfind, index and rindex.
+template <bool from_end, bool must_be_there>
 Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
-  const Params params("find", args, {"sub"}, 1);
+  const Params params(must_be_there ? "index" : "find", args, {"sub", "start", "end"}, 1);
+  const std::string_view wanted = params.String(0).view();
+  const Part part(in, self, params);
   in.rt().PayReading(self.view().size());
-  const size_t at = FindBytes(in.rt(), self.view(), params.String(0).view());
-  if (at == kNotFound) return -1;
-  return static_cast<int64_t>(CountChars(self.view().substr(0, at)));
+  size_t at = kNotFound;
+  if (part.in_range && !from_end) at = FindBytes(in.rt(), part.bytes, wanted);
+  if (part.in_range && from_end) {
+    // As the first one of both reversed: in linear time.
+    const std::string text(part.bytes.rbegin(), part.bytes.rend());
+    const std::string needle(wanted.rbegin(), wanted.rend());
+    at = FindBytes(in.rt(), text, needle);
+    if (at != kNotFound) at = text.size() - at - needle.size();
+  }
+  if (at != kNotFound)
+    return static_cast<int64_t>(part.first + CountChars(part.bytes.substr(0, at)));
+  if (must_be_there) Fail("substring not found");
+  return -1;
 }
 
 Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
-  const std::string_view needle = Params("count", args, {"sub"}, 1).String(0).view();
+  const Params params("count", args, {"sub", "start", "end"}, 1);
+  const std::string_view needle = params.String(0).view();
   Runtime& rt = in.rt();
-  const std::string_view text = self.view();
-  rt.PayReading(text.size());
-  if (needle.empty()) return static_cast<int64_t>(CountChars(text)) + 1;
+  const Part part(in, self, params);
+  rt.PayReading(self.view().size());
+  if (!part.in_range) return 0;
+  if (needle.empty()) return static_cast<int64_t>(CountChars(part.bytes)) + 1;
   int64_t count = 0;
-  for (size_t at = 0; (at = FindBytes(rt, text, needle, at)) != kNotFound; at += needle.size()) {
+  for (size_t at = 0; (at = FindBytes(rt, part.bytes, needle, at)) != kNotFound;
+       at += needle.size()) {
     rt.PaySteps();
     ++count;
   }
   return count;
 }
 
+// Text before, at and after the first or last occurrence of a separator.
+template <bool from_end>
+Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args) {
+  const Params params("partition", args, {"sep"}, 1);
+  Runtime& rt = in.rt();
+  std::vector<Text> parts = Split(rt, self.text(), params.String(0).view(), 1, from_end);
+  Values out;
+  if (parts.size() == 2) {
+    out = {rt.Make(std::move(parts[0])), *params.Get(0), rt.Make(std::move(parts[1]))};
+  } else {
+    out = {self, Value(""), Value("")};
+    if (from_end) std::swap(out[0], out[2]);
+  }
+  return rt.Make(std::move(out), List::Kind::kTuple);
+}
+
+// ljust, rjust and center.
+template <char align>
+Value JustMethod(Interpreter& in, const Value& self, const Arguments& args) {
+  const Params params("ljust", args, {"width", "fillchar"}, 1);
+  const std::string_view fill = params.Get(1) != nullptr ? params.String(1).view() : " ";
+  if (CountChars(fill) != 1) Fail("The fill character must be exactly one character long");
+  const int64_t width = params.Integer(0, 0);
+  if (align == '^') return in.rt().Make(Centered(in.rt(), self.text(), width, fill));
+  return in.rt().Make(Padded(in.rt(), self.text(), align, width, fill));
+}
+
+Value ZeroFill(Interpreter& in, const Value& self, const Arguments& args) {
+  const Params params("zfill", args, {"width"}, 1);
+  const Text& text = self.text();
+  const size_t sign = text.view().starts_with('-') || text.view().starts_with('+') ? 1 : 0;
+  Text out = text.Sub(0, sign);
+  const int64_t width = params.Integer(0, 0);
+  out.Append(Padded(in.rt(), text.Sub(sign), '>',
+                    width < 0 ? 0 : width - static_cast<int64_t>(sign), "0"));
+  return in.rt().Make(std::move(out));
+}
+
+bool IsAsciiChar(char32_t c) { return c < 0x80; }
+bool IsLetterOrNumber(char32_t c) { return IsLetter(c) || IsNumeric(c); }
+bool IsDigitOrRaised(char32_t c) {
+  return IsDecimal(c) || c == 0xB2 || c == 0xB3 || c == 0xB9 || c == 0x2070 ||
+         (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089);
+}
+
+// Whether all characters are of a kind; of an empty text only isascii and isprintable are true.
+template <bool (*is)(char32_t), bool of_empty = false>
+Value AllAre(Interpreter& in, const Value& self, const Arguments& args) {
+  const Params params("a test of a text", args, {});
+  in.rt().PayCharacters(self.view().size());
+  for (const auto& [code, bytes] : gguf::Characters(self.view())) {
+    if (!is(code)) return false;
+  }
+  return of_empty || !self.view().empty();
+}
+
+template <bool (*is)(std::string_view)>
+Value TextIs(Interpreter& in, const Value& self, const Arguments& args) {
+  const Params params("a test of a text", args, {});
+  in.rt().PayCharacters(self.view().size());
+  return is(self.view());
+}
+
+// "{} {name[key]!r:>8}".format(...)
+Value FormatMethod(Interpreter& in, const Value& self, const Arguments& args) {
+  size_t n_used = 0;
+  const auto field = [&](std::string_view name) {
+    const size_t end = std::min(name.find_first_of(".["), name.size());
+    const std::string_view first = name.substr(0, end);
+    name.remove_prefix(end);
+    Value value;
+    const auto index =
+        first.empty() ? std::optional(static_cast<int64_t>(n_used++)) : ParseInt(first);
+    if (index) {
+      if (*index < 0 || *index >= static_cast<int64_t>(args.positional.size()))
+        Fail("Replacement index ", *index, " out of range for positional args tuple");
+      value = args.positional[static_cast<size_t>(*index)];
+    } else {
+      const auto named = std::ranges::find(args.named, first, &NamedValue::first);
+      if (named == args.named.end()) Fail("format() lacks the argument '", first, "'");
+      value = named->second;
+    }
+    while (!name.empty()) {
+      const bool is_item = name[0] == '[';
+      const size_t stop =
+          is_item ? name.find(']') : std::min(name.find_first_of(".[", 1), name.size());
+      if (stop == kNotFound || stop == 1) Fail("Empty attribute in format string");
+      const std::string_view step = name.substr(1, stop - 1);
+      const auto number = is_item ? ParseInt(step) : std::nullopt;
+      value = is_item ? in.GetItem(value, number ? Value(*number) : Value(step))
+                      : in.GetAttribute(value, step);
+      name.remove_prefix(stop + (is_item ? 1 : 0));
+    }
+    return value;
+  };
+  return in.rt().Make(BraceFormat(in.rt(), self.text(), field));
+}
+
 template <bool at_end>
 Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
-  const Params params(at_end ? "endswith" : "startswith", args, {"prefix"}, 1);
-  const std::string_view text = self.view();
+  const Params params(at_end ? "endswith" : "startswith", args, {"prefix", "start", "end"}, 1);
+  const Part within(in, self, params);
+  if (!within.in_range) return false;
+  const std::string_view text = within.bytes;
   const auto matches = [&](std::string_view part) {
     in.rt().PaySteps();
     in.rt().PayReading(part.size());
@@ -110,7 +252,18 @@ Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
 
 // clang-format off
 constexpr Named<FilterFn> kMethods[] = {
-    {"count", CountMethod}, {"find", FindMethod},
+    {"count", CountMethod}, {"find", FindMethod<false, false>}, {"rfind", FindMethod<true, false>},
+    {"index", FindMethod<false, true>}, {"rindex", FindMethod<true, true>},
+    {"partition", PartitionMethod<false>}, {"rpartition", PartitionMethod<true>},
+    {"format", FormatMethod}, {"ljust", JustMethod<'<'>}, {"rjust", JustMethod<'>'>},
+    {"center", JustMethod<'^'>}, {"zfill", ZeroFill},
+    {"isalpha", AllAre<IsLetter>}, {"isdigit", AllAre<IsDigitOrRaised>},
+    {"isdecimal", AllAre<IsDecimal>}, {"isnumeric", AllAre<IsNumeric>},
+    {"isalnum", AllAre<IsLetterOrNumber>}, {"isspace", AllAre<IsSpace>},
+    {"isascii", AllAre<IsAsciiChar, true>}, {"isprintable", AllAre<IsPrintable, true>},
+    {"islower", TextIs<IsLowerText>}, {"isupper", TextIs<IsUpperText>},
+    {"istitle", TextIs<IsTitleText>},
+    {"swapcase", MapText<SwapCase>}, {"casefold", MapText<LowerText>},
     {"startswith", BeginsMethod<false>}, {"endswith", BeginsMethod<true>},
     {"split", SplitMethod<false>}, {"rsplit", SplitMethod<true>}, {"splitlines", SplitLinesMethod},
     {"strip", StripMethod<Side::kBoth>},

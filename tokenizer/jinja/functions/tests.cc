@@ -4,6 +4,7 @@
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
+#include "tokenizer/jinja/values/strings.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -30,6 +31,24 @@ bool IsBoolean(const Value& value) {
 bool IsCallable(const Value& value) {
   return value.IsUndefined() || (value.IsObject() && value.object().IsCallable());
 }
+
+// Whether there is a filter or test of this name.
+template <auto find>
+bool IsName(const Value& value) {
+  return value.IsString() && find(value.view()) != nullptr;
+}
+
+// Of a string, as str.islower() and str.isupper() say it.
+template <bool is_lower>
+bool HasCase(Interpreter& in, const Value& value, const Arguments&) {
+  const Text text = Str(in.rt(), value);
+  in.rt().PayCharacters(text.size());
+  return is_lower ? IsLowerText(text.view()) : IsUpperText(text.view());
+}
+
+bool IsBigOrInt(const Value& value) { return value.IsInt() || value.IsBigInteger(); }
+bool IsBigOrNumber(const Value& value) { return value.IsNumber() || value.IsBigInteger(); }
+bool IsNever(const Value&) { return false; }
 
 bool IsSequence(const Value& value) {
   return value.IsString() || value.IsDict() || value.IsUndefined() ||
@@ -67,14 +86,16 @@ constexpr Named<TestFn> kTests[] = {
     {">=", Compares<CompareOp::kGe>}, {"ge", Compares<CompareOp::kGe>},
     {"in", Compares<CompareOp::kIn>}, {"sameas", IsSameAs},
     {"boolean", Is<&Value::IsBool>}, {"true", Is<IsBoolean<true>>}, {"false", Is<IsBoolean<false>>},
-    {"number", Is<&Value::IsNumber>}, {"integer", Is<&Value::IsInt>},
+    {"number", Is<IsBigOrNumber>}, {"integer", Is<IsBigOrInt>},
     {"float", Is<&Value::IsFloat>},
     {"even", RemainderOfTwoIs<0>}, {"odd", RemainderOfTwoIs<1>}, {"divisibleby", IsDivisible},
     {"string", Is<&Value::IsString>}, {"mapping", Is<&Value::IsDict>},
     {"sequence", Is<IsSequence>}, {"iterable", Is<IsIterable>},
     {"defined", Is<IsDefined>}, {"undefined", Is<&Value::IsUndefined>},
     {"none", Is<&Value::IsNone>},
-    {"callable", Is<IsCallable>},
+    {"callable", Is<IsCallable>}, {"lower", HasCase<true>}, {"upper", HasCase<false>},
+    {"filter", Is<IsName<FindFilter>>}, {"test", Is<IsName<FindTest>>},
+    {"escaped", Is<IsNever>},  // nothing is: there is no autoescape
 };
 // clang-format on
 

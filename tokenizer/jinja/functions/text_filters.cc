@@ -1,15 +1,17 @@
 // Filters that return text and numbers.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
+#include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
+#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -70,41 +72,129 @@ Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(std::move(out));
 }
 
-// "%04d-%02d" | format(year, month): Python's %s, and its %d with a width and zeros.
-Value Format(Interpreter& in, const Value& input, const Arguments& args) {
-  if (!args.named.empty()) Fail("format() takes no named arguments");
-  const Text format = Str(in.rt(), input);
-  Text out;
-  size_t pos = 0, n_used = 0;
-  for (size_t at; (at = format.view().find('%', pos)) != kNotFound;) {
-    in.rt().PaySteps();
-    out.Append(format, pos, at - pos);
-    const size_t end = std::min(format.view().find_first_not_of("0123456789", ++at), format.size());
-    const std::string_view digits = format.view().substr(at, end - at);
-    const std::string_view type = format.view().substr(end, 1);
-    pos = end + type.size();
-    if (type == "%" && digits.empty()) {
-      out.Append("%");
-      continue;
-    }
-    const bool is_text = type == "s" && digits.empty();
-    if (!is_text && (type != "d" || digits.size() > 2)) Fail("format() knows %s, %d and %02d");
-    if (n_used == args.positional.size()) Fail("not enough arguments for format string");
-    const Value& value = args.positional[n_used++];
-    if (is_text) {
-      AppendStr(in.rt(), value, out);
-    } else {
-      char number[100];
-      const auto integer = static_cast<long long>(ToInteger(value, "%d"));
-      std::snprintf(number, sizeof number, digits.starts_with('0') ? "%0*lld" : "%*lld",
-                    static_cast<int>(ParseInt(digits).value_or(0)), integer);
-      out.Append(number);
-    }
+Value FormatFilter(Interpreter& in, const Value& input, const Arguments& args) {
+  if (!args.named.empty() && !args.positional.empty())
+    Fail("can't handle positional and keyword arguments at the same time");
+  Value values = in.rt().Make(Values(args.positional), List::Kind::kTuple);
+  if (!args.named.empty()) {
+    values = in.rt().Make(Dict());
+    in.rt().SetEntries(values.dict(), args.named);
   }
-  if (n_used < args.positional.size()) Fail("not all arguments converted in format()");
-  in.rt().PayBytes(format.Cost());
-  out.Append(format, pos);
-  return in.rt().Make(std::move(out));
+  return in.rt().Make(PercentFormat(in.rt(), Str(in.rt(), input), values));
+}
+
+Value Center(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("center", args, {"width"});
+  return in.rt().Make(Centered(in.rt(), Str(in.rt(), input), params.Integer(0, 80)));
+}
+
+Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("truncate", args, {"length", "killwords", "end", "leeway"});
+  Runtime& rt = in.rt();
+  const Text text = Str(rt, input), end = Str(rt, params.Or(2, Value("...")));
+  const int64_t length = params.Integer(0, 255);
+  const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
+  const auto ending = static_cast<int64_t>(CountChars(end.view()));
+  if (length < ending || leeway < 0) Fail("truncate() needs a length of at least ", ending);
+  rt.PayCharacters(text.size());
+  const auto size = static_cast<int64_t>(CountChars(text.view()));
+  if (size - length <= leeway) return input.IsUndefined() ? input : rt.Make(text);
+  Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - ending)));
+  const size_t blank = params.Flag(1) ? kNotFound : out.view().rfind(' ');
+  if (blank != kNotFound) out = out.Sub(0, blank);
+  out.Append(end);
+  return rt.Make(std::move(out));
+}
+
+Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
+  const Text text = Str(in.rt(), input);
+  in.rt().PayCharacters(text.size());
+  int64_t count = 0;
+  bool in_word = false;
+  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
+    const bool is_part = code == '_' || IsLetter(code) || IsNumeric(code);
+    if (is_part && !in_word) ++count;
+    in_word = is_part;
+  }
+  return count;
+}
+
+// Percent signs and two digits for what may not stand in an address.
+Text Quoted(Runtime& rt, const Text& text, bool is_query) {
+  rt.PayBytes(3 * text.Cost());
+  Text out;
+  out.AppendMapped(text, [&](char32_t code, std::string_view bytes, std::string& quoted) {
+    const bool is_plain = code < 0x80 && (IsLetter(code) || IsDecimal(code) ||
+                                          std::string_view("_.-~").find(bytes) != kNotFound ||
+                                          (bytes == "/" && !is_query));
+    if (is_plain) {
+      quoted += bytes;
+    } else if (is_query && bytes == " ") {
+      quoted += '+';
+    } else {
+      constexpr std::string_view kHex = "0123456789ABCDEF";
+      for (const char c : bytes) {
+        const auto byte = static_cast<unsigned char>(c);
+        quoted += {'%', kHex[byte >> 4], kHex[byte & 15]};
+      }
+    }
+  });
+  return out;
+}
+
+Value UrlEncode(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("urlencode", args, {});
+  Runtime& rt = in.rt();
+  if (!input.IsDict() && !input.IsList()) return rt.Make(Quoted(rt, Str(rt, input), false));
+  Text out;
+  const Value pairs = input.IsDict() ? ItemsFilter(in, input, {}) : input;
+  for (const Value& item : ItemsOf(rt, pairs)) {
+    const Values pair = ItemsOf(rt, item);
+    if (pair.size() != 2) Fail("urlencode() needs pairs");
+    if (!out.empty()) out.Append("&");
+    out.Append(Quoted(rt, Str(rt, pair[0]), true));
+    out.Append("=");
+    out.Append(Quoted(rt, Str(rt, pair[1]), true));
+  }
+  return rt.Make(std::move(out));
+}
+
+// To a number of digits behind the point, as Python rounds: to the even neighbour if between two.
+Value Round(Interpreter& in, const Value& input, const Arguments& args) {
+  const Params params("round", args, {"precision", "method"});
+  RequireDefined(input);
+  if (!input.IsNumber()) Fail("type ", input.TypeName(), " doesn't define __round__ method");
+  const int64_t digits = std::clamp<int64_t>(params.Integer(0, 0), -400, 400);
+  const std::string_view method = params.Get(1) != nullptr ? params.String(1).view() : "common";
+  const auto power = [&](int64_t n) {
+    return Calculate(in.rt(), BinaryOp::kPow, Value(10), Value(n));
+  };
+  if (method == "ceil" || method == "floor") {
+    const double scaled = Calculate(in.rt(), BinaryOp::kMul, input, power(digits)).number();
+    const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
+    const auto integer = WholePart(whole);
+    if (!integer) Fail("cannot round that");
+    return Calculate(in.rt(), BinaryOp::kDiv, Value(*integer), power(digits));
+  }
+  if (method != "common") Fail("method must be common, ceil or floor");
+  if (input.IsIntegral()) {
+    if (digits >= 0) return input.integer();
+    if (digits < -18) return 0;
+    const int64_t unit = power(-digits).integer();
+    const Value below =
+        Calculate(in.rt(), BinaryOp::kFloorDiv, Value(input.integer()), Value(unit));
+    const int64_t rest = input.integer() - below.integer() * unit, twice = unit - rest;
+    const bool up = rest > twice || (rest == twice && below.integer() % 2 != 0);
+    return Calculate(in.rt(), BinaryOp::kMul, Value(below.integer() + (up ? 1 : 0)), Value(unit));
+  }
+  if (!std::isfinite(input.number())) return input;
+  if (digits >= 0) {
+    const std::string text =
+        PercentFormat(in.rt(), Text("%." + std::to_string(digits) + "f"), input).view().data();
+    return ParseFloat(text).value_or(0);
+  }
+  const double unit = std::pow(10.0, static_cast<double>(-digits));
+  return std::isinf(unit) ? 0.0 : std::nearbyint(input.number() / unit) * unit;
 }
 
 Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
@@ -129,13 +219,14 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
 }
 
 Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("int", args, {"default"});
+  const Params params("int", args, {"default", "base"});
   RequireDefined(input);
+  if (input.IsBigInteger()) return input;
   if (input.IsIntegral()) return input.integer();
   std::optional<double> number;
   if (input.IsString()) {
     in.rt().PayCharacters(2 * input.view().size());  // as int and as float
-    if (const auto value = ParseInt(input.view())) return *value;
+    if (const auto value = ParseInt(input.view(), params.Integer(1, 10))) return *value;
     number = ParseFloat(input.view());
   } else if (input.IsFloat()) {
     number = input.number();
@@ -171,7 +262,8 @@ constexpr Named<FilterFn> kTextFilters[] = {
     {"e", MapText<Escape>}, {"escape", MapText<Escape>},
     {"upper", MapText<UpperText>}, {"lower", MapText<LowerText>},
     {"capitalize", MapText<Capitalize>}, {"title", MapText<TitleFilter>},
-    {"format", Format}, {"indent", Indent}, {"replace", ReplaceFilter}, {"trim", Trim},
+    {"format", FormatFilter}, {"center", Center}, {"truncate", Truncate}, {"round", Round},
+    {"wordcount", WordCount}, {"urlencode", UrlEncode}, {"forceescape", MapText<Escape>}, {"indent", Indent}, {"replace", ReplaceFilter}, {"trim", Trim},
     {"abs", Absolute}, {"float", ToFloat}, {"int", ToInt},
 };
 // clang-format on

@@ -1,4 +1,6 @@
 // Evaluates expressions.
+#include <algorithm>
+
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
@@ -125,6 +127,23 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
   Arguments out;
   for (const ExprPtr& arg : args.positional) out.positional.push_back(Eval(*arg));
   for (const auto& [name, value] : args.named) out.named.emplace_back(name, Eval(*value));
+  if (args.more) {
+    const Value more = Eval(*args.more);
+    RequireDefined(more);
+    for (Value& item : ItemsOf(rt_, more)) out.positional.push_back(std::move(item));
+  }
+  if (args.more_named) {
+    const Value more = Eval(*args.more_named);
+    RequireDefined(more);
+    if (!more.IsDict()) Fail("argument after ** must be a mapping, not ", more.TypeName());
+    for (const auto& [key, value] : more.dict().entries) {
+      if (!key.IsString()) Fail("keywords must be strings");
+      const std::string name(key.view());
+      if (std::ranges::count(out.named, name, &NamedValue::first) > 0)
+        Fail("got multiple values for keyword argument '", name, "'");
+      out.named.emplace_back(name, value);
+    }
+  }
   return out;
 }
 
@@ -151,6 +170,8 @@ Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
   rt_.PayReading(name.size());
   if (value.IsObject()) {
     if (auto attribute = value.object().Attribute(*this, name)) return *attribute;
+  } else if (value.IsList() && value.list().is_group && (name == "grouper" || name == "list")) {
+    return value.list().items[name == "grouper" ? 0 : 1];
   } else {
     const FilterFn method =
         value.IsString() ? FindStringMethod(name) : FindContainerMethod(value, name);

@@ -119,8 +119,18 @@ Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
   return kept;
 }
 
-Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items) {
-  const auto loop = rt_.MakeObject<Loop>(Filtered(stmt, std::move(items)));
+Value Interpreter::CallLoop(const ForStmt& stmt, const std::shared_ptr<Scope>& closure,
+                            const Value& items, int level) {
+  const Nesting nesting = rt_.OneLevel();
+  const InnerScope scope(*this, closure);
+  const int call_line = line_;
+  Value output = Capture([&] { RunLoop(stmt, ItemsOf(rt_, items), level); });
+  line_ = call_line;
+  return output;
+}
+
+Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int level) {
+  const auto loop = rt_.MakeObject<Loop>(stmt, scope_, Filtered(stmt, std::move(items)), level);
   bool completed = false;  // an iteration reached its end; otherwise Jinja runs the else block
   for (size_t i = 0; i < loop->items().size(); ++i) {
     const InnerScope scope(*this);
@@ -236,10 +246,18 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
     TakeNamed(named, "caller", caller);
     SetVariable("caller", caller);
   }
-  if (!named.empty()) {
+  if (macro.uses_kwargs) {
+    const Value kwargs = rt_.Make(Dict());
+    rt_.SetEntries(kwargs.dict(), named);
+    SetVariable("kwargs", kwargs);
+  } else if (!named.empty()) {
     Fail("macro '", macro.name, "' takes no keyword argument '", named[0].first, "'");
   }
-  if (args.positional.size() > n) {
+  if (macro.uses_varargs) {
+    const auto begin =
+        args.positional.begin() + static_cast<ptrdiff_t>(std::min(n, args.positional.size()));
+    SetVariable("varargs", rt_.Make(Values(begin, args.positional.end()), List::Kind::kTuple));
+  } else if (args.positional.size() > n) {
     Fail("macro '", macro.name, "' takes not more than ", n, " argument(s)");
   }
   Value output = Capture([&] { Exec(macro.body); });

@@ -41,6 +41,9 @@ class Interpreter {
   bool CallTest(std::string_view name, const Value& input, const Arguments& args);
   Value CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
                   const Arguments& args);
+  // The body of a recursive loop with other items: loop(items).
+  Value CallLoop(const ForStmt& stmt, const std::shared_ptr<Scope>& closure, const Value& items,
+                 int level);
 
  private:
   enum class Flow { kNext, kBreak, kContinue };
@@ -63,7 +66,8 @@ class Interpreter {
   template <typename Fn>
   Value Capture(Fn run);
   // How a loop ended for the surrounding block: only its else block can break out of that.
-  Flow RunLoop(const ForStmt& stmt, Values items);
+  // level: how deep a recursive loop is, from 0.
+  Flow RunLoop(const ForStmt& stmt, Values items, int level = 0);
   Values Filtered(const ForStmt& stmt, Values items);
   void Assign(const Target& target, const Value& value);
   // The filters of a filter block, on `input`.

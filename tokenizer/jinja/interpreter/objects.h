@@ -61,34 +61,34 @@ class Macro : public Object {
 // The variable `loop` inside a for loop.
 class Loop : public Object {
  public:
-  explicit Loop(Values items) : items_(std::move(items)) {}
+  Loop(const ForStmt& stmt, std::shared_ptr<Scope> closure, Values items, int level)
+      : stmt_(stmt), closure_(std::move(closure)), items_(std::move(items)), level_(level) {}
   const Values& items() const { return items_; }
   void MoveTo(size_t index) { index_ = index; }
 
   std::string_view TypeName() const override { return "LoopContext"; }
-  std::optional<Value> Attribute(Interpreter&, std::string_view name) override {
-    const auto number = [](size_t value) { return Value(static_cast<int64_t>(value)); };
-    const size_t n = items_.size();
-    if (name == "index") return number(index_ + 1);
-    if (name == "index0") return number(index_);
-    if (name == "revindex") return number(n - index_);
-    if (name == "revindex0") return number(n - index_ - 1);
-    if (name == "first") return Value(index_ == 0);
-    if (name == "last") return Value(index_ + 1 == n);
-    if (name == "length") return number(n);
-    if (name == "previtem") {
-      return index_ > 0 ? items_[index_ - 1] : MakeUndefined("there is no previous item");
-    }
-    if (name == "nextitem") {
-      return index_ + 1 < n ? items_[index_ + 1] : MakeUndefined("there is no next item");
-    }
-    return std::nullopt;
+  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override;
+  bool IsCallable() const override { return true; }
+  Value Call(Interpreter& in, const Arguments& args) override;
+  void Clear() override {
+    items_.clear();
+    seen_.clear();
+    closure_.reset();
   }
-  void Clear() override { items_.clear(); }
 
  private:
-  Values items_;
+  class Method;
+
+  Value Cycle(const Arguments& args) const;
+  // Whether these are other values than at the last call.
+  Value Changed(Interpreter& in, const Arguments& args);
+
+  const ForStmt& stmt_;
+  std::shared_ptr<Scope> closure_;
+  Values items_, seen_;
   size_t index_ = 0;
+  int level_;
+  bool was_called_ = false;
 };
 
 }  // namespace tokenizer::jinja

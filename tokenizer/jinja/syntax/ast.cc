@@ -35,7 +35,7 @@ struct PartsHeight {
   void Add(const ExprPtr& part) {
     if (part) height = std::max(height, part->height);
   }
-  void Add(const CallArgs& args) { Visit(args.positional, args.named); }
+  void Add(const CallArgs& args) { Visit(args.positional, args.named, args.more, args.more_named); }
   void Add(const std::pair<ExprPtr, ExprPtr>& parts) { Visit(parts.first, parts.second); }
   template <typename First>
   void Add(const std::pair<First, ExprPtr>& part) {

@@ -20,10 +20,11 @@ using ExprPtr = std::unique_ptr<Expr>;
 struct Stmt;
 using Block = std::vector<Stmt>;
 
-// (a, b, name=c)
+// (a, b, *more, name=c, **named)
 struct CallArgs {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr more, more_named;  // null: absent
 };
 
 // Expressions.
@@ -126,6 +127,7 @@ struct ForStmt {
   ExprPtr items;
   ExprPtr condition;  // null: absent
   Block body, otherwise;
+  bool is_recursive = false;  // loop(items) in the body runs it again
 };
 struct SetStmt {
   Target target;
@@ -144,7 +146,7 @@ struct MacroStmt {
   std::string name;
   std::vector<Parameter> parameters;
   Block body;
-  bool uses_caller = false;  // in the body
+  bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // in the body
 };
 struct CallStmt {  // {% call(parameters) macro(args) %} body {% endcall %}
   ExprPtr call;    // a CallExpr

@@ -151,7 +151,11 @@ class ExpressionParser : protected TokenCursor {
 
   ExprPtr ParseProduct() {
     return ParseBinary({BinaryOp::kMul, BinaryOp::kDiv, BinaryOp::kFloorDiv, BinaryOp::kMod},
-                       &ExpressionParser::ParseFilteredUnary);
+                       &ExpressionParser::ParsePower);
+  }
+
+  ExprPtr ParsePower() {
+    return ParseBinary({BinaryOp::kPow}, &ExpressionParser::ParseFilteredUnary);
   }
 
   ExprPtr ParseFilteredUnary() { return ParseUnary(/*with_filters=*/true); }
@@ -258,6 +262,10 @@ class ExpressionParser : protected TokenCursor {
 
   ExprPtr ParseSubscript(ExprPtr object) {
     const int line = Peek().line;
+    if (SkipOperator("]")) {  // a[] is a[()]
+      ExprPtr nothing = Make(line, ListExpr{{}, true});
+      return Make(line, SubscriptExpr{std::move(object), std::move(nothing)});
+    }
     ExprPtr start = AtOperator(":") ? nullptr : ParseTuple();
     if (!SkipOperator(":")) {
       ExpectOperator("]");
@@ -295,12 +303,19 @@ class ExpressionParser : protected TokenCursor {
     CallArgs args;
     ExpectOperator("(");
     ParseItems(")", [&] {
-      if (Peek().kind == TokenKind::kName && AtOperator("=", 1)) {
+      if (args.more_named) Fail("an argument after one with **");
+      if (SkipOperator("**")) {
+        args.more_named = ParseExpression();
+      } else if (AtOperator("*")) {
+        if (args.more) Fail("a second argument with *");
+        Next();
+        args.more = ParseExpression();
+      } else if (Peek().kind == TokenKind::kName && AtOperator("=", 1)) {
         std::string name = Next().text;
         Next();
         args.named.emplace_back(std::move(name), ParseExpression());
       } else {
-        if (!args.named.empty()) Fail("a positional argument after a named one");
+        if (!args.named.empty() || args.more) Fail("a positional argument after a named one");
         args.positional.push_back(ParseExpression());
       }
     });

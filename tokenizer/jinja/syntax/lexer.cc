@@ -30,6 +30,7 @@ std::string NormalizeNewlines(std::string_view source) {
 }
 
 bool IsAsciiDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsHexDigit(char c) { return IsAsciiDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 bool IsNameChar(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return c == '_' || byte >= 0x80 || IsAsciiDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
@@ -228,7 +229,7 @@ class Lexer {
   size_t DigitsAt(size_t pos) const { return CountAt(pos, IsAsciiDigit); }
 
   void LexOperator(std::string& open) {
-    constexpr std::string_view kDouble[] = {"//", "==", "!=", ">=", "<="};
+    constexpr std::string_view kDouble[] = {"**", "//", "==", "!=", ">=", "<="};
     constexpr std::string_view kSingle = "+-*/%~[](){}><=.:|,;";
     for (const std::string_view op : kDouble) {
       if (SkipIf(op)) {
@@ -271,9 +272,18 @@ class Lexer {
       Advance(n);
       return;
     }
-    const size_t n = DigitsAt(pos_);
-    const std::string_view digits = Rest().substr(0, n);
-    const auto value = ParseInt(digits);
+    // 42, 1_000, 0xff, 0o17, 0b101
+    const bool has_base =
+        CharAt(pos_) == '0' &&
+        std::string_view("xob").find(static_cast<char>(CharAt(pos_ + 1) | 0x20)) < 3;
+    std::string digits;
+    size_t n = 0;
+    for (; IsAsciiDigit(CharAt(pos_ + n)) || (n > 0 && CharAt(pos_ + n) == '_') ||
+           (has_base && n == 1) || (has_base && IsHexDigit(CharAt(pos_ + n)));
+         ++n) {
+      if (CharAt(pos_ + n) != '_') digits += CharAt(pos_ + n);
+    }
+    const auto value = ParseInt(digits, has_base ? 0 : 10);
     if (!value) Fail("'", digits, "' is no whole number of 64 bits");
     Add(TokenKind::kInteger, {}).integer = *value;
     Advance(n);

@@ -122,6 +122,7 @@ class Parser : private ExpressionParser {
     if (!SkipName("in")) Fail("expected 'in', found ", Here());
     out.items = ParseTuple(false);
     if (SkipName("if")) out.condition = ParseExpression();
+    out.is_recursive = SkipName("recursive");
     EndStatement();
     ++loops_;
     out.body = ParseBlock({"else", "endfor"}, "for");
@@ -180,7 +181,9 @@ class Parser : private ExpressionParser {
     const int outer_loops = std::exchange(loops_, 0);
     macro.body = ParseBody(opened, end);
     loops_ = outer_loops;
-    macro.uses_caller = names_read_.count("caller") > 0;
+    macro.uses_caller = names_read_.contains("caller");
+    macro.uses_varargs = names_read_.contains("varargs");
+    macro.uses_kwargs = names_read_.contains("kwargs");
     names_read_.merge(outer);
   }
 

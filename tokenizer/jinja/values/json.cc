@@ -38,6 +38,7 @@ class JsonWriter {
     if (value.IsNone()) return "null";
     if (value.IsBool()) return value.boolean() ? "true" : "false";
     if (value.IsInt()) return std::to_string(value.integer());
+    if (value.IsBigInteger()) return value.object().Repr();
     if (!value.IsFloat()) Fail("Object of type ", value.TypeName(), " is not JSON serializable");
     if (std::isnan(value.number())) return "NaN";
     if (std::isinf(value.number())) return value.number() < 0 ? "-Infinity" : "Infinity";

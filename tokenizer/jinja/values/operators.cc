@@ -5,6 +5,7 @@
 #include <compare>
 
 #include "tokenizer/errors.h"
+#include "tokenizer/jinja/values/format.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -39,11 +40,31 @@ double Modulo(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : std::copysign(rest, rest == 0 ? b : rest);
 }
 
+// By squaring; a base of more than one digit overflows after few rounds.
+Value Power(int64_t base, int64_t exponent) {
+  int64_t result = 1;
+  while (exponent > 0) {
+    if (exponent % 2 != 0) result = Multiply(result, base);
+    exponent /= 2;
+    if (exponent > 0) base = Multiply(base, base);
+  }
+  return result;
+}
+
+Value PowerOfFloats(double base, double exponent) {
+  if (base == 0 && exponent < 0) Fail("zero cannot be raised to a negative power");
+  if (base < 0 && exponent != std::floor(exponent)) Fail("a complex number");
+  const double power = std::pow(base, exponent);
+  if (std::isinf(power) && std::isfinite(base) && std::isfinite(exponent)) Fail("Result too large");
+  return power;
+}
+
 Value CalculateFloats(BinaryOp op, double a, double b) {
   if (op == BinaryOp::kAdd) return a + b;
   if (op == BinaryOp::kSub) return a - b;
   if (op == BinaryOp::kMul) return a * b;
   if (op == BinaryOp::kMod) return Modulo(a, b);
+  if (op == BinaryOp::kPow) return PowerOfFloats(a, b);
   if (b == 0) DivideByZero();
   if (op == BinaryOp::kDiv) return a / b;
   return std::floor((a - Modulo(a, b)) / b);
@@ -55,6 +76,9 @@ Value CalculateIntegers(BinaryOp op, int64_t a, int64_t b) {
   if (op == BinaryOp::kMul) return Multiply(a, b);
   if (op == BinaryOp::kFloorDiv) return FloorDivide(a, b);
   if (op == BinaryOp::kMod) return Modulo(a, b);
+  if (op == BinaryOp::kPow) {
+    return b < 0 ? PowerOfFloats(static_cast<double>(a), static_cast<double>(b)) : Power(a, b);
+  }
   int64_t result = 0;
   const bool overflows = op == BinaryOp::kAdd ? __builtin_add_overflow(a, b, &result)
                                               : __builtin_sub_overflow(a, b, &result);
@@ -77,6 +101,16 @@ Value Repeat(Runtime& rt, const Text& text, int64_t times) {
     if (part.size() < kPart) part = out;  // doubles
   }
   return rt.Make(std::move(out));
+}
+
+Value Repeat(Runtime& rt, const List& list, int64_t times) {
+  const size_t n = times > 0 && !list.items.empty() ? static_cast<size_t>(times) : 0;
+  size_t total = 0;
+  if (__builtin_mul_overflow(list.items.size() * sizeof(Value), n, &total)) total = SIZE_MAX;
+  rt.PayBytes(total);
+  Values out;
+  for (size_t i = 0; i < n; ++i) out.insert(out.end(), list.items.begin(), list.items.end());
+  return rt.Make(std::move(out), list.kind);
 }
 
 bool SameSequenceType(const Value& left, const Value& right) {
@@ -127,7 +161,7 @@ bool EqualDicts(Runtime& rt, const Dict& left, const Dict& right) {
 }  // namespace
 
 std::string_view Symbol(BinaryOp op) {
-  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%"};
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "**"};
   return kSymbols[static_cast<size_t>(op)];
 }
 
@@ -150,7 +184,7 @@ int64_t ToInteger(const Value& value, std::string_view what) {
 
 Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right) {
   RequireDefined(left);
-  RequireDefined(right);
+  if (op != BinaryOp::kMod || !left.IsString()) RequireDefined(right);
   if (left.IsIntegral() && right.IsIntegral()) {
     return CalculateIntegers(op, left.integer(), right.integer());
   }
@@ -161,8 +195,15 @@ Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right)
       ((left.IsString() && right.IsString()) || SameSequenceType(left, right))) {
     return Join(rt, left, right);
   }
-  if (op == BinaryOp::kMul && left.IsString() && right.IsIntegral()) {
-    return Repeat(rt, left.text(), right.integer());
+  if (op == BinaryOp::kMul && right.IsIntegral()) {
+    if (left.IsString()) return Repeat(rt, left.text(), right.integer());
+    if (SameSequenceType(left, left)) return Repeat(rt, left.list(), right.integer());
+  }
+  if (op == BinaryOp::kMul && left.IsIntegral() && !right.IsNumber()) {
+    return Calculate(rt, op, right, left);
+  }
+  if (op == BinaryOp::kMod && left.IsString()) {
+    return rt.Make(PercentFormat(rt, left.text(), right));
   }
   Fail("unsupported operand type(s) for ", Symbol(op), ": ", QuotedType(left), " and ",
        QuotedType(right));
@@ -192,6 +233,8 @@ bool Equal(Runtime& rt, const Value& left, const Value& right) {
     }
     return true;
   }
+  if (left.IsBigInteger() && right.IsBigInteger())
+    return left.object().Repr() == right.object().Repr();
   if (left.IsUndefined() || left.IsNone()) return left.TypeName() == right.TypeName();
   return left.SameAs(right);
 }

@@ -13,7 +13,7 @@
 
 namespace tokenizer::jinja {
 
-enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod };
+enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 enum class CompareOp { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
 // As templates write them.

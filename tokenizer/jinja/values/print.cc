@@ -83,7 +83,7 @@ void AppendRepr(Runtime& rt, const Value& value, Text& out) {
     }
     out.Append("}");
   } else {
-    out.Append("<" + std::string(value.TypeName()) + ">");
+    out.Append(value.object().Repr());
   }
 }
 
@@ -143,8 +143,26 @@ std::string FloatRepr(double value) {
   return out;
 }
 
-std::optional<int64_t> ParseInt(std::string_view text) {
-  return gguf::NumberIn<int64_t>(Bare(text));
+std::optional<int64_t> ParseInt(std::string_view text, int64_t base) {
+  std::string_view digits = Bare(text);
+  if (base == 10) return gguf::NumberIn<int64_t>(digits);
+  if (base < 0 || base == 1 || base > 36) return std::nullopt;
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  const char letter =
+      digits.size() > 2 && digits[0] == '0' ? static_cast<char>(digits[1] | 0x20) : 0;
+  const int64_t meant = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+  if (meant != 0 && (base == 0 || base == meant)) {
+    digits.remove_prefix(2);
+    base = meant;
+  }
+  if (base == 0) base = 10;
+  if (digits.starts_with('-')) return std::nullopt;
+  int64_t value = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, static_cast<int>(base));
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return negative ? -value : value;
 }
 
 std::optional<double> ParseFloat(std::string_view text) {

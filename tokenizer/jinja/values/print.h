@@ -41,7 +41,7 @@ Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
 
 // As Python's int() and float() of a string, perhaps with white space around it. Empty: no number.
-std::optional<int64_t> ParseInt(std::string_view text);
+std::optional<int64_t> ParseInt(std::string_view text, int64_t base = 10);
 std::optional<double> ParseFloat(std::string_view text);
 
 }  // namespace tokenizer::jinja

@@ -38,6 +38,8 @@ class Runtime {
     limits_.steps += input_bytes / limits_.input_bytes_per_step;
   }
 
+  size_t steps() const { return steps_; }  // taken so far
+
   // Throw TemplateError when the limit is reached; PaySteps also Interrupted.
   void PaySteps(size_t n = 1);
   void PayBytes(size_t n);

@@ -121,9 +121,7 @@ int64_t LengthOf(Runtime& rt, const Value& value) {
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
   if (haystack.IsUndefined()) return false;
   if (haystack.IsDict()) {
-    // No dictionary here has tuples as keys.
-    const bool tuple = needle.IsList() && needle.list().kind != List::Kind::kList;
-    return !tuple && rt.FindEntry(haystack.dict(), needle) != nullptr;
+    return rt.FindEntry(haystack.dict(), needle) != nullptr;
   }
   if (haystack.IsString()) {
     if (!needle.IsString()) {
@@ -158,7 +156,8 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
 
 std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
   if (value.IsDict()) {
-    if (index.IsList() || index.IsDict()) return std::nullopt;  // cannot be a key
+    const bool is_tuple = index.IsList() && index.list().kind == List::Kind::kTuple;
+    if ((index.IsList() && !is_tuple) || index.IsDict()) return std::nullopt;  // cannot be a key
     const Value* found = rt.FindEntry(value.dict(), index);
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tokenizer/errors.h"
+#include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
@@ -157,6 +158,48 @@ Text TitleFilter(Runtime& rt, const Text& text) {
     const bool between = IsSpace(c) || Contains("-({[<", bytes);
     return std::exchange(in_word, !between) ? Lower(bytes) : Upper(bytes);
   });
+}
+
+bool IsLowerText(std::string_view text) {
+  bool has_cased = false;
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (IsUpper(code)) return false;
+    has_cased = has_cased || IsLower(code);
+  }
+  return has_cased;
+}
+
+bool IsUpperText(std::string_view text) {
+  bool has_cased = false;
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (IsLower(code)) return false;
+    has_cased = has_cased || IsUpper(code);
+  }
+  return has_cased;
+}
+
+bool IsTitleText(std::string_view text) {
+  bool has_cased = false, in_word = false;
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (IsUpper(code) ? in_word : IsLower(code) && !in_word) return false;
+    in_word = IsCased(code);
+    has_cased = has_cased || in_word;
+  }
+  return has_cased;
+}
+
+Text SwapCase(Runtime& rt, const Text& text) {
+  return MapChars(rt, text, [&](char32_t c, std::string_view bytes) {
+    return IsUpper(c) ? Lower(bytes) : Upper(bytes);
+  });
+}
+
+Text Centered(Runtime& rt, const Text& text, int64_t width, std::string_view fill) {
+  // Python puts an odd blank to the left if the width is odd, too.
+  const auto size = static_cast<int64_t>(CountChars(text.view()));
+  if (width <= size) return text;
+  const int64_t blanks = width - size, left = blanks / 2 + (blanks & width & 1);
+  return Padded(rt, Padded(rt, text, '>', size + left, fill), '<', width, fill);
 }
 
 Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count) {

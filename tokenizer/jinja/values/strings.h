@@ -33,6 +33,14 @@ Text Capitalize(Runtime& rt, const Text& text);
 Text TitleMethod(Runtime& rt, const Text& text);
 Text TitleFilter(Runtime& rt, const Text& text);
 
+// As str.islower() and str.isupper(): there is a letter of that case, and none of the other.
+bool IsLowerText(std::string_view text);
+bool IsUpperText(std::string_view text);
+bool IsTitleText(std::string_view text);
+Text SwapCase(Runtime& rt, const Text& text);
+// In the middle of `width` characters, as str.center() has it.
+Text Centered(Runtime& rt, const Text& text, int64_t width, std::string_view fill = " ");
+
 // Replaces the first `count` occurrences of `from`, or all if negative.
 Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count);
 // Splits at `separator`, at most `limit` times (negative: always); from the end if `from_end`.

@@ -1,8 +1,12 @@
 #include "tokenizer/jinja/values/unicode.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 
 namespace tokenizer::jinja {
 namespace {
@@ -98,6 +102,31 @@ std::string MapText(std::string_view text, Fn map) {
   return out;
 }
 
+// A class of characters as PCRE2 knows it.
+class CharacterClass {
+ public:
+  explicit CharacterClass(std::string_view pattern) {
+    int error = 0;
+    PCRE2_SIZE at = 0;
+    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                              PCRE2_UTF | PCRE2_ANCHORED, &error, &at, nullptr));
+  }
+  bool Has(char32_t c) const {
+    const std::string bytes = gguf::ToUtf8(c);
+    const std::unique_ptr<pcre2_match_data, Free> match(pcre2_match_data_create(1, nullptr));
+    return code_ && match &&
+           pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(bytes.data()), bytes.size(), 0, 0,
+                       match.get(), nullptr) > 0;
+  }
+
+ private:
+  struct Free {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+  };
+  std::unique_ptr<pcre2_code, Free> code_;
+};
+
 }  // namespace
 
 gguf::Characters::Character CharBefore(std::string_view text, size_t pos) {
@@ -127,6 +156,21 @@ bool IsSpace(char32_t c) {
   constexpr char32_t kOthers[] = {' ', 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
   return Between(c, 9, 13) || Between(c, 28, 31) || Between(c, 0x2000, 0x200A) ||
          std::find(std::begin(kOthers), std::end(kOthers), c) != std::end(kOthers);
+}
+
+bool IsLetter(char32_t c) {
+  static const CharacterClass letters("\\p{L}");
+  return c < 0x80 ? Between(c | 0x20, 'a', 'z') : letters.Has(c);
+}
+
+bool IsDecimal(char32_t c) {
+  static const CharacterClass decimals("\\p{Nd}");
+  return c < 0x80 ? Between(c, '0', '9') : decimals.Has(c);
+}
+
+bool IsNumeric(char32_t c) {
+  static const CharacterClass numbers("\\p{N}");
+  return c < 0x80 ? Between(c, '0', '9') : numbers.Has(c);
 }
 
 bool IsPrintable(char32_t c) {

@@ -17,6 +17,9 @@ size_t CountChars(std::string_view text);
 // The byte at which character number `index` begins; the size of the text if there is none.
 size_t ByteOfChar(std::string_view text, size_t index);
 bool IsSpace(char32_t c);      // as str.isspace and \s of regular expressions
+bool IsLetter(char32_t c);     // as str.isalpha
+bool IsDecimal(char32_t c);    // as str.isdecimal: 0-9 of all scripts
+bool IsNumeric(char32_t c);    // as str.isnumeric, but for ideographs
 bool IsPrintable(char32_t c);  // as str.isprintable, except in private and unassigned planes
 char32_t ToUpper(char32_t c);  // simple mappings: one character for one
 char32_t ToLower(char32_t c);

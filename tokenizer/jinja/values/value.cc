@@ -13,7 +13,37 @@ std::string NumberKey(double number) {
   return "f" + std::string(bytes, sizeof number);
 }
 
+class BigIntegerObject : public Object {
+ public:
+  explicit BigIntegerObject(std::string digits) : digits_(std::move(digits)) {}
+  std::string_view TypeName() const override { return "int"; }
+  std::string Repr() const override { return digits_; }
+
+ private:
+  std::string digits_;
+};
+
+void AppendKey(const Value& key, int depth, std::string& out) {
+  constexpr int kMaxDepth = 100;
+  constexpr size_t kMaxTupleBytes = size_t{1} << 16;
+  if (!key.IsList() || key.list().kind != List::Kind::kTuple) {
+    const std::string own = HashKey(key);
+    out += std::to_string(own.size()) + ":" + own;
+    return;
+  }
+  if (depth > kMaxDepth || out.size() > kMaxTupleBytes) Fail("a tuple is too large to be a key");
+  out += "t(";
+  for (const Value& item : key.list().items) AppendKey(item, depth + 1, out);
+  out += ")";
+}
+
 }  // namespace
+
+Value Value::BigInteger(std::string digits) {
+  return Value(std::make_shared<BigIntegerObject>(std::move(digits)));
+}
+
+bool Value::IsBigInteger() const { return IsObject() && object().TypeName() == "int"; }
 
 Value Value::ListOf(std::vector<Value> items) {
   return std::make_shared<List>(List{.items = std::move(items)});
@@ -62,6 +92,12 @@ std::string HashKey(const Value& key) {
   if (key.IsFloat()) return NumberKey(key.number());
   if (key.IsNone()) return "0";
   if (key.IsUndefined()) return "u";
+  if (key.IsBigInteger()) return "n" + key.object().Repr();
+  if (key.IsList() && key.list().kind == List::Kind::kTuple) {
+    std::string out;
+    AppendKey(key, 0, out);
+    return out;
+  }
   if (key.IsObject()) return "o" + std::to_string(reinterpret_cast<uintptr_t>(&key.object()));
   Fail("unhashable type: ", QuotedType(key));
 }

@@ -55,6 +55,8 @@ class Value {
   // rendering refuses more than runtime.h allows.
   static Value ListOf(std::vector<Value> items);
   static Value DictOf(std::vector<std::pair<std::string, Value>> entries);
+  // A whole number beyond 63 bits, which prints as its digits and takes no part in arithmetic.
+  static Value BigInteger(std::string digits);
 
   bool IsUndefined() const { return std::holds_alternative<Undefined>(data_); }
   bool IsNone() const { return std::holds_alternative<None>(data_); }
@@ -68,6 +70,7 @@ class Value {
   // Python's bool is an int.
   bool IsIntegral() const { return IsInt() || IsBool(); }
   bool IsNumber() const { return IsIntegral() || IsFloat(); }
+  bool IsBigInteger() const;
 
   // Each requires the Is...() of its kind.
   const Undefined& undefined() const { return std::get<Undefined>(data_); }
@@ -104,6 +107,7 @@ struct List {
   enum class Kind { kList, kTuple, kGenerator };
   Values items;
   Kind kind = Kind::kList;
+  bool is_group = false;  // a tuple of groupby: its items are also .grouper and .list
 
   bool HasLength() const { return kind != Kind::kGenerator; }
 };
@@ -119,7 +123,8 @@ struct Dict {
   void Set(const Value& key, Value value);
 };
 
-// A text that is equal for equal keys. Throws TemplateError for lists, tuples and dictionaries.
+// A text that is equal for equal keys. Throws TemplateError for lists and dictionaries, and for
+// tuples of more than 64 KB.
 std::string HashKey(const Value& key);
 
 // Positional and keyword arguments of a call.
@@ -135,6 +140,7 @@ class Object {
   virtual ~Object() = default;
   virtual std::string_view TypeName() const = 0;
   virtual std::optional<Value> Attribute(Interpreter& in, std::string_view name);
+  virtual std::string Repr() const { return "<" + std::string(TypeName()) + ">"; }
   virtual bool IsCallable() const { return false; }
   virtual Value Call(Interpreter& in, const Arguments& args);
   // Releases all values, so that objects that refer to each other can be freed.

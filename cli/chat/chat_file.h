@@ -1,0 +1,84 @@
+// A saved chat: its messages, and what is needed to go on with them as before.
+//
+//     {"pronk_chat": 1,
+//      "model": {"name": "qwen-0.5b", "path": "/models/qwen-0.5b.gguf", "bytes": 397808192,
+//                "fingerprint": "5f1c09aa7be0d3c4"},
+//      "context": 4096,
+//      "template": "{% for ...",                     only if it is not the model's own
+//      "flags": {"--temp": ["0.2"], "--ignore-eos": [""]},
+//      "messages": [...]}                            as tokenizer/messages.h has them
+//
+// The list of messages alone, as other programs write it, is a chat that names no model.
+#ifndef PRONK_CLI_CHAT_CHAT_FILE_H_
+#define PRONK_CLI_CHAT_CHAT_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/chat/kept_flags.h"
+#include "tokenizer/messages.h"
+
+namespace cli {
+
+struct ModelIdentity {
+  std::string name;  // to be shown
+  std::string path;  // absolute
+  uint64_t bytes = 0;
+  uint64_t fingerprint = 0;  // engine::FingerprintOf()
+
+  // Wherever the file is.
+  bool IsSame(const ModelIdentity& other) const {
+    return bytes == other.bytes && fingerprint == other.fingerprint;
+  }
+};
+// Whether it is the file of the model that ships.
+bool IsDefaultModel(const std::string& path);
+// Throws gguf::Error if the file is not a model's.
+ModelIdentity IdentityOf(const std::string& path);
+
+// How a chat is held, besides its messages.
+struct ChatSetup {
+  size_t context = 0;         // tokens; 0: as flags have it
+  std::string chat_template;  // "": the model's own
+  FlagValues flags;
+};
+
+struct SavedChat {
+  std::optional<ModelIdentity> model;
+  ChatSetup setup;
+  std::vector<tokenizer::Message> messages;
+  uint64_t content = 0;  // ContentHash() of the file
+};
+
+// Throws engine::Error, which names the file and what is wrong with it.
+SavedChat ReadChat(const std::string& path);
+SavedChat ParseChat(std::string text, const std::string& name);
+// The text of the file.
+std::string ChatText(const SavedChat& chat);
+
+// A file that is replaced only as long as nobody else changes it.
+class OwnFile {
+ public:
+  // content: its hash when it was read; 0: there is no file.
+  explicit OwnFile(std::string path = "", uint64_t content = 0)
+      : path_(std::move(path)), content_(content) {}
+  const std::string& path() const { return path_; }
+  bool IsUnchanged() const;
+  // Replaces the file; false if it has changed, and is left as it is. Of programs that save to one
+  // folder, one does so at a time. Throws engine::Error for a text that ReadChat() would refuse,
+  // gguf::Error if it cannot be written: the old file then stays.
+  bool Write(const std::string& text);
+  // Removes the file, if there is one that has not changed.
+  void Remove();
+
+ private:
+  std::string path_;
+  uint64_t content_;
+};
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_CHAT_CHAT_FILE_H_

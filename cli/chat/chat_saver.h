@@ -1,0 +1,45 @@
+// Saves a chat as it goes on, and never over a file that holds another one.
+#ifndef PRONK_CLI_CHAT_CHAT_SAVER_H_
+#define PRONK_CLI_CHAT_CHAT_SAVER_H_
+
+#include <string>
+#include <utility>
+
+#include "cli/chat/chat_file.h"
+#include "engine/session/session.h"
+
+namespace cli {
+
+class ChatSaver {
+ public:
+  ChatSaver() = default;  // saves nothing
+  // Saves to this file, which is one of our own chats (saved_chats.h) if is_kept.
+  ChatSaver(OwnFile file, bool is_kept)
+      : file_(std::move(file)), given_name_(file_.path()), is_kept_(is_kept) {}
+
+  const std::string& path() const { return file_.path(); }  // "": nothing is saved
+  // What follows replaces this file.
+  void GoOnWith(OwnFile file) { file_ = std::move(file); }
+  // The same with one of our own chats, if this saves to such a one.
+  void GoOnWithKept(OwnFile file) {
+    if (is_kept_ && !path().empty()) GoOnWith(std::move(file));
+  }
+  // What was saved so far stays as it is, and what follows gets a new name.
+  void Leave();
+
+  // Saves the chat, or removes one of our own that has no question any more. A chat on a terminal
+  // goes on where nothing can be saved; throws gguf::Fault if --save named the file.
+  void Save(const SavedChat& chat);
+  // At the end: saves the session's state beside the chat, unless it is too large.
+  void SaveState(engine::Session& session);
+
+ private:
+  OwnFile file_;
+  std::string given_name_;
+  bool is_kept_ = false;
+  bool has_failed_ = false;  // the last time
+};
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_CHAT_CHAT_SAVER_H_

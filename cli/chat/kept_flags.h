@@ -1,0 +1,55 @@
+// The flags of chat that decide what answers are like. A saved chat has them by name, so that the
+// chat that goes on with it needs none of them.
+#ifndef PRONK_CLI_CHAT_KEPT_FLAGS_H_
+#define PRONK_CLI_CHAT_KEPT_FLAGS_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/options/command_line.h"
+
+namespace cli {
+
+// The values of flags by their long names; a switch has one value, "".
+using FlagValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+class KeptFlags {
+ public:
+  // Of a command whose flags are all declared, and not yet read.
+  explicit KeptFlags(Command& command);
+
+  // Those on the command line, before Apply().
+  FlagValues Typed() const;
+  // Whether the flag of this long name was there.
+  bool IsTyped(std::string_view name) const;
+  // `saved` with those of the command line, which replace equal flags and flags that exclude them.
+  FlagValues WithTyped(FlagValues saved) const;
+  // Sets the variables of all kept flags: to these values, the others to their defaults. Throws
+  // engine::Error for a value that its flag refuses.
+  void Apply(const FlagValues& values);
+
+  // Throws engine::Error for a flag that is not kept, and for a grammar or a schema that is not the
+  // text itself: a chat by someone else must not make the program read files.
+  void CheckSaved(const FlagValues& values) const;
+  // The texts of grammars and schemas in place of the names of their files; without those of the
+  // standard input, which cannot be read twice.
+  FlagValues WithTexts(FlagValues values) const;
+
+ private:
+  using Default = std::variant<bool, std::string, std::optional<std::string>,
+                               std::vector<std::string>, int, int64_t, size_t, float>;
+  Flag* Find(std::string_view name) const;
+
+  std::vector<std::pair<Flag*, Default>> flags_;
+};
+
+// The flag's name in FlagValues.
+std::string LongName(const std::vector<std::string>& names);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_CHAT_KEPT_FLAGS_H_

@@ -1,0 +1,83 @@
+#include "cli/chat/ready_model.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "cli/options/loading.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "gguf/error.h"
+
+namespace cli {
+namespace {
+
+engine::SessionOptions SessionFor(const ChatOptions& options, const ChatSetup& setup) {
+  engine::SessionOptions session = options.model.Session();
+  if (setup.context != 0 && !setup.flags.contains("--ctx-size")) session.context = setup.context;
+  session.draft = options.generation.Draft({});  // checks the flags; the model comes later
+  return session;
+}
+
+engine::Model LoadFrom(const std::string& path, ModelOptions options) {
+  options.model = std::filesystem::absolute(path);
+  return LoadModel(options);
+}
+
+}  // namespace
+
+std::map<std::string_view, std::vector<std::string>> ChatOptions::FlagNames() const {
+  auto names = generation.FlagNames();
+  names["seed"] = {"-s", "--seed"};
+  names["num_predict"] = predict_names;
+  return names;
+}
+
+ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, const ChatSetup& wanted,
+                       bool is_first)
+    : setup(wanted),
+      identity(IdentityOf(path)),
+      grammar(options.generation.ReadGrammar(&schema)),
+      session_options(SessionFor(options, wanted)),
+      model(LoadFrom(path, options.model)),
+      draft_model(is_first ? options.generation.LoadDraftModel(options.model) : std::nullopt),
+      form(options.form.For(model, wanted.chat_template)),
+      max_tokens(options.max_tokens),
+      stop_texts(options.stop_texts) {
+  options.answers.Apply("", schema, form);
+  session_options.draft = options.generation.Draft(draft_model);
+  session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
+  const auto names = options.FlagNames();
+  for (auto& [setting, origin] : origins) {
+    const auto flag = names.find(setting);
+    if (origin == "flag" && flag != names.end() && !options.kept->IsTyped(LongName(flag->second)))
+      origin = "saved";
+  }
+  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
+}
+
+void DropModelsOwn(ChatSetup& setup) {
+  setup.context = 0;
+  setup.chat_template.clear();
+  for (const char* const flag : {"--override-kv", "--template-var", "--think", "--no-think"})
+    setup.flags.erase(flag);
+}
+
+std::string ModelFileOf(const ModelIdentity& model, const std::string& chat) {
+  const std::string what = chat + ": its model " + gguf::Printable(model.name) + " ";
+  const std::string path = gguf::PrintablePath(model.path);
+  std::error_code error;
+  if (!std::filesystem::exists(model.path, error)) {
+    throw engine::Error(what, "is gone (", path,
+                        "): -m names one that goes on with the chat, under a new name");
+  }
+  try {
+    if (IdentityOf(model.path).IsSame(model)) return model.path;
+  } catch (const gguf::Error& failure) {
+    throw engine::Error(what, "cannot be opened: ", failure.what());
+  }
+  throw engine::Error(what, "has changed (", path, "): -m ", path,
+                      " goes on with it as it is now, under a new name");
+}
+
+}  // namespace cli

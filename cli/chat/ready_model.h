@@ -1,0 +1,77 @@
+// A model that is open and ready to converse, and how its answers are made.
+#ifndef PRONK_CLI_CHAT_READY_MODEL_H_
+#define PRONK_CLI_CHAT_READY_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/chat/chat_file.h"
+#include "cli/chat/kept_flags.h"
+#include "cli/options/generation_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/template_options.h"
+#include "cli/options/tool_options.h"
+#include "engine/model/model.h"
+#include "engine/session/chat.h"
+#include "engine/session/session.h"
+#include "grammar/constraint.h"
+
+namespace cli {
+
+// The flags of chat that models and answers depend on.
+struct ChatOptions {
+  ModelOptions model;
+  TemplateOptions form;
+  GenerationOptions generation;
+  ToolOptions answers;
+  int64_t max_tokens = -1;  // of an answer
+  std::vector<std::string> stop_texts;
+  bool escape = false;
+  std::vector<std::string> predict_names;  // of the flag for max_tokens
+  std::shared_ptr<KeptFlags> kept;
+
+  // The names of the flags for each setting of ChatSettings() (settings.h).
+  std::map<std::string_view, std::vector<std::string>> FlagNames() const;
+};
+
+struct ReadyModel {
+  // Opens the model; the flags' variables must be as the setup has them. is_first: -md is used,
+  // whose model belongs to the one that the program began with. Throws as LoadModel(), and what the
+  // options throw.
+  ReadyModel(const ChatOptions& options, const std::string& path, const ChatSetup& wanted,
+             bool is_first);
+  ReadyModel(const ReadyModel&) = delete;
+  ReadyModel& operator=(const ReadyModel&) = delete;
+  // Makes the session. Throws engine::Error if the machine lacks memory.
+  void Begin() { session = std::make_unique<engine::Session>(model, session_options); }
+
+  ChatSetup setup;
+  const ModelIdentity identity;
+  std::string schema;  // of the grammar, "" if it has none
+  const std::shared_ptr<const grammar::Grammar> grammar;
+  engine::SessionOptions session_options;
+  const engine::Model model;
+  const std::optional<engine::Model> draft_model;
+  engine::ChatForm form;
+  int64_t max_tokens;
+  std::vector<std::string> stop_texts;
+  Origins origins;                                // of the sampler's settings
+  std::optional<grammar::Constraint> constraint;  // of each answer
+  std::unique_ptr<engine::Session> session;
+};
+
+// Removes what belongs to the model that a chat was with, before another one goes on with it.
+void DropModelsOwn(ChatSetup& setup);
+
+// The file of a saved chat's model. Throws engine::Error, which names chat and model, if it is gone
+// or has changed.
+std::string ModelFileOf(const ModelIdentity& model, const std::string& chat);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_CHAT_READY_MODEL_H_

@@ -1,0 +1,108 @@
+// Products that round nothing: weights as their scalar definition has them (formats/), activations
+// as floats. Several times slower than the formats' own products, and what those are compared with.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/matmul/registry.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul/exact.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "hwy/highway.h"
+#include "kernels/matmul/gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels::HWY_NAMESPACE {
+
+// Weights unpacked at a time: the largest block, or several small ones.
+constexpr size_t kExactPart = 256;
+
+// Weights [first, first + n) of a row, by the definition of its type.
+HWY_INLINE void UnpackExactly(const Matrix& w, const std::byte* row, size_t first, size_t n,
+                              float* out) {
+  const gguf::DTypeInfo& info = gguf::Info(w.dtype);
+  Dequantize* const dequantize = FormatOf(w.dtype).dequantize;
+  row += first / info.block_size * info.block_bytes;
+  for (size_t i = 0; i < n; i += info.block_size, row += info.block_bytes) dequantize(row, out + i);
+}
+
+// Floats within a part, doubles across parts, so that long rows lose nothing.
+HWY_INLINE double DotPart(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t n) {
+  const DF d;
+  VF sum = hn::Zero(d);
+  size_t i = 0;
+  for (; i + kFloats <= n; i += kFloats) {
+    sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+  }
+  if (i < n) sum = hn::MulAdd(hn::LoadN(d, a + i, n - i), hn::LoadN(d, b + i, n - i), sum);
+  return hn::ReduceSum(d, sum);
+}
+
+// `Rows` of registry.h.
+void ExactRowsOf(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
+                 float* out, size_t stride, std::span<std::byte> /*scratch*/, bool /*prepared*/) {
+  alignas(64) float part[kExactPart];
+  for (size_t r = begin; r < end; ++r) {
+    double sums[kRowTokens] = {};
+    for (size_t k = 0; k < w.cols; k += kExactPart) {
+      const size_t n = std::min(kExactPart, w.cols - k);
+      UnpackExactly(w, w.row(r), k, n, part);
+      for (size_t t = 0; t < x.size(); ++t) sums[t] += DotPart(part, x[t].x + k, n);
+    }
+    for (size_t t = 0; t < x.size(); ++t) {
+      out[t * stride + r - begin] = static_cast<float>(sums[t]);
+    }
+  }
+}
+
+// Rows of any type as a panel of floats.
+struct ExactPacking {
+  using Panel = FloatPanelBlock;
+  using Input = FloatInputBlock;
+  using Multiplier = TileMultiplier;
+  static constexpr size_t kRows = kMicroRows, kTokens = kTileTokens;
+
+  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
+    const auto data = RowPointers<kMicroRows>(w, row);
+    alignas(64) float rows[kMicroRows][kExactPart];
+    for (size_t k = 0; k < w.cols; k += kExactPart) {
+      const size_t n = std::min(kExactPart, w.cols - k);
+      for (size_t r = 0; r < kMicroRows; ++r) {
+        UnpackExactly(w, data[r], k, n, rows[r]);
+        std::fill(rows[r] + n, rows[r] + kExactPart, 0.0f);
+      }
+      for (size_t i = 0; i < n; i += 32, ++panel) {
+        Interleave<32, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0] + i), 0,
+                                        reinterpret_cast<uint8_t*>(panel->weights[0]));
+      }
+    }
+  }
+};
+
+// `Panels` of registry.h.
+void ExactPanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                   const GemmOutput& out, std::span<std::byte> scratch) {
+  MultiplyRange<ExactPacking>(w, begin, end, x, out, scratch);
+}
+
+}  // namespace kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(ExactRowsOf);
+HWY_EXPORT(ExactPanelsOf);
+
+Format Exact(Format format) {
+  if (!format.int8) return format;  // these products read floats anyway
+  format.rows = HWY_DYNAMIC_POINTER(ExactRowsOf);
+  format.panels = HWY_DYNAMIC_POINTER(ExactPanelsOf);
+  format.int8 = false;
+  format.row_tokens = kRowTokens;
+  return format;
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

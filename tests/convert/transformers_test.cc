@@ -1,0 +1,129 @@
+// Small models of Hugging Face's own classes: each is converted, and has the logits that the
+// classes compute. tests/transformers/golden.py made the files of data/transformers, and says what
+// is in them.
+#include "tests/support/transformers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convert/convert.h"
+#include "convert/family.h"
+#include "engine/model/model.h"
+#include "tests/support/data.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/json.h"
+#include "tests/support/logits.h"
+#include "tests/support/temp_dir.h"
+
+namespace convert {
+namespace {
+
+using test::Json;
+
+// Number i of a tensor: from -1/2 to 1/2.
+class Hashed {
+ public:
+  explicit Hashed(std::string_view name) {
+    for (const char c : name) seed_ = (seed_ ^ static_cast<uint8_t>(c)) * 16777619u;
+  }
+  float At(size_t i) const {
+    uint32_t x = seed_ + static_cast<uint32_t>(i) * 2654435761u;
+    x ^= x >> 16;
+    x *= 0x85EBCA6Bu;
+    x ^= x >> 13;
+    x *= 0xC2B2AE35u;
+    x ^= x >> 16;
+    return static_cast<float>(x >> 8) * 0x1p-24f - 0.5f;
+  }
+
+ private:
+  uint32_t seed_ = 2166136261u;
+};
+
+// kind: "64x32 0 -2", or " 0 -2" of a single number.
+test::HfTensor Tensor(const std::string& name, const std::string& kind) {
+  test::HfTensor tensor;
+  const size_t end = kind.find(' ');
+  std::istringstream shape(kind.substr(0, end)), rest(kind.substr(end));
+  size_t n = 1;
+  for (std::string dim; std::getline(shape, dim, 'x');) {
+    tensor.shape.push_back(std::stoull(dim));
+    n *= tensor.shape.back();
+  }
+  float offset = 0;
+  int exponent = 0;
+  rest >> offset >> exponent;
+  const float scale = std::ldexp(1.0f, exponent);
+  const Hashed hashed(name);
+  for (size_t i = 0; i < n; ++i) tensor.values.push_back(offset + scale * hashed.At(i));
+  return tensor;
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(test::DataPath("transformers"))) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() == ".json" && !name.starts_with("tokenizer"))
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class TransformersTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
+  const Json golden =
+      Json::parse(test::ReadText(test::DataPath("transformers/" + GetParam() + ".json")));
+  const test::TempDir dir;
+  dir.Write("config.json", golden["config"].dump());
+  for (const char* const file : {"tokenizer.json", "tokenizer_config.json"})
+    dir.Write(file, test::ReadText(test::DataPath("transformers/" + std::string(file))));
+  test::HfTensors tensors;
+  for (const auto& [kind, names] : golden["tensors"].items()) {
+    for (const Json& name : names)
+      tensors[name.get<std::string>()] = Tensor(name.get<std::string>(), kind);
+  }
+  dir.Write("model.safetensors", test::Safetensors(tensors));
+  const Report report = Convert(dir.Path(""), dir.Path("out.gguf"), {});
+  EXPECT_TRUE(report.left_out.empty());
+  const engine::Model model = engine::Model::Load(dir.Path("out.gguf"));
+  std::vector<tokenizer::TokenId> ids;
+  for (const Json& id : golden["ids"]) ids.push_back(id.get<int>());
+  const std::vector<float> logits = test::AllLogits(
+      model, ids, {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32});
+  std::vector<float> found, expected;
+  const size_t n = model.config.vocab_size, step = golden["step"].get<size_t>();
+  for (const Json& row : golden["rows"]) {
+    for (size_t i = 0; i < n; i += step) found.push_back(logits[row.get<size_t>() * n + i]);
+  }
+  for (const Json& x : golden["logits"]) expected.push_back(x.get<float>());
+  EXPECT_LT(test::Nmse(found, expected), 1e-9);
+}
+
+// exaone's published folders need code of their own, so no class computes their logits.
+TEST(Transformers, HaveAllArchitecturesWithoutAFile) {
+  std::set<std::string, std::less<>> found = {"exaone"};
+  for (const std::string& name : Names()) {
+    const std::string path = test::DataPath("transformers/" + name + ".json");
+    const Json config = Json::parse(test::ReadText(path))["config"];
+    found.emplace(FindFamily(ParseObject(path, config.dump())).name);
+  }
+  for (const std::string& name : test::MadeWhileTesting())
+    EXPECT_TRUE(found.contains(name)) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TransformersTest, testing::ValuesIn(Names()),
+                         [](const auto& tested) { return test::TestName(tested.param); });
+
+}  // namespace
+}  // namespace convert

@@ -1,0 +1,105 @@
+// Exact products against sums in double, for every weight type.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/matmul/experts.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/matmul/registry.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+// Sums of 512 products in floats: each addition is off by at most eps / 2 of the sum so far, so the
+// square of the error is far below (512 * eps / 2)^2 = 1e-9 of the sum's; at random, as here, it is
+// about 512 * (eps / 2)^2 = 2e-12. Rounding activations to int8 costs 2e-5.
+constexpr double kMostError = 4e-12;
+
+class ExactOf : public testing::TestWithParam<DType> {};
+
+// Tokens row by row, and as a batch by panels.
+TEST_P(ExactOf, RoundsNoActivations) {
+  const DType dtype = GetParam();
+  constexpr size_t kRows = 48, kCols = 768;
+  const RandomMatrix weights(dtype, kRows, kCols, 3);
+  Matrix matrix = weights.view();
+  matrix.exact = true;
+  EXPECT_FALSE(UsesInt8(matrix));
+  Team team(2);
+  ForEachTarget([&] {
+    for (const size_t n_tokens : {size_t{1}, size_t{5}, kRowTokens + 1, size_t{70}}) {
+      const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
+      Activations x(n_tokens, kCols, 2);
+      x.Set(input.data(), n_tokens, kCols);
+      std::vector<float> out(n_tokens * kRows);
+      const Product product{matrix, out.data(), kRows};
+      MatMul(team, {&product, 1}, x);
+      double error = 0, power = 0;
+      for (size_t t = 0; t < n_tokens; ++t) {
+        for (size_t r = 0; r < kRows; ++r) {
+          const double expected =
+              DotReference(dtype, matrix.row(r), input.data() + t * kCols, kCols);
+          error += (out[t * kRows + r] - expected) * (out[t * kRows + r] - expected);
+          power += expected * expected;
+        }
+      }
+      EXPECT_LE(error / power, kMostError) << n_tokens << " tokens";
+    }
+  });
+}
+
+// A layer of experts, whose hidden vectors are not rounded either.
+TEST_P(ExactOf, RoundsNothingBetweenExpertsMatrices) {
+  const DType dtype = GetParam();
+  constexpr size_t kWidth = 256, kHidden = 512, kTokens = 40;
+  const RandomMatrix gate(dtype, kHidden, kWidth, 1), up(dtype, kHidden, kWidth, 2);
+  const RandomMatrix down(dtype, kWidth, kHidden, 3);
+  ExpertLayer layer{{gate.view(), 1}, {up.view(), 1}, {down.view(), 1}};
+  for (ExpertStack* const stack : {&layer.gate, &layer.up, &layer.down}) stack->first.exact = true;
+  const std::vector<uint32_t> experts(kTokens, 0);
+  const std::vector<float> shares(kTokens, 1);
+  const std::vector<float> input = NormalFloats(kTokens * kWidth, 4);
+  Team team(2);
+  for (const size_t n_tokens : {size_t{3}, kTokens}) {
+    ExpertScratch scratch(n_tokens, 1, 1, kWidth, kHidden, 2);
+    std::vector<float> out(n_tokens * kWidth);
+    Experts(team, layer, input.data(), n_tokens, experts.data(), shares.data(), 1, scratch,
+            out.data());
+    double error = 0, power = 0;
+    for (size_t t = 0; t < n_tokens; ++t) {
+      std::vector<float> hidden(kHidden);
+      for (size_t r = 0; r < kHidden; ++r) {
+        const float* const x = input.data() + t * kWidth;
+        const double g = DotReference(dtype, layer.gate.first.row(r), x, kWidth);
+        const double u = DotReference(dtype, layer.up.first.row(r), x, kWidth);
+        hidden[r] = static_cast<float>(g / (1 + std::exp(-g)) * u);
+      }
+      for (size_t r = 0; r < kWidth; ++r) {
+        const double expected =
+            DotReference(dtype, layer.down.first.row(r), hidden.data(), kHidden);
+        error += (out[t * kWidth + r] - expected) * (out[t * kWidth + r] - expected);
+        power += expected * expected;
+      }
+    }
+    EXPECT_LE(error / power, 1e-10) << n_tokens << " tokens";  // exp() of floats takes part
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ExactOf, testing::ValuesIn([] {
+                           std::vector<DType> types;
+                           for (const gguf::DTypeInfo& row : gguf::AllDTypes()) {
+                             if (IsWeightType(row.type)) types.push_back(row.type);
+                           }
+                           return types;
+                         }()),
+                         [](const auto& test) { return std::string(gguf::Info(test.param).name); });
+
+}  // namespace
+}  // namespace kernels

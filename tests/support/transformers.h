@@ -1,0 +1,22 @@
+// Architectures whose small models are Hugging Face's (data/transformers), which
+// convert/transformers_test.cc makes while it runs: there is no small file of them.
+#ifndef PRONK_TESTS_SUPPORT_TRANSFORMERS_H_
+#define PRONK_TESTS_SUPPORT_TRANSFORMERS_H_
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "tests/support/data.h"
+
+namespace test {
+
+inline std::set<std::string, std::less<>> MadeWhileTesting() {
+  std::ifstream in(DataPath("transformers/architectures.txt"));
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_TRANSFORMERS_H_

@@ -1,0 +1,28 @@
+"""absent.py OUT [FAMILY...]: takes one key at a time out of config.json, so that transformers' default counts. pronk must compute the same or refuse."""
+import os, sys, json, shutil, warnings
+warnings.filterwarnings('ignore')
+here = os.path.dirname(os.path.abspath(__file__)); name = [f for f in ('keys.py', 'transformers_keys.py') if os.path.exists(os.path.join(here, f))][0]
+src = open(os.path.join(here, name)).read().split('for fam in sys.argv[2:]')[0]
+exec(compile(src, 'keys', 'exec'))
+transformers.utils.logging.set_verbosity_error()
+for fam in sys.argv[2:] or list(F):
+    d = f'{out}/{fam}'; shutil.rmtree(d, ignore_errors=True)
+    try:
+        m, w0 = build(fam, {}); m.save_pretrained(d); tokenizer(d); got, why = pronk(d, 0)
+        if got is None or nmse(got, w0) > 1e-5: continue
+    except Exception as e: continue
+    full = json.load(open(d + '/config.json')); tried = same = refused = 0
+    for k in list(full):
+        if k in ('architectures', 'model_type', 'transformers_version', 'dtype'): continue
+        c = dict(full); del c[k]; json.dump(c, open(d + '/config.json', 'w'))
+        try:
+            model, info = AutoModelForCausalLM.from_pretrained(d, attn_implementation='eager', output_loading_info=True)
+            if info['missing_keys'] or info['unexpected_keys']: continue  # the default is of other weights
+            with torch.no_grad(): w = model.float().eval()(torch.tensor([ids])).logits[0].numpy().astype('f8')
+        except Exception: continue
+        if not np.isfinite(w).all() or w.shape != w0.shape: continue
+        tried += 1; got, why = pronk(d, 0)
+        if got is None: refused += 1
+        elif nmse(got, w) < 1e-5: same += 1
+        else: print(f'DEFAULT {fam:16} {k} absent (was {str(full[k])[:60]}): nmse {nmse(got, w):.1e}, transformers itself moved {nmse(w, w0):.1e}', flush=True)
+    print(f'{fam}: {tried} keys taken out: {same} as transformers, {refused} refused, {tried - same - refused} another default', flush=True)

@@ -1,0 +1,75 @@
+"""tiny.py OUT [FAMILY...]: random small models of transformers' own classes, saved as folders, converted by pronk and held against
+transformers' logits (f32). One line a family: the NMSE, or what refused. SEED, SHAPE (0, 1) change the model."""
+import json, os, shutil, subprocess, sys, traceback, warnings
+os.environ['TRANSFORMERS_VERBOSITY'] = 'error'; warnings.filterwarnings('ignore')
+import numpy as np, torch, transformers; transformers.utils.logging.disable_progress_bar()
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast, CONFIG_MAPPING
+from tokenizers import Tokenizer, models, pre_tokenizers, decoders, trainers
+P = os.environ.get('PRONK', 'build/bin/pronk'); SEED = int(os.environ.get('SEED', 0)); SHAPE = int(os.environ.get('SHAPE', 0))
+out = sys.argv[1]; os.makedirs(out, exist_ok=True)
+def tokenizer(path, bos=True):
+    t = Tokenizer(models.BPE(ignore_merges=True)); 
+    from tokenizers import Regex
+    pat = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pat), 'isolated', False), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    tr = trainers.BpeTrainer(vocab_size=317, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=['<|begin_of_text|>', '<|end_of_text|>', '<|pad|>'], show_progress=False)
+    t.train_from_iterator(['the cat sat on the mat and the dog ran over the hill to the sea ' * 3], tr)
+    while t.get_vocab_size() < 320: t.add_special_tokens(['<|extra_%d|>' % t.get_vocab_size()])
+    f = PreTrainedTokenizerFast(tokenizer_object=t, bos_token='<|begin_of_text|>', eos_token='<|end_of_text|>', pad_token='<|pad|>'); f.save_pretrained(path)
+    # Gemma 4's vocabulary needs an unknown token; others ignore it.
+    j = json.load(open(path + '/tokenizer.json')); j['model']['unk_token'] = '<|pad|>'; json.dump(j, open(path + '/tokenizer.json', 'w'))
+s = SHAPE
+H = (64, 96)[s]; NH = (4, 6)[s]; KV = (2, 2)[s]; L = (3, 5)[s]; FF = (96, 160)[s]; E = (4, 8)[s]
+base = dict(vocab_size=320, hidden_size=H, intermediate_size=FF, num_hidden_layers=L, num_attention_heads=NH, num_key_value_heads=KV, max_position_embeddings=512,
+            bos_token_id=0, eos_token_id=1, pad_token_id=2)
+moe = dict(num_experts=E, num_local_experts=E, n_routed_experts=E, num_experts_per_tok=2, moe_intermediate_size=32 + 32 * s)
+F = {  # family: overrides
+ 'llama': {}, 'mistral': dict(sliding_window=8), 'mixtral': dict(num_local_experts=E), 'qwen2': {}, 'qwen2_moe': dict(**moe, shared_expert_intermediate_size=64), 'qwen3': dict(head_dim=32), 'qwen3_moe': dict(**moe, head_dim=32),
+ 'qwen3_next': dict(**moe, head_dim=32, shared_expert_intermediate_size=64, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=0.25)),
+ 'qwen3_5_text': dict(head_dim=32, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4),
+ 'qwen3_5_moe_text': dict(**moe, head_dim=32, shared_expert_intermediate_size=64, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4),
+ 'gemma': dict(head_dim=32), 'gemma2': dict(head_dim=32, sliding_window=8, num_hidden_layers=4, query_pre_attn_scalar=32), 'gemma3_text': dict(head_dim=32, sliding_window=8, num_hidden_layers=6, query_pre_attn_scalar=32),
+ 'gemma4_text': dict(vocab_size_per_layer_input=320, hidden_size_per_layer_input=32, head_dim=32, sliding_window=8, num_hidden_layers=6), 'phi': {}, 'phi3': dict(rope_scaling=None), 'phimoe': dict(num_local_experts=E), 'granite': dict(attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=3.0),
+ 'granitemoe': dict(num_local_experts=E, num_experts_per_tok=2), 'granitemoeshared': dict(num_local_experts=E, num_experts_per_tok=2, shared_intermediate_size=64),
+ 'granitemoehybrid': dict(num_local_experts=E, num_experts_per_tok=2, shared_intermediate_size=64, layer_types=['mamba', 'attention', 'mamba'] + ['mamba'] * (L - 3), mamba_n_heads=8, mamba_d_state=16, mamba_d_head=2 * H // 8, mamba_n_groups=1),
+ 'olmo': {}, 'olmo2': {}, 'olmo3': dict(sliding_window=8, num_hidden_layers=4), 'olmoe': dict(num_experts=E, num_experts_per_tok=2), 'cohere': dict(logit_scale=0.2), 'cohere2': dict(logit_scale=0.2, sliding_window=8, num_hidden_layers=4),
+ 'glm': dict(head_dim=16, partial_rotary_factor=0.5), 'glm4': dict(head_dim=16, partial_rotary_factor=0.5), 'glm4_moe': dict(**moe, head_dim=16, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, partial_rotary_factor=0.5),
+ 'deepseek_v2': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=1, topk_group=1, head_dim=16),
+ 'deepseek_v3': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=2, topk_group=1, head_dim=16),
+ 'gpt_oss': dict(num_local_experts=E, num_experts_per_tok=2, head_dim=32, sliding_window=8, num_hidden_layers=4), 'smollm3': {}, 'lfm2': dict(num_hidden_layers=4, block_auto_adjust_ff_dim=False, layer_types=['conv', 'full_attention', 'conv', 'full_attention']),
+ 'lfm2_moe': dict(**moe, num_hidden_layers=4, num_dense_layers=1, layer_types=['conv', 'full_attention', 'conv', 'full_attention']), 'mamba': dict(state_size=16), 'mamba2': dict(num_heads=8, head_dim=2 * H // 8, state_size=16, n_groups=1),
+ 'falcon_mamba': dict(state_size=16), 'falcon_h1': dict(head_dim=16, mamba_norm_before_gate=False, mamba_rms_norm=False, mamba_d_ssm=2 * H, mamba_n_heads=8, mamba_d_head=2 * H // 8, mamba_d_state=16, mamba_n_groups=1), 'jamba': dict(num_experts=E, num_hidden_layers=8, mamba_d_state=16, mamba_dt_rank=4, use_mamba_kernels=False),
+ 'nemotron': {}, 'nemotron_h': dict(head_dim=16, hybrid_override_pattern='M*-M', num_hidden_layers=4, mamba_num_heads=8, mamba_head_dim=2 * H // 8, ssm_state_size=16, n_groups=2), 'stablelm': {}, 'starcoder2': {}, 'gpt2': dict(n_embd=H, n_layer=L, n_head=NH, n_positions=512, n_inner=FF), 'gpt_neox': {}, 'bloom': dict(n_head=NH, n_layer=L), 'opt': dict(ffn_dim=FF, word_embed_proj_dim=H), 'mpt': dict(d_model=H, n_heads=NH, n_layers=L, max_seq_len=512),
+ 'falcon': dict(new_decoder_architecture=True, num_kv_heads=KV, bias=False), 'exaone4': dict(sliding_window=8, num_hidden_layers=4, head_dim=16, sliding_window_pattern=4), 'dots1': dict(**moe, head_dim=16, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1), 'hunyuan_v1_dense': dict(head_dim=16), 'hunyuan_v1_moe': dict(head_dim=16, num_experts=E, moe_topk=2, num_shared_expert=1),
+ 'seed_oss': dict(head_dim=16), 'arcee': {}, 'apertus': {}, 'afmoe': dict(**moe, head_dim=16, mup_enabled=True, num_dense_layers=1, sliding_window=8, num_hidden_layers=4, num_shared_experts=1), 'minimax_m2': dict(**moe, head_dim=16), 'ernie4_5': dict(head_dim=16), 'ernie4_5_moe': dict(moe_num_experts=E, moe_k=2, moe_intermediate_size=32, moe_num_shared_experts=1), 'ministral3': dict(head_dim=16), 'ministral': dict(head_dim=16, sliding_window=8),
+ 'glm4_moe_lite': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=1, topk_group=1),
+ 'helium': dict(head_dim=16), 'diffllama': {}, 'minimax': dict(**moe, head_dim=16), 'persimmon': {}, 'bamba': dict(head_dim=16, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=2 * H // 8, mamba_d_state=16, mamba_n_groups=1), 'exaone_moe': dict(**moe, head_dim=16), 'solar_open': dict(**moe, head_dim=16), 'youtu': dict(num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'cwm': dict(head_dim=16, sliding_window=8), 'vaultgemma': dict(head_dim=32, sliding_window=8), 'laguna': dict(**moe, head_dim=16), 'flex_olmo': dict(num_experts=E, num_experts_per_tok=2), 'nanochat': {}, 'hy_v3': dict(**moe, head_dim=16, num_shared_experts=1), 'kimi_linear': dict(**moe, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, num_hidden_layers=4, layer_types=['linear_attention', 'linear_attention', 'linear_attention', 'full_attention']), 'mimo_v2_flash': dict(**moe, head_dim=16, v_head_dim=8, swa_num_key_value_heads=4, sliding_window=8, num_hidden_layers=4), 'gptj': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'codegen': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'recurrent_gemma': {}, 'xglm': {}, 'jais2': {}, 'gpt_bigcode': dict(n_embd=H, n_layer=L, n_head=NH, n_positions=512), 'internlm3': {}, 
+}
+names = sys.argv[2:] or list(F)
+g = np.random.default_rng(SEED + 5); ids = [int(x) for x in g.integers(3, 319, 30)]
+for n in names:
+    d = f'{out}/{n}'; shutil.rmtree(d, ignore_errors=True)
+    try:
+        if n not in CONFIG_MAPPING: print(f'{n:20} - not in transformers {transformers.__version__}'); continue
+        torch.manual_seed(SEED); kw = {**base, **F.get(n, {})}; cls = CONFIG_MAPPING[n]
+        cfg = cls(**kw); cfg._attn_implementation = 'eager'; cfg.tie_word_embeddings = getattr(cfg, 'tie_word_embeddings', False)
+        m = AutoModelForCausalLM.from_config(cfg, attn_implementation='eager').float().eval()
+        with torch.no_grad():
+            for k, p in m.named_parameters():
+                if any(x in k for x in ('A_log', 'dt_bias', '.D', 'dt_proj', 'conv1d')): p.add_(torch.randn_like(p) * 0.05); continue
+                if p.ndim >= 2: p.copy_(torch.randn_like(p) * (1.2 / p.shape[-1] ** 0.5))
+                elif 'norm' in k and k.endswith('weight') or k.endswith('layernorm.weight') or 'ln_' in k and k.endswith('weight'): p.add_(torch.randn_like(p) * 0.2)
+                else: p.add_(torch.randn_like(p) * 0.1)
+            for k, b in m.named_buffers():
+                if 'e_score_correction_bias' in k or 'expert_bias' in k: b.copy_(torch.randn_like(b) * 0.1)
+        with torch.no_grad(): want = m(torch.tensor([ids])).logits[0].numpy().astype('f8')
+        m.save_pretrained(d); tokenizer(d)
+    except Exception as e:
+        print(f'{n:20} transformers: {type(e).__name__} {str(e)[:160]!r}', flush=True); continue
+    r = subprocess.run([P, 'convert', d, d + '.gguf', 'F32'], capture_output=True, text=True)
+    if r.returncode: print(f'{n:20} convert: {r.stderr.strip()[-230:]}', flush=True); continue
+    r2 = subprocess.run([P, 'logits', '-m', d + '.gguf', '--kv', 'f32', '--ids', ' '.join(map(str, ids)), d + '.f32'], capture_output=True, text=True)
+    if r2.returncode: print(f'{n:20} run: {r2.stderr.strip()[-230:]}', flush=True); continue
+    got = np.fromfile(d + '.f32', '<f4').astype('f8').reshape(len(ids), -1)[:, :want.shape[1]]
+    nm = ((got - want) ** 2).sum() / (want ** 2).sum(); print(f'{n:20} nmse {nm:.2e} {"ok" if nm < 1e-6 else "WRONG"} {(got.argmax(1) == want.argmax(1)).mean():.2f}  {r.stderr.strip()[:160]}', flush=True)

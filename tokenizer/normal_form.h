@@ -1,0 +1,25 @@
+// Unicode's normal forms (Unicode Standard Annex 15): one spelling of characters that can be
+// written in several ways, such as a letter and its accent.
+#ifndef PRONK_TOKENIZER_NORMAL_FORM_H_
+#define PRONK_TOKENIZER_NORMAL_FORM_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tokenizer {
+
+// Decomposed; the same composed again; both of compatible characters (KC, KD: ﬁ is f and i).
+enum class NormalForm : uint8_t { kNfd, kNfc, kNfkd, kNfkc };
+
+// The form of a text, valid UTF-8. At most kMaxFormGrowth times as long, in linear time (a run of n
+// marks takes n log n).
+inline constexpr size_t kMaxFormGrowth = 11;  // U+FDFA
+std::string ToNormalForm(std::string_view text, NormalForm form);
+
+// Lower case as Unicode's full mapping has it, of each character alone.
+std::string ToLowerCase(std::string_view text);
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_NORMAL_FORM_H_

@@ -1,0 +1,17 @@
+// Properties of characters as text, hexadecimal: lists of characters ("41") and of runs ("41-5A").
+// They are those of Hugging Face's library, whose normalizers know an older Unicode than its
+// expressions. tests/data/make_unicode.py writes unicode_data.cc.
+#ifndef PRONK_TOKENIZER_UNICODE_DATA_H_
+#define PRONK_TOKENIZER_UNICODE_DATA_H_
+
+#include <string_view>
+
+namespace tokenizer {
+
+extern const std::string_view kDecompositions, kCombiningClasses;        // normal_form.cc
+extern const std::string_view kMarks, kAccents, kRemoved, kPunctuation;  // sets of characters
+extern const std::string_view kNewerCharacters;                          // split.cc
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_UNICODE_DATA_H_
