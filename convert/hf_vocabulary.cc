@@ -209,7 +209,11 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
     // Here tokens that continue a word are marked, there those that begin one.
     for (size_t i = 0; i < vocab.tokens.size(); ++i) {
       std::string& token = vocab.tokens[i];
-      if (vocab.types[i] == TokenType::kControl) continue;
+      const bool is_normal = vocab.types[i] == TokenType::kNormal;
+      if (is_normal && token == model.TextOr("unk_token", "[UNK]")) {
+        vocab.types[i] = TokenType::kUnknown;
+      }
+      if (vocab.types[i] == TokenType::kControl || vocab.types[i] == TokenType::kUnknown) continue;
       token.starts_with("##") ? token.erase(0, 2) : token.insert(0, tokenizer::kSpaceMark);
     }
     vocab.model = "bert";

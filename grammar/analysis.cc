@@ -228,7 +228,7 @@ class Analysis {
     }
     for (Members& members : grammar_.members_) {
       for (Members::Key& key : members.keys) {
-        key.possible = key.value == kNone || ends[grammar_.rule(key.value).start];
+        key.possible &= key.value == kNone || ends[grammar_.rule(key.value).start];
       }
       cut(members.other);
     }

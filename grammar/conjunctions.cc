@@ -45,8 +45,12 @@ std::vector<Shape> Conjunctions::Shapes(const Conjunction& all) {
   std::set<std::pair<uint8_t, std::vector<uint32_t>>> seen;
   for (Partial& one : found) {
     std::vector<uint32_t> nodes = one.nodes;
+    const size_t n_before = shapes.size();
     std::sort(nodes.begin(), nodes.end());
     if (seen.emplace(one.types, std::move(nodes)).second) AddShapes(one, shapes);
+    for (size_t i = n_before; i < shapes.size() && one.types == kAllTypes; ++i) {
+      shapes[i].untyped = seen.size();
+    }
   }
   return shapes;
 }
@@ -90,8 +94,8 @@ bool Conjunctions::Take(Partial& partial, std::vector<Literal> todo) {
     partial.types &= schema.types;
     if (partial.types == 0) return false;
     partial.nodes.push_back(literal.node);
-    todo.insert(todo.end(), schema.all.begin(), schema.all.end());
     if (schema.no.is_there()) todo.push_back(!schema.no);
+    todo.insert(todo.end(), schema.all.rbegin(), schema.all.rend());  // the first one next
     if (!schema.any.empty()) {
       Ways ways;
       for (const Literal& way : schema.any) ways.push_back({way});

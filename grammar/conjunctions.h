@@ -20,6 +20,8 @@ using Conjunction = std::vector<Literal>;
 
 struct Shape {
   uint8_t type = 0;  // one of them, or kNumber
+  // Not 0: no keyword says of which type a value is, in one of the alternatives; its number.
+  size_t untyped = 0;
   bool is_listed = false;
   std::vector<JsonView> values;  // is_listed: these values, of any type
 

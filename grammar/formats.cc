@@ -48,10 +48,11 @@ const char* const kParts[][2] = {
     {"var", "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*(?::[1-9][0-9]{0,3}|\\*)?"},
     {"expression", "\\{[+#./;?&=,!@|]?{var}(?:,{var})*\\}"},
     // Expressions of two levels of groups.
-    {"quantifier", "(?:[*+?]\\??|\\{[0-9]{1,3}\\})?"},
+    {"times", "\\{(?:[0-9]{1,3}(?:,)?|0,[0-9]{1,3}|1,[1-9][0-9]{0,2}|[0-9],[1-9][0-9]{1,2})\\}"},
+    {"quantifier", "(?:(?:[*+?]|{times})[?]?)?"},
     {"char",
-     "(?:[^\\\\\\[\\](){}*+?|]|\\\\[dDwWsSbBnrtfv.*+?^$|()\\[\\]{}/\\\\-]|\\[\\^?(?:[A-Za-z0-9_ .,:;@#%&/=~!'$*+?()|{}]|[a-z]-z|[A-Z]-Z|"
-     "[0-9]-9|\\\\[dDwWsSnrt.\\[\\]\\\\/^-])+\\])"},
+     "(?:[^\\\\\\[\\](){}*+?|]|\\\\[dDwWsSbBnrtfv.*+?^$|()\\[\\]{}/\\\\-]|"
+     "\\[\\^?(?:[^\\\\\\[\\]^-]|[a-z]-z|[A-Z]-Z|[0-9]-9|\\\\[dDwWsSnrt.\\[\\]\\\\/^-])+-?\\])"},
     {"sequence", "(?:{char}{quantifier})*"},
     {"group", "\\((?:\\?:)?{sequence}(?:\\|{sequence})*\\){quantifier}"},
     {"sequence1", "(?:{char}{quantifier}|{group})*"},
@@ -64,8 +65,8 @@ const char* const kFormats[][2] = {
     {"time", "{clock}"},
     {"date-time", "{day}[Tt]{clock}"},
     {"duration", "P(?:{days}(?:{hours})?|{hours}|[0-9]+W)"},
-    {"email", "{atom}(?:\\.{atom})*@(?:{domain}|\\[{ipv4}\\])"},
-    {"idn-email", "{atom}(?:\\.{atom})*@{domain}"},
+    {"email", "{atom}(?:\\.{atom})*@(?:{label}(?:\\.{label}){1,5}|\\[{ipv4}\\])"},
+    {"idn-email", "{atom}(?:\\.{atom})*@{label}(?:\\.{label}){1,5}"},
     {"hostname", "{domain}"},
     {"idn-hostname", "(?!.*--){domain}"},
     {"ipv4", "{ipv4}"},

@@ -65,17 +65,17 @@ class Converter {
   void Define(const Conjunction& all, RuleId rule) {
     const std::vector<Shape>& shapes = all_.ShapesOf(all);
     // Without "type" a generated value is of the types that the keywords are for.
+    std::set<size_t> told;
     const auto says_something = [](const Shape& s) {
-      return s.is_listed ? s.type == 0 : !s.nodes.empty() || !s.numbers.IsFree() || s.min_length > 0 ||
+      return !s.nodes.empty() || !s.numbers.IsFree() || s.min_length > 0 ||
              s.max_length != UINT64_MAX || !s.patterns.empty() || !s.not_patterns.empty();
     };
-    uint8_t types = 0;
-    for (const Shape& shape : shapes) types |= shape.type;
-    const bool is_untyped = options_.closed && (types & ~kNumber) == (kAllTypes & ~kNumber) &&
-                            std::ranges::any_of(shapes, says_something);
+    for (const Shape& shape : shapes) {
+      if (options_.closed && shape.untyped > 0 && says_something(shape)) told.insert(shape.untyped);
+    }
     std::vector<MaybePart> ways;
     for (const Shape& shape : shapes) {
-      if (!is_untyped || says_something(shape)) ways.push_back(OfShape(shape));
+      if (!told.contains(shape.untyped) || says_something(shape)) ways.push_back(OfShape(shape));
     }
     const MaybePart part = builder_.AnyOf(ways);
     builder_.Define(rule, part ? *part : builder_.Nothing());
@@ -360,6 +360,7 @@ class Converter {
 
   MaybePart Object(const Shape& shape) {
     const Names names = all_.NamesOf(shape);
+    if (shape.required.size() > shape.max) return std::nullopt;
     if (names.size() > kMaxProperties) FailAt(shape.place, "too many properties");
     schemas_.budget().Charge(10 * names.size());
     bool is_closed = false, has_rest = false;
@@ -504,7 +505,7 @@ class Converter {
 RuleId AddJsonSchema(const std::string& text, Builder& builder, const SchemaOptions& options) {
   const auto root = [&] {
     try {
-      return JsonView::Parse(text, {.depth = 100, .keys = 20'000, .any_number = true});
+      return JsonView::Parse(text, {.depth = 100, .keys = 20'000});
     } catch (const gguf::Error& error) {
       throw Error(error.what());
     }

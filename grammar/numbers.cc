@@ -11,6 +11,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxDigits = 400;
+constexpr size_t kMaxWritten = 40;  // digits before the point
 constexpr uint64_t kMaxStep = 20'000;
 constexpr const char* kAnyFraction = "(\\.[0-9]+)?";
 
@@ -180,25 +181,43 @@ bool NumberSet::Has(const Decimal& number) const {
 }
 
 Dfa NumberSet::Spellings(Budget& budget) const {
-  size_t n_digits = 19, n_decimals = 17;
-  for (const std::optional<Bound>* const bound : {&min, &max}) {
+  // As floating-point numbers, two of more than 15 digits may be the same: near to a bound that is
+  // left out there are fewer digits, `n_near` of them after the point.
+  size_t n_digits = 19, n_decimals = 17, n_near = 17, n_far = kMaxWritten;
+  std::optional<Bound> low = min, high = max;
+  for (std::optional<Bound>* const bound : {&low, &high}) {
     if (!*bound) continue;
     const Decimal& at = (*bound)->at;
+    if (at.whole.size() > kMaxWritten) {  // beyond what is written
+      if (at.negative != (bound == &low)) return {};
+      bound->reset();
+      continue;
+    }
     n_digits = std::max(n_digits, at.whole.size());
     n_decimals = std::max(n_decimals, at.fraction.size());
-    // Of more than 15 digits two numbers may be the same as floating-point numbers.
     if ((*bound)->is_exclusive && !at.IsZero()) {
-      n_decimals = std::min(n_decimals, 15 - std::min<size_t>(at.whole.size(), 15));
+      n_near = std::min(n_near, 15 - std::min<size_t>(at.whole.size(), 15));
+      n_far = std::min(n_far, at.whole.size() < 3 ? 0 : at.whole.size() - 2);
     }
   }
-  std::string syntax = "^(0|-?[1-9][0-9]{0," + std::to_string(n_digits - 1) + "})$";
-  if (fractions && n_decimals > 0) {
-    syntax = "^-?(0|[1-9][0-9]{0," + std::to_string(n_digits - 1) + "})(\\.[0-9]{1," + std::to_string(n_decimals) + "})?$";
+  const auto times = [](size_t least, size_t most) {
+    return "{" + std::to_string(least) + "," + std::to_string(most) + "}";
+  };
+  std::string syntax = "^(0|-?[1-9][0-9]" + times(0, n_digits - 1);
+  if (fractions) {
+    const bool is_near = n_far < kMaxWritten;
+    if (n_near > 0 || !is_near) {
+      syntax += "|-?(0|[1-9][0-9]" + times(0, n_digits - 1) + ")(\\.[0-9]" + times(1, is_near ? n_near : n_decimals) + ")?";
+    }
+    if (is_near && n_far > 0) {
+      syntax += "|-?(0|[1-9][0-9]" + times(0, n_far - 1) + ")\\.[0-9]" + times(1, n_decimals);
+    }
   }
+  syntax += ")$";
   Dfa all = PatternStrings(syntax, budget);
   const auto both = [&](const Dfa& other, Both how) { all = Combine(all, other, how, budget); };
-  if (min) both(PatternStrings(Within(*min, true), budget), Both::kAnd);
-  if (max) both(PatternStrings(Within(*max, false), budget), Both::kAnd);
+  if (low) both(PatternStrings(Within(*low, true), budget), Both::kAnd);
+  if (high) both(PatternStrings(Within(*high, false), budget), Both::kAnd);
   if (!whole) both(PatternStrings("^-?[0-9]+(\\.0+)?$", budget), Both::kButNot);
   for (const Decimal& step : multiples) both(Multiples(step, budget), Both::kAnd);
   for (const Decimal& step : not_multiples) both(Multiples(step, budget), Both::kButNot);

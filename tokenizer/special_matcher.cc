@@ -37,10 +37,18 @@ size_t Bits(size_t length) { return static_cast<size_t>(std::popcount(length)); 
 SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   std::erase_if(entries, [](const Entry& entry) { return entry.text.empty(); });
   std::ranges::stable_sort(entries, {}, &Entry::text);
+  if (!entries.empty()) first_two_.resize(size_t{1} << 16);
   size_t n_slots = 0;
   specials_.reserve(entries.size());
   for (const auto& [text, id, user_defined] : entries) {
     first_byte_[static_cast<uint8_t>(text[0])] |= user_defined ? kAny | kUserDefined : kAny;
+    const size_t row = size_t{static_cast<uint8_t>(text[0])} << 8;
+    const auto at = first_two_.begin() + static_cast<std::ptrdiff_t>(row);
+    if (text.size() > 1) {
+      at[static_cast<uint8_t>(text[1])] = true;
+    } else {
+      std::fill(at, at + 256, true);
+    }
     if (specials_.empty() || specials_.back().text != text) {
       specials_.push_back({text, id, -1});
       longest_ = std::max(longest_, text.size());
@@ -149,6 +157,11 @@ SpecialMatcher::Match SpecialMatcher::Search::Next(size_t from) {
   for (size_t at = from; at < text_.size(); ++at) {
     if (at % kTick == 0) tick_();
     if ((matcher_.first_byte_[static_cast<uint8_t>(text_[at])] & wanted) == 0) continue;
+    const bool has_two = at + 1 < text_.size();
+    if (has_two && !matcher_.first_two_[size_t{static_cast<uint8_t>(text_[at])} << 8 |
+                                        static_cast<uint8_t>(text_[at + 1])]) {
+      continue;
+    }
     const int32_t best = LongestAt(at);
     if (best < 0) continue;
     const Special* special = &matcher_.specials_[static_cast<size_t>(best)];

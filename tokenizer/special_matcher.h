@@ -63,6 +63,8 @@ class SpecialMatcher {
   SeededHash hash_;
   enum : uint8_t { kAny = 1, kUserDefined = 2 };
   std::array<uint8_t, 256> first_byte_{};  // kinds of specials that begin with this byte
+  // By two bytes, whether a special begins with them: runs of spaces do not begin at a single one.
+  std::vector<bool> first_two_;
 };
 
 // Finds the special tokens of one text from left to right.

@@ -70,9 +70,9 @@ class FolderLock {
 std::string ShownModel(const gguf::File& file) {
   const fs::path path = file.path();
   if (IsDefaultModel(path)) return kDefaultModel;
-  if (path.extension() == ".gguf") return path.stem();
+  if (path.extension() == ".gguf") return gguf::Printable(path.stem().string());
   const std::string file_name = path.filename();
-  return std::string(file.metadata().GetStringOr("general.name", file_name));
+  return gguf::Printable(file.metadata().GetStringOr("general.name", file_name));
 }
 
 [[noreturn]] void FailAt(const std::string& key, const std::string& expected,
@@ -128,7 +128,6 @@ void ReadSetup(const JsonView& json, SavedChat& chat) {
            version);
   if (!json["model"].IsObject()) FailAt("model", "an object", json["model"]);
   chat.model = ReadIdentity(json["model"]);
-  chat.setup.context = NumberAt(json, "context", kMaxTokens);
   if (json["template"].is_there()) chat.setup.chat_template = TextAt(json, "template");
   chat.setup.flags = ReadFlags(json["flags"]);
 }
@@ -174,7 +173,6 @@ std::string ChatText(const SavedChat& chat) {
                          {"bytes", model.bytes},
                          {"fingerprint",
                           Format("%016llx", static_cast<unsigned long long>(model.fingerprint))}}));
-  add("context", std::to_string(chat.setup.context));
   if (!chat.setup.chat_template.empty()) add("template", JsonLine(chat.setup.chat_template));
   Json flags = Json::object();
   for (const auto& [name, values] : chat.setup.flags) flags[name] = values;

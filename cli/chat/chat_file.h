@@ -3,16 +3,14 @@
 //     {"pronk_chat": 1,
 //      "model": {"name": "qwen-0.5b", "path": "/models/qwen-0.5b.gguf", "bytes": 397808192,
 //                "fingerprint": "5f1c09aa7be0d3c4"},
-//      "context": 4096,
 //      "template": "{% for ...",                     only if it is not the model's own
-//      "flags": {"--temp": ["0.2"], "--ignore-eos": [""]},
+//      "flags": {"--ctx-size": ["8192"], "--temp": ["0.2"], "--ignore-eos": [""]},
 //      "messages": [...]}                            as tokenizer/messages.h has them
 //
 // The list of messages alone, as other programs write it, is a chat that names no model.
 #ifndef PRONK_CLI_CHAT_CHAT_FILE_H_
 #define PRONK_CLI_CHAT_CHAT_FILE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,7 +39,6 @@ ModelIdentity IdentityOf(const std::string& path);
 
 // How a chat is held, besides its messages.
 struct ChatSetup {
-  size_t context = 0;         // tokens; 0: as flags have it
   std::string chat_template;  // "": the model's own
   FlagValues flags;
 };

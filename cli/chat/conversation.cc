@@ -182,11 +182,7 @@ void Conversation::Resize(size_t context) {
   Note("(the context has " + Counted(context, "token") + "; the conversation is read again)");
 }
 
-SavedChat Conversation::Now() const {
-  SavedChat chat = {ready_->identity, ready_->setup, chat_->Messages()};
-  chat.setup.context = ready_->session->capacity();
-  return chat;
-}
+SavedChat Conversation::Now() const { return {ready_->identity, ready_->setup, chat_->Messages()}; }
 
 bool Conversation::Take(const std::string& entry) {
   const size_t space = entry.find(' ');
@@ -389,7 +385,8 @@ void Conversation::Load(const std::string& argument) {
   const SavedChat chat = ReadChat(path);
   if (!chat.model) {
     GoOnWith(chat, path, /*is_other=*/false);
-    file_ = OwnFile();  // which does not say that it is this model's
+    saver_.Leave();  // the file does not say that it is this model's
+    file_ = OwnFile();
     return;
   }
   const bool is_other = !chat.model->IsSame(ready_->identity);

@@ -12,9 +12,8 @@
 namespace cli {
 namespace {
 
-engine::SessionOptions SessionFor(const ChatOptions& options, const ChatSetup& setup) {
+engine::SessionOptions SessionFor(const ChatOptions& options) {
   engine::SessionOptions session = options.model.Session();
-  if (setup.context != 0 && !setup.flags.contains("--ctx-size")) session.context = setup.context;
   session.draft = options.generation.Draft({});  // checks the flags; the model comes later
   return session;
 }
@@ -22,6 +21,13 @@ engine::SessionOptions SessionFor(const ChatOptions& options, const ChatSetup& s
 engine::Model LoadFrom(const std::string& path, ModelOptions options) {
   options.model = std::filesystem::absolute(path);
   return LoadModel(options);
+}
+
+// --template is part of the setup of the first chat, and of no other.
+engine::ChatForm FormOf(TemplateOptions options, const engine::Model& model,
+                        const std::string& chat_template) {
+  options.file.clear();
+  return options.For(model, chat_template);
 }
 
 }  // namespace
@@ -38,10 +44,10 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
     : setup(wanted),
       identity(IdentityOf(path)),
       grammar(options.generation.ReadGrammar(&schema)),
-      session_options(SessionFor(options, wanted)),
+      session_options(SessionFor(options)),
       model(LoadFrom(path, options.model)),
       draft_model(is_first ? options.generation.LoadDraftModel(options.model) : std::nullopt),
-      form(options.form.For(model, wanted.chat_template)),
+      form(FormOf(options.form, model, wanted.chat_template)),
       max_tokens(options.max_tokens),
       stop_texts(options.stop_texts) {
   options.answers.Apply("", schema, form);
@@ -57,7 +63,6 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
 }
 
 void DropModelsOwn(ChatSetup& setup) {
-  setup.context = 0;
   setup.chat_template.clear();
   for (const char* const flag : {"--override-kv", "--template-var", "--think", "--no-think"})
     setup.flags.erase(flag);

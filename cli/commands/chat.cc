@@ -162,7 +162,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 }
 
 // What the chat begins with.
-struct Beginning {
+struct ChatStart {
   std::string path;       // of the chat to go on with; "": a new one
   SavedChat chat;         // read from there
   std::string model;      // the file to open
@@ -190,50 +190,50 @@ std::string AskForModel(const std::string& path) {
   }
 }
 
-Beginning BeginningOf(const ChatCommandOptions& options) {
+ChatStart StartOf(const ChatCommandOptions& options) {
   if (options.go_on && !options.load.empty())
     throw UsageError("--continue and --load: give one of them");
   if (options.no_save && !options.save.empty())
     throw UsageError("--no-save and --save: give one of them");
-  Beginning begins;
+  ChatStart start;
   const bool has_model = !options.chat.model.model.empty();
   if (!options.go_on && options.load.empty()) {
-    begins.model = options.chat.model.ModelPath();
-    begins.chat.setup.flags = options.chat.kept->Typed();
-    return begins;
+    start.model = options.chat.model.ModelPath();
+    start.chat.setup.flags = options.chat.kept->Typed();
+    return start;
   }
   if (options.go_on && options.go_on->empty() && SavedChats().empty())
     throw engine::Error("--continue: no chat is saved");
-  begins.path = !options.go_on           ? FindChat(options.load)
-                : options.go_on->empty() ? SavedChats().front()
-                                         : FindSavedChat(*options.go_on);
-  begins.chat = ReadChat(begins.path);
-  const std::optional<ModelIdentity>& model = begins.chat.model;
+  start.path = !options.go_on           ? FindChat(options.load)
+               : options.go_on->empty() ? SavedChats().front()
+                                        : FindSavedChat(*options.go_on);
+  start.chat = ReadChat(start.path);
+  const std::optional<ModelIdentity>& model = start.chat.model;
   if (has_model) {
-    begins.model = options.chat.model.ModelPath();
-    begins.is_other = model && !IdentityOf(begins.model).IsSame(*model);
+    start.model = options.chat.model.ModelPath();
+    start.is_other = model && !IdentityOf(start.model).IsSame(*model);
   } else {
-    begins.model = model ? ModelFileOf(*model, begins.path) : AskForModel(begins.path);
+    start.model = model ? ModelFileOf(*model, start.path) : AskForModel(start.path);
   }
-  FlagValues& flags = begins.chat.setup.flags;
+  FlagValues& flags = start.chat.setup.flags;
   try {
     options.chat.kept->CheckSaved(flags);
-    if (begins.is_other) DropModelsOwn(begins.chat.setup);
+    if (start.is_other) DropModelsOwn(start.chat.setup);
     flags = options.chat.kept->WithTyped(std::move(flags));
     options.chat.kept->Apply(flags);
   } catch (const engine::Error& error) {
-    throw engine::Error(begins.path, ": ", error.what());
+    throw engine::Error(start.path, ": ", error.what());
   }
-  return begins;
+  return start;
 }
 
 // Where it saves itself: as --save says; else a person's chats are kept among our own.
-ChatSaver SaverFor(const ChatCommandOptions& options, const Beginning& begins) {
-  const bool goes_on_there = !begins.path.empty() && !begins.is_other;
+ChatSaver SaverFor(const ChatCommandOptions& options, const ChatStart& start) {
+  const bool goes_on_there = !start.path.empty() && !start.is_other;
   if (options.no_save) return {};
   if (!options.save.empty()) {
-    if (options.save == begins.path) {
-      if (goes_on_there) return ChatSaver(OwnFile(options.save, begins.chat.content), false);
+    if (options.save == start.path) {
+      if (goes_on_there) return ChatSaver(OwnFile(options.save, start.chat.content), false);
       const std::string path = FreeName(options.save);
       Note("(what follows is saved as " + path + ")");
       return ChatSaver(OwnFile(path), false);
@@ -245,7 +245,7 @@ ChatSaver SaverFor(const ChatCommandOptions& options, const Beginning& begins) {
   if (!options.go_on && !IsTerminal(0)) return {};
   try {
     if (options.go_on && goes_on_there)
-      return ChatSaver(OwnFile(begins.path, begins.chat.content), true);
+      return ChatSaver(OwnFile(start.path, start.chat.content), true);
     return ChatSaver(OwnFile(NewChatPath()), true);
   } catch (const engine::Error& error) {
     Complain(std::string(error.what()) + ": this chat is not saved");
@@ -271,20 +271,19 @@ int RunChat(const ChatCommandOptions& options) {
   }
   const ChatOptions& chat = options.chat;
   chat.answers.CheckFlags(/*is_chat=*/true, !chat.generation.schema.empty());
-  Beginning begins = BeginningOf(options);
-  auto ready =
-      std::make_unique<ReadyModel>(chat, begins.model, begins.chat.setup, /*is_first=*/true);
-  if (!chat.form.file.empty()) ready->setup.chat_template = ReadTemplate(chat.form.file);
+  ChatStart start = StartOf(options);
+  if (!chat.form.file.empty()) start.chat.setup.chat_template = ReadTemplate(chat.form.file);
+  auto ready = std::make_unique<ReadyModel>(chat, start.model, start.chat.setup, /*is_first=*/true);
   ready->setup.flags = chat.kept->WithTexts(std::move(ready->setup.flags));
   ready->Begin();
   if (chat.model.verbose)
     ExplainChoices(chat.model, ready->model, *ready->session, ready->session_options);
   if (IsTerminal(0)) Greet(*ready);
-  Conversation conversation(chat, std::move(ready), SaverFor(options, begins));
+  Conversation conversation(chat, std::move(ready), SaverFor(options, start));
   const auto text = [&](const std::string& typed) {
     return chat.escape ? Unescaped(typed) : typed;
   };
-  if (!begins.path.empty()) conversation.GoOnWith(begins.chat, begins.path, begins.is_other);
+  if (!start.path.empty()) conversation.GoOnWith(start.chat, start.path, start.is_other);
   if (!options.system.empty()) conversation.System(text(options.system));
   Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
            options);

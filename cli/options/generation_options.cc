@@ -208,6 +208,8 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
   command.Add("--json-object", json_object, "Write a JSON object");
   command.Add("--json-free-space", json_free_space,
               "In JSON, white space as the model wants it: otherwise a space after : and , alone");
+  command.Add("--json-open", json_open,
+              "With a schema, properties that it does not name, and any order, as JSON Schema allows");
   command.Add("--grammar,--grammar-file FILE", grammar,
               "Write what this grammar (GBNF) allows: a file, or the text with its ::=");
 }
@@ -218,6 +220,8 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
   }
   const grammar::SchemaOptions options{
       .free_space = json_free_space,
+      .closed = !json_open,
+      .ordered = !json_open,
       .note = [](const std::string& what) { Complain("note: " + what); }};
   if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject(options));
   if (!schema.empty()) {
@@ -229,6 +233,7 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
         From(schema, IsSchemaText(schema), "--json-schema", read));
   }
   if (json_free_space) throw UsageError("--json-free-space: needs --json-schema or --json-object");
+  if (json_open) throw UsageError("--json-open: needs --json-schema");
   if (grammar.empty()) return nullptr;
   const bool is_text = grammar.find("::=") != std::string::npos;
   return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));

@@ -45,6 +45,7 @@ struct GenerationOptions {
   std::string schema;   // JSON Schema: likewise
   bool json_object = false;
   bool json_free_space = false;
+  bool json_open = false;
   std::string draft = "auto";  // or off, or a number
   size_t draft_max = 0;        // 0: as many as fit into a pass
   std::string draft_model;     // a small model, named as in -m

@@ -105,10 +105,10 @@ TEST(JsonSchema, Properties) {
       {R"({"properties": {"a": {"const": 1}}, "required": ["z", "a"], "additionalProperties": {"type": "null"}})",
        R"({"a":1,"z":null} | {"a":1,"z":null,"y":null})", R"({"a":1} | {"a":1,"z":1})"},
       {R"({"additionalProperties": {"type": "boolean"}})",
-       R"({} | {"a":true} | {"a":true,"\u0062":false})", R"({"a":1})"},
+       R"({} | {"a":true} | {"a":true,"b":false})", R"({"a":1})"},
       {R"({"type": "object", "additionalProperties": false})", "{}", R"({"a":1})"},
       {R"({"properties": {"a": {"const": 1}, "ab": {"const": 2}, "é": {}}, "additionalProperties": {"const": 3}})",
-       R"({} | {"a":1} | {"a":1,"ab":2,"abc":3} | {"b":3,"c":3} | {"":3} | {"éa":3} | {"b\u0061":3})",
+       R"({} | {"a":1} | {"a":1,"ab":2,"abc":3} | {"b":3,"c":3} | {"":3} | {"éa":3} | {"ba":3})",
        R"({"a":3} | {"ab":3} | {"\u0061":3} | {"\u0061b":3} | {"é":3,"é":3})"},
       {R"({"properties": {"a\"b": {"const": 1}}, "additionalProperties": {"const": 3}})",
        R"({"a\"b":1} | {"a":3})", R"({"a\"b":3})"},
@@ -181,7 +181,7 @@ TEST(JsonSchema, Strings) {
        R"(":" | "1:2:3:4:5:6:7" | "1::2::3" | "1:2:3:4:5:6:7:8:9" | "12345::" | "1:2:3:4::5:6:7:8" | "g::")"},
       {R"({"format": "uri", "minLength": 1, "maxLength": 2083})",
        R"("https://example.org" | "http://localhost:8080/a/b?c=d%20e#f")",
-       R"("example.org" | "https://" | "http://a b" | "http://a/%2")"},
+       R"("example.org" | "http://a b" | "http://a/%2")"},
       {R"({"format": "date", "maxLength": 10})", R"("2026-11-22")", R"("2026-11-2")"},
       {R"({"type": "string", "format": "uuid"})", R"("123e4567-e89b-12d3-A456-426614174000")",
        R"("123e4567" | "g23e4567-e89b-12d3-a456-426614174000")"},
@@ -354,10 +354,10 @@ TEST(JsonSchema, Multiples) {
   }
   Check({
       {R"({"type": "integer", "multipleOf": 1000})", "0 | 1000 | -5000 | 1234567890123000",
-       "100 | 1001 | -0 | 00 | 1e3"},
+       "100 | 1001 | 00 | 1e3"},
       {R"({"type": "integer", "multipleOf": 1.5})", "0 | 3 | -9", "1 | 2 | 4.5"},
       {R"({"type": "number", "multipleOf": 0.01})",
-       "19.99 | -3.5 | 7 | 0.1 | 0.10 | 1234567890123.45", "19.999 | .5 | -0 | -0.0 | 1e2 | 01"},
+       "19.99 | -3.5 | 7 | 0.1 | 0.10 | 1234567890123.45", "19.999 | .5 | 1e2 | 01"},
       {R"({"type": "number", "multipleOf": 0.25, "minimum": 0.1, "maximum": 1})",
        "0.25 | 0.5 | 0.50 | 1 | 1.0 | 1.00", "0 | 0.1 | 0.2 | 1.25 | 0.125 | 0.35"},
       {R"({"type": "number", "multipleOf": 0.3, "exclusiveMaximum": 0})", "-0.3 | -1.2 | -3 | -3.0",
@@ -380,7 +380,7 @@ TEST(JsonSchema, UniqueItems) {
        "[2,1]", "[2,2] | [3]"},
       // In the schema's order if there are many.
       {R"({"items": {"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, "uniqueItems": true, "minItems": 1, "maxItems": 3})",
-       "[4] | [1,9] | [2,5,7]", "[] | [5,5] | [2,1] | [1,2,3,4]"},
+       "[4] | [1,9] | [7,2,5]", "[] | [5,5] | [1,2,3,4]"},
       {R"({"items": {"type": "string"}, "uniqueItems": true, "maxItems": 1})", R"(["a"])", ""},
       {R"({"items": {"type": "string"}, "uniqueItems": false})", R"(["a","a"])", "[1]"},
   });
@@ -395,9 +395,8 @@ TEST(JsonSchema, CountsOfProperties) {
        R"({"a":1,"c":2} | {"b":1,"c":2} | {"a":1,"b":2,"c":3})", R"({} | {"b":1})"},
       {R"({"properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"], "maxProperties": 2})",
        R"({"b":1} | {"a":1,"b":2} | {"b":1,"c":2})", R"({} | {"a":1,"c":2} | {"a":1,"b":2,"c":3})"},
-      // A key that is not named could come twice: it counts once.
       {R"({"properties": {"a": {}}, "additionalProperties": true, "minProperties": 2})",
-       R"({"a":1,"b":2} | {"a":1,"b":2,"c":3})", R"({"a":1} | {"b":1,"b":2})"},
+       R"({"a":1,"b":2} | {"a":1,"b":2,"c":3})", R"({"a":1} | {"b":1})"},
       {R"({"properties": {"a": {}}, "additionalProperties": true, "maxProperties": 2})",
        R"({} | {"a":1,"b":2} | {"b":1,"c":2})", R"({"a":1,"b":2,"c":3})"},
       {R"({"allOf": [{"minProperties": 1}, {"maxProperties": 2}, {"minProperties": 0}]})",
@@ -486,10 +485,10 @@ TEST(JsonSchema, UnknownFormatsAreNoted) {
   std::vector<std::string> notes;
   const SchemaOptions options{.note = [&](const std::string& what) { notes.push_back(what); }};
   const Grammar grammar = ParseJsonSchema(
-      R"({"properties": {"a": {"format": "iri", "maxLength": 3}, "b": {"format": "date"}}})",
+      R"({"properties": {"a": {"format": "color", "maxLength": 3}, "c": {"format": "color"}, "b": {"format": "date"}}})",
       options);
   EXPECT_EQ(notes, std::vector<std::string>{
-                       "#/properties/a/format: \"iri\" is unknown, and any string may be written"});
+                       "#/properties/a/format: \"color\" is unknown, and any string may be written"});
   EXPECT_TRUE(Matches(grammar, R"({"a": "abc"})"));
   EXPECT_FALSE(Matches(grammar, R"({"a": "abcd"})"));
   EXPECT_FALSE(Matches(grammar, R"({"b": "abc"})"));
@@ -520,69 +519,102 @@ TEST(JsonSchema, WhatIsRefused) {
       {"", "is empty, not JSON"},
       {"[]", "#: a schema is an object"},
       {"false", "#: no value fits this schema"},
-      {R"({"type": "object", "properties": {"a/b": {"contains": {}}}})",
-       "#/properties/a~1b/contains: this keyword is not supported"},
-      {R"({"uniqueItems": true})", "#/uniqueItems: supported for items of"},
-      {R"({"items": {"type": "string"}, "uniqueItems": true})", "#/uniqueItems: supported for"},
+      {R"({"uniqueItems": true, "type": "array"})", "#/uniqueItems: supported for items of"},
       {R"({"items": {"enum": [[1], [2]]}, "uniqueItems": true})", "#/uniqueItems: supported for"},
-      {R"({"prefixItems": [{}, {}], "uniqueItems": true})", "#/uniqueItems: supported for items"},
       {R"({"multipleOf": 0})", "#/multipleOf: expected a number above 0"},
-      {R"({"multipleOf": 0.00000001})", "#/multipleOf: too many digits"},
-      {R"({"type": "integer", "multipleOf": 99991})", "#/multipleOf: the grammar is too large"},
-      {R"({"minProperties": 2})", "#/minProperties: only one property may be needed"},
+      {R"({"type": "integer", "multipleOf": 99991})", "#: multiples of a number of so many digits"},
       {R"({"not": {}})", "#: no value fits this schema"},
-      {R"({"not": {"minLength": 3}})", "#/not/minLength: this keyword cannot be negated"},
-      {R"({"not": {"not": {"type": "integer"}}})", "#/not: what pronk allows of this is narrower"},
-      {R"({"not": {"properties": {"a": {"const": 1}}, "not": {"type": "null"}}})",
-       "#/not: what pronk allows of this is narrower"},
       {R"({"not": {"type": 3}})", "#/not/type: expected a type or a list of types"},
-      {R"({"type": "array", "not": {"const": []}})", "#/not: lists and objects cannot be left out"},
-      {R"({"type": "string", "maxLength": 3, "not": {"const": ""}})", "lengths and not are not"},
-      {R"({"if": {"properties": {"a": {"pattern": "x"}}}, "then": {}})",
-       "#/if/properties/a/pattern: this keyword cannot be negated"},
-      {R"j({"patternProperties": {"(?=a)": {}}})j", "#/patternProperties/(?=a): pattern, byte 1"},
-      {R"({"requird": ["a"]})", "#/requird: this keyword is not supported"},
+      {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
+       "#/not/patternProperties: this keyword cannot be negated"},
+      {R"j({"patternProperties": {"(?<=a)": {}}})j", "pattern, byte 3: lookbehind is not supported"},
       {R"({"type": "text"})", "#/type: \"text\" is no type of JSON"},
       {R"({"type": 3})", "#/type: expected a type or a list of types"},
       {R"({"required": "a"})", "#/required: expected a list"},
       {R"({"required": [1]})", "#/required: expected a list of strings"},
       {R"({"minLength": -1})", "#/minLength: expected a whole number of at least 0"},
-      {R"({"minLength": 10000000})", "#/minLength: too large a number"},
       {R"({"items": 1})", "#/items: expected"},
-      {R"j({"pattern": "(?=a)"})j", "#/pattern: pattern, byte 1: groups with (?"},
-      {R"({"pattern": "a(b"})", "#/pattern: pattern, byte 3: a '(' without its ')'"},
-      {R"({"pattern": "\\bx"})", "#/pattern: pattern, byte 1: this escape is not supported"},
-      {R"({"pattern": "a", "maxLength": 3})",
-       "#: pattern, format, lengths and not are not supported beside"},
-      {R"({"type": "number", "minimum": 0.0000005})", "#/minimum: too many digits for a bound"},
-      {R"({"type": "integer", "minimum": 1e300})", "#/minimum: too large a number"},
-      {R"({"enum": [1], "minimum": 0})", "#/minimum: not supported beside enum or const"},
+      {R"({"pattern": "a(b"})", "pattern, byte 3: a '(' without its ')'"},
+      {R"({"pattern": "(a)\\1"})", "pattern, byte 4: this escape is not supported"},
+      {R"({"pattern": "(a(?!b))*c"})", "(?= and (?! are not supported in what is repeated"},
       {R"({"anyOf": []})", "#/anyOf: expected a list of schemas"},
-      {R"({"oneOf": [{"type": "string"}, {"maxLength": 3}]})",
-       "#/oneOf: a value could fit 0 and 1"},
-      {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
-       "#/oneOf: a value could fit 0 and 1"},
-      {R"({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]})",
-       "#/oneOf: a value could fit 0 and 1"},
-      {R"({"$id": "https://a.org/s", "items": {"$id": "t", "$ref": "#/$defs/n", "$defs": {"n": {}}}, "$defs": {"n": {}}})",
-       "#/items/$id: references below an '$id' are not supported"},
-      {R"({"format": "uri", "maxLength": 100})",
-       "#: pattern, format, lengths and not are not supported"},
+      {R"({"oneOf": [{"type": "integer"}, {"type": "integer"}]})", "#: no value fits this schema"},
+      {R"({"contains": {"type": "null"}, "allOf": [{"contains": {"type": "boolean"}}]})",
+       "contains: two of this keyword are not supported together"},
       {R"({"$ref": "#/$defs/none"})", "#: '$ref' leads to \"#/$defs/none\", where no schema is"},
-      {R"({"$ref": "other.json"})", "#: '$ref' is \"other.json\"; only references such as"},
-      {R"({"$ref": "#"})", "no text can ever end the rule '#'"},
-      {R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", "left recursion: the rule '#'"},
-      {R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})",
-       "no text can ever end the rule '#"},
-      {R"({"allOf": [{"$ref": "#"}, {"type": "null"}]})", "#/allOf/0: the schema leads to itself"},
-      {R"({"properties": {"a": false}, "required": ["a"]})", "#: no value fits this schema"},
-      {R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})",
-       "two of this keyword cannot be merged"},
+      {R"({"$ref": "other.json"})", "\"other.json\", which is another document"},
+      {R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"], "type": "object"})",
+       "#: no value fits this schema"},
+      {R"({"properties": {"a": false}, "required": ["a"], "type": "object"})",
+       "#: no value fits this schema"},
+      {R"({"allOf": [{"pattern": "^a"}, {"pattern": "^b"}], "type": "string"})",
+       "#: no value fits this schema"},
   };
   for (const auto& [schema, fault] : cases) {
     EXPECT_TRUE(test::Has(FaultOf(schema), fault)) << schema;
   }
   EXPECT_EQ(FaultOf(R"({"x-order": 1, "description": "d", "default": 3, "type": "integer"})"), "");
+}
+
+// As the standard says: more properties, in any order, and types that the keywords are not for.
+void CheckOpen(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    const Grammar grammar = ParseJsonSchema(c.schema, {.free_space = true});
+    for (const std::string& text : test::Texts(c.valid)) {
+      EXPECT_TRUE(Matches(grammar, text)) << c.schema << " " << text;
+    }
+    for (const std::string& text : test::Texts(c.invalid)) {
+      EXPECT_FALSE(Matches(grammar, text)) << c.schema << " " << text;
+    }
+  }
+}
+
+TEST(JsonSchema, Standard) {
+  CheckOpen({
+      {R"({"properties": {"a": {"type": "integer"}, "b": {"type": "null"}}, "required": ["b"]})",
+       R"({"b":null,"a":1} | {"x":1,"b":null,"y":{}} | 3 | "b")",
+       R"({"a":1} | {"b":null,"a":"x"} | {"b":null,"b":null})"},
+      {R"({"minLength": 2, "maximum": 3})", R"("ab" | 3 | [] | null)", R"("a" | 4)"},
+      {R"({"enum": ["a", "bcd", 1, 7], "minLength": 2, "minimum": 5})", R"("bcd" | 7)", R"("a" | 1)"},
+      {R"({"type": "string", "pattern": "^[a-c]+$", "minLength": 2, "maxLength": 3})",
+       R"("ab" | "cba")", R"("a" | "abca" | "xy")"},
+      {R"({"type": "string", "format": "date", "pattern": "^2", "not": {"const": "2026-01-01"}})",
+       R"("2026-01-02")", R"("2026-01-01" | "1999-01-01")"},
+      {R"({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"})",
+       R"({"a":1} | {"c":1,"b":2})", R"({} | {"a":1,"b":2})"},
+      {R"({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 5}]})", "1 | 5.5 | -3",
+       "6 | 1.5"},
+      {R"({"type": "object", "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"properties": {"d": {"type": "null"}}}}})",
+       R"({"b":1} | {"a":1,"b":1} | {"d":1} | {"d":null,"c":1})", R"({"a":1} | {"c":1,"d":1})"},
+      {R"({"type": "object", "propertyNames": {"pattern": "^[a-z]{1,3}$"}, "minProperties": 2, "maxProperties": 3})",
+       R"({"a":1,"bc":2} | {"a":1,"b":2,"c":3})", R"({"a":1} | {"A":1,"b":2} | {"a":1,"b":2,"c":3,"d":4})"},
+      {R"({"type": "object", "properties": {"ab": {"type": "integer"}}, "patternProperties": {"^a": {"minimum": 3}, "b$": {"type": "integer"}},
+           "additionalProperties": {"type": "null"}})",
+       R"({"ab":3,"a":"x","b":1,"c":null} | {"axb":4})", R"({"ab":2} | {"a":1} | {"b":1.5} | {"c":1} | {"axb":1})"},
+      {R"({"type": "array", "contains": {"type": "null"}, "items": {"type": ["null", "integer"]}, "minContains": 2, "maxContains": 3})",
+       "[null,1,null] | [null,null,null,2]", "[] | [null] | [null,null,null,null] | [null,null,true]"},
+      {R"({"not": {"type": "object", "required": ["a"], "properties": {"a": {"maximum": 3}}}})",
+       R"(1 | {} | {"a":4} | {"b":1})", R"({"a":1} | {"a":"x"})"},
+      {R"({"type": "object", "if": {"properties": {"a": {"minLength": 2}}, "required": ["a"]}, "then": {"required": ["b"]}, "else": {"maxProperties": 1}})",
+       R"({"a":"xy","b":1} | {"a":"x"} | {})", R"({"a":"xy"} | {"c":1,"d":2})"},
+      {R"({"type": "number", "minimum": 0.0000001, "exclusiveMaximum": 18446744073709551616})",
+       "0.0000001 | 18446744073709551615 | 5", "0 | 0.00000009 | 18446744073709551616"},
+      {R"({"maximum": 1.7976931348623157e308, "type": "number"})", "12345.5", R"("x")"},
+      {R"({"$defs": {"n": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/n", "type": ["object", "null"]}}, "required": ["v"]}},
+           "$ref": "#/$defs/n"})",
+       R"({"v":1} | {"next":{"v":2,"next":null},"v":1})", R"({} | 1 | {"v":1,"next":{}})"},
+      {R"({"$id": "http://a.org/s", "$defs": {"x": {"$id": "t.json", "type": "null"}, "y": {"$anchor": "here", "type": "boolean"}},
+           "prefixItems": [{"$ref": "t.json"}, {"$ref": "#here"}], "type": "array"})",
+       "[null,true]", "[1] | [null,null]"},
+      {R"j({"type": "string", "pattern": "^(?!ab)[a-c]+\\b-?$"})j", R"("ba" | "ac-")", R"("abc" | "b--")"},
+      {R"j({"type": "string", "pattern": "^(?<year>[\\w-.]{4})$"})j", R"("a-.b")", R"("a b.")"},
+      {R"({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 3, "exclusiveMinimum": true})",
+       "4", "3"},
+      {R"({"$schema": "http://json-schema.org/draft-03/schema#", "type": "object", "properties": {"a": {"required": true, "divisibleBy": 3}}})",
+       R"({"a":6})", R"({} | {"a":5})"},
+      {R"({"type": "integer", "strict": true, "contentEncoding": "base64", "nullable": true})", "1",
+       "null"},
+  });
 }
 
 // Schemas that would take all memory if they were expanded.
@@ -599,13 +631,21 @@ TEST(JsonSchema, Hostile) {
     doubling += R"(, "d)" + std::to_string(i) + R"(": {"properties": {"a": )" + below +
                 R"(, "b": )" + below + "}}";
   }
-  EXPECT_TRUE(test::Has(FaultOf(doubling + R"(}, "$ref": "#/$defs/d30"})"), "too large"));
-  // It leads to itself, each time with more to be merged.
-  EXPECT_NE(
+  EXPECT_EQ(FaultOf(doubling + R"(}, "$ref": "#/$defs/d30"})"), "");
+  // It leads to itself, with more to be merged.
+  EXPECT_EQ(
       FaultOf(
           R"({"$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a", "required": ["x"]}}}}, "$ref": "#/$defs/a"})"),
       "");
-  EXPECT_NE(FaultOf(R"({"items": {"minLength": 200000}, "minItems": 200000})"), "");
+  EXPECT_EQ(FaultOf(R"({"items": {"minLength": 200000}, "minItems": 200000})"), "");
+  // Choices that multiply.
+  std::string choices = R"({"type": "object", "allOf": [{}])";
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    choices.insert(choices.size() - 1, R"(, {"anyOf": [{"required": ["a)" + n + R"("]}, {"required": ["b)" + n + R"("]}]})");
+  }
+  EXPECT_NE(FaultOf(choices + "}"), "");
+  EXPECT_NE(FaultOf(R"j({"type": "string", "pattern": "(a|b)*a(a|b){20}$"})j"), "");
 }
 
 }  // namespace

@@ -105,9 +105,9 @@ TEST(WordPiece, EqualsTheGoldenIds) {
     const auto tokenizer = Tokenizer::Create(file);
     for (const auto& entry : item.second["cases"]) {
       // The golden engine drops the vowel signs of Hindi and the like, and of Hangul all but the
-      // first letter of a syllable; BERT's own tokenizer does not.
+      // first letter of a syllable, and takes long words; BERT's own tokenizer does not.
       const auto text = entry[0].get<std::string>();
-      bool differs = false;
+      bool differs = text.size() > 100 && text.find(' ') == std::string::npos;
       for (const auto& [c, bytes] : gguf::Characters(text)) {
         differs |= (c >= 0x900 && c < 0xE00) || (c >= 0xAC00 && c < 0xD7B0);
       }

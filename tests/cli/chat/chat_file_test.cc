@@ -52,7 +52,7 @@ TEST_F(ChatFileTest, GoesOnAsItWas) {
   EXPECT_EQ(saved["model"]["name"], "tiny");
   EXPECT_EQ(saved["model"]["path"], model_);
   EXPECT_EQ(saved["model"]["bytes"], fs::file_size(kModel));
-  EXPECT_EQ(saved["context"], 200);
+  EXPECT_EQ(saved["flags"]["--ctx-size"][0], "200");
   EXPECT_EQ(saved["template"], ReadText(form));
   EXPECT_EQ(saved["messages"][0]["content"], "Count.");
 
@@ -138,6 +138,16 @@ TEST_F(ChatFileTest, AnotherModelWritesElsewhere) {
   EXPECT_TRUE(Has(none.err, "no file and no model called nowhere"));
 }
 
+// Templates belong to models: neither a flag's nor an earlier chat's is taken for another chat.
+TEST_F(ChatFileTest, ATemplateStaysWithItsChat) {
+  Begin({"-n", "3"});
+  const std::string form = dir_.Write("form", "{{ raise_exception('mine') }}");
+  const Args chat = {"chat", "-m", kModel, "--template", form};
+  EXPECT_TRUE(Has(Pronk(chat, "Hello\n").err, "mine"));
+  Done(Pronk(chat, "/load " + file_ + "\nHello\n"));
+  Done(Pronk(chat, "/model " + kOther + "\n/set num_predict 2\nHello\n"));
+}
+
 // As other programs write it.
 TEST_F(ChatFileTest, AListOfMessagesNeedsAModel) {
   const std::string list =
@@ -180,8 +190,7 @@ TEST_F(ChatFileTest, WhatIsWrongIsNamed) {
   refused("\"bytes\":", "\"bytes\":-", "model.bytes: expected a whole number");
   refused("\"fingerprint\":\"", "\"fingerprint\":\"x",
           "model.fingerprint: expected 16 hexadecimal");
-  refused("\"context\": ", "\"context\": 9999999999, \"x\": ", "context: expected a whole number");
-  refused("\"context\": ", "\"template\": {}, \"context\": ", "template: expected a text");
+  refused("\"flags\": {", "\"template\": {}, \"flags\": {", "template: expected a text");
   refused("\"flags\": {", "\"flags\": [], \"x\": {", "flags: expected an object");
   refused("[\"3\"]", "\"3\"", "flags: --n-predict: expected a list of texts, found \"3\"");
   refused("[\"3\"]", "[]", "flags: --n-predict: expected a list of texts");

@@ -196,7 +196,7 @@ TEST(Chat, TheContextChangesItsLength) {
   EXPECT_TRUE(Has(run.err, "(the context has 200 tokens"));
   EXPECT_TRUE(Has(run.err, " of 300 tokens; of the last question 0 tokens reused"));
   EXPECT_TRUE(Has(run.err, "(taken back: And?; Hello)"));
-  EXPECT_EQ(Json::parse(ReadText(file))["context"], 300);
+  EXPECT_EQ(Json::parse(ReadText(file))["flags"]["--ctx-size"][0], "300");
   EXPECT_TRUE(Has(Done(Pronk({"chat", "--load", file}, "/stats\n")).err, " of 300 tokens"));
   EXPECT_TRUE(Has(Done(Chat("/stats\n", {"--load", file, "-c", "100"})).err, " of 100 tokens"));
   // One that the machine has no memory for changes nothing.

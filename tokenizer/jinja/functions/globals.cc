@@ -45,7 +45,7 @@ class Joiner : public Object {
 
 constexpr int64_t kMaxRange = 100'000;  // as in Jinja's sandbox
 
-Value Range(Interpreter& in, const Arguments& args) {
+Value MakeRange(Interpreter& in, const Arguments& args) {
   const Params params("range", args, {"start", "stop", "step"}, 1);
   const bool has_start = params.Get(1) != nullptr;
   const int64_t start = has_start ? params.Integer(0, 0) : 0;
@@ -113,7 +113,7 @@ void AddGlobals(Interpreter& in) {
   const auto add = [&](const char* name, Function::Fn fn) {
     in.SetVariable(name, Value(in.rt().MakeObject<Function>(fn)));
   };
-  add("range", Range);
+  add("range", MakeRange);
   add("dict", MakeDict);
   add("namespace", MakeNamespace);
   add("joiner", MakeJoiner);

@@ -253,10 +253,8 @@ Value Map(Interpreter& in, const Value& input, const Arguments& args) {
   } else {
     const std::string_view filter = NameIn(args, "map");
     const Arguments rest = WithoutFirst(args, 1);
-    for (const Value& item : ItemsOf(in.rt(), input)) {
-      in.rt().PaySteps();
+    for (const Value& item : ItemsOf(in.rt(), input))
       out.push_back(in.CallFilter(filter, item, rest));
-    }
   }
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }

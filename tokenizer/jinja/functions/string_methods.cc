@@ -73,7 +73,6 @@ Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params(must_be_there ? "index" : "find", args, {"sub", "start", "end"}, 1);
   const std::string_view wanted = params.String(0).view();
   const Part part(in, self, params);
-  in.rt().PayReading(self.view().size());
   size_t at = kNotFound;
   if (part.in_range && !from_end) at = FindBytes(in.rt(), part.bytes, wanted);
   if (part.in_range && from_end) {
@@ -94,7 +93,6 @@ Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view needle = params.String(0).view();
   Runtime& rt = in.rt();
   const Part part(in, self, params);
-  rt.PayReading(self.view().size());
   if (!part.in_range) return 0;
   if (needle.empty()) return static_cast<int64_t>(CountChars(part.bytes)) + 1;
   int64_t count = 0;
@@ -153,9 +151,8 @@ bool IsDigitOrRaised(char32_t c) {
 
 // Whether all characters are of a kind; of an empty text only isascii and isprintable are true.
 template <bool (*is)(char32_t), bool of_empty = false>
-Value AllAre(Interpreter& in, const Value& self, const Arguments& args) {
+Value AllAre(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("a test of a text", args, {});
-  in.rt().PayCharacters(self.view().size());
   for (const auto& [code, bytes] : gguf::Characters(self.view())) {
     if (!is(code)) return false;
   }
@@ -163,9 +160,8 @@ Value AllAre(Interpreter& in, const Value& self, const Arguments& args) {
 }
 
 template <bool (*is)(std::string_view)>
-Value TextIs(Interpreter& in, const Value& self, const Arguments& args) {
+Value TextIs(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("a test of a text", args, {});
-  in.rt().PayCharacters(self.view().size());
   return is(self.view());
 }
 
@@ -212,7 +208,6 @@ Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view text = within.bytes;
   const auto matches = [&](std::string_view part) {
     in.rt().PaySteps();
-    in.rt().PayReading(part.size());
     return at_end ? text.ends_with(part) : text.starts_with(part);
   };
   const Value& wanted = *params.Get(0);
@@ -244,7 +239,6 @@ template <bool at_end>
 Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view part = Params("removeprefix", args, {"prefix"}, 1).String(0).view();
   const Text& text = self.text();
-  in.rt().PayReading(part.size());
   const bool has = at_end ? text.view().ends_with(part) : text.view().starts_with(part);
   if (!has) return self;
   return in.rt().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));

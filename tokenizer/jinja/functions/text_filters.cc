@@ -96,7 +96,6 @@ Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
   const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
   const auto ending = static_cast<int64_t>(CountChars(end.view()));
   if (length < ending || leeway < 0) Fail("truncate() needs a length of at least ", ending);
-  rt.PayCharacters(text.size());
   const auto size = static_cast<int64_t>(CountChars(text.view()));
   if (size - length <= leeway) return input.IsUndefined() ? input : rt.Make(text);
   Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - ending)));
@@ -108,7 +107,6 @@ Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
 
 Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
   const Text text = Str(in.rt(), input);
-  in.rt().PayCharacters(text.size());
   int64_t count = 0;
   bool in_word = false;
   for (const auto& [code, bytes] : gguf::Characters(text.view())) {
@@ -218,14 +216,13 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(ToJson(rt, input, options));
 }
 
-Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
+Value ToInt(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("int", args, {"default", "base"});
   RequireDefined(input);
   if (input.IsBigInteger()) return input;
   if (input.IsIntegral()) return input.integer();
   std::optional<double> number;
   if (input.IsString()) {
-    in.rt().PayCharacters(2 * input.view().size());  // as int and as float
     if (const auto value = ParseInt(input.view(), params.Integer(1, 10))) return *value;
     number = ParseFloat(input.view());
   } else if (input.IsFloat()) {
@@ -237,12 +234,11 @@ Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
   return params.Or(0, Value(0));
 }
 
-Value ToFloat(Interpreter& in, const Value& input, const Arguments& args) {
+Value ToFloat(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("float", args, {"default"});
   RequireDefined(input);
   if (input.IsNumber()) return input.number();
   if (input.IsString()) {
-    in.rt().PayCharacters(input.view().size());
     if (const auto value = ParseFloat(input.view())) return *value;
   }
   return params.Or(0, Value(0.0));

@@ -150,18 +150,21 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
 Value Interpreter::Call(const Value& callee, const Arguments& args) {
   RequireDefined(callee);
   if (!callee.IsObject()) Fail("'", callee.TypeName(), "' object is not callable");
+  rt_.PayForCall(Value(), args);
   return callee.object().Call(*this, args);
 }
 
 Value Interpreter::CallFilter(std::string_view name, const Value& input, const Arguments& args) {
   const FilterFn filter = FindFilter(name);
   if (filter == nullptr) Fail("No filter named '", name, "'.");
+  rt_.PayForCall(input, args);
   return filter(*this, input, args);
 }
 
 bool Interpreter::CallTest(std::string_view name, const Value& input, const Arguments& args) {
   const TestFn test = FindTest(name);
   if (test == nullptr) Fail("No test named '", name, "'.");
+  rt_.PaySteps();
   return test(*this, input, args);
 }
 

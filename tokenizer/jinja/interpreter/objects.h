@@ -19,7 +19,10 @@ class BoundMethod : public Object {
   BoundMethod(Value self, FilterFn fn) : self_(std::move(self)), fn_(fn) {}
   std::string_view TypeName() const override { return "builtin_function_or_method"; }
   bool IsCallable() const override { return true; }
-  Value Call(Interpreter& in, const Arguments& args) override { return fn_(in, self_, args); }
+  Value Call(Interpreter& in, const Arguments& args) override {
+    in.rt().PayForCall(self_, {});  // Interpreter::Call has paid for the arguments
+    return fn_(in, self_, args);
+  }
   void Clear() override { self_ = Value(); }
 
  private:

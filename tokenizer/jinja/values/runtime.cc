@@ -24,6 +24,16 @@ void Runtime::PayBytes(size_t n) {
   bytes_ += n;
 }
 
+void Runtime::PayForCall(const Value& input, const Arguments& args) {
+  const auto pay = [this](const Value& value) {
+    if (value.IsString()) PayCharacters(value.view().size());
+  };
+  PaySteps();
+  pay(input);
+  for (const Value& arg : args.positional) pay(arg);
+  for (const auto& [name, arg] : args.named) pay(arg);
+}
+
 Value Runtime::Make(Text text) {
   PayBytes(kOverhead + text.Cost());
   return Value(std::move(text));

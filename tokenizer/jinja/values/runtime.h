@@ -17,10 +17,12 @@
 namespace tokenizer::jinja {
 
 struct Limits {
-  size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
-  size_t bytes = 128 << 20;   // all strings and lists made, including unused ones
+  // Operations, about 0.1 us each: the slowest template takes about a second. A conversation of
+  // 1000 messages takes 200,000 and 2 for each of its bytes.
+  size_t steps = 5'000'000;
+  size_t bytes = 128 << 20;  // all strings and lists made, including unused ones
   // Added for long conversations: enough to read and copy each of their bytes 16 times.
-  size_t bytes_per_input_byte = 16, input_bytes_per_step = 4;
+  size_t bytes_per_input_byte = 16, steps_per_input_byte = 2;
   int depth = 400;  // nesting of expressions, statements, macro calls and printed values
 };
 
@@ -35,7 +37,7 @@ class Runtime {
 
   void GrantFor(size_t input_bytes) {
     limits_.bytes += input_bytes * limits_.bytes_per_input_byte;
-    limits_.steps += input_bytes / limits_.input_bytes_per_step;
+    limits_.steps += input_bytes * limits_.steps_per_input_byte;
   }
 
   size_t steps() const { return steps_; }  // taken so far
@@ -43,10 +45,14 @@ class Runtime {
   // Throw TemplateError when the limit is reached; PaySteps also Interrupted.
   void PaySteps(size_t n = 1);
   void PayBytes(size_t n);
-  // For operations that scan n bytes: searching, comparing, temporary copies.
+  // For operations that scan n bytes as memcmp does: comparing, copies.
   void PayReading(size_t n) { PaySteps(n / 64); }
   // For operations on each character of n bytes.
   void PayCharacters(size_t n) { PaySteps(n / 8); }
+  // What every filter, method and function pays before it is called, for the characters of the
+  // strings that it is given. It pays itself only for what it makes, and for items of lists. Tests,
+  // of which few look at more than a type, pay themselves.
+  void PayForCall(const Value& input, const Arguments& args);
 
   Value Make(Text text);
   Value Make(Values items, List::Kind kind = List::Kind::kList);

@@ -108,7 +108,7 @@ Values ItemsOf(Runtime& rt, const Value& value) {
 int64_t LengthOf(Runtime& rt, const Value& value) {
   if (value.IsUndefined()) return 0;
   if (value.IsString()) {
-    rt.PayReading(value.view().size());
+    rt.PayCharacters(value.view().size());
     return static_cast<int64_t>(CountChars(value.view()));
   }
   if (value.IsDict()) return static_cast<int64_t>(value.dict().entries.size());

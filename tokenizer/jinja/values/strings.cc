@@ -1,6 +1,7 @@
 #include "tokenizer/jinja/values/strings.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "tokenizer/errors.h"
@@ -38,7 +39,6 @@ constexpr size_t kShortNeedle = 16;  // bytes: up to here the plain search costs
 // Applies map(std::string_view) to each run of one origin.
 template <typename Fn>
 Text MapRuns(Runtime& rt, const Text& text, Fn map) {
-  rt.PayCharacters(text.size());
   rt.PayBytes(2 * text.Cost());
   Text out;
   text.ForEachRun([&](std::string_view run, bool foreign) { out.Append(map(run), foreign); });
@@ -109,12 +109,13 @@ size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, si
 }
 
 Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars) {
-  rt.PayReading(text.size());
+  std::set<std::string_view> stripped;
+  for (const auto& [code, bytes] : gguf::Characters(chars.value_or(""))) {
+    if (stripped.insert(bytes).second) rt.PayBytes(64);
+  }
   std::string_view rest = text.view();
   const auto goes = [&](char32_t code, std::string_view bytes) {
-    if (!chars) return IsSpace(code);
-    rt.PayReading(chars->size());
-    return Contains(*chars, bytes);
+    return chars ? stripped.contains(bytes) : IsSpace(code);
   };
   while (side != Side::kRight && !rest.empty()) {
     const auto [code, bytes] = *gguf::Characters(rest).begin();
@@ -203,7 +204,6 @@ Text Centered(Runtime& rt, const Text& text, int64_t width, std::string_view fil
 }
 
 Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count) {
-  rt.PayReading(text.size());
   if (from.empty()) return Intersperse(rt, text, to, count);
   const size_t matches = CountBytes(rt, text.view(), from, count);
   rt.PaySteps(matches);
@@ -226,7 +226,6 @@ Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& t
 std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
                         bool from_end) {
   if (separator.empty()) Fail("empty separator");
-  rt.PayReading(text.size() + separator.size());
   // From the end: the same with text and separator reversed.
   const size_t size = text.size();
   const std::string_view forward = text.view();
@@ -251,7 +250,6 @@ std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separato
 }
 
 std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool from_end) {
-  rt.PayCharacters(text.size());
   const std::string_view all = text.view();
   std::vector<ByteSpan> words;
   for (size_t pos = LeadingSpace(all); pos < all.size(); pos += LeadingSpace(all.substr(pos))) {
@@ -277,7 +275,6 @@ std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool 
 }
 
 std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends) {
-  rt.PayCharacters(text.size());
   const std::string_view all = text.view();
   std::vector<ByteSpan> lines;
   size_t begin = 0;

@@ -1,5 +1,6 @@
 // Python's string methods, on texts that record the origin of their bytes. Methods and filters of
-// the same name share them. All pay for their result before they make it.
+// the same name share them. All pay for their result before they make it; their callers pay for the
+// characters that they read (Runtime::PayForCall).
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <span>
+#include <unordered_map>
 
 namespace tokenizer::jinja {
 namespace {
@@ -77,19 +79,31 @@ constexpr CaseRow kOnlyToUpper[] = {
 };
 // clang-format on
 
-bool InRow(const CaseRow& row, int32_t c) {
-  return c >= row.first && c <= row.last && (c - row.first) % row.stride == 0;
-}
-
 bool Between(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
 
-template <size_t n>
-char32_t Map(const CaseRow (&rows)[n], char32_t c) {
-  for (const CaseRow& row : rows) {
-    if (InRow(row, static_cast<int32_t>(c))) return static_cast<char32_t>(int32_t(c) + row.delta);
+// The other case of each character in the rows; of two rows the first counts.
+class CaseMap {
+ public:
+  CaseMap(std::span<const CaseRow> pairs, bool is_inverse, std::span<const CaseRow> more) {
+    for (const CaseRow& row : pairs) {
+      for (int32_t c = row.first; c <= row.last; c += row.stride)
+        is_inverse ? Add(c + row.delta, c) : Add(c, c + row.delta);
+    }
+    for (const CaseRow& row : more) {
+      for (int32_t c = row.first; c <= row.last; c += row.stride) Add(c, c + row.delta);
+    }
   }
-  return c;
-}
+  char32_t operator()(char32_t c) const {
+    const auto found = map_.find(c);
+    return found == map_.end() ? c : found->second;
+  }
+
+ private:
+  void Add(int32_t from, int32_t to) {
+    map_.try_emplace(static_cast<char32_t>(from), static_cast<char32_t>(to));
+  }
+  std::unordered_map<char32_t, char32_t> map_;
+};
 
 template <typename Fn>
 std::string MapText(std::string_view text, Fn map) {
@@ -181,18 +195,13 @@ bool IsPrintable(char32_t c) {
 }
 
 char32_t ToUpper(char32_t c) {
-  if (c < 0x80) return Between(c, 'a', 'z') ? c - 32 : c;
-  for (const CaseRow& row : kPairs) {
-    const int32_t upper = static_cast<int32_t>(c) - row.delta;
-    if (InRow(row, upper)) return static_cast<char32_t>(upper);
-  }
-  return Map(kOnlyToUpper, c);
+  static const CaseMap map(kPairs, /*is_inverse=*/true, kOnlyToUpper);
+  return c < 0x80 ? Between(c, 'a', 'z') ? c - 32 : c : map(c);
 }
 
 char32_t ToLower(char32_t c) {
-  if (c < 0x80) return Between(c, 'A', 'Z') ? c + 32 : c;
-  const char32_t lower = Map(kPairs, c);
-  return lower != c ? lower : Map(kOnlyToLower, c);
+  static const CaseMap map(kPairs, /*is_inverse=*/false, kOnlyToLower);
+  return c < 0x80 ? Between(c, 'A', 'Z') ? c + 32 : c : map(c);
 }
 
 std::string Upper(std::string_view text) {
