@@ -514,11 +514,20 @@ void Chat::SetHistory(const std::vector<Message>& messages) {
 void Chat::SetTools(const std::string& json) {
   Guarded([&] { impl_->chat.SetTools(json); });
 }
+void Chat::SetToolChoice(const std::string& choice) {
+  Guarded([&] { impl_->chat.SetToolChoice(choice); });
+}
 std::size_t Chat::Count(const std::string& text) {
   return Guarded([&] { return impl_->chat.Count(text); });
 }
 void Chat::SetThinking(const std::string& level) {
   Guarded([&] { impl_->chat.SetThinking(level); });
+}
+void Chat::SetThinkingBudget(int tokens, const std::string& message) {
+  Guarded([&] {
+    engine::CheckRange("thinking budget", tokens, -1, engine::kMaxTokens);
+    impl_->chat.SetThinkingBudget(tokens, message);
+  });
 }
 void Chat::OnThinking(const OnText& on_thinking) { impl_->on_thinking = on_thinking; }
 void Chat::Clear() { impl_->chat.Clear(); }

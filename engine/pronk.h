@@ -328,15 +328,23 @@ class Chat {
   void SetHistory(const std::vector<Message>& messages);
   // What the model may call from the next answer on: a JSON array of {"type": "function",
   // "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for nothing. Throws if
-  // the model's template reads no tools. Calls that are not spelt as its family does stay text, as
-  // all do beside a grammar.
+  // the model's template reads no tools, or a schema is not supported (as Grammar::JsonSchema). A
+  // call is what is spelt as the model's family does, or a bare object {"name": ..., "arguments":
+  // {...}} of a function that is declared, in a block of code or not. Once it has begun, its
+  // arguments are kept to the schema. Beside Limits::grammar an answer is calls or that grammar's.
   void SetTools(const std::string& json);
+  // Whether the model calls: "auto" (at first, and after SetTools), "none" (it does not see the
+  // tools), "required", or the name of the one function that it has to call.
+  void SetToolChoice(const std::string& choice);
   // The tokens of the conversation if this text were said next, dropped messages not included:
   // more than the context has means that older ones will be dropped.
   std::size_t Count(const std::string& text);
   // Whether the model thinks first, "on" or "off", or how much: "low", "medium", "high". Throws if
   // its template has no such switch.
   void SetThinking(const std::string& level);
+  // At most so many tokens of thinking in an answer; 0: none, -1: any number. Then the message and
+  // the mark that ends the thinking are written for the model, and the answer follows.
+  void SetThinkingBudget(int tokens, const std::string& message = "");
   // Receives the thinking as it is generated.
   void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.

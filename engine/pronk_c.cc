@@ -280,11 +280,17 @@ pronk_status pronk_chat_set_history(pronk_chat* chat, const char* json) {
 pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json) {
   return Try([&] { chat->SetTools(json); });
 }
+pronk_status pronk_chat_set_tool_choice(pronk_chat* chat, const char* choice) {
+  return Try([&] { chat->SetToolChoice(choice); });
+}
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
   return Try([&] { *n = chat->Count(text); });
 }
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level) {
   return Try([&] { chat->SetThinking(level); });
+}
+pronk_status pronk_chat_set_thinking_budget(pronk_chat* chat, int tokens, const char* message) {
+  return Try([&] { chat->SetThinkingBudget(tokens, message == nullptr ? "" : message); });
 }
 pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user) {
   return Try([&] { chat->OnThinking(Caller(on_thinking, user)); });

@@ -149,8 +149,12 @@ pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pro
 pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n);
 pronk_status pronk_chat_set_history(pronk_chat* chat, const char* json);
 pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json);
+// "auto", "none", "required" or a function's name.
+pronk_status pronk_chat_set_tool_choice(pronk_chat* chat, const char* choice);
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n);
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level);
+// message may be NULL.
+pronk_status pronk_chat_set_thinking_budget(pronk_chat* chat, int tokens, const char* message);
 // Receives the thinking before each answer from now on; NULL: nobody does.
 pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user);
 pronk_status pronk_chat_clear(pronk_chat* chat);

@@ -96,6 +96,25 @@ void Constraint::Accept(TokenId id) {
 
 void Constraint::AcceptText(std::string_view text) { MoveTo(matcher_.Steps(at_, text), text); }
 
+void Constraint::AcceptSpelt(std::string_view text) {
+  while (!text.empty()) {
+    TokenId first = -1;
+    std::string mark;
+    size_t at = text.size();
+    for (const TokenId id : named_.ids()) {
+      const std::string spelt = tokenizer_.Piece(id, /*special=*/true);
+      if (const size_t found = spelt.empty() ? text.npos : text.find(spelt); found < at) {
+        first = id;
+        mark = spelt;
+        at = found;
+      }
+    }
+    if (at > 0) AcceptText(text.substr(0, at));
+    if (first >= 0) Accept(first);
+    text.remove_prefix(at + mark.size());
+  }
+}
+
 void Constraint::MoveTo(SetId next, std::string_view text) {
   const bool repeats = grammar_->has_unique_keys() && keys_.Repeats(text);
   if (next == ItemSets::kNothing || repeats) throw Error("the text has left the grammar");

@@ -34,14 +34,15 @@ class Constraint {
   // Begins a new text.
   void Restart();
   // The text has not begun, since the model thinks first: until Begin() every token is allowed
-  // except those that end the generation. A grammar that names tokens says itself how to think.
-  void Wait() { waiting_ = grammar_->tokens().empty(); }
+  // except those that end the generation. A grammar that covers the thinking does not wait.
+  void Wait() { waiting_ = !grammar_->covers_thinking(); }
   void Begin() { waiting_ = false; }
   // Allows this token, which begins the thinking, as the first one; then it acts as Wait().
   void MayWait(tokenizer::TokenId opening) {
-    if (grammar_->tokens().empty()) opening_ = opening;
+    if (!grammar_->covers_thinking()) opening_ = opening;
   }
   bool waiting() const { return waiting_; }
+  const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }
 
   // A bit for each id that may come next (bit id % 64 of word id / 64). It is set for tokens that
   // end a generation if the text may end, never for control tokens. Valid until the next call.
@@ -52,6 +53,8 @@ class Constraint {
   void Accept(tokenizer::TokenId id);
   // The same for text that does not come as a token.
   void AcceptText(std::string_view text);
+  // The same for text in which tokens that the grammar names are spelt.
+  void AcceptSpelt(std::string_view text);
 
   // The only possible next tokens, as the tokenizer splits them; empty if there is a choice. They
   // end before a token that later text could change. The caller accepts them one by one.

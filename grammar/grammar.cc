@@ -8,8 +8,8 @@ namespace grammar {
 using Kind = State::Kind;
 
 const CodePoints& Plain() {
-  static const CodePoints plain = Complement(
-      Normal({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}, {0x2028, 0x2029}}));
+  static const CodePoints plain =
+      Complement(Normal({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}, {0x2028, 0x2029}}));
   return plain;
 }
 
@@ -126,7 +126,8 @@ Part Builder::Repeat(Part part, uint32_t min, uint32_t max) {
   }
   if (part.counts) part = Call(Outline(part));
   const StateId loop = Fork(), end = Fork();
-  const StateId count = Add({.kind = Kind::kCount, .next = loop, .other = max == kNone ? min : max});
+  const StateId count =
+      Add({.kind = Kind::kCount, .next = loop, .other = max == kNone ? min : max});
   const StateId enough = Add({.kind = Kind::kAtLeast, .next = end, .other = min});
   StateId begin = part.start;
   if (max != kNone) begin = Add({.kind = Kind::kBelow, .next = begin, .other = max});
@@ -193,8 +194,60 @@ RuleId Builder::Outline(Part part) {
   return rule;
 }
 
-Grammar Builder::Finish(RuleId root, bool prunes) && {
+RuleId Builder::Include(const Grammar& grammar) {
+  if (!grammar.tokens_.empty())
+    throw Error("a grammar that names tokens cannot be part of another");
+  const auto first_state = static_cast<StateId>(grammar_.states_.size());
+  const auto first_rule = static_cast<RuleId>(grammar_.rules_.size());
+  const auto first_members = static_cast<uint32_t>(grammar_.members_.size());
+  const auto move = [](uint32_t& to, uint32_t by) {
+    if (to != kNone) to += by;
+  };
+  for (State state : grammar.states_) {
+    move(state.next, first_state);
+    switch (state.kind) {
+      case Kind::kFork:
+      case Kind::kText:
+        move(state.other, first_state);
+        break;
+      case Kind::kCall:
+        move(state.other, first_rule);
+        break;
+      case Kind::kMember:
+      case Kind::kKey:
+      case Kind::kSeen:
+        move(state.other, first_members);
+        break;
+      default:  // none, or a number
+        break;
+    }
+    Add(state);
+  }
+  for (const Rule& rule : grammar.rules_) {
+    const RuleId added = Declare(rule.name);
+    grammar_.rules_[added].start = rule.start;
+    move(grammar_.rules_[added].start, first_state);
+  }
+  for (Loop loop : grammar.loops_) {
+    for (StateId* const state : {&loop.body, &loop.count, &loop.at_least})
+      move(*state, first_state);
+    grammar_.loops_.push_back(loop);
+  }
+  for (Members members : grammar.members_) {
+    for (Members::Key& key : members.keys) {
+      move(key.start, first_state);
+      move(key.value, first_rule);
+    }
+    for (StateId* const state : {&members.other, &members.first, &members.more, &members.close})
+      move(*state, first_state);
+    grammar_.members_.push_back(std::move(members));
+  }
+  return first_rule + grammar.root_;
+}
+
+Grammar Builder::Finish(RuleId root, bool prunes, bool is_answer) && {
   grammar_.root_ = root;
+  grammar_.covers_thinking_ = !grammar_.tokens_.empty() && !is_answer;
   Analyze(grammar_, prunes);
   return std::move(grammar_);
 }

@@ -130,6 +130,8 @@ class Grammar {
   RuleId root() const { return root_; }
   // Empty if it is of text alone.
   const std::vector<TokenName>& tokens() const { return tokens_; }
+  // Whether it begins with the model's thinking: it names tokens, and is not for answers alone.
+  bool covers_thinking() const { return covers_thinking_; }
 
  private:
   friend class Builder;
@@ -142,6 +144,7 @@ class Grammar {
   bool has_unique_keys_ = false;
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
+  bool covers_thinking_ = false;
 };
 
 // Computes Rule's fields besides its name and start, in time and memory linear in the grammar's
@@ -208,11 +211,15 @@ class Builder {
   RuleId Declare(std::string name);
   bool IsDefined(RuleId rule) const { return grammar_.rules_[rule].start != kNone; }
   void Define(RuleId rule, Part part);
+  // Adds the rules of a finished grammar, and returns its root. Throws grammar::Error if the
+  // grammar names tokens.
+  RuleId Include(const Grammar& grammar);
 
   // All called rules must be defined. Throws grammar::Error, with a rule's name, if a rule that the
   // root needs begins with itself (left recursion) or can never end. If it prunes, alternatives that
-  // can never end are left out instead, unless nothing is left.
-  Grammar Finish(RuleId root, bool prunes = false) &&;
+  // can never end are left out instead, unless nothing is left. A grammar that names tokens covers
+  // the thinking, unless it is for answers alone.
+  Grammar Finish(RuleId root, bool prunes = false, bool is_answer = false) &&;
 
  private:
   StateId Add(const State& state);

@@ -87,12 +87,14 @@ void TokenMasks::AddEscapes(const std::vector<uint32_t>& escapes, SetId after, M
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
   // First counts replace the items': equal for tokens of at most `equal` bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
+  // A named token has two lengths, as text and by its name: then each position is walked.
+  const bool has_names = !matcher_.grammar().tokens().empty();
   std::vector<Item> alone, first;
   for (const Item& item : group) {
     alone.push_back({item.at, item.data, ItemSets::kUnknown});
     first.push_back(alone.back());
     const Loop* const loop = item.at < kEscape ? matcher_.grammar().LoopOf(item.at) : nullptr;
-    if (loop == nullptr) continue;
+    if (loop == nullptr || has_names) continue;
     if (item.data < loop->min) {  // no token of that many bytes is enough
       first.back().data = 0;
       equal = std::min(equal, loop->min - 1 - item.data);

@@ -23,6 +23,7 @@ class NamedTokens {
   NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tokenizer);
   // How the grammar spells this token; empty if it names none.
   std::string Spelling(tokenizer::TokenId id) const;
+  const std::vector<tokenizer::TokenId>& ids() const { return ids_; }
   bool empty() const { return ids_.empty(); }
 
  private:

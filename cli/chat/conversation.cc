@@ -77,7 +77,7 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
       {"/clear", "", "begin anew", &Conversation::Clear},
       {"/system", "[TEXT]", "what the model is told first: show or change; - is nothing",
        &Conversation::System},
-      {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high",
+      {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high, or N tokens",
        &Conversation::Think},
       {"/set", "[NAME VALUE]", "how answers are picked, and num_ctx: the context",
        &Conversation::Set},
@@ -475,8 +475,16 @@ void Conversation::Set(const std::string& argument) {
 
 void Conversation::Think(const std::string& argument) {
   const std::string level = argument.empty() ? "on" : argument;
+  if (const auto budget = gguf::NumberIn<int64_t>(level); budget && *budget >= -1) {
+    chat_->SetThinkingBudget(*budget);
+    ready_->form.thinking_budget = *budget;
+    ready_->setup.flags["--reasoning-budget"] = {level};
+    return Note(*budget < 0 ? "(thinking: as long as it takes)"
+                            : "(thinking: at most " +
+                                  Counted(static_cast<size_t>(*budget), "token") + " of it)");
+  }
   if (std::ranges::find(engine::kThinkingLevels, level) == engine::kThinkingLevels.end()) {
-    throw engine::Error("/think takes on, off, low, medium or high");
+    throw engine::Error("/think takes on, off, low, medium, high or a number of tokens");
   }
   chat_->SetThinking(level);
   engine::SetThinking(ready_->form.chat_template, level, ready_->form.variables);

@@ -19,11 +19,13 @@ namespace {
 constexpr auto kKept = std::to_array<std::string_view>(
     {"--ctx-size", "--kv", "--cache-type-k", "--cache-type-v", "--override-kv", "--template-var",
      "--think", "--no-think", "--n-predict", "--reverse-prompt", "--escape", "--grammar",
-     "--json-schema", "--json-object", "--json-free-space"});
+     "--json-schema", "--json-object", "--json-free-space", "--schema-in-prompt",
+     "--no-schema-in-prompt", "--reasoning-budget", "--reasoning-budget-message"});
 
 // Flags that exclude one another, or mean the same.
 const std::initializer_list<std::initializer_list<std::string_view>> kExclusive = {
     {"--think", "--no-think"},
+    {"--schema-in-prompt", "--no-schema-in-prompt"},
     {"--kv", "--cache-type-k", "--cache-type-v"},
     {"--grammar", "--json-schema", "--json-object"}};
 

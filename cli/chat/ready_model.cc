@@ -43,13 +43,14 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
                        bool is_first)
     : setup(wanted),
       identity(IdentityOf(path)),
-      grammar(options.generation.ReadGrammar()),
+      grammar(options.generation.ReadGrammar(&schema)),
       session_options(SessionFor(options)),
       model(LoadFrom(path, options.model)),
       draft_model(is_first ? options.generation.LoadDraftModel(options.model) : std::nullopt),
       form(FormOf(options.form, model, wanted.chat_template)),
       max_tokens(options.max_tokens),
       stop_texts(options.generation.Typed(options.stop_texts)) {
+  options.answers.Apply("", schema, form);
   session_options.draft = options.generation.Draft(draft_model);
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
   const auto names = options.FlagNames();

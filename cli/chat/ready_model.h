@@ -15,6 +15,7 @@
 #include "cli/options/generation_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
+#include "cli/options/tool_options.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
 #include "engine/session/session.h"
@@ -27,6 +28,7 @@ struct ChatOptions {
   ModelOptions model;
   TemplateOptions form;
   GenerationOptions generation;
+  ToolOptions answers;
   int64_t max_tokens = -1;  // of an answer
   std::vector<std::string> stop_texts;
   std::vector<std::string> predict_names;  // of the flag for max_tokens
@@ -49,6 +51,7 @@ struct ReadyModel {
 
   ChatSetup setup;
   const ModelIdentity identity;
+  std::string schema;  // of the grammar, "" if it has none
   const std::shared_ptr<const grammar::Grammar> grammar;
   engine::SessionOptions session_options;
   const engine::Model model;

@@ -270,6 +270,7 @@ int RunChat(const ChatCommandOptions& options) {
     return kExitDone;
   }
   const ChatOptions& chat = options.chat;
+  chat.answers.CheckFlags(/*is_chat=*/true, !chat.generation.schema.empty());
   ChatStart start = StartOf(options);
   if (!chat.form.file.empty()) start.chat.setup.chat_template = ReadTemplate(chat.form.file);
   auto ready = std::make_unique<ReadyModel>(chat, start.model, start.chat.setup, /*is_first=*/true);
@@ -321,6 +322,7 @@ void AddChat(CommandLine& line) {
   command.Add("--list", options.list, "List the saved chats, the last one first");
   command.Add("--single-turn", options.single_turn, "Also -st: leave after one answer");
   chat.form.AddFlags(command);
+  chat.answers.AddAnswerFlags(command);
   chat.model.AddSessionFlags(command);
   chat.generation.AddFlags(command);
   chat.kept = std::make_shared<KeptFlags>(command);

@@ -80,12 +80,19 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
   // Before the prompt is shown: on an error only the error is printed.
   session.CheckRoom(rest);
   session.team().Start();
-  const bool is_chat = parts.FormOf(options, request) != nullptr;
+  const bool is_chat = options.chat || !request.messages.empty();
   if (!options.json && !is_chat && !options.no_display_prompt) out.Write(request.prompt);
   return engine::Generate(session, rest, generate, [&](std::string_view text) {
     progress.Clear();
     return options.json || out.Write(text);
   });
+}
+
+// A line of JSON for each.
+void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out) {
+  for (const tokenizer::ToolCall& call : calls) {
+    out.Write((std::exchange(is_first, false) ? "" : "\n") + CallJson(call));
+  }
 }
 
 // Notes and speeds, if a person is reading.
@@ -129,7 +136,8 @@ void CheckFlags(const RunOptions& options) {
   }
 }
 
-void CheckChatFlags(const RunOptions& options, bool is_chat) {
+void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema) {
+  options.tools.CheckFlags(is_chat, has_schema);
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(flag, why);
   };
@@ -158,10 +166,13 @@ Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
 
 int Run(const RunOptions& options) {
   CheckFlags(options);
-  if (!options.jsonl) CheckChatFlags(options, options.chat || !options.messages.empty());
+  const bool has_schema = !options.generation.schema.empty();
+  if (!options.jsonl && options.messages.empty()) CheckChatFlags(options, options.chat, has_schema);
   engine::SessionOptions session_options = options.model.Session();
   // Checked before the model is loaded.
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
+  std::string schema;
+  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
+  const std::string tools = options.tools.ReadTools();
   session_options.draft = options.generation.Draft({});
   const std::optional<size_t> n_likeliest =
       options.n_likeliest < 0 ? std::nullopt : std::optional<size_t>(options.n_likeliest);
@@ -169,6 +180,7 @@ int Run(const RunOptions& options) {
                             .max_tokens = options.max_tokens,
                             .stop_texts = options.generation.Typed(options.stop_texts),
                             .grammar = grammar,
+                            .schema = schema,
                             .n_likeliest = n_likeliest};
   RequestReader reader(flags, options.generation);
   const auto& files = options.text.files;
@@ -178,7 +190,8 @@ int Run(const RunOptions& options) {
   const bool is_chat = options.chat || std::ranges::any_of(requests, [](const RunRequest& request) {
                          return !request.messages.empty();
                        });
-  CheckChatFlags(options, is_chat);
+  const auto has = [](const RunRequest& request) { return !request.schema.empty(); };
+  CheckChatFlags(options, is_chat, has_schema || std::ranges::any_of(requests, has));
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
@@ -186,18 +199,23 @@ int Run(const RunOptions& options) {
   Origins origins;
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
   RunParts parts = {.model = model, .form = {}, .session = session_options};
-  if (is_chat) parts.form = options.form.For(model);
+  if (is_chat) {
+    parts.form = options.form.For(model);
+    options.tools.Apply(tools, "", *parts.form);
+  }
   parts.load_seconds = watch.Seconds();
   CatchInterrupts();
   if (options.jsonl) return RunLines(options, parts, requests);
   const RunRequest& request = requests[0];
   parts.session.sampler = request.Sampler(parts.session.sampler, model);
   std::optional<grammar::Constraint> constraint;
-  if (request.grammar != nullptr) constraint.emplace(request.grammar, *model.tokenizer);
+  if (const auto kept = parts.GrammarOf(options, request))
+    constraint.emplace(kept, *model.tokenizer);
   grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
   TextOutput out;
   Json likely = Json::array();
   const engine::GenerateResult result = Complete(options, parts, request, kept_to, out, likely);
+  if (!options.json) WriteCalls(result.calls, result.text.empty(), out);
   const uint64_t seed = parts.session.sampler.seed;
   const bool open =
       options.json
@@ -205,10 +223,25 @@ int Run(const RunOptions& options) {
           : out.Finish();
   ReportRun(options, model, result);
   if (!open) return kExitDone;  // nobody reads any more
-  return ComplainIfCut(kept_to, result.stop_reason) ? kExitCut : kExitDone;
+  return ComplainIfCut(result.is_free ? nullptr : kept_to, result.stop_reason) ? kExitCut
+                                                                               : kExitDone;
 }
 
 }  // namespace
+
+std::optional<engine::ChatForm> RunParts::FormOf(const RunOptions& options,
+                                                 const RunRequest& request) const {
+  if (!options.chat && request.messages.empty()) return std::nullopt;
+  std::optional<engine::ChatForm> of_request = form;
+  of_request->instructions = options.tools.Instructions(request.schema);
+  return of_request;
+}
+
+std::shared_ptr<const grammar::Grammar> RunParts::GrammarOf(const RunOptions& options,
+                                                            const RunRequest& request) const {
+  const bool is_chat = options.chat || !request.messages.empty();
+  return is_chat ? form->GrammarFor(request.grammar, *model.tokenizer) : request.grammar;
+}
 
 size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
                   size_t n_prompt) {
@@ -229,8 +262,8 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
   const engine::Model& model = parts.model;
   const size_t room = engine::MaxContextOf(model.config, options.model.context);
   const std::function<bool()> interrupted = Interrupted;
-  const engine::ChatForm* const form = parts.FormOf(options, request);
-  if (form == nullptr) {
+  const std::optional<engine::ChatForm> form = parts.FormOf(options, request);
+  if (!form) {
     return engine::Encode(
         model, request.prompt,
         {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, room);
@@ -254,11 +287,12 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
                                       .stop_texts = request.stop_texts,
                                       .interrupted = Interrupted,
                                       .constraint = constraint};
-  if (const engine::ChatForm* const form = parts.FormOf(options, request)) {
-    if (form->is_transcript) generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
-    generate.thinking = form->thinking;
+  if (const auto form = parts.FormOf(options, request)) {
+    form->Prepare(generate, request.grammar != nullptr);
     generate.is_answer = true;
   }
+  for (const tokenizer::Message& message : request.messages)
+    generate.n_calls += message.tool_calls.size();
   if (!request.n_likeliest) return generate;
   generate.on_token = [&session, &likely, n = *request.n_likeliest](tokenizer::TokenId id,
                                                                     bool is_sampled, double) {
@@ -326,8 +360,10 @@ void AddRun(CommandLine& line) {
            "Also -np: lines of --jsonl answered together")
       .ShowDefault();
   options.form.AddFlags(command);
+  options.tools.AddAnswerFlags(command);
   options.model.AddSessionFlags(command);
   options.generation.AddFlags(command);
+  options.tools.AddToolFlags(command);
 }
 
 }  // namespace cli

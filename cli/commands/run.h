@@ -14,6 +14,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
 #include "cli/options/text_options.h"
+#include "cli/options/tool_options.h"
 #include "cli/output/json_file.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
@@ -28,6 +29,7 @@ struct RunOptions {
   ModelOptions model;
   TemplateOptions form;
   GenerationOptions generation;
+  ToolOptions tools;
   TextOptions text;
   std::string messages;  // a file with a conversation, in place of the text
   std::string prompt_cache;
@@ -49,10 +51,12 @@ struct RunParts {
   engine::SessionOptions session;
   double load_seconds = 0;
 
-  // Of the request, which is a conversation or, with --chat, a question; else null.
-  const engine::ChatForm* FormOf(const RunOptions& options, const RunRequest& request) const {
-    return options.chat || !request.messages.empty() ? &*form : nullptr;
-  }
+  // Of the request, which is a conversation or, with --chat, a question; else none.
+  std::optional<engine::ChatForm> FormOf(const RunOptions& options,
+                                         const RunRequest& request) const;
+  // What its answer is kept to, calls of functions included; or null.
+  std::shared_ptr<const grammar::Grammar> GrammarOf(const RunOptions& options,
+                                                    const RunRequest& request) const;
 };
 
 std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,

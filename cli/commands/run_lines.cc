@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -141,7 +142,8 @@ struct Place {
   std::optional<size_t> line = {};  // none: it is free
   std::unique_ptr<engine::Session> session = nullptr;
   uint64_t seed = 0;
-  std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // of the constraint
+  // What the constraint is made of: the request's grammar, and whether it is a conversation.
+  std::optional<std::pair<std::shared_ptr<const grammar::Grammar>, bool>> kept_to = {};
   std::unique_ptr<grammar::Constraint> constraint = nullptr;
   Json likely = Json::array();
 };
@@ -176,11 +178,13 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     session.draft.on = session.draft.on && options.parallel == 1;
     session.context = ContextFor(options, parts.model, request, ids[next].size());
     place.session = std::make_unique<engine::Session>(parts.model, session, memory);
-    if (place.grammar != request.grammar) {  // else the constraint's caches are of use again
-      place.grammar = request.grammar;
-      place.constraint = place.grammar == nullptr ? nullptr
-                                                  : std::make_unique<grammar::Constraint>(
-                                                        place.grammar, *parts.model.tokenizer);
+    const auto kept_to = std::make_pair(request.grammar, options.chat || !request.messages.empty());
+    if (place.kept_to != kept_to) {  // else the constraint's caches are of use again
+      place.kept_to = kept_to;
+      const auto grammar = parts.GrammarOf(options, request);
+      place.constraint = nullptr;
+      if (grammar != nullptr)
+        place.constraint = std::make_unique<grammar::Constraint>(grammar, *parts.model.tokenizer);
     }
     batch.Add(*place.session, ids[next],
               GenerateOptionsFor(options, parts, request, *place.session, place.constraint.get(),
@@ -191,7 +195,9 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   const auto take = [&](const engine::Batch::Ended& ended) {
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);
-    if (ComplainIfCut(place.constraint.get(), ended.result.stop_reason)) status = kExitCut;
+    if (ComplainIfCut(ended.result.is_free ? nullptr : place.constraint.get(),
+                      ended.result.stop_reason))
+      status = kExitCut;
     answers[line] = ResultJson(ended.result, place.seed, parts.load_seconds,
                                MoreOf(requests[line], place.likely), -1);
     n_tokens += ended.result.tokens.size();

@@ -229,7 +229,7 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
               "Write what this grammar (GBNF) allows: a file, or the text with its ::=");
 }
 
-std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
+std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schema_text) const {
   if (!grammar.empty() + !schema.empty() + json_object > 1) {
     throw UsageError("--grammar, --json-schema and --json-object: give one of them");
   }
@@ -240,7 +240,10 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
       .note = [](const std::string& what) { Complain("note: " + what); }};
   if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject(options));
   if (!schema.empty()) {
-    const auto read = [&](const std::string& text) { return ParseJsonSchema(text, options); };
+    const auto read = [&](const std::string& text) {
+      if (schema_text != nullptr) *schema_text = text;
+      return ParseJsonSchema(text, options);
+    };
     return std::make_shared<const Grammar>(
         From(schema, IsSchemaText(schema), "--json-schema", read));
   }

@@ -61,8 +61,9 @@ struct GenerationOptions {
   engine::SamplerOptions Sampler(const engine::Model& model, bool explain, Origins& origins) const;
   // The names of the flags for each setting of engine/sampling/settings.h.
   std::map<std::string_view, std::vector<std::string>> FlagNames() const;
-  // nullptr without a flag. Throws UsageError for several, engine::Error for a wrong grammar.
-  std::shared_ptr<const grammar::Grammar> ReadGrammar() const;
+  // nullptr without a flag. schema_text becomes that of a schema. Throws UsageError for several
+  // flags, engine::Error for a wrong grammar.
+  std::shared_ptr<const grammar::Grammar> ReadGrammar(std::string* schema_text = nullptr) const;
   // The draft model, if one was named, with `main`'s changes of keys. Throws as LoadModel().
   std::optional<engine::Model> LoadDraftModel(const ModelOptions& main) const;
   // `model` is from LoadDraftModel(). Throws UsageError if flags do not fit together or the model.

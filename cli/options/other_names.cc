@@ -215,8 +215,6 @@ constexpr Synonyms kForeign[] = {
     {"the model's chat template frames what is typed; --template FILE takes another",
      "--in-prefix --in-suffix --in-prefix-bos"},
     {"without --chat, pronk run shows a text as the model writes it", "--skip-chat-parsing"},
-    {"--no-think turns thinking off where the template can",
-     "--reasoning-budget --reasoning-budget-message"},
     {"--system \"$(cat FILE)\" does that", "-sysf --system-prompt-file -spf"},
     {"-f FILE takes a text; one line feed at its end is left out", "-bf --binary-file --in-file"},
     {"'pronk tokenize' shows a prompt's tokens", "--verbose-prompt"},

@@ -10,6 +10,12 @@
 namespace cli {
 namespace {
 
+Json JsonOf(const tokenizer::ToolCall& call) {
+  return {{"id", call.id},
+          {"type", "function"},
+          {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
 double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(n) / seconds; }
 
 }  // namespace
@@ -49,10 +55,13 @@ std::string DraftLine(const engine::DraftCounts& drafts) {
   return text + Format("; about %.1f times as fast as without", *gain);
 }
 
+std::string CallJson(const tokenizer::ToolCall& call) { return JsonLine(JsonOf(call)); }
+
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
                        const Json& more, int indent) {
   Json json = {{"text", result.text}};
   if (!result.thinking.empty()) json["thinking"] = result.thinking;
+  for (const tokenizer::ToolCall& call : result.calls) json["tool_calls"].push_back(JsonOf(call));
   json.update({
       {"prompt_tokens", result.n_prompt},
       {"tokens", result.tokens},

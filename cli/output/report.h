@@ -24,8 +24,11 @@ std::string ThreadsLine(const engine::GenerateResult& result);
 // as without". The last part is there if some guesses were right and enough passes had none.
 std::string DraftLine(const engine::DraftCounts& drafts);
 
-// One JSON object: text, thinking (if any), prompt_tokens, tokens, stop_reason, seed, timings,
-// draft (if tokens were drafted), and more members. indent as in JsonText.
+// A call in OpenAI's form, in one line.
+std::string CallJson(const tokenizer::ToolCall& call);
+
+// One JSON object: text, thinking and tool_calls (if any), prompt_tokens, tokens, stop_reason,
+// seed, timings, draft (if tokens were drafted), and more members. indent as in JsonText.
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
                        const Json& more, int indent);
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "engine/error.h"
+#include "engine/session/call_grammar.h"
 #include "engine/session/encode.h"
 #include "gguf/error.h"
 
@@ -38,6 +39,16 @@ void CheckTurns(std::span<const Message> messages, size_t n_checked) {
   }
 }
 
+std::vector<Message> WithInstructions(std::vector<Message> messages,
+                                      const std::string& instructions) {
+  if (instructions.empty()) return messages;
+  if (messages.empty() || messages.front().role != "system")
+    messages.insert(messages.begin(), {"system", ""});
+  std::string& system = messages.front().content;
+  system += (system.empty() ? "" : "\n\n") + instructions;
+  return messages;
+}
+
 }  // namespace
 
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer) {
@@ -59,6 +70,34 @@ ChatForm::ChatForm(std::string_view template_source)
     call_style = tokenizer::FindCallStyle(chat_template);
 }
 
+void ChatForm::SetTools(const std::string& json) {
+  const gguf::JsonView read = ReadTools(json);
+  if (read.is_there() && !reads_tools) throw Error("this chat template reads no tools");
+  tools = read;
+  tool_choice = {};
+}
+
+std::shared_ptr<const grammar::Grammar> ChatForm::GrammarFor(
+    const std::shared_ptr<const grammar::Grammar>& answer,
+    const tokenizer::Tokenizer& tokenizer) const {
+  if (!may_call()) return answer;
+  const bool must_call = tool_choice.kind == ToolChoice::Kind::kRequired;
+  return std::make_shared<const grammar::Grammar>(
+      CallGrammar(calls, tools, tool_choice, must_call ? nullptr : answer.get(), tokenizer));
+}
+
+void ChatForm::Prepare(GenerateOptions& options, bool keeps_answer) const {
+  options.thinking = thinking;
+  options.thinking_budget = thinking_budget;
+  options.thinking_message = thinking_message;
+  if (is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  if (!may_call()) return;
+  options.calls = calls;
+  options.tools = tools;
+  options.thinking.has_calls = true;
+  options.constrains_calls = tool_choice.kind == ToolChoice::Kind::kAuto && !keeps_answer;
+}
+
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                 const std::vector<Message>& messages, size_t room,
                                 const std::function<bool()>& interrupted) {
@@ -67,9 +106,9 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
   const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
   if (!form.call_style && std::ranges::any_of(messages, has_calls))
     throw Error("this chat template does not show calls of functions");
-  tokenizer::ChatInput input(messages, form.call_style.value_or(tokenizer::CallStyle()),
-                             form.text_style);
-  input.tools = tokenizer::ToTemplateValue(form.tools);
+  tokenizer::ChatInput input(WithInstructions(messages, form.instructions),
+                             form.call_style.value_or(tokenizer::CallStyle()), form.text_style);
+  if (form.may_call()) input.tools = tokenizer::ToTemplateValue(form.tools);
   input.extra = form.variables;
   input.interrupted = interrupted;
   input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
@@ -172,22 +211,11 @@ Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions optio
   options.bookmarks = true;
   options.is_answer = true;
 
-  options.thinking = form_.thinking;
-  if (form_.tools.is_there()) {
-    options.calls = form_.calls;
-    options.tools = form_.tools;
-    options.thinking.has_calls = options.constraint == nullptr;  // beside a grammar there are none
-  }
-  if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  form_.Prepare(options, options.constraint != nullptr);
+  if (form_.may_call()) options.constraint = &CallConstraint(options.constraint);
+  for (const Message& message : messages_) options.n_calls += message.tool_calls.size();
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
-  GenerateResult& generated = answer.generated;
-  size_t n_calls = 0;
-  for (const Message& message : messages_) n_calls += message.tool_calls.size();
-  for (tokenizer::ToolCall& call : generated.calls) {
-    std::string number = std::to_string(++n_calls);  // nine letters and digits, as Mistral asks
-    number.insert(0, 5 - std::min<size_t>(number.size(), 5), '0');
-    if (call.id.empty()) call.id = "call" + number;
-  }
+  const GenerateResult& generated = answer.generated;
   const bool is_empty =
       generated.text.empty() && generated.thinking.empty() && generated.calls.empty();
   if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
@@ -208,19 +236,32 @@ std::string Chat::Undo() {
 }
 
 void Chat::SetTools(const std::string& json) {
-  gguf::JsonView tools;
-  try {
-    if (!json.empty()) tools = gguf::JsonView::Parse(json, tokenizer::kValueLimits);
-  } catch (const gguf::Error& error) {
-    throw Error("tools: ", error.what());
+  ChatForm changed = form_;
+  changed.SetTools(json);
+  Take(std::move(changed));
+}
+
+void Chat::SetToolChoice(std::string_view choice) {
+  ChatForm changed = form_;
+  changed.tool_choice = ReadToolChoice(choice, form_.tools);
+  Take(std::move(changed));
+}
+
+// Throws before anything changes if a tool's schema is not supported.
+void Chat::Take(ChatForm changed) {
+  changed.GrammarFor(nullptr, *session_.model().tokenizer);
+  form_ = std::move(changed);
+  call_constraint_.reset();
+}
+
+grammar::Constraint& Chat::CallConstraint(grammar::Constraint* answer) {
+  const auto wanted = answer == nullptr ? nullptr : answer->grammar();
+  if (!call_constraint_ || wanted != kept_to_) {
+    const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
+    call_constraint_.emplace(form_.GrammarFor(wanted, tokenizer), tokenizer);
+    kept_to_ = wanted;
   }
-  if (!json.empty() && !tools.IsArray()) throw Error("tools: expected a list");
-  for (const auto& [key, tool] : tools) {
-    if (!tool["function"]["name"].IsString())
-      throw Error(R"(tools: expected {"type": "function", "function": {"name": ..., ...}})");
-  }
-  if (!json.empty() && !form_.reads_tools) throw Error("this chat template reads no tools");
-  form_.tools = tools.size() > 0 ? tools : gguf::JsonView();
+  return *call_constraint_;
 }
 
 std::vector<Message> Chat::Messages() const {

@@ -3,7 +3,9 @@
 #ifndef PRONK_ENGINE_SESSION_CHAT_H_
 #define PRONK_ENGINE_SESSION_CHAT_H_
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,7 +15,9 @@
 
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
+#include "engine/session/tool_calls.h"
 #include "gguf/json.h"
+#include "grammar/constraint.h"
 #include "tokenizer/chat_template.h"
 
 namespace engine {
@@ -32,8 +36,23 @@ struct ChatForm {
   const CallForm* calls;                           // how its model spells them, or null
   bool reads_tools;
   gguf::JsonView tools = {};  // what the model may call; absent: nothing
+  ToolChoice tool_choice = {};
+  std::string instructions = {};  // for every answer: the end of the system message
+  int64_t thinking_budget = -1;   // GenerateOptions
+  std::string thinking_message = {};
   // Variables of the template besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
+
+  // Sets the tools as ReadTools() reads them, and the choice to auto. Throws engine::Error.
+  void SetTools(const std::string& json);
+  bool may_call() const { return tools.is_there() && tool_choice.kind != ToolChoice::Kind::kNone; }
+  // The grammar that keeps answers to the tools, and to `answer` where that is not null. `answer`
+  // if there is nothing to call. Throws engine::Error.
+  std::shared_ptr<const grammar::Grammar> GrammarFor(
+      const std::shared_ptr<const grammar::Grammar>& answer,
+      const tokenizer::Tokenizer& tokenizer) const;
+  // Sets what is known here of the options. keeps_answer: there is an `answer` as above.
+  void Prepare(GenerateOptions& options, bool keeps_answer) const;
 };
 
 class Chat {
@@ -71,13 +90,19 @@ class Chat {
   const std::string& system() const { return system_; }
   void SetSystem(std::string system) { system_ = std::move(system); }
 
-  // Sets what the model may call from the next turn on: a JSON array of {"type": "function",
-  // "function": {"name": ..., ...}} as the template reads it, "" for nothing. Throws engine::Error.
+  // Sets what the model may call from the next turn on (ReadTools), and then whether it does
+  // (ReadToolChoice). Throws engine::Error, and leaves all as it is.
   void SetTools(const std::string& json);
+  void SetToolChoice(std::string_view choice);
 
   // Sets thinking for the following turns, as engine::SetThinking.
   void SetThinking(std::string_view level) {
     engine::SetThinking(form_.chat_template, level, form_.variables);
+  }
+  // As GenerateOptions has them.
+  void SetThinkingBudget(int64_t tokens, std::optional<std::string> message = {}) {
+    form_.thinking_budget = tokens;
+    if (message) form_.thinking_message = std::move(*message);
   }
 
   // The whole conversation, dropped messages included, with the system message first if there is
@@ -92,6 +117,9 @@ class Chat {
  private:
   // With more messages, without dropped ones.
   std::vector<tokenizer::Message> With(const std::vector<tokenizer::Message>& more) const;
+  void Take(ChatForm changed);
+  // The constraint of calls, besides this one or null; it is made when it is first needed.
+  grammar::Constraint& CallConstraint(grammar::Constraint* answer);
   // With the system's message before them.
   std::vector<tokenizer::TokenId> Encode(std::span<const tokenizer::Message> messages, size_t room,
                                          const std::function<bool()>& interrupted) const;
@@ -99,8 +127,10 @@ class Chat {
   Session& session_;
   std::string system_;
   ChatForm form_;
-  std::vector<tokenizer::Message> messages_;  // without the system's
-  size_t n_dropped_ = 0;                      // of them, the oldest
+  std::vector<tokenizer::Message> messages_;                   // without the system's
+  size_t n_dropped_ = 0;                                       // of them, the oldest
+  std::optional<grammar::Constraint> call_constraint_;         // of form_'s tools and choice
+  std::shared_ptr<const grammar::Grammar> kept_to_ = nullptr;  // besides, or null
 };
 
 // The ids of a conversation in the model's format, up to the start of its answer, for a context of

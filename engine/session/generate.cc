@@ -28,26 +28,13 @@ DraftCounts CountsOf(const Session& session) {
   return session.speculation() != nullptr ? session.speculation()->counts() : DraftCounts();
 }
 
-// The grammar starts with the answer: at once, unless the model thinks first.
-void Start(grammar::Constraint& constraint, const ThinkingSplitter& splitter,
-           const ThinkingFormat& format, const std::vector<TokenId>& marks,
-           const tokenizer::Tokenizer& tokenizer) {
-  constraint.Restart();
-  const ThinkingSplitter::Place place = splitter.place();
-  if (place == ThinkingSplitter::Place::kThinking) constraint.Wait();
-  if (place != ThinkingSplitter::Place::kEither) return;
-  for (const TokenId id : marks) {
-    if (format.open.starts_with(tokenizer.Piece(id, /*special=*/true))) constraint.MayWait(id);
+// The names of calls that have none: nine letters and digits, as Mistral asks.
+void NameCalls(std::vector<tokenizer::ToolCall>& calls, size_t n_before) {
+  for (tokenizer::ToolCall& call : calls) {
+    std::string number = std::to_string(++n_before);
+    number.insert(0, 5 - std::min<size_t>(number.size(), 5), '0');
+    if (call.id.empty()) call.id = "call" + number;
   }
-}
-
-// Takes a generated token; `answer` is all of the answer, which may begin with it.
-void Follow(grammar::Constraint& constraint, TokenId id, const ThinkingSplitter& splitter,
-            std::string_view answer) {
-  constraint.Accept(id);
-  if (!constraint.waiting() || splitter.place() != ThinkingSplitter::Place::kAnswer) return;
-  constraint.Begin();
-  constraint.AcceptText(answer);
 }
 
 }  // namespace
@@ -86,14 +73,13 @@ Generation::Generation(Session& session, GenerateOptions options, OnText on_text
       options_(std::move(options)),
       on_text_(std::move(on_text)),
       stop_(options_.stop_texts),
-      form_(options_.constraint == nullptr ? options_.calls : nullptr),
-      calls_(form_, options_.tools),
+      calls_(options_.calls, options_.tools),
       marks_(MarkTokens(options_.thinking.tokens, *session.model().tokenizer)),
       sink_([this](std::string_view text, ThinkingSplitter::Part part) {
         Give(part == ThinkingSplitter::Part::kAnswer ? calls_.Push(text) : std::string(text), part);
       }) {
-  if (form_ == nullptr) return;
-  const std::vector<TokenId> more = MarkTokens(form_->Marks(), *session.model().tokenizer);
+  if (options_.calls == nullptr) return;
+  const std::vector<TokenId> more = MarkTokens(options_.calls->Marks(), *session.model().tokenizer);
   marks_.insert(marks_.end(), more.begin(), more.end());
 }
 
@@ -124,12 +110,10 @@ void Generation::ReadPrompt(std::span<const TokenId> prompt) {
   if (options_.prompt_read) options_.prompt_read();
 
   splitter_.emplace(options_.thinking, EndOfText(session_));
-  if (options_.constraint != nullptr) {
-    Start(*options_.constraint, *splitter_, options_.thinking, marks_, *session_.model().tokenizer);
-  }
+  if (options_.constraint != nullptr) StartConstraint();
   const tokenizer::Vocabulary& vocab = session_.model().tokenizer->vocab();
   const auto is_control = [&](TokenId id) { return vocab.IsControl(id); };
-  at_start_ = options_.constraint == nullptr &&
+  at_start_ = (options_.constraint == nullptr || options_.constrains_calls) &&
               (options_.is_answer ||
                (vocab.add_space_prefix && std::ranges::all_of(session_.tokens(), is_control)));
   before_ = CountsOf(session_);
@@ -148,7 +132,6 @@ std::span<const TokenId> Generation::Next() {
 
 // Generates one token; returns the stop reason if it is the last.
 std::optional<StopReason> Generation::Step() {
-  grammar::Constraint* const constraint = options_.constraint;
   const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
   if (options_.max_tokens >= 0 &&
       std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens)) {
@@ -156,10 +139,11 @@ std::optional<StopReason> Generation::Step() {
   }
   if (Interrupted() || !wanted_) return StopReason::kInterrupted;
   TokenId id = -1;
+  if (forced_.empty()) LimitThinking();
   const bool is_sampled = forced_.empty();
   if (is_sampled) {
-    id = session_.Sample(constraint != nullptr ? constraint->Allowed()
-                                               : std::span<const uint64_t>());
+    id = session_.Sample(constraint_ != nullptr ? constraint_->Allowed()
+                                                : std::span<const uint64_t>());
   } else {
     id = forced_.back();
     forced_.pop_back();
@@ -171,17 +155,66 @@ std::optional<StopReason> Generation::Step() {
   const bool is_mark = std::find(marks_.begin(), marks_.end(), id) != marks_.end();
   splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
   if (stop_.matched()) return StopReason::kStop;
-  if (constraint != nullptr) {
-    Follow(*constraint, id, *splitter_, result_.text);
-    if (constraint->done()) return StopReason::kEos;
+  Follow(id);
+  if (constraint_ != nullptr) {
+    if (constraint_->done()) return StopReason::kEos;
     if (forced_.empty()) {
-      forced_ = constraint->Forced();
+      forced_ = constraint_->Forced();
       std::reverse(forced_.begin(), forced_.end());
     }
   }
   unread_.push_back(id);
   if (!session_.MakeRoom(unread_.size())) return StopReason::kContext;
   return std::nullopt;
+}
+
+// The grammar starts with the answer: at once, unless the model thinks first. That of calls starts
+// with a call.
+void Generation::StartConstraint() {
+  options_.constraint->Restart();
+  waits_for_call_ = options_.constrains_calls;
+  if (waits_for_call_) return;
+  constraint_ = options_.constraint;
+  const ThinkingSplitter::Place place = splitter_->place();
+  if (place == ThinkingSplitter::Place::kThinking) constraint_->Wait();
+  if (place != ThinkingSplitter::Place::kEither) return;
+  for (const TokenId id : marks_) {
+    const std::string mark = session_.model().tokenizer->Piece(id, /*special=*/true);
+    if (options_.thinking.open.starts_with(mark)) constraint_->MayWait(id);
+  }
+}
+
+// Takes a generated token, whose text the splitters have.
+void Generation::Follow(TokenId id) {
+  if (constraint_ != nullptr) {
+    constraint_->Accept(id);
+    if (!constraint_->waiting() || splitter_->place() != ThinkingSplitter::Place::kAnswer) return;
+    constraint_->Begin();
+    constraint_->AcceptSpelt(result_.text + calls_.held() + stop_.held());
+  } else if (waits_for_call_ && calls_.has_begun()) {
+    waits_for_call_ = false;
+    try {
+      options_.constraint->AcceptSpelt(calls_.held() + stop_.held());
+      constraint_ = options_.constraint;
+    } catch (const grammar::Error&) {  // a call that is spelt in another way stays free
+    }
+  }
+}
+
+// Counts a token of thinking that is about to be sampled, or forces the end.
+void Generation::LimitThinking() {
+  if (options_.thinking_budget < 0 || !splitter_->is_thinking()) return;
+  if (constraint_ != nullptr && constraint_->grammar()->covers_thinking()) return;
+  if (n_thinking_ < options_.thinking_budget) {
+    ++n_thinking_;
+    return;
+  }
+  const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
+  if (!was_ended_) forced_ = tokenizer.Encode(options_.thinking_message, {.add_bos = false});
+  const std::string end = EndOfThinking(options_.thinking, std::exchange(was_ended_, true));
+  const auto ids = tokenizer.Encode(end, {.add_bos = false, .parse_special = true});
+  forced_.insert(forced_.end(), ids.begin(), ids.end());
+  std::reverse(forced_.begin(), forced_.end());
 }
 
 void Generation::Read() {
@@ -208,6 +241,7 @@ void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
 
 GenerateResult Generation::Finish() {
   result_.stop_reason = *end_;
+  result_.is_free = constraint_ == nullptr;
   result_.n_threads = session_.n_threads();
   result_.n_threads_batch = session_.n_threads_batch();
   if (!splitter_) return std::move(result_);  // the prompt was not read
@@ -218,6 +252,7 @@ GenerateResult Generation::Finish() {
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
   splitter_->Finish(sink_);
   Give(calls_.Finish(result_.calls), ThinkingSplitter::Part::kAnswer);
+  NameCalls(result_.calls, options_.n_calls);
   return std::move(result_);
 }
 

@@ -47,14 +47,21 @@ struct GenerateOptions {
   bool bookmarks = false;  // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking = {};
-  // How it spells calls, and what it may call; null: calls are text, as they are beside a grammar.
+  // At most so many tokens of it; -1: any number. Then this message and the end of the thinking are
+  // written for the model. A grammar that covers the thinking has no such limit.
+  int64_t thinking_budget = -1;
+  std::string thinking_message = {};
+  // How it spells calls (null: as bare objects), and what it may call; absent: calls are text.
   const CallForm* calls = nullptr;
   gguf::JsonView tools = {};
+  size_t n_calls = 0;  // in the conversation so far, for the ids of the next
   // Gets the thinking as it comes, and returns as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking = {};
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
   // in one pass, unsampled. The text ends when the grammar allows nothing more.
   grammar::Constraint* constraint = nullptr;
+  // It is the grammar of calls: it begins where a call has begun, and text before that is free.
+  bool constrains_calls = false;
 };
 
 struct GenerateResult {
@@ -69,6 +76,7 @@ struct GenerateResult {
   size_t n_decoded = 0;  // generated tokens that were decoded,
   size_t n_passes = 0;   // in this many passes
   double decode_seconds = 0;
+  bool is_free = true;         // no grammar applied, as where only calls have one
   size_t n_threads = 0;        // that generate,
   size_t n_threads_batch = 0;  // and that read
   DraftCounts drafts;          // all 0 if there were none
@@ -81,6 +89,7 @@ class StopMatcher {
   // Takes more text and returns the part that is safe to show; nothing after a match.
   std::string Push(std::string_view text);
   std::string Finish();  // the text still held back
+  const std::string& held() const { return held_; }
   bool matched() const { return matched_; }
 
  private:
@@ -114,6 +123,9 @@ class Generation {
  private:
   void Give(std::string_view text, ThinkingSplitter::Part part);
   std::optional<StopReason> Step();
+  void StartConstraint();
+  void Follow(tokenizer::TokenId id);
+  void LimitThinking();
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   Session& session_;
@@ -123,15 +135,18 @@ class Generation {
   std::optional<StopReason> end_;
   tokenizer::StreamDecoder decoder_;
   StopMatcher stop_;
-  const CallForm* form_;
   CallSplitter calls_;
   std::vector<tokenizer::TokenId> marks_;
   std::optional<ThinkingSplitter> splitter_;  // from the end of the prompt on
   ThinkingSplitter::Sink sink_;
   bool wanted_ = true;
-  bool at_start_ = false;                   // the next character is dropped if it is a space
-  std::vector<tokenizer::TokenId> forced_;  // by the constraint, in reverse
-  std::vector<tokenizer::TokenId> unread_;  // generated, to be read together
+  bool at_start_ = false;                      // the next character is dropped if it is a space
+  grammar::Constraint* constraint_ = nullptr;  // once it has begun, or waits for the answer
+  bool waits_for_call_ = false;                // to begin it
+  int64_t n_thinking_ = 0;                     // tokens
+  bool was_ended_ = false;                     // thinking, by its budget
+  std::vector<tokenizer::TokenId> forced_;     // by the constraint or the budget, in reverse
+  std::vector<tokenizer::TokenId> unread_;     // generated, to be read together
   DraftCounts before_;
   size_t batches_before_ = 0;
   Stopwatch watch_;  // of the prompt, then of the rest

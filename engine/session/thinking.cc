@@ -56,6 +56,14 @@ ThinkingFormat FindThinkingFormat(std::string_view template_source) {
   return {};
 }
 
+std::string EndOfThinking(const ThinkingFormat& format, bool must_answer) {
+  if (format.kind != Kind::kChannels) return "\n" + std::string(format.close);
+  std::string end(kEnd);
+  end.append(kStart).append("assistant");
+  if (must_answer || !format.has_calls) end.append(kChannel).append("final").append(kMessage);
+  return end;
+}
+
 std::vector<TokenId> MarkTokens(std::span<const std::string_view> marks,
                                 const tokenizer::Tokenizer& tokenizer) {
   std::vector<TokenId> ids;

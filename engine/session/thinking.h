@@ -33,6 +33,10 @@ struct ThinkingFormat {
   bool has_calls = false;
 };
 
+// What ends the thinking, as the model would write it. In channels with calls the next message's
+// channel is left open, unless it must be the answer.
+std::string EndOfThinking(const ThinkingFormat& format, bool must_answer);
+
 // The format whose marks appear in a chat template's source: templates use them to drop the
 // thinking of earlier answers or to begin one.
 ThinkingFormat FindThinkingFormat(std::string_view template_source);
@@ -64,6 +68,8 @@ class ThinkingSplitter {
   // The next token's part. kEither: there is no text yet, and the model may think first.
   enum class Place : uint8_t { kThinking, kEither, kAnswer };
   Place place() const;
+  // The next token's text is thinking: no mark and no header is expected before it.
+  bool is_thinking() const { return state_ == State::kThinking; }
 
  private:
   enum class State : uint8_t { kStart, kThinking, kClosed, kAnswer, kHeader };

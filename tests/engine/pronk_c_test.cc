@@ -224,6 +224,11 @@ TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
   EXPECT_EQ(pronk_chat_on_thinking(chat, Append, &thinking), PRONK_OK);
   EXPECT_EQ(pronk_chat_say(chat, "Why?", nullptr, Append, &text, nullptr), PRONK_OK);
   EXPECT_EQ(thinking + " " + text, "hm Yes");
+  EXPECT_EQ(pronk_chat_set_thinking_budget(chat, 0, nullptr), PRONK_OK);
+  thinking.clear();
+  EXPECT_EQ(pronk_chat_say(chat, "Why?", nullptr, Append, &text, nullptr), PRONK_OK);
+  EXPECT_EQ(thinking + " " + text, " YesYes");
+  EXPECT_EQ(pronk_chat_set_thinking_budget(chat, -2, ""), PRONK_ERROR);
   EXPECT_EQ(pronk_chat_think(chat, "off"), PRONK_OK);
   EXPECT_EQ(pronk_chat_think(chat, "low"), PRONK_ERROR);
   pronk_chat_free(chat);
@@ -270,6 +275,8 @@ TEST_F(LibraryForC, TakesAConversation) {
   EXPECT_EQ(pronk::ParseMessages(json).back().content, texts[0]);
   EXPECT_EQ(pronk_chat_set_history(chat, "[1]"), PRONK_ERROR);
   EXPECT_EQ(pronk_chat_set_tools(chat, "[1]"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_set_tool_choice(chat, "required"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_set_tool_choice(chat, "none"), PRONK_OK);
   pronk_chat_free(chat);
 }
 

@@ -91,7 +91,8 @@ TEST(LibraryChat, TellsWhatTheModelCalls) {
           "{% endif %}{% endfor %}{{ tools }}")));
   pronk::Chat chat(model, "", Greedy());
   EXPECT_TRUE(chat.Say("a").tool_calls.empty());
-  chat.SetTools(R"([{"type": "function", "function": {"name": "f"}}])");
+  chat.SetTools(R"([{"type": "function", "function": {"name": "f", "parameters":
+      {"type": "object", "properties": {"x": {"enum": ["1", "2"]}}, "required": ["x"]}}}])");
   std::string heard;
   const pronk::Completion answer = chat.Say("a", [&](std::string_view text) { heard += text; });
   EXPECT_EQ(heard, "So");
@@ -106,6 +107,14 @@ TEST(LibraryChat, TellsWhatTheModelCalls) {
   pronk::Limits limits = AtMost(3);  // which holds for the whole answer
   limits.grammar = pronk::Grammar::Gbnf(R"(root ::= "So")");
   EXPECT_EQ(chat.Say("a", {}, limits).text, "So");
+  // What it must, and must not.
+  chat.SetToolChoice("f");
+  const pronk::Completion must = chat.Say("a", {}, AtMost(100));
+  ASSERT_EQ(must.tool_calls.size(), 1u);
+  EXPECT_EQ(must.text, "");
+  chat.SetToolChoice("none");
+  EXPECT_TRUE(chat.Say("a").tool_calls.empty());
+  EXPECT_THROW(chat.SetToolChoice("g"), pronk::Error);
 }
 
 TEST(LibraryChat, TellsThinkingFromTheAnswer) {
@@ -126,6 +135,9 @@ TEST(LibraryChat, TellsThinkingFromTheAnswer) {
   EXPECT_EQ(answer.text, "Yes");
   EXPECT_EQ(answer.thinking, "hm");
   EXPECT_EQ(heard, "hm");
+  chat.SetThinkingBudget(0, "Enough.");
+  EXPECT_EQ(chat.Say("Why?").thinking, "Enough.");
+  EXPECT_THROW(chat.SetThinkingBudget(-2), pronk::Error);
   chat.SetThinking("off");
   EXPECT_THROW(chat.SetThinking("low"), pronk::Error);
   EXPECT_THROW(pronk::Chat(pronk::Model(kDefault)).SetThinking("on"), pronk::Error);

@@ -244,16 +244,35 @@ TEST(Constraint, NamedTokens) {
   text.Restart();
   text.AcceptText("ab");
   EXPECT_TRUE(text.done());
+  // In a row a token is as long as its text, though its name is short.
+  Constraint row(Gbnf("root ::= <think> [a-z]{3} <think>"), *vocab);
+  row.Accept(think);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(allowed(row).size(), i < 2 ? 28u : 27u);  // bytes, "a", and "ab"
+    row.AcceptText("a");
+  }
+  EXPECT_EQ(allowed(row), std::vector<TokenId>{think});
   Constraint other(Gbnf("root ::= !<think> !<[260]> | <think>"), *vocab);
   EXPECT_TRUE(other.Allows(think));
   EXPECT_TRUE(other.Allows(end));
   other.Accept(end);
   EXPECT_TRUE(other.Allows(think));
   EXPECT_FALSE(other.Allows(end));
-  // Such a grammar says how to think; nobody waits for it.
+  // Such a grammar says how to think; nobody waits for it. One for answers waits.
   other.Restart();
   other.Wait();
   EXPECT_FALSE(other.waiting());
+  Builder answer;
+  const RuleId after = answer.Declare("root");
+  answer.Define(after, answer.Token("<think>", /*but_this=*/false));
+  const auto waits = std::make_shared<const Grammar>(
+      std::move(answer).Finish(after, /*prunes=*/false, /*is_answer=*/true));
+  Constraint waiting(waits, *vocab);
+  waiting.Wait();
+  EXPECT_TRUE(waiting.waiting());
+  waiting.Begin();
+  waiting.AcceptSpelt("<think>");
+  EXPECT_TRUE(waiting.done());
 
   for (const auto& [rules, fault] :
        {std::pair("root ::= <none>", "<none> is no token of this model"),
@@ -264,6 +283,22 @@ TEST(Constraint, NamedTokens) {
         test::ErrorOf<Error>([&, rules = rules] { Constraint(Gbnf(rules), *vocab); }), fault));
   }
   EXPECT_NO_THROW(Constraint(Gbnf("root ::= !</s>*"), *vocab));
+}
+
+TEST(Builder, IncludesGrammars) {
+  Builder builder;
+  const RuleId part = builder.Include(*Gbnf("root ::= [0-9]{2,3} (\"a\" | b)\nb ::= \"b\" b?"));
+  const RuleId root = builder.Declare("root");
+  builder.Define(root, builder.Then(builder.Call(part), builder.Call(part)));
+  EXPECT_EQ(test::ErrorOf<Error>([&] { builder.Include(*Gbnf("root ::= <think>")); }),
+            "a grammar that names tokens cannot be part of another");
+  const Grammar both = std::move(builder).Finish(root);
+  Matcher matcher(both);
+  for (const auto& [text, fits] :
+       {std::pair("12a345bbb", true), std::pair("12a12a", true), std::pair("12a1a", false),
+        std::pair("1234a12a", false), std::pair("12a", false)}) {
+    EXPECT_EQ(matcher.MayEnd(matcher.Steps(matcher.Start(), text)), fits) << text;
+  }
 }
 
 TEST(Constraint, WaitsForTheAnswer) {

@@ -133,8 +133,35 @@ TEST_F(ThinkingTest, CommandsOfChat) {
       Done(chat("/think off\nWhy?\n/stats\n/set think\n/set nothink\n/think\n/bye\n"));
   EXPECT_TRUE(Has(run.err, "(thinking: off)"));
   EXPECT_TRUE(Has(run.err, "(thinking: on)"));
-  ExpectError(chat("/think a lot\n"), 1, "on, off, low, medium or high");
+  ExpectError(chat("/think a lot\n"), 1, "on, off, low, medium, high or a number");
   ExpectError(chat("/think low\n"), 1, "no levels");
+}
+
+// At the budget the message and the end of the thinking are written for the model.
+TEST_F(ThinkingTest, HasABudget) {
+  const std::string model = Thinker();
+  const auto thinking = [&](const Args& more) {
+    const auto json = Json::parse(Run(model, With({"--json"}, more)).out);
+    EXPECT_EQ(json["text"], "Yes indeed");
+    return json.contains("thinking") ? json["thinking"].get<std::string>() : "";
+  };
+  EXPECT_EQ(thinking({"--reasoning-budget", "-1"}), "hm so");
+  EXPECT_EQ(thinking({"--reasoning-budget", "2"}), "hm");
+  EXPECT_EQ(thinking({"--reasoning-budget", "0"}), "");
+  EXPECT_EQ(thinking({"--reasoning-budget", "2", "--reasoning-budget-message", "...enough."}),
+            "hm...enough.");
+  EXPECT_TRUE(Has(Run(Thinker("{{ messages[0].content }}"), {"--reasoning-budget", "2"}).err,
+                  "has no thinking"));
+  ExpectError(Pronk({"run", "-m", model, "-p", "x", "--reasoning-budget", "2"}), 2,
+              "no effect without --chat");
+  const Finished chat =
+      Done(Pronk({"chat", "-m", Thinker(), "--temp", "0", "--reasoning-budget", "0"},
+                 "/think 2\nWhy?\n/think -1\n/save " + dir_.Path("c.json") + "\nWhy?\n/save " +
+                     dir_.Path("d.json") + "\n"));
+  EXPECT_TRUE(Has(chat.err, "(thinking: at most 2 tokens of it)"));
+  const auto saved = Json::parse(ReadText(dir_.Path("d.json")));
+  EXPECT_EQ(saved[1]["reasoning_content"], "hm");
+  EXPECT_EQ(saved[3]["reasoning_content"], "hm so");
 }
 
 TEST_F(ThinkingTest, DimOnATerminal) {

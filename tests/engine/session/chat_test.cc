@@ -170,7 +170,27 @@ TEST(Chat, TakesTools) {
   EXPECT_EQ(error(small, "{"), "tools: is not JSON from byte 2 on");
   EXPECT_EQ(error(small, "{}"), "tools: expected a list");
   EXPECT_EQ(error(small, "[1]"),
-            R"(tools: expected {"type": "function", "function": {"name": ..., ...}})");
+            R"(tools: number 1: expected {"type": "function", "function": {"name": ..., ...}})");
+  EXPECT_EQ(error(small, R"([{"function": {"name": "f"}}, {"function": {"name": "f"}}])"),
+            "tools: number 2: a function 'f' is there already");
+  EXPECT_EQ(error(small, R"([{"function": {"name": "f", "parameters": [1]}}])"),
+            "tools: number 1: parameters: expected a schema, found array");
+  EXPECT_TRUE(error(small, R"([{"function": {"name": "f", "parameters": {"type": "objekt"}}}])")
+                  .starts_with("tools: f: parameters: #/type"));
+  // A choice is that of the tools which are there.
+  const auto choose = [&](const char* choice) {
+    return ErrorFrom([&] { small.chat.SetToolChoice(choice); });
+  };
+  EXPECT_EQ(choose("required"),
+            "tool choice 'required': expected auto, none, required or the name of a tool; there "
+            "are no tools");
+  small.chat.SetTools(tools);
+  EXPECT_EQ(choose("g"), "tool choice 'g': expected auto, none, required or the name of a tool, f");
+  const size_t with = small.chat.Count("a");
+  EXPECT_EQ(choose("none"), "");
+  EXPECT_LT(small.chat.Count("a"), with);
+  EXPECT_EQ(choose("f"), "");
+  EXPECT_EQ(small.chat.Count("a"), with);
   SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
   EXPECT_EQ(error(plain, tools), "this chat template reads no tools");
 }

@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/session/generate.h"
+#include "grammar/gbnf.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
+#include "tests/support/scripted_model.h"
 
 namespace engine {
 namespace {
@@ -147,6 +152,88 @@ TEST(SetThinking, SetsTheVariableOrSaysWhyNot) {
   EXPECT_TRUE(variables.empty());
   EXPECT_TRUE(test::Has(Refusal(effort, "off"), "cannot turn"));
   EXPECT_TRUE(test::Has(Refusal(ChatTemplate::Parse("x"), "on"), "no switch"));
+}
+
+// Every form that is known: what ends the thinking is what the model's family ends it with.
+TEST(ThinkingBudget, EndsEveryFormOfThinking) {
+  constexpr auto kControl = tokenizer::TokenType::kControl;
+  struct Form {
+    const char* source;                      // of a template
+    std::vector<std::string> before, after;  // the script around what is thought
+    const char* prompt = "Q";
+  };
+  const std::vector<Form> forms = {
+      {"</think>", {"<think>"}, {"</think>"}},
+      {"</think>", {}, {"</think>"}, "Q<think>\n"},
+      {"[/THINK]", {"[THINK]"}, {"[/THINK]"}},
+      {"</seed:think>", {"<seed:think>"}, {"</seed:think>"}},
+      {"<channel|>", {"<|channel>", "thought"}, {"<channel|>"}},
+      {"<|message|>",
+       {},
+       {"<|end|>", "<|start|>", "assistant", "<|channel|>", "final", "<|message|>"},
+       "<|start|>assistant<|channel|>analysis<|message|>Q"}};
+  for (const Form& form : forms) {
+    const auto is_mark = [](const std::string& text) {
+      return text.find_first_of("<[") != std::string::npos;
+    };
+    std::vector<test::ScriptedToken> script;
+    const auto add = [&](const std::string& text) {
+      script.push_back({text, is_mark(text) ? kControl : tokenizer::TokenType::kNormal});
+    };
+    for (const std::string& text : form.before) add(text);
+    for (const char* const text : {"so", " it", " is"}) add(text);
+    for (const std::string& text : form.after) add(text);
+    add("Yes");
+    add("<|return|>");  // where a vocabulary has it, <|end|> ends a message only
+    const std::vector<std::byte> bytes = test::ScriptedModel(script, "");
+    const Model model = Model::From(gguf::File::Parse("scripted", bytes));
+    const auto run = [&](int64_t budget, const std::string& message) {
+      Session session(model, {.n_threads = 1, .sampler = {.temperature = 0}});
+      const GenerateOptions options = {.max_tokens = 40,
+                                       .thinking = FindThinkingFormat(form.source),
+                                       .thinking_budget = budget,
+                                       .thinking_message = message};
+      const auto prompt = model.tokenizer->Encode(form.prompt, {.parse_special = true});
+      const GenerateResult result =
+          Generate(session, prompt, options, [](std::string_view) { return true; });
+      EXPECT_EQ(result.text, "Yes") << form.source << budget;
+      return result.thinking;
+    };
+    EXPECT_EQ(run(-1, "x"), "so it is") << form.source;
+    EXPECT_EQ(run(3, "x"), "so it isx") << form.source;
+    EXPECT_EQ(run(4, "x"), "so it is") << form.source;  // the mark is one of them
+    EXPECT_EQ(run(2, ""), "so it") << form.source;
+    EXPECT_EQ(run(1, "\nEnough."), "so\nEnough.") << form.source;
+    EXPECT_EQ(run(0, ""), "") << form.source;
+  }
+}
+
+// With calls in channels the model chooses once more, then it has to answer.
+TEST(ThinkingBudget, LeavesCallsOpenOnce) {
+  ThinkingFormat format = kChannels;
+  const std::string turn = "<|end|><|start|>assistant";
+  EXPECT_EQ(EndOfThinking(format, false), turn + "<|channel|>final<|message|>");
+  format.has_calls = true;
+  EXPECT_EQ(EndOfThinking(format, false), turn);
+  EXPECT_EQ(EndOfThinking(format, true), turn + "<|channel|>final<|message|>");
+}
+
+// A grammar holds from the answer on, however the thinking ends.
+TEST(ThinkingBudget, BesideAGrammar) {
+  constexpr auto kControl = tokenizer::TokenType::kControl;
+  const std::vector<std::byte> bytes = test::ScriptedModel(
+      {{"<think>", kControl}, {"so"}, {" it"}, {"</think>", kControl}, {"Yes"}}, "");
+  const Model model = Model::From(gguf::File::Parse("scripted", bytes));
+  Session session(model, {.n_threads = 1, .sampler = {.temperature = 0}});
+  grammar::Constraint constraint(
+      std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(R"(root ::= "no" | "No")")),
+      *model.tokenizer);
+  const GenerateResult result =
+      Generate(session, model.tokenizer->Encode("Q"),
+               {.thinking = kTags, .thinking_budget = 1, .constraint = &constraint},
+               [](std::string_view) { return true; });
+  EXPECT_EQ(result.thinking, "so");
+  EXPECT_TRUE(result.text == "no" || result.text == "No") << result.text;
 }
 
 // Templates of real models, where the golden data is present.

@@ -305,6 +305,63 @@ TEST(CallForm, GptOssCallsFromItsChannels) {
             "<|channel|>to=functions.f<|message|>{");
 }
 
+// What models write besides their family's form, if a function of the name is declared.
+TEST(CallForm, BareObjectsAreCalls) {
+  const std::string tools =
+      R"([{"function": {"name": "f"}}, {"function": {"name": "get the time"}}])";
+  const std::string call = R"({"name": "f", "arguments": {"x": {"y": "}\""}}})";
+  struct Case {
+    std::string written, text;
+    size_t n_calls;
+  };
+  const std::vector<Case> cases = {
+      {call, "", 1},
+      {"I look.\n\n" + call, "I look.", 1},
+      {"```json\n" + call + "\n```", "", 1},
+      {"I look.\n```\n{\n  \"name\":\"f\",\n  \"arguments\" : {}\n}\n```\n", "I look.", 1},
+      {"{" + call + "}", "", 1},
+      {"{" + call, "", 1},
+      {"<tool_call>\n{" + call + "}\n</tool_call>", "", 1},
+      {"<tool_call>\n{" + call + "\n</tool_call>", "", 1},
+      {"[" + call + ", " + call + "]", "", 2},
+      {call + "\n" + call, "", 2},
+      {call + "\nThat is all.", "\nThat is all.", 1},
+      {R"({"type": "function", "name": "f", "parameters": {}})", "", 1},
+      {R"({"name": "get the time", "arguments": {}})", "", 1},
+      // Others, and what only looks like one.
+      {R"({"name": "g", "arguments": {}})", R"({"name": "g", "arguments": {}})", 0},
+      {"Write " + call, "Write " + call, 0},
+      {R"({"name": "f", "age": 7})", R"({"name": "f", "age": 7})", 0},
+      {R"({"name": "f", "arguments": {)", R"({"name": "f", "arguments": {)", 0},
+      {"```json\n{\"city\": 1}\n```\n", "```json\n{\"city\": 1}\n```\n", 0},
+      {"```json\n" + call, "", 1},
+  };
+  for (const auto& [written, text, n_calls] : cases) {
+    for (const std::string source : {"<tool_call>", "{# no form #}"}) {
+      if (source[0] == '{' && written[0] == '<') continue;
+      for (size_t piece = 1; piece <= written.size(); piece += 1 + piece / 3) {
+        const Parts parts = Split(source, written, piece, tools);
+        EXPECT_EQ(parts.calls.size(), n_calls) << written << piece;
+        EXPECT_EQ(parts.text, text) << source << piece;
+      }
+    }
+  }
+}
+
+// A text is held back only as long as it could be a call.
+TEST(CallForm, TextIsReleasedEarly) {
+  CallSplitter calls(nullptr, gguf::JsonView::Parse(R"([{"function": {"name": "f"}}])"));
+  EXPECT_EQ(calls.Push("Yes:\n"), "Yes:");
+  EXPECT_EQ(calls.Push("```json\n{"), "");
+  EXPECT_EQ(calls.Push("\"a\""), "\n```json\n{\"a\"");
+  EXPECT_EQ(calls.Push("\n{ \"name\": \"f"), "");
+  EXPECT_FALSE(calls.has_begun());
+  EXPECT_EQ(calls.Push("\", "), "");
+  EXPECT_TRUE(calls.has_begun());
+  CallForm::Calls none;
+  EXPECT_EQ(calls.Finish(none), "\n{ \"name\": \"f\", ");
+}
+
 // The whole way: called, answered, and only what is new is read.
 TEST(Chat, CallsAndGoesOn) {
   constexpr auto kControl = tokenizer::TokenType::kControl;
@@ -334,7 +391,7 @@ TEST(Chat, CallsAndGoesOn) {
   EXPECT_TRUE(is_text(reply({{"user", "a"}})));  // it has no tools
   EXPECT_EQ(heard, R"(So {"name": "f", "arguments": {"x": 1}})");
   chat.SetMessages({});
-  chat.SetTools(R"([{"function": {"name": "f"}}])");
+  chat.SetTools(R"([{"function": {"name": "f", "parameters": {"properties": {"x": {}}}}}])");
   const Chat::Answer first = reply({{"user", "a"}});
   EXPECT_EQ(heard, "So");
   EXPECT_EQ(first.generated.text, "So");

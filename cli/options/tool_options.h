@@ -1,0 +1,39 @@
+// The flags about answers in a chat: tools that the model may call, the schema in the prompt, and
+// how long it may think.
+#ifndef PRONK_CLI_OPTIONS_TOOL_OPTIONS_H_
+#define PRONK_CLI_OPTIONS_TOOL_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/options/command_line.h"
+#include "engine/session/chat.h"
+
+namespace cli {
+
+struct ToolOptions {
+  std::string tools;  // OpenAI's form: a file, "-" for stdin, or the text itself
+  std::string choice;
+  bool schema_in_prompt = false, no_schema_in_prompt = false;
+  int64_t thinking_budget = -1;
+  std::string thinking_message;
+
+  void AddToolFlags(Command& command);
+  void AddAnswerFlags(Command& command);  // the others
+  // Throws UsageError if a flag has no effect.
+  void CheckFlags(bool is_chat, bool has_schema) const;
+  // The tools' text, checked; "" if there are none. Throws engine::Error.
+  std::string ReadTools() const;
+  // Sets all of it. schema: that answers are kept to, "" for none. Throws UsageError,
+  // engine::Error.
+  void Apply(const std::string& read_tools, const std::string& schema,
+             engine::ChatForm& form) const;
+};
+
+// What the system message says of a schema.
+std::string SchemaInstructions(const std::string& schema);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OPTIONS_TOOL_OPTIONS_H_

@@ -1,0 +1,21 @@
+// The grammar of the calls that a model may write: in its family's form, or as bare objects, with
+// arguments by the schemas of the functions.
+#ifndef PRONK_ENGINE_SESSION_CALL_GRAMMAR_H_
+#define PRONK_ENGINE_SESSION_CALL_GRAMMAR_H_
+
+#include "engine/session/tool_calls.h"
+#include "gguf/json.h"
+#include "grammar/grammar.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+// form: null: calls are bare objects. answer: what may be written in place of calls; null: nothing.
+// Throws engine::Error, which names the tool, if its schema is not supported.
+grammar::Grammar CallGrammar(const CallForm* form, const gguf::JsonView& tools,
+                             const ToolChoice& choice, const grammar::Grammar* answer,
+                             const tokenizer::Tokenizer& tokenizer);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SESSION_CALL_GRAMMAR_H_
