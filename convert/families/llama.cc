@@ -26,6 +26,8 @@ void Mistral(OutModel& model) {
 }
 
 void Cwm(OutModel& model) {
+  if (!model.rope().is_there())
+    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   if (LayersOfType(model, "full_attention").empty())
     model.config.Fail("layer_types", "expected a name for each layer");
   AddWindowsAsList(model);

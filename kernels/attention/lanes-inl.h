@@ -299,13 +299,13 @@ template <size_t kShare>
 HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const AttentionParams& params,
                       size_t query, BlockState& s) {
   const DF d;
-  alignas(64) float begin[kFloats], end[kFloats], slopes[kFloats], offsets[kFloats];
+  alignas(64) float begin[kFloats], end[kFloats], slopes[kFloats], distances[kFloats];
   for (size_t i = 0; i < kFloats; ++i) {
     const Range range = SeenBy(s, query + i / kShare, 1, keys);
     begin[i] = static_cast<float>(range.begin) - static_cast<float>(i % kShare);
     end[i] = static_cast<float>(range.end) - static_cast<float>(i % kShare);
     slopes[i] = s.slopes[query + i / kShare];
-    offsets[i] = s.OffsetOf(query + i / kShare, keys) + slopes[i] * static_cast<float>(i % kShare);
+    distances[i] = s.DistanceOf(query + i / kShare, keys) + static_cast<float>(i % kShare);
   }
   float* const first = s.scores[query];
   VF max = hn::Set(d, kUnseen);
@@ -319,7 +319,7 @@ HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const Attention
       x = hn::Mul(x, gain);
     }
     if (params.slopes != nullptr) {
-      x = hn::Add(x, hn::MulAdd(at, hn::Load(d, slopes), hn::Load(d, offsets)));
+      x = hn::MulAdd(hn::Add(at, hn::Load(d, distances)), hn::Load(d, slopes), x);
     }
     const auto inside = hn::And(hn::Ge(at, hn::Load(d, begin)), hn::Lt(at, hn::Load(d, end)));
     x = hn::IfThenElse(inside, x, hn::Set(d, kUnseen));

@@ -104,9 +104,10 @@ struct BlockState {
   std::array<float, kBlockQueries> slopes;
   std::array<size_t, kBlockQueries> positions;
 
-  // Of query i, what the score of the tile's first key grows by.
-  float OffsetOf(size_t i, const TileKeys& keys) const {
-    return slopes[i] * (static_cast<float>(keys.position) - static_cast<float>(positions[i]));
+  // From query i to the tile's first key. An integer, so that a score's bits do not depend on how
+  // keys are divided among lanes.
+  float DistanceOf(size_t i, const TileKeys& keys) const {
+    return static_cast<float>(keys.position) - static_cast<float>(positions[i]);
   }
   bool few;          // each query has the bits that it has alone
   size_t n_present;  // queries

@@ -35,10 +35,10 @@ HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction
     }
   }
   if (change.has_slopes) {
-    const VF slope = hn::Set(d, s.slopes[i]), offset = hn::Set(d, s.OffsetOf(i, keys));
+    const VF slope = hn::Set(d, s.slopes[i]), distance = hn::Set(d, s.DistanceOf(i, keys));
     for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
-      const VF bias = hn::MulAdd(hn::Iota(d, static_cast<float>(p)), slope, offset);
-      hn::Store(hn::Add(hn::Load(d, scores + p), bias), d, scores + p);
+      const VF from = hn::Add(hn::Iota(d, static_cast<float>(p)), distance);
+      hn::Store(hn::MulAdd(from, slope, hn::Load(d, scores + p)), d, scores + p);
     }
   }
   for (size_t p = 0; p < seen.begin; ++p) scores[p] = kLowest;
