@@ -87,8 +87,8 @@ class Model {
 class Grammar {
  public:
   Grammar() = default;  // any text
-  // JSON that this schema accepts (grammar/README.md lists what is supported). As the standard says,
-  // objects may have properties that the schema does not name unless it forbids them.
+  // JSON that this schema accepts (grammar/README.md lists what is supported). As the standard
+  // says, objects may have properties that the schema does not name unless it forbids them.
   static Grammar JsonSchema(const std::string& schema);
   static Grammar JsonObject();
   static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"

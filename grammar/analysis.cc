@@ -24,7 +24,9 @@ std::string Called(const std::string& name) {
 class Analysis {
  public:
   explicit Analysis(Grammar& grammar)
-      : grammar_(grammar), needed_(grammar.n_rules()), visit_(grammar.n_states()),
+      : grammar_(grammar),
+        needed_(grammar.n_rules()),
+        visit_(grammar.n_states()),
         at_least_(grammar.n_states(), kNone) {
     for (const Loop& loop : grammar.loops_) {
       if (loop.count != kNone) at_least_[loop.count] = loop.at_least;
@@ -117,7 +119,8 @@ class Analysis {
         if (state.kind == Kind::kCall || state.kind == Kind::kText) need(state.other);
         if (state.kind == Kind::kMember) {
           const Members& members = grammar_.members(state.other);
-          for (const StateId t : {members.close, members.none, members.first, members.more}) Push(t);
+          for (const StateId t : {members.close, members.none, members.first, members.more})
+            Push(t);
         } else if (state.kind == Kind::kKey) {
           const Members& members = grammar_.members(state.other);
           for (const Members::Key& key : members.keys) {
@@ -145,7 +148,8 @@ class Analysis {
       case Kind::kCall:
         one(state.next);
         return one(grammar_.rule(state.other).start);
-      case Kind::kCount: {  // without a byte so far: the repeated part may be empty, and as often as needed
+      case Kind::kCount: {  // without a byte so far: the repeated part may be empty, and as often
+                            // as needed
         const StateId enough = at_least_[s];
         return one(through_bytes || enough == kNone ? state.next : grammar_.state(enough).next);
       }
@@ -171,8 +175,7 @@ class Analysis {
     const size_t n = grammar_.n_states();
     // The reverse dependencies: states that depend on s are at [first[s], first[s + 1]).
     std::vector<uint32_t> first(n + 2), dependants;
-    for (StateId s = 0; s < n; ++s)
-      ForNeeds(s, through_bytes, [&](StateId t) { ++first[t + 2]; });
+    for (StateId s = 0; s < n; ++s) ForNeeds(s, through_bytes, [&](StateId t) { ++first[t + 2]; });
     for (size_t s = 2; s < n + 2; ++s) first[s] += first[s - 1];
     dependants.resize(first[n + 1]);
     for (StateId s = 0; s < n; ++s)
@@ -239,7 +242,8 @@ class Analysis {
     std::vector<Place> todo;
     const auto push = [&](StateId s, uint32_t data) {
       if (s != kNone && seen.insert({s, data}).second) todo.push_back({s, data});
-      if (seen.size() > kMaxStates) throw Error("the grammar is too large: it repeats what may be empty");
+      if (seen.size() > kMaxStates)
+        throw Error("the grammar is too large: it repeats what may be empty");
     };
     for (push(rule.start, 0); !todo.empty();) {
       const auto [s, data] = todo.back();

@@ -62,7 +62,8 @@ std::optional<std::vector<Shape>> Conjunctions::ListedShape(const Partial& parti
   const Schema* shortest = nullptr;
   for (const uint32_t node : partial.nodes) {
     const Schema& schema = schemas_[Literal{node}];
-    if (schema.is_listed && (shortest == nullptr || schema.values.size() < shortest->values.size())) {
+    if (schema.is_listed &&
+        (shortest == nullptr || schema.values.size() < shortest->values.size())) {
       shortest = &schema;
     }
   }
@@ -103,7 +104,8 @@ bool Conjunctions::Take(Partial& partial, std::vector<Literal> todo) {
     }
     if (!schema.one.empty()) partial.choices.push_back(OneOf(literal.node));
     if (schema.condition.is_there() && (schema.then.is_there() || schema.otherwise.is_there())) {
-      partial.choices.push_back({{schema.condition, schema.then}, {!schema.condition, schema.otherwise}});
+      partial.choices.push_back(
+          {{schema.condition, schema.then}, {!schema.condition, schema.otherwise}});
     }
     if ((partial.types & kObject) == 0) continue;
     for (const auto& [name, other] : schema.needs_schema) {
@@ -151,7 +153,9 @@ void Conjunctions::Solve(Partial partial, size_t depth, std::vector<Partial>& fo
         break;
       }
       partial.choices[i] = std::move(ways);
-      if (best >= partial.choices.size() || partial.choices[i].size() < partial.choices[best].size()) best = i;
+      if (best >= partial.choices.size() ||
+          partial.choices[i].size() < partial.choices[best].size())
+        best = i;
       ++i;
     }
     if (has_changed) continue;
@@ -187,7 +191,8 @@ Conjunctions::Ways Conjunctions::Negated(const Schema& s, uint32_t node) {
   const auto add = [&](Schema schema) { ways.push_back({schemas_.Add(std::move(schema))}); };
   const auto refuse = [&](uint8_t types, const char* keyword) {
     Schema schema = of_type(types);
-    schema.refusal = Below(s.place, keyword) + ": this keyword cannot be negated, as not, if and oneOf need it";
+    schema.refusal =
+        Below(s.place, keyword) + ": this keyword cannot be negated, as not, if and oneOf need it";
     add(std::move(schema));
   };
   if (!s.refusal.empty()) {
@@ -445,7 +450,8 @@ void Conjunctions::AddShapes(const Partial& partial, std::vector<Shape>& shapes)
         append(shape.numbers.not_multiples, s.numbers.not_multiples);
         for (const JsonView& v : s.excluded) {
           if (!v.IsNumber()) continue;
-          if (const auto number = Decimal::Parse(v.text())) append(shape.numbers.excluded, {*number});
+          if (const auto number = Decimal::Parse(v.text()))
+            append(shape.numbers.excluded, {*number});
         }
       } else if (type == kArray && s.IsArray()) {
         shape.nodes.push_back(node);
@@ -461,7 +467,10 @@ void Conjunctions::AddShapes(const Partial& partial, std::vector<Shape>& shapes)
     }
     if (type == kNumber) {
       const NumberSet& n = shape.numbers;
-      if (n.min && n.max && (n.min->at > n.max->at || (n.min->at == n.max->at && (n.min->is_exclusive || n.max->is_exclusive)))) continue;
+      if (n.min && n.max &&
+          (n.min->at > n.max->at ||
+           (n.min->at == n.max->at && (n.min->is_exclusive || n.max->is_exclusive))))
+        continue;
     }
     if (shape.is_listed && shape.values.empty()) continue;
     if (shape.min > shape.max || shape.min_length > shape.max_length) continue;
@@ -496,9 +505,8 @@ bool Conjunctions::IsEmptyShape(const Shape& shape, size_t depth) {
   if (shape.type == kArray) {
     for (uint64_t i = 0; i < std::min(shape.min, kMaxPlaces); ++i) {
       if (IsEmpty(Item(shape, i), depth + 1)) return true;
-      const bool is_last = std::ranges::all_of(shape.nodes, [&](uint32_t node) {
-        return schemas_[Literal{node}].first.size() <= i;
-      });
+      const bool is_last = std::ranges::all_of(
+          shape.nodes, [&](uint32_t node) { return schemas_[Literal{node}].first.size() <= i; });
       if (is_last) break;
     }
     return false;
@@ -536,7 +544,8 @@ Conjunction Conjunctions::Property(const Shape& shape, const std::string& name) 
       is_known = true;
     }
     if (!is_known) Add(all, s.additional);
-    if (!schemas_.IsTrue(s.names) && !schemas_.IsValid(s.names, JsonView::Parse(gguf::JsonQuoted(name)))) {
+    if (!schemas_.IsTrue(s.names) &&
+        !schemas_.IsValid(s.names, JsonView::Parse(gguf::JsonQuoted(name)))) {
       Add(all, !schemas_.True());
     }
   }
@@ -634,16 +643,22 @@ const Dfa& Conjunctions::StringsOf(const Shape& shape) {
     all = Combine(all, schemas_.Strings(p, shape.place), Both::kButNot, budget);
   }
   if (!shape.excluded.empty()) {
-    all = Combine(all, Listed({shape.excluded.begin(), shape.excluded.end()}, budget), Both::kButNot, budget);
+    all = Combine(all, Listed({shape.excluded.begin(), shape.excluded.end()}, budget),
+                  Both::kButNot, budget);
   }
   if (!all.empty() && (all.Shortest() < shape.min_length || all.Longest() > shape.max_length)) {
     constexpr uint64_t kMaxProduct = 20'000;
     const bool has_most = all.Longest() > shape.max_length;
     const uint64_t most = has_most ? shape.max_length : shape.min_length;
     if (most > kMaxProduct / all.states.size()) {
-      FailAt(shape.place, "such lengths are not supported beside a pattern, a format or values that are left out");
+      FailAt(
+          shape.place,
+          "such lengths are not supported beside a pattern, a format or values that are left out");
     }
-    all = Combine(all, OfLength(static_cast<uint32_t>(shape.min_length), has_most ? static_cast<uint32_t>(most) : kNone, budget), Both::kAnd, budget);
+    all = Combine(all,
+                  OfLength(static_cast<uint32_t>(shape.min_length),
+                           has_most ? static_cast<uint32_t>(most) : kNone, budget),
+                  Both::kAnd, budget);
   }
   return strings_[key] = std::move(all);
 }

@@ -1,5 +1,6 @@
-// What schemas require together: a conjunction of schemas and negated schemas becomes shapes, each of
-// one type and without alternatives. A value is valid under the conjunction if it fits one of them.
+// What schemas require together: a conjunction of schemas and negated schemas becomes shapes, each
+// of one type and without alternatives. A value is valid under the conjunction if it fits one of
+// them.
 #ifndef PRONK_GRAMMAR_CONJUNCTIONS_H_
 #define PRONK_GRAMMAR_CONJUNCTIONS_H_
 
@@ -30,7 +31,7 @@ struct Shape {
   uint64_t min_length = 0, max_length = UINT64_MAX;
   std::set<std::string> patterns, not_patterns, excluded;
 
-  std::vector<uint32_t> nodes;  // of lists and objects: those with keywords for them
+  std::vector<uint32_t> nodes;         // of lists and objects: those with keywords for them
   uint64_t min = 0, max = UINT64_MAX;  // number of items or properties
   bool unique = false;
   std::set<std::string> required;

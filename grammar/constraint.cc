@@ -87,7 +87,8 @@ SetId Constraint::After(TokenId id) {
 void Constraint::Accept(TokenId id) {
   if (std::exchange(opening_, -1) == id && id >= 0) waiting_ = true;
   if (waiting_) return;
-  if (const std::string text = tokenizer_.Piece(id); !text.empty() || !named_.Spelling(id).empty()) {
+  if (const std::string text = tokenizer_.Piece(id);
+      !text.empty() || !named_.Spelling(id).empty()) {
     MoveTo(After(id), text);
   }
   if (last_.size() == kContextTokens) last_.erase(last_.begin());

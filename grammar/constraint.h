@@ -82,7 +82,7 @@ class Constraint {
   bool waiting_ = false;
   tokenizer::TokenId opening_ = -1;
   WrittenKeys keys_;
-  TokenMasks::Mask changed_;  // a mask, with the opening token or without repeated keys
+  TokenMasks::Mask changed_;              // a mask, with the opening token or without repeated keys
   std::vector<tokenizer::TokenId> last_;  // the last few tokens of the text
 };
 

@@ -91,7 +91,8 @@ std::vector<std::string> Dfa::Strings(size_t most) const {
       for (const Edge& edge : states[s].edges) {
         // Each of them begins a string of its own.
         if (edge.high - edge.low + next.size() > most) return std::vector<std::string>(most + 1);
-        for (CodePoint c = edge.low; c <= edge.high; ++c) next.emplace_back(edge.to, text + gguf::ToUtf8(c));
+        for (CodePoint c = edge.low; c <= edge.high; ++c)
+          next.emplace_back(edge.to, text + gguf::ToUtf8(c));
       }
     }
     level = std::move(next);
@@ -99,7 +100,9 @@ std::vector<std::string> Dfa::Strings(size_t most) const {
   return all;
 }
 
-Dfa Everything() { return {.states = {{.accepts = true, .edges = {{0, 0xD7FF, 0}, {0xE000, kMaxCodePoint, 0}}}}}; }
+Dfa Everything() {
+  return {.states = {{.accepts = true, .edges = {{0, 0xD7FF, 0}, {0xE000, kMaxCodePoint, 0}}}}};
+}
 
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget) {
   std::vector<std::map<CodePoint, uint32_t>> next(1);
@@ -161,7 +164,9 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
     const auto [x, y] = pairs[i];
     const bool in_a = x != kNone && a.states[x].accepts, in_b = y != kNone && b.states[y].accepts;
     Dfa::State state;
-    state.accepts = how == Both::kAnd ? in_a && in_b : how == Both::kOr ? in_a || in_b : in_a && !in_b;
+    state.accepts = how == Both::kAnd  ? in_a && in_b
+                    : how == Both::kOr ? in_a || in_b
+                                       : in_a && !in_b;
     const std::vector<Dfa::Edge>& from_a = x == kNone ? kNothing : a.states[x].edges;
     const std::vector<Dfa::Edge>& from_b = y == kNone ? kNothing : b.states[y].edges;
     budget.Charge(4 + from_a.size() + from_b.size());
@@ -232,7 +237,8 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
       edges[s].clear();
       std::vector<uint64_t> key;
       for (const Dfa::Edge& edge : dfa.states[s].edges) {
-        if (of[edge.to] != kDead) AddEdge(edges[s], {edge.low, edge.high, is_small ? of[edge.to] : edge.to});
+        if (of[edge.to] != kDead)
+          AddEdge(edges[s], {edge.low, edge.high, is_small ? of[edge.to] : edge.to});
       }
       for (const Dfa::Edge& edge : edges[s]) {
         key.push_back(uint64_t{edge.low} << 32 | edge.high);

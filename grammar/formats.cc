@@ -12,7 +12,8 @@ const char* const kParts[][2] = {
     // RFC 3339. The 29th of February is there in leap years only.
     {"leap", "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"},
     {"day",
-     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
+     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-"
+     "9]|30)|"
      "02-(?:0[1-9]|1[0-9]|2[0-8]))|{leap}-02-29)"},
     {"offset", "(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"},
     {"clock", "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?{offset}"},
@@ -26,8 +27,10 @@ const char* const kParts[][2] = {
     {"h", "[0-9A-Fa-f]{1,4}"},
     {"last", "(?:{h}:{h}|{ipv4})"},  // 32 bits
     {"ipv6",
-     "(?:(?:{h}:){6}{last}|::(?:{h}:){5}{last}|(?:{h})?::(?:{h}:){4}{last}|(?:(?:{h}:){0,1}{h})?::(?:{h}:){3}{last}|"
-     "(?:(?:{h}:){0,2}{h})?::(?:{h}:){2}{last}|(?:(?:{h}:){0,3}{h})?::{h}:{last}|(?:(?:{h}:){0,4}{h})?::{last}|"
+     "(?:(?:{h}:){6}{last}|::(?:{h}:){5}{last}|(?:{h})?::(?:{h}:){4}{last}|(?:(?:{h}:){0,1}{h})?::("
+     "?:{h}:){3}{last}|"
+     "(?:(?:{h}:){0,2}{h})?::(?:{h}:){2}{last}|(?:(?:{h}:){0,3}{h})?::{h}:{last}|(?:(?:{h}:){0,4}{"
+     "h})?::{last}|"
      "(?:(?:{h}:){0,5}{h})?::{h}|(?:(?:{h}:){0,6}{h})?::)"},
     {"atom", "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"},
     // RFC 3986; the host is a name, which covers IPv4.
@@ -38,14 +41,17 @@ const char* const kParts[][2] = {
     {"scheme", "[A-Za-z][A-Za-z0-9+.-]*:"},
     {"path", "(?://{authority}(?:/{pchar}*)*|/(?:{pchar}+(?:/{pchar}*)*)?"},
     // RFC 3987: other letters, too.
-    {"iu", "(?:[A-Za-z0-9._~!$&'()*+,;=\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF-]|%[0-9A-Fa-f]{2})"},
+    {"iu",
+     "(?:[A-Za-z0-9._~!$&'()*+,;=\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF-]|%[0-9A-Fa-f]{2})"},
     {"ipchar", "(?:{iu}|[:@])"},
     {"iauthority", "(?:(?:{iu}|:)*@)?(?:{iu}*|\\[{ipv6}\\])(?::[0-9]*)?"},
     {"itail", "(?:\\?(?:{ipchar}|[/?])*)?(?:#(?:{ipchar}|[/?])*)?"},
     {"ipath", "(?://{iauthority}(?:/{ipchar}*)*|/(?:{ipchar}+(?:/{ipchar}*)*)?"},
     {"pointer", "(?:/(?:[^~/]|~[01])*)*"},
     // RFC 6570.
-    {"var", "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*(?::[1-9][0-9]{0,3}|\\*)?"},
+    {"var",
+     "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*(?::[1-9][0-9]{0,3}"
+     "|\\*)?"},
     {"expression", "\\{[+#./;?&=,!@|]?{var}(?:,{var})*\\}"},
     // Expressions of two levels of groups.
     {"times", "\\{(?:[0-9]{1,3}(?:,)?|0,[0-9]{1,3}|1,[1-9][0-9]{0,2}|[0-9],[1-9][0-9]{1,2})\\}"},
@@ -72,9 +78,12 @@ const char* const kFormats[][2] = {
     {"ipv4", "{ipv4}"},
     {"ipv6", "{ipv6}"},
     {"uri", "{scheme}(?:{path}|{pchar}+(?:/{pchar}*)*)?){tail}"},
-    {"uri-reference", "(?:{scheme}(?:{path}|{pchar}+(?:/{pchar}*)*)?)|(?:{path}|{u}+(?:/{pchar}*)*)?)){tail}"},
+    {"uri-reference",
+     "(?:{scheme}(?:{path}|{pchar}+(?:/{pchar}*)*)?)|(?:{path}|{u}+(?:/{pchar}*)*)?)){tail}"},
     {"iri", "{scheme}(?:{ipath}|{ipchar}+(?:/{ipchar}*)*)?){itail}"},
-    {"iri-reference", "(?:{scheme}(?:{ipath}|{ipchar}+(?:/{ipchar}*)*)?)|(?:{ipath}|{iu}+(?:/{ipchar}*)*)?)){itail}"},
+    {"iri-reference",
+     "(?:{scheme}(?:{ipath}|{ipchar}+(?:/{ipchar}*)*)?)|(?:{ipath}|{iu}+(?:/"
+     "{ipchar}*)*)?)){itail}"},
     {"uri-template", "(?:[^\\u0000-\\u0020\"'%<>\\\\^`{|}]|%[0-9A-Fa-f]{2}|{expression})*"},
     {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"},
     {"json-pointer", "{pointer}"},
@@ -89,7 +98,8 @@ std::string Filled(std::string_view pattern, const Texts& parts) {
   std::string all;
   for (size_t i = 0; i < pattern.size(); ++i) {
     const size_t end = pattern[i] == '{' ? pattern.find('}', i) : pattern.npos;
-    const auto part = end == pattern.npos ? parts.end() : parts.find(pattern.substr(i + 1, end - i - 1));
+    const auto part =
+        end == pattern.npos ? parts.end() : parts.find(pattern.substr(i + 1, end - i - 1));
     if (part == parts.end()) {
       all += pattern[i];
       continue;

@@ -89,11 +89,11 @@ struct Members {
     bool possible = true;  // false: no value can be written for it
   };
   std::vector<Key> keys;
-  StateId other = kNone;          // a key that is not named, as often as it likes
+  StateId other = kNone;  // a key that is not named, as often as it likes
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // with the first the others
   std::vector<std::vector<uint32_t>> some;  // of each list one key is there, or one not named
-  uint32_t min = 0, max = kNone;  // number of members
-  bool ordered = false;           // named keys come in this order, then others
+  uint32_t min = 0, max = kNone;            // number of members
+  bool ordered = false;                     // named keys come in this order, then others
   // Where members begin, go on and end, and where an object without any ends.
   StateId first = kNone, more = kNone, close = kNone, none = kNone;
 };
@@ -189,7 +189,8 @@ class Builder {
   // At least `min` times, at most `max` (kNone: no limit).
   Part Repeat(Part part, uint32_t min, uint32_t max);
   // Passes if the register is below `limit`, then counts up to `most`. For automata that count all
-  // their characters; AddLimit says where one begins, and up to which count none of its limits matters.
+  // their characters; AddLimit says where one begins, and up to which count none of its limits
+  // matters.
   Part Counted(Part part, uint32_t limit, uint32_t most);
   void AddLimit(StateId start, uint32_t count);
   Part Text(bool once = false);  // any number of plain characters, or one
@@ -200,9 +201,7 @@ class Builder {
   // Members, to be filled in before Finish(); kMember, kKey and kSeen of them.
   uint32_t AddMembers();
   Members& members(uint32_t id) { return grammar_.members_[id]; }
-  StateId Member(uint32_t members) {
-    return Add({.kind = State::Kind::kMember, .other = members});
-  }
+  StateId Member(uint32_t members) { return Add({.kind = State::Kind::kMember, .other = members}); }
   StateId Key(uint32_t members) { return Add({.kind = State::Kind::kKey, .other = members}); }
   Part Seen(uint32_t members, uint32_t key);  // kNone: a key that is not named
   void MakeKeysUnique() { grammar_.has_unique_keys_ = true; }
@@ -216,9 +215,9 @@ class Builder {
   RuleId Include(const Grammar& grammar);
 
   // All called rules must be defined. Throws grammar::Error, with a rule's name, if a rule that the
-  // root needs begins with itself (left recursion) or can never end. If it prunes, alternatives that
-  // can never end are left out instead, unless nothing is left. A grammar that names tokens covers
-  // the thinking, unless it is for answers alone.
+  // root needs begins with itself (left recursion) or can never end. If it prunes, alternatives
+  // that can never end are left out instead, unless nothing is left. A grammar that names tokens
+  // covers the thinking, unless it is for answers alone.
   Grammar Finish(RuleId root, bool prunes = false, bool is_answer = false) &&;
 
  private:

@@ -24,8 +24,7 @@ void ItemSets::Clear() {
   items_.clear();
   starts_ = {0};
   numbers_.clear();
-  std::vector<Item> nothing, end = {{kAccept, 0, kNothing}},
-                    unknown = {{kEscape, 0, kNothing}};
+  std::vector<Item> nothing, end = {{kAccept, 0, kNothing}}, unknown = {{kEscape, 0, kNothing}};
   Intern(nothing);
   Intern(end);
   Intern(unknown);

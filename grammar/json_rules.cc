@@ -74,8 +74,8 @@ Part JsonRules::AnyText(const Part& others) {
 
 Part JsonRules::String(uint32_t least, uint32_t most) {
   if (least == 0 && most == kNone) return Call("string");
-  const Part characters =
-      builder_.Repeat(builder_.Either(std::vector{builder_.Text(/*once=*/true), Call("odd")}), least, most);
+  const Part characters = builder_.Repeat(
+      builder_.Either(std::vector{builder_.Text(/*once=*/true), Call("odd")}), least, most);
   return builder_.Then(builder_.Then(builder_.Literal("\""), characters), builder_.Literal("\""));
 }
 
@@ -135,7 +135,8 @@ Part JsonRules::Texts(const Dfa& dfa, uint32_t most) {
 }
 
 Part JsonRules::Quoted(const Dfa& dfa, uint32_t most) {
-  return builder_.Then(builder_.Then(builder_.Literal("\""), Texts(dfa, most)), builder_.Literal("\""));
+  return builder_.Then(builder_.Then(builder_.Literal("\""), Texts(dfa, most)),
+                       builder_.Literal("\""));
 }
 
 Part JsonRules::OneOf(const std::vector<std::string>& texts) {

@@ -16,15 +16,18 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxProperties = 5000;
-constexpr size_t kMaxUnique = 1000;   // values that a list may have once each
-constexpr size_t kFewKeys = 64;       // as many keys that fit a pattern are named
+constexpr size_t kMaxUnique = 1000;    // values that a list may have once each
+constexpr size_t kFewKeys = 64;        // as many keys that fit a pattern are named
 constexpr uint64_t kMaxPlaces = 4096;  // of items, by how many of them are contained
 
 // Turns conjunctions of schemas into rules.
 class Converter {
  public:
   Converter(Schemas& schemas, const SchemaOptions& options, Builder& builder)
-      : options_(options), schemas_(schemas), all_(schemas), builder_(builder),
+      : options_(options),
+        schemas_(schemas),
+        all_(schemas),
+        builder_(builder),
         json_(builder, options.free_space) {}
 
   RuleId Convert() {
@@ -126,10 +129,12 @@ class Converter {
 
   MaybePart String(const Shape& shape) {
     return Shared("s" + Conjunctions::StringKey(shape), [&]() -> MaybePart {
-      const bool is_free = shape.patterns.empty() && shape.not_patterns.empty() && shape.excluded.empty();
+      const bool is_free =
+          shape.patterns.empty() && shape.not_patterns.empty() && shape.excluded.empty();
       if (is_free && shape.min_length < kNone) {
-        return json_.String(static_cast<uint32_t>(shape.min_length),
-                            shape.max_length < kNone ? static_cast<uint32_t>(shape.max_length) : kNone);
+        return json_.String(
+            static_cast<uint32_t>(shape.min_length),
+            shape.max_length < kNone ? static_cast<uint32_t>(shape.max_length) : kNone);
       }
       // A limit is counted, unless the strings are short anyway.
       Shape any_length = shape;
@@ -143,7 +148,8 @@ class Converter {
 
   MaybePart Number(const Shape& shape) {
     const NumberSet& numbers = shape.numbers;
-    if (numbers.IsFree() && numbers.whole) return json_.Call(numbers.fractions ? "number" : "integer");
+    if (numbers.IsFree() && numbers.whole)
+      return json_.Call(numbers.fractions ? "number" : "integer");
     return Shared(numbers.Key(), [&]() -> MaybePart {
       try {
         const Dfa dfa = numbers.Spellings(schemas_.budget());
@@ -160,7 +166,8 @@ class Converter {
     return builder_.Then(builder_.Then(builder_.Literal(text), space), part);
   }
   Part Value(RuleId rule) {
-    return builder_.Then(builder_.Then(builder_.Literal(":"), json_.Call("gap")), builder_.Call(rule));
+    return builder_.Then(builder_.Then(builder_.Literal(":"), json_.Call("gap")),
+                         builder_.Call(rule));
   }
 
   // The ends of a list or an object: its body leads from the end of `open` to one of the others.
@@ -197,7 +204,8 @@ class Converter {
     builder_.Define(rule, {brackets.open.start, brackets.end});
     return builder_.Call(rule);
   }
-  void AddMember(uint32_t id, const std::string& key, std::optional<RuleId> value, bool is_required) {
+  void AddMember(uint32_t id, const std::string& key, std::optional<RuleId> value,
+                 bool is_required) {
     const auto index = static_cast<uint32_t>(builder_.members(id).keys.size());
     Part part = builder_.Then(builder_.Literal(key), builder_.Seen(id, index));
     if (value) part = builder_.Then(part, Value(*value));
@@ -214,7 +222,8 @@ class Converter {
       const Schema& s = schemas_[Literal{node}];
       n_first = std::max<uint64_t>(n_first, s.first.size());
       if (!s.contains.is_there() || (s.min_contains == 0 && !s.max_contains)) continue;
-      if (contains != nullptr) FailAt(Below(s.place, "contains"), "two of this keyword are not supported together");
+      if (contains != nullptr)
+        FailAt(Below(s.place, "contains"), "two of this keyword are not supported together");
       contains = &s;
     }
     uint64_t most = shape.max;
@@ -222,7 +231,8 @@ class Converter {
     std::optional<RuleId> rest;
     for (uint64_t i = 0; i <= n_first; ++i) {
       const auto rule = RuleOf(all_.Item(shape, i), shape.place + "/items");
-      if (!rule || all_.IsEmpty(all_.Item(shape, i))) {  // no value fits here: the list ends before it
+      if (!rule ||
+          all_.IsEmpty(all_.Item(shape, i))) {  // no value fits here: the list ends before it
         most = std::min(most, i);
         break;
       }
@@ -275,7 +285,8 @@ class Converter {
   // A place for each number of items and of those among them that are contained, as far as they
   // matter.
   MaybePart Containing(const Shape& shape, uint64_t n_first, uint64_t most, const Schema& schema) {
-    const uint64_t n_counted = most != UINT64_MAX ? most : std::max<uint64_t>({shape.min, n_first, 1});
+    const uint64_t n_counted =
+        most != UINT64_MAX ? most : std::max<uint64_t>({shape.min, n_first, 1});
     const uint64_t n_contained = schema.max_contains ? *schema.max_contains : schema.min_contains;
     if (n_counted >= kMaxPlaces || n_contained >= kMaxPlaces ||
         (n_counted + 1) * (n_contained + 1) > kMaxPlaces) {
@@ -285,7 +296,8 @@ class Converter {
     std::map<std::pair<uint64_t, uint64_t>, StateId> places;
     std::vector<std::pair<uint64_t, uint64_t>> todo;
     const auto place = [&](uint64_t n, uint64_t c) {
-      const auto [found, is_new] = places.try_emplace({std::min(n, n_counted), std::min(c, n_contained)});
+      const auto [found, is_new] =
+          places.try_emplace({std::min(n, n_counted), std::min(c, n_contained)});
       if (is_new) {
         found->second = builder_.Fork();
         todo.push_back(found->first);
@@ -309,7 +321,8 @@ class Converter {
       };
       const Conjunction any = all_.Item(shape, n);
       Conjunction with = any, without = any;
-      if (Conjunctions::Add(with, schema.contains) && (!schema.max_contains || c < n_contained)) add(with, c + 1);
+      if (Conjunctions::Add(with, schema.contains) && (!schema.max_contains || c < n_contained))
+        add(with, c + 1);
       if (!schema.max_contains) {
         add(any, c);
       } else if (Conjunctions::Add(without, !schema.contains)) {
@@ -331,7 +344,8 @@ class Converter {
         if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
       }
     }
-    if (!is_plain) FailAt(Below(shape.place, "uniqueItems"), "supported for items of a few values only");
+    if (!is_plain)
+      FailAt(Below(shape.place, "uniqueItems"), "supported for items of a few values only");
     const uint32_t id = builder_.AddMembers();
     for (const std::string& text : texts) AddMember(id, text, std::nullopt, false);
     Members& members = builder_.members(id);
@@ -347,7 +361,8 @@ class Converter {
   static std::string NumberText(const JsonView& value) {
     const auto number = Decimal::Parse(value.text());
     if (!number) return std::string(value.text());
-    return (number->negative ? "-" : "") + number->whole + (number->IsWhole() ? "" : "." + number->fraction);
+    return (number->negative ? "-" : "") + number->whole +
+           (number->IsWhole() ? "" : "." + number->fraction);
   }
 
   // --- Objects ---
@@ -437,7 +452,8 @@ class Converter {
       if (s.outside == kNone) continue;
       const Schema& inside = schemas_[Literal{s.outside}];
       if (!inside.by_pattern.empty()) {
-        FailAt(Below(inside.place, "patternProperties"), "this keyword cannot be negated, as not, if and oneOf need it");
+        FailAt(Below(inside.place, "patternProperties"),
+               "this keyword cannot be negated, as not, if and oneOf need it");
       }
       std::vector<uint32_t> keys;
       for (const auto& [name, key] : index) {
@@ -461,7 +477,8 @@ class Converter {
     std::vector<std::pair<std::vector<bool>, Dfa>> parts = {{{}, std::move(keys)}};
     for (const std::string& pattern : patterns) {
       std::vector<std::pair<std::vector<bool>, Dfa>> next;
-      const Dfa& strings = schemas_.Strings(pattern, Below(Below(shape.place, "patternProperties"), pattern));
+      const Dfa& strings =
+          schemas_.Strings(pattern, Below(Below(shape.place, "patternProperties"), pattern));
       for (const auto& [fits, dfa] : parts) {
         for (const bool fit : {true, false}) {
           Dfa part = Combine(dfa, strings, fit ? Both::kAnd : Both::kButNot, budget);

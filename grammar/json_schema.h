@@ -1,7 +1,7 @@
 // JSON Schema (drafts 3 to 2020-12) as a grammar: what matches is valid under the schema.
 //
-// README.md lists the supported keywords and where the grammar is narrower. Annotations are ignored,
-// what cannot be held exactly is refused with its place.
+// README.md lists the supported keywords and where the grammar is narrower. Annotations are
+// ignored, what cannot be held exactly is refused with its place.
 #ifndef PRONK_GRAMMAR_JSON_SCHEMA_H_
 #define PRONK_GRAMMAR_JSON_SCHEMA_H_
 

@@ -116,7 +116,8 @@ SetId Matcher::Close(std::vector<Item>& items) {
         break;
       case Kind::kMember: {
         const Members& members = grammar_.members(state.other);
-        if (MayClose(members, *keys_[data])) push({data == 0 ? members.none : members.close, 0, below});
+        if (MayClose(members, *keys_[data]))
+          push({data == 0 ? members.none : members.close, 0, below});
         if (!NextKeys(members, data).empty()) {
           push({data == 0 ? members.first : members.more, data, below});
         }
@@ -177,7 +178,8 @@ void Matcher::Expand(SetId set, Moves& moves) {
     if (state.kind == Kind::kText) {
       for (const auto& [low, high] : Plain()) {
         if (low >= 0x80) break;
-        moves.all.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(std::min<CodePoint>(high, 0x7F)),
+        moves.all.push_back({static_cast<uint8_t>(low),
+                             static_cast<uint8_t>(std::min<CodePoint>(high, 0x7F)),
                              {state.next, data, below}});
       }
     }
@@ -202,7 +204,8 @@ void Matcher::Expand(SetId set, Moves& moves) {
 uint32_t Matcher::KeysWith(uint32_t keys, const Members& members, uint32_t key) {
   Keys with = *keys_[keys];
   if (key == kNone) {  // counted only as far as it matters
-    with[0] = std::min<uint64_t>(with[0] + 1, members.max != kNone ? members.max : std::max(members.min, 1u));
+    with[0] = std::min<uint64_t>(with[0] + 1,
+                                 members.max != kNone ? members.max : std::max(members.min, 1u));
   } else {
     if (with.size() < key / 64 + 2) with.resize(key / 64 + 2);
     with[key / 64 + 1] |= uint64_t{1} << (key % 64);

@@ -45,8 +45,10 @@ std::string Ordered(const Decimal& number, Order order) {
   for (size_t k = 0; k < fraction.size(); ++k) {
     const char d = fraction[k];
     const std::string before = fraction.substr(0, k);
-    if (is_more && d < '9') same.push_back(before + Range(static_cast<char>(d + 1), '9') + "[0-9]*");
-    if (!is_more && d > '0') same.push_back(before + Range('0', static_cast<char>(d - 1)) + "[0-9]*");
+    if (is_more && d < '9')
+      same.push_back(before + Range(static_cast<char>(d + 1), '9') + "[0-9]*");
+    if (!is_more && d > '0')
+      same.push_back(before + Range('0', static_cast<char>(d - 1)) + "[0-9]*");
     if (!is_more && k > 0) same.push_back(before);
   }
   if (order == Order::kAbove) same.push_back(fraction + "0*[1-9][0-9]*");
@@ -55,7 +57,8 @@ std::string Ordered(const Decimal& number, Order order) {
   std::string point;
   for (const std::string& way : same) point += (point.empty() ? "(\\.(" : "|") + way;
   if (!point.empty()) point += "))";
-  const bool may_lack = fraction.empty() ? order == Order::kAtLeast || order == Order::kAtMost : !is_more;
+  const bool may_lack =
+      fraction.empty() ? order == Order::kAtLeast || order == Order::kAtMost : !is_more;
   if (!point.empty() && may_lack) point += "?";
   if (!point.empty()) ways.push_back(whole + point);
   std::string all;
@@ -127,8 +130,10 @@ std::optional<Decimal> Decimal::Parse(std::string_view text) {
   if (e != text.npos) {
     std::string_view digits = text.substr(e + 1);
     if (digits.starts_with('+')) digits.remove_prefix(1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
-    if (error != std::errc() || std::abs(exponent) > static_cast<int>(kMaxDigits)) return std::nullopt;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    if (error != std::errc() || std::abs(exponent) > static_cast<int>(kMaxDigits))
+      return std::nullopt;
     text = text.substr(0, e);
   }
   const size_t point = std::min(text.find('.'), text.size());
@@ -207,7 +212,8 @@ Dfa NumberSet::Spellings(Budget& budget) const {
   if (fractions) {
     const bool is_near = n_far < kMaxWritten;
     if (n_near > 0 || !is_near) {
-      syntax += "|-?(0|[1-9][0-9]" + times(0, n_digits - 1) + ")(\\.[0-9]" + times(1, is_near ? n_near : n_decimals) + ")?";
+      syntax += "|-?(0|[1-9][0-9]" + times(0, n_digits - 1) + ")(\\.[0-9]" +
+                times(1, is_near ? n_near : n_decimals) + ")?";
     }
     if (is_near && n_far > 0) {
       syntax += "|-?(0|[1-9][0-9]" + times(0, n_far - 1) + ")\\.[0-9]" + times(1, n_decimals);

@@ -38,7 +38,6 @@ const CodePoints& AnyButLineEnds() {
   return set;
 }
 
-
 // A part of a pattern.
 struct Node {
   enum class Kind : uint8_t { kSet, kSequence, kEither, kRepeat, kAssertion, kLook };
@@ -75,7 +74,8 @@ class PatternParser : private Scanner {
     Node either{.kind = Node::Kind::kEither};
     do {
       Node sequence;
-      while (!AtEnd() && Peek() != '|' && Peek() != ')') sequence.parts.push_back(Times(Atom(depth)));
+      while (!AtEnd() && Peek() != '|' && Peek() != ')')
+        sequence.parts.push_back(Times(Atom(depth)));
       either.parts.push_back(Add(std::move(sequence)));
     } while (Take("|"));
     return Add(std::move(either));
@@ -230,7 +230,8 @@ class PatternParser : private Scanner {
     }
     if (c == 'x' || c == 'u') return one(Hex(c == 'x' ? 2 : 4));
     const bool is_word = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (c > ' ' && !is_word && static_cast<unsigned char>(c) < 0x7F) return one(static_cast<CodePoint>(c));
+    if (c > ' ' && !is_word && static_cast<unsigned char>(c) < 0x7F)
+      return one(static_cast<CodePoint>(c));
     if (c == ' ') return one(' ');
     at_ = begin;
     Fail("this escape is not supported");
@@ -327,7 +328,8 @@ class Automaton {
             s = option;
           }
         }
-        for (uint32_t i = 0; i < node.min; ++i) s = Build(part, s, in_loop, at_start && i + 1 == node.min);
+        for (uint32_t i = 0; i < node.min; ++i)
+          s = Build(part, s, in_loop, at_start && i + 1 == node.min);
         return s;
       }
       case Node::Kind::kAssertion: {
@@ -346,7 +348,8 @@ class Automaton {
     for (const Dfa::State& state : both.states) {
       State& copy = states_[New()];
       copy.accepts = state.accepts;
-      for (const Dfa::Edge& edge : state.edges) copy.edges.push_back({edge.low, edge.high, base + edge.to});
+      for (const Dfa::Edge& edge : state.edges)
+        copy.edges.push_back({edge.low, edge.high, base + edge.to});
     }
     return both.empty() ? New() : base;
   }
@@ -367,7 +370,8 @@ class Automaton {
   }
 
   // Adds what is reached without a character; of the sides only those that are known.
-  std::vector<uint32_t> Closure(std::vector<uint32_t> todo, bool only_plain, Side before, Side after) {
+  std::vector<uint32_t> Closure(std::vector<uint32_t> todo, bool only_plain, Side before,
+                                Side after) {
     std::vector<uint32_t> all;
     ++n_visits_;
     visits_.resize(states_.size());
@@ -412,7 +416,9 @@ class Automaton {
       return static_cast<size_t>(std::upper_bound(cuts.begin(), cuts.end(), c) - cuts.begin()) - 1;
     };
     const auto side_of = [&](size_t c) {
-      const auto has = [&](const auto& range) { return range.first <= cuts[c] && cuts[c] <= range.second; };
+      const auto has = [&](const auto& range) {
+        return range.first <= cuts[c] && cuts[c] <= range.second;
+      };
       return has_words_ && std::ranges::any_of(Word(), has) ? kWord : kOther;
     };
     std::vector<Side> sides;
@@ -420,7 +426,8 @@ class Automaton {
     std::map<std::pair<Side, std::vector<uint32_t>>, uint32_t> numbers;
     std::vector<std::pair<Side, std::vector<uint32_t>>> sets;
     const auto number = [&](Side side, std::vector<uint32_t> from) {
-      std::pair<Side, std::vector<uint32_t>> set = {side, Closure(std::move(from), true, side, side)};
+      std::pair<Side, std::vector<uint32_t>> set = {side,
+                                                    Closure(std::move(from), true, side, side)};
       const auto [found, is_new] = numbers.try_emplace(set, sets.size());
       if (is_new) sets.push_back(std::move(set));
       return found->second;
@@ -431,7 +438,8 @@ class Automaton {
     for (size_t i = 0; i < sets.size(); ++i) {
       const auto [before, core] = sets[i];
       Dfa::State state;
-      for (const uint32_t s : Closure(core, false, before, kNoChar)) state.accepts |= states_[s].accepts;
+      for (const uint32_t s : Closure(core, false, before, kNoChar))
+        state.accepts |= states_[s].accepts;
       for (std::vector<uint32_t>& targets : to) targets.clear();
       for (const Side after : {kOther, kWord}) {
         if (after == kWord && !has_words_) continue;

@@ -21,9 +21,14 @@ constexpr auto kAnnotations = std::to_array<std::string_view>(
      "readOnly", "writeOnly", "$defs", "definitions", "$id", "id", "$anchor", "$dynamicAnchor",
      "$recursiveAnchor", "$vocabulary"});
 
-constexpr auto kTypeNames = std::to_array<std::pair<std::string_view, uint8_t>>({
-    {"null", kNull}, {"boolean", kBool}, {"integer", kInteger}, {"number", kNumber},
-    {"string", kString}, {"array", kArray}, {"object", kObject}});
+constexpr auto kTypeNames =
+    std::to_array<std::pair<std::string_view, uint8_t>>({{"null", kNull},
+                                                         {"boolean", kBool},
+                                                         {"integer", kInteger},
+                                                         {"number", kNumber},
+                                                         {"string", kString},
+                                                         {"array", kArray},
+                                                         {"object", kObject}});
 
 bool IsSchema(const JsonView& value) { return value.IsObject() || value.IsBool(); }
 
@@ -96,8 +101,12 @@ class Schemas::Reader {
       : all_(schemas), root_(root), has_nullable_(nullable), note_(std::move(note)) {
     const JsonView named = root["$schema"];
     const std::string draft = named.IsString() ? named.String() : "";
-    constexpr std::array<std::pair<const char*, int>, 6> kDrafts = {
-        {{"draft-03", 3}, {"draft-04", 4}, {"draft-06", 6}, {"draft-07", 7}, {"2019-09", 8}, {"2020-12", 9}}};
+    constexpr std::array<std::pair<const char*, int>, 6> kDrafts = {{{"draft-03", 3},
+                                                                     {"draft-04", 4},
+                                                                     {"draft-06", 6},
+                                                                     {"draft-07", 7},
+                                                                     {"2019-09", 8},
+                                                                     {"2020-12", 9}}};
     for (const auto& [name, number] : kDrafts) {
       if (draft.find(name) != draft.npos) draft_ = number;
     }
@@ -128,7 +137,9 @@ class Schemas::Reader {
       for (const char* const key : {"$id", "id"}) {
         const JsonView id = value[key];
         // Beside a reference older drafts ignore everything.
-        if (!id.IsString() || (draft_ <= 7 && value["$ref"].IsString()) || (draft_ > 4 && std::string_view(key) == "id" && draft_given())) continue;
+        if (!id.IsString() || (draft_ <= 7 && value["$ref"].IsString()) ||
+            (draft_ > 4 && std::string_view(key) == "id" && draft_given()))
+          continue;
         std::string address = id.String();
         if (address.empty()) continue;
         if (address[0] == '#') {
@@ -160,14 +171,16 @@ class Schemas::Reader {
     if (!is_new) return known->second;
     const size_t hash = std::min(reference.to.find('#'), reference.to.size());
     const std::string file = reference.to.substr(0, hash);
-    const std::string fragment = WithoutPercents(reference.to.substr(std::min(hash + 1, reference.to.size())));
+    const std::string fragment =
+        WithoutPercents(reference.to.substr(std::min(hash + 1, reference.to.size())));
     JsonView at = root_;
     std::string address = reference.base;
     if (!file.empty()) address = Resolved(reference.base, file);
     if (const auto found = addresses_.find(address); found != addresses_.end()) {
       at = found->second;
     } else if (!file.empty()) {
-      FailAt(reference.place, "'$ref' leads to ", gguf::Quoted(reference.to), ", which is another document");
+      FailAt(reference.place, "'$ref' leads to ", gguf::Quoted(reference.to),
+             ", which is another document");
     }
     std::string base = address;
     if (!fragment.empty() && fragment[0] != '/') {
@@ -179,7 +192,8 @@ class Schemas::Reader {
       if (!IsSchema(at)) at = At(root_, fragment, base);
     }
     if (!IsSchema(at)) {
-      FailAt(reference.place, "'$ref' leads to ", gguf::Quoted(reference.to), ", where no schema is");
+      FailAt(reference.place, "'$ref' leads to ", gguf::Quoted(reference.to),
+             ", where no schema is");
     }
     const Literal to = Read(at, file.empty() ? "#" + fragment : reference.to, 0, base);
     return followed_[reference.base + " " + reference.to] = to;
@@ -196,7 +210,8 @@ class Schemas::Reader {
         if (is_tilde || name.compare(i, 2, "~1") == 0) name.replace(i, 2, is_tilde ? "~" : "/");
       }
       at = Part(at, name);
-      if (const auto own = bases_.find(at.text().data()); at.IsObject() && own != bases_.end()) base = own->second;
+      if (const auto own = bases_.find(at.text().data()); at.IsObject() && own != bases_.end())
+        base = own->second;
     }
     return at;
   }
@@ -207,7 +222,8 @@ class Schemas::Reader {
     if (is_new) {
       size_t i = 0;
       all_.budget_.Charge(value.text().size() / 4);
-      for (const auto& [key, part] : value) known->second[value.IsArray() ? std::to_string(i++) : key] = part;
+      for (const auto& [key, part] : value)
+        known->second[value.IsArray() ? std::to_string(i++) : key] = part;
     }
     const auto found = known->second.find(name);
     return found == known->second.end() ? JsonView() : found->second;
@@ -217,7 +233,8 @@ class Schemas::Reader {
     if (noted_.insert(keyword).second) note_(place + ": " + what);
   }
 
-  Literal Read(const JsonView& value, const std::string& place, size_t depth, std::string base = "") {
+  Literal Read(const JsonView& value, const std::string& place, size_t depth,
+               std::string base = "") {
     if (value.IsBool()) return value.Bool() ? all_.True() : !all_.True();
     if (!value.IsObject()) FailAt(place, "expected a schema");
     if (depth > kMaxDepth) FailAt(place, "the schema is nested too deep");
@@ -286,7 +303,8 @@ class Schemas::Reader {
       };
       const auto number = [&](const JsonView& v) {
         const auto decimal = v.IsNumber() ? Decimal::Parse(v.text()) : std::nullopt;
-        if (!decimal) FailAt(at, v.IsNumber() ? "a number of too many digits" : "expected a number");
+        if (!decimal)
+          FailAt(at, v.IsNumber() ? "a number of too many digits" : "expected a number");
         return *decimal;
       };
       const auto names = [&](const JsonView& v) {
@@ -347,7 +365,8 @@ class Schemas::Reader {
         count(to.max_properties);
       } else if (name == "propertyNames") {
         one(to.names);
-      } else if (name == "dependentRequired" || name == "dependentSchemas" || name == "dependencies") {
+      } else if (name == "dependentRequired" || name == "dependentSchemas" ||
+                 name == "dependencies") {
         if (!part.IsObject()) FailAt(at, "expected an object");
         for (const auto& [key, v] : part.Members()) {
           if (v.IsArray()) {
@@ -391,7 +410,8 @@ class Schemas::Reader {
         if (const auto pattern = PatternOfFormat(format)) {
           to.patterns.push_back(*pattern);
         } else {
-          Note("format " + format, at, (gguf::Quoted(format) + " is unknown, and any string may be written").c_str());
+          Note("format " + format, at,
+               (gguf::Quoted(format) + " is unknown, and any string may be written").c_str());
         }
       } else if (name == "minimum") {
         bound("exclusiveMinimum", true);
@@ -431,12 +451,14 @@ class Schemas::Reader {
         one(to.otherwise);
       } else if (name == "nullable" && has_nullable_) {
         continue;
-      } else if (name == "unevaluatedProperties" || name == "unevaluatedItems" || name == "$dynamicRef" ||
-                 name == "$recursiveRef") {
+      } else if (name == "unevaluatedProperties" || name == "unevaluatedItems" ||
+                 name == "$dynamicRef" || name == "$recursiveRef") {
         if (part.IsBool() && part.Bool()) continue;
-        const bool has_others = to.place.empty() || get("allOf").is_there() || get("anyOf").is_there() ||
-                                get("oneOf").is_there() || get("$ref").is_there() || get("if").is_there() ||
-                                get("not").is_there() || get("dependentSchemas").is_there() || get("contains").is_there();
+        const bool has_others = to.place.empty() || get("allOf").is_there() ||
+                                get("anyOf").is_there() || get("oneOf").is_there() ||
+                                get("$ref").is_there() || get("if").is_there() ||
+                                get("not").is_there() || get("dependentSchemas").is_there() ||
+                                get("contains").is_there();
         if (name[0] == '$' || has_others) {
           if (name == "$recursiveRef" && part.IsString() && part.String() == "#") {
             references_.push_back({node, "#", base, to.place});
@@ -454,7 +476,8 @@ class Schemas::Reader {
         Note(name, at, "this is no keyword of JSON Schema, and ignored");
       }
     }
-    if (const JsonView nullable = get("nullable"); has_nullable_ && nullable.IsBool() && nullable.Bool()) {
+    if (const JsonView nullable = get("nullable");
+        has_nullable_ && nullable.IsBool() && nullable.Bool()) {
       const Literal rest = all_.Add(std::move(to));
       for (Reference& reference : references_) {
         if (reference.node == node) reference.node = rest.node;
@@ -495,12 +518,12 @@ class Schemas::Reader {
   const JsonView& root_;
   bool has_nullable_;
   std::function<void(const std::string&)> note_;
-  int draft_ = 9;  // 8: 2019-09, 9: 2020-12
-  std::map<std::string, JsonView> addresses_;             // by address, or address#anchor
-  std::unordered_map<const char*, std::string> bases_;    // of schemas with an own address
+  int draft_ = 9;                                       // 8: 2019-09, 9: 2020-12
+  std::map<std::string, JsonView> addresses_;           // by address, or address#anchor
+  std::unordered_map<const char*, std::string> bases_;  // of schemas with an own address
   std::unordered_map<const char*, std::unordered_map<std::string, JsonView>> parts_;
-  std::unordered_map<const char*, Literal> known_;        // by place in the text
-  std::unordered_map<std::string, Literal> followed_;     // references
+  std::unordered_map<const char*, Literal> known_;     // by place in the text
+  std::unordered_map<std::string, Literal> followed_;  // references
   std::vector<Reference> references_;
   std::set<std::string> noted_;
 };
@@ -559,7 +582,9 @@ bool Schemas::IsValid(Literal l, const JsonView& value, size_t depth) {
 
 bool Schemas::Fits(const Schema& s, const JsonView& value, size_t depth) {
   const auto fits = [&](Literal l) { return IsValid(l, value, depth + 1); };
-  const auto fits_part = [&](Literal l, const JsonView& part) { return IsValid(l, part, depth + 1); };
+  const auto fits_part = [&](Literal l, const JsonView& part) {
+    return IsValid(l, part, depth + 1);
+  };
   if (!s.refusal.empty()) throw Error(s.refusal);
   const Type type = TypeOf(value);
   if ((s.types & type) == 0) return false;
@@ -571,7 +596,8 @@ bool Schemas::Fits(const Schema& s, const JsonView& value, size_t depth) {
     const std::string text = value.String();
     uint64_t length = 0;
     for ([[maybe_unused]] const auto& c : gguf::Characters(text)) ++length;
-    if (length < s.min_length.value_or(0) || length > s.max_length.value_or(UINT64_MAX)) return false;
+    if (length < s.min_length.value_or(0) || length > s.max_length.value_or(UINT64_MAX))
+      return false;
     for (const std::string& p : s.patterns) {
       if (!Strings(p, s.place).Has(text)) return false;
     }
@@ -586,7 +612,8 @@ bool Schemas::Fits(const Schema& s, const JsonView& value, size_t depth) {
   if (type == kArray && s.IsArray()) {
     std::vector<JsonView> items;
     for (const auto& [key, item] : value) items.push_back(item);
-    if (items.size() < s.min_items.value_or(0) || items.size() > s.max_items.value_or(UINT64_MAX)) return false;
+    if (items.size() < s.min_items.value_or(0) || items.size() > s.max_items.value_or(UINT64_MAX))
+      return false;
     uint64_t n_contained = 0;
     for (size_t i = 0; i < items.size(); ++i) {
       if (!fits_part(i < s.first.size() ? s.first[i] : s.rest, items[i])) return false;
@@ -605,7 +632,8 @@ bool Schemas::Fits(const Schema& s, const JsonView& value, size_t depth) {
     const auto has = [&](const std::string& name) {
       return std::ranges::find(members, name, &JsonView::Member::key) != members.end();
     };
-    if (members.size() < s.min_properties.value_or(0) || members.size() > s.max_properties.value_or(UINT64_MAX)) {
+    if (members.size() < s.min_properties.value_or(0) ||
+        members.size() > s.max_properties.value_or(UINT64_MAX)) {
       return false;
     }
     if (!std::ranges::all_of(s.required, has)) return false;
@@ -629,7 +657,8 @@ bool Schemas::Fits(const Schema& s, const JsonView& value, size_t depth) {
         if (!fits_part(l, part)) return false;
       }
       if (!is_known && s.additional.is_there() && !fits_part(s.additional, part)) return false;
-      if (s.names.is_there() && !fits_part(s.names, JsonView::Parse(gguf::JsonQuoted(key)))) return false;
+      if (s.names.is_there() && !fits_part(s.names, JsonView::Parse(gguf::JsonQuoted(key))))
+        return false;
     }
   }
   if (!std::ranges::all_of(s.all, fits)) return false;

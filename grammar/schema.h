@@ -89,11 +89,13 @@ struct Schema {
   Literal no, condition, then, otherwise;
 
   bool IsObject() const {
-    return !properties.empty() || !by_pattern.empty() || additional.is_there() || names.is_there() ||
-           !required.empty() || min_properties || max_properties || !needs.empty() || outside != kNone;
+    return !properties.empty() || !by_pattern.empty() || additional.is_there() ||
+           names.is_there() || !required.empty() || min_properties || max_properties ||
+           !needs.empty() || outside != kNone;
   }
   bool IsArray() const {
-    return !first.empty() || rest.is_there() || min_items || max_items || contains.is_there() || unique;
+    return !first.empty() || rest.is_there() || min_items || max_items || contains.is_there() ||
+           unique;
   }
   bool IsString() const {
     return min_length || max_length || !patterns.empty() || !not_patterns.empty();
@@ -108,7 +110,8 @@ struct Schema {
 
 class Schemas {
  public:
-  // Reads all schemas that the root needs. `nullable` is OpenAPI's keyword, otherwise an annotation.
+  // Reads all schemas that the root needs. `nullable` is OpenAPI's keyword, otherwise an
+  // annotation.
   Schemas(const JsonView& root, bool nullable, std::function<void(const std::string&)> note,
           Budget& budget);
 

@@ -51,7 +51,8 @@ void TokenMasks::Make(SetId set, Mask& mask) {
   for (const Item& item : matcher_.Items(set)) {
     if (item.at == kAccept) continue;
     const State* const state = item.at < kEscape ? &grammar.state(item.at) : nullptr;
-    if (state != nullptr && state->kind == State::Kind::kCall && grammar.LoopOf(item.at) == nullptr) {
+    if (state != nullptr && state->kind == State::Kind::kCall &&
+        grammar.LoopOf(item.at) == nullptr) {
       calls[state->other].push_back({state->next, item.data, item.below});
     } else {
       items.push_back(item);
@@ -100,7 +101,8 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
       equal = std::min(equal, loop->min - 1 - item.data);
     } else {
       first.back().data = loop->min;
-      if (loop->max != kNone) equal = std::min(equal, loop->max - std::min(item.data + 1, loop->max));
+      if (loop->max != kNone)
+        equal = std::min(equal, loop->max - std::min(item.data + 1, loop->max));
     }
   }
   if (equal < kFewBytes) {
@@ -127,7 +129,8 @@ bool TokenMasks::IsText(SetId set) {
   if (known != 0) return known == 2;
   known = 1;
   for (const Item& item : matcher_.Items(set)) {
-    if (item.at >= kEscape || matcher_.grammar().state(item.at).kind != State::Kind::kText) continue;
+    if (item.at >= kEscape || matcher_.grammar().state(item.at).kind != State::Kind::kText)
+      continue;
     const Loop* const loop = matcher_.grammar().LoopOf(item.at);
     if (loop == nullptr || loop->max == kNone || loop->max > item.data + trie_.longest()) known = 2;
   }

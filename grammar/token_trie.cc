@@ -121,8 +121,8 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
     if (std::ranges::count(text, '"') >= 2) quoted_.push_back(id);
   }
   close(0);
-  nodes_.push_back(
-      {static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), 0, 0, 0, 0});
+  nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()),
+                    0, 0, 0, 0});
 }
 
 }  // namespace grammar

@@ -48,7 +48,9 @@ bool WrittenKeys::Repeats(std::string_view text) const {
           if (!more.back().keys.insert(key).second) return true;
         } else if (place.in_key && n_kept > 0) {
           const std::pair<size_t, std::string> one = {n_kept, key};
-          if (levels_[n_kept - 1].keys.contains(key) || std::ranges::find(added, one) != added.end()) return true;
+          if (levels_[n_kept - 1].keys.contains(key) ||
+              std::ranges::find(added, one) != added.end())
+            return true;
           added.push_back(one);
         }
         key.clear();

@@ -1,8 +1,8 @@
 // The keys of the objects that are open at the end of a JSON text, so that none is written twice.
 //
 // A grammar knows which of the named properties are there (Members). Keys that a schema does not
-// name could be any text, which no state of a grammar can hold: they are remembered here, and tokens
-// that would repeat one are taken out of a mask.
+// name could be any text, which no state of a grammar can hold: they are remembered here, and
+// tokens that would repeat one are taken out of a mask.
 #ifndef PRONK_GRAMMAR_WRITTEN_KEYS_H_
 #define PRONK_GRAMMAR_WRITTEN_KEYS_H_
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>

@@ -163,14 +163,17 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
       request.stop_texts = field.Texts();
     } else if (is("json_schema")) {
       place = "json_schema: ";
-      request.grammar = ReadGrammar(std::string(value.text()), /*is_schema=*/true);
+      request.schema = value.text();
+      request.grammar = ReadGrammar(request.schema, /*is_schema=*/true);
     } else if (is("response_format")) {
       const std::optional<std::string> schema = field.Schema();
       place = "response_format: ";
       if (schema) request.grammar = ReadGrammar(*schema, /*is_schema=*/true);
+      request.schema = schema.value_or("");
     } else if (is("grammar")) {
       place = "grammar: ";
       request.grammar = ReadGrammar(field.Text(), /*is_schema=*/false);
+      request.schema.clear();
     } else if (is("logprobs") && value.IsBool()) {
       wants = value.Bool();
     } else if (is("logprobs") || is("top_logprobs") || is("n_probs")) {

@@ -32,6 +32,7 @@ struct RunRequest {
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts = {};
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
+  std::string schema = {};                                    // from which it is; "": from none
   std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
 
   // `base` with these settings.

@@ -223,8 +223,9 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
   command.Add("--json-object", json_object, "Write a JSON object");
   command.Add("--json-free-space", json_free_space,
               "In JSON, white space as the model wants it: otherwise a space after : and , alone");
-  command.Add("--json-open", json_open,
-              "With a schema, properties that it does not name, and any order, as JSON Schema allows");
+  command.Add(
+      "--json-open", json_open,
+      "With a schema, properties that it does not name, and any order, as JSON Schema allows");
   command.Add("--grammar,--grammar-file FILE", grammar,
               "Write what this grammar (GBNF) allows: a file, or the text with its ::=");
 }

@@ -349,5 +349,4 @@ Suggestion SuggestedModel() {
   return {.name = name, .size = "1.1 GB", .line = PullLine(name)};
 }
 
-
 }  // namespace cli

@@ -58,13 +58,15 @@ std::string ToolOptions::ReadTools() const {
   return text;
 }
 
-std::string SchemaInstructions(const std::string& schema) {
+std::string ToolOptions::Instructions(const std::string& schema) const {
+  if (schema.empty() || no_schema_in_prompt) return "";
   return "Answer with JSON that is valid under this JSON Schema:\n" +
          ParseJson(schema, "the schema").Compact();
 }
 
 void ToolOptions::Apply(const std::string& read_tools, const std::string& schema,
                         engine::ChatForm& form) const {
+  form.instructions = Instructions(schema);
   if (!read_tools.empty()) form.SetTools(read_tools);
   if (!choice.empty()) {
     try {
@@ -73,7 +75,6 @@ void ToolOptions::Apply(const std::string& read_tools, const std::string& schema
       throw UsageError("--tool-choice: ", error.what());
     }
   }
-  if (!schema.empty() && !no_schema_in_prompt) form.instructions = SchemaInstructions(schema);
   if (thinking_budget >= 0 && form.thinking.kind == engine::ThinkingFormat::Kind::kNone)
     Complain("note: this chat template has no thinking that --reasoning-budget could end");
   form.thinking_budget = thinking_budget;

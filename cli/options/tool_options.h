@@ -29,10 +29,9 @@ struct ToolOptions {
   // engine::Error.
   void Apply(const std::string& read_tools, const std::string& schema,
              engine::ChatForm& form) const;
+  // What the system message says of that schema.
+  std::string Instructions(const std::string& schema) const;
 };
-
-// What the system message says of a schema.
-std::string SchemaInstructions(const std::string& schema);
 
 }  // namespace cli
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cli/options/help.h"
+#include "cli/options/model_stores.h"
 #include "cli/options/other_names.h"
 #include "cli/terminal/terminal.h"
 #include "tests/cli/command_text.h"
-#include "cli/options/model_stores.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/json.h"

@@ -487,8 +487,9 @@ TEST(JsonSchema, UnknownFormatsAreNoted) {
   const Grammar grammar = ParseJsonSchema(
       R"({"properties": {"a": {"format": "color", "maxLength": 3}, "c": {"format": "color"}, "b": {"format": "date"}}})",
       options);
-  EXPECT_EQ(notes, std::vector<std::string>{
-                       "#/properties/a/format: \"color\" is unknown, and any string may be written"});
+  EXPECT_EQ(notes,
+            std::vector<std::string>{
+                "#/properties/a/format: \"color\" is unknown, and any string may be written"});
   EXPECT_TRUE(Matches(grammar, R"({"a": "abc"})"));
   EXPECT_FALSE(Matches(grammar, R"({"a": "abcd"})"));
   EXPECT_FALSE(Matches(grammar, R"({"b": "abc"})"));
@@ -527,7 +528,8 @@ TEST(JsonSchema, WhatIsRefused) {
       {R"({"not": {"type": 3}})", "#/not/type: expected a type or a list of types"},
       {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
        "#/not/patternProperties: this keyword cannot be negated"},
-      {R"j({"patternProperties": {"(?<=a)": {}}})j", "pattern, byte 3: lookbehind is not supported"},
+      {R"j({"patternProperties": {"(?<=a)": {}}})j",
+       "pattern, byte 3: lookbehind is not supported"},
       {R"({"type": "text"})", "#/type: \"text\" is no type of JSON"},
       {R"({"type": 3})", "#/type: expected a type or a list of types"},
       {R"({"required": "a"})", "#/required: expected a list"},
@@ -575,7 +577,8 @@ TEST(JsonSchema, Standard) {
        R"({"b":null,"a":1} | {"x":1,"b":null,"y":{}} | 3 | "b")",
        R"({"a":1} | {"b":null,"a":"x"} | {"b":null,"b":null})"},
       {R"({"minLength": 2, "maximum": 3})", R"("ab" | 3 | [] | null)", R"("a" | 4)"},
-      {R"({"enum": ["a", "bcd", 1, 7], "minLength": 2, "minimum": 5})", R"("bcd" | 7)", R"("a" | 1)"},
+      {R"({"enum": ["a", "bcd", 1, 7], "minLength": 2, "minimum": 5})", R"("bcd" | 7)",
+       R"("a" | 1)"},
       {R"({"type": "string", "pattern": "^[a-c]+$", "minLength": 2, "maxLength": 3})",
        R"("ab" | "cba")", R"("a" | "abca" | "xy")"},
       {R"({"type": "string", "format": "date", "pattern": "^2", "not": {"const": "2026-01-01"}})",
@@ -587,12 +590,15 @@ TEST(JsonSchema, Standard) {
       {R"({"type": "object", "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"properties": {"d": {"type": "null"}}}}})",
        R"({"b":1} | {"a":1,"b":1} | {"d":1} | {"d":null,"c":1})", R"({"a":1} | {"c":1,"d":1})"},
       {R"({"type": "object", "propertyNames": {"pattern": "^[a-z]{1,3}$"}, "minProperties": 2, "maxProperties": 3})",
-       R"({"a":1,"bc":2} | {"a":1,"b":2,"c":3})", R"({"a":1} | {"A":1,"b":2} | {"a":1,"b":2,"c":3,"d":4})"},
+       R"({"a":1,"bc":2} | {"a":1,"b":2,"c":3})",
+       R"({"a":1} | {"A":1,"b":2} | {"a":1,"b":2,"c":3,"d":4})"},
       {R"({"type": "object", "properties": {"ab": {"type": "integer"}}, "patternProperties": {"^a": {"minimum": 3}, "b$": {"type": "integer"}},
            "additionalProperties": {"type": "null"}})",
-       R"({"ab":3,"a":"x","b":1,"c":null} | {"axb":4})", R"({"ab":2} | {"a":1} | {"b":1.5} | {"c":1} | {"axb":1})"},
+       R"({"ab":3,"a":"x","b":1,"c":null} | {"axb":4})",
+       R"({"ab":2} | {"a":1} | {"b":1.5} | {"c":1} | {"axb":1})"},
       {R"({"type": "array", "contains": {"type": "null"}, "items": {"type": ["null", "integer"]}, "minContains": 2, "maxContains": 3})",
-       "[null,1,null] | [null,null,null,2]", "[] | [null] | [null,null,null,null] | [null,null,true]"},
+       "[null,1,null] | [null,null,null,2]",
+       "[] | [null] | [null,null,null,null] | [null,null,true]"},
       {R"({"not": {"type": "object", "required": ["a"], "properties": {"a": {"maximum": 3}}}})",
        R"(1 | {} | {"a":4} | {"b":1})", R"({"a":1} | {"a":"x"})"},
       {R"({"type": "object", "if": {"properties": {"a": {"minLength": 2}}, "required": ["a"]}, "then": {"required": ["b"]}, "else": {"maxProperties": 1}})",
@@ -606,7 +612,8 @@ TEST(JsonSchema, Standard) {
       {R"({"$id": "http://a.org/s", "$defs": {"x": {"$id": "t.json", "type": "null"}, "y": {"$anchor": "here", "type": "boolean"}},
            "prefixItems": [{"$ref": "t.json"}, {"$ref": "#here"}], "type": "array"})",
        "[null,true]", "[1] | [null,null]"},
-      {R"j({"type": "string", "pattern": "^(?!ab)[a-c]+\\b-?$"})j", R"("ba" | "ac-")", R"("abc" | "b--")"},
+      {R"j({"type": "string", "pattern": "^(?!ab)[a-c]+\\b-?$"})j", R"("ba" | "ac-")",
+       R"("abc" | "b--")"},
       {R"j({"type": "string", "pattern": "^(?<year>[\\w-.]{4})$"})j", R"("a-.b")", R"("a b.")"},
       {R"({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 3, "exclusiveMinimum": true})",
        "4", "3"},
@@ -642,7 +649,8 @@ TEST(JsonSchema, Hostile) {
   std::string choices = R"({"type": "object", "allOf": [{}])";
   for (int i = 0; i < 30; ++i) {
     const std::string n = std::to_string(i);
-    choices.insert(choices.size() - 1, R"(, {"anyOf": [{"required": ["a)" + n + R"("]}, {"required": ["b)" + n + R"("]}]})");
+    choices.insert(choices.size() - 1, R"(, {"anyOf": [{"required": ["a)" + n +
+                                           R"("]}, {"required": ["b)" + n + R"("]}]})");
   }
   EXPECT_NE(FaultOf(choices + "}"), "");
   EXPECT_NE(FaultOf(R"j({"type": "string", "pattern": "(a|b)*a(a|b){20}$"})j"), "");

@@ -162,15 +162,16 @@ TEST_P(JsonSchemaSuite, MatchesNothingInvalid) {
   EXPECT_GE(all.right, GetParam().n_right);
 }
 
-INSTANTIATE_TEST_SUITE_P(Drafts, JsonSchemaSuite,
-                         testing::Values(
-                             Draft{"draft7", "http://json-schema.org/draft-07/schema#", 250, 1200},
-                             Draft{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 320, 1450}),
-                         [](const auto& draft) {
-                           std::string name = draft.param.name;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Drafts, JsonSchemaSuite,
+    testing::Values(Draft{"draft7", "http://json-schema.org/draft-07/schema#", 250, 1200},
+                    Draft{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 320,
+                          1450}),
+    [](const auto& draft) {
+      std::string name = draft.param.name;
+      std::erase(name, '-');
+      return name;
+    });
 
 }  // namespace
 }  // namespace grammar

@@ -159,7 +159,7 @@ TEST_F(ThinkingTest, HasABudget) {
                  "/think 2\nWhy?\n/think -1\n/save " + dir_.Path("c.json") + "\nWhy?\n/save " +
                      dir_.Path("d.json") + "\n"));
   EXPECT_TRUE(Has(chat.err, "(thinking: at most 2 tokens of it)"));
-  const auto saved = Json::parse(ReadText(dir_.Path("d.json")));
+  const auto saved = Json::parse(ReadText(dir_.Path("d.json")))["messages"];
   EXPECT_EQ(saved[1]["reasoning_content"], "hm");
   EXPECT_EQ(saved[3]["reasoning_content"], "hm so");
 }

@@ -40,7 +40,8 @@ struct Case {
                << c.shape.key_length << ", " << c.shape.value_length << ", " << c.n_tokens
                << " tokens from " << c.first_pos << ", window " << c.window << ", softcap "
                << c.softcap << ", sinks " << c.sinks << ", capacity " << c.capacity
-               << ", values in keys " << c.values_in_keys << ", ahead " << c.ahead << ", slopes " << c.slopes;
+               << ", values in keys " << c.values_in_keys << ", ahead " << c.ahead << ", slopes "
+               << c.slopes;
   }
 };
 
