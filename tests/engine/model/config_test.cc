@@ -69,7 +69,7 @@ struct SmallModel {
     writer.WriteFile(path);
     const gguf::File file = gguf::File::Open(path);
     const Config config = Config::Read(file);
-    check(config, Weights::Bind(file, config));
+    check(config, Weights::Bind(file, config, false));
   }
 };
 
