@@ -59,9 +59,12 @@ JsonRules::JsonRules(Builder& builder, bool free_space)
   const auto quoted = [&](Part part) {
     return builder_.Then(builder_.Then(builder_.Literal("\""), part), builder_.Literal("\""));
   };
-  define("text", AnyText(Call("odd")));
-  define("string", quoted(Call("text")));
-  define("key", quoted(AnyText(Character(Minus(Complement({}), grammar::Plain())))));
+  // Each with its last quote: a rule that might end after any character would have to be followed
+  // into its callers there.
+  const auto key_text = [&] { return AnyText(Character(Minus(Complement({}), grammar::Plain()))); };
+  define("string", quoted(AnyText(Call("odd"))));
+  define("key", quoted(key_text()));
+  define("rest of a key", builder_.Then(key_text(), builder_.Literal("\"")));
   rules_ = AddGbnf(std::string(free_space ? kFree : kCompact).append(kRules), builder, rules_);
 }
 
@@ -183,16 +186,10 @@ Part JsonRules::KeyBut(const std::vector<std::string>& names) {
     }
     nodes[at].is_name = true;
   }
-  const auto [known, is_new] = rules_.try_emplace("key text");
-  if (is_new) {
-    known->second = builder_.Declare("");
-    builder_.Define(known->second, AnyText(Character(Minus(Complement({}), grammar::Plain()))));
-  }
   std::vector<StateId> forks;
   for (size_t i = 0; i < nodes.size(); ++i) forks.push_back(builder_.Fork());
-  const Part rest = builder_.Call(known->second);
-  const StateId end = builder_.Fork();
-  builder_.Link(rest.end, end);
+  const Part rest = Call("rest of a key"), close = builder_.Literal("\"");
+  builder_.Link(rest.end, close.end);
   for (size_t i = 0; i < nodes.size(); ++i) {
     CodePoints own;
     for (const auto& [c, next] : nodes[i].next) {
@@ -204,11 +201,11 @@ Part JsonRules::KeyBut(const std::vector<std::string>& names) {
     const Part other = Character(Complement(Normal(std::move(own))));
     builder_.Link(forks[i], other.start);
     builder_.Link(other.end, rest.start);
-    if (!nodes[i].is_name) builder_.Link(forks[i], end);
+    if (!nodes[i].is_name) builder_.Link(forks[i], close.start);
   }
   const Part open = builder_.Literal("\"");
   builder_.Link(open.end, forks[0]);
-  return builder_.Then({open.start, end}, builder_.Literal("\""));
+  return {open.start, close.end};
 }
 
 }  // namespace grammar

@@ -88,7 +88,10 @@ class Converter {
     schemas_.budget().Charge(50);
     if (shape.is_listed) {
       std::vector<std::string> texts;
-      for (const JsonView& value : shape.values) texts.push_back(Spelled(value));
+      for (const JsonView& value : shape.values) {
+        texts.push_back(Spelled(value));
+        if (value.IsNumber()) texts.push_back(NumberText(value));  // 2 is 2.0
+      }
       return json_.OneOf(texts);
     }
     switch (shape.type) {

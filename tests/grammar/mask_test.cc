@@ -163,6 +163,27 @@ TEST(TokenMasks, AVocabularyThatLacksWhatIsNeeded) {
   EXPECT_THROW(constraint.Allowed(), Error);
 }
 
+// Keys that the schema does not name, token by token and within one.
+TEST(Constraint, WritesNoKeyTwice) {
+  test::VocabSpec spec = OddSpec();
+  const TokenId whole = spec.Add("\"ab\"");
+  const Vocab vocab(spec);
+  Constraint constraint(
+      Schema(R"({"type": "object", "patternProperties": {"^a": {"type": "integer"}},
+                                   "additionalProperties": {"type": "boolean"}})"),
+      *vocab);
+  constraint.AcceptText(R"({"ab": 1, )");
+  EXPECT_FALSE(HasBit(constraint.Allowed(), whole));
+  EXPECT_FALSE(constraint.Allows(whole));
+  constraint.AcceptText("\"ab");
+  EXPECT_FALSE(HasBit(constraint.Allowed(), vocab->Find("\":")));
+  EXPECT_TRUE(HasBit(constraint.Allowed(), vocab->Find("ab")));
+  EXPECT_THROW(constraint.AcceptText("\""), Error);
+  constraint.AcceptText("ab\": 2");
+  constraint.AcceptText("}");
+  EXPECT_TRUE(constraint.may_end());
+}
+
 // What is forced is what the tokenizer makes of it, without what could be a longer token.
 TEST(Constraint, ForcesWhatHasNoChoice) {
   const Vocab vocab(OddSpec());

@@ -353,7 +353,7 @@ TEST(JsonSchema, Multiples) {
     }
   }
   Check({
-      {R"({"type": "integer", "multipleOf": 1000})", "0 | 1000 | -5000 | 1234567890123000",
+      {R"({"type": "integer", "multipleOf": 1000})", "0 | 1000 | -5000 | 123456789012000",
        "100 | 1001 | 00 | 1e3"},
       {R"({"type": "integer", "multipleOf": 1.5})", "0 | 3 | -9", "1 | 2 | 4.5"},
       {R"({"type": "number", "multipleOf": 0.01})",
@@ -608,7 +608,8 @@ TEST(JsonSchema, Standard) {
       {R"({"maximum": 1.7976931348623157e308, "type": "number"})", "12345.5", R"("x")"},
       {R"({"$defs": {"n": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/n", "type": ["object", "null"]}}, "required": ["v"]}},
            "$ref": "#/$defs/n"})",
-       R"({"v":1} | {"next":{"v":2,"next":null},"v":1})", R"({} | 1 | {"v":1,"next":{}})"},
+       R"({"v":1} | {"next":{"v":2},"v":1})",
+       R"({} | 1 | {"v":1,"next":{}} | {"v":1,"next":null})"},
       {R"({"$id": "http://a.org/s", "$defs": {"x": {"$id": "t.json", "type": "null"}, "y": {"$anchor": "here", "type": "boolean"}},
            "prefixItems": [{"$ref": "t.json"}, {"$ref": "#here"}], "type": "array"})",
        "[null,true]", "[1] | [null,null]"},

@@ -182,23 +182,22 @@ class SchemaCheck {
     if (format == "ipv6") return inet_pton(AF_INET6, value.c_str(), address.data()) == 1;
     const std::string date = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])";
     const std::string time =
-        "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})";
+        "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?([zZ]|[-+][0-9]{2}:[0-9]{2})";
     const std::string label = "[0-9A-Za-z]([-0-9A-Za-z]{0,61}[0-9A-Za-z])?";
     const std::string host = label + "(\\." + label + ")*";
     const std::map<std::string, std::string> forms = {
         {"date", date},
         {"time", time},
-        {"date-time", date + "T" + time},
+        {"date-time", date + "[Tt]" + time},
         {"duration",
          "P(?!$)([0-9]+W|([0-9]+Y)?([0-9]+M)?([0-9]+D)?"
          "(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+S)?)?)"},
         {"uuid", "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"},
         {"hostname", host},
         {"email", "[-.!#$%&'*+/=?^_`{|}~0-9A-Za-z]+@" + host},
-        {"uri", "[a-z]+://" + host +
-                    "(:[0-9]{1,5})?(/([-0-9A-Za-z._~!$&'()*+,;=:@/]|%[0-9a-fA-F]{2})*)?"
-                    "(\\?([-0-9A-Za-z._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"
-                    "(#([-0-9A-Za-z._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"}};
+        {"uri",
+         "[A-Za-z][-+.0-9A-Za-z]*:([-0-9A-Za-z._~!$&'()*+,;=:@/?\\[\\]]|%[0-9a-fA-F]{2})*"
+         "(#([-0-9A-Za-z._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"}};
     return !MatchAll(value, forms.at(format)).empty();
   }
 
