@@ -207,10 +207,10 @@ RuleId Builder::Include(const Grammar& grammar) {
     move(state.next, first_state);
     switch (state.kind) {
       case Kind::kFork:
-      case Kind::kText:
         move(state.other, first_state);
         break;
       case Kind::kCall:
+      case Kind::kText:
         move(state.other, first_rule);
         break;
       case Kind::kMember:
@@ -238,7 +238,8 @@ RuleId Builder::Include(const Grammar& grammar) {
       move(key.start, first_state);
       move(key.value, first_rule);
     }
-    for (StateId* const state : {&members.other, &members.first, &members.more, &members.close})
+    for (StateId* const state :
+         {&members.other, &members.first, &members.more, &members.close, &members.none})
       move(*state, first_state);
     grammar_.members_.push_back(std::move(members));
   }

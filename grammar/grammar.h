@@ -56,7 +56,8 @@ struct State {
   Kind kind = Kind::kFork;
   uint8_t low = 0, high = 0;  // kByte: the range, inclusive
   StateId next = kNone;       // after the byte or call; kFork: the first target
-  uint32_t other = kNone;     // kFork: the second target; kCall: the rule; kText: of other bytes
+  uint32_t other =
+      kNone;  // kFork: the second target; kCall: the rule; kText: the rule of other bytes
 };
 
 // The key of a kSeen, kNone for one that is not named.

@@ -257,7 +257,7 @@ class Schemas::Reader {
   void ReadKeywords(const JsonView& value, Schema& to, uint32_t node, size_t depth,
                     const std::string& base) {
     const std::vector<JsonView::Member> members = value.Members();
-    all_.budget_.Charge(10 + value.text().size() / 16 + members.size());
+    all_.budget_.Charge(800 + value.text().size() / 16 + members.size());
     std::map<std::string_view, const JsonView*> by_name;
     for (const auto& [name, part] : members) by_name[name] = &part;
     const auto get = [&](std::string_view name) {

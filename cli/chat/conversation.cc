@@ -77,7 +77,7 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
       {"/clear", "", "begin anew", &Conversation::Clear},
       {"/system", "[TEXT]", "what the model is told first: show or change; - is nothing",
        &Conversation::System},
-      {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high, or N tokens",
+      {"/think", "[LEVEL]", "think first: on, off, low, medium, high, or N tokens",
        &Conversation::Think},
       {"/set", "[NAME VALUE]", "how answers are picked, and num_ctx: the context",
        &Conversation::Set},

@@ -347,6 +347,7 @@ void AddRun(CommandLine& line) {
   command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
   command.Add("--logprobs N", options.n_likeliest, {0, kMaxTokens},
               "In --json and --jsonl: log probabilities of each token and of the N likeliest");
+  command.group = "Many prompts, a line of JSON each";
   command.Add(
       "--jsonl", options.jsonl,
       "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
@@ -359,6 +360,7 @@ void AddRun(CommandLine& line) {
       .Add("--parallel N", options.parallel, {1, 64},
            "Also -np: lines of --jsonl answered together")
       .ShowDefault();
+  command.group = kOwn;
   options.form.AddFlags(command);
   options.tools.AddAnswerFlags(command);
   options.model.AddSessionFlags(command);

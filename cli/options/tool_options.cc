@@ -1,5 +1,8 @@
 #include "cli/options/tool_options.h"
 
+#include <string>
+#include <utility>
+
 #include "cli/command.h"
 #include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
@@ -17,6 +20,7 @@ void ToolOptions::AddToolFlags(Command& command) {
 }
 
 void ToolOptions::AddAnswerFlags(Command& command) {
+  const std::string group = std::exchange(command.group, "Thinking, and the schema in the prompt");
   command.Add("--schema-in-prompt", schema_in_prompt,
               "The system message shows the schema of --json-schema (default in a chat)");
   command.Add("--no-schema-in-prompt", no_schema_in_prompt, "It does not");
@@ -26,6 +30,7 @@ void ToolOptions::AddAnswerFlags(Command& command) {
       .ShowDefault();
   command.Add("--reasoning-budget-message TEXT", thinking_message,
               "What is written before that end");
+  command.group = group;
 }
 
 void ToolOptions::CheckFlags(bool is_chat, bool has_schema) const {

@@ -157,7 +157,7 @@ class CallRules {
 
   // JSON with white space as the model wants it.
   RuleId Schema(const JsonView& schema) {
-    const grammar::SchemaOptions options{.free_space = true, .note = [](const std::string&) {}};
+    const grammar::SchemaOptions options{.free_space = true, .closed = true, .ordered = true};
     return builder_.Include(grammar::ParseJsonSchema(schema.Compact(), options));
   }
 

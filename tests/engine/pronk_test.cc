@@ -349,7 +349,8 @@ TEST(Library, WritesWhatAGrammarAllows) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
   pronk::Limits limits = AtMost(40);
-  limits.grammar = pronk::Grammar::JsonSchema(R"({"properties": {"age": {"type": "integer",
+  limits.grammar =
+      pronk::Grammar::JsonSchema(R"({"type": "object", "properties": {"age": {"type": "integer",
       "minimum": 3, "maximum": 5}}, "required": ["age"], "additionalProperties": false})");
   for (int i = 0; i < 2; ++i) {  // the second uses the cache of the grammar
     const pronk::Completion completion = session.Complete("Once upon a time", {}, limits);

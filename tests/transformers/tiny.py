@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, decoders, trainers
 P = os.environ.get('PRONK', 'build/bin/pronk'); SEED = int(os.environ.get('SEED', 0)); SHAPE = int(os.environ.get('SHAPE', 0))
 out = sys.argv[1]; os.makedirs(out, exist_ok=True)
 def tokenizer(path, bos=True):
-    t = Tokenizer(models.BPE(ignore_merges=True)); 
+    t = Tokenizer(models.BPE(fuse_unk=True)); 
     from tokenizers import Regex
     pat = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pat), 'isolated', False), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])

@@ -38,7 +38,7 @@ TEST_F(Inputs, AreAllFilesButThese) {
   EXPECT_EQ(outputs,
             "run --prompt-cache\nrun --output\nchat --load\nchat --save\nbench --plot\n"
             "compare --plot\ntrace --plot\ntrace --html\nlogits OUT\n"
-            "perplexity --save-logits\nconvert OUT\nquantize OUT\nimatrix OUT\n");
+            "perplexity --save-logits\nconvert --outfile\nquantize OUT\nimatrix OUT\n");
 }
 
 // A variable of a script that is not set: without --grammar, for example, any text would be right.

@@ -165,7 +165,7 @@ TEST_F(Limits, AMillionUserDefinedTokens) {
     };
     const std::string path = Write("many.gguf", model);
     const Finished run = Done(Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"}));
-    ExpectCost(run, path, 250 * kMB);
+    ExpectCost(run, path, 300 * kMB);
   }
 }
 
@@ -275,7 +275,7 @@ TEST_F(Limits, JsonTakesItsOwnSize) {
     HfLlama llama;
     const std::string unread = "\"unread\":[" + Repeated("{\"\":0},", 14 * kMB) + "0]";
     llama.config += "," + unread;
-    llama.files["tokenizer.json"] = "{" + unread + "}";
+    llama.files["tokenizer.json"] = "{\"truncation\"" + unread.substr(unread.find(':')) + "}";
     llama.files["tokenizer_config.json"].replace(0, 1, "{" + unread + ",");
     llama.Write(dir_);
   }
@@ -294,7 +294,7 @@ TEST_F(Limits, JsonTakesItsOwnSize) {
     const Finished run =
         Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "-j", write(head, unit, 2 * kMB, tail)});
     EXPECT_TRUE(run.status <= 1 || run.status == 4) << run.err;  // 4: cut by -n
-    ExpectCost(run, "", (10 * 2 + 16) * kMB);
+    ExpectCost(run, "", (64 + 16) * kMB);
   }
   for (const auto& [head, unit, tail] :
        std::vector<std::array<std::string, 3>>{{"[", "[0],", "0]"},

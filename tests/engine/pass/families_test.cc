@@ -53,15 +53,18 @@ struct Golden {
   std::vector<float> logits;
 };
 
-// The first is of the fresh clone.
+// The first is of the fresh clone. The larger gpt-oss have llama.cpp's logits, whose YaRN rounds the
+// ends of its ramp; the published model's does not (engine/model/README.md).
 std::vector<Golden> Goldens(const std::string& name) {
   std::vector<Golden> goldens;
+  const bool is_other = name.starts_with("gpt-oss");
   for (const auto& folder :
        {test::DataPath("families"), test::DataPath("more"), test::DataPath("hybrids"),
         test::DataPath("vectors"), test::SharedPath("golden/families"),
         test::SharedPath("golden/more"), test::SharedPath("golden/hybrids"),
         test::SharedPath("golden/hybrids2")}) {
     if (folder.empty() || !std::filesystem::exists(folder / (name + ".gguf"))) continue;
+    if (is_other && !goldens.empty()) continue;
     std::ifstream ids(folder / "ids.txt");
     goldens.push_back({folder / (name + ".gguf"),
                        {std::istream_iterator<TokenId>(ids), std::istream_iterator<TokenId>()},
