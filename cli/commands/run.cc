@@ -324,7 +324,7 @@ void AddRun(CommandLine& line) {
   RunOptions& options = command.Does(Run);
   options.model.AddModelFlag(command);
   options.text.AddFlags(
-      command, "The text to complete, as it is: \\n stays \\n; without -p, after MODEL or alone",
+      command, "The text to complete (\\n stays \\n); also after MODEL, or alone",
       "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)");
   command.Add("--messages FILE", options.messages,
               "A conversation in OpenAI's form to answer, by the model's chat template");
@@ -344,10 +344,10 @@ void AddRun(CommandLine& line) {
               "Also -sys: with --chat, what the model is told before");
   command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options.no_display_prompt, "Print the completion only");
+  command.group = "Results in JSON, and many prompts";
   command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
   command.Add("--logprobs N", options.n_likeliest, {0, kMaxTokens},
               "In --json and --jsonl: log probabilities of each token and of the N likeliest");
-  command.group = "Many prompts, a line of JSON each";
   command.Add(
       "--jsonl", options.jsonl,
       "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
