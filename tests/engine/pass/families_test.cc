@@ -53,8 +53,8 @@ struct Golden {
   std::vector<float> logits;
 };
 
-// The first is of the fresh clone. The larger gpt-oss have llama.cpp's logits, whose YaRN rounds the
-// ends of its ramp; the published model's does not (engine/model/README.md).
+// The first is of the fresh clone. The larger gpt-oss have llama.cpp's logits, whose YaRN rounds
+// the ends of its ramp; the published model's does not (engine/model/README.md).
 std::vector<Golden> Goldens(const std::string& name) {
   std::vector<Golden> goldens;
   const bool is_other = name.starts_with("gpt-oss");
