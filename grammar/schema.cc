@@ -13,7 +13,7 @@
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 100;
+constexpr size_t kMaxSchemaDepth = 100;
 
 // Keywords that reject no value.
 constexpr auto kAnnotations = std::to_array<std::string_view>(
@@ -132,7 +132,7 @@ class Schemas::Reader {
 
   // Schemas' own addresses ($id) and anchors.
   void FindAddresses(const JsonView& value, std::string base, size_t depth) {
-    if (depth > kMaxDepth) return;
+    if (depth > kMaxSchemaDepth) return;
     if (value.IsObject()) {
       for (const char* const key : {"$id", "id"}) {
         const JsonView id = value[key];
@@ -237,7 +237,7 @@ class Schemas::Reader {
                std::string base = "") {
     if (value.IsBool()) return value.Bool() ? all_.True() : !all_.True();
     if (!value.IsObject()) FailAt(place, "expected a schema");
-    if (depth > kMaxDepth) FailAt(place, "the schema is nested too deep");
+    if (depth > kMaxSchemaDepth) FailAt(place, "the schema is nested too deep");
     const auto [known, is_new] = known_.try_emplace(value.text().data());
     if (!is_new) return known->second;
     const Literal literal = all_.Add({});
@@ -575,7 +575,7 @@ Literal Schemas::Of(const JsonView& value, const std::string& place) {
 bool Schemas::IsValid(Literal l, const JsonView& value, size_t depth) {
   if (!l.is_there() || l == True()) return true;
   if (l == !True()) return false;
-  if (depth > kMaxDepth) FailAt(nodes_[l.node].place, "the schema is nested too deep");
+  if (depth > kMaxSchemaDepth) FailAt(nodes_[l.node].place, "the schema is nested too deep");
   budget_.Charge(10);
   return Fits(nodes_[l.node], value, depth) != l.negated;
 }
