@@ -312,7 +312,7 @@ void ProgressLine::Update(size_t done, size_t total) {
   const double now = watch_.Seconds();
   if (done > done_) {
     done_ = done;
-    expected_ = now * static_cast<double>(total) / static_cast<double>(done);
+    expected_ = now * (static_cast<double>(total) / static_cast<double>(done));
   }
   if (!HasEscapes(STDERR_FILENO)) {
     if (piped_step_ == 0 || now - drawn_ < piped_step_) return;

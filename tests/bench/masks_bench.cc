@@ -7,12 +7,11 @@
 // each invalid one is stopped. Prints the outcomes, and percentiles of the processor time of one
 // thread: to the first mask (reading the schema included, the vocabulary's trie not), and of each
 // mask.
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <memory>
