@@ -198,7 +198,7 @@ SpacePrefix ReadSpacePrefix(const gguf::Metadata& metadata, bool llama) {
 
 bool ContainsAnyCase(std::string_view text, std::string_view lower) {
   const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
-  return !std::ranges::search(text, lower, same).empty();
+  return std::search(text.begin(), text.end(), lower.begin(), lower.end(), same) != text.end();
 }
 
 // How added tokens are found. Published files have no keys for it: it follows from names.
