@@ -309,7 +309,8 @@ class Converter {
     };
     builder_.Link(brackets.open.end, place(0, 0));
     for (size_t i = 0; i < todo.size(); ++i) {
-      const auto [n, c] = todo[i];
+      const auto n = todo[i].first;
+      const auto c = todo[i].second;
       const StateId at = places[{n, c}];
       if (n >= shape.min && c >= schema.min_contains) {
         builder_.Link(at, n == 0 ? brackets.after_none : brackets.after_some);
@@ -459,9 +460,9 @@ class Converter {
                "this keyword cannot be negated, as not, if and oneOf need it");
       }
       std::vector<uint32_t> keys;
-      for (const auto& [name, key] : index) {
-        const auto has = [&](const auto& property) { return property.first == name; };
-        if (std::ranges::none_of(inside.properties, has)) keys.push_back(key);
+      for (const auto& entry : index) {
+        const auto has = [&](const auto& property) { return property.first == entry.first; };
+        if (std::ranges::none_of(inside.properties, has)) keys.push_back(entry.second);
       }
       if (keys.empty() && others.empty()) return fail();
       members.some.push_back(std::move(keys));

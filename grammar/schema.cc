@@ -270,7 +270,9 @@ class Schemas::Reader {
       // Beside a reference older drafts ignore everything.
       if (draft_ <= 7) return;
     }
-    for (const auto& [name, part] : members) {
+    for (const JsonView::Member& member : members) {
+      const auto& name = member.key;
+      const auto& part = member.value;
       const std::string at = Below(to.place, name);
       const auto schema = [&](const JsonView& v, const std::string& where) {
         return Read(v, where, depth + 1, base);
