@@ -478,7 +478,8 @@ class Converter {
     Budget& budget = schemas_.budget();
     Dfa keys = allowed ? *allowed : Everything();
     if (!names.empty()) keys = Combine(keys, Listed(names, budget), Both::kButNot, budget);
-    std::vector<std::pair<std::vector<bool>, Dfa>> parts = {{{}, std::move(keys)}};
+    std::vector<std::pair<std::vector<bool>, Dfa>> parts;
+    parts.emplace_back(std::vector<bool>(), std::move(keys));
     for (const std::string& pattern : patterns) {
       std::vector<std::pair<std::vector<bool>, Dfa>> next;
       const Dfa& strings =

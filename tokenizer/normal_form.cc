@@ -32,9 +32,9 @@ class Tables {
   void Decompose(char32_t c, bool compatible, std::u32string& out) const {
     if (c - kSyllables < kNLeads * kNVowels * kNTails) {
       const uint32_t i = c - kSyllables;
-      out += kLeads + i / kNTails / kNVowels;
-      out += kVowels + i / kNTails % kNVowels;
-      if (i % kNTails != 0) out += kTails + i % kNTails;
+      out.push_back(kLeads + i / kNTails / kNVowels);
+      out.push_back(kVowels + i / kNTails % kNVowels);
+      if (i % kNTails != 0) out.push_back(kTails + i % kNTails);
       return;
     }
     const auto found = decompositions_.find(c);
