@@ -245,9 +245,9 @@ TEST_F(HostileGrammar, TooLarge) {
 TEST_F(HostileGrammar, RepetitionsOfRepetitions) {
   const std::string grammar = "root ::= \"a\"" + Times(8, "{1000}");
   EXPECT_FALSE(Matches(grammar, std::string(100'000, 'a')));
-  EXPECT_TRUE(Matches("root ::= (\"a\"?){5000}", std::string(5000, 'a')));
-  EXPECT_FALSE(Matches("root ::= (\"a\"?){5000}", std::string(5001, 'a')));
-  EXPECT_TRUE(Matches("root ::= ((\"a\"*)*)*", std::string(5000, 'a')));
+  EXPECT_TRUE(Matches("root ::= (\"a\"?){2000}", std::string(2000, 'a')));
+  EXPECT_FALSE(Matches("root ::= (\"a\"?){2000}", std::string(2001, 'a')));
+  EXPECT_TRUE(Matches("root ::= ((\"a\"*)*)*", std::string(2000, 'a')));
   EXPECT_TRUE(Matches("root ::= ((\"\"*)*){3} \"a\"", "a"));
 }
 
