@@ -1,8 +1,8 @@
 // Products that round nothing: weights as their scalar definition has them (formats/), activations
 // as floats. Several times slower than the formats' own products, and what those are compared with.
 #include <algorithm>
-#include <cstring>
 
+#include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,15 +17,6 @@ namespace kernels::HWY_NAMESPACE {
 
 // Weights unpacked at a time: the largest block, or several small ones.
 constexpr size_t kExactPart = 256;
-
-// Weights [first, first + n) of a row, by the definition of its type.
-HWY_INLINE void UnpackExactly(const Matrix& w, const std::byte* row, size_t first, size_t n,
-                              float* out) {
-  const gguf::DTypeInfo& info = gguf::Info(w.dtype);
-  Dequantize* const dequantize = FormatOf(w.dtype).dequantize;
-  row += first / info.block_size * info.block_bytes;
-  for (size_t i = 0; i < n; i += info.block_size, row += info.block_bytes) dequantize(row, out + i);
-}
 
 // Floats within a part, doubles across parts, so that long rows lose nothing.
 HWY_INLINE double DotPart(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t n) {
@@ -47,7 +38,7 @@ void ExactRowsOf(const Matrix& w, size_t begin, size_t end, std::span<const Acti
     double sums[kRowTokens] = {};
     for (size_t k = 0; k < w.cols; k += kExactPart) {
       const size_t n = std::min(kExactPart, w.cols - k);
-      UnpackExactly(w, w.row(r), k, n, part);
+      DequantizeRow(w.dtype, w.row(r) + gguf::RowBytes(w.dtype, k), n, part);
       for (size_t t = 0; t < x.size(); ++t) sums[t] += DotPart(part, x[t].x + k, n);
     }
     for (size_t t = 0; t < x.size(); ++t) {
@@ -69,7 +60,7 @@ struct ExactPacking {
     for (size_t k = 0; k < w.cols; k += kExactPart) {
       const size_t n = std::min(kExactPart, w.cols - k);
       for (size_t r = 0; r < kMicroRows; ++r) {
-        UnpackExactly(w, data[r], k, n, rows[r]);
+        DequantizeRow(w.dtype, data[r] + gguf::RowBytes(w.dtype, k), n, rows[r]);
         std::fill(rows[r] + n, rows[r] + kExactPart, 0.0f);
       }
       for (size_t i = 0; i < n; i += 32, ++panel) {
