@@ -20,7 +20,7 @@ class ChatSaver {
   const std::string& path() const { return file_.path(); }  // "": nothing is saved
   // What follows replaces this file.
   void GoOnWith(OwnFile file) { file_ = std::move(file); }
-  // The same with one of our own chats, if this saves to such a one.
+  // What follows replaces this kept chat, if the saver keeps chats; else nothing changes.
   void GoOnWithKept(OwnFile file) {
     if (is_kept_ && !path().empty()) GoOnWith(std::move(file));
   }

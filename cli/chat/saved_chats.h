@@ -34,14 +34,15 @@ std::string FreeName(const std::string& path);
 std::string NewChatPath();
 // The paths of all saved chats, the last one first.
 std::vector<std::string> SavedChats();
-// A line for each: its number, from 1, its name, how long ago it was saved, its model, the first
-// question. "" if there are none. Cut to this many columns, if not 0. Complains of files that are
-// no chats.
+// A line for each saved chat: its number, from 1, its name, how long ago it was saved, its model,
+// the first question. Lines are cut to `columns` unless that is 0. "" without a saved chat. Files
+// that are no chats are named on stderr.
 std::string SavedChatsText(size_t columns);
 // The path of the saved chat with this number, name or unique beginning of a name. Throws
-// engine::Error if it is none or several.
+// engine::Error if no chat or several fit.
 std::string FindSavedChat(const std::string& name);
-// The same, but a file of this path comes first; a path that is neither is returned as it is.
+// The file of this path if there is one, else the saved chat of this name; a path that names
+// neither is returned unchanged.
 std::string FindChat(const std::string& name);
 // Whether a path is a saved chat's.
 bool IsSavedChat(const std::string& path);

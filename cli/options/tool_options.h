@@ -23,7 +23,7 @@ struct ToolOptions {
   void AddAnswerFlags(Command& command);  // the others
   // Throws UsageError if a flag has no effect.
   void CheckFlags(bool is_chat, bool has_schema) const;
-  // The tools' text, checked; "" if there are none. Throws engine::Error.
+  // Reads and checks --tools. Returns its text, "" without the flag. Throws engine::Error.
   std::string ReadTools() const;
   // Sets all of it. schema: that answers are kept to, "" for none. Throws UsageError,
   // engine::Error.

@@ -122,7 +122,7 @@ void ExpectPeriod(const OutModel& model, size_t period, bool first = false);
 // Writes a list of the layers that have a window, unless only the last of every `period` (0: none)
 // has none, as readers assume.
 void AddWindows(size_t period, OutModel& model);
-// The same for readers that assume no windows at all: with a note.
+// Writes that list for readers that assume no windows at all, and says so in a note.
 void AddWindowsAsList(OutModel& model);
 // How experts are chosen: by softmax or by sigmoid, as `fallback` says where config.json does not.
 // True for sigmoid. Throws gguf::Error.
