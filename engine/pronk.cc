@@ -44,7 +44,7 @@ bool Is(const std::exception& error) {
 ErrorKind KindOf(const std::exception& error) {
   if (Is<engine::NoMemory>(error) || Is<std::bad_alloc>(error)) return ErrorKind::kNoMemory;
   if (Is<engine::TooLong>(error)) return ErrorKind::kContextFull;
-  if (Is<engine::OtherModel>(error)) return ErrorKind::kRefused;
+  if (Is<engine::RefusedSession>(error)) return ErrorKind::kRefused;
   if (Is<engine::Error>(error)) return ErrorKind::kWrongUse;
   if (Is<gguf::NotFound>(error)) return ErrorKind::kNotFound;
   if (Is<gguf::NotGguf>(error)) return ErrorKind::kNotAModel;

@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sampling/sampling.h"
 #include "engine/completion.h"
+#include "engine/sampling/sampling.h"
 #include "tokenizer/message.h"
 
 namespace pronk {
