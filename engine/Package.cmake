@@ -70,6 +70,13 @@ foreach(path ${needed})
   list(APPEND PRONK_PACKAGE_LIBRARIES "${name}=${folder}")
   string(APPEND PRONK_PRIVATE_LIBRARIES " -l${name}")
 endforeach()
+# The standard library of C++, which a linker for C does not add.
+set(PRONK_CXX_LIBRARIES ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+list(FILTER PRONK_CXX_LIBRARIES INCLUDE REGEX "^(stdc\\+\\+|c\\+\\+|m|pthread)$")
+list(REMOVE_DUPLICATES PRONK_CXX_LIBRARIES)
+foreach(name ${PRONK_CXX_LIBRARIES})
+  string(APPEND PRONK_PRIVATE_LIBRARIES " -l${name}")
+endforeach()
 
 set(here ${CMAKE_CURRENT_BINARY_DIR})
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/pronk)

@@ -77,6 +77,15 @@ struct SpecialTokens {
   std::vector<std::int32_t> ends;        // all that end a text when the model writes them
 };
 
+// How a conversation becomes the text of a template.
+struct Rendering {
+  std::string chat_template = {};        // its source; "": the model's own
+  std::string tools = {};                // as Chat::SetTools() takes them
+  std::string variables = {};            // a JSON object: {"enable_thinking": false}
+  std::optional<std::int64_t> now = {};  // the template's date, in seconds since 1970; none: now
+  bool begins_answer = true;             // the text ends where the answer begins
+};
+
 class Model {
  public:
   // Opens and checks a GGUF file (a split model's first), which must not change: it is read on use.
@@ -87,6 +96,9 @@ class Model {
   std::string architecture() const;    // "llama", "qwen3", ...
   std::size_t context_length() const;  // in training, in tokens
   std::size_t size_in_bytes() const;   // of its weights
+  std::size_t n_parameters() const;    // numbers in its tensors
+  std::size_t vocabulary_size() const;
+  std::size_t embedding_length() const;  // of a token's vector, and of Embedder's results
   // The ids of a text by itself.
   std::vector<std::int32_t> Tokenize(std::string_view text, const Reading& reading = {}) const;
   // The text of ids; special: with the spellings of control tokens.
@@ -94,14 +106,21 @@ class Model {
   SpecialTokens special_tokens() const;
   // A value of the file's metadata as text, of an array a line for each element; none: no such key.
   std::optional<std::string> Metadata(std::string_view key) const;
+  std::vector<std::string> MetadataKeys() const;
   // The source of the chat template that Chat uses (Jinja).
   std::string chat_template() const;
+  // A conversation as the model sees it: as text, and as ids, in which control tokens that a
+  // message spells are plain text.
+  std::string Render(const std::vector<Message>& messages, const Rendering& rendering = {}) const;
+  std::vector<std::int32_t> TokenizeChat(const std::vector<Message>& messages,
+                                         const Rendering& rendering = {}) const;
 
  private:
   friend class Batch;
   friend class Session;
   friend class Chat;
   friend class Embedder;
+  friend class Reranker;
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
@@ -110,7 +129,7 @@ class Model {
 class Grammar {
  public:
   Grammar() = default;  // any text
-  // JSON that this schema accepts (grammar/README.md lists what is supported). As the standard
+  // JSON that this schema accepts; throws for a keyword that is not supported. As the standard
   // says, objects may have properties that the schema does not name unless it forbids them.
   static Grammar JsonSchema(const std::string& schema);
   static Grammar JsonObject();
@@ -129,10 +148,11 @@ struct Options {
   std::size_t context = 0;  // tokens; 0: grows with the text, to what the model was trained for
   int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
   int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
-  Sampling sampling;
+  Sampling sampling = {};
   // A small model with the same vocabulary, or an assistant made for this one (Gemma 4's): guesses
   // ahead. Can be faster, does not change the text.
-  std::optional<Model> draft;
+  std::optional<Model> draft = {};
+  std::string chat_template = {};  // of chats: its source, in place of the model's
 };
 
 // Sets an option by its name, as "threads", "temperature" or "dry.base", for settings that come as
@@ -169,10 +189,26 @@ class Callback {
 // Receives text as it is generated, in whole UTF-8 characters.
 using OnText = Callback<std::string_view>;
 // Receives how many tokens of the prompt are read, of how many: about 20 times a second, and at the
-// end. false ends the reading within 0.2 s, whatever the model's size; what was read stays.
+// end. false ends the reading within 0.2 s, whatever the model's size. A prompt is read in batches
+// of 512 tokens; those that are complete stay, and Completion counts them.
 using OnPrompt = Callback<std::size_t, std::size_t>;
 
 using OnToken = Callback<const Token&>;  // false ends the text before it
+// May change the logits of the next token, by id, before it is sampled: below a grammar, which has
+// the last word. false ends the text.
+using OnLogits = Callback<float*, std::size_t>;
+
+// A text to be read, or the ids of its tokens.
+struct Prompt {
+  Prompt(const char* spelt) : text(spelt) {}         // NOLINT(google-explicit-constructor)
+  Prompt(const std::string& spelt) : text(spelt) {}  // NOLINT(google-explicit-constructor)
+  Prompt(std::string_view spelt) : text(spelt) {}    // NOLINT(google-explicit-constructor)
+  Prompt(std::vector<std::int32_t> tokens)           // NOLINT(google-explicit-constructor)
+      : ids(std::move(tokens)) {}
+
+  std::string_view text = {};
+  std::optional<std::vector<std::int32_t>> ids = {};  // read as they are, whatever Reading says
+};
 
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
@@ -182,6 +218,14 @@ struct Limits {
   Reading reading = {};                 // of a session's prompt
   OnToken on_token = {};
   int n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
+  OnLogits on_logits = {};
+};
+
+// Bytes that a session has reserved. Those that were never written take no memory.
+struct MemoryUse {
+  std::size_t weights;  // of the model, which sessions share
+  std::size_t cache;    // keys, values and recurrent states
+  std::size_t scratch;  // while it reads and generates
 };
 
 // A conversation as a JSON array of {"role": ..., "content": ...}, as other programs have it: with
@@ -197,11 +241,19 @@ class Session {
   Session(Session&&) = default;
   Session& operator=(Session&&) = default;
 
-  // Reads the prompt right after the text so far (Limits::reading), then generates.
-  Completion Complete(std::string_view prompt, const OnText& on_text = {},
-                      const Limits& limits = {});
+  // Reads the prompt right after the text so far (Limits::reading), then generates. After Clear()
+  // and Truncate() a beginning that is known from before is not read again.
+  Completion Complete(const Prompt& prompt, const OnText& on_text = {}, const Limits& limits = {});
+  // Reads a prompt and generates nothing. Returns each of its tokens, with its log probability
+  // after those before it (of the first of all: none) and the n likeliest in its place.
+  std::vector<Token> Score(const Prompt& prompt, int n_likeliest = 0, const Reading& reading = {});
   // Begins a new text.
   void Clear();
+  // Keeps the first n tokens of the text, at most all.
+  void Truncate(std::size_t n);
+  // A session with the same text, in memory of its own. Each goes on as if it were alone.
+  Session Copy() const;
+  MemoryUse memory() const;
   // The text so far.
   std::vector<std::int32_t> tokens() const;
   // A number for each token of the vocabulary: how likely it is to come next (its exponential, in
@@ -215,12 +267,15 @@ class Session {
  private:
   friend class Batch;
   struct Impl;
+  explicit Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;  // a batch may have it, too
 };
 
+class Chat;
+
 // Completes the texts of several sessions of one model together: a pass over its weights is for the
 // next tokens of up to 16. What a session writes is, bit for bit, what it writes alone, whoever
-// else is there. In place of Chat: a session and the text of its template.
+// else is there.
 class Batch {
  public:
   explicit Batch(const Model& model, int threads = 0);  // threads: 0: the fast cores
@@ -229,7 +284,10 @@ class Batch {
 
   // Begins what Session::Complete() does: reads the prompt. From then on the session belongs to the
   // batch, until its text has ended. Returns the number of the text: 0, 1, ...
-  std::size_t Add(Session& session, std::string_view prompt, const OnText& on_text = {},
+  std::size_t Add(Session& session, const Prompt& prompt, const OnText& on_text = {},
+                  const Limits& limits = {});
+  // The same for Chat::Answer().
+  std::size_t Add(Chat& chat, const std::vector<Message>& messages, const OnText& on_text = {},
                   const Limits& limits = {});
   // Every text goes on by a token or more. Returns those that ended, with their numbers. What a
   // function of the caller's throws ends its own text; the next call goes on with the others.
@@ -253,7 +311,8 @@ class Chat {
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
   // Adds messages, the last of them by "user" or "tool", and answers; without any it answers what
-  // History() ends with. Only what is new is read. After the model's Completion::tool_calls:
+  // History() ends with, as after an answer that a function of the caller's stopped before its
+  // first word. Only what is new is read. After the model's Completion::tool_calls:
   //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
   Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
                     const Limits& limits = {});
@@ -284,11 +343,13 @@ class Chat {
   void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.
   void Clear();
+  MemoryUse memory() const;
   // As Session's. A conversation that begins as the file does need not read that part again.
   void Save(const std::string& path);
   void Load(const std::string& path);
 
  private:
+  friend class Batch;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
@@ -307,6 +368,21 @@ class Embedder {
 
   // A vector for each text; many texts at once are faster than one after the other.
   std::vector<std::vector<float>> Embed(const std::vector<std::string>& texts);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Says how well texts answer a query, with a model made for that.
+class Reranker {
+ public:
+  explicit Reranker(const Model& model, const Options& options = {});
+  Reranker(Reranker&&) = default;
+  Reranker& operator=(Reranker&&) = default;
+
+  // A score for each text: the higher, the better.
+  std::vector<float> Score(const std::string& query, const std::vector<std::string>& texts);
 
  private:
   struct Impl;

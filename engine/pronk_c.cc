@@ -23,6 +23,7 @@ struct pronk_session : pronk::Session {};
 struct pronk_batch : pronk::Batch {};
 struct pronk_chat : pronk::Chat {};
 struct pronk_embedder : pronk::Embedder {};
+struct pronk_reranker : pronk::Reranker {};
 
 namespace {
 
@@ -96,7 +97,9 @@ pronk::Options ReadOptions(const char* text) {
   };
   bool is_quoted = false;
   for (const char* c = text == nullptr ? "" : text; *c != 0; ++c) {
-    if (*c == '"') {
+    if (*c == '\\' && is_quoted && c[1] != 0) {
+      word += *++c;
+    } else if (*c == '"') {
       is_quoted = !is_quoted;
     } else if (*c == ' ' && !is_quoted) {
       set();
@@ -120,6 +123,37 @@ pronk::Pooling ReadPooling(const char* name) {
   throw pronk::Error("there is no pooling '" + std::string(name) + "'");
 }
 
+pronk::Reading ReadReading(unsigned flags) {
+  pronk::Reading reading;
+  const auto has = [&](unsigned flag) { return (flags & flag) != 0; };
+  reading.joined = !has(PRONK_READ_APART);
+  if (has(PRONK_READ_BOS | PRONK_READ_NO_BOS)) reading.bos = has(PRONK_READ_BOS);
+  reading.special = has(PRONK_READ_SPECIAL);
+  return reading;
+}
+
+pronk::Rendering ReadRendering(const pronk_rendering* rendering_or_null) {
+  pronk::Rendering rendering;
+  if (rendering_or_null == nullptr) return rendering;
+  const pronk_rendering from = Known(*rendering_or_null);
+  const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
+  rendering.chat_template = text(from.chat_template);
+  rendering.tools = text(from.tools);
+  rendering.variables = text(from.variables);
+  if (from.now != 0) rendering.now = from.now;
+  rendering.begins_answer = from.continues == 0;
+  return rendering;
+}
+
+bool Give(const pronk::Token& token, pronk_on_token to, void* user) {
+  std::vector<pronk_likely> likeliest;
+  likeliest.reserve(token.likeliest.size());
+  for (const auto& [id, log] : token.likeliest) likeliest.push_back({id, log});
+  const pronk_token given = {token.id, token.seconds, token.log_probability, likeliest.data(),
+                             likeliest.size()};
+  return to(&given, user) == 0;
+}
+
 pronk::Limits ReadLimits(const pronk_limits* limits_or_null, void* user) {
   pronk::Limits limits;
   if (limits_or_null == nullptr) return limits;
@@ -134,22 +168,24 @@ pronk::Limits ReadLimits(const pronk_limits* limits_or_null, void* user) {
       return call(n_read, n, user) == 0;
     };
   }
-  const auto reads = [&](unsigned flag) { return (from->reading & flag) != 0; };
-  limits.reading.joined = !reads(PRONK_READ_APART);
-  if (reads(PRONK_READ_BOS | PRONK_READ_NO_BOS)) limits.reading.bos = reads(PRONK_READ_BOS);
-  limits.reading.special = reads(PRONK_READ_SPECIAL);
+  limits.reading = ReadReading(from->reading);
   if (from->on_token != nullptr) {
     limits.n_likeliest = from->n_likeliest == 0 ? -1 : from->n_likeliest;
     limits.on_token = [user, call = from->on_token](const pronk::Token& token) {
-      std::vector<pronk_likely> likeliest;
-      likeliest.reserve(token.likeliest.size());
-      for (const auto& [id, log] : token.likeliest) likeliest.push_back({id, log});
-      const pronk_token given = {token.id, token.seconds, token.log_probability, likeliest.data(),
-                                 likeliest.size()};
-      return call(&given, user) == 0;
+      return Give(token, call, user);
+    };
+  }
+  if (from->on_logits != nullptr) {
+    limits.on_logits = [user, call = from->on_logits](float* logits, size_t n) {
+      return call(logits, n, user) == 0;
     };
   }
   return limits;
+}
+
+std::vector<pronk::Message> MessagesIn(const char* json) {
+  if (json == nullptr) return {};
+  return pronk::ParseMessages(json);
 }
 
 pronk::OnText Caller(pronk_on_text on_text, void* user) {
@@ -157,18 +193,23 @@ pronk::OnText Caller(pronk_on_text on_text, void* user) {
   return [=](std::string_view text) { return on_text(text.data(), text.size(), user) == 0; };
 }
 
-void Give(const pronk::Completion& from, pronk_completion* to) {
+// As much of a structure as the program's has room for.
+template <class Struct>
+void Give(Struct whole, Struct* to) {
   if (to == nullptr) return;
-  const size_t size = Known(*to).size;
-  const pronk_completion whole = {size,
-                                  static_cast<pronk_stop_reason>(from.stop_reason),
-                                  from.n_prompt,
-                                  from.n_unread,
-                                  from.n_generated,
-                                  from.prompt_seconds,
-                                  from.generate_seconds,
-                                  from.n_dropped};
-  std::memcpy(to, &whole, std::min(size, sizeof(whole)));
+  whole.size = Known(*to).size;
+  std::memcpy(to, &whole, std::min(whole.size, sizeof(whole)));
+}
+
+void Give(const pronk::Completion& from, pronk_completion* to) {
+  Give(pronk_completion{0, static_cast<pronk_stop_reason>(from.stop_reason), from.n_prompt,
+                        from.n_unread, from.n_generated, from.prompt_seconds, from.generate_seconds,
+                        from.n_dropped},
+       to);
+}
+
+void Give(const pronk::MemoryUse& from, pronk_memory_use* to) {
+  Give(pronk_memory_use{0, from.weights, from.cache, from.scratch}, to);
 }
 
 }  // namespace
@@ -199,7 +240,48 @@ pronk_status pronk_model_metadata(const pronk_model* model, const char* key, cha
       },
       model, key, n);
 }
-pronk_status pronk_model_template(const pronk_model* model, char* text, size_t room, size_t* n) {
+pronk_status pronk_model_metadata_key(const pronk_model* model, size_t i, char* text, size_t room,
+                                      size_t* n) {
+  return Try(
+      [&] {
+        const std::vector<std::string> keys = model->MetadataKeys();
+        if (i >= keys.size()) return PRONK_ABSENT;
+        Give(keys[i], text, room, n);
+        return PRONK_OK;
+      },
+      model, n);
+}
+pronk_status pronk_model_facts(const pronk_model* model, pronk_facts* facts) {
+  return Try(
+      [&] {
+        Give(pronk_facts{0, model->context_length(), model->size_in_bytes(), model->n_parameters(),
+                         model->vocabulary_size(), model->embedding_length()},
+             facts);
+      },
+      model, facts);
+}
+pronk_status pronk_model_render(const pronk_model* model, const char* messages,
+                                const pronk_rendering* rendering, char* text, size_t room,
+                                size_t* n) {
+  return Try(
+      [&] {
+        Give(model->Render(pronk::ParseMessages(messages), ReadRendering(rendering)), text, room,
+             n);
+      },
+      model, messages, n);
+}
+pronk_status pronk_model_tokenize_chat(const pronk_model* model, const char* messages,
+                                       const pronk_rendering* rendering, int32_t* ids, size_t room,
+                                       size_t* n) {
+  return Try(
+      [&] {
+        Give(model->TokenizeChat(pronk::ParseMessages(messages), ReadRendering(rendering)), ids,
+             room, n);
+      },
+      model, messages, n);
+}
+pronk_status pronk_model_chat_template(const pronk_model* model, char* text, size_t room,
+                                       size_t* n) {
   return Try([&] { Give(model->chat_template(), text, room, n); }, model, n);
 }
 int32_t pronk_model_token(const pronk_model* model, const char* name) {
@@ -221,17 +303,28 @@ int pronk_model_ends(const pronk_model* model, int32_t id) {
   return std::count(ends.begin(), ends.end(), id) > 0 ? 1 : 0;
 }
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
-                                  int32_t* ids, size_t room, size_t* n) {
-  return Try([&] { Give(model->Tokenize({text, n_bytes}), ids, room, n); }, model, text, n);
+                                  unsigned reading, int32_t* ids, size_t room, size_t* n) {
+  return Try(
+      [&] {
+        Give(model->Tokenize(std::string_view(text, n_bytes), ReadReading(reading)), ids, room, n);
+      },
+      model, text, n);
 }
 pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
-                                    char* text, size_t room, size_t* n) {
-  return Try([&] { Give(model->Detokenize({ids, ids + n_ids}), text, room, n); }, model, ids, n);
+                                    int special, char* text, size_t room, size_t* n) {
+  return Try(
+      [&] {
+        Give(model->Detokenize({ids, ids + n_ids}, special != 0), text, room, n);
+      },
+      model, ids, n);
 }
 
 pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar) {
   return New(
       grammar, [&] { return pronk::Grammar::JsonSchema(schema); }, schema);
+}
+pronk_status pronk_grammar_json_object(pronk_grammar** grammar) {
+  return New(grammar, [] { return pronk::Grammar::JsonObject(); });
 }
 pronk_status pronk_grammar_gbnf(const char* rules, pronk_grammar** grammar) {
   return New(
@@ -253,6 +346,44 @@ pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
         Give(session->Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)), result);
       },
       session, prompt);
+}
+pronk_status pronk_session_complete_ids(pronk_session* session, const int32_t* ids, size_t n_ids,
+                                        const pronk_limits* limits, pronk_on_text on_text,
+                                        void* user, pronk_completion* result) {
+  return Try(
+      [&] {
+        Give(session->Complete(std::vector<int32_t>(ids, ids + n_ids), Caller(on_text, user),
+                               ReadLimits(limits, user)),
+             result);
+      },
+      session, ids);
+}
+pronk_status pronk_session_score(pronk_session* session, const char* text, const int32_t* ids,
+                                 size_t n_ids, int n_likeliest, unsigned reading,
+                                 pronk_on_token on_token, void* user) {
+  return Try(
+      [&] {
+        if ((text == nullptr && ids == nullptr) || on_token == nullptr)
+          throw pronk::Error("an argument is NULL");
+        const pronk::Prompt prompt = ids == nullptr
+                                         ? pronk::Prompt(text)
+                                         : pronk::Prompt(std::vector<int32_t>(ids, ids + n_ids));
+        for (const pronk::Token& token :
+             session->Score(prompt, n_likeliest, ReadReading(reading))) {
+          if (!Give(token, on_token, user)) return;
+        }
+      },
+      session);
+}
+pronk_status pronk_session_copy(const pronk_session* session, pronk_session** copy) {
+  return New(
+      copy, [&] { return session->Copy(); }, session);
+}
+pronk_status pronk_session_truncate(pronk_session* session, size_t n_tokens) {
+  return Try([&] { session->Truncate(n_tokens); }, session);
+}
+pronk_status pronk_session_memory(const pronk_session* session, pronk_memory_use* memory) {
+  return Try([&] { Give(session->memory(), memory); }, session, memory);
 }
 pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
                                   size_t* n) {
@@ -288,6 +419,17 @@ pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const c
       },
       batch, session, prompt);
 }
+pronk_status pronk_batch_add_chat(pronk_batch* batch, pronk_chat* chat, const char* messages,
+                                  const pronk_limits* limits, pronk_on_text on_text, void* user,
+                                  size_t* number) {
+  return Try(
+      [&] {
+        const size_t added = batch->Add(*chat, MessagesIn(messages), Caller(on_text, user),
+                                        ReadLimits(limits, user));
+        if (number != nullptr) *number = added;
+      },
+      batch, chat);
+}
 pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* user) {
   return Try(
       [&] {
@@ -319,9 +461,8 @@ pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pro
                                pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
       [&] {
-        const auto more =
-            messages == nullptr ? std::vector<pronk::Message>() : pronk::ParseMessages(messages);
-        Give(chat->Answer(more, Caller(on_text, user), ReadLimits(limits, user)), result);
+        Give(chat->Answer(MessagesIn(messages), Caller(on_text, user), ReadLimits(limits, user)),
+             result);
       },
       chat);
 }
@@ -340,7 +481,7 @@ pronk_status pronk_chat_set_tool_choice(pronk_chat* chat, const char* choice) {
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
   return Try([&] { *n = chat->Count(text); }, chat, text, n);
 }
-pronk_status pronk_chat_think(pronk_chat* chat, const char* level) {
+pronk_status pronk_chat_set_thinking(pronk_chat* chat, const char* level) {
   return Try([&] { chat->SetThinking(level); }, chat, level);
 }
 pronk_status pronk_chat_set_thinking_budget(pronk_chat* chat, int tokens, const char* message) {
@@ -351,6 +492,9 @@ pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking,
 }
 pronk_status pronk_chat_clear(pronk_chat* chat) {
   return Try([&] { chat->Clear(); }, chat);
+}
+pronk_status pronk_chat_memory(const pronk_chat* chat, pronk_memory_use* memory) {
+  return Try([&] { Give(chat->memory(), memory); }, chat, memory);
 }
 pronk_status pronk_chat_save(pronk_chat* chat, const char* path) {
   return Try([&] { chat->Save(path); }, chat, path);
@@ -377,4 +521,20 @@ pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* t
         Give(all, vectors, room, n);
       },
       embedder, texts, n);
+}
+
+pronk_status pronk_reranker_open(const pronk_model* model, const char* options,
+                                 pronk_reranker** reranker) {
+  return New(
+      reranker, [&] { return pronk::Reranker(*model, ReadOptions(options)); }, model);
+}
+void pronk_reranker_free(pronk_reranker* reranker) { delete reranker; }
+pronk_status pronk_reranker_score(pronk_reranker* reranker, const char* query,
+                                  const char* const* texts, size_t n_texts, float* scores) {
+  return Try(
+      [&] {
+        const std::vector<float> found = reranker->Score(query, {texts, texts + n_texts});
+        std::copy(found.begin(), found.end(), scores);
+      },
+      reranker, query, texts, scores);
 }

@@ -25,6 +25,7 @@ typedef struct pronk_session pronk_session;
 typedef struct pronk_batch pronk_batch;
 typedef struct pronk_chat pronk_chat;
 typedef struct pronk_embedder pronk_embedder;
+typedef struct pronk_reranker pronk_reranker;
 
 typedef enum pronk_status {
   PRONK_OK,
@@ -46,6 +47,42 @@ typedef enum pronk_status {
 const char* pronk_error(void);
 const char* pronk_version(void);
 
+// pronk::Reading: joined by |; 0: after a text as one with it, and BOS as the file asks.
+enum {
+  PRONK_READ_APART = 1,  // as a text of its own
+  PRONK_READ_BOS = 2,
+  PRONK_READ_NO_BOS = 4,
+  PRONK_READ_SPECIAL = 8  // control tokens may be spelt
+};
+
+// Structures begin with their size, which the macros set: a later library knows by it which fields
+// the program has. Fields that are 0 mean the default.
+typedef struct pronk_facts {
+  size_t size;
+  size_t context_length;  // in training, in tokens
+  size_t n_bytes, n_parameters, vocabulary_size, embedding_length;
+} pronk_facts;
+#define PRONK_FACTS_INIT \
+  { sizeof(pronk_facts), 0, 0, 0, 0, 0 }
+
+typedef struct pronk_rendering {  // as pronk::Rendering
+  size_t size;
+  const char* chat_template;  // NULL: the model's own
+  const char* tools;          // or NULL
+  const char* variables;      // a JSON object, or NULL
+  int64_t now;                // seconds since 1970; 0: now
+  int continues;              // not 0: the text does not begin an answer
+} pronk_rendering;
+#define PRONK_RENDERING_INIT \
+  { sizeof(pronk_rendering), NULL, NULL, NULL, 0, 0 }
+
+typedef struct pronk_memory_use {  // bytes, as pronk::MemoryUse
+  size_t size;
+  size_t weights, cache, scratch;
+} pronk_memory_use;
+#define PRONK_MEMORY_USE_INIT \
+  { sizeof(pronk_memory_use), 0, 0, 0 }
+
 // As pronk::Model.
 pronk_status pronk_model_open(const char* path, pronk_model** model);
 pronk_status pronk_model_open_exact(const char* path, pronk_model** model);
@@ -53,18 +90,33 @@ void pronk_model_free(pronk_model* model);
 // A value of the file as text; PRONK_ABSENT if it has no such key.
 pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
                                   size_t room, size_t* n);
-pronk_status pronk_model_template(const pronk_model* model, char* text, size_t room, size_t* n);
+// The i-th key; PRONK_ABSENT beyond the last.
+pronk_status pronk_model_metadata_key(const pronk_model* model, size_t i, char* text, size_t room,
+                                      size_t* n);
+pronk_status pronk_model_facts(const pronk_model* model, pronk_facts* facts);
+// Messages as pronk::ParseMessages() reads them; rendering may be NULL.
+pronk_status pronk_model_render(const pronk_model* model, const char* messages,
+                                const pronk_rendering* rendering, char* text, size_t room,
+                                size_t* n);
+pronk_status pronk_model_tokenize_chat(const pronk_model* model, const char* messages,
+                                       const pronk_rendering* rendering, int32_t* ids, size_t room,
+                                       size_t* n);
+pronk_status pronk_model_chat_template(const pronk_model* model, char* text, size_t room,
+                                       size_t* n);
 // The token named "bos", "eos", "eot", "unk" or "sep"; -1: none.
 int32_t pronk_model_token(const pronk_model* model, const char* name);
 // Whether a text ends with this token.
 int pronk_model_ends(const pronk_model* model, int32_t id);
+// reading: PRONK_READ_...
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
-                                  int32_t* ids, size_t room, size_t* n);
+                                  unsigned reading, int32_t* ids, size_t room, size_t* n);
+// special: not 0: with the spellings of control tokens.
 pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
-                                    char* text, size_t room, size_t* n);
+                                    int special, char* text, size_t room, size_t* n);
 
 // As pronk::Grammar.
 pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar);
+pronk_status pronk_grammar_json_object(pronk_grammar** grammar);
 pronk_status pronk_grammar_gbnf(const char* rules, pronk_grammar** grammar);
 void pronk_grammar_free(pronk_grammar* grammar);
 
@@ -85,19 +137,11 @@ typedef struct pronk_token {  // as pronk::Token
   const pronk_likely* likeliest;  // as long as the call lasts
   size_t n_likeliest;
 } pronk_token;
+// May change the logits of the next token, by id; anything but 0 ends the text.
+typedef int (*pronk_on_logits)(float* logits, size_t n, void* user);
 // Receives a token before its text; anything but 0 ends the text before it.
 typedef int (*pronk_on_token)(const pronk_token* token, void* user);
 
-// pronk::Reading: joined by |; 0: after a text as one with it, and BOS as the file asks.
-enum {
-  PRONK_READ_APART = 1,  // as a text of its own
-  PRONK_READ_BOS = 2,
-  PRONK_READ_NO_BOS = 4,
-  PRONK_READ_SPECIAL = 8  // control tokens may be spelt
-};
-
-// Structures begin with their size, which the macros set: a later library knows by it which fields
-// the program has. Fields that are 0 mean the default.
 typedef struct pronk_limits {
   size_t size;
   int max_tokens;                // 0: until the text ends or the context is full; -1: no token
@@ -107,9 +151,10 @@ typedef struct pronk_limits {
   unsigned reading;              // PRONK_READ_..., of a session's prompt
   pronk_on_token on_token;       // or NULL; with the same user, too
   int n_likeliest;               // of a token; 0: no log probabilities at all
+  pronk_on_logits on_logits;     // or NULL; with the same user, too
 } pronk_limits;
 #define PRONK_LIMITS_INIT \
-  { sizeof(pronk_limits), 0, NULL, NULL, NULL, 0, NULL, 0 }
+  { sizeof(pronk_limits), 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
 
 typedef enum pronk_stop_reason {  // as pronk::StopReason
   PRONK_STOP_EOS,                 // the text is complete
@@ -131,7 +176,8 @@ typedef struct pronk_completion {
   { sizeof(pronk_completion), PRONK_STOP_EOS, 0, 0, 0, 0, 0, 0 }
 
 // As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names and
-// values that pronk::Set() has; quotes keep blanks: draft="my model.gguf". NULL: all by default.
+// values that pronk::Set() has; quotes keep blanks, draft="my model.gguf", in which
+// \\" and \\\\ stand for " and \\. NULL: all by default.
 // Limits, on_text and result may be NULL, too.
 pronk_status pronk_session_open(const pronk_model* model, const char* options,
                                 pronk_session** session);
@@ -139,6 +185,18 @@ void pronk_session_free(pronk_session* session);
 pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
                                     const pronk_limits* limits, pronk_on_text on_text, void* user,
                                     pronk_completion* result);
+// The same for a prompt of ids.
+pronk_status pronk_session_complete_ids(pronk_session* session, const int32_t* ids, size_t n_ids,
+                                        const pronk_limits* limits, pronk_on_text on_text,
+                                        void* user, pronk_completion* result);
+// As pronk::Session::Score(): on_token receives each token of the text. n_ids: of ids, which may be
+// NULL, instead of the text.
+pronk_status pronk_session_score(pronk_session* session, const char* text, const int32_t* ids,
+                                 size_t n_ids, int n_likeliest, unsigned reading,
+                                 pronk_on_token on_token, void* user);
+pronk_status pronk_session_copy(const pronk_session* session, pronk_session** copy);
+pronk_status pronk_session_truncate(pronk_session* session, size_t n_tokens);
+pronk_status pronk_session_memory(const pronk_session* session, pronk_memory_use* memory);
 pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
                                   size_t* n);
 pronk_status pronk_session_logits(const pronk_session* session, float* logits, size_t room,
@@ -154,6 +212,9 @@ void pronk_batch_free(pronk_batch* batch);
 pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const char* prompt,
                              const pronk_limits* limits, pronk_on_text on_text, void* user,
                              size_t* number);
+pronk_status pronk_batch_add_chat(pronk_batch* batch, pronk_chat* chat, const char* messages,
+                                  const pronk_limits* limits, pronk_on_text on_text, void* user,
+                                  size_t* number);
 pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* user);
 size_t pronk_batch_size(const pronk_batch* batch);
 
@@ -173,12 +234,13 @@ pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json);
 // "auto", "none", "required" or a function's name.
 pronk_status pronk_chat_set_tool_choice(pronk_chat* chat, const char* choice);
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n);
-pronk_status pronk_chat_think(pronk_chat* chat, const char* level);
+pronk_status pronk_chat_set_thinking(pronk_chat* chat, const char* level);
 // message may be NULL.
 pronk_status pronk_chat_set_thinking_budget(pronk_chat* chat, int tokens, const char* message);
 // Receives the thinking before each answer from now on; NULL: nobody does.
 pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user);
 pronk_status pronk_chat_clear(pronk_chat* chat);
+pronk_status pronk_chat_memory(const pronk_chat* chat, pronk_memory_use* memory);
 pronk_status pronk_chat_save(pronk_chat* chat, const char* path);
 pronk_status pronk_chat_load(pronk_chat* chat, const char* path);
 
@@ -189,6 +251,13 @@ pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, 
 void pronk_embedder_free(pronk_embedder* embedder);
 pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* texts,
                                   size_t n_texts, float* vectors, size_t room, size_t* n);
+
+// As pronk::Reranker: a score for each text.
+pronk_status pronk_reranker_open(const pronk_model* model, const char* options,
+                                 pronk_reranker** reranker);
+void pronk_reranker_free(pronk_reranker* reranker);
+pronk_status pronk_reranker_score(pronk_reranker* reranker, const char* query,
+                                  const char* const* texts, size_t n_texts, float* scores);
 
 #ifdef __cplusplus
 }

@@ -233,6 +233,8 @@ void Conversation::Answer(const std::string& question) {
     return open_ = out.Write(text);
   });
   ++n_answers_;
+  const std::vector<tokenizer::Message> messages = chat_->Messages();
+  if (!messages.empty() && messages.back().role == "user") chat_->Undo();  // nothing was answered
   progress.Clear();
   open_ = open_ && out.Finish();
   saver_.Save(Now());

@@ -1,6 +1,7 @@
 #include "cli/options/generation_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <type_traits>
 #include <variant>
@@ -76,7 +77,10 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
             return static_cast<bool*>(nullptr);
           },
           setting.variable);
-      command.Add(flags, target, {setting.low, setting.high}, help).ShowDefault();
+      // Flags take seeds that a double does not have.
+      const bool is_seed = setting.name == "seed";
+      command.Add(flags, target, {setting.low, is_seed ? HUGE_VAL : setting.high}, help)
+          .ShowDefault();
     } else if (const auto* const is_on = std::get_if<bool*>(&setting.variable)) {
       command.Add(flags, **is_on, help);
     } else {

@@ -98,11 +98,10 @@ void ChatForm::Prepare(GenerateOptions& options, bool keeps_answer) const {
   options.constrains_calls = tool_choice.kind == ToolChoice::Kind::kAuto && !keeps_answer;
 }
 
-std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
-                                const std::vector<Message>& messages, size_t room,
-                                const std::function<bool()>& interrupted) {
+tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
+                                   const std::vector<Message>& messages,
+                                   const std::function<bool()>& interrupted) {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
-  const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
   if (!form.call_style && std::ranges::any_of(messages, has_calls))
     throw Error("this chat template does not show calls of functions");
@@ -110,12 +109,21 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                              form.call_style.value_or(tokenizer::CallStyle()), form.text_style);
   if (form.may_call()) input.tools = tokenizer::ToTemplateValue(form.tools);
   input.extra = form.variables;
+  input.now = form.now;
+  input.add_generation_prompt = form.begins_answer;
   input.interrupted = interrupted;
-  input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
-  input.eos_token = tokenizer.Piece(vocab.eos, /*special=*/true);
-  const tokenizer::RenderedChat chat = form.chat_template.Render(input);
+  input.bos_token = tokenizer.Piece(tokenizer.vocab().bos, /*special=*/true);
+  input.eos_token = tokenizer.Piece(tokenizer.vocab().eos, /*special=*/true);
+  return form.chat_template.Render(input);
+}
+
+std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
+                                const std::vector<Message>& messages, size_t room,
+                                const std::function<bool()>& interrupted) {
+  const tokenizer::RenderedChat chat = RenderChat(model, form, messages, interrupted);
   // Many templates begin with the BOS token; it must not be added twice.
-  const bool has_bos = !input.bos_token.empty() && chat.text.starts_with(input.bos_token);
+  const std::string bos = model.tokenizer->Piece(model.tokenizer->vocab().bos, /*special=*/true);
+  const bool has_bos = !bos.empty() && chat.text.starts_with(bos);
   return Encode(model, chat.text,
                 {.add_bos = !has_bos,
                  .parse_special = true,
@@ -151,6 +159,12 @@ size_t Chat::Count(const std::string& text) const {
 
 Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions options,
                          const std::function<bool(std::string_view)>& on_text) {
+  Turn turn = Begin(more, std::move(options));
+  GenerateResult generated = Generate(session_, turn.ids, turn.options, on_text);
+  return End(std::move(turn), std::move(generated));
+}
+
+Chat::Turn Chat::Begin(const std::vector<Message>& more, GenerateOptions options) {
   size_t n_bytes = 0;
   for (const Message& message : more) {  // a template may drop their thinking
     n_bytes += message.content.size();
@@ -214,16 +228,22 @@ Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions optio
   form_.Prepare(options, options.constraint != nullptr);
   if (form_.may_call()) options.constraint = &CallConstraint(options.constraint);
   for (const Message& message : messages_) options.n_calls += message.tool_calls.size();
-  answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
-  const GenerateResult& generated = answer.generated;
+  ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(answer.n_reused));
+  return {more, std::move(ids), std::move(options), std::move(answer)};
+}
+
+Chat::Answer Chat::End(Turn turn, GenerateResult generated) {
+  n_dropped_ += turn.answer.n_dropped;
+  generated.n_dropped = n_dropped_;
+  messages_.insert(messages_.end(), turn.more.begin(), turn.more.end());
   const bool is_empty =
       generated.text.empty() && generated.thinking.empty() && generated.tool_calls.empty();
-  if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
-  messages_.insert(messages_.end(), more.begin(), more.end());
-  messages_.push_back({"assistant", generated.text, "", generated.tool_calls, generated.thinking});
-  n_dropped_ += answer.n_dropped;
-  answer.generated.n_dropped = n_dropped_;
-  return answer;
+  if (generated.stop_reason != StopReason::kInterrupted || !is_empty) {
+    messages_.push_back(
+        {"assistant", generated.text, "", generated.tool_calls, generated.thinking});
+  }
+  turn.answer.generated = std::move(generated);
+  return std::move(turn.answer);
 }
 
 std::string Chat::Undo() {

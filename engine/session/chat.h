@@ -3,6 +3,7 @@
 #ifndef PRONK_ENGINE_SESSION_CHAT_H_
 #define PRONK_ENGINE_SESSION_CHAT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,8 @@ struct ChatForm {
   std::string instructions = {};  // for every answer: the end of the system message
   int64_t thinking_budget = -1;   // GenerateOptions
   std::string thinking_message = {};
+  std::optional<std::chrono::local_seconds> now = {};  // its date; none: the current time
+  bool begins_answer = true;                           // after the conversation
   // Variables of the template besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
 
@@ -68,13 +71,25 @@ class Chat {
   // answer to all. on_text gets it as it comes, the options' on_thinking the thinking before it.
   // Throws engine::Error if it is not their turn (SetMessages), engine::TooLong if not even the
   // last question fits, tokenizer::TemplateError if the template refuses them. The conversation is
-  // as before if it throws or is interrupted before the first word.
+  // as before if it throws. If it is interrupted before the first word, the messages are kept, and
+  // Reply({}) answers them.
   Answer Reply(const std::vector<tokenizer::Message>& more, GenerateOptions options,
                const std::function<bool(std::string_view)>& on_text);
   Answer Say(const std::string& text, GenerateOptions options,
              const std::function<bool(std::string_view)>& on_text) {
     return Reply({{"user", text}}, std::move(options), on_text);
   }
+
+  // The two halves of Reply(), between which the caller generates: options.on_thinking and
+  // options.constraint stay with the caller, who passes what was generated on.
+  struct Turn {
+    std::vector<tokenizer::Message> more;
+    std::vector<tokenizer::TokenId> ids;  // to be read
+    GenerateOptions options;
+    Answer answer = {};
+  };
+  Turn Begin(const std::vector<tokenizer::Message>& more, GenerateOptions options);
+  Answer End(Turn turn, GenerateResult generated);
 
   // The tokens with this text as the next message, before any are dropped. Throws as Reply().
   size_t Count(const std::string& text) const;
@@ -133,6 +148,11 @@ class Chat {
   std::shared_ptr<const grammar::Grammar> kept_to_ = nullptr;  // besides, or null
 };
 
+// A conversation in the model's format. Throws tokenizer::TemplateError, and engine::Error if the
+// template does not show calls.
+tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
+                                   const std::vector<tokenizer::Message>& messages,
+                                   const std::function<bool()>& interrupted = nullptr);
 // The ids of a conversation in the model's format, up to the start of its answer, for a context of
 // `room` tokens. Throws tokenizer::TemplateError, and as Encode() (encode.h).
 std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& form,

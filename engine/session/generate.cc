@@ -144,8 +144,14 @@ std::optional<StopReason> Generation::Step() {
   if (forced_.empty()) LimitThinking();
   const bool is_sampled = forced_.empty();
   if (is_sampled) {
-    id = session_.Sample(constraint_ != nullptr ? constraint_->Allowed()
-                                                : std::span<const uint64_t>());
+    std::span<const float> logits = session_.logits();
+    if (options_.on_logits) {
+      logits_.assign(logits.begin(), logits.end());
+      if (!options_.on_logits(logits_)) return StopReason::kInterrupted;
+      logits = logits_;
+    }
+    id = session_.Sample(
+        logits, constraint_ != nullptr ? constraint_->Allowed() : std::span<const uint64_t>());
   } else {
     id = forced_.back();
     forced_.pop_back();

@@ -36,6 +36,8 @@ struct GenerateOptions {
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
   std::function<void()> prompt_read = {};
   std::function<bool()> interrupted = {};  // asked before every token, and all the time in a prompt
+  // May change the logits of the next token, in the order of the ids; false ends the text.
+  std::function<bool(std::span<float> logits)> on_logits = {};
   // Gets each token before its text; false ends the text before it.
   std::function<bool(const pronk::Token&)> on_token = {};
   int64_t n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
@@ -132,6 +134,7 @@ class Generation {
   bool waits_for_call_ = false;                // to begin it
   int64_t n_thinking_ = 0;                     // tokens
   bool was_ended_ = false;                     // thinking, by its budget
+  std::vector<float> logits_;                  // as on_logits left them
   std::vector<tokenizer::TokenId> forced_;     // by the constraint or the budget, in reverse
   std::vector<tokenizer::TokenId> unread_;     // generated, to be read together
   DraftCounts before_;

@@ -400,8 +400,29 @@ void Session::SetSampling(const Sampling& options) {
   sampler_.SetOptions(WithoutBanned(model_, options), BreakersOf(model_, options));
 }
 
-TokenId Session::Sample(std::span<const uint64_t> allowed) {
-  return sampler_.Sample(logits(), allowed, tokens_);
+TokenId Session::Sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  return sampler_.Sample(logits, allowed, tokens_);
+}
+
+void Session::CopyFrom(Session& other) {
+  Rewind(0);
+  if (!Reserve(other.state_.capacity()))
+    throw NoMemory("there is no memory for a copy of ", other.position(), " tokens");
+  std::vector<std::span<std::byte>> pieces;
+  other.RememberedState().ForEachPiece(
+      other.position(), [&](std::span<std::byte> piece) { pieces.push_back(piece); });
+  size_t i = 0;
+  state_.ForEachPiece(other.position(), [&](std::span<std::byte> piece) {
+    std::ranges::copy(pieces[i++], piece.begin());
+  });
+  const bool has_logits = other.has_logits();
+  Restore(other.tokens(), has_logits ? other.logits() : std::span<const float>());
+  has_logits_ = has_logits;
+  sampler_ = other.sampler_;
+}
+
+size_t Session::scratch_bytes() const {
+  return scratch_ ? Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads) : 0;
 }
 
 size_t Session::Rewind(size_t position) {

@@ -88,7 +88,11 @@ class Session {
   // Sets how tokens are picked from now on.
   void SetSampling(const Sampling& options);
   // Picks the next token from logits(); Decode() adds it. allowed: as for Sampler::Sample().
-  tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {});
+  tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {}) {
+    return Sample(logits(), allowed);
+  }
+  // By other logits in their place.
+  tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed);
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id);
@@ -100,6 +104,9 @@ class Session {
   };
   static void DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
                              float* logits);
+  // Takes over the text, the state and the sampler of another session of this model and type of
+  // cache. Throws engine::NoMemory, and then has no text.
+  void CopyFrom(Session& other);
   // Frees the buffers of passes until the next one of this session alone.
   void ReleaseScratch() { scratch_.reset(); }
 
@@ -107,6 +114,7 @@ class Session {
   std::span<const float> logits() const {
     return {logits_.get() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
   }
+  size_t scratch_bytes() const;
   // Drafting statistics; null if it is off.
   const Speculation* speculation() const { return speculation_.get(); }
 

@@ -237,8 +237,8 @@ TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
   EXPECT_EQ(pronk_chat_say(chat, "Why?", nullptr, Append, &text, nullptr), PRONK_OK);
   EXPECT_EQ(thinking + " " + text, " YesYes");
   EXPECT_EQ(pronk_chat_set_thinking_budget(chat, -2, ""), PRONK_WRONG_USE);
-  EXPECT_EQ(pronk_chat_think(chat, "off"), PRONK_OK);
-  EXPECT_EQ(pronk_chat_think(chat, "low"), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_chat_set_thinking(chat, "off"), PRONK_OK);
+  EXPECT_EQ(pronk_chat_set_thinking(chat, "low"), PRONK_WRONG_USE);
   pronk_chat_free(chat);
   pronk_model_free(model);
 }
@@ -328,8 +328,8 @@ TEST_F(LibraryForC, NullIsAStatus) {
   EXPECT_EQ(pronk_batch_size(nullptr), 0u);
   EXPECT_EQ(pronk_chat_say(nullptr, "a", nullptr, nullptr, nullptr, nullptr), PRONK_WRONG_USE);
   EXPECT_EQ(pronk_model_metadata(model_, nullptr, nullptr, 0, &n), PRONK_WRONG_USE);
-  EXPECT_EQ(pronk_model_tokenize(model_, "a", 1, nullptr, 0, nullptr), PRONK_WRONG_USE);
-  EXPECT_EQ(pronk_model_tokenize(model_, "a", 1, nullptr, 9, &n), PRONK_OK);  // no room at all
+  EXPECT_EQ(pronk_model_tokenize(model_, "a", 1, 0, nullptr, 0, nullptr), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a", 1, 0, nullptr, 9, &n), PRONK_OK);  // no room at all
   EXPECT_EQ(pronk_model_token(nullptr, "bos"), -1);
   EXPECT_EQ(pronk_model_ends(nullptr, 1), 0);
   pronk_model_free(nullptr);
@@ -355,18 +355,18 @@ TEST_F(LibraryForC, NullIsAStatus) {
 TEST_F(LibraryForC, FillsBuffers) {
   size_t n = 0;
   std::vector<int32_t> ids(3, -7);
-  EXPECT_EQ(pronk_model_tokenize(model_, "a goat", 6, ids.data(), 1, &n), PRONK_OK);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a goat", 6, 0, ids.data(), 1, &n), PRONK_OK);
   EXPECT_EQ(ids[0], pronk_model_token(model_, "bos"));
   EXPECT_EQ(ids[1], -7);
   ids.resize(n);
-  EXPECT_EQ(pronk_model_tokenize(model_, "a goat", 6, ids.data(), n, &n), PRONK_OK);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a goat", 6, 0, ids.data(), n, &n), PRONK_OK);
   std::string text(20, '.');
-  EXPECT_EQ(pronk_model_detokenize(model_, ids.data(), n, text.data(), 20, &n), PRONK_OK);
+  EXPECT_EQ(pronk_model_detokenize(model_, ids.data(), n, 0, text.data(), 20, &n), PRONK_OK);
   EXPECT_EQ(text.substr(0, n), "a goat");
   EXPECT_EQ(pronk_model_metadata(model_, "general.architecture", text.data(), 20, &n), PRONK_OK);
   EXPECT_EQ(text.substr(0, n), "llama");
   EXPECT_EQ(pronk_model_metadata(model_, "no.such", text.data(), 20, &n), PRONK_ABSENT);
-  EXPECT_EQ(pronk_model_template(model_, nullptr, 0, &n), PRONK_OK);
+  EXPECT_EQ(pronk_model_chat_template(model_, nullptr, 0, &n), PRONK_OK);
   EXPECT_GT(n, 10u);
   EXPECT_EQ(pronk_model_token(model_, "such"), -1);
   EXPECT_EQ(pronk_model_ends(model_, pronk_model_token(model_, "eos")), 1);

@@ -8,8 +8,9 @@ from ctypes import byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_void_p
 
 
 class Limits(ctypes.Structure):
-    _fields_ = [("max_tokens", c_int), ("grammar", c_void_p), ("stops", c_void_p), ("on_prompt", c_void_p),
-                ("reading", c_uint), ("on_token", c_void_p), ("n_likeliest", c_int)]
+    _fields_ = [("size", c_size_t), ("max_tokens", c_int), ("grammar", c_void_p), ("stops", c_void_p),
+                ("on_prompt", c_void_p), ("reading", c_uint), ("on_token", c_void_p), ("n_likeliest", c_int),
+                ("on_logits", c_void_p)]
 
 
 def check(status):
@@ -31,7 +32,7 @@ model, session = c_void_p(), c_void_p()
 check(pronk.pronk_model_open(path.encode(), byref(model)))
 check(pronk.pronk_session_open(model, b"temperature=0", byref(session)))
 print(beginning, end="", flush=True)
-limits = Limits(max_tokens=100)
+limits = Limits(size=ctypes.sizeof(Limits), max_tokens=100)
 check(pronk.pronk_session_complete(session, beginning.encode(), byref(limits), show, None, None))
 pronk.pronk_session_free(session)
 pronk.pronk_model_free(model)
