@@ -1,3 +1,4 @@
+// The steps from a folder to a file: configuration, tensors, tokenizer, writing.
 #include "convert/convert.h"
 
 #include <sys/mman.h>

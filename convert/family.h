@@ -66,7 +66,7 @@ const Family& FindFamily(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
-// The same, completed by the family's usual names and defaults.
+// TextConfig, completed by the family's usual names and defaults.
 Fields UsualConfig(const Family& family, const Fields& config);
 
 // Adds the family's keys, then those of all families.

@@ -1,3 +1,4 @@
+// From metadata keys to the numbers of a Config, each checked where it is read.
 #include "engine/model/config.h"
 
 #include <algorithm>

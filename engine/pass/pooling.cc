@@ -1,3 +1,4 @@
+// Means, first or last vectors of texts; dense layers and scores after them.
 #include "engine/pass/pooling.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Batches texts into passes, pools and normalizes their vectors.
 #include "engine/session/embedder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How long a context is, and the ids of a text that fits into it.
 #include "engine/session/encode.h"
 
 #include <algorithm>

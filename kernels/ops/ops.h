@@ -12,7 +12,7 @@ namespace kernels {
 // x. weight may be null: all ones, with the same bits.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
-// The same of x - mean(x). LayerNorm without bias, Ba et al. 2016.
+// RmsNorm of x - mean(x): LayerNorm without bias, Ba et al. 2016.
 void LayerNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
 // How rope pairs the dimensions of a head.
