@@ -125,7 +125,7 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
 
 // The folder's recommended sampling as llama.cpp's keys. Only these two have other names there.
 void AddSampling(const Fields& recommended, gguf::Writer& keys) {
-  engine::SamplerOptions options;
+  pronk::Sampling options;
   for (const engine::Setting& setting : engine::Settings(options)) {
     std::string name(setting.key);
     if (name == "temp") name = "temperature";

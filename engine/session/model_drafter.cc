@@ -20,7 +20,6 @@ SessionOptions DraftSession(const SessionOptions& options) {
   of_draft.draft = {};
   of_draft.sampler = {};
   of_draft.sampler.temperature = 0;
-  of_draft.sampler.penalties = {};
   return of_draft;
 }
 
