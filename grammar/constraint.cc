@@ -46,7 +46,7 @@ std::span<const uint64_t> Constraint::Allowed() {
   std::span<const uint64_t> mask = masks_.Of(at_);
   if (grammar_->has_unique_keys() && keys_.MayRepeat()) {
     changed_.assign(mask.begin(), mask.end());
-    keys_.Exclude(trie_, tokenizer_, changed_);
+    keys_.Exclude(trie_, changed_);
     mask = changed_;
   }
   if (std::ranges::all_of(mask, [](uint64_t word) { return word == 0; })) {

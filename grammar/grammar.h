@@ -105,7 +105,8 @@ struct Rule {
   bool may_be_empty = false;
   // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
-  std::vector<Place> first;  // bytes and calls it may begin with
+  std::vector<Place> first;           // bytes and calls it may begin with
+  bool has_all_beyond_ascii = false;  // each plain character beyond ASCII is a text of it
 };
 
 // A token as a grammar names it: "<think>", or "<[10]>" for the id.

@@ -38,6 +38,10 @@ class Matcher {
     if (moves != nullptr && moves->next[byte] != kNotYet) return moves->next[byte];
     return Find(from, byte);
   }
+  // For many steps from a set: where each byte leads, kNotYet where Step() has not been called.
+  // Valid until Forget().
+  static constexpr SetId kNotYet = kNone;
+  const std::array<SetId, 256>& NextOf(SetId from) { return MovesOf(from).next; }
   SetId Steps(SetId from, std::string_view bytes);
   // The set of these items' bytes and calls, past what takes no byte.
   SetId Close(std::vector<Item>& items);
@@ -59,7 +63,6 @@ class Matcher {
   SetId Forget(SetId kept);
 
  private:
-  static constexpr SetId kNotYet = kNone;
   // A byte that may come, and the item after it.
   struct Move {
     uint8_t low, high;

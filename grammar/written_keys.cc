@@ -85,8 +85,7 @@ bool WrittenKeys::MayRepeat() const {
   return std::ranges::any_of(levels_, [](const Level& level) { return !level.keys.empty(); });
 }
 
-void WrittenKeys::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer,
-                          TokenMasks::Mask& mask) const {
+void WrittenKeys::Exclude(const TokenTrie& trie, TokenMasks::Mask& mask) const {
   const auto clear = [&](TokenId id) {
     const auto bit = static_cast<size_t>(id);
     mask[bit / 64] &= ~(uint64_t{1} << (bit % 64));
@@ -95,16 +94,13 @@ void WrittenKeys::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tok
   if (place_.in_key && !levels_.empty()) {
     const auto& keys = levels_.back().keys;
     for (auto key = keys.lower_bound(key_); key != keys.end() && key->starts_with(key_); ++key) {
-      const uint32_t node = trie.Find(kNone, key->substr(key_.size()) + '"');
-      if (node == kNone) continue;
-      for (const TokenId id : trie.Branch(node)) clear(id);
+      for (const TokenId id : trie.BeginningWith(key->substr(key_.size()) + '"')) clear(id);
     }
   }
   // A key that begins in a token.
-  for (const TokenId id : trie.quoted()) {
+  for (const auto& [id, text] : trie.quoted()) {
     const auto bit = static_cast<size_t>(id);
-    if ((mask[bit / 64] >> (bit % 64) & 1) == 0) continue;
-    if (Repeats(TokenTrie::TextOf(tokenizer, id))) clear(id);
+    if ((mask[bit / 64] >> (bit % 64) & 1) != 0 && Repeats(text)) clear(id);
   }
 }
 

@@ -26,8 +26,7 @@ class WrittenKeys {
   // Whether some token might repeat a key.
   bool MayRepeat() const;
   // Takes out of a mask the tokens that do.
-  void Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer,
-               TokenMasks::Mask& mask) const;
+  void Exclude(const TokenTrie& trie, TokenMasks::Mask& mask) const;
 
  private:
   struct Level {
