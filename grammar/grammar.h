@@ -92,9 +92,8 @@ struct Members {
   std::vector<Key> keys;
   StateId other = kNone;  // a key that is not named, as often as it likes
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // with the first the others
-  std::vector<std::vector<uint32_t>> some;  // of each list one key is there, or one not named
-  uint32_t min = 0, max = kNone;            // number of members
-  bool ordered = false;                     // named keys come in this order, then others
+  uint32_t min = 0, max = kNone;                                  // number of members
+  bool ordered = false;  // named keys come in this order, then others
   // Where members begin, go on and end, and where an object without any ends.
   StateId first = kNone, more = kNone, close = kNone, none = kNone;
 };

@@ -71,9 +71,7 @@ Part JsonRules::AnyText(const Part& others) {
   return text;
 }
 
-Part JsonRules::KeyText() {
-  return AnyText(Character(Minus(Complement({}), grammar::Plain())));
-}
+Part JsonRules::KeyText() { return AnyText(Character(Minus(Complement({}), grammar::Plain()))); }
 
 Part JsonRules::String(uint32_t least, uint32_t most) {
   if (least == 0 && most == kNone) return Call("string");

@@ -526,8 +526,8 @@ TEST(JsonSchema, WhatIsRefused) {
       {R"({"type": "integer", "multipleOf": 99991})", "#: multiples of a number of so many digits"},
       {R"({"not": {}})", "#: no value fits this schema"},
       {R"({"not": {"type": 3}})", "#/not/type: expected a type or a list of types"},
-      {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
-       "#/not/patternProperties: this keyword cannot be negated"},
+      {R"({"type": "array", "not": {"uniqueItems": true}})",
+       "#/not/uniqueItems: this keyword cannot be negated"},
       {R"j({"patternProperties": {"(?<=a)": {}}})j",
        "pattern, byte 3: lookbehind is not supported"},
       {R"({"type": "text"})", "#/type: \"text\" is no type of JSON"},
@@ -541,8 +541,8 @@ TEST(JsonSchema, WhatIsRefused) {
       {R"({"pattern": "(a(?!b))*c"})", "(?= and (?! are not supported in what is repeated"},
       {R"({"anyOf": []})", "#/anyOf: expected a list of schemas"},
       {R"({"oneOf": [{"type": "integer"}, {"type": "integer"}]})", "#: no value fits this schema"},
-      {R"({"contains": {"type": "null"}, "allOf": [{"contains": {"type": "boolean"}}]})",
-       "contains: two of this keyword are not supported together"},
+      {R"({"type": "array", "contains": {"type": "null"}, "maxContains": 9999})",
+       "#/contains: too many items to be counted"},
       {R"({"$ref": "#/$defs/none"})", "#: '$ref' leads to \"#/$defs/none\", where no schema is"},
       {R"({"$ref": "other.json"})", "\"other.json\", which is another document"},
       {R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"], "type": "object"})",
@@ -569,6 +569,58 @@ void CheckOpen(const std::vector<Case>& cases) {
       EXPECT_FALSE(Matches(grammar, text)) << c.schema << " " << text;
     }
   }
+}
+
+// What a negation asks for: some member, or some item, that violates a schema.
+TEST(JsonSchema, NegationsThatNeedAPart) {
+  CheckOpen({
+      {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
+       R"({"a":1} | {"b":1,"xax":true} | {"a":null,"ba":2,"c":null})",
+       R"({} | {"a":null} | {"b":1})"},
+      {R"({"type": "object", "properties": {"a1": {}, "b": {}},
+           "not": {"patternProperties": {"a": {"type": "null"}}}})",
+       R"({"a1":1} | {"b":1,"a2":true} | {"a1":null,"a2":2})",
+       R"({"b":2} | {"a1":null,"a2":null})"},
+      {R"({"type": "object", "not": {"propertyNames": {"maxLength": 2}}})",
+       R"({"abc":1} | {"a":1,"abcd":2})", R"({} | {"ab":1})"},
+      // One member may be what several schemas need, or each its own.
+      {R"({"type": "object", "maxProperties": 2,
+           "allOf": [{"not": {"propertyNames": {"pattern": "^[^x]*$"}}},
+                     {"not": {"propertyNames": {"pattern": "^[^y]*$"}}}]})",
+       R"({"xy":1} | {"x":1,"y":2} | {"y":1,"xx":2} | {"b":1,"yx":2})",
+       R"({"x":1} | {"y":1,"z":2} | {"x":1,"b":2})"},
+      {R"({"type": "object", "not": {"properties": {"a": {}}, "additionalProperties": {"type": "null"}}})",
+       R"({"b":1} | {"a":1,"b":null,"c":2})", R"({} | {"a":1} | {"b":null,"c":null})"},
+      {R"({"type": "array", "not": {"items": [{}, {}], "additionalItems": {"type": "null"},
+           "$schema": "http://json-schema.org/draft-07/schema#"},
+           "$schema": "http://json-schema.org/draft-07/schema#"})",
+       R"([1,2,3] | [null,null,null,4])", R"([] | [1,2] | [1,2,null])"},
+  });
+}
+
+TEST(JsonSchema, SeveralContains) {
+  CheckOpen({
+      {R"({"type": "array", "contains": {"type": "null"},
+           "allOf": [{"contains": {"minimum": 5, "type": "integer"}, "maxContains": 1}]})",
+       R"([null,7] | [7,null] | [1,null,7,null,"a"])",
+       R"([] | [null] | [7] | [null,7,8] | [null,4])"},
+      {R"({"type": "array", "contains": {"type": "integer"},
+           "allOf": [{"contains": {"type": "number"}, "minContains": 2}]})",
+       R"([1,2] | [1.5,2] | ["a",3,null,0.5])", R"([1] | [1.5,2.5] | ["a",3])"},
+  });
+}
+
+// Objects that a property tells apart: the others' negations say nothing more.
+TEST(JsonSchema, ManyAlternativesToldApart) {
+  std::string ways;
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i);
+    ways += (i > 0 ? "," : "") + (R"({"properties": {"kind": {"const": "k)" + n + R"("}, "a)" + n) +
+            R"(": {"type": "integer"}, "b": {"maximum": )" + n + "}}}";
+  }
+  CheckOpen({{R"({"type": "object", "required": ["kind"], "oneOf": [)" + ways + "]}",
+              R"({"kind":"k7","a7":1,"b":7} | {"a8":"x","kind":"k7"})",
+              R"({"kind":"k7","a7":"x"} | {"kind":"k7","b":8} | {"kind":"k99"} | {"a7":1})"}});
 }
 
 TEST(JsonSchema, Standard) {
