@@ -46,7 +46,7 @@ class Converter {
     Part open;
     StateId after_some, after_none, end;
   };
-  Brackets BracketsOf(char bracket);
+  Brackets BracketsOf(char bracket, bool is_unique = false);
   // Members in a rule of its own, since it counts in a register. `others`: what may come after
   // what is named.
   Part MembersIn(char bracket, uint32_t id, MaybePart others);
@@ -55,10 +55,11 @@ class Converter {
   // Lists: list_rules.cc.
   MaybePart Array(const Shape& shape);
   Part Item(RuleId rule, bool is_first);
-  Part Items(const std::vector<RuleId>& first, std::optional<RuleId> rest, uint32_t least,
-             uint32_t most);
+  Part Items(const Shape& shape, const std::vector<RuleId>& first, std::optional<RuleId> rest,
+             uint64_t most);
   MaybePart Containing(const Shape& shape, uint64_t n_first, uint64_t most,
                        const std::vector<Contains>& contains);
+  Names FewTexts(const Shape& shape);
   std::optional<Names> FewValues(const Shape& shape);
   MaybePart UniqueOf(const Shape& shape, const Names& texts, uint64_t most);
 

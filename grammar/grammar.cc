@@ -60,6 +60,13 @@ Part Builder::Byte(uint8_t low, uint8_t high) {
   return {Add({.kind = Kind::kByte, .low = low, .high = high, .next = end}), end};
 }
 
+Part Builder::OpenUnique() {
+  grammar_.has_unique_items_ = true;
+  const Part bracket = Byte('[', '[');
+  grammar_.states_[bracket.start].other = kOpensUnique;
+  return bracket;
+}
+
 Part Builder::Literal(std::string_view bytes) {
   Part all = Empty();
   for (const char c : bytes)

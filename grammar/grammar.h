@@ -56,10 +56,12 @@ struct State {
   Kind kind = Kind::kFork;
   uint8_t low = 0, high = 0;  // kByte: the range, inclusive
   StateId next = kNone;       // after the byte or call; kFork: the first target
-  uint32_t other =
-      kNone;  // kFork: the second target; kCall: the rule; kText: the rule of other bytes
+  // kFork: the second target; kCall: the rule; kText: the rule of other bytes; kByte: kOpensUnique
+  // if it opens a list of unique items.
+  uint32_t other = kNone;
 };
 
+inline constexpr uint32_t kOpensUnique = 1;
 // The key of a kSeen, kNone for one that is not named.
 inline constexpr uint32_t kMaxKeys = 0xFFFF;
 constexpr uint32_t SeenKey(const State& state) {
@@ -126,6 +128,8 @@ class Grammar {
   const Members& members(uint32_t id) const { return members_[id]; }
   // A text in JSON, no object of which has a key twice.
   bool has_unique_keys() const { return has_unique_keys_; }
+  // Some of its lists have unique items.
+  bool has_unique_items() const { return has_unique_items_; }
   size_t n_states() const { return states_.size(); }
   size_t n_rules() const { return rules_.size(); }
   RuleId root() const { return root_; }
@@ -142,7 +146,7 @@ class Grammar {
   std::vector<Loop> loops_;
   std::vector<Members> members_;
   std::vector<uint32_t> loop_of_;  // by state
-  bool has_unique_keys_ = false;
+  bool has_unique_keys_ = false, has_unique_items_ = false;
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
   bool covers_thinking_ = false;
@@ -205,6 +209,7 @@ class Builder {
   StateId Member(uint32_t members) { return Add({.kind = State::Kind::kMember, .other = members}); }
   StateId Key(uint32_t members) { return Add({.kind = State::Kind::kKey, .other = members}); }
   Part Seen(uint32_t members, uint32_t key);  // kNone: a key that is not named
+  Part OpenUnique();                          // the bracket of a list of unique items
   void MakeKeysUnique() { grammar_.has_unique_keys_ = true; }
 
   // A rule, to be defined once. Its name is for messages.

@@ -145,10 +145,11 @@ Part Converter::Value(RuleId rule) {
                        builder_.Call(rule));
 }
 
-Converter::Brackets Converter::BracketsOf(char bracket) {
+Converter::Brackets Converter::BracketsOf(char bracket, bool is_unique) {
   const Part space = json_.Call("ws"), close = builder_.Literal(bracket == '{' ? "}" : "]");
   builder_.Link(space.end, close.start);
-  return {After({&bracket, 1}, builder_.Empty()), space.start, close.start, close.end};
+  const Part open = is_unique ? builder_.OpenUnique() : builder_.Literal({&bracket, 1});
+  return {builder_.Then(open, json_.Call("ws")), space.start, close.start, close.end};
 }
 
 Part Converter::MembersIn(char bracket, uint32_t id, MaybePart others) {

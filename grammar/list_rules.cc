@@ -41,22 +41,22 @@ Converter::MaybePart Converter::Array(const Shape& shape) {
   if (shape.unique && most > 1) {
     const auto few = n_first == 0 && contains.empty() ? FewValues(shape) : std::nullopt;
     if (few) return UniqueOf(shape, *few, most);
-    FailAt(Below(shape.place, "uniqueItems"), "supported for items of a few values only");
   }
   if (!contains.empty()) return Containing(shape, n_first, most, contains);
   if (shape.count.min >= kNone) FailAt(shape.place, "so many items are not supported");
-  return Items(first, rest, static_cast<uint32_t>(shape.count.min),
-               most < kNone ? static_cast<uint32_t>(most) : kNone);
+  return Items(shape, first, rest, most);
 }
 
 Part Converter::Item(RuleId rule, bool is_first) {
   return is_first ? builder_.Call(rule) : After(",", builder_.Call(rule));
 }
 
-// An array of `least` to `most` items: the first ones, then the rest.
-Part Converter::Items(const std::vector<RuleId>& first, std::optional<RuleId> rest, uint32_t least,
-                      uint32_t most) {
-  const Brackets brackets = BracketsOf('[');
+// The first items, then the rest.
+Part Converter::Items(const Shape& shape, const std::vector<RuleId>& first,
+                      std::optional<RuleId> rest, uint64_t n_most) {
+  const auto least = static_cast<uint32_t>(shape.count.min);
+  const uint32_t most = n_most < kNone ? static_cast<uint32_t>(n_most) : kNone;
+  const Brackets brackets = BracketsOf('[', shape.unique);
   StateId at = brackets.open.end;
   uint32_t n = 0;
   const auto item = [&](RuleId rule) {
@@ -95,7 +95,7 @@ Converter::MaybePart Converter::Containing(const Shape& shape, uint64_t n_first,
   for (const uint64_t limit : limits) n_places *= std::min(limit, kMaxPlaces) + 1;
   if (contains.size() > kMaxContains || n_places > kMaxPlaces)
     FailAt(Below(shape.place, "contains"), "too many items to be counted");
-  const Brackets brackets = BracketsOf('[');
+  const Brackets brackets = BracketsOf('[', shape.unique);
   std::map<Counts, StateId> places;
   std::vector<Counts> todo;
   const auto place = [&](Counts counts) {
@@ -144,6 +144,23 @@ Converter::MaybePart Converter::Containing(const Shape& shape, uint64_t n_first,
   return Part{brackets.open.start, brackets.end};
 }
 
+// All texts of a shape, or more than kMaxUnique.
+Names Converter::FewTexts(const Shape& shape) {
+  Names texts;
+  const NumberSet& n = shape.numbers;
+  if (shape.type == kString && !shape.patterns.empty()) {
+    Shape any_length = shape;
+    any_length.length = {};
+    for (const std::string& text : all_.StringsOf(any_length).Strings(kMaxUnique)) {
+      if (shape.length.Has(CountCharacters(text))) texts.push_back(gguf::JsonQuoted(text));
+    }
+    return texts;
+  }
+  if (shape.type == kNumber && !n.fractions && n.min && n.max)
+    return n.Spellings(schemas_.budget()).Strings(kMaxUnique);
+  return Names(kMaxUnique + 1);
+}
+
 // The texts of a list's items, if they are few.
 std::optional<Names> Converter::FewValues(const Shape& shape) {
   Names texts;
@@ -151,7 +168,9 @@ std::optional<Names> Converter::FewValues(const Shape& shape) {
     if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
   };
   for (const Shape& one : all_.ShapesOf(all_.Item(shape, 0))) {
-    if (!one.is_listed || one.values.size() + texts.size() > kMaxUnique) return std::nullopt;
+    const Names more = one.is_listed ? Names() : FewTexts(one);
+    if (more.size() + one.values.size() + texts.size() > kMaxUnique) return std::nullopt;
+    for (const std::string& text : more) add(text);
     for (const JsonView& value : one.values) {
       if (value.IsArray() || value.IsObject()) return std::nullopt;
       add(value.IsNumber() ? NumberText(value) : Spelled(value));

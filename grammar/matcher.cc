@@ -45,6 +45,10 @@ bool Matcher::Has(SetId set, StateId at) const {
   return false;
 }
 
+bool Matcher::OpensUnique(SetId set) {
+  return std::ranges::any_of(MovesOf(set).all, &Move::opens_unique);
+}
+
 std::optional<uint8_t> Matcher::OnlyByte(SetId set) {
   if (MayEnd(set)) return std::nullopt;
   const std::vector<Move>& moves = MovesOf(set).all;
@@ -172,7 +176,8 @@ void Matcher::Expand(SetId set, Moves& moves) {
     if (++n > kMaxItemsOfSet) TooAmbiguous();
     const State& state = grammar_.state(at);
     if (state.kind == Kind::kByte) {
-      moves.all.push_back({state.low, state.high, {state.next, data, below}});
+      moves.all.push_back(
+          {state.low, state.high, {state.next, data, below}, state.other == kOpensUnique});
       return;
     }
     if (state.kind == Kind::kText) {

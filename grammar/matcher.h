@@ -54,6 +54,8 @@ class Matcher {
   bool MayEnd(SetId set) const { return Has(set, kAccept); }
   bool Escapes(SetId set) const { return Has(set, kEscape); }
   bool MustEnd(SetId set) const { return MayEnd(set) && Items(set).size() == 1; }
+  // Whether a list of unique items may begin with the next byte.
+  bool OpensUnique(SetId set);
   // The byte that must come; empty if there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
 
@@ -67,6 +69,7 @@ class Matcher {
   struct Move {
     uint8_t low, high;
     Item after;
+    bool opens_unique = false;
   };
   struct Moves {
     std::vector<Move> all;

@@ -32,6 +32,12 @@ Type TypeOf(const JsonView& value) {
   }
 }
 
+uint64_t CountCharacters(std::string_view text) {
+  uint64_t n = 0;
+  for ([[maybe_unused]] const auto& c : gguf::Characters(text)) ++n;
+  return n;
+}
+
 std::string NumberText(const JsonView& number) {
   const auto decimal = Decimal::Parse(number.text());
   if (!decimal) return std::string(number.text());
@@ -120,9 +126,7 @@ bool Schemas::Fits(const Schema& s, const JsonView& value, size_t depth) {
   if (std::ranges::any_of(s.excluded, is_same)) return false;
   if (type == kString && s.IsString()) {
     const std::string text = value.String();
-    uint64_t length = 0;
-    for ([[maybe_unused]] const auto& c : gguf::Characters(text)) ++length;
-    if (!s.length.Has(length)) return false;
+    if (!s.length.Has(CountCharacters(text))) return false;
     for (const std::string& p : s.patterns) {
       if (!Strings(p, s.place).Has(text)) return false;
     }

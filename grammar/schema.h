@@ -45,6 +45,7 @@ enum Type : uint8_t {
   kAllTypes = 127
 };
 Type TypeOf(const JsonView& value);
+uint64_t CountCharacters(std::string_view text);
 // Equal numbers have one text.
 std::string NumberText(const JsonView& number);
 

@@ -156,11 +156,15 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
     own.tokens[bit / 64] |= uint64_t{1} << (bit % 64);
     own.kinds |= kinds[0];
     own.longest = std::max(own.longest, static_cast<uint8_t>(text.size()));
-    if (std::ranges::count(text, '"') >= 2) quoted_.push_back({id, text});
+    const auto count = [&](char c) { return static_cast<size_t>(std::ranges::count(text, c)); };
+    const size_t n_quotes = count('"'), n_closing = count('}') + count(']');
+    if (n_quotes + n_closing > 0) ending_.push_back({id, text, n_quotes, n_closing});
+    n_quoted_ += n_quotes >= 2;
   }
   begin_parts(kParts + 1);
   nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()),
                     0, 0, 0, 0});
+  std::ranges::stable_sort(ending_, std::greater(), &Ending::n_quotes);
   std::ranges::stable_sort(texts, std::greater(), [](const Text& one) { return one.text.size(); });
   for (const Text& one : texts) {
     by_length_.push_back(one.id);

@@ -77,12 +77,15 @@ class TokenTrie : public tokenizer::Derived {
   }
   // The tokens that begin with a text that has a quote.
   std::span<const tokenizer::TokenId> BeginningWith(std::string_view text) const;
-  // Tokens that contain two quotes or more, and their texts: a key may begin and end in them.
-  struct Quoted {
+  // Tokens that may end a string, a list or an object.
+  struct Ending {
     tokenizer::TokenId id;
     std::string text;
+    size_t n_quotes, n_closing;  // brackets
   };
-  std::span<const Quoted> quoted() const { return quoted_; }
+  std::span<const Ending> ending() const { return ending_; }
+  // Those with two quotes or more: a key may begin and end in them.
+  std::span<const Ending> quoted() const { return std::span(ending_).first(n_quoted_); }
   // Tokens of more than so many bytes.
   std::span<const tokenizer::TokenId> LongerThan(uint8_t n_bytes) const {
     return std::span(by_length_).first(n_longer_[n_bytes]);
@@ -91,7 +94,8 @@ class TokenTrie : public tokenizer::Derived {
  private:
   std::vector<Node> nodes_;  // and a sentinel
   std::vector<tokenizer::TokenId> tokens_;
-  std::vector<Quoted> quoted_;
+  std::vector<Ending> ending_;  // at first those with more quotes
+  size_t n_quoted_ = 0;
   std::vector<tokenizer::TokenId> by_length_;  // the longest first
   std::array<uint32_t, kMaxBytes + 1> n_longer_ = {};
   std::array<Part, kParts> parts_;
