@@ -173,8 +173,14 @@ class Work {
 
   // The passes so far, and those of them that one thread did alone.
   std::pair<size_t, size_t> Passes() const {
-    const kernels::Team& team = batch_ ? batch_->team() : sessions_[0]->team();
-    return {team.n_runs(), team.n_runs_alone()};
+    std::pair<size_t, size_t> passes;
+    const auto add = [&](const kernels::Team& team) {
+      passes.first += team.n_runs();
+      passes.second += team.n_runs_alone();
+    };
+    for (const auto& session : sessions_) add(session->team());
+    if (batch_) add(batch_->team());
+    return passes;
   }
 
  private:

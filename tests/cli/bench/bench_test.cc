@@ -38,7 +38,7 @@ TEST(Bench, TextsTogether) {
   EXPECT_EQ(SchemaFaults(tests, BenchSchema()), std::vector<std::string>());
   ASSERT_EQ(tests.size(), 8u);
   EXPECT_TRUE(Has(run.out, "| 3 x tg6 @ d2 |"));
-  EXPECT_TRUE(Has(run.out, "| 3 x pp4 |"));
+  EXPECT_TRUE(Has(run.out, "| 3 x pp4 @ d2 |"));
   const Json& together = tests[7];
   EXPECT_EQ(together["n_parallel"], 3);
   EXPECT_GT(together["dot_limit"], 0);
