@@ -175,8 +175,8 @@ void MappedFile::KeepFirst(size_t n) {
   auto* const from = start + mapping_->n_kept;
   const auto size = static_cast<size_t>(start + end - from);
   if (mprotect(from, size, PROT_READ | PROT_WRITE) != 0) {
-    throw Error(mapping_->name, ": cannot be mapped into memory: ",
-                std::generic_category().message(errno));
+    throw Error(mapping_->name,
+                ": cannot be mapped into memory: ", std::generic_category().message(errno));
   }
   for (size_t at = 0; at < size; at += page) {
     volatile std::byte* const byte = from + at;
