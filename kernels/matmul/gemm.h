@@ -52,6 +52,7 @@ struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
+  bool adds = false;                               // to what is in out
   std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
   float limit = 0;                                 // of that activation
   // If not null: out[tokens[t]] += factors[t] * (result of token t).
