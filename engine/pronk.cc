@@ -569,8 +569,9 @@ std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& 
   return Guarded([&] {
     std::vector<std::vector<tokenizer::TokenId>> ids;
     ids.reserve(texts.size());
+    const std::string prompt = engine::PromptOf(*impl_->model);
     for (const std::string& text : texts) {
-      ids.push_back(engine::Encode(*impl_->model, text, {}, impl_->embedder.capacity()));
+      ids.push_back(engine::Encode(*impl_->model, prompt + text, {}, impl_->embedder.capacity()));
     }
     std::vector<std::vector<float>> vectors;
     const size_t width = impl_->embedder.width();

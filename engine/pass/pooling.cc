@@ -9,6 +9,8 @@
 namespace engine {
 namespace {
 
+using kernels::Activation;
+
 void Softmax(float* x, size_t n) {
   const float most = *std::max_element(x, x + n);
   double sum = 0;
@@ -33,7 +35,8 @@ void Score(const Model& model, Pass& pass, float* pooled, float* out) {
     pass.EachToken("activation", [&](size_t t) {
       float* const row = rows + t * width;
       if (c.rank.gelu) {
-        kernels::GatedActivation(kernels::Activation::kGeluAlone, row, nullptr, width);
+        const auto gelu = c.rank.erf ? Activation::kGeluErf : Activation::kGeluAlone;
+        kernels::GatedActivation(gelu, row, nullptr, width);
       } else {
         for (size_t i = 0; i < width; ++i) row[i] = std::tanh(row[i]);
       }
@@ -80,6 +83,7 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s, ker
   } else {
     std::copy_n(pooled, n * width, out);
   }
+  if (!model.config.unit_vectors) return;
   pass.EachToken("length", [&](size_t t) { Normalize(out + t * width, width); });
 }
 

@@ -33,6 +33,7 @@ enum class Activation {
   kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
   kGeluAlone,    // kGelu of g, without a gate
   kGeluErf,      // 0.5 g (1 + erf(g / sqrt(2))), without a gate: GELU itself
+  kGatedGeluErf,  // kGeluErf of g, times u
   kRelu,         // max(0, g), without a gate
   kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
   kSigmoid,      // u / (1 + exp(-g)): gated attention
