@@ -142,10 +142,10 @@ void AddSampling(const Fields& recommended, gguf::Writer& keys) {
 }
 
 // A model without an output matrix makes vectors of texts, and the file must say how.
-void CheckHead(const Fields& config, const OutModel& model) {
+void CheckHead(const Family& family, const Fields& config, const OutModel& model) {
   const std::string name = config.Texts("architectures")[0];
   const bool has_head = std::ranges::count(model.tensors, "output.weight", &OutTensor::name) > 0;
-  if (has_head || !name.ends_with("Model")) return;
+  if (has_head || !name.ends_with("Model") || std::ranges::count(family.hf, name) > 0) return;
   if (model.Gives("pooling_type") || model.Gives("attention.causal")) return;
   config.Fail("architectures", name,
               " has no output matrix, and no 1_Pooling/config.json says how it makes vectors");
@@ -226,7 +226,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   Report report;
   AddKeys(family, model);
   report.left_out = MapTensors(family, model);
-  CheckHead(folder.config(), model);
+  CheckHead(family, folder.config(), model);
   Sort(model.tensors);
   const Types types = ChooseTypes(options, model);
   report.type = types.most;

@@ -34,7 +34,7 @@ struct UsualValue {
 enum class Experts : uint8_t { kEither, kNone, kSome };
 
 struct Family {
-  std::string_view name;                    // GGUF's architecture
+  std::string_view name;                     // GGUF's architecture
   std::array<std::string_view, 10> hf = {};  // config.json's architectures; the rest is empty
   Experts experts = Experts::kEither;
   // GGUF's definition rotates pairs of neighbours in a head, Hugging Face's code pairs of halves.

@@ -43,16 +43,12 @@ void AddKind(const Fields& pooling, bool is_normalized, OutModel& model) {
       {"pooling_mode_max_tokens", "max", 0},
       {"pooling_mode_weightedmean_tokens", "weightedmean", 0},
   };
-  constexpr std::string_view kKnown[] = {"word_embedding_dimension",
-                                         "embedding_dimension",
-                                         "include_prompt",
-                                         "pooling_mode",
-                                         "pooling_mode_cls_token",
-                                         "pooling_mode_mean_tokens",
-                                         "pooling_mode_lasttoken",
-                                         "pooling_mode_mean_sqrt_len_tokens",
-                                         "pooling_mode_max_tokens",
-                                         "pooling_mode_weightedmean_tokens"};
+  constexpr std::string_view kKnown[] = {
+      "word_embedding_dimension", "embedding_dimension",
+      "include_prompt",           "pooling_mode",
+      "pooling_mode_cls_token",   "pooling_mode_mean_tokens",
+      "pooling_mode_lasttoken",   "pooling_mode_mean_sqrt_len_tokens",
+      "pooling_mode_max_tokens",  "pooling_mode_weightedmean_tokens"};
   ExpectKnown(pooling, kKnown);
   for (const char* const key : {"word_embedding_dimension", "embedding_dimension"}) {
     const uint64_t width = model.config.Count("hidden_size");
@@ -160,7 +156,8 @@ Modules ReadModules(const HfFolder& folder) {
     } else if (name == "Normalize" && is_pooled) {
       found.normalize = true;
     } else if (name != "Dropout") {
-      module.Fail("type", "expected Transformer, Pooling, Dense and Normalize in this order, found ",
+      module.Fail("type",
+                  "expected Transformer, Pooling, Dense and Normalize in this order, found ",
                   gguf::Quoted(type, 80));
     }
   }

@@ -68,6 +68,8 @@ constexpr KeyRule kBertKeys[] = {
     {"local_attention", "attention.sliding_window"},
     {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
 };
+constexpr UsualValue kBertUsual[] = {{"is_decoder", 0}};
+constexpr std::string_view kModernDefaults = R"({"local_attention": 128})";
 constexpr UsualValue kNomicUsual[] = {
     {"prenorm", 0}, {"rotary_emb_fraction", 1}, {"rotary_emb_interleaved", 0}};
 
@@ -153,17 +155,19 @@ void ModernBert(OutModel& model) {
   if (model.Gives("pooling_type") && config.TextOr("classifier_pooling", "cls") != "mean")
     config.Fail("classifier_pooling", "expected mean in a model that scores texts");
   model.Float("rope.freq_base_swa", LocalBase(config, "local_rope_theta"));
-  // Without the key readers compute GELU's form with tanh.
+  // Readers take "gelu", and what they do not know, for GELU's form with tanh.
   const std::string name = config.TextOr("hidden_activation", "gelu");
   const bool is_tanh = name == "gelu_new" || name == "gelu_pytorch_tanh";
   if (!is_tanh && name != "gelu" && name != "silu") {
     config.Fail("hidden_activation", "expected gelu, gelu_pytorch_tanh or silu, found ",
                 gguf::Quoted(name, 40));
   }
-  if (!is_tanh) model.Text("hidden_activation", name);
-  const std::string of_scores = is_tanh ? name : "gelu";
-  if (model.Gives("pooling_type") && config.TextOr("classifier_activation", "gelu") != of_scores)
-    config.Fail("classifier_activation", "expected ", of_scores);
+  model.Text("hidden_activation", is_tanh ? "gelu" : name == "gelu" ? "gelu_erf" : name);
+  if (!model.Gives("pooling_type")) return;
+  // Scores have GELU as the layers have, or in layers with SiLU its form with tanh, 1e-7 off.
+  const std::string of_scores = config.TextOr("classifier_activation", "gelu");
+  if (!of_scores.starts_with("gelu") || (name != "silu" && of_scores != name))
+    config.Fail("classifier_activation", "expected ", name == "silu" ? "gelu" : name);
 }
 
 constexpr Family kBertRows[] = {
@@ -175,6 +179,7 @@ constexpr Family kBertRows[] = {
      .activation = "",  // one of several
      .tensors = {kBert},
      .keys = {kBertKeys},
+     .usual = kBertUsual,
      .refine = Bert},
     {.name = "nomic-bert",
      .hf = {"NomicBertModel"},
@@ -210,7 +215,9 @@ constexpr Family kBertRows[] = {
      .activation = "",  // one of two
      .tensors = {kBert},
      .keys = {kBertKeys},
-     .refine = ModernBert},
+     .refine = ModernBert,
+     .rope_theta = 160000,
+     .defaults = kModernDefaults},
 };
 
 }  // namespace

@@ -56,7 +56,8 @@ void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, siz
   const size_t width = model.config.embedding_length;
   if (pooling == Pooling::kRank) pooling = model.config.rank.from;
   Pass all(model.config, ends.back(), s, team, nullptr);
-  const float* const rows = all.Normed(s.x, model.weights.output_norm, width, s.normed);
+  const float* const rows =
+      all.Normed(s.x, model.weights.output_norm, width, s.normed, model.weights.output_norm_bias);
   Pass(model.config, ends.size(), s, team, nullptr).EachToken("pool", [&](size_t i) {
     const size_t first = i == 0 ? 0 : ends[i - 1], last = ends[i] - 1;
     float* const out = pooled + i * width;

@@ -104,6 +104,7 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   const test::TempDir dir;
   dir.Write("config.json", golden["config"].dump());
   if (golden.contains("files")) {
+    std::filesystem::create_directory(dir.Path("1_Pooling"));
     for (const auto& [name, file] : golden["files"].items()) dir.Write(name, file.dump());
   }
   for (const char* const file : {"tokenizer.json", "tokenizer_config.json"})

@@ -52,14 +52,15 @@ void ModernBert(const Keys& keys, Config& config) {
   }
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
   SeeBothWays(keys, config);
-  // config.json's name for GELU itself. Files of llama.cpp's converter may lack it, and llama.cpp
-  // computes the form with tanh.
+  // "gelu" is the form with tanh, as llama.cpp computes it. Our converter has a name for GELU
+  // itself.
   const std::string_view name = keys.StringOr("hidden_activation", "");
   const bool is_silu = name == "silu" || name == "swish" || name == "swiglu";
-  config.activation = name == "gelu" ? Activation::kGatedGeluErf
-                      : is_silu      ? Activation::kSilu
-                                     : Activation::kGelu;
-  config.rank.erf = !name.empty();
+  const bool is_erf = name == "gelu_erf";
+  config.activation = is_erf    ? Activation::kGatedGeluErf
+                      : is_silu ? Activation::kSilu
+                                : Activation::kGelu;
+  config.rank.erf = is_erf;
 }
 
 constexpr NormRoles kNormsOfSums = {.attn = "",

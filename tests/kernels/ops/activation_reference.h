@@ -26,8 +26,7 @@ inline GatedExpected ExpectGated(Activation activation, double gate, double up) 
   constexpr double kPi = 3.14159265358979323846;
   const double eps = std::numeric_limits<float>::epsilon();
   const double value = GatedReference(activation, gate, up);
-  const bool is_erf =
-      activation == Activation::kGeluErf || activation == Activation::kGatedGeluErf;
+  const bool is_erf = activation == Activation::kGeluErf || activation == Activation::kGatedGeluErf;
   double z = gate;
   if (activation == Activation::kGelu || activation == Activation::kGeluAlone) {
     z = 2 * std::sqrt(2 / kPi) * (gate + 0.044715 * gate * gate * gate);
