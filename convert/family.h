@@ -34,8 +34,8 @@ struct UsualValue {
 enum class Experts : uint8_t { kEither, kNone, kSome };
 
 struct Family {
-  std::string_view name;                    // GGUF's architecture
-  std::array<std::string_view, 7> hf = {};  // config.json's architectures; the rest is empty
+  std::string_view name;                     // GGUF's architecture
+  std::array<std::string_view, 10> hf = {};  // config.json's architectures; the rest is empty
   Experts experts = Experts::kEither;
   // GGUF's definition rotates pairs of neighbours in a head, Hugging Face's code pairs of halves.
   bool pairs_neighbours = false;
@@ -71,6 +71,8 @@ Fields UsualConfig(const Family& family, const Fields& config);
 
 // Adds the family's keys, then those of all families.
 void AddKeys(const Family& family, OutModel& model);
+// The keys that Sentence Transformers' files give. Throws gguf::Error.
+void AddPooling(OutModel& model);
 
 // Adds the file's tensors. Returns the names of the folder's tensors that are left out: vision and
 // audio, blocks after the layers that this program would not run, and tensors that readers compute.

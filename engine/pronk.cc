@@ -512,8 +512,9 @@ std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& 
   return Use(impl_, [&](Impl& impl) {
     std::vector<std::vector<tokenizer::TokenId>> ids;
     ids.reserve(texts.size());
+    const std::string prompt = engine::PromptOf(*impl.model);
     for (const std::string& text : texts) {
-      ids.push_back(engine::Encode(*impl.model, text, {}, impl.embedder.capacity()));
+      ids.push_back(engine::Encode(*impl.model, prompt + text, {}, impl.embedder.capacity()));
     }
     std::vector<std::vector<float>> vectors;
     const size_t width = impl.embedder.width();
