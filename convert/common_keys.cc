@@ -140,6 +140,8 @@ void AddDynamic(OutModel& model) {
 
 void AddRope(const Family& family, OutModel& model) {
   const Fields rope = model.rope();
+  if (family.says_rope && !rope.is_there())
+    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   const bool says = model.config.Has("rope_theta") || rope.Has("rope_theta");
   if (says || family.rope_theta != 10000) model.Float("rope.freq_base", model.rope_theta());
   double part = model.rotary_part;

@@ -48,6 +48,7 @@ struct Family {
   std::span<const UsualValue> usual = {};
   // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
   void (*refine)(OutModel& model) = nullptr;
+  bool says_rope = false;  // config.json must say how RoPE is scaled
   // What counts where config.json does not say: rope's base, and the part of a head that rotates.
   double rope_theta = 10000, rotary_part = 1;
   bool tied = false;               // likewise: the output matrix is the embedding
