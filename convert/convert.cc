@@ -1,3 +1,4 @@
+// The steps from a folder to a file: configuration, tensors, tokenizer, writing.
 #include "convert/convert.h"
 
 #include <sys/mman.h>
@@ -141,6 +142,16 @@ void AddSampling(const Fields& recommended, gguf::Writer& keys) {
   }
 }
 
+// A model without an output matrix makes vectors of texts, and the file must say how.
+void CheckHead(const Family& family, const Fields& config, const OutModel& model) {
+  const std::string name = config.Texts("architectures")[0];
+  const bool has_head = std::ranges::count(model.tensors, "output.weight", &OutTensor::name) > 0;
+  if (has_head || !name.ends_with("Model") || std::ranges::count(family.hf, name) > 0) return;
+  if (model.Gives("pooling_type") || model.Gives("attention.causal")) return;
+  config.Fail("architectures", name,
+              " has no output matrix, and no 1_Pooling/config.json says how it makes vectors");
+}
+
 // The file without its weights, in full size: a mapping whose untouched pages take no memory.
 class Skeleton {
  public:
@@ -216,6 +227,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   Report report;
   AddKeys(family, model);
   report.left_out = MapTensors(family, model);
+  CheckHead(family, folder.config(), model);
   Sort(model.tensors);
   const Types types = ChooseTypes(options, model);
   report.type = types.most;

@@ -731,9 +731,10 @@ Embedder::Embedder(const Model& model, Pooling pooling, const Options& options)
 
 std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& texts) {
   return Use(impl_, [&](Impl& impl) {
+    const std::string prompt = engine::PromptOf(*impl.model);
     std::vector<std::vector<float>> vectors;
     const auto encode = [&](const std::string& text) {
-      return engine::Encode(*impl.model, text, {}, impl.embedder.capacity());
+      return engine::Encode(*impl.model, prompt + text, {}, impl.embedder.capacity());
     };
     impl.ForEach(texts, encode,
                  [&](std::span<const float> row) { vectors.emplace_back(row.begin(), row.end()); });

@@ -357,8 +357,9 @@ class Chat {
 // How a text's tokens become one vector; by default as the model's file says.
 enum class Pooling { kOfFile, kMean, kFirst, kLast };
 
-// Turns texts into vectors of length 1, with a model made for that, or by a named pooling. The
-// closer two texts are in meaning, the larger the sum of the products of their numbers.
+// Turns texts into vectors, with a model made for that, or by a named pooling. They have length 1
+// unless the file says otherwise, and its usual prompt, if any, is put before each text. The closer
+// two texts are in meaning, the larger the sum of the products of their numbers.
 class Embedder {
  public:
   explicit Embedder(const Model& model, Pooling pooling = Pooling::kOfFile,

@@ -1,3 +1,4 @@
+// Messages from JSON and back, with tool calls and parts.
 #include "tokenizer/messages.h"
 
 #include <optional>

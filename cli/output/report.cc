@@ -1,3 +1,4 @@
+// Counts and speeds of a run as lines or as JSON.
 #include "cli/output/report.h"
 
 #include <cinttypes>

@@ -1,3 +1,4 @@
+// The longest repeated suffix before each token, in linear time.
 #include "engine/sampling/dry.h"
 
 #include <algorithm>

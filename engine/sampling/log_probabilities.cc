@@ -1,3 +1,4 @@
+// Log-softmax, summed in double.
 #include "engine/sampling/log_probabilities.h"
 
 #include <algorithm>

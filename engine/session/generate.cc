@@ -229,11 +229,16 @@ void Generation::LimitThinking() {
   std::reverse(forced_.begin(), forced_.end());
 }
 
+// Forced tokens are read together, in passes in which each has the bits that it has alone.
 void Generation::Read() {
-  if (unread_.size() == 1) {
-    session_.Decode(unread_[0]);
-  } else {
-    session_.Prefill(unread_);
+  for (std::span<const TokenId> rest = unread_; !rest.empty();) {
+    const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));
+    if (pass.size() == 1) {
+      session_.Decode(pass[0]);
+    } else {
+      session_.Prefill(pass);
+    }
+    rest = rest.subspan(pass.size());
   }
 }
 

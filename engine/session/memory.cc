@@ -1,3 +1,4 @@
+// The sizes of cache and scratch, beside what Linux or macOS has free.
 #include "engine/session/memory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Follows the large model's text with a smaller session.
 #include "engine/session/model_drafter.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The checks of a session file, and its parts in order.
 #include "engine/session/session_file.h"
 
 #include <algorithm>

@@ -464,7 +464,7 @@ TEST(Library, KeepsWhatWasRead) {
   EXPECT_EQ(second.n_prompt, 1u);  // the last one, whose logits the file lacks
 }
 
-// The same text, guessed by the model itself.
+// The model drafts for itself, and its text does not change.
 TEST(Library, MayDraftWithAnotherModel) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
