@@ -98,7 +98,7 @@ class Model {
   std::size_t size_in_bytes() const;   // of its weights
   std::size_t n_parameters() const;    // numbers in its tensors
   std::size_t vocabulary_size() const;
-  std::size_t embedding_length() const;  // of a token's vector, and of Embedder's results
+  std::size_t embedding_length() const;  // numbers in a token's vector
   // The ids of a text by itself.
   std::vector<std::int32_t> Tokenize(std::string_view text, const Reading& reading = {}) const;
   // The text of ids; special: with the spellings of control tokens.

@@ -48,7 +48,7 @@ TEST(LibrarySession, ReadsIds) {
   session.Complete(Ids(ids.begin(), ids.begin() + 2), {}, AtMost(0));
   EXPECT_EQ(session.Complete(Ids(ids.begin() + 2, ids.end()), {}, AtMost(20)).text, text);
   EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { session.Complete(Ids{-1}); }),
-            "token id -1 is not in the vocabulary of 4273");
+            "token id -1 is not in the vocabulary of 4274");
 }
 
 // What was read is not read again, whichever way the text goes back.
@@ -163,7 +163,7 @@ TEST(LibraryModel, ShowsItsSizes) {
   std::size_t n = 0;
   for (const gguf::TensorView& tensor : file.tensors()) n += tensor.elements();
   EXPECT_EQ(model.n_parameters(), n);
-  EXPECT_EQ(model.vocabulary_size(), 4273u);
+  EXPECT_EQ(model.vocabulary_size(), 4274u);
   EXPECT_EQ(model.embedding_length(), 256u);
   const std::vector<std::string> keys = model.MetadataKeys();
   EXPECT_EQ(std::count(keys.begin(), keys.end(), "general.architecture"), 1);
@@ -254,7 +254,7 @@ TEST(LibraryChat, KeepsAQuestionThatWasStopped) {
   EXPECT_EQ(chat.History().size(), 2u);
 }
 
-// In the order and with the scores of the engine's, of a model whose results a test compares with
+// With the scores of the engine, to the rounding of larger batches, of a model whose results a test compares with
 // those of another implementation (embedder_test.cc).
 TEST(Library, RanksTexts) {
   const pronk::Model model(test::DataPath("vectors/bert-rank.gguf"));
@@ -269,7 +269,7 @@ TEST(Library, RanksTexts) {
     const std::vector<std::vector<std::int32_t>> pair = {
         engine::EncodePair(own, "ef", texts[i], 100)};
     embedder.Embed(pair, [&](std::size_t, std::size_t, std::span<const float> row) {
-      EXPECT_EQ(row[0], scores[i]);
+      EXPECT_NEAR(row[0], scores[i], 1e-5);
       return true;
     });
   }

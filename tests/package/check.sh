@@ -20,7 +20,7 @@ quietly cmake --install "$build" --prefix "$folder/staged"
 mv "$folder/staged" "$folder/prefix" # a package may be unpacked anywhere
 library=$(dirname "$(find "$folder/prefix" -name libpronk.a)")
 mkdir "$folder/project"
-cp "$here/CMakeLists.txt" "$here/story.cc" "$folder/project"
+cp "$here/CMakeLists.txt" "$here"/*.cc "$here"/*.c "$folder/project"
 cd "$folder/project"
 quietly cmake -B build -G "$generator" -DCMAKE_PREFIX_PATH="$folder/prefix" \
   -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" -DCMAKE_CXX_COMPILER="$cxx"
@@ -38,6 +38,36 @@ tells() {
 tells build/story
 cat "$folder/story"
 
+# examples FOLDER: whether the examples for C of a build do what their comments say.
+examples() {
+  "$1/extraction" "$model" "Tom is nine years old." | python3 -c \
+    'import json, sys; facts = json.load(sys.stdin); assert sorted(facts) == ["age", "name"], facts'
+  [ "$("$1/embeddings" "$model" "a goat" "a goat")" = 1.000 ] || fail "a text is not close to itself"
+  [ "$("$1/embeddings" "$model" "a goat" "It rained.")" != 1.000 ] || fail "all texts are the same"
+}
+examples build
+printf 'Hello\nWhy?\n' | build/chat "$model" >"$folder/chat"
+[ "$(grep -c . "$folder/chat")" -ge 2 ] || fail "chat: $(cat "$folder/chat")"
+[ "$(build/batch "$model" "Once upon" "The goat" | grep -cE '^[01]: (Once upon|The goat)')" = 2 ] || fail "batch"
+template='{{ tools }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.tool_calls }}{% endfor %}'
+build/tools "$model" "Is it warm in Rome?" "$template" | grep -qE '^temperature\{"town": ?"(Rome|Oslo)"\}$' ||
+  fail "tools calls nothing"
+
+# A project in C alone, with the static library, by CMake and by pkg-config; and one with the shared
+# library, where what the static one needs is absent.
+cc=$(cached CMAKE_C_COMPILER) && [ -n "$cc" ] || cc=cc
+quietly cmake -B only-c -G "$generator" -DCMAKE_PREFIX_PATH="$folder/prefix" -DONLY_C=ON \
+  -DCMAKE_C_FLAGS="-std=c99 -Wall -Wextra -Wpedantic -Werror"
+quietly cmake --build only-c
+examples only-c
+cp -R "$folder/prefix" "$folder/lacking"
+sed -i 's/sentencepiece=/absent-library=/' "$(find "$folder/lacking" -name pronkConfig.cmake)"
+quietly cmake -B lacking -G "$generator" -DCMAKE_PREFIX_PATH="$folder/lacking" -DLINK=pronk::shared \
+  -DONLY_C=ON
+grep -q 'no pronk::engine' "$folder/log" || fail "nothing is said of an absent library"
+quietly cmake --build lacking
+examples lacking
+
 # A file that is none is an error of the library, not the end of the program.
 status=0
 build/story "$folder/log" x 2>"$folder/error" || status=$?
@@ -50,11 +80,34 @@ if command -v pkg-config >/dev/null; then
     $(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs pronk)
   tells env LD_LIBRARY_PATH="$library" ./shared
   readelf -d shared | grep -q 'libpronk\.so\.[0-9]' || fail "no versioned soname"
+  cp -R "$folder/prefix" "$folder/archive"
+  find "$folder/archive" -name 'libpronk.so*' -exec rm {} +
+  static=$(dirname "$(find "$folder/archive" -name libpronk.a)")
+  mkdir archive
+  for name in extraction embeddings; do
+    # shellcheck disable=SC2046
+    "$cc" -std=c99 $name.c -o archive/$name \
+      $(PKG_CONFIG_PATH=$static/pkgconfig pkg-config --cflags --libs --static pronk)
+  done
+  examples archive
 fi
 nm -DC --defined-only "$library/libpronk.so" |
   none "symbols that are not the header's" -vE ' . (pronk_|pronk::|(typeinfo|typeinfo name|vtable) for pronk::Error)'
 
-# The library for C, whose header is C, by Python.
+# Each function of the header is there, too.
+header=$folder/prefix/include/pronk/pronk_c.h
+grep -oE '\bpronk_[a-z_]+\(' "$header" | tr -d '(' | sort -u >"$folder/declared"
+nm -D --defined-only "$library/libpronk.so" | grep -oE '\bpronk_[a-z_]+$' | sort -u | diff "$folder/declared" - ||
+  fail "the symbols for C are not the header's"
+# And of those for C++, all but types and constructors have their names there.
+cat "$folder"/prefix/include/pronk/pronk.h >"$folder/cpp"
+nm -DC --defined-only "$library/libpronk.so" | sed -nE 's/.* pronk::(([A-Z][A-Za-z]*)::)?([A-Za-z_]+)\(.*/\3/p' | sort -u |
+  while read -r name; do grep -qE "\b$name\(" "$folder/cpp" || printf '%s\n' "$name"; done |
+  none "functions that the header does not declare" .
+
+# The library for C, whose header is C and C++, by Python.
+"$cxx" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only \
+  "$folder/prefix/include/pronk/pronk_c.h"
 for standard in c99 c11; do
   "$cxx" -x c -std=$standard -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only \
     "$folder/prefix/include/pronk/pronk.h"
