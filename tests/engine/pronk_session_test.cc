@@ -254,8 +254,8 @@ TEST(LibraryChat, KeepsAQuestionThatWasStopped) {
   EXPECT_EQ(chat.History().size(), 2u);
 }
 
-// With the scores of the engine, to the rounding of larger batches, of a model whose results a test compares with
-// those of another implementation (embedder_test.cc).
+// With the scores of the engine, to the rounding of larger batches, of a model whose results a test
+// compares with those of another implementation (embedder_test.cc).
 TEST(Library, RanksTexts) {
   const pronk::Model model(test::DataPath("vectors/bert-rank.gguf"));
   pronk::Reranker reranker(model);
