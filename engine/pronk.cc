@@ -236,8 +236,11 @@ struct Model::Impl : engine::Model {};
 
 struct Grammar::Impl : grammar::Grammar {};
 
-// What the batch keeps while it has a session.
+namespace {
+
+// What a batch may have.
 struct Lent {
+  // What the batch keeps while it has it.
   std::weak_ptr<const void> batch = {};
 
   void CheckFree() const {
@@ -245,7 +248,10 @@ struct Lent {
   }
 };
 
-struct Session::Impl : Borrower, Lent {
+}  // namespace
+
+// Hidden: the shared library shows no more than the header.
+struct [[gnu::visibility("hidden")]] Session::Impl : Borrower, Lent {
   Impl(const std::shared_ptr<const engine::Model>& shared,
        const std::shared_ptr<const engine::Model>& shared_draft, const Options& given)
       : Borrower(shared, shared_draft, given), options(given) {}
@@ -287,7 +293,7 @@ struct Session::Impl : Borrower, Lent {
   }
 };
 
-struct Chat::Impl : Borrower, Lent {
+struct [[gnu::visibility("hidden")]] Chat::Impl : Borrower, Lent {
   engine::Chat chat;
   OnText on_thinking;
 

@@ -101,7 +101,8 @@ nm -D --defined-only "$library/libpronk.so" | grep -oE '\bpronk_[a-z_]+$' | sort
   fail "the symbols for C are not the header's"
 # And of those for C++, all but types and constructors have their names there.
 cat "$folder"/prefix/include/pronk/pronk.h >"$folder/cpp"
-nm -DC --defined-only "$library/libpronk.so" | sed -nE 's/.* pronk::(([A-Z][A-Za-z]*)::)?([A-Za-z_]+)\(.*/\3/p' | sort -u |
+nm -DC --defined-only "$library/libpronk.so" | sed -nE 's/.* pronk::(([A-Za-z:]*)::)?([A-Za-z_]+)\(.*/\2 \3/p' |
+  awk '$1 != $2 { print $NF }' | sort -u |
   while read -r name; do grep -qE "\b$name\(" "$folder/cpp" || printf '%s\n' "$name"; done |
   none "functions that the header does not declare" .
 
