@@ -77,8 +77,8 @@ struct Mirostat {
 };
 
 // The same options give the same text. What is not set is as the model's file recommends
-// (general.sampling.*, as llama.cpp has it), else the value here. Ranges and the names in files
-// are in settings.cc.
+// (general.sampling.*, as llama.cpp has it), else the value here. A number out of its range is an
+// error, which names the range.
 struct Sampling {
   Value<std::int64_t> seed = Usual<std::int64_t>(0);  // -1: another one each time
   Value<float> temperature = Usual(0.8f);             // 0: always the most likely token
