@@ -266,7 +266,9 @@ std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
                                          Sampling& sampling) {
   std::vector<std::string> notes = ReadSampling(metadata, sampling);
   for (const Setting& setting : Settings(sampling)) {
-    if (setting.is_number()) CheckRange(setting.name, setting.Get(), setting.low, setting.high);
+    const bool is_seed = setting.name == "seed";  // may be more than a double tells apart
+    if (setting.is_number() && !is_seed)
+      CheckRange(setting.name, setting.Get(), setting.low, setting.high);
   }
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (!tokenizer.vocab().Has(id)) throw Error("logit_bias: the vocabulary has no token ", id);
