@@ -24,8 +24,6 @@
 namespace cli {
 namespace {
 
-constexpr const char* kSysfs = "/sys";
-
 struct CompareOptions {
   std::vector<std::string> models;
   ModelOptions model;
@@ -63,7 +61,7 @@ class Compare {
       report_.models.push_back({.model = DescribeModel(ReadModel(which))});
     }
     if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
-    report_.setting = ThisSetting(kSysfs);
+    report_.setting = ThisSetting();
     report_.text = options.text;
   }
 
@@ -217,7 +215,7 @@ class Compare {
         of->test.model = &result.model;
         of->test.n_threads = static_cast<size_t>(session_.n_threads);
         if (of->test.Tokens() == 0) continue;
-        if (Measure(session_, kSysfs, *of, [](const BenchResult&) { return false; })) continue;
+        if (Measure(session_, *of, [](const BenchResult&) { return false; })) continue;
         if (run < report_.models.size()) throw engine::Error("interrupted");
         return;  // earlier rounds are complete and can be shown
       }

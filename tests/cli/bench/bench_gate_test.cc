@@ -138,7 +138,7 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
   // The difference is so large that no pause of a busy machine matters.
   for (const auto& [speed, status] : std::vector<std::pair<double, int>>{{1e250, 3}, {1e-100, 0}}) {
     old[0]["samples_ts"] = {speed, speed};
-    old[0]["limit_ts"] = old[0]["int_rate"] = nullptr;
+    old[0]["limit_ts"] = old[0]["dot_limit"] = nullptr;
     old[0]["share_of_cores"] = nullptr;
     const Finished run = Against(old.dump());
     EXPECT_EQ(run.status, status) << run.err;
@@ -157,7 +157,7 @@ TEST_F(BaselineTest, TakesLinesAndFewerFields) {
   Json old = Now()[0];
   old["samples_ts"] = {1e250, 1e250};
   for (const char* key :
-       {"limit_ts", "int_rate", "share_of_cores", "n_batch", "n_ubatch", "type_k", "version"})
+       {"limit_ts", "dot_limit", "share_of_cores", "n_batch", "n_ubatch", "type_k", "version"})
     old.erase(key);
   Json other = old;
   other["n_prompt"] = 77;
@@ -187,7 +187,7 @@ TEST_F(BaselineTest, RefusesOtherFiles) {
 TEST_F(BaselineTest, KnowsMachinesAndFiles) {
   Json old = Now();
   old[0]["samples_ts"] = {1e-100, 1e-100};
-  old[0]["limit_ts"] = old[0]["int_rate"] = old[0]["share_of_cores"] = nullptr;
+  old[0]["limit_ts"] = old[0]["dot_limit"] = old[0]["share_of_cores"] = nullptr;
   old[0]["model_filename"] = "/elsewhere/other.gguf";
   const Finished run = Against(old.dump());
   EXPECT_EQ(run.status, 0);
