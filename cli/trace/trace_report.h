@@ -40,7 +40,7 @@ extern const std::string_view kTracePage;
 // The roofline (Williams et al. 2009): operations' speeds over operations per byte, and the limits.
 std::string TraceSvg(const TraceReport& report);
 
-// By the plain pass; both throw engine::Error if the model is no dense llama. Appends up to n
+// By the plain pass; both throw engine::Error for a model that it does not read. Appends up to n
 // tokens, then reads the text with the engine, too: after each token what both would say next, and
 // how far apart their logits are. The session is empty.
 std::string PlainTable(engine::Session& session, std::vector<tokenizer::TokenId> ids, size_t n);

@@ -56,7 +56,7 @@ TEST_F(Compare, TextsAsPerplexitySays) {
                                      text_,        "-c", "16",     "--json"};
     if (i == 0) args.insert(args.end(), {"--save-logits", base});
     const Json alone = Json::parse(Pronk(args).out);
-    // The same logits, summed up in the same order.
+    // Both sum up equal logits in the same order.
     EXPECT_NEAR(model["perplexity"]["value"], alone["perplexity"]["value"],
                 1e-12 * alone["perplexity"]["value"].get<double>());
     EXPECT_EQ(found["windows"], alone["windows"]);
