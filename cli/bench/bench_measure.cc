@@ -115,10 +115,8 @@ class Work {
 
   // Goes back to where the test begins; not part of the measured time.
   void Rewind() {
-    for (size_t i = 0; i < sessions_.size(); ++i) {
+    for (size_t i = 0; i < sessions_.size(); ++i)
       Read(i, sessions_[i]->Rewind(test_.n_depth), test_.n_depth);
-      if (batch_) sessions_[i]->ReleaseScratch();
-    }
   }
 
   void Do() {
@@ -161,9 +159,7 @@ class Work {
     options.context = test.n_depth + test.n_prompt + test.n_gen;
     options.batch = std::min(test.n_ubatch, test.n_batch);
     options.n_threads = options.n_threads_batch = static_cast<int>(test.n_threads);
-    if (test.n_texts > 1) {  // each is planned with a scratch of its own
-      options.batch = std::min(options.batch, engine::kMaxPassTokens);
-    } else if (test.n_pass > 1) {
+    if (test.n_pass > 1) {
       options.draft.on = true;
       options.draft.fixed = test.n_pass - 1;
       options.draft.lookup = options.draft.nextn = false;
@@ -180,6 +176,7 @@ class Work {
       sessions_[text]->Prefill(Ids(text).subspan(at, std::min(test_.n_batch, end - at)),
                                [](size_t) { return !Interrupted(); });
     }
+    if (batch_) sessions_[text]->ReleaseScratch();  // which each is planned with
   }
 
   const BenchTest& test_;
