@@ -37,7 +37,7 @@ struct BenchSetting {
   std::string version;       // "0.1.0"
   std::string commit, date;  // date: when the run started
   std::string cpu_name, cpu_target;
-  std::string other;  // the file or program to compare results with; "" for none
+  std::string other;                      // the program to compare results with; "" for none
   std::vector<std::string> machine = {};  // MachineLines()
 
   std::string Cpu() const { return cpu_name + " (" + cpu_target + ")"; }
@@ -186,17 +186,18 @@ class EarlierResults {
   const Row* Find(const Row& test) const;
   // The one field by which a row differs from all that are there, "n_threads: 4, here 2"; or "".
   std::string NearMiss(const Row& test) const;
-  // "cpu_info: AMD EPYC, here Intel Xeon": of the machine and the file; "" if nothing differs or is
-  // unknown.
-  static std::string Differences(const Row& there, const Row& here);
-  std::string OtherMachine(const Row& test) const;  // those of the machine alone
+  // "cpu_info: AMD EPYC, here Intel Xeon"; "" if the machine is the same or unknown.
+  std::string OtherMachine(const Row& test) const;
+  // Throws engine::Error if none of the tests is there. what: "that were asked for".
+  void Expect(const std::vector<Row>& tests, const std::string& what) const;
+  // Sets a table of all tests, these and those that are there. Returns the exit status.
+  int Compare(const std::vector<Row>& now, double detect, std::string& text) const;
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
+  std::string path_;
   std::vector<Row> rows_;
 };
-// pronk bench --diff: compares two earlier runs, `now` with `before`. Returns the exit status.
-int DiffResults(const std::string& before, const std::string& now, double detect);
 
 // Statistics of one test's repetitions; 0 of none.
 double QuantileOf(std::vector<double> values, double share);

@@ -61,7 +61,7 @@ Row ReadRow(const JsonView& json, const std::string& name) {
 }  // namespace
 
 // The file holds an array of objects, or one object per line.
-EarlierResults::EarlierResults(const std::string& path) {
+EarlierResults::EarlierResults(const std::string& path) : path_(path) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   const std::string text = ReadText(path, kMaxBytes);
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -110,10 +110,6 @@ std::string EarlierResults::OtherMachine(const Row& test) const {
   return "";
 }
 
-std::string EarlierResults::Differences(const Row& there, const Row& here) {
-  return Joined(DifferencesIn(kOtherKeys, there, here), "; ");
-}
-
 std::string Row::Name() const {
   const auto text = [&](const char* key) {
     const auto found = fields.find(key);
@@ -131,37 +127,39 @@ std::string Row::Name() const {
          ", " + test.Name();
 }
 
-int DiffResults(const std::string& before, const std::string& now, double detect) {
-  const EarlierResults old(before), mine(now);
-  Table table(Table::Style::kMarkdown, {{"test"},
-                                        {"t/s before", true},
-                                        {"t/s now", true},
-                                        {"ratio (interval)", true},
-                                        {"verdict"},
-                                        {"what else differs"}});
+int EarlierResults::Compare(const std::vector<Row>& now, double detect, std::string& text) const {
   std::vector<std::vector<std::string>> cells;
   bool slower = false, unknown = false;
-  const double error = kGateError / static_cast<double>(mine.rows().size());
-  for (const Row& row : mine.rows()) {
-    const Row* const other = old.Find(row);
+  const double error = kGateError / static_cast<double>(now.size());
+  for (const Row& row : now) {
+    const Row* const other = Find(row);
+    const std::string speed = Figures(MedianOf(row.samples.ts), 5);
     if (other == nullptr) {
-      cells.push_back({row.Name(), "", Figures(MedianOf(row.samples.ts), 5), "", "not compared",
-                       old.NearMiss(row)});
+      cells.push_back({row.Name(), "", speed, "", "not compared", NearMiss(row)});
       continue;
     }
     Comparison found = CompareSamples(other->samples, row.samples, error);
     found.verdict = found.For(detect);
     slower |= found.verdict == Verdict::kSlower;
     unknown |= found.verdict == Verdict::kUnknown;
-    cells.push_back({row.Name(), Figures(MedianOf(other->samples.ts), 5),
-                     Figures(MedianOf(row.samples.ts), 5), found.Text(), found.Word(),
-                     EarlierResults::Differences(*other, row)});
+    cells.push_back({row.Name(), Figures(MedianOf(other->samples.ts), 5), speed, found.Text(),
+                     found.Word(), Joined(DifferencesIn(kOtherKeys, *other, row), "; ")});
   }
-  const auto is_compared = [](const auto& row) { return !row[3].empty(); };
-  if (std::ranges::none_of(cells, is_compared))
-    throw engine::Error(now, ": has no test that ", before, " has, too");
-  WriteOut(table.All(cells));
+  Table table(Table::Style::kMarkdown, {{"test"},
+                                        {"t/s before", true},
+                                        {"t/s now", true},
+                                        {"ratio (interval)", true},
+                                        {"verdict"},
+                                        {"what else differs"}});
+  text = table.All(cells);
   return slower ? kExitDiffers : unknown ? kExitUnknown : kExitDone;
+}
+
+void EarlierResults::Expect(const std::vector<Row>& tests, const std::string& what) const {
+  const auto is_there = [&](const Row& test) { return Find(test) != nullptr; };
+  if (std::ranges::any_of(tests, is_there)) return;
+  const std::string near = tests.empty() ? "" : NearMiss(tests[0]);
+  throw engine::Error(path_, ": has none of the tests ", what, near.empty() ? "" : "; ", near);
 }
 
 }  // namespace cli

@@ -21,7 +21,7 @@ using Result = BenchResult;
 
 std::string Milliseconds(double seconds) { return seconds > 0 ? Figures(1e3 * seconds, 3) : ""; }
 
-std::string Rate(double rate, double unit) { return rate > 0 ? Figures(rate / unit, 3) : ""; }
+std::string RateText(double rate, double unit) { return rate > 0 ? Figures(rate / unit, 3) : ""; }
 
 struct BenchColumn {
   std::string title;
@@ -70,9 +70,9 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
        false, !setting.other.empty()},
       {"limit, t/s", 10, [](const Result& result) { return Format("%.2f", result.Limit()); }},
       {"share", 5, [](const Result& result) { return Format("%.0f%%", 100 * result.Share()); }},
-      {"GB/s", 6, [](const Result& result) { return Rate(result.ReadsPerSecond(), 1e9); }, false,
-       writes},
-      {"TOPS", 6, [](const Result& result) { return Rate(result.OperationsPerSecond(), 1e12); },
+      {"GB/s", 6, [](const Result& result) { return RateText(result.ReadsPerSecond(), 1e9); },
+       false, writes},
+      {"TOPS", 6, [](const Result& result) { return RateText(result.OperationsPerSecond(), 1e12); },
        false, reads},
       {"first token, ms", 15,
        [](const Result& result) { return Milliseconds(result.FirstTokenSeconds()); }, false, reads},

@@ -228,8 +228,16 @@ class Bench {
     for (const BenchModel& model : models_) {
       for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
     }
-    setting_ = ThisSetting(Other());
-    if (baseline_) CheckBaseline();
+    setting_ = ThisSetting(options.against);
+    if (!baseline_) return;
+    std::vector<BenchResult> planned;
+    for (const BenchTest& test : plan_) planned.push_back({.test = test});
+    baseline_->Expect(Rows(planned), "that were asked for");
+    // A ratio of speeds says something of the program if nothing else has changed.
+    const std::string machine = baseline_->OtherMachine(Rows(planned)[0]);
+    if (machine.empty()) return;
+    throw engine::Error(options.baseline, ": is of another machine, ", machine,
+                        "; bench --diff compares the files of two machines");
   }
 
   int Run() {
@@ -245,7 +253,8 @@ class Bench {
       if (!RunTest(result, outputs)) break;
       done_.push_back(std::move(result));
       // Nobody reads any more, and neither a plot nor a verdict was asked for.
-      if (!outputs.Row(done_.back()) && !plot_ && Other().empty()) return kExitDone;
+      if (!outputs.Row(done_.back()) && !plot_ && options_.against.empty() && !baseline_)
+        return kExitDone;
     }
     outputs.End(done_);
     if (plot_ && !done_.empty()) {
@@ -268,33 +277,11 @@ class Bench {
     }
   }
 
-  const std::string& Other() const {
-    return options_.against.empty() ? options_.baseline : options_.against;
-  }
-
-  EarlierResults::Row RowOf(const BenchResult& result) const {
-    return EarlierResults::RowOf(ResultFields(setting_, result));
-  }
-
-  // A ratio of speeds says something of the program if nothing else has changed.
-  void CheckBaseline() const {
-    const std::string machine = baseline_->OtherMachine(RowOf({.test = plan_[0]}));
-    if (!machine.empty()) {
-      throw engine::Error(options_.baseline, ": is of another machine, ", machine,
-                          "; bench --diff compares the files of two machines");
-    }
-    bool any = false;
-    for (const BenchTest& test : plan_) {
-      const EarlierResults::Row row = RowOf({.test = test});
-      const EarlierResults::Row* const before = baseline_->Find(row);
-      any |= before != nullptr;
-      const std::string differs =
-          before != nullptr ? EarlierResults::Differences(*before, row) : baseline_->NearMiss(row);
-      if (before != nullptr && differs.empty()) continue;
-      Complain(options_.baseline + (before != nullptr ? ": " : ": does not have ") + test.Name() +
-               (differs.empty() ? "" : ": ") + differs);
-    }
-    if (!any) throw engine::Error(options_.baseline, ": has none of the tests that were asked for");
+  std::vector<EarlierResults::Row> Rows(const std::vector<BenchResult>& results) const {
+    std::vector<EarlierResults::Row> rows;
+    for (const BenchResult& result : results)
+      rows.push_back(EarlierResults::RowOf(ResultFields(setting_, result)));
+    return rows;
   }
 
   int Repetitions() const {
@@ -334,15 +321,7 @@ class Bench {
       if (HasEscapes(STDERR_FILENO)) outputs.Progress(Position(now));
       return now.samples.size() < static_cast<size_t>(Repetitions());
     };
-    if (!Measure(machine.Session(), result, more)) return false;
-    const EarlierResults::Row now = RowOf(result);
-    const EarlierResults::Row* const before = baseline_ ? baseline_->Find(now) : nullptr;
-    if (before == nullptr) return true;
-    // More repetitions would not narrow the interval: the machine was another at another time.
-    result.comparison = CompareSamples(before->samples, now.samples,
-                                       kGateError / static_cast<double>(plan_.size()));
-    result.comparison->verdict = result.comparison->For(detect_);
-    return true;
+    return Measure(machine.Session(), result, more);
   }
 
   int Status() const {
@@ -350,14 +329,19 @@ class Bench {
       throw engine::Error(
           Format("interrupted: %zu of %zu tests are done", done_.size(), plan_.size()));
     }
-    if (Other().empty()) return kExitDone;
+    if (baseline_) {
+      std::string table;
+      const int status = baseline_->Compare(Rows(done_), detect_, table);
+      std::fputs(("\nBeside " + options_.baseline + ":\n\n" + table).c_str(), stderr);
+      return status;
+    }
+    if (options_.against.empty()) return kExitDone;
     const auto named = [&](Verdict verdict) {
       std::string names;
       for (const BenchResult& result : done_) {
         if (!result.comparison || result.comparison->verdict != verdict) continue;
         const Comparison& found = *result.comparison;
         names += (names.empty() ? "" : ", ") + result.test.Name() + " " + found.Text();
-        if (options_.against.empty()) continue;
         names += Format(" after %zu pairs", found.other_ts.size());
         if (found.seconds_more > 0)
           names += Format(", about %.0f more s would tell", std::ceil(found.seconds_more));
@@ -367,7 +351,8 @@ class Bench {
     const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
     const auto compared = std::ranges::count_if(
         done_, [](const BenchResult& result) { return result.comparison.has_value(); });
-    Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + Other() + ": " +
+    Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.against +
+             ": " +
              (!slower.empty() ? "slower: " + slower
               : !unknown.empty()
                   ? "could not tell, the machine is too unsteady: " + unknown
@@ -417,7 +402,12 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
 int RunBench(const BenchOptions& options) {
   if (options.diff.empty()) return Bench(options).Run();
   if (options.models.size() != 1) throw UsageError("--diff: expected two files, A.json B.json");
-  return DiffResults(options.diff, options.models[0], ParseShare("--detect", options.detect));
+  const EarlierResults before(options.diff), now(options.models[0]);
+  before.Expect(now.rows(), "of " + options.models[0]);
+  std::string table;
+  const int status = before.Compare(now.rows(), ParseShare("--detect", options.detect), table);
+  WriteOut(table);
+  return status;
 }
 
 }  // namespace
@@ -438,9 +428,10 @@ void AddBench(CommandLine& line) {
       .ShowDefault();
   command.Add("--progress", options.progress, "Say on stderr, too, what is measured");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
-  command.Add("--baseline FILE", options.baseline,
-              "Compare with what -o json wrote earlier: status 3 if something is slower, 5 if it "
-              "cannot tell");
+  command.Add(
+      "--baseline FILE", options.baseline,
+      "Compare with what -o json wrote earlier, in a table on stderr: status 3 if something is "
+      "slower, 5 if it cannot tell");
   command.Add(
       "--against FILE", options.against,
       "The same, with another program, a pronk or a llama-bench, which takes turns with this "
