@@ -37,13 +37,12 @@ struct BenchSetting {
   std::string version;       // "0.1.0"
   std::string commit, date;  // date: when the run started
   std::string cpu_name, cpu_target;
-  bool has_energy = false;
-  std::string other;  // the file or program to compare results with; "" for none
-  std::vector<std::string> machine = {};  // MachineLines() of a card, else empty
+  std::string other;                      // the program to compare results with; "" for none
+  std::vector<std::string> machine = {};  // MachineLines()
 
   std::string Cpu() const { return cpu_name + " (" + cpu_target + ")"; }
 };
-BenchSetting ThisSetting(const std::string& sysfs, const std::string& other = "");
+BenchSetting ThisSetting(const std::string& other = "");
 
 // A row of the plan: a model, its work and how it is run.
 struct BenchTest {
@@ -74,11 +73,10 @@ BenchCost CostOf(const BenchTest& test, kernels::KvType kv_type);
 
 // Measured right before or after a repetition.
 struct BenchLimits {
-  double read = 0;     // bytes per second
-  double dot = 0;      // operations per second; 0 where no tokens are computed together
-  double integer = 0;  // operations per second: no limit, but shows whether others share the cores
+  double read = 0;  // bytes per second
+  double dot = 0;   // operations per second
 };
-BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model, bool with_dot);
+BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model);
 
 struct BenchSample {
   double seconds = 0;
@@ -91,8 +89,6 @@ struct BenchConditions {
   std::string date;
   size_t n_cores = 0;                        // that this process may use; 0 if unknown
   double clock_before = 0, clock_after = 0;  // GHz under load
-  double joules = 0;                         // of all repetitions, where known
-  double share_alone = 0;                    // of the passes: by one thread, as several waited
   double share_of_cores = 1;                 // CPU time / (wall time * threads)
   double peak_bytes = 0, cache_bytes = 0;    // resident memory at most; all texts' whole caches
   std::optional<double> instructions_per_cycle;
@@ -123,7 +119,6 @@ struct BenchResult {
   std::vector<double> token_seconds = {};  // between generated tokens, all repetitions
   BenchConditions conditions = {};
   std::optional<Comparison> comparison = {};
-  double single_ts = 0;  // median of this test with passes of one token; 0 if not measured
 
   // Statistics of the samples, 0 without one. Speeds and limits are in tokens per second.
   std::vector<double> Speeds() const;
@@ -133,9 +128,6 @@ struct BenchResult {
   double Share() const;  // median of speed / limit
   double MedianLimit(double BenchLimits::*which) const;
   double FirstTokenSeconds() const;
-  double JoulesPerToken() const;
-  // The time of a pass relative to a pass of one token; 0 if not measured.
-  double PassCost() const;
   double BytesOfPass() const {
     return cost.weights + static_cast<double>(test.n_texts) * cost.cache;
   }
@@ -149,10 +141,9 @@ struct BenchResult {
 // Asked after each repetition: whether to measure once more.
 using WantsMore = std::function<bool(const BenchResult&)>;
 // Runs a test in its own session: warm-up, then repetitions, which are added to the result, with
-// limits measured in between. options sets what the test does not. `sysfs` is "/sys". Returns false
-// if Ctrl-C ended it.
-bool Measure(const engine::SessionOptions& options, const std::string& sysfs, BenchResult& result,
-             const WantsMore& more);
+// limits measured in between. options sets what the test does not. Returns false if Ctrl-C ended
+// it.
+bool Measure(const engine::SessionOptions& options, BenchResult& result, const WantsMore& more);
 
 // Writes results one by one, in one format. Each function returns the text to write now.
 class BenchFormat {
@@ -173,10 +164,10 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchResult>
 
 // Input of a comparison: repetitions, and what the machine gave meanwhile, 0 where unknown.
 struct BenchSamples {
-  std::vector<double> ts;   // tokens per second
-  double limit = 0;         // tokens per second
-  double integer_rate = 0;  // operations per second
-  double cores = 0;         // CPU time that the test had / CPU time it could have had
+  std::vector<double> ts;  // tokens per second
+  double limit = 0;        // tokens per second
+  double dot_limit = 0;    // operations per second
+  double cores = 0;        // CPU time that the test had / CPU time it could have had
 };
 
 // Results of an earlier run, as written by -o json or jsonl, or by llama-bench.
@@ -195,17 +186,18 @@ class EarlierResults {
   const Row* Find(const Row& test) const;
   // The one field by which a row differs from all that are there, "n_threads: 4, here 2"; or "".
   std::string NearMiss(const Row& test) const;
-  // "cpu_info: AMD EPYC, here Intel Xeon": of the machine and the file; "" if nothing differs or is
-  // unknown.
-  static std::string Differences(const Row& there, const Row& here);
-  std::string OtherMachine(const Row& test) const;  // those of the machine alone
+  // "cpu_info: AMD EPYC, here Intel Xeon"; "" if the machine is the same or unknown.
+  std::string OtherMachine(const Row& test) const;
+  // Throws engine::Error if none of the tests is there. what: "that were asked for".
+  void Expect(const std::vector<Row>& tests, const std::string& what) const;
+  // Sets a table of all tests, these and those that are there. Returns the exit status.
+  int Compare(const std::vector<Row>& now, double detect, std::string& text) const;
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
+  std::string path_;
   std::vector<Row> rows_;
 };
-// pronk bench --diff: compares two earlier runs, `now` with `before`. Returns the exit status.
-int DiffResults(const std::string& before, const std::string& now, double detect);
 
 // Statistics of one test's repetitions; 0 of none.
 double QuantileOf(std::vector<double> values, double share);

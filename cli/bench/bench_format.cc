@@ -21,6 +21,8 @@ using Result = BenchResult;
 
 std::string Milliseconds(double seconds) { return seconds > 0 ? Figures(1e3 * seconds, 3) : ""; }
 
+std::string RateText(double rate, double unit) { return rate > 0 ? Figures(rate / unit, 3) : ""; }
+
 struct BenchColumn {
   std::string title;
   size_t width;  // 0: known before the measurement, as wide as the widest of the plan
@@ -35,17 +37,22 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
   const BenchTest usual;
   const auto any = [&](auto is) { return std::ranges::any_of(plan, is); };
   using Test = BenchTest;
+  const auto number = [&](const char* title, size_t Test::*member, bool shown = false) {
+    const auto is_set = [&](const Test& test) { return test.*member != usual.*member; };
+    const auto cell = [=](const Result& result) { return std::to_string(result.test.*member); };
+    return BenchColumn{title, 0, cell, false, shown || any(is_set)};
+  };
+  const bool reads = any([](const Test& test) { return test.n_prompt > 0; });
+  const bool writes = any([](const Test& test) { return test.n_gen > 0; });
   std::vector<BenchColumn> columns = {
       {"model", 0, [](const Result& result) { return result.test.model->type; }, true},
       {"size", 0,
        [](const Result& result) {
          return HumanBytes(result.test.model->opened.file.tensor_bytes());
        }},
-      {"threads", 0, [](const Result& result) { return std::to_string(result.test.n_threads); }},
-      {"batch", 0, [](const Result& result) { return std::to_string(result.test.n_batch); }, false,
-       any([&](const Test& test) { return test.n_batch != usual.n_batch; })},
-      {"ubatch", 0, [](const Result& result) { return std::to_string(result.test.n_ubatch); },
-       false, any([&](const Test& test) { return test.n_ubatch != usual.n_ubatch; })},
+      number("threads", &Test::n_threads, true),
+      number("batch", &Test::n_batch),
+      number("ubatch", &Test::n_ubatch),
       {"cache", 0, [](const Result& result) { return result.test.kv; }, false,
        any([&](const Test& test) { return test.kv != usual.kv; })},
       {"test", 0, [](const Result& result) { return result.test.Name(); }},
@@ -55,33 +62,20 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
          return Figures(result.Speed(0.25), 4) + "-" + Figures(result.Speed(0.75), 4);
        }},
       {"best", 7, [](const Result& result) { return Figures(result.Speed(1), 4); }},
-      {"of the other", 21,
+      {"of the other (runs)", 26,
        [](const Result& result) {
-         return !result.comparison
-                    ? ""
-                    : result.comparison->Text() +
-                          Format(", %zu", result.comparison->other_ts.size()) +
-                          (result.comparison->other_ts.size() == result.samples.size() ? " pairs"
-                                                                                       : " before");
+         const auto& other = result.comparison;
+         return other ? other->Text() + Format(" (%zu)", other->other_ts.size()) : "";
        },
        false, !setting.other.empty()},
       {"limit, t/s", 10, [](const Result& result) { return Format("%.2f", result.Limit()); }},
       {"share", 5, [](const Result& result) { return Format("%.0f%%", 100 * result.Share()); }},
-      {"GB/s", 6,
-       [](const Result& result) {
-         const double reads = result.ReadsPerSecond();
-         return reads > 0 ? Format("%.2f", reads / 1e9) : "";
-       },
-       false, any([](const Test& test) { return test.n_prompt == 0; })},
-      {"TOPS", 6,
-       [](const Result& result) {
-         const double operations = result.OperationsPerSecond();
-         return operations > 0 ? Format("%.3f", operations / 1e12) : "";
-       },
-       false, any([](const Test& test) { return test.n_gen == 0; })},
+      {"GB/s", 6, [](const Result& result) { return RateText(result.ReadsPerSecond(), 1e9); },
+       false, writes},
+      {"TOPS", 6, [](const Result& result) { return RateText(result.OperationsPerSecond(), 1e12); },
+       false, reads},
       {"first token, ms", 15,
-       [](const Result& result) { return Milliseconds(result.FirstTokenSeconds()); }, false,
-       any([](const Test& test) { return test.n_prompt > 0; })},
+       [](const Result& result) { return Milliseconds(result.FirstTokenSeconds()); }, false, reads},
       {"token p50, p99, ms", 18,
        [](const Result& result) {
          const std::vector<double>& all = result.token_seconds;
@@ -89,18 +83,11 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
                     ? ""
                     : Milliseconds(MedianOf(all)) + ", " + Milliseconds(QuantileOf(all, .99));
        },
-       false, any([](const Test& test) { return test.n_gen > 0; })},
-      {"pass", 5,
-       [](const Result& result) {
-         return result.PassCost() > 0 ? Format("%.2f", result.PassCost()) : "";
-       },
-       false, any([](const Test& test) { return test.TokensOfPass() > 1; })},
+       false, writes},
       {"memory", 7,
        [](const Result& result) {
          return HumanBytes(static_cast<uint64_t>(result.conditions.peak_bytes));
        }},
-      {"J/token", 8, [](const Result& result) { return Format("%.4f", result.JoulesPerToken()); },
-       false, setting.has_energy},
       {"notes", 5, [](const Result& result) { return Joined(result.Notes(), "; "); }, true}};
   std::erase_if(columns, [](const BenchColumn& column) { return !column.shown; });
   for (BenchColumn& column : columns) {
@@ -119,19 +106,17 @@ class Markdown : public BenchFormat {
   std::string Begin(const std::vector<BenchTest>& plan) override {
     std::vector<std::string> lines = {
         "pronk " + setting_.version + " (commit " + setting_.commit + "), " + setting_.date,
-        setting_.Cpu()};
-    lines.insert(lines.end(), setting_.machine.begin(), setting_.machine.end());
+        setting_.Cpu(), Joined(setting_.machine, "; ")};
     const BenchModel* last = nullptr;
     for (const BenchTest& test : plan) {
       const BenchModel& model = *test.model;
       if (&model == std::exchange(last, &model)) continue;
       lines.push_back(gguf::PrintablePath(model.opened.file.path()) +
                       Format(", opened in %.1f ms, limits read from ", model.load_ms) +
-                      ReadsFrom(model.opened.LargestStretch().size(), "/sys"));
+                      ReadsFrom(model.opened.LargestStretch().size()));
     }
     std::string text;
-    const char* const bullet = setting_.machine.empty() ? "" : "- ";  // a card is a list
-    for (const std::string& line : lines) text += bullet + line + "\n";
+    for (const std::string& line : lines) text += line + "\n";
     columns_ = BenchColumns(setting_, plan);
     std::vector<TableColumn> heads;
     for (const BenchColumn& column : columns_) {
@@ -246,92 +231,74 @@ Json ResultFields(const BenchSetting& setting, const BenchResult& result) {
   std::vector<double> nanoseconds;
   for (const BenchSample& sample : result.samples) nanoseconds.push_back(1e9 * sample.seconds);
   const std::vector<double> speeds = result.Speeds();
-  Json fields = {
-      {"build_commit", setting.commit},
-      {"build_number", 0},
-      {"cpu_info", setting.cpu_name},
-      {"gpu_info", ""},
-      {"backends", "CPU"},
-      {"model_filename", model.opened.file.path()},
-      {"model_type", model.type},
-      {"model_size", model.opened.file.tensor_bytes()},
-      {"model_n_params", model.opened.file.elements()},
-      {"n_batch", test.n_batch},
-      {"n_ubatch", test.n_ubatch},
-      {"n_threads", test.n_threads},
-      {"type_k", test.kv},
-      {"type_v", test.kv},
-      // llama-bench's defaults of what has no counterpart here: its compare script asks for them.
-      {"cpu_mask", "0x0"},
-      {"cpu_strict", false},
-      {"poll", 50},
-      {"n_gpu_layers", -1},
-      {"n_cpu_moe", 0},
-      {"split_mode", "layer"},
-      {"main_gpu", 0},
-      {"no_kv_offload", false},
-      {"flash_attn", -1},
-      {"devices", "auto"},
-      {"tensor_split", "0.00"},
-      {"tensor_buft_overrides", "none"},
-      {"use_mmap", true},
-      {"load_mode", "auto"},
-      {"lazy_mode", "auto"},
-      {"embeddings", false},
-      {"no_op_offload", 0},
-      {"no_host", false},
-      {"repack", true},
-      {"fit_target", 0},
-      {"fit_min_ctx", 0},
-      {"n_prompt", test.n_prompt},
-      {"n_gen", test.n_gen},
-      {"n_depth", test.n_depth},
-      {"test_time", conditions.date},
-      {"avg_ns", std::llround(MeanOf(nanoseconds))},
-      {"stddev_ns", std::llround(DeviationOf(nanoseconds))},
-      {"avg_ts", MeanOf(speeds)},
-      {"stddev_ts", DeviationOf(speeds)},
-      {"samples_ns", Json::array()},
-      {"samples_ts", speeds},
-      // Ours.
-      {"version", setting.version},
-      {"cpu_target", setting.cpu_target},
-      {"n_pass", test.n_pass},
-      {"n_parallel", test.n_texts},
-      {"median_ts", result.Speed()},
-      {"q1_ts", result.Speed(0.25)},
-      {"q3_ts", result.Speed(0.75)},
-      {"best_ts", result.Speed(1)},
-      {"first_token_ms", milliseconds(result.FirstTokenSeconds())},
-      {"token_p50_ms", of_tokens(0.5)},
-      {"token_p90_ms", of_tokens(0.9)},
-      {"token_p99_ms", of_tokens(0.99)},
-      {"limit_ts", result.Limit()},
-      {"share_of_limit", result.Share()},
-      {"limit_reads_from", ReadsFrom(model.opened.LargestStretch().size(), "/sys")},
-      {"bytes_per_second", known(result.ReadsPerSecond())},
-      {"ops_per_second", known(result.OperationsPerSecond())},
-      {"read_limit", known(result.MedianLimit(&BenchLimits::read))},
-      {"dot_limit", known(result.MedianLimit(&BenchLimits::dot))},
-      {"int_rate", known(result.MedianLimit(&BenchLimits::integer))},
-      {"pass_cost", known(result.PassCost())},
-      {"joules_per_token", known(result.JoulesPerToken())},
-      {"instructions_per_cycle", known(conditions.instructions_per_cycle.value_or(0))},
-      {"peak_bytes", std::llround(conditions.peak_bytes)},
-      {"cache_bytes", std::llround(conditions.cache_bytes)},
-      {"clock_before_ghz", conditions.clock_before},
-      {"clock_after_ghz", conditions.clock_after},
-      {"share_alone", conditions.share_alone},
-      {"share_of_cores", conditions.share_of_cores},
-      {"baseline_ts", known(other != nullptr ? MedianOf(other->other_ts) : 0)},
-      {"baseline_samples_ts", other != nullptr ? Json(other->other_ts) : Json::array()},
-      {"baseline_ratio", known(other != nullptr ? other->ratio : 0)},
-      {"baseline_low", known(other != nullptr ? other->low : 0)},
-      {"baseline_high", known(other != nullptr ? other->high : 0)},
-      {"notes", result.Notes()},
-      {"load_ms", model.load_ms}};
+  Json fields = {{"build_commit", setting.commit},
+                 {"build_number", 0},
+                 {"cpu_info", setting.cpu_name},
+                 {"gpu_info", ""},
+                 {"backends", "CPU"},
+                 {"model_filename", model.opened.file.path()},
+                 {"model_type", model.type},
+                 {"model_size", model.opened.file.tensor_bytes()},
+                 {"model_n_params", model.opened.file.elements()},
+                 {"n_batch", test.n_batch},
+                 {"n_ubatch", test.n_ubatch},
+                 {"n_threads", test.n_threads},
+                 {"type_k", test.kv},
+                 {"type_v", test.kv},
+                 {"n_prompt", test.n_prompt},
+                 {"n_gen", test.n_gen},
+                 {"n_depth", test.n_depth},
+                 {"test_time", conditions.date},
+                 {"avg_ns", std::llround(MeanOf(nanoseconds))},
+                 {"stddev_ns", std::llround(DeviationOf(nanoseconds))},
+                 {"avg_ts", MeanOf(speeds)},
+                 {"stddev_ts", DeviationOf(speeds)},
+                 {"samples_ns", Json::array()},
+                 {"samples_ts", speeds},
+                 // Ours.
+                 {"version", setting.version},
+                 {"cpu_target", setting.cpu_target},
+                 {"machine", setting.machine},
+                 {"n_pass", test.n_pass},
+                 {"n_parallel", test.n_texts},
+                 {"median_ts", result.Speed()},
+                 {"q1_ts", result.Speed(0.25)},
+                 {"q3_ts", result.Speed(0.75)},
+                 {"best_ts", result.Speed(1)},
+                 {"first_token_ms", milliseconds(result.FirstTokenSeconds())},
+                 {"token_p50_ms", of_tokens(0.5)},
+                 {"token_p90_ms", of_tokens(0.9)},
+                 {"token_p99_ms", of_tokens(0.99)},
+                 {"limit_ts", result.Limit()},
+                 {"share_of_limit", result.Share()},
+                 {"limit_reads_from", ReadsFrom(model.opened.LargestStretch().size())},
+                 {"bytes_per_second", known(result.ReadsPerSecond())},
+                 {"ops_per_second", known(result.OperationsPerSecond())},
+                 {"read_limit", known(result.MedianLimit(&BenchLimits::read))},
+                 {"dot_limit", known(result.MedianLimit(&BenchLimits::dot))},
+                 {"instructions_per_cycle", known(conditions.instructions_per_cycle.value_or(0))},
+                 {"peak_bytes", std::llround(conditions.peak_bytes)},
+                 {"cache_bytes", std::llround(conditions.cache_bytes)},
+                 {"clock_before_ghz", conditions.clock_before},
+                 {"clock_after_ghz", conditions.clock_after},
+                 {"share_of_cores", conditions.share_of_cores},
+                 {"baseline_ts", known(other != nullptr ? MedianOf(other->other_ts) : 0)},
+                 {"baseline_samples_ts", other != nullptr ? Json(other->other_ts) : Json::array()},
+                 {"baseline_ratio", known(other != nullptr ? other->ratio : 0)},
+                 {"baseline_low", known(other != nullptr ? other->low : 0)},
+                 {"baseline_high", known(other != nullptr ? other->high : 0)},
+                 {"notes", result.Notes()},
+                 {"load_ms", model.load_ms}};
   for (const double of_sample : nanoseconds)
     fields["samples_ns"].push_back(std::llround(of_sample));
+  // What has no counterpart here has llama-bench's defaults: its compare script asks for them.
+  fields.update(Json::parse(
+      R"({"cpu_mask": "0x0", "cpu_strict": false, "poll": 50, "n_gpu_layers": -1, "n_cpu_moe": 0,
+          "split_mode": "layer", "main_gpu": 0, "no_kv_offload": false, "flash_attn": -1,
+          "devices": "auto", "tensor_split": "0.00", "tensor_buft_overrides": "none",
+          "use_mmap": true, "load_mode": "auto", "lazy_mode": "auto", "embeddings": false,
+          "no_op_offload": 0, "no_host": false, "repack": true, "fit_target": 0,
+          "fit_min_ctx": 0})"));
   return fields;
 }
 

@@ -56,8 +56,8 @@ size_t WilcoxonRank(size_t n, double error) {
 
 // Equal programs differ for two reasons. Repetitions vary: the pooled deviation measures that.
 // Repetitions of one run are seconds apart and alike, so the median counts as no more certain than
-// one of them. And the machine is faster or slower at another time: the limits, the integer
-// operations and the share of CPU time measure that. The two are added, since repetitions on a
+// one of them. And the machine is faster or slower at another time: the limits of reading and of
+// computing and the share of CPU time measure that. The two are added, since repetitions on a
 // changing machine see several of its states, but too little of each.
 Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, double error) {
   const double ratio = MedianOf(now.ts) / MedianOf(before.ts);
@@ -70,7 +70,7 @@ Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, d
     return then > 0 && later > 0 ? std::log(later / then) : 0;
   };
   const double between =
-      std::hypot(drift(before.limit, now.limit), drift(before.integer_rate, now.integer_rate),
+      std::hypot(drift(before.limit, now.limit), drift(before.dot_limit, now.dot_limit),
                  drift(before.cores, now.cores));
   const double spread = std::exp(within + between);
   return {ratio, ratio / spread, ratio * spread, before.ts};
@@ -95,7 +95,7 @@ Comparison ComparePairs(const std::vector<double>& other, const std::vector<doub
 }
 
 std::string Comparison::Text() const {
-  if (!std::isfinite(high)) return Figures(ratio, 4) + " (too few to tell)";
+  if (!(high < 1e3 * ratio)) return Figures(ratio, 4) + " (too few to tell)";
   return Figures(ratio, 4) + " (" + Figures(low, 4) + "-" + Figures(high, 4) + ")";
 }
 

@@ -67,22 +67,6 @@ class CoreTime {
   double caller_ = 0, all_ = 0;  // seconds
 };
 
-// The rate of all threads together, the median of short tries: the lasting rate, not the best one.
-double IntegerRate(kernels::Team& team) {
-  constexpr int kTries = 40;
-  std::vector<double> rates;
-  team.Run([&] {
-    for (int i = 0; i < kTries; ++i) {
-      const engine::Stopwatch watch;
-      team.For(team.size(), 1, [](size_t begin, size_t end, size_t) {
-        for (size_t k = begin; k < end; ++k) DoIntegerOperations();
-      });
-      rates.push_back(kIntegerOperations / watch.Seconds());
-    }
-  });
-  return MedianOf(rates) * static_cast<double>(team.size());
-}
-
 // The middle of three: a short pause of the machine spoils one of them, a short sprint another.
 template <class Try>
 double MeasureLimit(Try once) {
@@ -131,10 +115,8 @@ class Work {
 
   // Goes back to where the test begins; not part of the measured time.
   void Rewind() {
-    for (size_t i = 0; i < sessions_.size(); ++i) {
+    for (size_t i = 0; i < sessions_.size(); ++i)
       Read(i, sessions_[i]->Rewind(test_.n_depth), test_.n_depth);
-      if (batch_) sessions_[i]->ReleaseScratch();
-    }
   }
 
   void Do() {
@@ -171,27 +153,13 @@ class Work {
   double first_token_seconds() const { return first_token_seconds_; }
   std::vector<double> TakeTokenSeconds() { return std::exchange(token_seconds_, {}); }
 
-  // The passes so far, and those of them that one thread did alone.
-  std::pair<size_t, size_t> Passes() const {
-    std::pair<size_t, size_t> passes;
-    const auto add = [&](const kernels::Team& team) {
-      passes.first += team.n_runs();
-      passes.second += team.n_runs_alone();
-    };
-    for (const auto& session : sessions_) add(session->team());
-    if (batch_) add(batch_->team());
-    return passes;
-  }
-
  private:
   static engine::SessionOptions Options(engine::SessionOptions options, const BenchTest& test,
                                         const std::shared_ptr<Script>& script) {
     options.context = test.n_depth + test.n_prompt + test.n_gen;
     options.batch = std::min(test.n_ubatch, test.n_batch);
     options.n_threads = options.n_threads_batch = static_cast<int>(test.n_threads);
-    if (test.n_texts > 1) {  // each is planned with a scratch of its own
-      options.batch = std::min(options.batch, engine::kMaxPassTokens);
-    } else if (test.n_pass > 1) {
+    if (test.n_pass > 1) {
       options.draft.on = true;
       options.draft.fixed = test.n_pass - 1;
       options.draft.lookup = options.draft.nextn = false;
@@ -208,6 +176,7 @@ class Work {
       sessions_[text]->Prefill(Ids(text).subspan(at, std::min(test_.n_batch, end - at)),
                                [](size_t) { return !Interrupted(); });
     }
+    if (batch_) sessions_[text]->ReleaseScratch();  // which each is planned with
   }
 
   const BenchTest& test_;
@@ -245,18 +214,17 @@ BenchCost CostOf(const BenchTest& test, kernels::KvType kv_type) {
           model.OperationsPerToken()};
 }
 
-BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model, bool with_dot) {
+BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model) {
   if (Interrupted()) return {};
   const std::span<const std::byte> weights = model.LargestStretch();
   // A small model is read several times, a model of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
   const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
   const auto dot = [&] { return kernels::DotCeiling(team); };
-  return {MeasureLimit(read), with_dot ? MeasureLimit(dot) : 0, IntegerRate(team)};
+  return {MeasureLimit(read), MeasureLimit(dot)};
 }
 
-bool Measure(const engine::SessionOptions& options, const std::string& sysfs, BenchResult& result,
-             const WantsMore& more) {
+bool Measure(const engine::SessionOptions& options, BenchResult& result, const WantsMore& more) {
   const BenchTest& test = result.test;
   const engine::Model& model = test.model->opened;
   BenchConditions& conditions = result.conditions;
@@ -271,33 +239,25 @@ bool Measure(const engine::SessionOptions& options, const std::string& sysfs, Be
   Work work(model, options, test);
   work.Do();  // the warm-up
   kernels::Team team(static_cast<int>(test.n_threads));
-  const auto measure_limits = [&] {
-    return MeasureLimits(team, model, test.n_prompt > 0 || test.TokensOfPass() > 1);
-  };
-  EnergyMeter meter(sysfs);
   conditions.clock_before = MeasureClock();
-  BenchLimits before = measure_limits();
-  const auto [passes_before, alone_before] = work.Passes();
+  BenchLimits before = MeasureLimits(team, model);
   CoreTime core_time;
   double seconds = 0;
   for (int i = 1;; ++i) {
     work.FindPace();
     work.Rewind();
     work.TakeTokenSeconds();
-    meter.Joules();
     instructions.Start();
     core_time.Start();
     work.Do();
     core_time.Stop();
     instructions.Stop();
-    conditions.joules += meter.Joules();
     seconds += work.seconds();
-    const BenchLimits after = measure_limits();
+    const BenchLimits after = MeasureLimits(team, model);
     if (Interrupted()) return false;
     for (const double of_token : work.TakeTokenSeconds()) result.token_seconds.push_back(of_token);
     result.samples.push_back({work.seconds(),
-                              {std::max(before.read, after.read), std::max(before.dot, after.dot),
-                               (before.integer + after.integer) / 2},
+                              {std::max(before.read, after.read), std::max(before.dot, after.dot)},
                               test.n_prompt > 0 ? work.first_token_seconds() : 0});
     before = after;
     conditions.share_of_cores = core_time.Share(seconds, i, static_cast<double>(test.n_threads));
@@ -306,9 +266,6 @@ bool Measure(const engine::SessionOptions& options, const std::string& sysfs, Be
   conditions.clock_after = MeasureClock();
   conditions.peak_bytes = PeakMemory();
   conditions.instructions_per_cycle = instructions.PerCycle();
-  const auto [passes, alone] = work.Passes();
-  conditions.share_alone =
-      static_cast<double>(alone - alone_before) / static_cast<double>(passes - passes_before);
   return true;
 }
 
@@ -367,10 +324,9 @@ BenchModel DescribeModel(engine::Model opened, double load_seconds) {
   return result;
 }
 
-BenchSetting ThisSetting(const std::string& sysfs, const std::string& other) {
-  return {PRONK_VERSION, BuildCommit(),        DateNow(),
-          CpuName(),     kernels::CpuTarget(), EnergyMeter(sysfs).Works(),
-          other};
+BenchSetting ThisSetting(const std::string& other) {
+  return {PRONK_VERSION,        BuildCommit(), DateNow(),           CpuName(),
+          kernels::CpuTarget(), other,         MachineLines("/sys")};
 }
 
 std::vector<double> BenchResult::Speeds() const {
@@ -412,16 +368,6 @@ double BenchResult::FirstTokenSeconds() const {
   return MedianOf(Each(*this, [](const auto& sample) { return sample.first_token_seconds; }));
 }
 
-double BenchResult::PassCost() const {
-  const bool has = single_ts > 0 && !samples.empty();
-  return has ? single_ts * test.TokensOfPass() / Speed() : 0;
-}
-
-double BenchResult::JoulesPerToken() const {
-  return conditions.joules / static_cast<double>(std::max<size_t>(samples.size(), 1)) /
-         test.Tokens();
-}
-
 double BenchResult::ReadsPerSecond() const {
   return test.n_prompt == 0 ? Speed() * BytesOfPass() / test.TokensOfPass() : 0;
 }
@@ -445,8 +391,6 @@ std::vector<std::string> BenchResult::Notes() const {
   if (most > kMoved * least) notes.push_back(Format("limit moved: %.0f to %.0f", least, most));
   if (now.n_cores > 0 && test.n_threads > now.n_cores) {
     notes.push_back(Counted(test.n_threads, "thread") + " on " + Counted(now.n_cores, "core"));
-  } else if (now.share_alone > 0.05) {
-    notes.push_back(Format("one thread did %.0f%% of the passes alone", 100 * now.share_alone));
   } else if (now.share_of_cores < 0.9) {
     notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * now.share_of_cores));
   }

@@ -93,7 +93,7 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
       return mine[key].IsNumber() ? mine[key].Number() : 0;
     };
     result.samples.push_back({test.Tokens() / Speed(mine, own),
-                              {number("read_limit"), number("dot_limit"), number("int_rate")},
+                              {number("read_limit"), number("dot_limit")},
                               number("first_token_ms") / 1e3});
     if (others.size() == 1) conditions.clock_before = number("clock_before_ghz");
     conditions.clock_after = number("clock_after_ghz");

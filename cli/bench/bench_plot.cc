@@ -107,17 +107,12 @@ void DrawBars(Picture& picture, const Results& results, double most) {
 struct BenchAxis {
   size_t BenchTest::*number;
   const char *title, *unit;
-
-  bool is_cost() const { return number == &BenchTest::n_pass; }  // draws the time of a pass
-  double Value(const BenchResult& result) const {
-    return is_cost() ? result.PassCost() : result.Speed();
-  }
 };
 constexpr std::array<BenchAxis, 4> kAxes = {
     {{&BenchTest::n_threads, "t/s by threads", "threads"},
      {&BenchTest::n_depth, "t/s by tokens already in the cache", "tokens in the cache"},
      {&BenchTest::n_texts, "t/s of all texts, by texts generated together", "texts"},
-     {&BenchTest::n_pass, "time of a pass, relative to one of a token", "tokens of a pass"}}};
+     {&BenchTest::n_pass, "t/s if all drafts are right", "tokens of a pass"}}};
 
 // What tells a curve of this axis from the others: "-t 2 @ d0".
 std::string CurveName(const BenchAxis& axis, const BenchTest& test) {
@@ -138,7 +133,7 @@ void DrawCurves(Picture& picture, const BenchAxis& axis, const std::vector<Resul
   std::vector<size_t> numbers;  // those of x
   for (const Results& curve : curves) {
     for (const BenchResult* result : curve) {
-      most = std::max({most, axis.Value(*result), axis.is_cost() ? 0 : result->Limit()});
+      most = std::max({most, result->Speed(), result->Limit()});
       numbers.push_back(result->test.*axis.number);
     }
   }
@@ -175,11 +170,11 @@ void DrawCurves(Picture& picture, const BenchAxis& axis, const std::vector<Resul
     std::vector<std::pair<double, double>> points, limits;
     for (const BenchResult* result : curve) {
       const double x = x_of(result->test.*axis.number);
-      points.emplace_back(x, up_of(axis.Value(*result)));
+      points.emplace_back(x, up_of(result->Speed()));
       limits.emplace_back(x, up_of(result->Limit()));
       picture.Dot(x, points.back().second);
     }
-    if (!axis.is_cost()) picture.Line("roof", limits);
+    picture.Line("roof", limits);
     picture.Line("cost", points);
     labels.emplace_back(points.back().second, CurveName(axis, curve[0]->test));
   }
@@ -200,7 +195,6 @@ Results DrawScaling(Picture& picture, const Results& results) {
     std::vector<std::vector<Results>> works;
     for (const BenchResult* result : results) {
       const BenchTest& test = result->test;
-      if (axis.is_cost() && result->PassCost() == 0) continue;
       const auto work = std::ranges::find_if(works, [&](const auto& curves) {
         const BenchTest& other = curves[0][0]->test;
         return other.n_prompt == test.n_prompt && other.n_gen == test.n_gen;

@@ -84,8 +84,6 @@ std::vector<CompareColumn> CompareColumns(const CompareReport& report) {
       {prompt.test.Name(), [](const Model& model) { return SpeedText(model.prompt); }, reads},
       {generation.test.Name(), [](const Model& model) { return SpeedText(model.generation); },
        writes},
-      {"J/token", [](const Model& model) { return Figures(model.generation.JoulesPerToken(), 3); },
-       writes && report.setting.has_energy},
       {"better in all",
        [&](const Model& model) {
          const Model* const better = BetterOne(report, model);
@@ -181,9 +179,6 @@ std::string CompareJson(const CompareReport& report) {
                                {"tokens_per_second", result->Speed()},
                                {"samples", result->Speeds()},
                                {"limit", result->Limit()}});
-      if (report.setting.has_energy) {
-        one["speeds"].back()["joules_per_token"] = result->JoulesPerToken();
-      }
     }
     if (const ComparedModel* better = BetterOne(report, model))
       one["better"] = better->model.opened.file.path();

@@ -51,37 +51,6 @@ uint64_t Chain(uint64_t addend, size_t steps) {
   return x;
 }
 
-__attribute__((always_inline)) inline void AddXor(uint64_t& x, uint64_t addend) {
-  x += addend;
-  asm volatile("" : "+r"(x));
-  x ^= addend;
-  asm volatile("" : "+r"(x));
-}
-
-// Keeps every integer unit busy: as many chains as the widest cores have units, each in a register.
-uint64_t Chains(uint64_t addend, size_t steps) {
-  uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
-  for (size_t i = 0; i < steps; ++i) {
-    AddXor(a, addend);
-    AddXor(b, addend);
-    AddXor(c, addend);
-    AddXor(d, addend);
-    AddXor(e, addend);
-    AddXor(f, addend);
-    AddXor(g, addend);
-    AddXor(h, addend);
-  }
-  return a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
-}
-
-// Packages include their cores and the other zones listed below them, except memory, which counts
-// by itself. The -mmio zones are the same packages, read another way.
-bool IsCounted(const fs::path& zone) {
-  const std::string name = kernels::FirstLine(zone / "name");
-  const bool is_again = zone.filename().string().find("-mmio") != std::string::npos;
-  return !is_again && (name.starts_with("package") || name == "dram");
-}
-
 }  // namespace
 
 std::string CpuName() {
@@ -169,8 +138,6 @@ double MeasureClock() {
   return best / 1e9;
 }
 
-void DoIntegerOperations() { [[maybe_unused]] volatile uint64_t sink = Chains(kAddend, 100'000); }
-
 std::string ReadsFrom(uint64_t bytes, const std::string& sysfs) {
   uint64_t most = 0;  // the files say "32768K"
   for (const fs::path& cache : Entries(sysfs + "/devices/system/cpu/cpu0/cache"))
@@ -219,29 +186,6 @@ void InstructionMeter::Add(double sign) {
 
 std::optional<double> InstructionMeter::PerCycle() const {
   return counts_[1] > 0 ? std::optional(counts_[0] / counts_[1]) : std::nullopt;
-}
-
-EnergyMeter::EnergyMeter(const std::string& sysfs) {
-  for (const fs::path& zone : Entries(fs::path(sysfs) / "class/powercap")) {
-    if (!IsCounted(zone)) continue;
-    const std::optional<uint64_t> now = kernels::FirstNumber(zone / "energy_uj");
-    if (!now) continue;
-    counters_.push_back({(zone / "energy_uj").string(),
-                         kernels::FirstNumber(zone / "max_energy_range_uj").value_or(0), *now});
-  }
-}
-
-double EnergyMeter::Joules() {
-  uint64_t microjoules = 0;
-  for (Counter& counter : counters_) {
-    const uint64_t now = kernels::FirstNumber(counter.path).value_or(counter.last);
-    // A counter that wrapped counts from 0 again; its range may be unknown.
-    const uint64_t before_zero =
-        now < counter.last && counter.range > counter.last ? counter.range - counter.last : 0;
-    microjoules += now < counter.last ? before_zero + now : now - counter.last;
-    counter.last = now;
-  }
-  return static_cast<double>(microjoules) / 1e6;
 }
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// The machine that runs a benchmark: its name, clock, caches, memory, energy and counters.
+// The machine that runs a benchmark: its name, clock, caches, memory and counters.
 #ifndef PRONK_CLI_BENCH_MACHINE_H_
 #define PRONK_CLI_BENCH_MACHINE_H_
 
@@ -30,14 +30,9 @@ std::string BuildCommit();
 // each: the best of short tries, 10 ms in all, since other processes may use the core, too.
 double MeasureClock();
 
-// Simple integer operations that fill every unit of the core. They are slower, like most code, if
-// another process uses the core's second thread; clock and memory bandwidth do not show that.
-inline constexpr double kIntegerOperations = 1.6e6;
-void DoIntegerOperations();
-
 // Where a repeated reading of so many bytes finds them: "the cache" if they fit into the first
 // core's largest one, otherwise "memory". sysfs: "/sys".
-std::string ReadsFrom(uint64_t bytes, const std::string& sysfs);
+std::string ReadsFrom(uint64_t bytes, const std::string& sysfs = "/sys");
 
 // Bytes of memory that were resident at most since the last reset, where the system allows one.
 double PeakMemory();
@@ -59,25 +54,6 @@ class InstructionMeter {
   void Add(double sign);
   int files_[2];  // instructions, cycles; -1: not allowed
   double counts_[2] = {};
-};
-
-// Energy that the processors and their memory used, from Linux's counters under class/powercap
-// (RAPL). They count the whole machine with all its processes; usually only root may read them.
-class EnergyMeter {
- public:
-  explicit EnergyMeter(const std::string& sysfs);
-  bool Works() const { return !counters_.empty(); }
-  // Joules since the last call, or since the beginning. The counters wrap to 0 every few minutes to
-  // hours; this has to be called at least that often.
-  double Joules();
-
- private:
-  struct Counter {
-    std::string path;
-    uint64_t range;  // microjoules after which it wraps
-    uint64_t last;
-  };
-  std::vector<Counter> counters_;
 };
 
 }  // namespace cli

@@ -37,7 +37,7 @@ struct BenchOptions {
   ModelOptions model;
   std::vector<std::string> prompts, gens, depths;  // none: the usual ones
   std::vector<std::string> prompt_gens;            // "512,128"
-  bool card = false, progress = false;
+  bool progress = false;
   std::vector<std::string> passes, parallel;  // one of them
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
@@ -51,7 +51,6 @@ struct BenchOptions {
   std::string baseline, against, diff;
   std::string detect = "5%";
   int max_time = 300;  // seconds
-  std::string sysfs = "/sys";
 };
 
 // The types named in a list.
@@ -85,12 +84,11 @@ std::vector<std::string> CacheTypes(const BenchOptions& options) {
 // Tokens of prompts and of generation: -p, -n, -pg.
 std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {
   std::vector<std::pair<size_t, size_t>> works;
-  const auto prompts = Or(options.prompts, {options.card ? "512,4096" : "512"});
+  const auto prompts = Or(options.prompts, {"512"});
   for (const size_t n : ParseNumbers("-p", prompts, 0, kMaxTokens)) works.push_back({n, 0});
   const auto gens = Or(options.gens, {"128"});
   for (const size_t n : ParseNumbers("-n", gens, 0, kMaxTokens)) works.push_back({0, n});
-  const Texts both = options.card ? Texts{"4096,128"} : Texts();
-  for (const std::string& text : Or(options.prompt_gens, both)) {
+  for (const std::string& text : options.prompt_gens) {
     const std::vector<size_t> pair = ParseNumbers("-pg", {text}, 0, kMaxTokens);
     if (pair.size() != 2) throw UsageError("-pg: expected two numbers such as 512,128");
     works.push_back({pair[0], pair[1]});
@@ -138,11 +136,6 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   each(&BenchTest::n_depth, ParseNumbers("-d", Or(options.depths, {"0"}), 0, kMaxTokens));
   Multiply(plan, works,
            [](BenchTest& test, const auto& work) { std::tie(test.n_prompt, test.n_gen) = work; });
-  if (options.card && options.depths.empty()) {
-    for (const BenchTest& test : std::vector<BenchTest>(plan)) {
-      if (test.n_prompt == 0) plan.emplace_back(test).n_depth = 4096;
-    }
-  }
   if (!options.parallel.empty() && !options.passes.empty())
     throw UsageError("--draft and --parallel: give one of them");
   each(&BenchTest::n_texts,
@@ -161,16 +154,10 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   return plan;
 }
 
-// Seconds that a test takes, but for a factor that most tests of a run have in common: passes read
-// the weights, a prompt's tokens cost less, and limits are measured beside each repetition.
-double EffortOf(const BenchTest& test, double repetitions) {
-  constexpr double kOfPrompt = 0.1, kOfLimits = 2e9;  // a pass; bytes
-  const auto bytes = static_cast<double>(test.model->opened.BytesPerToken());
-  const auto passes = static_cast<double>(test.n_gen) / static_cast<double>(test.n_pass);
-  const auto texts = static_cast<double>(test.n_texts);
-  const double work = passes + kOfPrompt * texts * static_cast<double>(test.n_prompt);
-  const double before = kOfPrompt * texts * static_cast<double>(test.n_depth);
-  return bytes * (work * (repetitions + 1) + before) + kOfLimits * repetitions;
+// In proportion to the seconds that a repetition takes: a prompt's tokens cost less.
+double EffortOf(const BenchTest& test) {
+  const size_t passes = test.n_gen / test.n_pass + test.n_texts * test.n_prompt / 10 + 1;
+  return static_cast<double>(test.model->opened.BytesPerToken() * passes);
 }
 
 // Where results go: standard output and, on request, standard error.
@@ -241,9 +228,16 @@ class Bench {
     for (const BenchModel& model : models_) {
       for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
     }
-    setting_ = ThisSetting(options.sysfs, Other());
-    if (options.card) setting_.machine = MachineLines(options.sysfs);
-    if (baseline_) CheckBaseline();
+    setting_ = ThisSetting(options.against);
+    if (!baseline_) return;
+    std::vector<BenchResult> planned;
+    for (const BenchTest& test : plan_) planned.push_back({.test = test});
+    baseline_->Expect(Rows(planned), "that were asked for");
+    // A ratio of speeds says something of the program if nothing else has changed.
+    const std::string machine = baseline_->OtherMachine(Rows(planned)[0]);
+    if (machine.empty()) return;
+    throw engine::Error(options.baseline, ": is of another machine, ", machine,
+                        "; bench --diff compares the files of two machines");
   }
 
   int Run() {
@@ -257,10 +251,10 @@ class Bench {
       BenchResult result = {.test = test};
       outputs.Progress(Position(result));
       if (!RunTest(result, outputs)) break;
-      result.single_ts = SingleSpeed(result);
       done_.push_back(std::move(result));
       // Nobody reads any more, and neither a plot nor a verdict was asked for.
-      if (!outputs.Row(done_.back()) && !plot_ && Other().empty()) return kExitDone;
+      if (!outputs.Row(done_.back()) && !plot_ && options_.against.empty() && !baseline_)
+        return kExitDone;
     }
     outputs.End(done_);
     if (plot_ && !done_.empty()) {
@@ -283,33 +277,11 @@ class Bench {
     }
   }
 
-  const std::string& Other() const {
-    return options_.against.empty() ? options_.baseline : options_.against;
-  }
-
-  EarlierResults::Row RowOf(const BenchResult& result) const {
-    return EarlierResults::RowOf(ResultFields(setting_, result));
-  }
-
-  // A ratio of speeds says something of the program if nothing else has changed.
-  void CheckBaseline() const {
-    const std::string machine = baseline_->OtherMachine(RowOf({.test = plan_[0]}));
-    if (!machine.empty()) {
-      throw engine::Error(options_.baseline, ": is of another machine, ", machine,
-                          "; bench --diff compares the files of two machines");
-    }
-    bool any = false;
-    for (const BenchTest& test : plan_) {
-      const EarlierResults::Row row = RowOf({.test = test});
-      const EarlierResults::Row* const before = baseline_->Find(row);
-      any |= before != nullptr;
-      const std::string differs =
-          before != nullptr ? EarlierResults::Differences(*before, row) : baseline_->NearMiss(row);
-      if (before != nullptr && differs.empty()) continue;
-      Complain(options_.baseline + (before != nullptr ? ": " : ": does not have ") + test.Name() +
-               (differs.empty() ? "" : ": ") + differs);
-    }
-    if (!any) throw engine::Error(options_.baseline, ": has none of the tests that were asked for");
+  std::vector<EarlierResults::Row> Rows(const std::vector<BenchResult>& results) const {
+    std::vector<EarlierResults::Row> rows;
+    for (const BenchResult& result : results)
+      rows.push_back(EarlierResults::RowOf(ResultFields(setting_, result)));
+    return rows;
   }
 
   int Repetitions() const {
@@ -319,62 +291,37 @@ class Bench {
 
   // "3 of 12: pp512, 2 threads, 0:40 left": once it is known how long this machine takes.
   std::string Position(const BenchResult& result) const {
-    double done = 0, all = 0;
-    for (size_t i = 0; i < plan_.size(); ++i) {
-      const double effort = EffortOf(plan_[i], Repetitions());
-      all += effort;
-      if (i < done_.size()) done += effort;
-    }
-    if (!result.samples.empty())
-      done += EffortOf(result.test, static_cast<double>(result.samples.size()));
+    const double share = static_cast<double>(result.samples.size()) / Repetitions();
+    double done = std::min(share, 1.0) * EffortOf(result.test), all = 0;
+    for (const BenchTest& test : plan_) all += EffortOf(test);
+    for (const BenchResult& before : done_) done += EffortOf(before.test);
     std::string text = Format("%zu of %zu: ", done_.size() + 1, plan_.size()) + result.test.Name() +
                        ", " + Counted(result.test.n_threads, "thread");
-    if (done == 0 || !Other().empty()) return text + " ...";
+    if (done == 0 || !options_.against.empty()) return text + " ...";
     const auto left = static_cast<size_t>(watch_.Seconds() * std::max(all / done - 1, 0.0));
     return text + Format(", %zu:%02zu left", left / 60, left % 60);
   }
 
   bool RunTest(BenchResult& result, const Outputs& outputs) {
-    // The time that is left is for all tests that are.
-    const double seconds =
-        (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
-    constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
-    const auto repetitions = static_cast<size_t>(Repetitions());
-    Gate gate(detect_, plan_.size(), options_.against.empty() ? repetitions : kPairs, seconds);
-    const auto say = [&](const std::string& text) {
-      outputs.Progress(Position(result) + " " + text);
-    };
     ModelOptions machine = options_.model;
     machine.kv = result.test.kv;
     if (!options_.against.empty()) {
+      // The time that is left is for all tests that are.
+      const double seconds =
+          (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
+      constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
+      const Gate gate(detect_, plan_.size(), kPairs, seconds);
+      const auto say = [&](const std::string& text) {
+        outputs.Progress(Position(result) + " " + text);
+      };
       result.cost = CostOf(result.test, machine.Session().kv_type);
       return MeasurePairs(options_.against, Repetitions(), options_.model.cpu, gate, say, result);
     }
-    const EarlierResults::Row* const before = baseline_ ? baseline_->Find(RowOf(result)) : nullptr;
-    if (before != nullptr) result.comparison.emplace();
     const auto more = [&](const BenchResult& now) {
-      const size_t n = now.samples.size();
       if (HasEscapes(STDERR_FILENO)) outputs.Progress(Position(now));
-      if (n < repetitions || before == nullptr) return n < repetitions;
-      const auto compare = [&](double error) {
-        return CompareSamples(before->samples, RowOf(now).samples, error);
-      };
-      return gate.WantsMore(n, compare, *result.comparison);
+      return now.samples.size() < static_cast<size_t>(Repetitions());
     };
-    return Measure(machine.Session(), options_.sysfs, result, more);
-  }
-
-  // The speed of the same test with passes of one token: this test or an earlier one.
-  double SingleSpeed(const BenchResult& result) const {
-    if (result.test.n_prompt > 0) return 0;
-    if (result.test.TokensOfPass() == 1) return result.Speed();
-    for (const auto number : {&BenchTest::n_pass, &BenchTest::n_texts}) {
-      for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
-        if (before->test.*number == 1 && result.test.DiffersIn(number, before->test))
-          return before->Speed();
-      }
-    }
-    return 0;
+    return Measure(machine.Session(), result, more);
   }
 
   int Status() const {
@@ -382,14 +329,19 @@ class Bench {
       throw engine::Error(
           Format("interrupted: %zu of %zu tests are done", done_.size(), plan_.size()));
     }
-    if (Other().empty()) return kExitDone;
+    if (baseline_) {
+      std::string table;
+      const int status = baseline_->Compare(Rows(done_), detect_, table);
+      std::fputs(("\nBeside " + options_.baseline + ":\n\n" + table).c_str(), stderr);
+      return status;
+    }
+    if (options_.against.empty()) return kExitDone;
     const auto named = [&](Verdict verdict) {
       std::string names;
       for (const BenchResult& result : done_) {
         if (!result.comparison || result.comparison->verdict != verdict) continue;
         const Comparison& found = *result.comparison;
         names += (names.empty() ? "" : ", ") + result.test.Name() + " " + found.Text();
-        if (options_.against.empty()) continue;
         names += Format(" after %zu pairs", found.other_ts.size());
         if (found.seconds_more > 0)
           names += Format(", about %.0f more s would tell", std::ceil(found.seconds_more));
@@ -399,7 +351,8 @@ class Bench {
     const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
     const auto compared = std::ranges::count_if(
         done_, [](const BenchResult& result) { return result.comparison.has_value(); });
-    Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + Other() + ": " +
+    Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.against +
+             ": " +
              (!slower.empty() ? "slower: " + slower
               : !unknown.empty()
                   ? "could not tell, the machine is too unsteady: " + unknown
@@ -449,7 +402,12 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
 int RunBench(const BenchOptions& options) {
   if (options.diff.empty()) return Bench(options).Run();
   if (options.models.size() != 1) throw UsageError("--diff: expected two files, A.json B.json");
-  return DiffResults(options.diff, options.models[0], ParseShare("--detect", options.detect));
+  const EarlierResults before(options.diff), now(options.models[0]);
+  before.Expect(now.rows(), "of " + options.models[0]);
+  std::string table;
+  const int status = before.Compare(now.rows(), ParseShare("--detect", options.detect), table);
+  WriteOut(table);
+  return status;
 }
 
 }  // namespace
@@ -468,14 +426,12 @@ void AddBench(CommandLine& line) {
   command.Add("--output-err", options.output_err, "Also -oe: how they are written to stderr, too")
       .OneOf({"none", "md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
-  command.Add("--card", options.card,
-              "A block of Markdown to share: the machine, pp512, pp4096, tg128, tg128 after 4096 "
-              "tokens, pp4096+tg128 (-p, -n, -pg and -d name others)");
   command.Add("--progress", options.progress, "Say on stderr, too, what is measured");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
-  command.Add("--baseline FILE", options.baseline,
-              "Compare with what -o json wrote earlier: status 3 if something is slower, 5 if it "
-              "cannot tell");
+  command.Add(
+      "--baseline FILE", options.baseline,
+      "Compare with what -o json wrote earlier, in a table on stderr: status 3 if something is "
+      "slower, 5 if it cannot tell");
   command.Add(
       "--against FILE", options.against,
       "The same, with another program, a pronk or a llama-bench, which takes turns with this "
@@ -486,12 +442,10 @@ void AddBench(CommandLine& line) {
       .ShowDefault();
   command
       .Add("--max-time N", options.max_time, {1, 86400},
-           "Seconds after which no comparison gets more repetitions")
+           "With --against: seconds after which no test gets more pairs")
       .ShowDefault();
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);
-  command.Add("--sysfs FOLDER", options.sysfs, "Where the system tells energy and temperature")
-      .ShowDefault();
 }
 
 }  // namespace cli

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/bench/bench.h"
@@ -24,8 +25,6 @@
 namespace cli {
 namespace {
 
-constexpr const char* kSysfs = "/sys";
-
 struct CompareOptions {
   std::vector<std::string> models;
   ModelOptions model;
@@ -36,10 +35,11 @@ struct CompareOptions {
   bool json = false;
 };
 
-// Of what a model predicts of a text: -ln(probability) of its tokens, and their bytes.
-struct Predicted {
-  double nats = 0, bytes = 0;
-  double BitsPerByte() const { return nats / bytes / std::log(2.0); }
+// A window's text in a model's tokens. Those from `first` on are predicted, and have these bytes.
+struct CountedText {
+  std::vector<tokenizer::TokenId> ids;
+  size_t first;
+  double bytes;
 };
 
 std::string TextOf(const tokenizer::Tokenizer& tokenizer, std::span<const tokenizer::TokenId> ids) {
@@ -63,7 +63,7 @@ class Compare {
       report_.models.push_back({.model = DescribeModel(ReadModel(which))});
     }
     if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
-    report_.setting = ThisSetting(kSysfs);
+    report_.setting = ThisSetting();
     report_.text = options.text;
   }
 
@@ -90,118 +90,89 @@ class Compare {
     engine::SessionOptions options = session_;
     options.context = window;
     engine::Session base_session(base, options);
-    double counted_bytes = 0;
-    for (size_t i = 0; i < windows.count(); ++i) counted_bytes += CountedBytes(base, windows, i);
+    const size_t n_vocab = base.tokenizer->vocab().size();
+    std::vector<float> kept(windows.counted() * n_vocab);  // the base's ln(probability)
+    const std::vector<CountedText> base_texts = TextsFor(base, base, windows);
     for (ComparedModel& result : report_.models) {
       const engine::Model& model = result.model.opened;
+      const bool is_alike = IsAlike(model, base, text, windows);
+      const bool diverges = is_alike && report_.models.size() > 1;
+      const std::vector<CountedText> texts = is_alike ? base_texts : TextsFor(model, base, windows);
+      for (const CountedText& one : texts)
+        options.context = std::max(options.context, one.ids.size());
+      engine::Session session(model, options);
       Mean surprise;
-      if (!IsAlike(model, base, text, windows)) {
-        const Predicted found = PredictBytes(model, options, base, windows);
-        result.bits_per_byte = found.BitsPerByte();
-      } else {
-        engine::Session session(model, options);
-        if (report_.models.size() > 1) {
-          result.divergence = DivergenceOf(session, base_session, windows);
-          result.perplexity = result.divergence->Perplexity();
-        } else {
-          ReadWindows(session, windows,
-                      [&](std::span<const float> logits, tokenizer::TokenId next) {
-                        surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
-                      });
-          result.perplexity = surprise.Exp();
-        }
-        const auto n = static_cast<double>(windows.count() * windows.counted());
-        result.bits_per_byte =
-            Predicted{std::log(result.perplexity->value) * n, counted_bytes}.BitsPerByte();
+      Divergence divergence;
+      double bytes = 0;
+      ProgressLine progress("reading", "windows");
+      for (size_t i = 0; i < texts.size(); ++i) {
+        const auto watch = [&](size_t) {
+          if (Interrupted()) throw engine::Error("interrupted");
+          progress.Update(i, texts.size());
+          return true;
+        };
+        const auto keep = [&, to = kept.data()](std::span<const float> logits, auto) mutable {
+          const double log_sum = LogSumExp(logits);
+          for (const float logit : logits) *to++ = static_cast<float>(logit - log_sum);
+        };
+        if (diverges) ReadIds(base_session, base_texts[i].ids, base_texts[i].first, watch, keep);
+        const auto visit = [&, from = kept.data()](std::span<const float> logits,
+                                                   tokenizer::TokenId next) mutable {
+          surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+          if (diverges)
+            divergence.Add(std::span(std::exchange(from, from + n_vocab), n_vocab), logits, next);
+        };
+        ReadIds(session, texts[i].ids, texts[i].first, watch, visit);
+        bytes += texts[i].bytes;
       }
+      const double nats = surprise.Get().value * static_cast<double>(surprise.n());
+      result.bits_per_byte = nats / bytes / std::log(2.0);
+      if (is_alike) result.perplexity = surprise.Exp();
+      if (diverges) result.divergence = divergence;
       CheckFinite(std::array{*result.bits_per_byte}, model.file.path() + ": the model's logits");
     }
   }
 
   // Whether both cut the text into the same tokens of the same vocabulary: only then perplexities
   // can be compared.
-  bool IsAlike(const engine::Model& model, const engine::Model& base, const std::string& text,
-               const TextWindows& windows) const {
-    if (model.tokenizer->vocab().size() != base.tokenizer->vocab().size()) return false;
+  static bool IsAlike(const engine::Model& model, const engine::Model& base,
+                      const std::string& text, const TextWindows& windows) {
     if (&model == &base) return true;
+    if (model.tokenizer->vocab().size() != base.tokenizer->vocab().size()) return false;
     std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text);
     if (ids.size() != windows.n_tokens) return false;
     ids.resize(windows.ids.size());
     return ids == windows.ids;
   }
 
-  // The bytes of the tokens of a window that count.
-  static double CountedBytes(const engine::Model& base, const TextWindows& windows, size_t i) {
-    const auto window = std::span(windows.ids).subspan(i * windows.length, windows.length);
-    const auto counted = window.last(windows.counted());
-    return static_cast<double>(TextOf(*base.tokenizer, counted).size());
-  }
-
-  // How a model of another vocabulary predicts the bytes that count, from as much text before them:
-  // its tokens that end a window's text, but for one across the middle.
-  static Predicted PredictBytes(const engine::Model& model, engine::SessionOptions options,
-                                const engine::Model& base, const TextWindows& windows) {
-    using Ids = std::vector<tokenizer::TokenId>;
+  // The base's windows in a model's tokens. In another vocabulary a window's text is cut anew, and
+  // of its tokens the last ones count, as many as fit into the bytes that count in the base's: one
+  // that lies across the middle is left out.
+  static std::vector<CountedText> TextsFor(const engine::Model& model, const engine::Model& base,
+                                           const TextWindows& windows) {
     const tokenizer::Vocabulary &vocab = model.tokenizer->vocab(), &own = base.tokenizer->vocab();
-    std::vector<Ids> texts;
+    const bool has_bos = own.add_bos && own.bos >= 0;  // in place of a window's first token
+    std::vector<CountedText> texts;
     for (size_t i = 0; i < windows.count(); ++i) {
-      auto window = std::span(windows.ids).subspan(i * windows.length, windows.length);
-      if (own.add_bos && own.bos >= 0) window = window.subspan(1);  // which takes its place
-      Ids& ids = texts.emplace_back(model.tokenizer->Encode(TextOf(*base.tokenizer, window)));
-      if (vocab.add_eos && !ids.empty() && ids.back() == vocab.eos) ids.pop_back();
-      options.context = std::max(options.context, ids.size());
-    }
-    engine::Session session(model, options);
-    ProgressLine progress("reading", "windows");
-    Predicted sum;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      const Ids& ids = texts[i];
-      const double most = CountedBytes(base, windows, i);
-      size_t first = ids.size();  // that counts
-      for (double bytes = 0; first > 1; --first) {
-        bytes += static_cast<double>(model.tokenizer->Piece(ids[first - 1]).size());
-        if (bytes > most) break;
+      const std::vector<tokenizer::TokenId> window = windows.Window(i, own);
+      const auto counted = std::span(window).last(windows.counted());
+      const std::string end = TextOf(*base.tokenizer, counted);
+      CountedText& text = texts.emplace_back(
+          CountedText{window, window.size() - counted.size(), static_cast<double>(end.size())});
+      if (&model == &base) continue;
+      const auto all = std::span(window).subspan(has_bos ? 1 : 0);
+      text.ids = model.tokenizer->Encode(TextOf(*base.tokenizer, all));
+      if (vocab.add_eos && !text.ids.empty() && text.ids.back() == vocab.eos) text.ids.pop_back();
+      text.first = text.ids.size();
+      text.bytes = 0;
+      while (text.first > 1) {
+        const size_t more = model.tokenizer->Piece(text.ids[text.first - 1]).size();
+        if (text.bytes + static_cast<double>(more) > static_cast<double>(end.size())) break;
+        text.bytes += static_cast<double>(more);
+        --text.first;
       }
-      const auto counted = std::span(ids).subspan(first);
-      sum.bytes += static_cast<double>(TextOf(*model.tokenizer, counted).size());
-      session.Rewind(0);
-      const size_t row = model.config.vocab_size;
-      const auto take = [&](size_t begin, size_t n, std::span<const float> rows) {
-        for (size_t t = std::max(begin, first - 1); t < std::min(begin + n, ids.size() - 1); ++t) {
-          const auto logits = rows.subspan((t - begin) * row, vocab.size());
-          sum.nats += LogSumExp(logits) - logits[static_cast<size_t>(ids[t + 1])];
-        }
-      };
-      session.PrefillAllLogits(ids, take, Watch(progress, i, texts.size()));
     }
-    return sum;
-  }
-
-  // Window by window; the base runs first, and its predictions are kept for one window only.
-  static Divergence DivergenceOf(engine::Session& session, engine::Session& base,
-                                 const TextWindows& windows) {
-    Divergence divergence;
-    const size_t n_vocab = base.model().tokenizer->vocab().size();
-    std::vector<float> kept(windows.counted() * n_vocab);  // ln(probability)
-    ProgressLine progress("reading");
-    const auto watch = [&](size_t n) {  // n windows were read, by either model
-      return Watch(progress, n * windows.length, 2 * windows.ids.size());
-    };
-    for (size_t i = 0; i < windows.count(); ++i) {
-      float* to = kept.data();
-      const auto keep = [&](std::span<const float> logits, tokenizer::TokenId) {
-        const double log_sum = LogSumExp(logits);
-        for (const float logit : logits) *to++ = static_cast<float>(logit - log_sum);
-      };
-      ReadWindow(base, windows, i, watch(2 * i), keep);
-      const float* from = kept.data();
-      const auto compare = [&](std::span<const float> logits, tokenizer::TokenId next) {
-        divergence.Add(std::span(from, n_vocab), logits, next);
-        from += n_vocab;
-      };
-      ReadWindow(session, windows, i, watch(2 * i + 1), compare);
-    }
-    return divergence;
+    return texts;
   }
 
   // In rounds: when the machine is slow for a while, all models are slowed alike.
@@ -217,7 +188,7 @@ class Compare {
         of->test.model = &result.model;
         of->test.n_threads = static_cast<size_t>(session_.n_threads);
         if (of->test.Tokens() == 0) continue;
-        if (Measure(session_, kSysfs, *of, [](const BenchResult&) { return false; })) continue;
+        if (Measure(session_, *of, [](const BenchResult&) { return false; })) continue;
         if (run < report_.models.size()) throw engine::Error("interrupted");
         return;  // earlier rounds are complete and can be shown
       }

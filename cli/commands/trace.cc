@@ -77,7 +77,7 @@ void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t posi
 engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
                           size_t repetitions, TraceReport& report) {
   kernels::Team team(static_cast<int>(session.n_threads()));
-  const auto measure = [&] { return MeasureLimits(team, session.model(), /*with_dot=*/true); };
+  const auto measure = [&] { return MeasureLimits(team, session.model()); };
   std::vector<engine::Trace> traces(repetitions);
   std::vector<double> reads, dots;
   BenchLimits before = measure();
@@ -108,7 +108,7 @@ TraceReport MeasureToken(const TraceOptions& options, const engine::Model& model
   TraceReport report = {.model = model,
                         .tokens = tokens,
                         .n_threads = session.n_threads(),
-                        .reads_from = ReadsFrom(model.LargestStretch().size(), "/sys")};
+                        .reads_from = ReadsFrom(model.LargestStretch().size())};
   const size_t last = tokens.size() - 1;
   session.Prefill(tokens);                       // warms up, too
   constexpr size_t kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer

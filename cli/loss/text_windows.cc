@@ -45,25 +45,26 @@ engine::Session::Progress Watch(ProgressLine& line, size_t before, size_t total)
   };
 }
 
-void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
-                const engine::Session::Progress& progress, const PredictionVisitor& visit) {
-  const tokenizer::Vocabulary& vocab = session.model().tokenizer->vocab();
-  const size_t row = session.model().config.vocab_size, length = windows.length;
-  const std::vector<TokenId> window = windows.Window(i, vocab);
+void ReadIds(engine::Session& session, std::span<const TokenId> ids, size_t first,
+             const engine::Session::Progress& progress, const PredictionVisitor& visit) {
+  const size_t n_vocab = session.model().tokenizer->vocab().size();
+  const size_t row = session.model().config.vocab_size;
   session.Rewind(0);
-  const auto take = [&](size_t first, size_t n, std::span<const float> rows) {
-    for (size_t t = std::max(first, length / 2); t < std::min(first + n, length - 1); ++t) {
-      visit(rows.subspan((t - first) * row, vocab.size()), window[t + 1]);
-    }
+  const auto take = [&](size_t begin, size_t n, std::span<const float> rows) {
+    for (size_t t = std::max(begin, first - 1); t < std::min(begin + n, ids.size() - 1); ++t)
+      visit(rows.subspan((t - begin) * row, n_vocab), ids[t + 1]);
   };
-  session.PrefillAllLogits(window, take, progress);
+  session.PrefillAllLogits(ids, take, progress);
 }
 
 void ReadWindows(engine::Session& session, const TextWindows& windows,
                  const PredictionVisitor& visit) {
   ProgressLine progress("reading");
-  for (size_t i = 0; i < windows.count(); ++i)
-    ReadWindow(session, windows, i, Watch(progress, i * windows.length, windows.ids.size()), visit);
+  for (size_t i = 0; i < windows.count(); ++i) {
+    const std::vector<TokenId> ids = windows.Window(i, session.model().tokenizer->vocab());
+    ReadIds(session, ids, windows.length - windows.counted(),
+            Watch(progress, i * windows.length, windows.ids.size()), visit);
+  }
 }
 
 double LogSumExp(std::span<const float> logits) {

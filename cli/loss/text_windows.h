@@ -48,9 +48,9 @@ using PredictionVisitor =
 // For a window: shows how many of `total` tokens are read, with those `before` it. Throws
 // engine::Error after Ctrl-C.
 engine::Session::Progress Watch(ProgressLine& line, size_t before, size_t total);
-// Reads window i.
-void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
-                const engine::Session::Progress& progress, const PredictionVisitor& visit);
+// Reads ids as a text, and visits the predictions of those from `first` (1 or more) on.
+void ReadIds(engine::Session& session, std::span<const tokenizer::TokenId> ids, size_t first,
+             const engine::Session::Progress& progress, const PredictionVisitor& visit);
 // Reads all windows, with a progress line. Throws engine::Error if Ctrl-C ends it.
 void ReadWindows(engine::Session& session, const TextWindows& windows,
                  const PredictionVisitor& visit);

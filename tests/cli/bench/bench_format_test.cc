@@ -155,8 +155,9 @@ TEST(BenchFormats, Sql) {
   EXPECT_TRUE(lines[0].starts_with(
       "CREATE TABLE IF NOT EXISTS llama_bench (build_commit TEXT, build_number INTEGER, "));
   EXPECT_TRUE(lines[1].starts_with("INSERT INTO llama_bench VALUES ('"));
+  const std::string values = std::regex_replace(lines[1], std::regex("'([^']|'')*'"), "");
   EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','),
-            std::count(lines[1].begin(), lines[1].end(), ','));
+            std::count(values.begin(), values.end(), ','));
 }
 
 TEST(BenchFormats, NamesOfMixesAreLlamaBenchs) {
@@ -202,7 +203,7 @@ TEST(BenchPlot, CurvesAndBars) {
       result.test.n_threads = n_threads;
       result.test.n_depth = n_depth;
       const auto speed = static_cast<double>(10 * n_threads - n_depth / 4096);
-      result.samples = {{10 / speed, {11e9 * static_cast<double>(n_threads), 0, 1e9}}};
+      result.samples = {{10 / speed, {11e9 * static_cast<double>(n_threads)}}};
     }
   }
   const std::string curves = cli::BenchSvg({}, results);

@@ -42,9 +42,6 @@ TEST(Bench, TextsTogether) {
   const Json& together = tests[7];
   EXPECT_EQ(together["n_parallel"], 3);
   EXPECT_GT(together["dot_limit"], 0);
-  // Three tokens take a pass: its cost is theirs.
-  EXPECT_NEAR(together["pass_cost"],
-              3 * tests[6]["median_ts"].get<double>() / together["median_ts"].get<double>(), 1e-9);
   ExpectError(Bench({"--parallel", "17"}), 2, "--parallel: expected a number from 1 to 16");
   ExpectError(Bench({"--parallel", "2", "--draft", "2"}), 2, "give one of them");
 }
@@ -145,14 +142,10 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
                   "above the limit"));
   EXPECT_EQ(note([](auto& r) { r.conditions.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
   EXPECT_EQ(note([](auto& r) { r.samples[0].limits.read = 14e9; }), "limit moved: 10 to 14");
-  EXPECT_EQ(note([](auto& r) {
-              r.test.n_threads = 8, r.conditions.n_cores = 2, r.conditions.share_alone = 0.5;
-            }),
+  EXPECT_EQ(note([](auto& r) { r.test.n_threads = 8, r.conditions.n_cores = 2; }),
             "8 threads on 2 cores");
   EXPECT_EQ(note([](auto& r) { r.test.n_threads = 2, r.conditions.n_cores = 1; }),
             "2 threads on 1 core");
-  EXPECT_EQ(note([](auto& r) { r.conditions.share_alone = 0.5; }),
-            "one thread did 50% of the passes alone");
   EXPECT_EQ(note([](auto& r) { r.conditions.share_of_cores = 0.6; }),
             "cores taken: had 60% of its time");
   const auto verdict = [&](double low, double high) {
@@ -172,7 +165,7 @@ TEST(BenchNotes, LimitOfBoth) {
   cli::BenchResult result = Measured();
   result.test.n_prompt = 30;
   result.cost.operations = 1e9;
-  const cli::BenchSample sample = {1, {10e9, 30e9, 1e9}};
+  const cli::BenchSample sample = {1, {10e9, 30e9}};
   // 30 tokens in a second, 10 tokens in another.
   EXPECT_DOUBLE_EQ(result.LimitOf(sample), 20);
   result.test.n_gen = 0;
@@ -187,7 +180,7 @@ TEST(BenchNotes, LimitOfTextsTogether) {
   cli::BenchResult result = Measured();
   result.test.n_texts = 8;
   result.cost.operations = 1e9;
-  result.samples = {{80.0 / 9, {10e9, 32e9, 1e9}}};
+  result.samples = {{80.0 / 9, {10e9, 32e9}}};
   EXPECT_DOUBLE_EQ(result.Limit(), 32);
   EXPECT_DOUBLE_EQ(result.Limit(), result.test.Tokens() / 2.5);
   result.samples[0].limits.dot = 160e9;
@@ -198,7 +191,7 @@ TEST(BenchNotes, LimitOfTextsTogether) {
   EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 5 * 9e9 / 8);
   result.test.n_texts = 1;  // one text, as if all drafts were right
   result.test.n_pass = 8;
-  result.samples = {{10.0 / 9, {10e9, 160e9, 1e9}}};
+  result.samples = {{10.0 / 9, {10e9, 160e9}}};
   EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 1.5 * 9e9 / 8);
 }
 
