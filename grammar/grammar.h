@@ -46,7 +46,7 @@ struct State {
     kCall,
     kEnd,
     kText,     // plain characters (IsPlain), after each of which the state is the same
-    kCount,    // adds 1 to the register, up to `other`
+    kCount,    // adds 1 to the register, up to `other`; `low`: see Loop::may_be_empty
     kAtLeast,  // passes if the register is at least `other`
     kBelow,    // passes if the register is below `other`
     kMember,   // between the members of an object: Grammar::members(other)
@@ -81,6 +81,8 @@ struct Loop {
   uint32_t min, max;
   // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
   StateId body, count = kNone, at_least = kNone;
+  // The part may be empty: then it may also come fewer times, and empty ones need not be counted.
+  bool may_be_empty = false;
 };
 
 // The members of an object, or unique items of an array. Each key is written once at most.
