@@ -108,8 +108,9 @@ struct Rule {
   bool may_be_empty = false;
   // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
-  std::vector<Place> first;           // bytes and calls it may begin with
-  bool has_all_beyond_ascii = false;  // each plain character beyond ASCII is a text of it
+  std::vector<Place> first;  // bytes and calls it may begin with
+  bool has_all_beyond_ascii =
+      false;  // each plain character beyond ASCII but white space is a text of it
 };
 
 // A token as a grammar names it: "<think>", or "<[10]>" for the id.
@@ -163,6 +164,8 @@ constexpr bool IsPlain(CodePoint c) {
   return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }
 const CodePoints& Plain();
+// What most texts consist of beyond ASCII: characters that are no white space.
+const CodePoints& TextBeyondAscii();
 
 // A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in
 // Grammar::tokens(). All others are spelt with kOtherToken.
