@@ -53,6 +53,7 @@ class Analysis {
       }
       rule.may_be_empty = empty[rule.start];
     }
+    FindEmptyLoops();
     for (RuleId r = 0; r < grammar_.n_rules(); ++r) {
       if (needed_[r]) FindFirst(grammar_.rules_[r]);
     }
@@ -237,8 +238,29 @@ class Analysis {
     }
   }
 
+  void FindEmptyLoops() {
+    for (Loop& loop : grammar_.loops_) {
+      if (loop.count == kNone) continue;
+      ++n_visits_;
+      for (Push(loop.body); !todo_.empty();) {
+        const StateId s = Pop();
+        const State& state = grammar_.state(s);
+        loop.may_be_empty |= s == loop.count;
+        const bool is_empty_call =
+            state.kind == Kind::kCall && grammar_.rule(state.other).may_be_empty;
+        if (state.kind == Kind::kFork || is_empty_call) Push(state.next);
+        if (state.kind == Kind::kFork) Push(state.other);
+      }
+      if (!loop.may_be_empty) continue;
+      loop.min = 0;
+      grammar_.states_[loop.at_least].other = 0;
+      grammar_.states_[loop.count].low = 1;
+    }
+  }
+
   void FindFirst(Rule& rule) {
     std::set<Place> seen;
+    std::set<StateId> counted;  // once is enough if what is repeated may be empty
     std::vector<Place> todo;
     const auto push = [&](StateId s, uint32_t data) {
       if (s != kNone && seen.insert({s, data}).second) todo.push_back({s, data});
@@ -255,7 +277,8 @@ class Analysis {
           push(state.next, data);
           break;
         case Kind::kCount:
-          push(state.next, std::min(data + 1, state.other));
+          if (state.low == 0 || counted.insert(s).second)
+            push(state.next, std::min(data + 1, state.other));
           break;
         case Kind::kAtLeast:
           if (data >= state.other) push(state.next, 0);

@@ -77,6 +77,16 @@ bool IsSubset(const CodePoints& part, const CodePoints& set) {
   });
 }
 
+// White space and line ends of ECMA-262.
+const CodePoints& WhiteSpace() {
+  constexpr CodePoint kAlone[] = {0x20, 0xA0, 0x1680, 0x202F, 0x205F, 0x3000, 0xFEFF};
+  static const CodePoints set = [&] {
+    CodePoints all = {{0x9, 0xD}, {0x2000, 0x200A}, {0x2028, 0x2029}};
+    for (const CodePoint c : kAlone) all.emplace_back(c, c);
+    return Normal(std::move(all));
+  }();
+  return set;
+}
 void ForUtf8(const CodePoints& set, const std::function<void(const ByteRanges&)>& call) {
   for (const auto& [low, high] : set) {
     CodePoint from = low;

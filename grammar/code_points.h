@@ -22,6 +22,8 @@ CodePoints Normal(CodePoints ranges);
 // All characters but these.
 CodePoints Complement(const CodePoints& set);
 bool IsSubset(const CodePoints& part, const CodePoints& set);
+// With line ends, as ECMA-262's \s has them.
+const CodePoints& WhiteSpace();
 
 struct ByteRange {
   uint8_t low, high;

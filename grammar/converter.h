@@ -83,6 +83,7 @@ class Converter {
   std::map<std::string, std::optional<RuleId>> shared_;
   std::vector<StateId> ends_;  // of members of the object or list that is being made
   RuleId any_value_ = kNone;
+  bool has_closed_ = false;
 };
 
 }  // namespace grammar

@@ -28,6 +28,15 @@ const CodePoints& PlainBeyondAscii() {
 
 }  // namespace
 
+const CodePoints& TextBeyondAscii() {
+  static const CodePoints text = [] {
+    CodePoints none = {{0, 0x7F}};
+    none.insert(none.end(), WhiteSpace().begin(), WhiteSpace().end());
+    return Complement(Normal(std::move(none)));
+  }();
+  return text;
+}
+
 StateId Builder::Add(const State& state) {
   if (grammar_.states_.size() == kMaxStates) {
     throw Error("the grammar is too large: more than ", kMaxStates, " states");
@@ -91,7 +100,7 @@ Part Builder::Characters(const CodePoints& set) {
   const Part any = Either(ways);
   if (is_ascii) return any;
   const RuleId rule = sets_[set] = Outline(any);
-  grammar_.rules_[rule].has_all_beyond_ascii = IsSubset(PlainBeyondAscii(), set);
+  grammar_.rules_[rule].has_all_beyond_ascii = IsSubset(TextBeyondAscii(), set);
   return Call(rule);
 }
 

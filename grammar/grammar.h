@@ -46,7 +46,7 @@ struct State {
     kCall,
     kEnd,
     kText,     // plain characters (IsPlain), after each of which the state is the same
-    kCount,    // adds 1 to the register, up to `other`
+    kCount,    // adds 1 to the register, up to `other`; `low`: see Loop::may_be_empty
     kAtLeast,  // passes if the register is at least `other`
     kBelow,    // passes if the register is below `other`
     kMember,   // between the members of an object: Grammar::members(other)
@@ -81,6 +81,8 @@ struct Loop {
   uint32_t min, max;
   // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
   StateId body, count = kNone, at_least = kNone;
+  // The part may be empty: then it may also come fewer times, and empty ones need not be counted.
+  bool may_be_empty = false;
 };
 
 // The members of an object, or unique items of an array. Each key is written once at most.
@@ -106,8 +108,9 @@ struct Rule {
   bool may_be_empty = false;
   // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
-  std::vector<Place> first;           // bytes and calls it may begin with
-  bool has_all_beyond_ascii = false;  // each plain character beyond ASCII is a text of it
+  std::vector<Place> first;  // bytes and calls it may begin with
+  bool has_all_beyond_ascii =
+      false;  // each plain character beyond ASCII but white space is a text of it
 };
 
 // A token as a grammar names it: "<think>", or "<[10]>" for the id.
@@ -161,6 +164,8 @@ constexpr bool IsPlain(CodePoint c) {
   return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }
 const CodePoints& Plain();
+// What most texts consist of beyond ASCII: characters that are no white space.
+const CodePoints& TextBeyondAscii();
 
 // A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in
 // Grammar::tokens(). All others are spelt with kOtherToken.

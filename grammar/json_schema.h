@@ -19,6 +19,8 @@ struct SchemaOptions {
   // but those that the schema describes, unless it has additionalProperties; a schema without
   // "type" is for the types of its keywords; and "nullable" is OpenAPI's.
   bool closed = false;
+  // Called once if `closed` leaves out properties that the standard allows.
+  std::function<void()> has_closed = [] {};
   // Properties come in the order of the schema, then others.
   bool ordered = false;
   // Told of what is ignored: formats and keywords that are unknown, once each, as

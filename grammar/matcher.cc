@@ -86,6 +86,7 @@ SetId Matcher::Close(std::vector<Item>& items) {
   seen_.clear();
   todo_.clear();
   closed_.clear();
+  counted_.clear();
   const auto push = [&](Item item) {
     if (item.at == kNone || !seen_.insert(item).second) return;
     if (seen_.size() > kMaxItemsOfSet) TooAmbiguous();
@@ -109,9 +110,16 @@ SetId Matcher::Close(std::vector<Item>& items) {
       case Kind::kEnd:
         for (const Item& after : sets_[below]) push(after);
         break;
-      case Kind::kCount:
+      case Kind::kCount: {
+        // What is repeated may be empty: a lower count allows all that a higher one does.
+        if (state.low != 0) {
+          const auto [counted, is_new] = counted_.try_emplace({at, below}, data);
+          if (!is_new && counted->second <= data) break;
+          counted->second = data;
+        }
         push({state.next, std::min(data + 1, state.other), below});
         break;
+      }
       case Kind::kAtLeast:
         if (data >= state.other) push({state.next, 0, below});
         break;

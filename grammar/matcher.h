@@ -105,6 +105,7 @@ class Matcher {
   };
   std::unordered_set<Item, ItemHash> seen_;
   std::vector<Item> todo_, closed_;
+  std::map<std::pair<StateId, SetId>, uint32_t> counted_;
 };
 
 }  // namespace grammar

@@ -1,5 +1,6 @@
 // The rules of objects.
 #include <algorithm>
+#include <utility>
 
 #include "gguf/error.h"
 #include "grammar/converter.h"
@@ -79,6 +80,7 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
     has_rest |= s.additional.is_there();
   }
   is_closed &= !has_rest;
+  if (is_closed && !std::exchange(has_closed_, true)) options_.has_closed();
   const uint32_t id = builder_.AddMembers();
   std::map<std::string, uint32_t> index;  // of those that can be written
   const auto add = [&](const std::string& name, const Conjunction& value, bool is_required) {

@@ -23,16 +23,6 @@ const CodePoints& Word() {
   static const CodePoints set = Normal({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
   return set;
 }
-// White space and line ends of ECMA-262.
-const CodePoints& Space() {
-  constexpr CodePoint kAlone[] = {0x20, 0xA0, 0x1680, 0x202F, 0x205F, 0x3000, 0xFEFF};
-  static const CodePoints set = [&] {
-    CodePoints all = {{0x9, 0xD}, {0x2000, 0x200A}, {0x2028, 0x2029}};
-    for (const CodePoint c : kAlone) all.emplace_back(c, c);
-    return Normal(std::move(all));
-  }();
-  return set;
-}
 const CodePoints& AnyButLineEnds() {
   static const CodePoints set = Complement(Normal({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
   return set;
@@ -219,7 +209,7 @@ class PatternParser : private Scanner {
     if (control != std::string_view::npos) return one(static_cast<CodePoint>(kMeaning[control]));
     if (c == 'd' || c == 'D') return c == 'd' ? Digit() : Complement(Digit());
     if (c == 'w' || c == 'W') return c == 'w' ? Word() : Complement(Word());
-    if (c == 's' || c == 'S') return c == 's' ? Space() : Complement(Space());
+    if (c == 's' || c == 'S') return c == 's' ? WhiteSpace() : Complement(WhiteSpace());
     if (c == '0' && !AtDigit()) return one(0);
     if (c == 'u' && Take("{")) {
       const size_t end = text_.find('}', at_);

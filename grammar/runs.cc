@@ -42,7 +42,7 @@ Kinds KindOf(CodePoint c) {
     }
     return all;
   }();
-  return c < of.size() ? of[c] : IsPlain(c) ? kBeyond : kOdd;
+  return c < of.size() ? of[c] : IsSubset({{c, c}}, TextBeyondAscii()) ? kBeyond : kOdd;
 }
 
 size_t Runs::Set::size() const {

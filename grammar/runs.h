@@ -24,7 +24,8 @@
 namespace grammar {
 
 // Characters of like kind, a bit for each kind: the letters to f, the others, ..., at last
-// characters beyond ASCII (kBeyond), and bytes that are no part of a whole plain one (kOdd).
+// characters beyond ASCII (kBeyond), and white space beyond it and bytes that are no part of a
+// whole plain character (kOdd).
 using Kinds = uint32_t;
 inline constexpr Kinds kWordKinds = 0x3F, kSpaceKind = 0x40, kQuotedKinds = Kinds{1} << 29,
                        kBeyond = Kinds{1} << 30, kOdd = Kinds{1} << 31;
@@ -46,7 +47,7 @@ class Runs {
   bool IsCharacter(RuleId rule);
 
  private:
-  // ASCII by code. Instead of the first two controls: nothing, and all plain ones beyond ASCII.
+  // ASCII by code. Instead of the first two controls: nothing, and all of kBeyond.
   struct Set {
     uint64_t low = 0, high = 0;
     void Add(const Set& other) {

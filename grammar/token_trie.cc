@@ -1,6 +1,7 @@
 #include "grammar/token_trie.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -50,22 +51,22 @@ std::string TokenTrie::TextOf(const tokenizer::Tokenizer& tokenizer, TokenId id)
 namespace {
 
 // For each byte of a text, the kinds of the characters from there on.
-std::vector<Kinds> KindsFrom(std::string_view text) {
-  std::vector<Kinds> kinds(text.size(), kOdd);  // inside of a character
-  std::vector<size_t> starts;
+void FindKinds(std::string_view text, std::vector<Kinds>& kinds) {
+  kinds.assign(text.size(), kOdd);  // inside of a character
+  std::array<uint8_t, TokenTrie::kMaxBytes> starts;
+  size_t n = 0;
   for (size_t i = 0; i < text.size();) {
     const gguf::Utf8Step step = gguf::NextUtf8(text.substr(i));
     if (step.kind == gguf::Utf8Kind::kValid) kinds[i] = KindOf(step.code);
-    starts.push_back(i);
+    starts[n++] = static_cast<uint8_t>(i);
     i += step.length;
   }
   Kinds after = 0;
-  for (size_t i = starts.size(); i-- > 0;) after = kinds[starts[i]] |= after;
-  return kinds;
+  while (n-- > 0) after = kinds[starts[n]] |= after;
 }
 
 // Of TokenTrie::parts(), the one for a text.
-size_t PartOf(std::string_view text, Kinds kinds) {
+uint8_t PartOf(std::string_view text, Kinds kinds) {
   if ((kinds & ~kWordKinds) == 0) return 0;
   if ((kinds & ~(kWordKinds | kSpaceKind)) == 0 && text.rfind(' ') == 0) return 1;
   return (kinds & (kQuotedKinds | kOdd)) == 0 ? 2 : 3;
@@ -93,25 +94,33 @@ std::span<const TokenId> TokenTrie::BeginningWith(std::string_view text) const {
 TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* named) {
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   struct Text {
-    size_t part;
-    std::string text;
+    uint8_t part;
     TokenId id;
-    std::vector<Kinds> kinds;
-    auto Key() const { return std::tuple(part, std::string_view(text), id); }
+    std::string_view text;
+    auto Key() const { return std::tuple(part, text, id); }
   };
-  std::vector<Text> texts;
-  texts.reserve(vocab.size());
-  const auto add = [&](std::string text, TokenId id) {
+  std::string bytes;
+  std::vector<std::pair<TokenId, size_t>> ends;  // of the tokens' texts in the bytes
+  const auto add = [&](const std::string& text, TokenId id) {
     if (text.empty()) return;
-    std::vector<Kinds> kinds = KindsFrom(text);
-    const size_t part = PartOf(text, kinds[0]);
-    texts.push_back({part, std::move(text), id, std::move(kinds)});
+    bytes += text;
+    ends.emplace_back(id, bytes.size());
   };
   for (size_t i = 0; i < vocab.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (vocab.IsEog(id)) continue;
     add(TextOf(tokenizer, id), id);
     if (named != nullptr) add(named->Spelling(id), id);
+  }
+  std::vector<Text> texts;
+  texts.reserve(ends.size());
+  std::vector<Kinds> kinds;
+  size_t begin = 0;
+  for (const auto& [id, end] : ends) {
+    const auto text = std::string_view(bytes).substr(begin, end - begin);
+    FindKinds(text, kinds);
+    texts.push_back({PartOf(text, kinds[0]), id, text});
+    begin = end;
   }
   std::ranges::sort(texts, {}, &Text::Key);
   std::vector<uint32_t> path;  // the previous text's nodes
@@ -135,8 +144,9 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
         parts_[n_parts] = {node, node, 0, 0, std::vector<uint64_t>((vocab.size() + 63) / 64)};
     }
   };
-  for (const auto& [part, text, id, kinds] : texts) {
-    begin_parts(part + 1);
+  for (const auto& [part, id, text] : texts) {
+    begin_parts(part + size_t{1});
+    FindKinds(text, kinds);
     size_t common = 0;
     while (common < std::min(path.size(), text.size()) &&
            nodes_[path[common]].byte == static_cast<uint8_t>(text[common])) {
@@ -156,16 +166,20 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
     own.tokens[bit / 64] |= uint64_t{1} << (bit % 64);
     own.kinds |= kinds[0];
     own.longest = std::max(own.longest, static_cast<uint8_t>(text.size()));
-    const auto count = [&](char c) { return static_cast<size_t>(std::ranges::count(text, c)); };
-    const size_t n_quotes = count('"'), n_closing = count('}') + count(']');
-    if (n_quotes + n_closing > 0) ending_.push_back({id, text, n_quotes, n_closing});
+    size_t n_quotes = 0, n_closing = 0;
+    for (const char c : text) {
+      n_quotes += c == '"';
+      n_closing += c == '}' || c == ']';
+    }
+    if (n_quotes + n_closing > 0) ending_.push_back({id, std::string(text), n_quotes, n_closing});
     n_quoted_ += n_quotes >= 2;
   }
   begin_parts(kParts + 1);
   nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()),
                     0, 0, 0, 0});
   std::ranges::stable_sort(ending_, std::greater(), &Ending::n_quotes);
-  std::ranges::stable_sort(texts, std::greater(), [](const Text& one) { return one.text.size(); });
+  std::ranges::stable_sort(texts, std::greater(),
+                           [](const Text& one) { return static_cast<uint8_t>(one.text.size()); });
   for (const Text& one : texts) {
     by_length_.push_back(one.id);
     for (size_t n = 0; n < one.text.size(); ++n) ++n_longer_[n];

@@ -164,6 +164,12 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
   const grammar::SchemaOptions options{
       .free_space = json_free_space,
       .closed = !json_open,
+      .has_closed =
+          [] {
+            Complain(
+                "note: objects get only the properties that the schema names; --json-open allows "
+                "others, too");
+          },
       .ordered = !json_open,
       .note = [](const std::string& what) { Complain("note: " + what); }};
   if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject(options));

@@ -50,6 +50,12 @@ TEST(Grammar, FilesAndTexts) {
                  input);
   };
   const Finished from_file = run({"--json-schema", schema});
+  // What the standard allows is left out with a note, and not where nothing is.
+  EXPECT_TRUE(Has(from_file.err, "note: objects get only the properties that the schema names; "));
+  EXPECT_TRUE(Has(from_file.err, "--json-open allows others"));
+  for (const Args& flags :
+       {Args{"--json-schema", schema, "--json-open"}, Args{"-j", "{\"type\": \"null\"}"}})
+    EXPECT_FALSE(Has(run(flags).err, "--json-open"));
   EXPECT_EQ(from_file.out, run({"-j", kPerson}).out);
   EXPECT_EQ(from_file.out, run({"--json-schema", "-"}, kPerson).out);
   EXPECT_TRUE(Json::accept(from_file.out)) << from_file.out;

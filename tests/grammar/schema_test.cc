@@ -631,6 +631,31 @@ TEST(JsonSchema, ManyAlternativesToldApart) {
               R"({"kind":"k7","a7":"x"} | {"kind":"k7","b":8} | {"kind":"k99"} | {"a7":1})"}});
 }
 
+// llama.cpp's tests (tests/test-grammar-integration.cpp, 367 texts without tokens) call these
+// invalid. Where a schema is closed and ordered, as in the program, only the first differs.
+TEST(JsonSchema, DiffersFromLlamaCppByChoice) {
+  const std::vector<Case> cases = {
+      // Integers of 17 digits.
+      {R"({"type": "integer", "minimum": 2})", "12345678900000000", "1"},
+      // Without "type", a keyword is for the values that it is about.
+      {R"({"items": {"type": "number"}, "minItems": 3})", "1 | [1,2,3]", "[1]"},
+      // Properties that the schema does not name.
+      {R"({"type": "object", "properties": {"a": {"type": "string"}}})", R"({"a":"x","b":"NW"})",
+       R"({"a":1})"},
+      // Any order: optional properties, beside a closed schema, and required ones. Six texts.
+      {R"({"type": "object", "properties": {"n": {"type": "number"}, "s": {"type": "string"}}})",
+       R"({"s":"P","n":1600})", R"({"s":"P","n":"x"})"},
+      {R"({"properties": {"b": {}, "a": {}, "c": {}}, "required": ["a", "b"], "additionalProperties": false})",
+       R"({"a":"f","b":"b"} | {"c":1,"a":"f","b":"b"})", R"({"a":"f","d":"b","b":1})"},
+  };
+  CheckOpen(cases);
+  EXPECT_TRUE(Matches(Parse(cases[0].schema), cases[0].valid));
+  for (size_t i = 1; i < cases.size(); ++i) {
+    const std::string text = test::Texts(cases[i].valid)[0];
+    EXPECT_FALSE(Matches(Parse(cases[i].schema), text)) << text;
+  }
+}
+
 TEST(JsonSchema, Standard) {
   CheckOpen({
       {R"({"properties": {"a": {"type": "integer"}, "b": {"type": "null"}}, "required": ["b"]})",

@@ -1,6 +1,7 @@
 // Generations that a grammar keeps to what it allows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,10 +10,14 @@
 #include "engine/session/generate.h"
 #include "grammar/constraint.h"
 #include "grammar/gbnf.h"
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/scripted_model.h"
 
 namespace engine {
 namespace {
+
+using tokenizer::TokenId;
 
 // A model that would write something else, kept to a grammar.
 class ConstrainedModel : public testing::Test {
@@ -61,6 +66,34 @@ TEST_F(ConstrainedModel, ThinksFreely) {
       {"hm"}, {"</think>", tokenizer::TokenType::kUserDefined}, {"six"}};
   EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think>", "<think></think>").thinking, "hm");
   EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think> </think>", "<think></think>").thinking, "");
+}
+
+// A forced stretch longer than a pass: its tokens are the tokenizer's, and the state after it has
+// the bits that it has after each of them alone.
+TEST(ForcedText, IsReadAsTokenByToken) {
+  const Model model = Model::Load(test::kDefault);
+  const SessionOptions options = {.n_threads = 1, .sampler = {.temperature = 0}};
+  const std::string forced =
+      " a little girl named Lily went to the park with her dog. She saw a big red ball under the "
+      "tree, and she was very happy. Then her mom said:";
+  grammar::Constraint constraint(std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(
+                                     "root ::= [A-Z] [a-z]+ \"" + forced + "\" [ a-z]{20}")),
+                                 *model.tokenizer);
+  const std::vector<TokenId> prompt = model.tokenizer->Encode("Once upon a time.");
+  Session session(model, options), other(model, options);
+  const GenerateResult result =
+      Generate(session, prompt, {.constraint = &constraint}, [](std::string_view) { return true; });
+  EXPECT_TRUE(test::Has(result.text, forced));
+  EXPECT_LT(result.n_passes, result.n_decoded - 20);
+  // The tokens of the forced part, as the tokenizer splits the whole text.
+  const std::vector<TokenId> whole = model.tokenizer->Encode(forced, {.add_bos = false});
+  EXPECT_NE(
+      std::search(result.tokens.begin(), result.tokens.end(), whole.begin() + 2, whole.end() - 2),
+      result.tokens.end());
+  other.Prefill(prompt);
+  for (size_t i = prompt.size(); i < session.tokens().size(); ++i)
+    other.Decode(session.tokens()[i]);
+  EXPECT_TRUE(std::ranges::equal(session.logits(), other.logits()));
 }
 
 }  // namespace
