@@ -77,6 +77,7 @@ struct GenerateResult {
   size_t n_passes = 0;   // in this many passes
   double decode_seconds = 0;
   bool is_free = true;         // no grammar applied, as where only calls have one
+  bool is_broken = false;      // logits were no numbers (Sampler::has_met_broken)
   size_t n_threads = 0;        // that generate,
   size_t n_threads_batch = 0;  // and that read
   DraftCounts drafts;          // all 0 if there were none

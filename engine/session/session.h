@@ -107,6 +107,8 @@ class Session {
   std::span<const float> logits() const {
     return {logits_.get() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
   }
+  // Whether sampled logits were not all finite numbers.
+  bool has_met_broken() const { return sampler_.has_met_broken(); }
   // Drafting statistics; null if it is off.
   const Speculation* speculation() const { return speculation_.get(); }
 
