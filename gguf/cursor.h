@@ -58,10 +58,10 @@ class Cursor {
     return bytes_.data() + std::exchange(offset_, offset_ + n);
   }
 
-  // Throws gguf::Error: "<file>: byte <offset>: <item>: <what>".
-  template <class... Parts>
+  // Throws gguf::Error, or one derived from it: "<file>: byte <offset>: <item>: <what>".
+  template <class Exception = Error, class... Parts>
   [[noreturn]] void Fail(uint64_t offset, const Parts&... what) const {
-    gguf::Fail(file_, "byte ", offset, ": ", ItemText(), what...);
+    throw Exception(PrintablePath(file_), ": byte ", offset, ": ", ItemText(), what...);
   }
 
  private:

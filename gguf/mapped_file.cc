@@ -33,7 +33,7 @@ class Descriptor {
 };
 
 [[noreturn]] void FailWithErrno(const std::string& path, int error) {
-  if (error == ENOENT) Fail(path, "no such file");
+  if (error == ENOENT) throw NotFound(PrintablePath(path), ": no such file");
   if (error == EACCES) Fail(path, "cannot be read: permission denied");
   Fail(path, "cannot be opened: ", std::generic_category().message(error));
 }

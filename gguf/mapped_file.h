@@ -13,9 +13,16 @@
 #include <span>
 #include <string>
 
+#include "gguf/error.h"
 #include "gguf/file_id.h"
 
 namespace gguf {
+
+// There is no file of that name.
+class NotFound : public Error {
+ public:
+  using Error::Error;
+};
 
 // The printable path of the file mapped at this address, or nullptr. For signal handlers.
 const char* MappedFileAt(const void* address);

@@ -52,7 +52,7 @@ class PartReader {
     std::string message = "expected the magic \"GGUF\", found " + Quoted(found);
     const std::string_view guess = GuessFormat(bytes);
     message += guess.empty() ? ": not a GGUF file" : ": this is " + std::string(guess);
-    cursor_.Fail(0, message);
+    cursor_.Fail<NotGguf>(0, message);
   }
 
   void ReadHeader() {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/error.h"
 #include "gguf/mapped_file.h"
 #include "gguf/metadata.h"
 #include "gguf/tensor.h"
@@ -35,6 +36,12 @@ inline constexpr uint64_t kMaxItems = uint64_t{1} << 17;
 
 // The limit for names of keys and tensors; the format has it for keys.
 inline constexpr uint64_t kMaxNameBytes = 65535;
+
+// The file does not begin as a GGUF file does.
+class NotGguf : public Error {
+ public:
+  using Error::Error;
+};
 
 // The content of one file; everything views its bytes.
 struct Part {

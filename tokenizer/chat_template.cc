@@ -1,3 +1,4 @@
+// Parses and renders a template, and finds its style of calls and text.
 #include "tokenizer/chat_template.h"
 
 #include <algorithm>

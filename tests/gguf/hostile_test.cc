@@ -331,7 +331,7 @@ TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
   }
 }
 
-// The same id in another program: only the sizes show it.
+// Another program uses this id for another type: only the sizes tell them apart.
 TEST(HostileTest, Q2_0WithOtherGroupsIsToldApart) {
   const std::string what = "found one for 128, as PrismML's llama.cpp wrote it";
   const auto two = [](uint64_t second, uint64_t bytes) {
