@@ -303,7 +303,7 @@ TEST(JinjaLimits, LongStringsArePaidFor) {
 TEST(JinjaLimits, PaidBeforeItIsMade) {
   ExpectRefused("{{ strftime_now('%c' * 501) }}", "a date's format of more than 1000 bytes");
   ExpectRefused("{{ ('\x01' * 10000000) | tojson | length }}", "the template ");
-  ExpectRefused("{{ ['\x01' * 13000000] | string | length }}", kTooMuch);
+  ExpectRefused("{{ ['\x01' * 13000000] | string | length }}", "the template ");
   ExpectRefused("{{ " + std::string(1'001, 'a') + " }}", "longer than 1000 bytes");
 }
 
