@@ -240,6 +240,7 @@ void Conversation::Answer(const std::string& question) {
   saver_.Save(Now());
   if (!open_) return;
   ExplainEnd(*last_);
+  if (last_->generated.is_broken && !std::exchange(is_broken_, true)) ComplainOfBroken();
   is_cut_ |= ComplainIfCut(constraint, last_->generated.stop_reason);
   if (verbose_) Stats("");
 }

@@ -82,6 +82,7 @@ class Conversation {
   bool open_ = true;                // what Take() returns
   size_t n_answers_ = 0;
   bool is_cut_ = false;
+  bool is_broken_ = false;  // the model, and that was said
 };
 
 }  // namespace cli

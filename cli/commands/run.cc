@@ -221,6 +221,7 @@ int Run(const RunOptions& options) {
           ? WriteOut(ResultJson(result, seed, parts.load_seconds, MoreOf(request, likely), 2))
           : out.Finish();
   ReportRun(options, model, result);
+  if (result.is_broken) ComplainOfBroken();
   if (!open) return kExitDone;  // nobody reads any more
   return ComplainIfCut(result.is_free ? nullptr : kept_to, result.stop_reason) ? kExitCut
                                                                                : kExitDone;

@@ -191,9 +191,11 @@ int RunLines(const RunOptions& options, const RunParts& parts,
               [](std::string_view) { return true; });
     ++next;
   };
+  bool is_broken = false;  // and that was said
   const auto take = [&](const engine::Batch::Ended& ended) {
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);
+    if (ended.result.is_broken && !std::exchange(is_broken, true)) ComplainOfBroken();
     if (ComplainIfCut(ended.result.is_free ? nullptr : place.constraint.get(),
                       ended.result.stop_reason))
       status = kExitCut;

@@ -188,6 +188,13 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
   return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));
 }
 
+void ComplainOfBroken() {
+  Complain(
+      "warning: some of the model's logits are NaN or infinite, and their tokens were left out: "
+      "its "
+      "weights are broken (pronk inspect --check names them)");
+}
+
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason) {
   const bool is_whole =
       constraint == nullptr || reason == pronk::StopReason::kEos || constraint->may_end();

@@ -67,6 +67,8 @@ struct GenerationOptions {
   Flag* draft_flag_ = nullptr;
 };
 
+// Warns of weights that are no numbers. Callers say it once.
+void ComplainOfBroken();
 // Warns, and returns true, if a text ended in the middle of its grammar.
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason);
 

@@ -149,6 +149,8 @@ void Sampler::AddBiases() {
 
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
+  has_met_broken_ = has_met_broken_ ||
+                    !std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); });
   if (allowed.empty()) {
     candidates_.Assign(logits);
   } else {

@@ -41,6 +41,8 @@ class Sampler {
   // sees the other tokens. Empty: all are allowed. A single allowed token takes no random number.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {},
                             std::span<const tokenizer::TokenId> text = {});
+  // Whether some logits were no finite numbers: of broken weights. Their tokens were left out.
+  bool has_met_broken() const { return has_met_broken_; }
 
  private:
   void AddBiases();
@@ -54,6 +56,7 @@ class Sampler {
   std::vector<tokenizer::TokenId> recent_;  // the last repeat_last_n, for the penalties to sort
   Dry dry_;
   double mu_ = 0;  // of Mirostat
+  bool has_met_broken_ = false;
   Candidates candidates_;
 };
 

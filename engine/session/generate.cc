@@ -260,6 +260,7 @@ GenerateResult Generation::Finish() {
   result_.stop_reason = *end_;
   result_.n_generated = result_.tokens.size();
   result_.is_free = constraint_ == nullptr;
+  result_.is_broken = session_.has_met_broken();
   result_.n_threads = session_.n_threads();
   result_.n_threads_batch = session_.n_threads_batch();
   if (!splitter_) return std::move(result_);  // the prompt was not read

@@ -66,6 +66,7 @@ struct GenerateResult : pronk::Completion {
   size_t n_decoded = 0;                    // generated tokens that were decoded,
   size_t n_passes = 0;                     // in this many passes
   bool is_free = true;                     // no grammar applied, as where only calls have one
+  bool is_broken = false;                  // logits were no numbers (Sampler::has_met_broken)
   size_t n_threads = 0;                    // that generate,
   size_t n_threads_batch = 0;              // and that read
   DraftCounts drafts;                      // all 0 if there were none

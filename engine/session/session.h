@@ -115,6 +115,8 @@ class Session {
     return {logits_.get() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
   }
   size_t scratch_bytes() const;
+  // Whether sampled logits were not all finite numbers.
+  bool has_met_broken() const { return sampler_.has_met_broken(); }
   // Drafting statistics; null if it is off.
   const Speculation* speculation() const { return speculation_.get(); }
 

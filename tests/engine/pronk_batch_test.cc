@@ -1,8 +1,11 @@
 // The library's batch: what sessions write together is what each writes alone.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -122,6 +125,53 @@ TEST(LibraryBatch, EndsATextAndNotTheOthers) {
   EXPECT_EQ(ended[3].stop_reason, pronk::StopReason::kInterrupted);
   bad.Clear();
   EXPECT_EQ(bad.Complete("A", {}, AtMost(3)).n_generated, 3u);
+}
+
+// Two sessions, a batch and a cancel, each in a thread of its own, share a model: what each writes
+// is what it writes alone. Sanitizers watch the memory that they share.
+TEST(LibraryBatch, ThreadsShareAModel) {
+  const pronk::Model model(kDefault);
+  const auto options = test::Greedy();
+  const auto write = [&](pronk::Session& session, const char* prompt) {
+    session.Clear();
+    return session.Complete(prompt, {}, AtMost(16)).text;
+  };
+  const auto alone = [&](const char* prompt) {
+    pronk::Session session(model, options);
+    return write(session, prompt);
+  };
+  const std::string once = alone("Once upon a time"), dog = alone("The dog");
+  std::atomic<bool> is_cancelled = false;
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    pronk::Session session(model, options);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(write(session, "Once upon a time"), once);
+  });
+  threads.emplace_back([&] {
+    pronk::Session session(model, options);
+    std::string heard;
+    session.Complete("The dog", [&](std::string_view text) {
+      heard += text;
+      while (!is_cancelled) std::this_thread::yield();
+      return false;
+    });
+    EXPECT_FALSE(heard.empty());
+    EXPECT_TRUE(dog.starts_with(heard)) << heard;
+    EXPECT_EQ(write(session, "The dog"), dog);
+  });
+  threads.emplace_back([&] {
+    pronk::Batch batch(model, 2);
+    pronk::Session first(model, options), second(model, options);
+    batch.Add(first, "Once upon a time", {}, AtMost(16));
+    batch.Add(second, "The dog", {}, AtMost(16));
+    while (batch.size() > 0) {
+      for (const auto& [i, completion] : batch.Step()) {
+        EXPECT_EQ(completion.text, i == 0 ? once : dog);
+      }
+      is_cancelled = true;
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

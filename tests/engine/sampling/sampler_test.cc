@@ -241,6 +241,16 @@ TEST(Sampler, OnlyWhatIsAllowed) {
 }
 
 // All allowed is as without a mask; where there is no choice, no random number is taken.
+TEST(Sampler, RemembersLogitsThatAreNoNumbers) {
+  for (const float broken : {kNan, kInf, -kInf}) {
+    Sampler sampler(Uncut(1, 0));
+    EXPECT_EQ(sampler.Sample(std::vector<float>{1, 5, 4}), 1);
+    EXPECT_FALSE(sampler.has_met_broken());
+    EXPECT_EQ(sampler.Sample(std::vector<float>{1, broken, 4}), 2);
+    EXPECT_TRUE(sampler.has_met_broken());
+  }
+}
+
 TEST(Sampler, AllowedAndRandomNumbers) {
   const std::vector<float> logits = {1, 2, 1.5f, 0.5f, 1, 1};
   const std::vector<uint64_t> all = {0b111111}, one = {0b1000};

@@ -3,16 +3,20 @@
 #include "engine/session/session_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -150,6 +154,45 @@ TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
   }
   for (size_t n = 1; n < bytes.size(); n += n < 100 ? 9 : 1009) expect_refused(bytes.substr(0, n));
   expect_refused(bytes + "x");
+}
+
+// Whoever is last has saved; nobody reads half of one.
+TEST_F(SessionFile, SeveralSaveToOneFile) {
+  std::atomic<int> n_saving = 2;
+  std::vector<std::thread> threads;
+  for (const size_t n : {10, 20}) {
+    threads.emplace_back([&, n] {
+      Session session(model_, Options(64, 64));
+      session.Prefill(Text(model_, n));
+      for (int i = 0; i < 20; ++i) SaveSession(session, path_);
+      --n_saving;
+    });
+  }
+  Session session(model_, Options(64, 64));
+  while (n_saving > 0) {
+    EXPECT_EQ(Message([&] { LoadSession(session, path_); }), "");
+    EXPECT_TRUE(session.position() == 10 || session.position() == 20 || session.position() == 30);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_.Path("")), {}), 1);
+}
+
+// A limit on the size of files acts like a disk that fills up.
+TEST_F(SessionFile, AFullDiskLeavesTheOldOne) {
+  Session session(model_, Options(64, 64));
+  session.Prefill(Text(model_, 10));
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small = {1024, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string error = Message([&] { SaveSession(session, path_); });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_TRUE(test::Has(error, "session: cannot be written: File too large"));
+  LoadSession(session, path_);
+  EXPECT_EQ(session.position(), 30u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_.Path("")), {}), 1);
 }
 
 TEST_F(SessionFile, IsNoModel) {

@@ -44,7 +44,7 @@ void ReturnBytes(size_t n) noexcept {
 }
 
 void Runtime::Read(const Value& value) {
-  constexpr size_t kCharacter = 8, kItem = 2;  // bytes that are written in the time of each
+  constexpr size_t kCharacter = 8, kItem = 3;  // bytes that are written in the time of each
   size_t work = kStep;
   if (value.IsString()) work += value.text().Cost() * kCharacter;
   if (value.IsList()) work += value.list().items.size() * kItem;

@@ -20,7 +20,7 @@ namespace tokenizer::jinja {
 struct Limits {
   // Of about 0.1 us each: the slowest template takes about a second. A conversation of 1000
   // messages takes 200,000 and 2 for each of its bytes.
-  size_t steps = 5'000'000;
+  size_t steps = 4'000'000;
   size_t bytes = 128 << 20;  // at a time
   // Added for long conversations: enough to read and copy each of their bytes 16 times.
   size_t bytes_per_input_byte = 16, steps_per_input_byte = 2;
@@ -48,6 +48,10 @@ class Runtime {
   void Read(const Value& value);
   void Read(const Arguments& args);
   void Step(size_t n = 1) { Work(n * kStep); }
+  // Of the rendering that runs on this thread, if there is one.
+  static void StepOfCurrent() {
+    if (current_ != nullptr) current_->Step();
+  }
 
   Value Make(Values items, List::Kind kind = List::Kind::kList);
   Value Make(Dict dict);

@@ -1,6 +1,7 @@
 #include "tokenizer/jinja/values/value.h"
 
 #include "tokenizer/errors.h"
+#include "tokenizer/jinja/values/runtime.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -24,6 +25,7 @@ class BigIntegerObject : public Object {
 };
 
 void AppendKey(const Value& key, int depth, String& out) {
+  Runtime::StepOfCurrent();
   constexpr int kMaxDepth = 100;
   constexpr size_t kMaxTupleBytes = size_t{1} << 16;
   if (!key.IsList() || key.list().kind != List::Kind::kTuple) {

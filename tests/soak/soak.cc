@@ -1,0 +1,289 @@
+// soak [ROUNDS | MINUTESm] [SEED]: everything that the library does, at random and again and again,
+// in two threads that share a model. What was done before must not change a text, and memory must
+// not grow. Prints a line a minute and at the end; exit status 1 if something is wrong.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "engine/pronk.h"
+#include "tests/support/data.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostTokens = 24;
+constexpr size_t kContext = 96;
+const std::vector<std::string> kWords = {"Once", "upon", "a time", "the dog", "saw",
+                                         "\n",   "Tom",  "{\"a\"", "é",       "\xF0\x9F\x90\xB8",
+                                         "12",   ","};
+const std::vector<std::string> kSchemas = {
+    R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})",
+    R"({"enum": ["yes", "no", null]})", R"({"type": "array", "items": {"type": "boolean"}})",
+    R"({"type": "string", "pattern": "^[a-f]{3,5}$"})"};
+
+// Of this process alone, in MB.
+double OwnMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::atof(line.c_str() + 8) / 1024;
+  }
+  return 0;
+}
+
+// What all threads know.
+class Soak {
+ public:
+  explicit Soak(const std::string& path) : path_(path), model_(path) {}
+
+  const pronk::Model& model() const { return model_; }
+  const std::string& path() const { return path_; }
+
+  void Fail(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (n_failed_++ < 10) std::fprintf(stderr, "soak: %s\n", what.c_str());
+  }
+  // What this task wrote before is what it writes.
+  void Expect(const std::string& task, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    const auto [known, is_new] = texts_.try_emplace(task, text);
+    if (!is_new && known->second != text && n_failed_++ < 10) {
+      std::fprintf(stderr, "soak: %s wrote \"%s\", and before \"%s\"\n", task.c_str(), text.c_str(),
+                   known->second.c_str());
+    }
+  }
+  size_t n_failed() const { return n_failed_; }
+
+ private:
+  const std::string path_;
+  const pronk::Model model_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> texts_;
+  std::atomic<size_t> n_failed_ = 0;
+};
+
+class Worker {
+ public:
+  Worker(Soak& soak, unsigned seed)
+      : soak_(soak), random_(seed), session_(soak.model(), Options(0)) {}
+
+  void Round() {
+    switch (Below(9)) {
+      case 0:
+      case 1:
+        return Write();
+      case 2:
+        return FollowASchema();
+      case 3:
+        return Cancel();
+      case 4:
+        return FillTheContext();
+      case 5:
+        return OpenAndClose();
+      case 6:
+        return WriteTogether();
+      case 7:
+        return SaveAndLoad();
+      default:
+        return BeWrong();
+    }
+  }
+
+ private:
+  size_t Below(size_t n) { return random_() % n; }
+  static pronk::Options Options(unsigned seed) {
+    pronk::Options options = {.context = kContext, .threads = 1, .sampling = {.seed = seed}};
+    if (seed == 0) options.sampling.temperature = 0;
+    return options;
+  }
+  // One of some hundred, so that each comes again.
+  std::string Prompt() {
+    std::string prompt;
+    for (size_t n = 1 + Below(2); n > 0; --n) prompt += kWords[Below(kWords.size())] + " ";
+    return prompt;
+  }
+  static pronk::Limits AtMost(int n) { return {.max_tokens = n}; }
+
+  std::string Greedy(const std::string& prompt) {
+    session_.Clear();
+    return session_.Complete(prompt, {}, AtMost(kMostTokens)).text;
+  }
+
+  void Write() {
+    const std::string prompt = Prompt();
+    soak_.Expect("greedy " + prompt, Greedy(prompt));
+    const auto seed = static_cast<unsigned>(1 + Below(3));
+    pronk::Session session(soak_.model(), Options(seed));
+    soak_.Expect("seed " + std::to_string(seed) + " " + prompt,
+                 session.Complete(prompt, {}, AtMost(kMostTokens)).text);
+  }
+
+  void FollowASchema() {
+    const std::string& schema = kSchemas[Below(kSchemas.size())];
+    const std::string prompt = Prompt();
+    pronk::Limits limits = AtMost(kMostTokens);
+    limits.grammar = pronk::Grammar::JsonSchema(schema);
+    session_.Clear();
+    soak_.Expect(schema + " " + prompt, session_.Complete(prompt, {}, limits).text);
+  }
+
+  void Cancel() {
+    const std::string prompt = Prompt();
+    const size_t most = Below(8);
+    std::string heard;
+    session_.Clear();
+    session_.Complete(
+        prompt,
+        [&, n = size_t{0}](std::string_view text) mutable {
+          heard += text;
+          return ++n < most;
+        },
+        AtMost(kMostTokens));
+    if (!Greedy(prompt).starts_with(heard)) soak_.Fail("a cancelled text is another: " + prompt);
+  }
+
+  void FillTheContext() {
+    session_.Clear();
+    const pronk::Completion all = session_.Complete(Prompt());
+    if (session_.tokens().size() > kContext) soak_.Fail("more than the context");
+    const std::string prompt = Prompt();
+    soak_.Expect("greedy " + prompt, Greedy(prompt));
+  }
+
+  void OpenAndClose() {
+    const pronk::Model model(soak_.path());
+    const std::string prompt = Prompt();
+    pronk::Session session(model, Options(0));
+    soak_.Expect("greedy " + prompt, session.Complete(prompt, {}, AtMost(kMostTokens)).text);
+    pronk::Chat chat(model, "Be kind.", Options(0));
+    soak_.Expect("chat " + prompt, chat.Say(prompt, {}, AtMost(8)).text);
+  }
+
+  void WriteTogether() {
+    pronk::Batch batch(soak_.model(), 1);
+    std::vector<std::string> tasks;
+    const size_t stopped = Below(4);
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string prompt = Prompt();
+      pronk::Session session(soak_.model(), Options(0));
+      batch.Add(
+          session, prompt, [i, stopped](std::string_view) { return i != stopped; },
+          AtMost(kMostTokens));
+      tasks.push_back("greedy " + prompt);
+    }
+    while (batch.size() > 0) {
+      for (const auto& [i, completion] : batch.Step()) {
+        if (i != stopped) soak_.Expect(tasks[i], completion.text);
+      }
+    }
+  }
+
+  void SaveAndLoad() {
+    const std::string prompt = Prompt();
+    session_.Clear();
+    session_.Complete(prompt, {}, AtMost(0));
+    session_.Save(dir_.Path("session"));
+    pronk::Session other(soak_.model(), Options(0));
+    other.Load(dir_.Path("session"));
+    soak_.Expect("greedy " + prompt, other.Complete("", {}, AtMost(kMostTokens)).text);
+  }
+
+  template <class Fn>
+  void MustThrow(Fn does, const char* what) {
+    try {
+      does();
+    } catch (const pronk::Error&) {
+      return;
+    }
+    soak_.Fail(std::string(what) + " was taken");
+  }
+
+  void BeWrong() {
+    const std::string damaged = dir_.Write("damaged", std::string(Below(1000), 'x'));
+    MustThrow([&] { session_.Load(damaged); }, "a damaged session");
+    MustThrow([&] { pronk::Model model(damaged); }, "a damaged model");
+    MustThrow([] { pronk::Grammar::JsonSchema("{\"type\": 7}"); }, "a wrong schema");
+    MustThrow([&] { session_.Complete(std::string(100'000, 'x')); }, "a prompt without room");
+    const std::string prompt = Prompt();
+    soak_.Expect("greedy " + prompt, Greedy(prompt));
+  }
+
+  Soak& soak_;
+  std::mt19937_64 random_;
+  pronk::Session session_;
+  const test::TempDir dir_;
+};
+
+int Run(int argc, char** argv) {
+  const std::string length = argc > 1 ? argv[1] : "100";
+  const bool in_minutes = length.ends_with('m');
+  const double most = std::atof(length.c_str());
+  const auto seed = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 1);
+  Soak soak(test::kDefault);
+  const auto start = Clock::now();
+  const auto minutes = [&] {
+    return std::chrono::duration<double>(Clock::now() - start).count() / 60;
+  };
+  std::atomic<size_t> n_rounds = 0;
+  const auto is_done = [&](double part) {
+    return (in_minutes ? minutes() : static_cast<double>(n_rounds)) >= part * most;
+  };
+  // The most in the first half, in which everything was done once, and in the second.
+  double first = 0, second = 0;
+  std::mutex mutex;
+  double reported = 0;
+  const auto report = [&] {
+    std::printf("%.0f minutes, %zu rounds, %.1f MB, %zu failed\n", minutes(), n_rounds.load(),
+                OwnMemory(), soak.n_failed());
+    std::fflush(stdout);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      Worker worker(soak, 2 * seed + i);
+      while (!is_done(1)) {
+        try {
+          worker.Round();
+        } catch (const std::exception& error) {
+          soak.Fail(error.what());
+        }
+        ++n_rounds;
+        const std::lock_guard lock(mutex);
+        double& peak = is_done(0.5) ? second : first;
+        peak = std::max(peak, OwnMemory());
+        if (minutes() >= reported + 1) {
+          reported = minutes();
+          report();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  report();
+  constexpr double kSlack = 8;  // MB: an allocator's
+  if (second > first + kSlack)
+    soak.Fail("memory grew from " + std::to_string(first) + " MB to " + std::to_string(second));
+  return soak.n_failed() == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "soak: %s\n", error.what());
+    return 1;
+  }
+}
