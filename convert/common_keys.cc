@@ -140,6 +140,8 @@ void AddDynamic(OutModel& model) {
 
 void AddRope(const Family& family, OutModel& model) {
   const Fields rope = model.rope();
+  if (family.says_rope && !rope.is_there())
+    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   const bool says = model.config.Has("rope_theta") || rope.Has("rope_theta");
   if (says || family.rope_theta != 10000) model.Float("rope.freq_base", model.rope_theta());
   double part = model.rotary_part;
@@ -166,17 +168,6 @@ void AddRope(const Family& family, OutModel& model) {
   } else if (type != "default" && type != "none" && type != "mrope") {
     rope.Fail("rope_type", "expected default, linear, dynamic, yarn, llama3 or longrope, found ",
               gguf::Quoted(type, 40));
-  }
-}
-
-// How the vectors of a text's positions become one, as Sentence Transformers' folders say.
-void AddPooling(OutModel& model) {
-  constexpr std::pair<const char*, uint64_t> kKinds[] = {{"pooling_mode_mean_tokens", 1},
-                                                         {"pooling_mode_cls_token", 2},
-                                                         {"pooling_mode_lasttoken", 3}};
-  const Fields pooling = model.folder.Object("1_Pooling/config.json");
-  for (const auto& [key, kind] : kKinds) {
-    if (pooling.BoolOr(key, false)) model.Uint("pooling_type", kind);
   }
 }
 

@@ -34,8 +34,8 @@ struct UsualValue {
 enum class Experts : uint8_t { kEither, kNone, kSome };
 
 struct Family {
-  std::string_view name;                    // GGUF's architecture
-  std::array<std::string_view, 7> hf = {};  // config.json's architectures; the rest is empty
+  std::string_view name;                     // GGUF's architecture
+  std::array<std::string_view, 10> hf = {};  // config.json's architectures; the rest is empty
   Experts experts = Experts::kEither;
   // GGUF's definition rotates pairs of neighbours in a head, Hugging Face's code pairs of halves.
   bool pairs_neighbours = false;
@@ -48,6 +48,7 @@ struct Family {
   std::span<const UsualValue> usual = {};
   // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
   void (*refine)(OutModel& model) = nullptr;
+  bool says_rope = false;  // config.json must say how RoPE is scaled
   // What counts where config.json does not say: rope's base, and the part of a head that rotates.
   double rope_theta = 10000, rotary_part = 1;
   bool tied = false;               // likewise: the output matrix is the embedding
@@ -66,11 +67,13 @@ const Family& FindFamily(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
-// The same, completed by the family's usual names and defaults.
+// TextConfig, completed by the family's usual names and defaults.
 Fields UsualConfig(const Family& family, const Fields& config);
 
 // Adds the family's keys, then those of all families.
 void AddKeys(const Family& family, OutModel& model);
+// The keys that Sentence Transformers' files give. Throws gguf::Error.
+void AddPooling(OutModel& model);
 
 // Adds the file's tensors. Returns the names of the folder's tensors that are left out: vision and
 // audio, blocks after the layers that this program would not run, and tensors that readers compute.

@@ -1,3 +1,4 @@
+// Finds a folder's files, shards included, and maps their tensors.
 #include "convert/hf_folder.h"
 
 #include <algorithm>

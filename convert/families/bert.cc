@@ -1,7 +1,8 @@
-// BERT, Nomic Embed and ModernBERT, which make vectors of texts or score them.
+// BERT, Jina v3, Nomic Embed, ModernBERT and EuroBERT, which make vectors of texts or score them.
 #include <string>
 
 #include "convert/families/families.h"
+#include "gguf/error.h"
 
 namespace convert {
 namespace {
@@ -38,6 +39,9 @@ constexpr TensorRule kBert[] = {
     {".mlp.fc11", ".ffn_up"},
     {".mlp.fc12", ".ffn_gate"},
     {".mlp.fc2", ".ffn_down"},
+    // Jina's names.
+    {".mixer.Wqkv", ".attn_qkv"},
+    {".mixer.out_proj", ".attn_output"},
     {".mlp.router.layer", ".ffn_gate_inp"},
     {".mlp.experts.mlp.w1", ".ffn_up_exps.weight", kByExpert},
     {".mlp.experts.mlp.w2", ".ffn_down_exps.weight", kByExpertTransposed},
@@ -52,6 +56,7 @@ constexpr TensorRule kBert[] = {
     {".mlp.Wo", ".ffn_down"},
     {"final_norm", "output_norm"},
 };
+constexpr TensorRule kEuroBert[] = {{"lm_head", ""}};
 constexpr TensorRule kRank[] = {
     {"pooler.dense", "cls"}, {"classifier.dense", "cls"}, {"classifier.out_proj", "cls.output"},
     {"head.dense", "cls"},   {"head.norm", "cls.norm"},   {"classifier", "cls.output"}};
@@ -63,6 +68,8 @@ constexpr KeyRule kBertKeys[] = {
     {"local_attention", "attention.sliding_window"},
     {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
 };
+constexpr UsualValue kBertUsual[] = {{"is_decoder", 0}};
+constexpr std::string_view kModernDefaults = R"({"local_attention": 128})";
 constexpr UsualValue kNomicUsual[] = {
     {"prenorm", 0}, {"rotary_emb_fraction", 1}, {"rotary_emb_interleaved", 0}};
 
@@ -90,26 +97,55 @@ void Encoder(OutModel& model) {
   model.Rank(labels);
 }
 
-void Bert(OutModel& model) {
+// What the encoders with token types have in common.
+void WithTypes(OutModel& model) {
   Encoder(model);
+  model.keys.Add("tokenizer.ggml.token_type_count",
+                 static_cast<uint32_t>(model.config.CountOr("type_vocab_size", 1)));
+}
+
+void Bert(OutModel& model) {
+  WithTypes(model);
+  AddActivation("hidden_act", "gelu", "gelu_new", model);
   const Fields& config = model.config;
   // Its first text position is after the padding's number.
-  if (config.TextOr("model_type", "").ends_with("roberta")) {
+  const std::string type = config.TextOr("model_type", "");
+  if (type.ends_with("roberta") || type == "camembert") {
     model.shapes.padding = config.UintOr("pad_token_id", 1) + 1;
     const uint64_t n = config.Count("max_position_embeddings");
     if (n <= model.shapes.padding) config.Fail("max_position_embeddings", "too few positions");
     model.Uint("context_length", n - model.shapes.padding);
   }
   model.Without("rope.dimension_count");
-  model.keys.Add("tokenizer.ggml.token_type_count",
-                 static_cast<uint32_t>(config.CountOr("type_vocab_size", 1)));
 }
 
-// config.json has room for four times the positions of the training.
+void JinaBert(OutModel& model) {
+  WithTypes(model);
+  AddActivation("hidden_act", "gelu", "gelu_new", model);
+}
+
+void EuroBert(OutModel& model) { model.Bool("attention.causal", false); }
+
+// Its authors' config.json has room for four times the positions of the training, transformers'
+// has not.
 void Nomic(OutModel& model) {
-  model.Uint("context_length", model.config.Count("n_positions") / 4);
-  model.shapes.n_experts = model.config.CountOr("num_experts", 1);
-  Bert(model);
+  const Fields& config = model.config;
+  WithTypes(model);
+  if (config.Has("n_positions")) {
+    model.Uint("context_length", config.Count("n_positions") / 4);
+  } else {
+    model.usual_theta = 1000;
+    model.Float("rope.freq_base", model.rope_theta());
+  }
+  model.Without("rope.dimension_count");
+  model.shapes.n_experts = config.CountOr("num_experts", 1);
+  if (model.architecture == "nomic-bert-moe")
+    return AddActivation("activation_function", "gelu", "gelu_new", model);
+  for (const char* const key : {"activation_function", "hidden_act"}) {
+    const std::string name = config.TextOr(key, "silu");
+    if (name != "silu" && name != "swiglu")
+      config.Fail(key, "expected swiglu, found ", gguf::Quoted(name, 40));
+  }
 }
 
 void ModernBert(OutModel& model) {
@@ -119,22 +155,36 @@ void ModernBert(OutModel& model) {
   if (model.Gives("pooling_type") && config.TextOr("classifier_pooling", "cls") != "mean")
     config.Fail("classifier_pooling", "expected mean in a model that scores texts");
   model.Float("rope.freq_base_swa", LocalBase(config, "local_rope_theta"));
-  model.Text("hidden_activation", config.TextOr("hidden_activation", "gelu"));
+  // Readers take "gelu", and what they do not know, for GELU's form with tanh.
+  const std::string name = config.TextOr("hidden_activation", "gelu");
+  const bool is_tanh = name == "gelu_new" || name == "gelu_pytorch_tanh";
+  if (!is_tanh && name != "gelu" && name != "silu") {
+    config.Fail("hidden_activation", "expected gelu, gelu_pytorch_tanh or silu, found ",
+                gguf::Quoted(name, 40));
+  }
+  model.Text("hidden_activation", is_tanh ? "gelu" : name == "gelu" ? "gelu_erf" : name);
+  if (!model.Gives("pooling_type")) return;
+  // Scores have GELU as the layers have, or in layers with SiLU its form with tanh, 1e-7 off.
+  const std::string of_scores = config.TextOr("classifier_activation", "gelu");
+  if (!of_scores.starts_with("gelu") || (name != "silu" && of_scores != name))
+    config.Fail("classifier_activation", "expected ", name == "silu" ? "gelu" : name);
 }
 
 constexpr Family kBertRows[] = {
     {.name = "bert",
      .hf = {"BertModel", "BertForSequenceClassification", "XLMRobertaModel",
             "XLMRobertaForSequenceClassification", "RobertaModel", "RobertaForMaskedLM",
-            "RobertaForSequenceClassification"},
-     .activation = "gelu",
+            "RobertaForSequenceClassification", "BertForMaskedLM", "XLMRobertaForMaskedLM",
+            "CamembertModel"},
+     .activation = "",  // one of several
      .tensors = {kBert},
      .keys = {kBertKeys},
+     .usual = kBertUsual,
      .refine = Bert},
     {.name = "nomic-bert",
      .hf = {"NomicBertModel"},
      .experts = Experts::kNone,
-     .activation = "swiglu",
+     .activation = "",  // under one of two names
      .tensors = {kBert},
      .keys = {kBertKeys},
      .usual = kNomicUsual,
@@ -143,18 +193,31 @@ constexpr Family kBertRows[] = {
     {.name = "nomic-bert-moe",
      .hf = {"NomicBertModel"},
      .experts = Experts::kSome,
-     .activation = "gelu",
+     .activation = "",
      .tensors = {kBert},
      .keys = {kBertKeys, kExpertSizes, kExpertKeys},
      .usual = kNomicUsual,
      .refine = Nomic,
      .renamed = kNomicNames},
+    {.name = "jina-bert-v3",
+     .hf = {"JinaEmbeddingsV3Model"},
+     .activation = "",
+     .tensors = {kBert},
+     .keys = {kBertKeys},
+     .refine = JinaBert,
+     .rope_theta = 20000},
+    {.name = "eurobert",
+     .hf = {"EuroBertModel", "EuroBertForMaskedLM"},
+     .tensors = {kEuroBert},
+     .refine = EuroBert},
     {.name = "modern-bert",
      .hf = {"ModernBertModel", "ModernBertForSequenceClassification"},
      .activation = "",  // one of two
      .tensors = {kBert},
      .keys = {kBertKeys},
-     .refine = ModernBert},
+     .refine = ModernBert,
+     .rope_theta = 160000,
+     .defaults = kModernDefaults},
 };
 
 }  // namespace

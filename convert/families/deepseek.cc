@@ -154,6 +154,7 @@ constexpr Family kDeepSeekRows[] = {
      .keys = {kLatentKeys, kExpertSizes, kExpertKeys},
      .usual = kKimiLinearUsual,
      .refine = KimiLinear,
+     .defaults = R"({"routed_scaling_factor": 2.446})",
      .renamed = kKimiLinearNames},
 };
 

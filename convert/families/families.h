@@ -137,6 +137,9 @@ void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t 
                 uint64_t of_others, OutModel& model);
 // Key-value heads of layers with attention, 0 for the others.
 void AddHeads(const std::vector<bool>& is_attention, OutModel& model);
+// A key of ours names the activation where it is not `usual`, which readers compute without one.
+void AddActivation(std::string_view key, std::string_view fallback, std::string_view usual,
+                   OutModel& model);
 // A list of n non-negative integers. Throws gguf::Error.
 std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n);
 

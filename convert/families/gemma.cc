@@ -119,6 +119,9 @@ void Gemma3(OutModel& model) {
 // After pooling two matrices may widen the vector and narrow it again.
 void GemmaEmbedding(OutModel& model) {
   Gemma3(model);
+  if (!model.config.Has("use_bidirectional_attention"))
+    model.config.Fail("use_bidirectional_attention",
+                      "expected true: without it tokens see earlier ones alone");
   model.Bool("attention.causal", false);
   if (!model.folder.tensors().contains("2_Dense.linear.weight")) return;
   const uint64_t width = model.RowsOf("2_Dense.linear.weight");

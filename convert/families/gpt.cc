@@ -162,22 +162,6 @@ constexpr std::string_view kPhiMoeDefaults =
 constexpr std::string_view kFalconDefaults =
     R"({"layer_norm_epsilon": 1e-5, "max_position_embeddings": 2048})";
 
-// A key of ours names the activation where it is not `usual`, which readers compute without one.
-void AddActivation(std::string_view key, std::string_view fallback, std::string_view usual,
-                   OutModel& model) {
-  constexpr std::string_view kTanh[] = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"};
-  const Fields& config = model.config;
-  std::string name = config.TextOr(key, std::string(fallback));
-  for (const std::string_view tanh : kTanh) {
-    if (name == tanh) name = "gelu_new";
-  }
-  if (name != "gelu" && name != "gelu_new" && name != "relu" && name != "relu2") {
-    config.Fail(key, "expected gelu, gelu_new, gelu_pytorch_tanh, relu or relu2, found ",
-                gguf::Quoted(name, 40));
-  }
-  if (name != usual) model.Text("hidden_activation", name);
-}
-
 void AddWidth(std::string_view key, OutModel& model) {
   model.Uint("feed_forward_length",
              model.config.CountOr(key, 4 * model.config.Count("hidden_size")));

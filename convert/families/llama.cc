@@ -26,8 +26,6 @@ void Mistral(OutModel& model) {
 }
 
 void Cwm(OutModel& model) {
-  if (!model.rope().is_there())
-    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   if (LayersOfType(model, "full_attention").empty())
     model.config.Fail("layer_types", "expected a name for each layer");
   AddWindowsAsList(model);
@@ -81,6 +79,7 @@ constexpr Family kLlamaRows[] = {
      .hf = {"CwmForCausalLM"},
      .pairs_neighbours = true,
      .refine = Cwm,
+     .says_rope = true,
      .rope_theta = 1e6,
      .defaults = kCwmDefaults},
     // It pairs neighbours, too.
@@ -94,7 +93,8 @@ constexpr Family kLlamaRows[] = {
     {.name = "mistral3",
      .hf = {"Ministral3ForCausalLM"},
      .pairs_neighbours = true,
-     .refine = Mistral3},
+     .refine = Mistral3,
+     .says_rope = true},
     {.name = "arcee", .hf = {"ArceeForCausalLM"}, .pairs_neighbours = true, .activation = "relu2"},
     {.name = "nanbeige",
      .hf = {"NanbeigeForCausalLM"},

@@ -121,4 +121,19 @@ std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, si
   return whole;
 }
 
+void AddActivation(std::string_view key, std::string_view fallback, std::string_view usual,
+                   OutModel& model) {
+  constexpr std::string_view kTanh[] = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"};
+  const Fields& config = model.config;
+  std::string name = config.TextOr(key, std::string(fallback));
+  for (const std::string_view tanh : kTanh) {
+    if (name == tanh) name = "gelu_new";
+  }
+  if (name != "gelu" && name != "gelu_new" && name != "relu" && name != "relu2") {
+    config.Fail(key, "expected gelu, gelu_new, gelu_pytorch_tanh, relu or relu2, found ",
+                gguf::Quoted(name, 40));
+  }
+  if (name != usual) model.Text("hidden_activation", name);
+}
+
 }  // namespace convert

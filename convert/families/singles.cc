@@ -119,8 +119,6 @@ constexpr TensorRule kApertus[] = {
 
 void GptOss(OutModel& model) {
   model.yarn_truncates = false;
-  if (!model.rope().is_there())
-    model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   AddWindows(2, model);
 }
 
@@ -255,6 +253,7 @@ constexpr Family kSingleRows[] = {
      .keys = {kGptOssKeys, kExpertSizes, kExpertKeys},
      .usual = kGptOssUsual,
      .refine = GptOss,
+     .says_rope = true,
      .rope_theta = 150000},
     {.name = "olmo2",
      .hf = {"Olmo2ForCausalLM"},
@@ -296,6 +295,7 @@ constexpr Family kSingleRows[] = {
      .activation = "xielu",
      .tensors = {kApertus},
      .refine = Apertus,
+     .says_rope = true,
      .rope_theta = 12e6},
     {.name = "exaone4",
      .hf = {"Exaone4ForCausalLM"},

@@ -1,3 +1,4 @@
+// Which tensors a Config implies, bound to their roles.
 #include "engine/model/weights.h"
 
 #include <algorithm>

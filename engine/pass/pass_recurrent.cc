@@ -81,7 +81,6 @@ void Pass::Recur(const LayerView& layer) {
             .n_value_heads = r.n_value_heads,
             .length = r.key_length,
             .tiled_key_heads = config_.tiled_key_heads,
-            .norm_eps = config_.norm_eps,
             .dt_bias = w.ssm_dt_bias,
             .a = w.ssm_a,
             .decay_by_channel = r.decay_by_channel,

@@ -42,8 +42,8 @@ size_t BatchTileTokens(BatchForm form);
 // `blocks` is 64-byte aligned.
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks);
-// The same from up to BatchTileTokens rows anywhere. With kInt8, rows that are already rounded are
-// used unchanged.
+// PackBatch for up to BatchTileTokens rows that need not be adjacent. With kInt8, rows that are
+// already rounded are used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
 

@@ -1,3 +1,4 @@
+// Calls the format's product for a range of rows, then adds bias and activation.
 #include "kernels/matmul/rows.h"
 
 #include <algorithm>

@@ -18,15 +18,15 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// x *= scale / max(|x|, eps)
-void MakeUnit(float* x, size_t n, float eps, float scale) {
+// x *= scale / sqrt(|x|^2 + kUnitEps)
+void MakeUnit(float* x, size_t n, float scale) {
   const D d;
   V sums = hn::Zero(d);
   for (size_t i = 0; i < n; i += kLanes) {
     const V v = hn::LoadN(d, x + i, std::min(kLanes, n - i));
     sums = hn::MulAdd(v, v, sums);
   }
-  const float length = std::max(std::sqrt(hn::ReduceSum(d, sums)), eps);
+  const float length = std::sqrt(hn::ReduceSum(d, sums) + kUnitEps);
   const V factor = hn::Set(d, scale / length);
   for (size_t i = 0; i < n; i += kLanes) {
     const size_t count = std::min(kLanes, n - i);
@@ -107,8 +107,8 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
       beta[i] = 1 / (1 + std::exp(-beta[i]));
       if (head >= net.n_key_heads) continue;
       float* const q = qkv + i / n_heads * stride + head * n;
-      HWY_DYNAMIC_DISPATCH(MakeUnit)(q, n, net.norm_eps, 1 / root);
-      HWY_DYNAMIC_DISPATCH(MakeUnit)(q + net.n_key_heads * n, n, net.norm_eps, 1);
+      HWY_DYNAMIC_DISPATCH(MakeUnit)(q, n, 1 / root);
+      HWY_DYNAMIC_DISPATCH(MakeUnit)(q + net.n_key_heads * n, n, 1);
     }
   });
   const auto head_of = [&](size_t j) {

@@ -31,19 +31,21 @@ struct CausalConv {
 void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,
               float* out);
 
+// Of the authors' own code, in all models.
+inline constexpr float kUnitEps = 1e-6f;
+
 // Gated DeltaNet, Yang et al. 2024. Value head j has a state S [length keys][length values] and
 // with every token's q, k, v, alpha and beta of this head
 //   S = exp(softplus(alpha + dt_bias[j]) * a[j]) * S, or each row of S by its own alpha and dt_bias
 //   S = S + k' d^T  where  d = sigmoid(beta) * (v - S^T k')
 //   out = S^T q'
-// where k' = k / max(|k|, norm_eps), q' = q / max(|q|, norm_eps) / sqrt(length).
+// where k' = k / sqrt(|k|^2 + kUnitEps), q' = q / sqrt(|q|^2 + kUnitEps) / sqrt(length).
 struct DeltaNet {
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t length = 0;         // of a key, and of a value
   // Key heads repeat as a whole; otherwise neighbouring value heads share one.
   bool tiled_key_heads = false;
-  float norm_eps = 0;
   const float* dt_bias = nullptr;  // [n_value_heads], or [n_value_heads][length]
   const float* a = nullptr;        // [n_value_heads], negative: the rate of decay
   // Kimi delta attention, Zhang et al. 2025: every channel of a key has its own decay.

@@ -20,11 +20,11 @@ inline double ConvolveReference(const CausalConv& conv, size_t c, const double* 
   return conv.silu ? y / (1 + std::exp(-y)) : y;
 }
 
-// out[i] = x[i] / max(|x|, eps)
-inline void UnitReference(const float* x, double eps, size_t n, double* out) {
-  double squares = 0;
+// out[i] = x[i] / sqrt(|x|^2 + kUnitEps)
+inline void UnitReference(const float* x, size_t n, double* out) {
+  double squares = double{kUnitEps};
   for (size_t i = 0; i < n; ++i) squares += double{x[i]} * double{x[i]};
-  for (size_t i = 0; i < n; ++i) out[i] = double{x[i]} / std::max(std::sqrt(squares), eps);
+  for (size_t i = 0; i < n; ++i) out[i] = double{x[i]} / std::sqrt(squares);
 }
 
 // One token of value head j: state is the head's [length][length], q and k are those of its key
@@ -34,8 +34,8 @@ inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, con
                               const float* v, const float* alpha, double beta, double* state,
                               double* unit_q, double* unit_k, double* out) {
   const size_t n = net.length;
-  UnitReference(q, double{net.norm_eps}, n, unit_q);
-  UnitReference(k, double{net.norm_eps}, n, unit_k);
+  UnitReference(q, n, unit_q);
+  UnitReference(k, n, unit_k);
   for (size_t i = 0; i < n; ++i) unit_q[i] /= std::sqrt(static_cast<double>(n));
   const size_t n_decays = net.decay_by_channel ? n : 1;
   for (size_t i = 0; i < n; ++i) {

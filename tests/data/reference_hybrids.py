@@ -197,7 +197,7 @@ def delta_net(model, l, x):
     decay = np.exp(softplus(alpha + model.tensor(l, "ssm_dt.bias")) * model.tensor(l, "ssm_a"))
     c = silu(convolution(c, model.tensor(l, "ssm_conv1d.weight")))
     q, k, v = (part.reshape(len(x), -1, N) for part in np.split(c, [nk * N, 2 * nk * N], axis=-1))
-    q, k = (t / np.maximum(np.linalg.norm(t, axis=-1, keepdims=True), model.epsilon) for t in (q, k))
+    q, k = (t / np.sqrt((t * t).sum(-1, keepdims=True) + 1e-6) for t in (q, k))
     of_head = np.arange(nv) // (nv // nk) if model.arch == "qwen3next" else np.arange(nv) % nk
     q, k = q[:, of_head] / np.sqrt(N), k[:, of_head]
     S, o = np.zeros((nv, N, N)), np.empty_like(v)  # S: [head, key, value]
@@ -215,7 +215,7 @@ def delta_net_by_channel(model, l, x):
     H, N, T = model.H, model.key("kda.head_dim"), len(x)
     q, k, v = (by_head(silu(convolution(linear(model, l, "attn_" + name, x), model.tensor(l, "ssm_conv1d_%s.weight" % name).reshape(H * N, -1))), H)
                for name in "qkv")
-    q, k = (t / np.maximum(np.linalg.norm(t, axis=-1, keepdims=True), model.epsilon) for t in (q, k))
+    q, k = (t / np.sqrt((t * t).sum(-1, keepdims=True) + 1e-6) for t in (q, k))
     q = q / np.sqrt(N)
     f = linear(model, l, "ssm_f_b", linear(model, l, "ssm_f_a", x)) + model.tensor(l, "ssm_dt.bias")
     decay = np.exp(by_head(softplus(f), H) * model.tensor(l, "ssm_a").reshape(H, 1))

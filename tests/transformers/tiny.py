@@ -3,7 +3,7 @@ transformers' logits (f32). One line a family: the NMSE, or what refused. SEED, 
 import json, os, shutil, subprocess, sys, traceback, warnings
 os.environ['TRANSFORMERS_VERBOSITY'] = 'error'; warnings.filterwarnings('ignore')
 import numpy as np, torch, transformers; transformers.utils.logging.disable_progress_bar()
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast, CONFIG_MAPPING
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrainedTokenizerFast, CONFIG_MAPPING
 from tokenizers import Tokenizer, models, pre_tokenizers, decoders, trainers
 P = os.environ.get('PRONK', 'build/bin/pronk'); SEED = int(os.environ.get('SEED', 0)); SHAPE = int(os.environ.get('SHAPE', 0))
 out = sys.argv[1]; os.makedirs(out, exist_ok=True)
@@ -24,7 +24,7 @@ H = (64, 96)[s]; NH = (4, 6)[s]; KV = (2, 2)[s]; L = (3, 5)[s]; FF = (96, 160)[s
 base = dict(vocab_size=320, hidden_size=H, intermediate_size=FF, num_hidden_layers=L, num_attention_heads=NH, num_key_value_heads=KV, max_position_embeddings=512,
             bos_token_id=0, eos_token_id=1, pad_token_id=2)
 moe = dict(num_experts=E, num_local_experts=E, n_routed_experts=E, num_experts_per_tok=2, moe_intermediate_size=32 + 32 * s)
-F = {  # family: overrides
+F = {  # family: overrides (youtu: as published; transformers zeroes a padding's row of a tied matrix when it reads it)
  'llama': {}, 'mistral': dict(sliding_window=8), 'mixtral': dict(num_local_experts=E), 'qwen2': {}, 'qwen2_moe': dict(**moe, shared_expert_intermediate_size=64), 'qwen3': dict(head_dim=32), 'qwen3_moe': dict(**moe, head_dim=32),
  'qwen3_next': dict(**moe, head_dim=32, shared_expert_intermediate_size=64, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=0.25)),
  'qwen3_5_text': dict(head_dim=32, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, num_hidden_layers=4),
@@ -44,17 +44,63 @@ F = {  # family: overrides
  'falcon': dict(new_decoder_architecture=True, num_kv_heads=KV, bias=False), 'exaone4': dict(sliding_window=8, num_hidden_layers=4, head_dim=16, sliding_window_pattern=4), 'dots1': dict(**moe, head_dim=16, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1), 'hunyuan_v1_dense': dict(head_dim=16), 'hunyuan_v1_moe': dict(head_dim=16, num_experts=E, moe_topk=2, num_shared_expert=1),
  'seed_oss': dict(head_dim=16), 'arcee': {}, 'apertus': {}, 'afmoe': dict(**moe, head_dim=16, mup_enabled=True, num_dense_layers=1, sliding_window=8, num_hidden_layers=4, num_shared_experts=1), 'minimax_m2': dict(**moe, head_dim=16), 'ernie4_5': dict(head_dim=16), 'ernie4_5_moe': dict(moe_num_experts=E, moe_k=2, moe_intermediate_size=32, moe_num_shared_experts=1), 'ministral3': dict(head_dim=16), 'ministral': dict(head_dim=16, sliding_window=8),
  'glm4_moe_lite': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=1, topk_group=1),
- 'helium': dict(head_dim=16), 'diffllama': {}, 'minimax': dict(**moe, head_dim=16), 'persimmon': {}, 'bamba': dict(head_dim=16, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=2 * H // 8, mamba_d_state=16, mamba_n_groups=1), 'exaone_moe': dict(**moe, head_dim=16), 'solar_open': dict(**moe, head_dim=16), 'youtu': dict(num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'cwm': dict(head_dim=16, sliding_window=8), 'vaultgemma': dict(head_dim=32, sliding_window=8), 'laguna': dict(**moe, head_dim=16), 'flex_olmo': dict(num_experts=E, num_experts_per_tok=2), 'nanochat': {}, 'hy_v3': dict(**moe, head_dim=16, num_shared_experts=1), 'kimi_linear': dict(**moe, linear_head_dim=16, linear_num_heads=NH, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, num_hidden_layers=4, layer_types=['linear_attention', 'linear_attention', 'linear_attention', 'full_attention']), 'mimo_v2_flash': dict(**moe, head_dim=24, v_head_dim=8, swa_num_key_value_heads=4, sliding_window=8, num_hidden_layers=4), 'gptj': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'codegen': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'recurrent_gemma': {}, 'xglm': {}, 'jais2': {}, 'gpt_bigcode': dict(n_embd=H, n_layer=L, n_head=NH, n_positions=512), 'internlm3': {}, 'exaone': {}, 'iquestcoder': dict(head_dim=16), 
+ 'helium': dict(head_dim=16), 'diffllama': {}, 'minimax': dict(**moe, head_dim=16), 'persimmon': {}, 'bamba': dict(head_dim=16, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=2 * H // 8, mamba_d_state=16, mamba_n_groups=1), 'exaone_moe': dict(**moe, head_dim=16), 'solar_open': dict(**moe, head_dim=16), 'youtu': dict(pad_token_id=None, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'cwm': dict(head_dim=16, sliding_window=8), 'vaultgemma': dict(head_dim=32, sliding_window=8), 'laguna': dict(**moe, head_dim=16), 'flex_olmo': dict(num_experts=E, num_experts_per_tok=2), 'nanochat': {}, 'hy_v3': dict(**moe, head_dim=16, num_shared_experts=1), 'kimi_linear': dict(**moe, linear_head_dim=16, linear_num_heads=NH, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, num_hidden_layers=4, layer_types=['linear_attention', 'linear_attention', 'linear_attention', 'full_attention']), 'mimo_v2_flash': dict(**moe, head_dim=24, v_head_dim=8, swa_num_key_value_heads=4, sliding_window=8, num_hidden_layers=4), 'gptj': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'codegen': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'recurrent_gemma': {}, 'xglm': {}, 'jais2': {}, 'gpt_bigcode': dict(n_embd=H, n_layer=L, n_head=NH, n_positions=512), 'internlm3': {}, 'exaone': {}, 'iquestcoder': dict(head_dim=16), 
 }
-names = sys.argv[2:] or list(F)
+# Models that make vectors: AutoModel's last hidden states are compared, as the vectors of length 1 that three poolings make of them.
+POOLINGS = ('mean', 'cls', 'last')
+ENCODERS = {  # name: model_type, overrides
+ 'bert': ('bert', dict(type_vocab_size=2)), 'roberta': ('roberta', dict(type_vocab_size=1)), 'xlm_roberta': ('xlm-roberta', dict(type_vocab_size=1)), 'camembert': ('camembert', dict(type_vocab_size=1)),
+ 'modernbert': ('modernbert', dict(local_attention=12, num_hidden_layers=5, cls_token_id=0, sep_token_id=1)), 'nomic_bert': ('nomic_bert', dict(type_vocab_size=2)), 'jina_embeddings_v3': ('jina_embeddings_v3', dict(type_vocab_size=1)),
+ 'eurobert': ('eurobert', dict(num_key_value_heads=KV)), 'mpnet': ('mpnet', {}), 'qwen3_embed': ('qwen3', dict(F['qwen3'], num_key_value_heads=KV)),
+ 'gemma3_text_embed': ('gemma3_text', dict(F['gemma3_text'], num_key_value_heads=KV, use_bidirectional_attention=True)),
+}
+FAMILIES = [*F, *ENCODERS]
+def is_encoder(n): return n in ENCODERS
+def type_of(n): return ENCODERS[n][0] if is_encoder(n) else n
+def config_of(n, change={}, absent=()):
+    """The configuration of a row, with other keys and without some."""
+    kw = {**base, **F[n]} if not is_encoder(n) else {**{k: v for k, v in base.items() if k != 'num_key_value_heads'}, **ENCODERS[n][1]}
+    c = CONFIG_MAPPING[type_of(n)](**{k: v for k, v in {**kw, **change}.items() if k not in absent})
+    c.tie_word_embeddings = getattr(c, 'tie_word_embeddings', False)
+    return c
+def class_of(n): return AutoModel if is_encoder(n) else AutoModelForCausalLM
+def sentence_files(n, m):
+    """Sentence Transformers' files, which tell a model that makes vectors from one that writes text."""
+    if not is_encoder(n): return {}
+    parts = [('', 'Transformer'), ('1_Pooling', 'Pooling'), ('2_Normalize', 'Normalize')]
+    return {'1_Pooling/config.json': dict(word_embedding_dimension=m.config.hidden_size, pooling_mode_mean_tokens=True),
+            'modules.json': [dict(idx=i, name=str(i), path=p, type='sentence_transformers.models.' + t) for i, (p, t) in enumerate(parts)]}
+def save(n, m, d):
+    """Saves a model as a folder."""
+    m.save_pretrained(d); tokenizer(d)
+    for name, value in sentence_files(n, m).items():
+        os.makedirs(os.path.dirname(d + '/' + name), exist_ok=True); json.dump(value, open(d + '/' + name, 'w'))
+def theirs(n, m, ids):
+    """Rows of logits, or the vectors."""
+    with torch.no_grad(): r = m(torch.tensor([ids]))
+    if not is_encoder(n): return r.logits[0].numpy().astype('f8')
+    x = r.last_hidden_state[0].numpy().astype('f8'); v = np.stack([x.mean(0), x[0], x[-1]])
+    return v / np.linalg.norm(v, axis=1, keepdims=True)
+def ours(n, d, ids, columns):
+    """The same by pronk, or None; and what it says on standard error."""
+    r = subprocess.run([P, 'convert', d, d + '.gguf', 'F32'], capture_output=True, text=True); notes = r.stderr.strip()
+    if r.returncode: return None, 'convert: ' + notes
+    text = ' '.join(map(str, ids)); commands = [['logits', '-m', d + '.gguf', '--kv', 'f32', '--ids', text, d + '.f32']]
+    if is_encoder(n): commands = [['embed', '-m', d + '.gguf', '--pooling', p, '--ids', text, d + '.f32'] for p in POOLINGS]
+    got = []
+    for c in commands:
+        r = subprocess.run([P, *c], capture_output=True, text=True)
+        if r.returncode: return None, 'run: ' + r.stderr.strip()
+        got.append(np.fromfile(d + '.f32', '<f4').astype('f8').reshape(1 if is_encoder(n) else len(ids), -1)[:, :columns])
+    return np.concatenate(got), notes
+names = sys.argv[2:] or FAMILIES
 g = np.random.default_rng(SEED + 5); ids = [int(x) for x in g.integers(3, 319, 30)]
 for n in names:
     d = f'{out}/{n}'; shutil.rmtree(d, ignore_errors=True)
     try:
-        if n not in CONFIG_MAPPING: print(f'{n:20} - not in transformers {transformers.__version__}'); continue
-        torch.manual_seed(SEED); kw = {**base, **F.get(n, {})}; cls = CONFIG_MAPPING[n]
-        cfg = cls(**kw); cfg._attn_implementation = 'eager'; cfg.tie_word_embeddings = getattr(cfg, 'tie_word_embeddings', False)
-        m = AutoModelForCausalLM.from_config(cfg, attn_implementation='eager').float().eval()
+        if type_of(n) not in CONFIG_MAPPING: print(f'{n:20} - not in transformers {transformers.__version__}'); continue
+        torch.manual_seed(SEED)
+        m = class_of(n).from_config(config_of(n), attn_implementation='eager').float().eval()
         with torch.no_grad():
             for k, p in m.named_parameters():
                 if any(x in k for x in ('A_log', 'dt_bias', '.D', 'dt_proj', 'conv1d')): p.add_(torch.randn_like(p) * 0.05); continue
@@ -63,13 +109,9 @@ for n in names:
                 else: p.add_(torch.randn_like(p) * 0.1)
             for k, b in m.named_buffers():
                 if 'e_score_correction_bias' in k or 'expert_bias' in k: b.copy_(torch.randn_like(b) * 0.1)
-        with torch.no_grad(): want = m(torch.tensor([ids])).logits[0].numpy().astype('f8')
-        m.save_pretrained(d); tokenizer(d)
+        want = theirs(n, m, ids); save(n, m, d)
     except Exception as e:
         print(f'{n:20} transformers: {type(e).__name__} {str(e)[:160]!r}', flush=True); continue
-    r = subprocess.run([P, 'convert', d, d + '.gguf', 'F32'], capture_output=True, text=True)
-    if r.returncode: print(f'{n:20} convert: {r.stderr.strip()[-230:]}', flush=True); continue
-    r2 = subprocess.run([P, 'logits', '-m', d + '.gguf', '--kv', 'f32', '--ids', ' '.join(map(str, ids)), d + '.f32'], capture_output=True, text=True)
-    if r2.returncode: print(f'{n:20} run: {r2.stderr.strip()[-230:]}', flush=True); continue
-    got = np.fromfile(d + '.f32', '<f4').astype('f8').reshape(len(ids), -1)[:, :want.shape[1]]
-    nm = ((got - want) ** 2).sum() / (want ** 2).sum(); print(f'{n:20} nmse {nm:.2e} {"ok" if nm < 1e-6 else "WRONG"} {(got.argmax(1) == want.argmax(1)).mean():.2f}  {r.stderr.strip()[:160]}', flush=True)
+    got, notes = ours(n, d, ids, want.shape[1])
+    if got is None: print(f'{n:20} {notes[:8]} {notes[-230:]}', flush=True); continue
+    nm = ((got - want) ** 2).sum() / (want ** 2).sum(); print(f'{n:20} nmse {nm:.2e} {"ok" if nm < 1e-6 else "WRONG"} {(got.argmax(1) == want.argmax(1)).mean():.2f}  {notes[:160]}', flush=True)

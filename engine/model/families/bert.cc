@@ -1,6 +1,7 @@
-// Encoders: BERT (Devlin et al. 2019), its relatives with rope and a gated network (Nomic Embed,
-// Nussbaum et al. 2024) or with experts (2025), and ModernBERT (Warner et al. 2024), whose windows
-// are in two layers of three. All see both ways, and their norms are LayerNorm.
+// Encoders: BERT (Devlin et al. 2019), its relatives with rope (Jina v3, Sturua et al. 2024) and a
+// gated network (Nomic Embed, Nussbaum et al. 2024) or experts (2025), ModernBERT (Warner et al.
+// 2024), whose windows are in two layers of three, and EuroBERT (Boizard et al. 2025), a Llama.
+// They see both ways, and all norms but EuroBERT's are LayerNorm.
 #include <string_view>
 
 #include "engine/model/families/families.h"
@@ -16,14 +17,20 @@ void Encoder(const Keys& keys, Config& config) {
   config.n_token_types = keys.Of("tokenizer.ggml").Count("token_type_count", kMaxLength);
 }
 
-void Bert(const Keys& keys, Config& config) {
-  for (LayerPlan& layer : config.layers) layer.rope = LayerPlan::kNoRope;
+// GELU is its form with tanh where no key says what it is.
+void WithoutGate(const Keys& keys, Config& config) {
+  ReadActivation(keys, config);
   Encoder(keys, config);
+}
+
+void Bert(const Keys& keys, Config& config) {
+  LeaveOutRope(config);
+  WithoutGate(keys, config);
 }
 
 // Every n-th layer has experts, beginning with the second.
 void NomicBertMoe(const Keys& keys, Config& config) {
-  Encoder(keys, config);
+  WithoutGate(keys, config);
   const size_t every = keys.UintOr("moe_every_n_layers", 0, kMaxLength);
   for (size_t i = 0; i < config.n_layers(); ++i) {
     if ((config.layers[i].n_experts > 0) == (every > 0 && i % every == 1)) continue;
@@ -45,9 +52,15 @@ void ModernBert(const Keys& keys, Config& config) {
   }
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
   SeeBothWays(keys, config);
-  const std::string_view name = keys.StringOr("hidden_activation", "gelu");
+  // "gelu" is the form with tanh, as llama.cpp computes it. Our converter has a name for GELU
+  // itself.
+  const std::string_view name = keys.StringOr("hidden_activation", "");
   const bool is_silu = name == "silu" || name == "swish" || name == "swiglu";
-  config.activation = is_silu ? Activation::kSilu : Activation::kGelu;
+  const bool is_erf = name == "gelu_erf";
+  config.activation = is_erf    ? Activation::kGatedGeluErf
+                      : is_silu ? Activation::kSilu
+                                : Activation::kGelu;
+  config.rank.erf = is_erf;
 }
 
 constexpr NormRoles kNormsOfSums = {.attn = "",
@@ -73,6 +86,10 @@ constexpr Architecture kBertRows[] = {
      .router = Router{.normed = false},
      .dense_layers = DenseLayers::kWithoutRouter,
      .refine = NomicBertMoe},
+    {.name = "jina-bert-v3",
+     .traits = {.norms = kNormsOfSums, .layer_norm = true, .activation = Activation::kGeluAlone},
+     .refine = WithoutGate},
+    {.name = "eurobert", .refine = SeeBothWays},
     {.name = "modern-bert",
      .traits = {.norms = kModernNorms,
                 .layer_norm = true,
