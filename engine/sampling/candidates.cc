@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/ops/sum_of_exp.h"
+
 namespace engine {
 namespace {
 
@@ -26,11 +28,13 @@ void Candidates::Assign(std::span<const float> logits) {
     items_[i] = {static_cast<tokenizer::TokenId>(i), logits[i]};
   }
   n_sorted_ = 0;
+  by_id_ = true;
 }
 
 void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
   items_.clear();
   n_sorted_ = 0;
+  by_id_ = true;
   for (size_t word = 0; word < allowed.size(); ++word) {
     for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
       const size_t i = 64 * word + static_cast<size_t>(std::countr_zero(bits));
@@ -41,7 +45,12 @@ void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t>
 }
 
 Candidate Candidates::Best() const {
-  return *std::min_element(items_.begin(), items_.end(), MoreLikely);
+  if (n_sorted_ > 0) return items_[0];
+  Candidate best = items_[0];
+  for (const Candidate& c : items_) {  // hardly ever more than one comparison
+    if (c.logit >= best.logit && MoreLikely(c, best)) best = c;
+  }
+  return best;
 }
 
 void Candidates::SortTop(size_t n) {
@@ -50,6 +59,7 @@ void Candidates::SortTop(size_t n) {
   const auto at = [&](size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
   std::partial_sort(at(n_sorted_), at(n), items_.end(), MoreLikely);
   n_sorted_ = n;
+  by_id_ = false;
 }
 
 void Candidates::Truncate(size_t n) {
@@ -69,6 +79,12 @@ void Candidates::KeepRanked(size_t n) {
   items_.resize(n);
 }
 
+double Candidates::SumOfExp(float max) {
+  logits_.resize(items_.size());
+  std::ranges::transform(items_, logits_.begin(), &Candidate::logit);
+  return kernels::SumOfExp(logits_.data(), logits_.size(), max);
+}
+
 std::span<const double> Candidates::Probabilities() {
   const double max = Best().logit;
   probabilities_.resize(items_.size());
@@ -83,7 +99,7 @@ std::span<const double> Candidates::Probabilities() {
 void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
                     const Penalties& penalties) {
   std::sort(recent.begin(), recent.end());
-  candidates.Change([&](Candidate& c) {
+  candidates.ChangeThose(recent, std::identity(), [&](Candidate& c) {
     const auto [first, last] = std::equal_range(recent.begin(), recent.end(), c.id);
     if (first == last) return;
     c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
@@ -99,10 +115,14 @@ void TopK(Candidates& candidates, int k) {
 
 void TopP(Candidates& candidates, float p) {
   if (p >= 1.0f) return;
-  // A nucleus is usually small: sort more of a large vocabulary only until it is found.
   const double max = candidates.Best().logit;
-  double total = 0;
-  for (const Candidate& c : candidates.items()) total += std::exp(c.logit - max);
+  const double total = candidates.SumOfExp(static_cast<float>(max));
+  // Candidates with less than (1 - p) / n each make less than 1 - p together, so the nucleus is
+  // among the others. Half of that, for rounding.
+  const double share = std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
+  const auto least = static_cast<float>(max + std::log(share * total));
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+  // A nucleus is usually small: sort more only until it is found.
   double sum = 0;
   size_t kept = 0;
   for (size_t sorted = 64; kept < candidates.size(); sorted *= 4) {

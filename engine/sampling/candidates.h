@@ -3,8 +3,10 @@
 #ifndef PRONK_ENGINE_SAMPLING_CANDIDATES_H_
 #define PRONK_ENGINE_SAMPLING_CANDIDATES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -54,6 +56,25 @@ class Candidates {
     }
     n_sorted_ = 0;
   }
+  // The same of those that an element of `sorted` has as its id(element): as fast as there are
+  // elements while candidates are in the order of ids, since only a few tokens of a vocabulary
+  // are recent.
+  template <class Range, class Id, class Function>
+  void ChangeThose(const Range& sorted, Id id, Function function) {
+    if (!by_id_) return Change(function);
+    const Candidate* last = nullptr;
+    for (const auto& element : sorted) {
+      const tokenizer::TokenId wanted = std::invoke(id, element);
+      const auto found = std::ranges::lower_bound(items_, wanted, {}, &Candidate::id);
+      if (found == items_.end() || found->id != wanted || &*found == last) continue;
+      function(*found);
+      found->logit = Comparable(found->logit);
+      last = &*found;
+    }
+    n_sorted_ = 0;
+  }
+  // The sum of exp(logit - max), max being the largest logit.
+  double SumOfExp(float max);
   // softmax(logits), in the candidates' order. The buffer is reused by the next call.
   std::span<const double> Probabilities();
 
@@ -70,6 +91,8 @@ class Candidates {
  private:
   std::vector<Candidate> items_;
   size_t n_sorted_ = 0;  // at the front, in their final places
+  bool by_id_ = true;    // in the order of ids
+  std::vector<float> logits_;
   std::vector<double> probabilities_;
   std::vector<Ranked> ranking_;
 };

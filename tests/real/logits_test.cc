@@ -100,9 +100,9 @@ TEST_P(RealLogits, ExactArithmeticHasTheExactProbabilities) {
 }
 
 // The usual arithmetic, whose activations have 8 bits, beside the exact one: on average over texts
-// no further off than 1.2 times llama.cpp. (Q4_1 is as far off as llama.cpp, other types about half
-// as far.)
-TEST_P(RealLogits, RoundingCostsNoMoreThanElsewhere) {
+// at most 0.6 times as far off as llama.cpp, whose activations have 8 bits, too. (0.50 was seen
+// with SmolLM2, 0.36 with Gemma, 0.32 with Qwen. A text of 58 tokens may be 0.1 off.)
+TEST_P(RealLogits, RoundingCostsLessThanElsewhere) {
   PRONK_REAL_MODEL(path, GetParam());
   const engine::Model exact = engine::Model::Load(path, /*exact=*/true);
   const engine::Model usual = engine::Model::Load(path);
@@ -118,7 +118,7 @@ TEST_P(RealLogits, RoundingCostsNoMoreThanElsewhere) {
     ours += sum / static_cast<double>(ids.size());
     theirs += text["reference_engine"]["mean_kl"].get<double>();
   }
-  EXPECT_LT(ours, 1.2 * theirs);
+  EXPECT_LT(ours, 0.6 * theirs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RealLogits,

@@ -55,6 +55,53 @@ TEST_P(ExactOf, RoundsNoActivations) {
   });
 }
 
+// A fine matrix multiplies what rounding leaves, too, which is rounded to steps of 1 / 254 of the
+// first: 2.4e-5 / 254^2 (matmul_test.cc) is 4e-10 of the power. On Intel's AMX batches go by BF16.
+// A token's result has the same bits alone and among 16.
+TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
+  const DType dtype = GetParam();
+  if (!UsesInt8(dtype)) return;
+  constexpr size_t kRows = 600, kCols = 768;
+  const RandomMatrix weights(dtype, kRows, kCols, 3);
+  Matrix matrix = weights.view();
+  matrix.fine = true;
+  matrix.scale = 0.5f;
+  const std::vector<float> bias = NormalFloats(kRows, 5);
+  Team team(2);
+  ForEachTarget([&] {
+    std::vector<float> alone;
+    for (const size_t n_tokens : {size_t{1}, size_t{7}, size_t{16}, size_t{31}, size_t{70}}) {
+      if (n_tokens > 16 && BatchFormFor(matrix) == BatchForm::kBf16) continue;
+      const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
+      Activations x(n_tokens, kCols, 2);
+      x.Set(input.data(), n_tokens, kCols);
+      std::vector<float> out(n_tokens * kRows), plain(n_tokens * kRows);
+      // Beside another product of the same input, whose order of the input is another one.
+      const Product products[] = {{weights.view(), plain.data(), kRows},
+                                  {matrix, out.data(), kRows, bias.data()},
+                                  {weights.view(), plain.data(), kRows}};
+      MatMul(team, products, x);
+      double error = 0, plain_error = 0, power = 0;
+      for (size_t t = 0; t < n_tokens; ++t) {
+        for (size_t r = 0; r < kRows; ++r) {
+          const double expected =
+              DotReference(dtype, matrix.row(r), input.data() + t * kCols, kCols);
+          const double found = 2 * (double{out[t * kRows + r]} - double{bias[r]});
+          const double usual = plain[t * kRows + r];
+          error += (found - expected) * (found - expected);
+          plain_error += (usual - expected) * (usual - expected);
+          power += expected * expected;
+        }
+      }
+      EXPECT_LE(error / power, 1e-9) << n_tokens << " tokens";
+      EXPECT_GE(plain_error / power, 1e-6) << n_tokens << " tokens";
+      const std::vector<float> first(out.begin(), out.begin() + kRows);
+      if (n_tokens == 1) alone = first;
+      if (n_tokens <= 16) EXPECT_EQ(first, alone) << n_tokens << " tokens";
+    }
+  });
+}
+
 // A layer of experts, whose hidden vectors are not rounded either.
 TEST_P(ExactOf, RoundsNothingBetweenExpertsMatrices) {
   const DType dtype = GetParam();
