@@ -13,7 +13,6 @@
 
 #include "convert/encoder.h"
 #include "convert/family.h"
-#include "convert/hf_folder.h"
 #include "convert/hf_tokenizer.h"
 #include "convert/quantize_plan.h"
 #include "engine/model/model.h"
@@ -95,18 +94,6 @@ void Sort(std::vector<OutTensor>& tensors) {
     const size_t outside = name.starts_with("output") ? SIZE_MAX : 0;
     return std::tuple(layer ? *layer + 1 : outside, name);
   });
-}
-
-// It differs between families, and no key of a file names it.
-void CheckActivation(const Family& family, const Fields& config) {
-  for (const char* const key :
-       {"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"}) {
-    if (!config.Has(key)) continue;
-    const std::string found = config.Text(key);
-    if (found.starts_with(family.activation)) return;
-    config.Fail(key, "expected ", family.activation, " in a model of architecture ", family.name,
-                ", found ", gguf::Quoted(found, 40));
-  }
 }
 
 void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, gguf::Writer& keys) {
@@ -206,22 +193,22 @@ uint64_t EmbeddingRows(const OutModel& model) {
 
 Report Convert(const std::string& path, const std::string& out, const Options& options) {
   HfFolder folder = HfFolder::Open(path);
-  const Family& family = FindFamily(folder.config());
+  const Source source = FindFamily(folder.config());
+  const Family& family = source.family;
   const bool is_ternary = ReadQuantization(family.name, folder);
-  OutModel model(folder, UsualConfig(family, folder.config()), family.name);
+  OutModel model(folder, UsualConfig(source.hf, folder.config()), family.name);
   model.is_ternary = is_ternary;
-  CheckActivation(family, model.config);
   model.keys.Add("general.architecture", family.name);
   model.keys.Add("general.type", "model");
   Report report;
-  AddKeys(family, model);
-  report.left_out = MapTensors(family, model);
+  AddKeys(source, model);
+  report.left_out = MapTensors(source, model);
   Sort(model.tensors);
   const Types types = ChooseTypes(options, model);
   report.type = types.most;
   AddGeneralKeys(path, report.type, FileType(report.type, options), model.keys);
   AddSampling(folder.Object("generation_config.json"), model.keys);
-  AddTokenizer(family, EmbeddingRows(model), model);
+  AddTokenizer(source, EmbeddingRows(model), model);
   Write(model, types, options, out);
   report.architecture = model.architecture;
   report.n_tensors = model.tensors.size();

@@ -5,7 +5,7 @@
 #include "cli/bench/bench.h"
 #include "cli/output/json_file.h"
 #include "cli/terminal/terminal.h"
-#include "convert/json.h"
+#include "engine/folder/json.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -30,7 +30,7 @@ Baseline::Baseline(const std::string& path) {
 }
 
 void Baseline::Add(const JsonView& json, const std::string& path) {
-  const convert::Fields fields(path + ": result " + std::to_string(rows_.size() + 1), json);
+  const engine::Fields fields(path + ": result " + std::to_string(rows_.size() + 1), json);
   const auto if_there = [&](const char* key) {
     return fields.Has(key) ? std::optional(fields.Number(key)) : std::nullopt;
   };

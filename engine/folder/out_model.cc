@@ -1,11 +1,11 @@
-#include "convert/out_model.h"
+#include "engine/folder/out_model.h"
 
 #include <algorithm>
 #include <memory>
 
 #include "gguf/error.h"
 
-namespace convert {
+namespace engine {
 
 void OutModel::PerLayer(std::string_view key, const std::vector<bool>& values) {
   const auto flags = std::make_unique<bool[]>(values.size());
@@ -61,4 +61,4 @@ double OutModel::rope_theta() const {
   return rope().NumberOr("rope_theta", outside);
 }
 
-}  // namespace convert
+}  // namespace engine

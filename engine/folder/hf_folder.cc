@@ -1,4 +1,4 @@
-#include "convert/hf_folder.h"
+#include "engine/folder/hf_folder.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 constexpr size_t kMaxText = size_t{128} << 20;  // the largest tokenizer.json known has 33 MB
@@ -168,4 +168,4 @@ std::vector<gguf::FileId> HfFolder::ids() const {
   return ids;
 }
 
-}  // namespace convert
+}  // namespace engine
