@@ -20,6 +20,8 @@ constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"transformer.blocks.", "model.layers."},
     {"gpt_neox.layers.", "model.layers."},
     {"model.decoder.layers.", "model.layers."},
+    {"biogpt.layers.", "model.layers."},
+    {"biogpt.", "model."},
     {"transformer.", "model."},
     {"gpt_neox.", "model."},
     {"model.decoder.", "model."},
@@ -164,7 +166,9 @@ class Mapper {
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
     if (name.layer && *name.layer >= n_layers_ + model_.n_nextn) return false;
-    if (name.text == "lm_head" && name.suffix == ".weight" && tied_) return false;
+    if ((name.text == "lm_head" || name.text == "output_projection") && name.suffix == ".weight" &&
+        tied_)
+      return false;
     if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
     bool is_known = false, is_kept = false;
     const auto apply = [&](std::span<const TensorRule> rules) {

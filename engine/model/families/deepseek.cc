@@ -34,6 +34,14 @@ void SetLatent(const Keys& keys, size_t n, LayerPlan& layer) {
   layer.values_in_keys = true;
 }
 
+// The vectors are expanded to keys and values of each head.
+void SetExpanded(const Keys& keys, LayerPlan& layer) {
+  layer.latent_length = keys.Count("attention.kv_lora_rank", kMaxLatentLength);
+  layer.head_key_length = layer.key_length;
+  layer.head_value_length = layer.value_length;
+  layer.n_kv_heads = layer.n_heads;
+}
+
 void CheckHeadKey(const Keys& keys, size_t n, const LayerPlan& layer) {
   if (layer.head_key_length > n) return;
   keys.Fail("rope.dimension_count", "expected less than a head's ", layer.head_key_length,
@@ -60,10 +68,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
     if (absorbed) {
       SetLatent(keys, rope.n_dims, layer);
     } else {
-      layer.latent_length = keys.Count("attention.kv_lora_rank", kMaxLatentLength);
-      layer.head_key_length = layer.key_length;
-      layer.head_value_length = layer.value_length;
-      layer.n_kv_heads = layer.n_heads;
+      SetExpanded(keys, layer);
     }
     CheckHeadKey(keys, rope.n_dims, layer);
     layer.rope_offset = layer.key_length - rope.n_dims;
@@ -74,6 +79,28 @@ void DeepSeek2(const Keys& keys, Config& config) {
   const size_t n_blocks = config.n_layers();
   if ((n_blocks == 47 || n_blocks == 48) && config.vocab_size == kGlmFlashVocabulary) {
     if (!keys.Has("expert_gating_func")) config.router.gate = kernels::Router::Gate::kSigmoid;
+  }
+}
+
+// MiniCPM3 (OpenBMB 2024) has the scales of its one published model where no key says otherwise.
+constexpr double kMiniCpmEmbedding = 12, kMiniCpmDepth = 1.4, kMiniCpmBase = 256;
+
+void MiniCpm3(const Keys& keys, Config& config) {
+  const auto n_layers = static_cast<double>(config.n_layers());
+  const auto width = static_cast<double>(config.embedding_length);
+  const auto scale = [&](const char* key, double usual) {
+    return static_cast<float>(keys.PositiveOr(key, usual));
+  };
+  config.embedding_scale = scale("embedding_scale", kMiniCpmEmbedding);
+  config.residual_scale = scale("residual_scale", kMiniCpmDepth / std::sqrt(n_layers));
+  config.logit_scale = scale("logit_scale", kMiniCpmBase / width);
+  const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
+  for (LayerPlan& layer : config.layers) {
+    layer.mixer = Mixer::kLatentAttention;
+    layer.query_rank = query_rank;
+    SetExpanded(keys, layer);
+    CheckHeadKey(keys, config.ropes[0].n_dims, layer);
+    layer.rope_offset = layer.key_length - config.ropes[0].n_dims;
   }
 }
 
@@ -117,6 +144,7 @@ constexpr TensorRule kLatent[] = {
     {".self_attn.kv_b_proj", ".attn_k_b", kKeyB},
     {".self_attn.kv_b_proj", ".attn_v_b", kValueB},
 };
+constexpr TensorRule kMiniCpm3[] = {{".self_attn.kv_b_proj", ".attn_kv_b"}};
 constexpr TensorRule kKimiLinear[] = {
     {".self_attn.q_conv1d", ".ssm_conv1d_q", kTapsApart},
     {".self_attn.k_conv1d", ".ssm_conv1d_k", kTapsApart},
@@ -141,6 +169,7 @@ constexpr KeyRule kLatentKeys[] = {
 constexpr Usual kDeepSeek2Only[] = {{"rope_interleave", 1}};
 constexpr Usual kDeepSeek3Defaults[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 2.5}};
 constexpr Usual kGlmLiteDefaults[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1.8}};
+constexpr Usual kMiniCpm3Defaults[] = {{"rms_norm_eps", 1e-5}};
 constexpr Usual kKimiLinearOnly[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
 constexpr Usual kKimiLinearDefaults[] = {{"routed_scaling_factor", 2.446}};
 constexpr std::pair<std::string_view, std::string_view> kKimiLinearNames[] = {
@@ -190,6 +219,27 @@ void DeepSeek2(OutModel& model) {
   model.notes.push_back(
       "the key deepseek2.attention.scale has the scale of its scores: programs "
       "that do not know that key compute something else");
+}
+
+void MiniCpm3(OutModel& model) {
+  const Fields& config = model.config;
+  const uint64_t rotated = config.Count("qk_rope_head_dim"), width = config.Count("hidden_size");
+  const auto n_layers = static_cast<double>(model.n_layers());
+  model.shapes.n_kv_heads = model.shapes.n_heads;
+  model.Uint("rope.dimension_count", rotated);
+  model.Uint("attention.key_length", config.Count("qk_nope_head_dim") + rotated);
+  model.Uint("attention.value_length", config.CountOr("v_head_dim", width / model.shapes.n_heads));
+  const auto add = [&](const char* key, double found, double usual) {
+    if (found == usual) return;
+    model.Float(key, found);
+    model.notes.push_back("the key minicpm3." + std::string(key) +
+                          " has a scale: programs that do not know it compute something else");
+  };
+  const auto base = static_cast<double>(width);
+  add("embedding_scale", config.NumberOr("scale_emb", kMiniCpmEmbedding), kMiniCpmEmbedding);
+  add("residual_scale", config.NumberOr("scale_depth", kMiniCpmDepth) / std::sqrt(n_layers),
+      kMiniCpmDepth / std::sqrt(n_layers));
+  add("logit_scale", config.NumberOr("dim_model_base", kMiniCpmBase) / base, kMiniCpmBase / base);
 }
 
 // Layers are counted from 1 here.
@@ -242,6 +292,14 @@ constexpr Family kDeepSeekRows[] = {
      .refine = DeepSeek2,
      .hf = DeepSeek2Class("DeepseekV2ForCausalLM", {}),
      .others = kDeepSeek2Classes},
+    {.name = "minicpm3",
+     .refine = MiniCpm3,
+     .hf = {.names = {"MiniCPM3ForCausalLM"},
+            .tied = true,
+            .tensors = {kMiniCpm3, kLatent},
+            .keys = {kLatentKeys},
+            .defaults = kMiniCpm3Defaults,
+            .refine = MiniCpm3}},
     {.name = "kimi-linear",
      .traits = {.output = OutputMatrix::kOwn},
      .without_heads = Mixer::kDeltaNet,

@@ -72,6 +72,22 @@ std::vector<bool> LocalLayers(const OutModel& model) {
   return local;
 }
 
+// The base of rope in layers with a window, if it is not what readers take.
+void AddLocalBase(const Windows& windows, OutModel& model) {
+  if (windows.rope != Windows::Rope::kOwnBase && windows.rope != Windows::Rope::kUnscaled) return;
+  const Fields rope = model.config.Object("rope_parameters").Object("sliding_attention");
+  for (const char* const key : {"rope_type", "partial_rotary_factor"}) {
+    const bool is_usual = key[0] == 'r'
+                              ? rope.TextOr(key, "default") == "default"
+                              : rope.NumberOr(key, model.rotary_part) == model.rotary_part;
+    if (!is_usual) rope.Fail(key, "expected none in layers with a window");
+  }
+  const double usual = windows.base != 0 ? windows.base : model.rope_theta();
+  const double base =
+      model.config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", usual));
+  if (base != usual) model.Float("rope.freq_base_swa", base);
+}
+
 void AddWindows(const Windows& windows, OutModel& model) {
   const Fields& config = model.config;
   if (!config.Has("sliding_window") || !config.BoolOr("use_sliding_window", true)) return;
@@ -82,6 +98,7 @@ void AddWindows(const Windows& windows, OutModel& model) {
   }
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   model.Uint("attention.sliding_window", length);
+  AddLocalBase(windows, model);
   const uint64_t period = config.UintOr("sliding_window_pattern",
                                         config.UintOr("_sliding_window_pattern", windows.period));
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");

@@ -253,17 +253,10 @@ void GemmaScale(OutModel& model) {
   AddGemmaScale(model, kLayersOfLargest);
 }
 
-void Gemma3(OutModel& model) {
-  const Fields& config = model.config;
-  AddGemmaScale(model, 62);
-  const double base = LocalBase(config, "rope_local_base_freq");
-  if (base != 10000) model.Float("rope.freq_base_swa", base);
-}
-
 // After pooling two matrices may widen the vector and narrow it again.
 void GemmaEmbedding(OutModel& model) {
-  Gemma3(model);
-  AddWindows({.period = 6}, model);
+  AddGemmaScale(model, 62);
+  AddWindows({.period = 6, .rope = Windows::Rope::kUnscaled, .base = 10000}, model);
   model.Bool("attention.causal", false);
   if (!model.folder.tensors().contains("2_Dense.linear.weight")) return;
   const uint64_t width = model.RowsOf("2_Dense.linear.weight");
@@ -416,7 +409,7 @@ constexpr Family kGemmaRows[] = {
             .rope_theta = 1e6,
             .only = kGemma3Only,
             .defaults = kGemma3Defaults,
-            .refine = Gemma3}},
+            .refine = GemmaScale<62>}},
     {.name = "gemma-embedding",
      .traits = kGemma3,
      .scales_embeddings = true,

@@ -1,10 +1,10 @@
-// Decoders with LayerNorm, most of them older than Llama: GPT-2 (Radford et al. 2019), StarCoder
-// (Li et al. 2023), OPT (Zhang et al. 2022) and XGLM (Lin et al. 2021) with a vector for each
-// position; BLOOM (2022) and MPT (MosaicML 2023) with ALiBi; GPT-J (Wang and Komatsuzaki 2021),
-// GPT-NeoX (Black et al. 2022), Falcon (TII 2023), Persimmon (Adept 2023), Phi-2 (Microsoft 2023),
-// StableLM (Stability AI 2023), StarCoder2 (Lozhkov et al. 2024), OLMo (Groeneveld et al. 2024),
-// Nemotron (Parmar et al. 2024), Command R (Cohere 2024), Phi-3.5-MoE (Abdin et al. 2024) and Jais
-// 2 (2025) with rope.
+// Decoders with LayerNorm, most of them older than Llama: GPT-2 (Radford et al. 2019), GPT-Neo
+// (Black et al. 2021), StarCoder (Li et al. 2023), OPT (Zhang et al. 2022) and XGLM (Lin et al.
+// 2021) with a vector for each position; BLOOM (2022) and MPT (MosaicML 2023) with ALiBi; GPT-J
+// (Wang and Komatsuzaki 2021), GPT-NeoX (Black et al. 2022), Falcon (TII 2023), Persimmon (Adept
+// 2023), Phi-2 (Microsoft 2023), StableLM (Stability AI 2023), StarCoder2 (Lozhkov et al. 2024),
+// OLMo (Groeneveld et al. 2024), Nemotron (Parmar et al. 2024), Command R (Cohere 2024),
+// Phi-3.5-MoE (Abdin et al. 2024) and Jais 2 (2025) with rope.
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -105,6 +105,17 @@ constexpr TensorRule kGptJ[] = {
     {".attn.causal_mask", ""},
 };
 
+constexpr TensorRule kGptNeo[] = {
+    {".attn.attention.q_proj", ".attn_q"},
+    {".attn.attention.k_proj", ".attn_k"},
+    {".attn.attention.v_proj", ".attn_v"},
+    {".attn.attention.out_proj", ".attn_output"},
+    {".mlp.c_fc", ".ffn_up"},
+    {".mlp.c_proj", ".ffn_down"},
+    {".attn.attention", ""},
+    {".attn.attention.masked_bias", ""},
+};
+
 constexpr TensorRule kGptNeoX[] = {
     {"model.embed_in", "token_embd"},
     {"embed_out", "output"},
@@ -145,6 +156,7 @@ constexpr TensorRule kOpt[] = {
     {"model.embed_positions", "position_embd", kAfterPadding},
     {"model.final_layer_norm", "output_norm"},
     {"model.layer_norm", "output_norm"},
+    {"output_projection", "output"},
     {".self_attn_layer_norm", ".attn_norm"},
     {".final_layer_norm", ".ffn_norm"},
     {".self_attn.out_proj", ".attn_output"},
@@ -170,6 +182,8 @@ constexpr std::pair<std::string_view, std::string_view> kGpt2Names[] = {
     {"n_layer", "num_hidden_layers"},
     {"n_head", "num_attention_heads"},
     {"n_positions", "max_position_embeddings"}};
+constexpr std::pair<std::string_view, std::string_view> kGptNeoNames[] = {
+    {"num_layers", "num_hidden_layers"}, {"num_heads", "num_attention_heads"}};
 constexpr std::pair<std::string_view, std::string_view> kBloomNames[] = {
     {"n_layer", "num_hidden_layers"}, {"n_head", "num_attention_heads"}};
 constexpr std::pair<std::string_view, std::string_view> kMptNames[] = {
@@ -197,6 +211,7 @@ constexpr Usual kNorm5[] = {{"layer_norm_epsilon", 1e-5}};
 constexpr Usual kNorm5GeluNew[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "gelu_new"}};
 constexpr Usual kNorm5Relu[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "relu"}};
 constexpr Usual kNorm5Gelu[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "gelu"}};
+constexpr Usual kBioGptDefaults[] = {{"layer_norm_eps", 1e-12}, {"hidden_act", 0, "gelu"}};
 constexpr Usual kBloomDefaults[] = {{"layer_norm_epsilon", 1e-5},
                                     {"max_position_embeddings", 2048}};
 constexpr Usual kFalconDefaults[] = {
@@ -224,6 +239,22 @@ void Olmo(OutModel& model) { model.Float("attention.layer_norm_epsilon", 1e-5); 
 void Gpt2(OutModel& model) {
   WithoutRope(model);
   AddWidth("n_inner", model);
+}
+
+// Every other layer has a window, and scores have no scale.
+void GptNeo(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> local;
+  for (const std::string& type : config.Texts("attention_layers")) local.push_back(type == "local");
+  if (local.size() != model.n_layers())
+    config.Fail("attention_layers", "expected global or local for each layer");
+  WithoutRope(model);
+  AddWidth("intermediate_size", model);
+  model.Float("attention.scale", 1);
+  model.Uint("attention.sliding_window", config.CountOr("window_size", 256));
+  model.PerLayer("attention.sliding_window_pattern", local);
+  model.notes.push_back(
+      "its windows, and the scale of its scores, are in keys that other programs do not read");
 }
 
 void StarCoder(OutModel& model) {
@@ -301,6 +332,15 @@ void Xglm(OutModel& model) {
     model.Float("embedding_scale", std::sqrt(static_cast<double>(width)));
 }
 
+// Rows of positions begin with the third, as OPT's.
+void BioGpt(OutModel& model) {
+  const Fields& config = model.config;
+  WithoutRope(model);
+  model.shapes.padding = 2;
+  if (config.BoolOr("scale_embedding", true))
+    model.Float("embedding_scale", std::sqrt(static_cast<double>(config.Count("hidden_size"))));
+}
+
 void Falcon(OutModel& model) {
   const Fields& config = model.config;
   const bool is_new = config.BoolOr("new_decoder_architecture", false);
@@ -311,9 +351,24 @@ void Falcon(OutModel& model) {
   AddWidth("ffn_hidden_size", model);
 }
 
+constexpr HfClass kGptNeoClass[] = {{.names = {"GPTNeoForCausalLM"},
+                                     .all_kv_heads = true,
+                                     .tied = true,
+                                     .tensors = {kGptNeo, kGpt2},
+                                     .defaults = kNorm5GeluNew,
+                                     .renamed = kGptNeoNames,
+                                     .refine = GptNeo}};
+constexpr HfClass kBioGptClass[] = {{.names = {"BioGptForCausalLM"},
+                                     .all_kv_heads = true,
+                                     .tied = true,
+                                     .tensors = {kOpt},
+                                     .defaults = kBioGptDefaults,
+                                     .refine = BioGpt}};
+
 constexpr Family kGptRows[] = {
     {.name = "gpt2",
      .traits = kGptLearned,
+     .windows = {Windows::When::kIfListed},
      .refine = Learned,
      .hf = {.names = {"GPT2LMHeadModel"},
             .all_kv_heads = true,
@@ -321,7 +376,8 @@ constexpr Family kGptRows[] = {
             .only = kGpt2Only,
             .defaults = kNorm5GeluNew,
             .renamed = kGpt2Names,
-            .refine = Gpt2}},
+            .refine = Gpt2},
+     .others = kGptNeoClass},
     {.name = "starcoder",
      .traits = kGptLearned,
      .refine = Learned,
@@ -348,7 +404,8 @@ constexpr Family kGptRows[] = {
             .tensors = {kOpt},
             .defaults = kNorm5Gelu,
             .renamed = kXglmNames,
-            .refine = Xglm}},
+            .refine = Xglm},
+     .others = kBioGptClass},
     {.name = "bloom",
      .traits = {.norms = {.embedding = "token_embd_norm"},
                 .layer_norm = true,

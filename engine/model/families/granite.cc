@@ -23,6 +23,11 @@ void Granite(const Keys& keys, Config& config) {
   if (!keys.BoolOr("rope.scaling.finetuned", true)) LeaveOutRope(config);
 }
 
+// HyperCLOVA X SEED Think (NAVER 2025): logits are multiplied, and blocks' outputs have norms.
+void HyperClovaX(const Keys& keys, Config& config) {
+  config.logit_scale = static_cast<float>(keys.PositiveOr("logit_scale", 1));
+}
+
 void GraniteHybrid(const Keys& keys, Config& config) {
   SetMamba2(keys, config);
   config.logit_scale = static_cast<float>(1 / keys.PositiveUnlessZero("logit_scale", 1));
@@ -108,6 +113,13 @@ void Bamba(OutModel& model) {
   AddMamba(attends, model);
 }
 
+constexpr TensorRule kHyperClovaX[] = {
+    {".post_norm1", ".post_attention_norm"},
+    {".post_attention_layernorm", ".ffn_norm"},
+    {".post_norm2", ".post_ffw_norm"},
+};
+constexpr Usual kHyperClovaXOnly[] = {{"use_post_norm", 1}};
+
 constexpr HfClass kHybridClasses[] = {
     {.names = {"GraniteMoeHybridForCausalLM"},
      .experts = Experts::kNone,
@@ -133,6 +145,13 @@ constexpr Family kGraniteRows[] = {
             .pairs_halves = true,
             .keys = {kGraniteKeys},
             .defaults = kGraniteDefaults}},
+    {.name = "hyperclovax",
+     .traits = {.norms = kSandwichNorms},
+     .refine = HyperClovaX,
+     .hf = {.names = {"HyperCLOVAXForCausalLM"},
+            .tensors = {kHyperClovaX},
+            .keys = {kGraniteKeys},
+            .only = kHyperClovaXOnly}},
     {.name = "granitemoe",
      .rope_pairs = kAdjacent,
      .router = kSoftmax,

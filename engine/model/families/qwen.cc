@@ -98,6 +98,7 @@ constexpr Traits kQwen35 = {.norms = kFfnNormIsPostAttention,
 // ---- What a folder means.
 
 constexpr Usual kQwenDefaults[] = {{"use_sliding_window", 0}, {"max_window_layers", 28}};
+constexpr Usual kMellumDefaults[] = {{"norm_topk_prob", 1}};
 constexpr Usual kQwenMoeDefaults[] = {
     {"use_sliding_window", 0}, {"max_window_layers", 28}, {"norm_topk_prob", 0}};
 
@@ -248,6 +249,13 @@ constexpr Family kQwenRows[] = {
      .router = kSoftmax,
      .refine = QwenExperts,
      .hf = {.names = {"Qwen3MoeForCausalLM"}, .defaults = kQwenMoeDefaults}},
+    // Mellum 2 (JetBrains 2026): windows where config.json says so, with their own rope.
+    {.name = "mellum",
+     .traits = kQwen3,
+     .windows = {Windows::When::kIfGiven, 1, Windows::Rope::kUnscaled},
+     .router = kSoftmax,
+     .dense_layers = DenseLayers::kLeading,
+     .hf = {.names = {"MellumForCausalLM"}, .says_rope = true, .defaults = kMellumDefaults}},
     {.name = "qwen2vl",
      .windows = kQwenWindows,
      .refine = Qwen2Vl,
