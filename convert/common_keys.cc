@@ -228,17 +228,6 @@ void AddRope(const HfClass& hf, OutModel& model) {
   }
 }
 
-// How the vectors of a text's positions become one, as Sentence Transformers' folders say.
-void AddPooling(OutModel& model) {
-  constexpr std::pair<const char*, uint64_t> kKinds[] = {{"pooling_mode_mean_tokens", 1},
-                                                         {"pooling_mode_cls_token", 2},
-                                                         {"pooling_mode_lasttoken", 3}};
-  const Fields pooling = model.folder.Object("1_Pooling/config.json");
-  for (const auto& [key, kind] : kKinds) {
-    if (pooling.BoolOr(key, false)) model.Uint("pooling_type", kind);
-  }
-}
-
 // These numbers determine allocations before any tensor is checked.
 void CheckSizes(const OutModel& model) {
   constexpr uint64_t kMaxLayers = 4096, kMaxOfHead = 65536;

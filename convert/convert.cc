@@ -1,3 +1,4 @@
+// The steps from a folder to a file: configuration, tensors, tokenizer, writing.
 #include "convert/convert.h"
 
 #include <sys/mman.h>
@@ -111,7 +112,7 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
 
 // The folder's recommended sampling as llama.cpp's keys. Only these two have other names there.
 void AddSampling(const Fields& recommended, gguf::Writer& keys) {
-  engine::SamplerOptions options;
+  pronk::Sampling options;
   for (const engine::Setting& setting : engine::Settings(options)) {
     std::string name(setting.key);
     if (name == "temp") name = "temperature";
@@ -126,6 +127,16 @@ void AddSampling(const Fields& recommended, gguf::Writer& keys) {
     setting.is_whole() ? keys.Add(key, static_cast<int32_t>(number))
                        : keys.Add(key, static_cast<float>(number));
   }
+}
+
+// A model without an output matrix makes vectors of texts, and the file must say how.
+void CheckHead(const HfClass& hf, const Fields& config, const OutModel& model) {
+  const std::string name = config.Texts("architectures")[0];
+  const bool has_head = std::ranges::count(model.tensors, "output.weight", &OutTensor::name) > 0;
+  if (has_head || !name.ends_with("Model") || std::ranges::count(hf.names, name) > 0) return;
+  if (model.Gives("pooling_type") || model.Gives("attention.causal")) return;
+  config.Fail("architectures", name,
+              " has no output matrix, and no 1_Pooling/config.json says how it makes vectors");
 }
 
 // The file without its weights, in full size: a mapping whose untouched pages take no memory.
@@ -203,6 +214,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   Report report;
   AddKeys(source, model);
   report.left_out = MapTensors(source, model);
+  CheckHead(source.hf, folder.config(), model);
   Sort(model.tensors);
   const Types types = ChooseTypes(options, model);
   report.type = types.most;

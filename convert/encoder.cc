@@ -1,3 +1,4 @@
+// Reads, permutes and encodes pieces of a tensor on all threads.
 #include "convert/encoder.h"
 
 #include <algorithm>

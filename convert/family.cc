@@ -102,6 +102,9 @@ Source FindFamily(const Fields& config) {
   const std::vector<std::string> found = config.Texts("architectures");
   if (found.size() != 1) config.Fail("architectures", "expected one name, found ", found.size());
   const std::string name = NameOf(config, found[0]);
+  // A model that writes text, without its output matrix, as those that make vectors are saved.
+  const std::string causal =
+      name.ends_with("Model") ? name.substr(0, name.size() - 5) + "ForCausalLM" : name;
   const Fields text = TextConfig(config);
   bool has_experts = text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) +
                          text.UintOr("moe_every_n_layers", 0) >
@@ -116,7 +119,7 @@ Source FindFamily(const Fields& config) {
       return false;
     for (const std::string_view each : hf.names) {
       if (each.empty()) break;
-      if (each == name) return true;
+      if (each == name || each == causal) return true;
       known += (known.empty() ? "" : ", ") + std::string(each);
     }
     return false;

@@ -30,7 +30,7 @@ Source FindFamily(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
-// The same, completed by usual names and by the values that its class has for absent keys.
+// TextConfig, completed by usual names and by the values that its class has for absent keys.
 Fields UsualConfig(const HfClass& hf, const Fields& config);
 
 // Makes quantized weights readable as numbers (quantized.cc), without their scales in the folder's
@@ -39,6 +39,8 @@ bool ReadQuantization(std::string_view architecture, HfFolder& folder);
 
 // Adds the family's keys, then those of all families.
 void AddKeys(const Source& source, OutModel& model);
+// The keys that Sentence Transformers' files give. Throws gguf::Error.
+void AddPooling(OutModel& model);
 
 // Adds the file's tensors. Returns the names of the folder's tensors that are left out: vision and
 // audio, blocks after the layers that this program would not run, and tensors that readers compute.

@@ -1,3 +1,4 @@
+// Which files describe the tokenizer, and the keys that follow from them.
 #include "convert/hf_tokenizer.h"
 
 #include <algorithm>

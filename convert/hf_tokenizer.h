@@ -42,7 +42,7 @@ struct Vocabulary {
 
   // Grows to n tokens; the new ones are unused, without a text, and get `score` if others have one.
   void Grow(size_t n, float score);
-  // The same, with a text for each.
+  // Grow with a text for each new token.
   void Pad(size_t n);
 };
 

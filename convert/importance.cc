@@ -1,3 +1,4 @@
+// Readers of both forms of an importance matrix, and the writer.
 #include "convert/importance.h"
 
 #include <algorithm>

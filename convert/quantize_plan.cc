@@ -1,3 +1,4 @@
+// The mixes: which matrices get more bits than the rest.
 #include "convert/quantize_plan.h"
 
 #include <algorithm>

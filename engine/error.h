@@ -17,6 +17,12 @@ class TooLong : public Error {
   using Error::Error;
 };
 
+// The machine lacks memory for what was asked.
+class NoMemory : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace engine
 
 #endif  // PRONK_ENGINE_ERROR_H_

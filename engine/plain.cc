@@ -1,6 +1,7 @@
-// Chapter zero: how a token becomes the next, the whole of it. A llama (Touvron et al. 2023) with
-// equal layers, one number at a time, in double: no SIMD, no threads, no other family. The files
-// that follow in README's reading path compute the same, faster.
+// Chapter zero: how a token becomes the next, the whole of it, for the models that most people run:
+// Llama (Touvron et al. 2023), SmolLM2, Mistral, Qwen2 and Qwen3 without experts, from a file of
+// any type. One number at a time, in double: no SIMD, no threads. The files that follow in README's
+// reading path compute the same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
 // in comments are those of models/default.gguf. `pronk trace --plain` runs this file.
@@ -68,22 +69,35 @@ Rows RmsNorm(const Rows& in, const float* weight, double eps) {
   return out;
 }
 
-// RoPE (Su et al. 2021): neighbouring numbers of a head are a point in a plane, rotated by an angle
+// Each head as a vector of its own; all heads have the same weights. Same shape.
+Rows HeadNorm(const Rows& in, size_t head_dim, const float* weight, double eps) {
+  Rows heads(in.values.size() / head_dim, head_dim);
+  heads.values = in.values;
+  Rows out = in;
+  out.values = RmsNorm(heads, weight, eps).values;
+  return out;
+}
+
+// RoPE (Su et al. 2021): pairs of numbers of a head are points in a plane, each rotated by an angle
 // that grows with the position: the first pair by 1 radian per position, later ones ever slower.
-// The dot product of two rotated vectors then depends on their distance. Same shape.
+// The dot product of two rotated vectors then depends on their distance. A pair are two neighbours
+// in files of Llama, and a number of the first half with one of the second in Qwen's. Same shape.
 Rows Rotated(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
              size_t first_position) {
+  const bool adjacent = rope.pairs == kernels::RopePairs::kAdjacent;
+  const size_t n_pairs = rope.n_dims / 2;
   for (size_t t = 0; t < heads.rows; ++t) {
     const auto position = static_cast<double>(first_position + t);
-    for (size_t i = 0; i < rope.n_dims; i += 2) {
-      const double exponent = -static_cast<double>(i) / static_cast<double>(rope.n_dims);
+    for (size_t i = 0; i < n_pairs; ++i) {
+      const double exponent = -static_cast<double>(i) / static_cast<double>(n_pairs);
       double angle = position * std::pow(rope.base, exponent);
-      if (divisors != nullptr) angle /= double{divisors[i / 2]};  // Llama 3.1, for longer texts
+      if (divisors != nullptr) angle /= double{divisors[i]};  // Llama 3.1, for longer texts
       for (size_t head = 0; head < heads.cols; head += head_dim) {
-        double* const pair = heads[t] + head + i;
-        const double x = pair[0], y = pair[1];
-        pair[0] = x * std::cos(angle) - y * std::sin(angle);
-        pair[1] = x * std::sin(angle) + y * std::cos(angle);
+        double& first = heads[t][head + (adjacent ? 2 * i : i)];
+        double& second = heads[t][head + (adjacent ? 2 * i + 1 : n_pairs + i)];
+        const double x = first, y = second;
+        first = x * std::cos(angle) - y * std::sin(angle);
+        second = x * std::sin(angle) + y * std::cos(angle);
       }
     }
   }
@@ -114,10 +128,14 @@ std::string Missing(const Model& model) {
   const RopeConfig& rope = config.ropes[0];
   const LayerPlan& plan = config.layers[0];
   const auto is_scaled = [](const LayerWeights& w) { return w.layer_output_scale != nullptr; };
-  if (config.architecture != "llama") return "the family " + config.architecture;
+  const auto has_window = [](const LayerPlan& layer) { return layer.window > 0; };
+  const bool is_known = config.architecture == "llama" || config.architecture == "qwen2" ||
+                        config.architecture == "qwen3";
+  if (!is_known) return "the family " + config.architecture;
   if (plan.n_experts > 0) return "experts";
   if (plan.key_length != plan.value_length) return "keys and values of different lengths";
-  if (plan.window > 0) return "a window of attention";
+  if (std::ranges::any_of(config.layers, has_window)) return "a window of attention";
+  if (config.pooling != Pooling::kNone) return "vectors of texts, not logits";
   if (std::ranges::any_of(weights.layers, is_scaled)) return "layers with scaled outputs";
   if (!model.tokenizer->vocab().suppressed.empty()) return "tokens that are never chosen";
   const bool is_plain = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
@@ -132,7 +150,9 @@ PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
   const std::string missing = Missing(model);
   if (!missing.empty()) {
     throw Error(gguf::PrintablePath(model.file.path()),
-                ": the plain pass (engine/plain.cc) reads dense llamas; this model has ", missing);
+                ": the plain pass (engine/plain.cc) reads Llama, Qwen2 and Qwen3 without experts; "
+                "this model has ",
+                missing);
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);
@@ -178,6 +198,11 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   Rows q = Seen("attn_q", MatMul(w.attn_q, in));        // [tokens][8 heads][32]
   Rows k = Seen("attn_k", MatMul(w.attn_k, in));        // [tokens][4 heads][32]
   const Rows v = Seen("attn_v", MatMul(w.attn_v, in));  // [tokens][4 heads][32]
+  if (w.attn_q_norm != nullptr) {                       // Qwen3 (Dehghani et al. 2023)
+    const double eps = model_.config.norm_eps;
+    q = Seen("attn_q_norm", HeadNorm(q, dim, w.attn_q_norm, eps));
+    k = Seen("attn_k_norm", HeadNorm(k, dim, w.attn_k_norm, eps));
+  }
   q = Seen("attn_q_rope", Rotated(std::move(q), dim, rope, divisors, first));
   k = Seen("attn_k_rope", Rotated(std::move(k), dim, rope, divisors, first));
   Append(keys, k);

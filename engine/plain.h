@@ -1,5 +1,5 @@
-// The plain pass: a dense llama from token ids to the next token, in one file (plain.cc). Slow and
-// right: the engine is tested against it, and the reading path begins with it.
+// The plain pass: Llama, Qwen2 and Qwen3 from token ids to the next token, in one file (plain.cc).
+// Slow and right: the engine is tested against it, and the reading path begins with it.
 #ifndef PRONK_ENGINE_PLAIN_H_
 #define PRONK_ENGINE_PLAIN_H_
 
@@ -33,7 +33,7 @@ class PlainLlama {
  public:
   static constexpr size_t kNoLayer = SIZE_MAX;
 
-  // Borrows the model. Throws engine::Error if it is no dense llama.
+  // Borrows the model. Throws engine::Error if it has an operation that plain.cc has not.
   explicit PlainLlama(const Model& model, PlainObserver observer = nullptr);
 
   // Reads tokens after those read so far. Returns the logits after each: [tokens][vocab_size].

@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
-#include <cmath>
 #include <exception>
 #include <new>
 #include <span>
 
 #include "engine/error.h"
 #include "engine/model/model.h"
-#include "engine/sampling/dry.h"
-#include "engine/sampling/log_probabilities.h"
 #include "engine/sampling/settings.h"
 #include "engine/session/batch.h"
 #include "engine/session/chat.h"
@@ -21,10 +19,14 @@
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
 #include "engine/session/session_file.h"
+#include "gguf/mapped_file.h"
+#include "gguf/reader.h"
 #include "grammar/constraint.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
 #include "kernels/machine/cpu.h"
+#include "tokenizer/errors.h"
+#include "tokenizer/messages.h"
 
 namespace pronk {
 namespace {
@@ -34,18 +36,61 @@ struct HostError {
   std::exception_ptr thrown;
 };
 
+template <class Exception>
+bool Is(const std::exception& error) {
+  return dynamic_cast<const Exception*>(&error) != nullptr;
+}
+
+ErrorKind KindOf(const std::exception& error) {
+  if (Is<engine::NoMemory>(error) || Is<std::bad_alloc>(error)) return ErrorKind::kNoMemory;
+  if (Is<engine::TooLong>(error)) return ErrorKind::kContextFull;
+  if (Is<engine::RefusedSession>(error)) return ErrorKind::kRefused;
+  if (Is<engine::Error>(error)) return ErrorKind::kWrongUse;
+  if (Is<gguf::NotFound>(error)) return ErrorKind::kNotFound;
+  if (Is<gguf::NotGguf>(error)) return ErrorKind::kNotAModel;
+  if (Is<gguf::Error>(error)) return ErrorKind::kRefused;
+  if (Is<grammar::Error>(error)) return ErrorKind::kBadGrammar;
+  if (Is<tokenizer::TemplateError>(error)) return ErrorKind::kBadTemplate;
+  if (Is<tokenizer::Interrupted>(error)) return ErrorKind::kCancelled;
+  return ErrorKind::kOther;
+}
+
 // Calls a function and turns any exception into an Error, but those of the host's own functions.
-template <class Function, class... Args>
-auto Guarded(Function function, Args&&... args) {
+template <class Function>
+auto Guarded(Function function) {
   try {
-    return std::invoke(function, std::forward<Args>(args)...);
+    return function();
   } catch (const HostError& error) {
     std::rethrow_exception(error.thrown);
-  } catch (const std::bad_alloc&) {
-    throw Error("out of memory");
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
-    throw Error(error.what());
+    throw Error(Is<std::bad_alloc>(error) ? "out of memory" : error.what(), KindOf(error));
   }
+}
+
+// Marks what is in use: by a callback of its own, or by another thread.
+class InUse {
+ public:
+  explicit InUse(std::atomic<bool>& flag) : flag_(flag) {
+    if (flag.exchange(true)) throw Error("it is in use, by another thread or by its own callback");
+  }
+  ~InUse() { flag_ = false; }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+// Calls it for an object that nothing else uses meanwhile.
+template <class Impl, class Function>
+auto Use(const std::shared_ptr<Impl>& impl, Function function) {
+  return Guarded([&] {
+    if (impl == nullptr) throw Error("it was moved away");
+    const InUse in_use(impl->in_use);
+    return function(*impl);
+  });
 }
 
 template <class... Args>
@@ -59,86 +104,17 @@ Callback<Args...> Marked(const Callback<Args...>& function) {
   };
 }
 
-// Calls visit(name, field) for a Sampling's numbers but the seed, by engine::Settings' names.
-template <class Sampling, class Visit>
-void ForEachNumber(Sampling& sampling, const Visit& visit) {
-  visit("temperature", sampling.temperature);
-  visit("temperature_range", sampling.temperature_range);
-  visit("temperature_exponent", sampling.temperature_exponent);
-  visit("top_k", sampling.top_k);
-  visit("typical", sampling.typical);
-  visit("top_p", sampling.top_p);
-  visit("min_p", sampling.min_p);
-  visit("top_n_sigma", sampling.top_n_sigma);
-  visit("xtc_probability", sampling.xtc_probability);
-  visit("xtc_threshold", sampling.xtc_threshold);
-  visit("repeat_penalty", sampling.repeat_penalty);
-  visit("frequency_penalty", sampling.frequency_penalty);
-  visit("presence_penalty", sampling.presence_penalty);
-  visit("penalty_last_n", sampling.penalty_last_n);
-  visit("dry.multiplier", sampling.dry.multiplier);
-  visit("dry.base", sampling.dry.base);
-  visit("dry.allowed_length", sampling.dry.allowed_length);
-  visit("dry.last_n", sampling.dry.last_n);
-  visit("mirostat", sampling.mirostat.on);
-  visit("mirostat.tau", sampling.mirostat.tau);
-  visit("mirostat.eta", sampling.mirostat.eta);
+// The options that are not of the sampling.
+std::vector<engine::Setting> OwnSettings(Options& options) {
+  return {{"context", &options.context, 0, engine::kMaxTokens},
+          {"threads", &options.threads, 0, engine::kMaxThreads},
+          {"cache_bits", &options.cache_bits, 8, 32}};
 }
 
-// The number in a field; none where it is left to the file and the default.
-std::optional<double> Number(float number) { return number; }
-std::optional<double> Number(int number) { return number; }
-std::optional<double> Number(bool is_on) { return is_on ? 2 : 0; }  // mirostat's version
-template <class T>
-std::optional<double> Number(const std::optional<T>& field) {
-  if (field) return Number(*field);
-  return std::nullopt;
-}
-
-void SetNumber(float& field, double number) { field = static_cast<float>(number); }
-void SetNumber(int& field, double number) { field = static_cast<int>(number); }
-template <class T>
-void SetNumber(std::optional<T>& field, double number) {
-  field = static_cast<T>(number);
-}
-
-engine::SamplerOptions ToEngine(const Sampling& sampling, const engine::Model& model) {
-  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
-  engine::SamplerOptions result;
-  engine::ReadSampling(model.file.metadata(), result);
-  const std::vector<engine::Setting> settings = engine::Settings(result);
-  ForEachNumber(sampling, [&](std::string_view name, const auto& field) {
-    const std::optional<double> number = Number(field);
-    if (number) engine::FindSetting(settings, name).Set(*number);
-  });
-  result.seed = sampling.seed;
-  if (result.dry.Active())
-    result.dry.breakers = engine::TokensWith(sampling.dry.breakers, tokenizer);
-  for (const auto& [id, bias] : sampling.logit_bias) {
-    if (id < 0 || static_cast<size_t>(id) >= tokenizer.vocab().size()) {
-      throw engine::Error("logit_bias: the vocabulary has no token ", id);
-    }
-    result.logit_bias.emplace_back(id, bias);
-  }
-  if (sampling.ignore_end) {
-    for (const auto id : tokenizer.vocab().eog) result.logit_bias.emplace_back(id, -INFINITY);
-  }
-  for (const engine::Setting& setting : settings) {
-    engine::CheckRange(setting.name, setting.Get(), setting.low, setting.high);
-  }
-  if (!sampling.steps.empty()) result.steps.clear();
-  for (const std::string& name : sampling.steps) {
-    const auto step = engine::FindSamplerStep(name);
-    if (!step) throw engine::Error("steps: '", name, "' is none of ", engine::SamplerStepNames());
-    result.steps.push_back(*step);
-  }
-  return result;
-}
-
-engine::SessionOptions ToEngine(const Options& options, const engine::Model& model,
+engine::SessionOptions ToEngine(Options options, const engine::Model& model,
                                 const engine::Model* draft) {
-  engine::CheckRange("context", static_cast<double>(options.context), 0, engine::kMaxTokens);
-  engine::CheckRange("threads", options.threads, 0, engine::kMaxThreads);
+  for (const engine::Setting& own : OwnSettings(options))
+    engine::CheckRange(own.name, own.Get(), own.low, own.high);
   engine::SessionOptions result = {.n_threads = options.threads};
   if (options.context != 0) result.context = options.context;
   const int bits = options.cache_bits;
@@ -151,46 +127,8 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
                                 : kernels::KvType::kF32;
   result.draft.on = true;  // does not change the text
   result.draft.model = draft;
-  result.sampler = ToEngine(options.sampling, model);
-  return result;
-}
-
-std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
-  std::vector<ToolCall> result;
-  result.reserve(calls.size());
-  for (const auto& [id, name, arguments] : calls) result.push_back({id, name, arguments});
-  return result;
-}
-
-Completion ToPublic(engine::GenerateResult result) {
-  static_assert(static_cast<int>(End::kCaller) ==
-                static_cast<int>(engine::StopReason::kInterrupted));  // the same order
-  return {.text = std::move(result.text),
-          .end = static_cast<End>(result.stop_reason),
-          .n_prompt = result.n_prompt,
-          .n_generated = result.tokens.size(),
-          .prompt_seconds = result.prompt_seconds,
-          .generate_seconds = result.decode_seconds,
-          .thinking = std::move(result.thinking),
-          .tool_calls = ToPublic(result.calls)};
-}
-
-std::vector<Message> ToPublic(const std::vector<tokenizer::Message>& messages) {
-  std::vector<Message> result;
-  result.reserve(messages.size());
-  for (const auto& [role, content, thinking, calls, call_id] : messages)
-    result.push_back({role, content, call_id, ToPublic(calls), thinking});
-  return result;
-}
-
-std::vector<tokenizer::Message> ToTokenizer(const std::vector<Message>& messages) {
-  std::vector<tokenizer::Message> result;
-  result.reserve(messages.size());
-  for (const auto& [role, content, call_id, calls, thinking] : messages) {
-    result.push_back({role, content, thinking, {}, call_id});
-    for (const auto& [id, name, arguments] : calls)
-      result.back().tool_calls.push_back({id, name, arguments});
-  }
+  engine::ResolveSampling(model.file.metadata(), *model.tokenizer, options.sampling);
+  result.sampler = std::move(options.sampling);
   return result;
 }
 
@@ -233,21 +171,11 @@ engine::Model Open(const std::string& path, bool exact) {
   return engine::Model::Load(path, exact);
 }
 
-// logits: what the token was chosen by; empty: no log probabilities.
-Token ToPublic(tokenizer::TokenId id, double seconds, std::span<const float> logits, size_t n) {
-  Token token = {id, seconds, NAN, {}};
-  if (logits.empty()) return token;
-  const engine::LogProbabilities found = engine::LogProbabilitiesOf(id, logits, n);
-  token.log_probability = found.of_token;
-  for (const auto& [likely, log_probability] : found.likeliest)
-    token.likeliest.push_back({likely, log_probability});
-  return token;
-}
-
 // A session with everything it borrows.
 struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
   engine::Session session;
+  std::atomic<bool> in_use = false;
   // The last text's, with its caches for the next.
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;
   std::optional<grammar::Constraint> constraint = {};
@@ -271,13 +199,8 @@ struct Borrower {
                                       .prompt_progress = Marked(limits.on_prompt),
                                       .constraint = constraint ? &*constraint : nullptr};
     engine::CheckRange("n_likeliest", limits.n_likeliest, -1, engine::kMaxTokens);
-    if (!limits.on_token) return result;
-    result.on_token = [this, n = limits.n_likeliest, call = Marked(limits.on_token)](
-                          tokenizer::TokenId id, bool sampled, double seconds) {
-      const bool asked = n >= 0 && sampled;
-      return call(ToPublic(id, seconds, asked ? session.logits() : std::span<const float>(),
-                           static_cast<size_t>(std::max(n, 0))));
-    };
+    result.n_likeliest = limits.n_likeliest;
+    if (limits.on_token) result.on_token = Marked(limits.on_token);
     return result;
   }
 
@@ -376,31 +299,38 @@ std::string Model::chat_template() const {
   return std::string(engine::ChatTemplateSource(impl_->file, *impl_->tokenizer));
 }
 
-void Set(Options& options, std::string_view name, double number) {
-  const auto in_range = [&](double low, double high) {
-    Guarded(engine::CheckRange, name, number, low, high);
-    return number;
-  };
-  if (name == "context") {
-    options.context = static_cast<std::size_t>(in_range(0, engine::kMaxTokens));
-  } else if (name == "threads") {
-    options.threads = static_cast<int>(in_range(0, engine::kMaxThreads));
-  } else if (name == "cache_bits") {
-    options.cache_bits = static_cast<int>(in_range(8, 32));
-  } else if (name == "seed") {
-    options.sampling.seed = static_cast<std::uint64_t>(in_range(0, 0x1p53));
-  } else {
-    engine::SamplerOptions ranges;
-    const std::vector<engine::Setting> settings = engine::Settings(ranges);
-    bool is_known = false;
-    ForEachNumber(options.sampling, [&](std::string_view known, auto& field) {
-      if (known != name) return;
-      const engine::Setting& setting = engine::FindSetting(settings, name);
-      SetNumber(field, in_range(setting.low, setting.high));
-      is_known = true;
-    });
-    if (!is_known) throw Error("there is no option '" + std::string(name) + "'");
+namespace {
+
+// Calls take(setting) with the option of this name. It returns what is wrong with the value.
+template <class Take>
+void SetBy(Options& options, std::string_view name, const Take& take) {
+  for (const auto& settings : {OwnSettings(options), engine::Settings(options.sampling)}) {
+    const engine::Setting* const setting = engine::FindSetting(settings, name);
+    if (setting == nullptr) continue;
+    const std::string fault = take(*setting);
+    if (!fault.empty()) throw Error(std::string(setting->name) + ": " + fault);
+    return;
   }
+  throw Error("there is no option '" + std::string(name) + "'");
+}
+
+}  // namespace
+
+void Set(Options& options, std::string_view name, const std::string& value) {
+  if (name == "draft") {
+    options.draft.emplace(value);
+    return;
+  }
+  SetBy(options, name, [&](const engine::Setting& setting) { return setting.Read(value); });
+}
+
+void Set(Options& options, std::string_view name, double number) {
+  SetBy(options, name, [&](const engine::Setting& setting) {
+    if (!setting.is_number()) return std::string("expected a text, found a number");
+    std::string fault = engine::RangeFault(number, setting.low, setting.high);
+    if (fault.empty()) setting.Set(number);
+    return fault;
+  });
 }
 
 Grammar Grammar::JsonSchema(const std::string& schema) {
@@ -421,30 +351,40 @@ Session::Session(const Model& model, const Options& options)
       })) {}
 
 Completion Session::Complete(std::string_view prompt, const OnText& on_text, const Limits& limits) {
-  return Guarded([&] {
-    engine::Session& session = impl_->Free();
-    const engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
-    return ToPublic(
-        engine::Generate(session, impl_->ToRead(prompt, limits.reading), options, Marked(on_text)));
+  return Use(impl_, [&](Impl& impl) -> Completion {
+    engine::Session& session = impl.Free();
+    const engine::GenerateOptions options = impl.OptionsFor(limits, limits.grammar.impl_);
+    return engine::Generate(session, impl.ToRead(prompt, limits.reading), options, Marked(on_text));
   });
 }
 
 std::vector<std::int32_t> Session::tokens() const {
-  const auto tokens = impl_->session.tokens();
-  return {tokens.begin(), tokens.end()};
+  return Use(impl_, [](Impl& impl) {
+    const auto tokens = impl.session.tokens();
+    return std::vector<std::int32_t>(tokens.begin(), tokens.end());
+  });
 }
 std::vector<float> Session::logits() const {
-  if (!impl_->session.has_logits()) return {};
-  const auto logits = impl_->session.logits();
-  return {logits.begin(), logits.end()};
+  return Use(impl_, [](Impl& impl) -> std::vector<float> {
+    if (!impl.session.has_logits()) return {};
+    const auto logits = impl.session.logits();
+    return {logits.begin(), logits.end()};
+  });
 }
-void Session::Clear() { impl_->Free().Rewind(0); }
-void Session::Save(const std::string& path) { Guarded(&Impl::Save, *impl_, path); }
-void Session::Load(const std::string& path) { Guarded(engine::LoadSession, impl_->Free(), path); }
+void Session::Clear() {
+  Use(impl_, [](Impl& impl) { impl.Free().Rewind(0); });
+}
+void Session::Save(const std::string& path) {
+  Use(impl_, [&](Impl& impl) { impl.Save(path); });
+}
+void Session::Load(const std::string& path) {
+  Use(impl_, [&](Impl& impl) { engine::LoadSession(impl.Free(), path); });
+}
 
 struct Batch::Impl {
   std::shared_ptr<const engine::Model> model;
   engine::Batch batch;
+  std::atomic<bool> in_use = false;
 
   Impl(std::shared_ptr<const engine::Model> shared, int threads)
       : model(std::move(shared)), batch(*model, threads) {}
@@ -458,26 +398,25 @@ Batch::Batch(const Model& model, int threads)
 
 std::size_t Batch::Add(Session& session, std::string_view prompt, const OnText& on_text,
                        const Limits& limits) {
-  return Guarded([&] {
-    Session::Impl& impl = *session.impl_;
-    impl.Free();
-    if (impl.model != impl_->model) throw Error("the session is of another model than the batch");
-    const auto kept = std::make_shared<const std::shared_ptr<Session::Impl>>(session.impl_);
-    engine::GenerateOptions options = impl.OptionsFor(limits, limits.grammar.impl_);
-    const std::size_t number = impl_->batch.Add(
-        impl.session, impl.ToRead(prompt, limits.reading), std::move(options),
-        [kept, call = Marked(on_text)](std::string_view text) { return call(text); });
-    impl.batch = kept;
-    return number;
+  return Use(impl_, [&](Impl& own) {
+    return Use(session.impl_, [&](Session::Impl& impl) {
+      impl.Free();
+      if (impl.model != own.model) throw Error("the session is of another model than the batch");
+      const auto kept = std::make_shared<const std::shared_ptr<Session::Impl>>(session.impl_);
+      engine::GenerateOptions options = impl.OptionsFor(limits, limits.grammar.impl_);
+      const std::size_t number = own.batch.Add(
+          impl.session, impl.ToRead(prompt, limits.reading), std::move(options),
+          [kept, call = Marked(on_text)](std::string_view text) { return call(text); });
+      impl.batch = kept;
+      return number;
+    });
   });
 }
 
 std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
-  return Guarded([&] {
+  return Use(impl_, [](Impl& impl) {
     std::vector<std::pair<std::size_t, Completion>> ended;
-    for (auto& [number, result] : impl_->batch.Step()) {
-      ended.emplace_back(number, ToPublic(std::move(result)));
-    }
+    for (auto& [number, result] : impl.batch.Step()) ended.emplace_back(number, std::move(result));
     return ended;
   });
 }
@@ -494,59 +433,63 @@ Completion Chat::Say(const std::string& text, const OnText& on_text, const Limit
 
 Completion Chat::Answer(const std::vector<Message>& messages, const OnText& on_text,
                         const Limits& limits) {
-  return Guarded([&] {
-    engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
-    options.on_thinking = Marked(impl_->on_thinking);
-    engine::Chat& chat = impl_->chat;
-    Completion completion =
-        ToPublic(chat.Reply(ToTokenizer(messages), std::move(options), Marked(on_text)).generated);
-    completion.n_dropped = chat.n_dropped();
-    return completion;
+  return Use(impl_, [&](Impl& impl) -> Completion {
+    engine::GenerateOptions options = impl.OptionsFor(limits, limits.grammar.impl_);
+    options.on_thinking = Marked(impl.on_thinking);
+    return impl.chat.Reply(messages, std::move(options), Marked(on_text)).generated;
   });
 }
 
 std::vector<Message> Chat::History() const {
-  return Guarded([&] { return ToPublic(impl_->chat.Messages()); });
+  return Use(impl_, [](Impl& impl) { return impl.chat.Messages(); });
 }
 void Chat::SetHistory(const std::vector<Message>& messages) {
-  Guarded([&] { impl_->chat.SetMessages(ToTokenizer(messages)); });
+  Use(impl_, [&](Impl& impl) { impl.chat.SetMessages(messages); });
 }
 void Chat::SetTools(const std::string& json) {
-  Guarded([&] { impl_->chat.SetTools(json); });
+  Use(impl_, [&](Impl& impl) { impl.chat.SetTools(json); });
 }
 void Chat::SetToolChoice(const std::string& choice) {
-  Guarded([&] { impl_->chat.SetToolChoice(choice); });
+  Use(impl_, [&](Impl& impl) { impl.chat.SetToolChoice(choice); });
 }
 std::size_t Chat::Count(const std::string& text) {
-  return Guarded([&] { return impl_->chat.Count(text); });
+  return Use(impl_, [&](Impl& impl) { return impl.chat.Count(text); });
 }
 void Chat::SetThinking(const std::string& level) {
-  Guarded([&] { impl_->chat.SetThinking(level); });
+  Use(impl_, [&](Impl& impl) { impl.chat.SetThinking(level); });
 }
 void Chat::SetThinkingBudget(int tokens, const std::string& message) {
-  Guarded([&] {
+  Use(impl_, [&](Impl& impl) {
     engine::CheckRange("thinking budget", tokens, -1, engine::kMaxTokens);
-    impl_->chat.SetThinkingBudget(tokens, message);
+    impl.chat.SetThinkingBudget(tokens, message);
   });
 }
-void Chat::OnThinking(const OnText& on_thinking) { impl_->on_thinking = on_thinking; }
-void Chat::Clear() { impl_->chat.Clear(); }
-void Chat::Save(const std::string& path) { Guarded(&Impl::Save, *impl_, path); }
-void Chat::Load(const std::string& path) { Guarded(engine::LoadSession, impl_->session, path); }
+void Chat::OnThinking(const OnText& on_thinking) {
+  Use(impl_, [&](Impl& impl) { impl.on_thinking = on_thinking; });
+}
+void Chat::Clear() {
+  Use(impl_, [](Impl& impl) { impl.chat.Clear(); });
+}
+void Chat::Save(const std::string& path) {
+  Use(impl_, [&](Impl& impl) { impl.Save(path); });
+}
+void Chat::Load(const std::string& path) {
+  Use(impl_, [&](Impl& impl) { engine::LoadSession(impl.session, path); });
+}
 
 std::vector<Message> ParseMessages(const std::string& json) {
   return Guarded([&] {
-    const auto parsed = gguf::JsonView::Parse(json, tokenizer::kValueLimits);
-    return ToPublic(tokenizer::ReadMessages(parsed));
+    return tokenizer::ReadMessages(gguf::JsonView::Parse(json, tokenizer::kValueLimits));
   });
 }
 std::string MessagesJson(const std::vector<Message>& messages) {
-  return Guarded([&] { return tokenizer::MessagesJson(ToTokenizer(messages)); });
+  return Guarded([&] { return tokenizer::MessagesJson(messages); });
 }
 
 struct Embedder::Impl {
   std::shared_ptr<const engine::Model> model;
   engine::Embedder embedder;
+  std::atomic<bool> in_use = false;
 
   Impl(std::shared_ptr<const engine::Model> shared, const engine::SessionOptions& options,
        std::optional<engine::Pooling> pooling)
@@ -566,15 +509,16 @@ Embedder::Embedder(const Model& model, Pooling pooling, const Options& options)
       })) {}
 
 std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& texts) {
-  return Guarded([&] {
+  return Use(impl_, [&](Impl& impl) {
     std::vector<std::vector<tokenizer::TokenId>> ids;
     ids.reserve(texts.size());
+    const std::string prompt = engine::PromptOf(*impl.model);
     for (const std::string& text : texts) {
-      ids.push_back(engine::Encode(*impl_->model, text, {}, impl_->embedder.capacity()));
+      ids.push_back(engine::Encode(*impl.model, prompt + text, {}, impl.embedder.capacity()));
     }
     std::vector<std::vector<float>> vectors;
-    const size_t width = impl_->embedder.width();
-    impl_->embedder.Embed(ids, [&](size_t, size_t n, std::span<const float> rows) {
+    const size_t width = impl.embedder.width();
+    impl.embedder.Embed(ids, [&](size_t, size_t n, std::span<const float> rows) {
       for (size_t i = 0; i < n; ++i) {
         const auto row = rows.subspan(i * width, width);
         vectors.emplace_back(row.begin(), row.end());

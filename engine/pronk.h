@@ -5,10 +5,11 @@
 //   pronk::Session session(model);
 //   session.Complete("Once upon a time", [](std::string_view piece) { std::cout << piece; });
 //
-// Every failure is thrown as pronk::Error, with a one-line message; what a function of the caller's
-// throws passes through unchanged. A model is immutable: any number of sessions and chats may share
-// it, each used by one thread at a time. A child of fork() may use them with one thread only, if
-// its parent has used more; otherwise it gets an Error.
+// Every failure is thrown as pronk::Error, with a kind and a one-line message; what a function of
+// the caller's throws passes through unchanged. A model is immutable: any number of sessions and
+// chats may share it, each used by one thread at a time. To use one while it is in use, from
+// another thread or its own callback, is an Error. A child of fork() may use them with one thread
+// only, if its parent has used more; otherwise it gets an Error.
 #ifndef PRONK_ENGINE_PRONK_H_
 #define PRONK_ENGINE_PRONK_H_
 
@@ -26,14 +27,36 @@
 #include <utility>
 #include <vector>
 
+#include "engine/completion.h"
+#include "engine/sampling/sampling.h"
+#include "tokenizer/message.h"
+
 namespace pronk {
 
 // "0.1.0": programs work with later versions of the same major (before 1.0.0: minor) version.
 std::string Version();
 
+enum class ErrorKind {
+  kWrongUse,     // an argument or an order of calls that makes no sense
+  kNotFound,     // there is no such file
+  kNotAModel,    // the file is no GGUF file
+  kRefused,      // the file is damaged, of an unknown kind, or does not belong to the model
+  kContextFull,  // the text does not fit into the context
+  kNoMemory,
+  kBadGrammar,  // or a schema
+  kBadTemplate,
+  kCancelled,
+  kOther,
+};
+
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& what, ErrorKind kind = ErrorKind::kWrongUse)
+      : std::runtime_error(what), kind_(kind) {}
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
 };
 
 // How a text becomes tokens.
@@ -102,50 +125,6 @@ class Grammar {
   std::shared_ptr<const Impl> impl_;
 };
 
-// "Don't repeat yourself": lowers the logit of a token that continues a repetition by multiplier *
-// base^(its length - allowed_length).
-struct Dry {
-  float multiplier = 0;                                        // 0: off
-  float base = 1.75f;                                          // at least 1
-  int allowed_length = 2;                                      // tokens that may repeat
-  int last_n = -1;                                             // tokens it looks back on; -1: all
-  std::vector<std::string> breakers = {"\n", ":", "\"", "*"};  // no repetition extends across these
-};
-
-// Mirostat 2: keeps the surprise of the text near tau bits, in place of all truncating steps.
-struct Mirostat {
-  std::optional<bool> on;    // default: false
-  std::optional<float> tau;  // default: 5
-  std::optional<float> eta;  // how fast it learns; default: 0.1
-};
-
-// How the next token is chosen. The same options give the same text. What is not set is as the
-// model's file recommends it (general.sampling.*, as llama.cpp has them), else the default.
-struct Sampling {
-  std::uint64_t seed = 0;
-  std::optional<float> temperature;      // 0: always the most likely token; default: 0.8
-  std::optional<int> top_k;              // keeps the k most likely; 0: all; default: 40
-  std::optional<float> top_p;            // keeps the likeliest up to this sum; default: 0.95
-  std::optional<float> min_p;            // keeps those this share as likely as the best; 0.05
-  std::optional<float> repeat_penalty;   // above 1: makes recent tokens less likely; default: 1
-  std::optional<int> penalty_last_n;     // recent tokens; -1: all; default: 64
-  std::optional<float> xtc_probability;  // how often all likely tokens but the least of them are
-  std::optional<float> xtc_threshold;    // dropped (default: 0), likely meaning at least this (0.1)
-  float frequency_penalty = 0;           // lowers the logit for each recent occurrence
-  float presence_penalty = 0;            // the same, once
-  float typical = 1;                     // keeps those of about the expected surprise; 1: all
-  float top_n_sigma = 0;           // keeps logits within n standard deviations of the best; 0: all
-  float temperature_range = 0;     // above 0: temperature - range to + range,
-  float temperature_exponent = 1;  // by the normalized entropy to this power
-  Dry dry;
-  Mirostat mirostat;
-  std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to the logits of tokens
-  bool ignore_end = false;                                 // the end token is never sampled
-  // The steps' order; default: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc,
-  // temperature.
-  std::vector<std::string> steps;
-};
-
 struct Options {
   std::size_t context = 0;  // tokens; 0: grows with the text, to what the model was trained for
   int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
@@ -157,7 +136,11 @@ struct Options {
 };
 
 // Sets an option by its name, as "threads", "temperature" or "dry.base", for settings that come as
-// text. Throws if there is none of that name, or the number is out of its range.
+// text. Names and flags of the program mean the same ("top_k", "--top-k"). Values are numbers,
+// "true" or "false", the steps as "top_k;top_p;temperature", the path of a draft, and one element
+// for each call of the lists: "15043+1.5" of logit_bias, a text of dry.breakers. Throws if there is
+// none of that name, or the value is not one.
+void Set(Options& options, std::string_view name, const std::string& value);
 void Set(Options& options, std::string_view name, double number);
 
 // A function of the caller's that may return false to stop; if it returns void, all is done.
@@ -189,18 +172,6 @@ using OnText = Callback<std::string_view>;
 // end. false ends the reading within 0.2 s, whatever the model's size; what was read stays.
 using OnPrompt = Callback<std::size_t, std::size_t>;
 
-// A token of the text or the thinking, before either's callback gets it. Log probabilities are the
-// model's, before sampling changes them. Where the grammar left no choice, there are none.
-struct Token {
-  struct Likely {
-    std::int32_t id;
-    float log_probability;  // the natural logarithm
-  };
-  std::int32_t id;
-  double seconds;                 // since the prompt was read
-  float log_probability;          // NaN: none
-  std::vector<Likely> likeliest;  // the first is the likeliest
-};
 using OnToken = Callback<const Token&>;  // false ends the text before it
 
 struct Limits {
@@ -211,42 +182,6 @@ struct Limits {
   Reading reading = {};                 // of a session's prompt
   OnToken on_token = {};
   int n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
-};
-
-enum class End {
-  kText,     // the model or the grammar ended the text: it is complete
-  kStop,     // one of Limits::stops came up
-  kLength,   // Limits::max_tokens
-  kContext,  // the context is full
-  kCaller,   // OnText, OnToken or OnPrompt returned false
-};
-
-// What the model asks a function of the host's to do.
-struct ToolCall {
-  std::string id;         // of the call in its conversation
-  std::string name;       // of the function
-  std::string arguments;  // a JSON object
-};
-
-struct Completion {
-  std::string text;
-  End end = End::kText;
-  std::size_t n_prompt = 0;     // tokens read, not counting those of earlier turns
-  std::size_t n_generated = 0;  // tokens
-  double prompt_seconds = 0;
-  double generate_seconds = 0;
-  // In a chat:
-  std::string thinking;              // before the text, by a model that thinks
-  std::vector<ToolCall> tool_calls;  // after the text (Chat::SetTools)
-  std::size_t n_dropped = 0;         // oldest messages that the model no longer sees
-};
-
-struct Message {
-  std::string role;  // "system" (only first), "user", "assistant", or "tool" for what one returned
-  std::string content;
-  std::string tool_call_id = {};          // of a tool: ToolCall::id
-  std::vector<ToolCall> tool_calls = {};  // of the assistant
-  std::string thinking = {};              // of the assistant; templates may drop it
 };
 
 // A conversation as a JSON array of {"role": ..., "content": ...}, as other programs have it: with
@@ -361,8 +296,9 @@ class Chat {
 // How a text's tokens become one vector; by default as the model's file says.
 enum class Pooling { kOfFile, kMean, kFirst, kLast };
 
-// Turns texts into vectors of length 1, with a model made for that, or by a named pooling. The
-// closer two texts are in meaning, the larger the sum of the products of their numbers.
+// Turns texts into vectors, with a model made for that, or by a named pooling. They have length 1
+// unless the file says otherwise, and its usual prompt, if any, is put before each text. The closer
+// two texts are in meaning, the larger the sum of the products of their numbers.
 class Embedder {
  public:
   explicit Embedder(const Model& model, Pooling pooling = Pooling::kOfFile,

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "engine/pronk.h"
-#include "gguf/number.h"
 
 struct pronk_model : pronk::Model {
   pronk::SpecialTokens special = special_tokens();
@@ -31,12 +32,15 @@ std::array<char, 1024>& LastError() {
   return text;
 }
 
-template <class Function>
-pronk_status Try(Function function) {
-  const auto fail = [](const char* what) {
-    std::snprintf(LastError().data(), LastError().size(), "%s", what);
-    return PRONK_ERROR;
-  };
+pronk_status Fail(const char* what, pronk_status status) {
+  std::snprintf(LastError().data(), LastError().size(), "%s", what);
+  return status;
+}
+
+// Calls a function that needs these pointers, and turns what it throws into a status.
+template <class Function, class... Pointers>
+pronk_status Try(Function function, const Pointers*... needed) {
+  if (((needed == nullptr) || ...)) return Fail("an argument is NULL", PRONK_WRONG_USE);
   try {
     if constexpr (std::is_void_v<decltype(function())>) {
       function();
@@ -44,39 +48,64 @@ pronk_status Try(Function function) {
     } else {
       return function();
     }
+  } catch (const pronk::Error& error) {
+    static_assert(PRONK_FAILED - PRONK_WRONG_USE == static_cast<int>(pronk::ErrorKind::kOther));
+    return Fail(error.what(),
+                static_cast<pronk_status>(PRONK_WRONG_USE + static_cast<int>(error.kind())));
+  } catch (const std::bad_alloc&) {
+    return Fail("out of memory", PRONK_NO_MEMORY);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return Fail(error.what(), PRONK_FAILED);
   } catch (...) {
-    return fail("the caller's function threw something");
+    return Fail("the caller's function threw something", PRONK_FAILED);
   }
 }
 
 // A handle of a value that may take long to make, or fail.
-template <class Handle, class Make>
-pronk_status New(Handle** handle, Make make) {
-  *handle = nullptr;
-  return Try([&] { *handle = new Handle{make()}; });
+template <class Handle, class Make, class... Pointers>
+pronk_status New(Handle** handle, Make make, const Pointers*... needed) {
+  if (handle != nullptr) *handle = nullptr;
+  return Try([&] { *handle = new Handle{make()}; }, handle, needed...);
+}
+
+// What a structure has of the fields that are known here; the others are zero.
+template <class Struct>
+Struct Known(const Struct& from) {
+  Struct known = {};
+  if (from.size < sizeof(from.size)) throw pronk::Error("a structure's size is 0: it was not set");
+  std::memcpy(&known, &from, std::min(from.size, sizeof(known)));
+  return known;
 }
 
 template <class Items, class Item>
 void Give(const Items& items, Item* to, size_t room, size_t* n) {
-  std::copy_n(items.begin(), std::min(items.size(), room), to);
+  if (to != nullptr) std::copy_n(items.begin(), std::min(items.size(), room), to);
   *n = items.size();
 }
 
-// "temperature=0.5 threads=2"
+// "temperature=0.5 draft=\"my model.gguf\""
 pronk::Options ReadOptions(const char* text) {
   pronk::Options options;
-  std::string_view left = text == nullptr ? "" : text;
-  while (!left.empty()) {
-    const std::string_view word = left.substr(0, left.find(' '));
-    left.remove_prefix(std::min(word.size() + 1, left.size()));
-    if (word.empty()) continue;
-    const size_t equals = std::min(word.find('='), word.size());
-    const auto number = gguf::NumberIn<double>(word.substr(std::min(equals + 1, word.size())));
-    if (!number) throw pronk::Error("'" + std::string(word) + "': expected NAME=NUMBER");
-    pronk::Set(options, word.substr(0, equals), *number);
+  std::string word;
+  const auto set = [&] {
+    const size_t equals = word.find('=');
+    if (word.empty()) return;
+    if (equals == std::string::npos) throw pronk::Error("'" + word + "': expected NAME=VALUE");
+    pronk::Set(options, word.substr(0, equals), word.substr(equals + 1));
+    word.clear();
+  };
+  bool is_quoted = false;
+  for (const char* c = text == nullptr ? "" : text; *c != 0; ++c) {
+    if (*c == '"') {
+      is_quoted = !is_quoted;
+    } else if (*c == ' ' && !is_quoted) {
+      set();
+    } else {
+      word += *c;
+    }
   }
+  if (is_quoted) throw pronk::Error("'" + word + "': its quotes have no end");
+  set();
   return options;
 }
 
@@ -91,10 +120,11 @@ pronk::Pooling ReadPooling(const char* name) {
   throw pronk::Error("there is no pooling '" + std::string(name) + "'");
 }
 
-pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
+pronk::Limits ReadLimits(const pronk_limits* limits_or_null, void* user) {
   pronk::Limits limits;
-  if (from == nullptr) return limits;
-  limits.max_tokens = from->max_tokens;
+  if (limits_or_null == nullptr) return limits;
+  const pronk_limits known = Known(*limits_or_null), *const from = &known;
+  if (from->max_tokens != 0) limits.max_tokens = from->max_tokens == -1 ? 0 : from->max_tokens;
   if (from->grammar != nullptr) limits.grammar = *from->grammar;
   for (const char* const* stop = from->stops; stop != nullptr && *stop != nullptr; ++stop) {
     limits.stops.emplace_back(*stop);
@@ -109,7 +139,7 @@ pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
   if (reads(PRONK_READ_BOS | PRONK_READ_NO_BOS)) limits.reading.bos = reads(PRONK_READ_BOS);
   limits.reading.special = reads(PRONK_READ_SPECIAL);
   if (from->on_token != nullptr) {
-    limits.n_likeliest = from->n_likeliest;
+    limits.n_likeliest = from->n_likeliest == 0 ? -1 : from->n_likeliest;
     limits.on_token = [user, call = from->on_token](const pronk::Token& token) {
       std::vector<pronk_likely> likeliest;
       likeliest.reserve(token.likeliest.size());
@@ -129,12 +159,16 @@ pronk::OnText Caller(pronk_on_text on_text, void* user) {
 
 void Give(const pronk::Completion& from, pronk_completion* to) {
   if (to == nullptr) return;
-  *to = {static_cast<pronk_end>(from.end),
-         from.n_prompt,
-         from.n_generated,
-         from.prompt_seconds,
-         from.generate_seconds,
-         from.n_dropped};
+  const size_t size = Known(*to).size;
+  const pronk_completion whole = {size,
+                                  static_cast<pronk_stop_reason>(from.stop_reason),
+                                  from.n_prompt,
+                                  from.n_unread,
+                                  from.n_generated,
+                                  from.prompt_seconds,
+                                  from.generate_seconds,
+                                  from.n_dropped};
+  std::memcpy(to, &whole, std::min(size, sizeof(whole)));
 }
 
 }  // namespace
@@ -146,25 +180,30 @@ const char* pronk_version() {
 }
 
 pronk_status pronk_model_open(const char* path, pronk_model** model) {
-  return New(model, [&] { return pronk::Model(path); });
+  return New(
+      model, [&] { return pronk::Model(path); }, path);
 }
 pronk_status pronk_model_open_exact(const char* path, pronk_model** model) {
-  return New(model, [&] { return pronk::Model(path, /*exact=*/true); });
+  return New(
+      model, [&] { return pronk::Model(path, /*exact=*/true); }, path);
 }
 void pronk_model_free(pronk_model* model) { delete model; }
 pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
                                   size_t room, size_t* n) {
-  return Try([&] {
-    const auto value = model->Metadata(key);
-    if (!value) return PRONK_ABSENT;
-    Give(*value, text, room, n);
-    return PRONK_OK;
-  });
+  return Try(
+      [&] {
+        const auto value = model->Metadata(key);
+        if (!value) return PRONK_ABSENT;
+        Give(*value, text, room, n);
+        return PRONK_OK;
+      },
+      model, key, n);
 }
 pronk_status pronk_model_template(const pronk_model* model, char* text, size_t room, size_t* n) {
-  return Try([&] { Give(model->chat_template(), text, room, n); });
+  return Try([&] { Give(model->chat_template(), text, room, n); }, model, n);
 }
 int32_t pronk_model_token(const pronk_model* model, const char* name) {
+  if (model == nullptr || name == nullptr) return -1;
   const pronk::SpecialTokens& tokens = model->special;
   const std::pair<std::string_view, std::int32_t> named[] = {{"bos", tokens.bos},
                                                              {"eos", tokens.eos},
@@ -177,147 +216,165 @@ int32_t pronk_model_token(const pronk_model* model, const char* name) {
   return -1;
 }
 int pronk_model_ends(const pronk_model* model, int32_t id) {
+  if (model == nullptr) return 0;
   const std::vector<std::int32_t>& ends = model->special.ends;
   return std::count(ends.begin(), ends.end(), id) > 0 ? 1 : 0;
 }
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
                                   int32_t* ids, size_t room, size_t* n) {
-  return Try([&] { Give(model->Tokenize({text, n_bytes}), ids, room, n); });
+  return Try([&] { Give(model->Tokenize({text, n_bytes}), ids, room, n); }, model, text, n);
 }
 pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
                                     char* text, size_t room, size_t* n) {
-  return Try([&] { Give(model->Detokenize({ids, ids + n_ids}), text, room, n); });
+  return Try([&] { Give(model->Detokenize({ids, ids + n_ids}), text, room, n); }, model, ids, n);
 }
 
 pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar) {
-  return New(grammar, [&] { return pronk::Grammar::JsonSchema(schema); });
+  return New(
+      grammar, [&] { return pronk::Grammar::JsonSchema(schema); }, schema);
 }
 pronk_status pronk_grammar_gbnf(const char* rules, pronk_grammar** grammar) {
-  return New(grammar, [&] { return pronk::Grammar::Gbnf(rules); });
+  return New(
+      grammar, [&] { return pronk::Grammar::Gbnf(rules); }, rules);
 }
 void pronk_grammar_free(pronk_grammar* grammar) { delete grammar; }
 
 pronk_status pronk_session_open(const pronk_model* model, const char* options,
                                 pronk_session** session) {
-  return New(session, [&] { return pronk::Session(*model, ReadOptions(options)); });
+  return New(
+      session, [&] { return pronk::Session(*model, ReadOptions(options)); }, model);
 }
 void pronk_session_free(pronk_session* session) { delete session; }
 pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
                                     const pronk_limits* limits, pronk_on_text on_text, void* user,
                                     pronk_completion* result) {
-  return Try([&] {
-    Give(session->Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)), result);
-  });
+  return Try(
+      [&] {
+        Give(session->Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)), result);
+      },
+      session, prompt);
 }
 pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
                                   size_t* n) {
-  return Try([&] { Give(session->tokens(), ids, room, n); });
+  return Try([&] { Give(session->tokens(), ids, room, n); }, session, n);
 }
 pronk_status pronk_session_logits(const pronk_session* session, float* logits, size_t room,
                                   size_t* n) {
-  return Try([&] { Give(session->logits(), logits, room, n); });
+  return Try([&] { Give(session->logits(), logits, room, n); }, session, n);
 }
 pronk_status pronk_session_clear(pronk_session* session) {
-  return Try([&] { session->Clear(); });
+  return Try([&] { session->Clear(); }, session);
 }
 pronk_status pronk_session_save(pronk_session* session, const char* path) {
-  return Try([&] { session->Save(path); });
+  return Try([&] { session->Save(path); }, session, path);
 }
 pronk_status pronk_session_load(pronk_session* session, const char* path) {
-  return Try([&] { session->Load(path); });
+  return Try([&] { session->Load(path); }, session, path);
 }
 
 pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch) {
-  return New(batch, [&] { return pronk::Batch(*model, threads); });
+  return New(
+      batch, [&] { return pronk::Batch(*model, threads); }, model);
 }
 void pronk_batch_free(pronk_batch* batch) { delete batch; }
 pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const char* prompt,
                              const pronk_limits* limits, pronk_on_text on_text, void* user,
                              size_t* number) {
-  return Try([&] {
-    const size_t added =
-        batch->Add(*session, prompt, Caller(on_text, user), ReadLimits(limits, user));
-    if (number != nullptr) *number = added;
-  });
+  return Try(
+      [&] {
+        const size_t added =
+            batch->Add(*session, prompt, Caller(on_text, user), ReadLimits(limits, user));
+        if (number != nullptr) *number = added;
+      },
+      batch, session, prompt);
 }
 pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* user) {
-  return Try([&] {
-    for (const auto& [number, completion] : batch->Step()) {
-      pronk_completion result = {};
-      Give(completion, &result);
-      if (on_end != nullptr) on_end(number, &result, user);
-    }
-  });
+  return Try(
+      [&] {
+        for (const auto& [number, completion] : batch->Step()) {
+          pronk_completion result = PRONK_COMPLETION_INIT;
+          Give(completion, &result);
+          if (on_end != nullptr) on_end(number, &result, user);
+        }
+      },
+      batch);
 }
-size_t pronk_batch_size(const pronk_batch* batch) { return batch->size(); }
+size_t pronk_batch_size(const pronk_batch* batch) { return batch == nullptr ? 0 : batch->size(); }
 
 pronk_status pronk_chat_open(const pronk_model* model, const char* system, const char* options,
                              pronk_chat** chat) {
-  return New(chat, [&] {
-    return pronk::Chat(*model, system == nullptr ? "" : system, ReadOptions(options));
-  });
+  return New(
+      chat,
+      [&] { return pronk::Chat(*model, system == nullptr ? "" : system, ReadOptions(options)); },
+      model);
 }
 void pronk_chat_free(pronk_chat* chat) { delete chat; }
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
-      [&] { Give(chat->Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); });
+      [&] { Give(chat->Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); }, chat,
+      text);
 }
 pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
                                pronk_on_text on_text, void* user, pronk_completion* result) {
-  return Try([&] {
-    const auto more =
-        messages == nullptr ? std::vector<pronk::Message>() : pronk::ParseMessages(messages);
-    Give(chat->Answer(more, Caller(on_text, user), ReadLimits(limits, user)), result);
-  });
+  return Try(
+      [&] {
+        const auto more =
+            messages == nullptr ? std::vector<pronk::Message>() : pronk::ParseMessages(messages);
+        Give(chat->Answer(more, Caller(on_text, user), ReadLimits(limits, user)), result);
+      },
+      chat);
 }
 pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n) {
-  return Try([&] { Give(pronk::MessagesJson(chat->History()), json, room, n); });
+  return Try([&] { Give(pronk::MessagesJson(chat->History()), json, room, n); }, chat, n);
 }
 pronk_status pronk_chat_set_history(pronk_chat* chat, const char* json) {
-  return Try([&] { chat->SetHistory(pronk::ParseMessages(json)); });
+  return Try([&] { chat->SetHistory(pronk::ParseMessages(json)); }, chat, json);
 }
 pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json) {
-  return Try([&] { chat->SetTools(json); });
+  return Try([&] { chat->SetTools(json); }, chat, json);
 }
 pronk_status pronk_chat_set_tool_choice(pronk_chat* chat, const char* choice) {
-  return Try([&] { chat->SetToolChoice(choice); });
+  return Try([&] { chat->SetToolChoice(choice); }, chat, choice);
 }
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
-  return Try([&] { *n = chat->Count(text); });
+  return Try([&] { *n = chat->Count(text); }, chat, text, n);
 }
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level) {
-  return Try([&] { chat->SetThinking(level); });
+  return Try([&] { chat->SetThinking(level); }, chat, level);
 }
 pronk_status pronk_chat_set_thinking_budget(pronk_chat* chat, int tokens, const char* message) {
-  return Try([&] { chat->SetThinkingBudget(tokens, message == nullptr ? "" : message); });
+  return Try([&] { chat->SetThinkingBudget(tokens, message == nullptr ? "" : message); }, chat);
 }
 pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user) {
-  return Try([&] { chat->OnThinking(Caller(on_thinking, user)); });
+  return Try([&] { chat->OnThinking(Caller(on_thinking, user)); }, chat);
 }
 pronk_status pronk_chat_clear(pronk_chat* chat) {
-  return Try([&] { chat->Clear(); });
+  return Try([&] { chat->Clear(); }, chat);
 }
 pronk_status pronk_chat_save(pronk_chat* chat, const char* path) {
-  return Try([&] { chat->Save(path); });
+  return Try([&] { chat->Save(path); }, chat, path);
 }
 pronk_status pronk_chat_load(pronk_chat* chat, const char* path) {
-  return Try([&] { chat->Load(path); });
+  return Try([&] { chat->Load(path); }, chat, path);
 }
 
 pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, const char* options,
                                  pronk_embedder** embedder) {
-  return New(embedder,
-             [&] { return pronk::Embedder(*model, ReadPooling(pooling), ReadOptions(options)); });
+  return New(
+      embedder, [&] { return pronk::Embedder(*model, ReadPooling(pooling), ReadOptions(options)); },
+      model);
 }
 void pronk_embedder_free(pronk_embedder* embedder) { delete embedder; }
 pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* texts,
                                   size_t n_texts, float* vectors, size_t room, size_t* n) {
-  return Try([&] {
-    std::vector<float> all;
-    for (const auto& row : embedder->Embed({texts, texts + n_texts})) {
-      all.insert(all.end(), row.begin(), row.end());
-    }
-    Give(all, vectors, room, n);
-  });
+  return Try(
+      [&] {
+        std::vector<float> all;
+        for (const auto& row : embedder->Embed({texts, texts + n_texts})) {
+          all.insert(all.end(), row.begin(), row.end());
+        }
+        Give(all, vectors, room, n);
+      },
+      embedder, texts, n);
 }

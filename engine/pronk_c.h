@@ -7,7 +7,8 @@
 // Handles are freed by their functions, in any order: whatever needs another keeps it. A model and
 // a grammar may be used by any number of threads, the others by one at a time. Texts are UTF-8.
 // What is returned in a buffer is cut where its room ends; *n becomes its whole size, and a buffer
-// without room may be NULL.
+// without room may be NULL. NULL for a handle, a text or a place for a result is PRONK_WRONG_USE,
+// unless a function says what it means.
 #ifndef PRONK_ENGINE_PRONK_C_H_
 #define PRONK_ENGINE_PRONK_C_H_
 
@@ -27,8 +28,18 @@ typedef struct pronk_embedder pronk_embedder;
 
 typedef enum pronk_status {
   PRONK_OK,
-  PRONK_ERROR,  // pronk_error() says what is wrong
-  PRONK_ABSENT  // there is no such thing
+  PRONK_ABSENT,  // there is no such thing: no failure
+  // Failures, of which pronk_error() says more; as pronk::ErrorKind.
+  PRONK_WRONG_USE,     // an argument or an order of calls that makes no sense
+  PRONK_NOT_FOUND,     // there is no such file
+  PRONK_NOT_A_MODEL,   // the file is no GGUF file
+  PRONK_REFUSED,       // the file is damaged, of an unknown kind, or not the model's
+  PRONK_CONTEXT_FULL,  // the text does not fit into the context
+  PRONK_NO_MEMORY,
+  PRONK_BAD_GRAMMAR,  // or a schema
+  PRONK_BAD_TEMPLATE,
+  PRONK_CANCELLED,
+  PRONK_FAILED  // anything else
 } pronk_status;
 
 // One line about the last call of this thread that failed.
@@ -85,33 +96,43 @@ enum {
   PRONK_READ_SPECIAL = 8  // control tokens may be spelt
 };
 
+// Structures begin with their size, which the macros set: a later library knows by it which fields
+// the program has. Fields that are 0 mean the default.
 typedef struct pronk_limits {
-  int max_tokens;                // -1: until the text ends or the context is full
+  size_t size;
+  int max_tokens;                // 0: until the text ends or the context is full; -1: no token
   const pronk_grammar* grammar;  // of the text, or NULL
   const char* const* stops;      // the text ends before any of these; the last is NULL. Or NULL
   pronk_on_prompt on_prompt;     // or NULL; with the same user as on_text
   unsigned reading;              // PRONK_READ_..., of a session's prompt
   pronk_on_token on_token;       // or NULL; with the same user, too
-  int n_likeliest;               // of a token; -1: no log probabilities at all
+  int n_likeliest;               // of a token; 0: no log probabilities at all
 } pronk_limits;
+#define PRONK_LIMITS_INIT \
+  { sizeof(pronk_limits), 0, NULL, NULL, NULL, 0, NULL, 0 }
 
-typedef enum pronk_end {
-  PRONK_END_TEXT,     // it is complete
-  PRONK_END_STOP,     // one of the stops
-  PRONK_END_LENGTH,   // max_tokens
-  PRONK_END_CONTEXT,  // the context is full
-  PRONK_END_CALLER    // pronk_on_text, pronk_on_token or pronk_on_prompt
-} pronk_end;
+typedef enum pronk_stop_reason {  // as pronk::StopReason
+  PRONK_STOP_EOS,                 // the text is complete
+  PRONK_STOP_MATCH,               // one of the stops
+  PRONK_STOP_LENGTH,              // max_tokens
+  PRONK_STOP_CONTEXT,             // the context is full
+  PRONK_STOP_INTERRUPTED          // pronk_on_text, pronk_on_token or pronk_on_prompt
+} pronk_stop_reason;
 
 typedef struct pronk_completion {
-  pronk_end end;
-  size_t n_prompt, n_generated;  // tokens read, and written
+  size_t size;
+  pronk_stop_reason stop_reason;
+  size_t n_prompt, n_unread;  // tokens read, and left by an interruption
+  size_t n_generated;         // tokens
   double prompt_seconds, generate_seconds;
   size_t n_dropped;  // in a chat: oldest messages that the model no longer sees
 } pronk_completion;
+#define PRONK_COMPLETION_INIT \
+  { sizeof(pronk_completion), PRONK_STOP_EOS, 0, 0, 0, 0, 0, 0 }
 
-// As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names that
-// pronk::Set() has; NULL: all by default. Limits, on_text and result may be NULL, too.
+// As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names and
+// values that pronk::Set() has; quotes keep blanks: draft="my model.gguf". NULL: all by default.
+// Limits, on_text and result may be NULL, too.
 pronk_status pronk_session_open(const pronk_model* model, const char* options,
                                 pronk_session** session);
 void pronk_session_free(pronk_session* session);

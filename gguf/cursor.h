@@ -14,6 +14,7 @@
 
 #include "gguf/error.h"
 #include "gguf/load.h"
+#include "gguf/mapped_file.h"
 
 namespace gguf {
 
@@ -26,7 +27,9 @@ class Cursor {
     std::string_view name;
   };
 
-  Cursor(const std::string& file, std::span<const std::byte> bytes) : file_(file), bytes_(bytes) {}
+  // mapping: the bytes' own, if there is one; what was passed is kept (MappedFile::KeepFirst).
+  Cursor(const std::string& file, std::span<const std::byte> bytes, MappedFile* mapping = nullptr)
+      : file_(file), bytes_(bytes), mapping_(mapping) {}
 
   std::span<const std::byte> bytes() const { return bytes_; }  // of the whole file
   uint64_t offset() const { return offset_; }
@@ -51,13 +54,14 @@ class Cursor {
       Fail(offset_, "expected ", n, " bytes (", what, "), found ", remaining(),
            " before the end of the file: truncated or damaged, download or copy it again");
     }
+    if (mapping_ != nullptr) mapping_->KeepFirst(offset_ + n);
     return bytes_.data() + std::exchange(offset_, offset_ + n);
   }
 
-  // Throws gguf::Error: "<file>: byte <offset>: <item>: <what>".
-  template <class... Parts>
+  // Throws gguf::Error, or one derived from it: "<file>: byte <offset>: <item>: <what>".
+  template <class Exception = Error, class... Parts>
   [[noreturn]] void Fail(uint64_t offset, const Parts&... what) const {
-    gguf::Fail(file_, "byte ", offset, ": ", ItemText(), what...);
+    throw Exception(PrintablePath(file_), ": byte ", offset, ": ", ItemText(), what...);
   }
 
  private:
@@ -69,6 +73,7 @@ class Cursor {
 
   std::string file_;
   std::span<const std::byte> bytes_;
+  MappedFile* mapping_;
   uint64_t offset_ = 0;
   Item item_;
 };

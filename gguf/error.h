@@ -51,7 +51,7 @@ std::string Quoted(std::string_view text, size_t max_bytes = 80);
 // max_bytes bytes of text, between characters (marked by ...).
 std::string Printable(std::string_view text, size_t max_bytes = 200);
 
-// The same, not truncated, for a path that the user may have typed.
+// Printable without truncation, for a path that the user may have typed.
 std::string PrintablePath(std::string_view path);
 
 // Throws Error about a file: its path and the message.

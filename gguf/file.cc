@@ -66,7 +66,7 @@ void CheckLaterPart(const Metadata& metadata, uint64_t no, uint64_t count) {
 
 File File::Open(const std::string& path) {
   MappedFile mapping = MappedFile::Open(path);
-  File file(path, ReadPart(path, mapping.bytes()), mapping.bytes().size());
+  File file(path, ReadPart(path, mapping), mapping.bytes().size());
   file.mappings_.push_back(std::move(mapping));
   file.OpenOtherParts();
   file.IndexTensors();
@@ -107,11 +107,10 @@ void File::OpenOtherParts() {
       metadata_.Fail(kSplitCount, "expected ", PartName(no, count), " beside it, found ",
                      error.what());
     }
-    const std::span<const std::byte> bytes = mappings_.back().bytes();
-    const Part part = ReadPart(path, bytes, kMaxItems - tensors_.size());
+    const Part part = ReadPart(path, mappings_.back(), kMaxItems - tensors_.size());
     CheckLaterPart(part.metadata, no, count);
     AddTensors(part.tensors);
-    file_bytes_ += bytes.size();
+    file_bytes_ += mappings_.back().bytes().size();
   }
   n_parts_ = static_cast<uint32_t>(count);
   const uint64_t expected = metadata_.GetUint(kSplitTensors);

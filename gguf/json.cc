@@ -1,3 +1,4 @@
+// The check of a whole text, then views that find their places when they are asked.
 #include "gguf/json.h"
 
 #include <algorithm>

@@ -51,7 +51,7 @@ class JsonView {
 
   // The value as it is written.
   std::string_view text() const { return text_; }
-  // The same without white space, and with no escapes but JsonQuoted's.
+  // The value without white space, and with no escapes but JsonQuoted's.
   std::string Compact() const;
 
   // For values of this kind.
@@ -72,7 +72,7 @@ class JsonView {
   // Members, each key once.
   std::vector<Member> Members() const;
 
-  // The same value: members in the same order, numbers by value.
+  // Equal values have members in the same order; numbers are compared by value.
   friend bool operator==(const JsonView& a, const JsonView& b);
 
  private:

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -32,7 +33,7 @@ class Descriptor {
 };
 
 [[noreturn]] void FailWithErrno(const std::string& path, int error) {
-  if (error == ENOENT) Fail(path, "no such file");
+  if (error == ENOENT) throw NotFound(PrintablePath(path), ": no such file");
   if (error == EACCES) Fail(path, "cannot be read: permission denied");
   Fail(path, "cannot be opened: ", std::generic_category().message(error));
 }
@@ -65,6 +66,7 @@ bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
 // One file in the list of mapped files.
 struct MappedFile::Mapping {
   std::span<const std::byte> bytes;
+  size_t n_kept = 0;  // whole pages, or all
   FileId id;
   std::string name;  // printable
   std::atomic<Mapping*> next = nullptr;
@@ -160,6 +162,28 @@ void LetGo([[maybe_unused]] std::span<const std::byte> mapped) {
 bool Lock(std::span<const std::byte> mapped) {
   const std::span<std::byte> pages = WholePages(mapped);
   return mapped.empty() || mlock(pages.data(), pages.size()) == 0;
+}
+
+void MappedFile::KeepFirst(size_t n) {
+  if (mapping_ == nullptr || n <= mapping_->n_kept) return;
+  constexpr size_t kStep = size_t{1} << 20;  // a head is read a few bytes at a time
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t wanted = (std::max(n, mapping_->n_kept + kStep) + page - 1) / page * page;
+  const size_t end = std::min(wanted, mapping_->bytes.size());
+  auto* const start = const_cast<std::byte*>(mapping_->bytes.data());
+  // Writing to a page of a private mapping makes the process's own copy of it.
+  auto* const from = start + mapping_->n_kept;
+  const auto size = static_cast<size_t>(start + end - from);
+  if (mprotect(from, size, PROT_READ | PROT_WRITE) != 0) {
+    throw Error(mapping_->name,
+                ": cannot be mapped into memory: ", std::generic_category().message(errno));
+  }
+  for (size_t at = 0; at < size; at += page) {
+    volatile std::byte* const byte = from + at;
+    *byte = *byte;
+  }
+  mprotect(from, size, PROT_READ);
+  mapping_->n_kept = end;
 }
 
 FileId MappedFile::id() const { return mapping_ == nullptr ? FileId() : mapping_->id; }

@@ -2,7 +2,8 @@
 //
 // Mapping reads nothing. The system pages bytes in on first use, shares them between processes and
 // drops them under memory pressure, so a model may be larger than memory and opens at once. If the
-// file is truncated while it is mapped, later reads fail (SIGBUS).
+// file is truncated while it is mapped, later reads fail (SIGBUS). If it is written to in place,
+// bytes change while they are used: what is read twice must be kept first (KeepFirst).
 #ifndef PRONK_GGUF_MAPPED_FILE_H_
 #define PRONK_GGUF_MAPPED_FILE_H_
 
@@ -12,9 +13,16 @@
 #include <span>
 #include <string>
 
+#include "gguf/error.h"
 #include "gguf/file_id.h"
 
 namespace gguf {
+
+// There is no file of that name.
+class NotFound : public Error {
+ public:
+  using Error::Error;
+};
 
 // The printable path of the file mapped at this address, or nullptr. For signal handlers.
 const char* MappedFileAt(const void* address);
@@ -46,6 +54,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const;
   FileId id() const;
+  // Makes at least the first n bytes a copy of this process, at the same address: another process
+  // that writes to the file no longer changes them. Their memory is not shared any more.
+  void KeepFirst(size_t n);
 
  private:
   friend const char* MappedFileAt(const void* address);

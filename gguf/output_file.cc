@@ -1,3 +1,4 @@
+// A nameless or temporary file that takes its name when it is complete.
 #include "gguf/output_file.h"
 
 #include <fcntl.h>

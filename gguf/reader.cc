@@ -28,8 +28,9 @@ uint64_t LeastBytes(ValueType type) {
 
 class PartReader {
  public:
-  PartReader(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors)
-      : path_(path), cursor_(path, bytes), max_tensors_(max_tensors) {}
+  PartReader(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors,
+             MappedFile* mapping)
+      : path_(path), cursor_(path, bytes, mapping), max_tensors_(max_tensors) {}
 
   Part Read() {
     ReadHeader();
@@ -51,7 +52,7 @@ class PartReader {
     std::string message = "expected the magic \"GGUF\", found " + Quoted(found);
     const std::string_view guess = GuessFormat(bytes);
     message += guess.empty() ? ": not a GGUF file" : ": this is " + std::string(guess);
-    cursor_.Fail(0, message);
+    cursor_.Fail<NotGguf>(0, message);
   }
 
   void ReadHeader() {
@@ -241,8 +242,12 @@ class PartReader {
 
 }  // namespace
 
-Part ReadPart(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors) {
-  return PartReader(path, bytes, max_tensors).Read();
+Part ReadPart(const std::string& path, std::span<const std::byte> bytes) {
+  return PartReader(path, bytes, kMaxItems, nullptr).Read();
+}
+
+Part ReadPart(const std::string& path, MappedFile& mapping, uint64_t max_tensors) {
+  return PartReader(path, mapping.bytes(), max_tensors, &mapping).Read();
 }
 
 }  // namespace gguf

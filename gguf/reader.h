@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/error.h"
+#include "gguf/mapped_file.h"
 #include "gguf/metadata.h"
 #include "gguf/tensor.h"
 
@@ -35,6 +37,12 @@ inline constexpr uint64_t kMaxItems = uint64_t{1} << 17;
 // The limit for names of keys and tensors; the format has it for keys.
 inline constexpr uint64_t kMaxNameBytes = 65535;
 
+// The file does not begin as a GGUF file does.
+class NotGguf : public Error {
+ public:
+  using Error::Error;
+};
+
 // The content of one file; everything views its bytes.
 struct Part {
   uint32_t version = 0;
@@ -46,8 +54,9 @@ struct Part {
 // Reads and checks the head of a file, and that the tensors' data is inside the file. `path` is for
 // messages. Takes O(n log n) time and memory in the size of any head. Tensor names may still repeat
 // (File checks all parts). More than max_tensors are refused. Throws gguf::Error.
-Part ReadPart(const std::string& path, std::span<const std::byte> bytes,
-              uint64_t max_tensors = kMaxItems);
+Part ReadPart(const std::string& path, std::span<const std::byte> bytes);
+// Of a mapped file, whose head is kept: lengths that were checked stay what they are.
+Part ReadPart(const std::string& path, MappedFile& mapping, uint64_t max_tensors = kMaxItems);
 
 }  // namespace gguf
 

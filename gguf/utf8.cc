@@ -1,3 +1,4 @@
+// Decoding and encoding of UTF-8, by Unicode's table of well-formed sequences.
 #include "gguf/utf8.h"
 
 #include <cstring>

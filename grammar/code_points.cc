@@ -69,6 +69,14 @@ CodePoints Complement(const CodePoints& set) {
   return Normal(std::move(rest));
 }
 
+bool IsSubset(const CodePoints& part, const CodePoints& set) {
+  return std::ranges::all_of(part, [&](const auto& range) {
+    const auto at =
+        std::ranges::lower_bound(set, range.second, {}, &std::pair<CodePoint, CodePoint>::second);
+    return at != set.end() && at->first <= range.first;
+  });
+}
+
 void ForUtf8(const CodePoints& set, const std::function<void(const ByteRanges&)>& call) {
   for (const auto& [low, high] : set) {
     CodePoint from = low;

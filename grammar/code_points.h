@@ -21,6 +21,7 @@ using CodePoints = std::vector<std::pair<CodePoint, CodePoint>>;
 CodePoints Normal(CodePoints ranges);
 // All characters but these.
 CodePoints Complement(const CodePoints& set);
+bool IsSubset(const CodePoints& part, const CodePoints& set);
 
 struct ByteRange {
   uint8_t low, high;

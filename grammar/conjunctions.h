@@ -28,11 +28,11 @@ struct Shape {
 
   NumberSet numbers;
 
-  uint64_t min_length = 0, max_length = UINT64_MAX;
+  Count length;
   std::set<std::string> patterns, not_patterns, excluded;
 
-  std::vector<uint32_t> nodes;         // of lists and objects: those with keywords for them
-  uint64_t min = 0, max = UINT64_MAX;  // number of items or properties
+  std::vector<uint32_t> nodes;  // of lists and objects: those with keywords for them
+  Count count;                  // of items or properties
   bool unique = false;
   std::set<std::string> required;
   std::string place;
@@ -58,6 +58,8 @@ class Conjunctions {
   Names NamesOf(const Shape& shape) const;
   // The keys that propertyNames allow; empty if it allows all.
   std::optional<Dfa> KeysOf(const Shape& shape);
+  // The keys of which an object needs one.
+  Dfa KeysOf(const SomeMember& some);
   const Dfa& StringsOf(const Shape& shape);
   static std::string StringKey(const Shape& shape);  // equal for equal sets of strings
 
@@ -75,6 +77,9 @@ class Conjunctions {
   Ways Negated(const Schema& schema, uint32_t node);
   const Ways& WaysNegated(uint32_t node);
   const Ways& OneOf(uint32_t node);
+  const std::vector<JsonView>* ValuesOf(Literal l) const;
+  bool Excludes(const Partial& partial, const Schema& other);
+  Dfa KeysUnder(const Conjunction& names);
   std::vector<Shape> Shapes(const Conjunction& all);
   void AddShapes(const Partial& partial, std::vector<Shape>& shapes);
   bool IsEmptyShape(const Shape& shape, size_t depth);

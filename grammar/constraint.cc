@@ -38,15 +38,15 @@ void Constraint::Restart() {
   waiting_ = false;
   opening_ = -1;
   last_.clear();
-  keys_.Clear();
+  written_.Clear();
 }
 
 std::span<const uint64_t> Constraint::Allowed() {
   if (waiting_) return all_but_end_;
   std::span<const uint64_t> mask = masks_.Of(at_);
-  if (grammar_->has_unique_keys() && keys_.MayRepeat()) {
+  if (grammar_->has_unique_keys() && written_.MayRepeat()) {
     changed_.assign(mask.begin(), mask.end());
-    keys_.Exclude(trie_, tokenizer_, changed_);
+    written_.Exclude(trie_, tokenizer_, changed_);
     mask = changed_;
   }
   if (std::ranges::all_of(mask, [](uint64_t word) { return word == 0; })) {
@@ -66,7 +66,8 @@ bool Constraint::Allows(TokenId id) {
   if (!vocab.Has(id)) return false;
   if (vocab.IsEog(id)) return may_end();
   if (waiting_ || (opening_ >= 0 && id == opening_)) return true;
-  if (grammar_->has_unique_keys() && keys_.Repeats(TokenTrie::TextOf(tokenizer_, id))) return false;
+  if (grammar_->has_unique_keys() && written_.Repeats(TokenTrie::TextOf(tokenizer_, id)))
+    return false;
   return After(id) != ItemSets::kNothing;
 }
 
@@ -117,9 +118,17 @@ void Constraint::AcceptSpelt(std::string_view text) {
 }
 
 void Constraint::MoveTo(SetId next, std::string_view text) {
-  const bool repeats = grammar_->has_unique_keys() && keys_.Repeats(text);
-  if (next == ItemSets::kNothing || repeats) throw Error("the text has left the grammar");
-  if (grammar_->has_unique_keys()) keys_.Write(text);
+  if (next == ItemSets::kNothing) throw Error("the text has left the grammar");
+  const auto opens_unique = [&](size_t at) {
+    return grammar_->has_unique_items() &&
+           matcher_.OpensUnique(matcher_.Steps(at_, text.substr(0, at)));
+  };
+  if (grammar_->has_unique_keys()) {
+    WrittenParts after = written_;
+    if (!after.Write(text, opens_unique))
+      throw Error("the text repeats a key, or an item of a list");
+    written_ = std::move(after);
+  }
   at_ = next;
   if (matcher_.IsFull()) {
     at_ = matcher_.Forget(at_);
@@ -137,7 +146,7 @@ std::vector<TokenId> Constraint::Forced() {
     text.push_back(static_cast<char>(*byte));
     at = matcher_.Step(at, *byte);
   }
-  if (text.empty() || (grammar_->has_unique_keys() && keys_.Repeats(text))) return {};
+  if (text.empty() || (grammar_->has_unique_keys() && written_.Repeats(text))) return {};
   std::vector<TokenId> ids = Cut(text);
   // The following text could make the last token a longer one.
   if (!ids.empty() && !matcher_.MustEnd(at)) ids.pop_back();

@@ -20,7 +20,7 @@
 #include "grammar/matcher.h"
 #include "grammar/token_masks.h"
 #include "grammar/token_trie.h"
-#include "grammar/written_keys.h"
+#include "grammar/written_parts.h"
 #include "tokenizer/tokenizer.h"
 
 namespace grammar {
@@ -81,7 +81,7 @@ class Constraint {
   SetId at_;
   bool waiting_ = false;
   tokenizer::TokenId opening_ = -1;
-  WrittenKeys keys_;
+  WrittenParts written_;
   TokenMasks::Mask changed_;              // a mask, with the opening token or without repeated keys
   std::vector<tokenizer::TokenId> last_;  // the last few tokens of the text
 };

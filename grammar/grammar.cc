@@ -13,6 +13,21 @@ const CodePoints& Plain() {
   return plain;
 }
 
+namespace {
+
+const CodePoints& PlainBeyondAscii() {
+  static const CodePoints beyond = [] {
+    CodePoints all;
+    for (const auto& [low, high] : Plain()) {
+      if (high >= 0x80) all.emplace_back(std::max<CodePoint>(low, 0x80), high);
+    }
+    return all;
+  }();
+  return beyond;
+}
+
+}  // namespace
+
 StateId Builder::Add(const State& state) {
   if (grammar_.states_.size() == kMaxStates) {
     throw Error("the grammar is too large: more than ", kMaxStates, " states");
@@ -45,6 +60,13 @@ Part Builder::Byte(uint8_t low, uint8_t high) {
   return {Add({.kind = Kind::kByte, .low = low, .high = high, .next = end}), end};
 }
 
+Part Builder::OpenUnique() {
+  grammar_.has_unique_items_ = true;
+  const Part bracket = Byte('[', '[');
+  grammar_.states_[bracket.start].other = kOpensUnique;
+  return bracket;
+}
+
 Part Builder::Literal(std::string_view bytes) {
   Part all = Empty();
   for (const char c : bytes)
@@ -68,7 +90,9 @@ Part Builder::Characters(const CodePoints& set) {
   });
   const Part any = Either(ways);
   if (is_ascii) return any;
-  return Call(sets_[set] = Outline(any));
+  const RuleId rule = sets_[set] = Outline(any);
+  grammar_.rules_[rule].has_all_beyond_ascii = IsSubset(PlainBeyondAscii(), set);
+  return Call(rule);
 }
 
 Part Builder::Token(const std::string& name, bool but_this) {
@@ -149,11 +173,7 @@ void Builder::AddLimit(StateId start, uint32_t count) {
 }
 
 Part Builder::Text(bool once) {
-  CodePoints beyond;
-  for (const auto& [low, high] : Plain()) {
-    if (high >= 0x80) beyond.emplace_back(std::max<CodePoint>(low, 0x80), high);
-  }
-  const RuleId rule = grammar_.states_[Characters(beyond).start].other;
+  const RuleId rule = grammar_.states_[Characters(PlainBeyondAscii()).start].other;
   const StateId start = Fork(), end = Fork();
   Link(start, Add({.kind = Kind::kText, .next = once ? end : start, .other = rule}));
   if (once) return {start, end};
@@ -226,6 +246,7 @@ RuleId Builder::Include(const Grammar& grammar) {
   for (const Rule& rule : grammar.rules_) {
     const RuleId added = Declare(rule.name);
     grammar_.rules_[added].start = rule.start;
+    grammar_.rules_[added].has_all_beyond_ascii = rule.has_all_beyond_ascii;
     move(grammar_.rules_[added].start, first_state);
   }
   for (Loop loop : grammar.loops_) {

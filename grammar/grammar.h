@@ -56,10 +56,12 @@ struct State {
   Kind kind = Kind::kFork;
   uint8_t low = 0, high = 0;  // kByte: the range, inclusive
   StateId next = kNone;       // after the byte or call; kFork: the first target
-  uint32_t other =
-      kNone;  // kFork: the second target; kCall: the rule; kText: the rule of other bytes
+  // kFork: the second target; kCall: the rule; kText: the rule of other bytes; kByte: kOpensUnique
+  // if it opens a list of unique items.
+  uint32_t other = kNone;
 };
 
+inline constexpr uint32_t kOpensUnique = 1;
 // The key of a kSeen, kNone for one that is not named.
 inline constexpr uint32_t kMaxKeys = 0xFFFF;
 constexpr uint32_t SeenKey(const State& state) {
@@ -92,9 +94,8 @@ struct Members {
   std::vector<Key> keys;
   StateId other = kNone;  // a key that is not named, as often as it likes
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // with the first the others
-  std::vector<std::vector<uint32_t>> some;  // of each list one key is there, or one not named
-  uint32_t min = 0, max = kNone;            // number of members
-  bool ordered = false;                     // named keys come in this order, then others
+  uint32_t min = 0, max = kNone;                                  // number of members
+  bool ordered = false;  // named keys come in this order, then others
   // Where members begin, go on and end, and where an object without any ends.
   StateId first = kNone, more = kNone, close = kNone, none = kNone;
 };
@@ -105,7 +106,8 @@ struct Rule {
   bool may_be_empty = false;
   // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
-  std::vector<Place> first;  // bytes and calls it may begin with
+  std::vector<Place> first;           // bytes and calls it may begin with
+  bool has_all_beyond_ascii = false;  // each plain character beyond ASCII is a text of it
 };
 
 // A token as a grammar names it: "<think>", or "<[10]>" for the id.
@@ -126,6 +128,8 @@ class Grammar {
   const Members& members(uint32_t id) const { return members_[id]; }
   // A text in JSON, no object of which has a key twice.
   bool has_unique_keys() const { return has_unique_keys_; }
+  // Some of its lists have unique items.
+  bool has_unique_items() const { return has_unique_items_; }
   size_t n_states() const { return states_.size(); }
   size_t n_rules() const { return rules_.size(); }
   RuleId root() const { return root_; }
@@ -142,7 +146,7 @@ class Grammar {
   std::vector<Loop> loops_;
   std::vector<Members> members_;
   std::vector<uint32_t> loop_of_;  // by state
-  bool has_unique_keys_ = false;
+  bool has_unique_keys_ = false, has_unique_items_ = false;
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
   bool covers_thinking_ = false;
@@ -205,6 +209,7 @@ class Builder {
   StateId Member(uint32_t members) { return Add({.kind = State::Kind::kMember, .other = members}); }
   StateId Key(uint32_t members) { return Add({.kind = State::Kind::kKey, .other = members}); }
   Part Seen(uint32_t members, uint32_t key);  // kNone: a key that is not named
+  Part OpenUnique();                          // the bracket of a list of unique items
   void MakeKeysUnique() { grammar_.has_unique_keys_ = true; }
 
   // A rule, to be defined once. Its name is for messages.

@@ -59,12 +59,8 @@ JsonRules::JsonRules(Builder& builder, bool free_space)
   const auto quoted = [&](Part part) {
     return builder_.Then(builder_.Then(builder_.Literal("\""), part), builder_.Literal("\""));
   };
-  // Each with its last quote: a rule that might end after any character would have to be followed
-  // into its callers there.
-  const auto key_text = [&] { return AnyText(Character(Minus(Complement({}), grammar::Plain()))); };
   define("string", quoted(AnyText(Call("odd"))));
-  define("key", quoted(key_text()));
-  define("rest of a key", builder_.Then(key_text(), builder_.Literal("\"")));
+  define("key", quoted(KeyText()));
   rules_ = AddGbnf(std::string(free_space ? kFree : kCompact).append(kRules), builder, rules_);
 }
 
@@ -74,6 +70,8 @@ Part JsonRules::AnyText(const Part& others) {
   builder_.Link(others.end, text.start);
   return text;
 }
+
+Part JsonRules::KeyText() { return AnyText(Character(Minus(Complement({}), grammar::Plain()))); }
 
 Part JsonRules::String(uint32_t least, uint32_t most) {
   if (least == 0 && most == kNone) return Call("string");
@@ -188,8 +186,8 @@ Part JsonRules::KeyBut(const std::vector<std::string>& names) {
   }
   std::vector<StateId> forks;
   for (size_t i = 0; i < nodes.size(); ++i) forks.push_back(builder_.Fork());
-  const Part rest = Call("rest of a key"), close = builder_.Literal("\"");
-  builder_.Link(rest.end, close.end);
+  const Part rest = KeyText(), close = builder_.Literal("\"");
+  builder_.Link(rest.end, close.start);
   for (size_t i = 0; i < nodes.size(); ++i) {
     CodePoints own;
     for (const auto& [c, next] : nodes[i].next) {

@@ -45,6 +45,7 @@ class JsonRules {
   Part Character(const CodePoints& set);
   // Any characters, written as Character() does, or also with all escapes.
   Part AnyText(const Part& others);
+  Part KeyText();
 
   Builder& builder_;
   RuleNames rules_;

@@ -45,6 +45,10 @@ bool Matcher::Has(SetId set, StateId at) const {
   return false;
 }
 
+bool Matcher::OpensUnique(SetId set) {
+  return std::ranges::any_of(MovesOf(set).all, &Move::opens_unique);
+}
+
 std::optional<uint8_t> Matcher::OnlyByte(SetId set) {
   if (MayEnd(set)) return std::nullopt;
   const std::vector<Move>& moves = MovesOf(set).all;
@@ -172,7 +176,8 @@ void Matcher::Expand(SetId set, Moves& moves) {
     if (++n > kMaxItemsOfSet) TooAmbiguous();
     const State& state = grammar_.state(at);
     if (state.kind == Kind::kByte) {
-      moves.all.push_back({state.low, state.high, {state.next, data, below}});
+      moves.all.push_back(
+          {state.low, state.high, {state.next, data, below}, state.other == kOpensUnique});
       return;
     }
     if (state.kind == Kind::kText) {
@@ -251,17 +256,9 @@ struct Missing {
     n = missing.size();
     for (const uint32_t k : missing) possible &= members.keys[k].possible;
     if (n > 0) first = *missing.begin();
-    for (const std::vector<uint32_t>& list : members.some) {
-      const auto is_met = [&](uint32_t k) { return has(k) || missing.contains(k); };
-      if (keys[0] > 0 || key == kNone || std::ranges::any_of(list, is_met)) continue;
-      ++n_some;
-      last_some = std::min(last_some, list.empty() ? 0 : *std::ranges::max_element(list));
-      const auto may_come = [&](uint32_t k) { return members.keys[k].possible; };
-      possible &= members.other != kNone || std::ranges::any_of(list, may_come);
-    }
   }
-  size_t n = 0, n_some = 0;
-  uint32_t first = kNone, last_some = kNone;
+  size_t n = 0;
+  uint32_t first = kNone;
   bool possible = true;
 };
 constexpr uint32_t kNoKey = kNone - 1;
@@ -270,7 +267,7 @@ constexpr uint32_t kNoKey = kNone - 1;
 
 bool Matcher::MayClose(const Members& members, const Keys& keys) const {
   const Missing missing(members, keys, kNoKey);
-  return missing.n == 0 && missing.n_some == 0 && CountOf(keys) >= members.min;
+  return missing.n == 0 && CountOf(keys) >= members.min;
 }
 
 std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number) {
@@ -286,7 +283,7 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
   }
   uint64_t n_left = 0;  // that may come from here on
   for (uint32_t k = from; k < n_keys; ++k) n_left += members.keys[k].possible && !HasKey(keys, k);
-  const bool is_simple = members.needs.empty() && members.some.empty();
+  const bool is_simple = members.needs.empty();
   const Missing now(members, keys, kNoKey);
   const auto fits = [&](uint32_t key) {
     Missing missing = now;
@@ -296,7 +293,6 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
       missing.n -= 1;
     }
     if (!missing.possible || count + 1 + missing.n > members.max) return false;
-    if (missing.n_some > 0 && count + 1 + missing.n + 1 > members.max) return false;
     const bool has_other = members.other != kNone;
     if (!members.ordered) return has_other || count + n_left >= members.min;
     const uint32_t after = key == kNone ? n_keys : key + 1;
@@ -305,7 +301,6 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
       const uint32_t first = missing.first == key ? kNone : missing.first;
       if (first != kNone && first < after) return false;
     }
-    if (missing.n_some > 0 && !has_other && missing.last_some < after) return false;
     if (members.min == 0) return true;
     uint64_t n_after = 0;
     for (uint32_t k = after; k < n_keys; ++k) n_after += members.keys[k].possible;

@@ -38,6 +38,10 @@ class Matcher {
     if (moves != nullptr && moves->next[byte] != kNotYet) return moves->next[byte];
     return Find(from, byte);
   }
+  // For many steps from a set: where each byte leads, kNotYet where Step() has not been called.
+  // Valid until Forget().
+  static constexpr SetId kNotYet = kNone;
+  const std::array<SetId, 256>& NextOf(SetId from) { return MovesOf(from).next; }
   SetId Steps(SetId from, std::string_view bytes);
   // The set of these items' bytes and calls, past what takes no byte.
   SetId Close(std::vector<Item>& items);
@@ -50,6 +54,8 @@ class Matcher {
   bool MayEnd(SetId set) const { return Has(set, kAccept); }
   bool Escapes(SetId set) const { return Has(set, kEscape); }
   bool MustEnd(SetId set) const { return MayEnd(set) && Items(set).size() == 1; }
+  // Whether a list of unique items may begin with the next byte.
+  bool OpensUnique(SetId set);
   // The byte that must come; empty if there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
 
@@ -59,11 +65,11 @@ class Matcher {
   SetId Forget(SetId kept);
 
  private:
-  static constexpr SetId kNotYet = kNone;
   // A byte that may come, and the item after it.
   struct Move {
     uint8_t low, high;
     Item after;
+    bool opens_unique = false;
   };
   struct Moves {
     std::vector<Move> all;

@@ -3,6 +3,7 @@
 #ifndef PRONK_GRAMMAR_SCHEMA_H_
 #define PRONK_GRAMMAR_SCHEMA_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -44,6 +45,9 @@ enum Type : uint8_t {
   kAllTypes = 127
 };
 Type TypeOf(const JsonView& value);
+uint64_t CountCharacters(std::string_view text);
+// Equal numbers have one text.
+std::string NumberText(const JsonView& number);
 
 // A schema, or its negation: what is not valid under it.
 struct Literal {
@@ -56,6 +60,34 @@ struct Literal {
 
 using Names = std::vector<std::string>;
 
+// How many characters, items or properties.
+struct Count {
+  uint64_t min = 0, max = UINT64_MAX;
+  bool IsFree() const { return min == 0 && max == UINT64_MAX; }
+  bool Has(uint64_t n) const { return min <= n && n <= max; }
+  void Narrow(const Count& other) {
+    min = std::max(min, other.min);
+    max = std::min(max, other.max);
+  }
+};
+
+// How many items of a list, from the index `from` on, are valid under a schema.
+struct Contains {
+  Literal item = {};
+  Count count = {.min = 1};
+  uint64_t from = 0;
+  bool is_there() const { return item.is_there() && !count.IsFree(); }
+};
+
+// A property that an object needs, since a schema's negation asks for one that violates it.
+struct SomeMember {
+  std::string place;
+  std::string pattern = "";  // which its key contains; empty: any
+  Literal names = {};        // under which its key is valid
+  uint32_t outside = kNone;  // node that neither names its key nor has a pattern for it
+  Literal value = {};
+};
+
 struct Schema {
   std::string place;
   uint8_t types = kAllTypes;
@@ -64,42 +96,38 @@ struct Schema {
   std::vector<JsonView> values;    // is_listed: the only ones
   std::vector<JsonView> excluded;  // values that are not valid
 
-  std::optional<uint64_t> min_length, max_length;
+  Count length;
   Names patterns, not_patterns;  // of formats, too
 
   NumberSet numbers;  // whole and fractions are unused
 
   std::vector<Literal> first;  // items
   Literal rest;
-  std::optional<uint64_t> min_items, max_items;
-  Literal contains;
-  uint64_t min_contains = 1;
-  std::optional<uint64_t> max_contains;
+  Count items_count;
+  Contains contains;
   bool unique = false;
 
   std::vector<std::pair<std::string, Literal>> properties, by_pattern;
   Literal additional, names;
   Names required;
-  std::optional<uint64_t> min_properties, max_properties;
+  Count properties_count;
   std::vector<std::pair<std::string, Names>> needs;
   std::vector<std::pair<std::string, Literal>> needs_schema;
-  uint32_t outside = kNone;  // needs a property that this node neither names nor has a pattern for
+  std::optional<SomeMember> some;
 
   std::vector<Literal> all, any, one;
   Literal no, condition, then, otherwise;
 
   bool IsObject() const {
     return !properties.empty() || !by_pattern.empty() || additional.is_there() ||
-           names.is_there() || !required.empty() || min_properties || max_properties ||
-           !needs.empty() || outside != kNone;
+           names.is_there() || !required.empty() || !properties_count.IsFree() || !needs.empty() ||
+           some;
   }
   bool IsArray() const {
-    return !first.empty() || rest.is_there() || min_items || max_items || contains.is_there() ||
+    return !first.empty() || rest.is_there() || !items_count.IsFree() || contains.is_there() ||
            unique;
   }
-  bool IsString() const {
-    return min_length || max_length || !patterns.empty() || !not_patterns.empty();
-  }
+  bool IsString() const { return !length.IsFree() || !patterns.empty() || !not_patterns.empty(); }
   // Nothing but what `all` says.
   bool IsPlain() const {
     return types == kAllTypes && refusal.empty() && !is_listed && excluded.empty() && !IsObject() &&
@@ -126,12 +154,17 @@ class Schemas {
   bool IsValid(Literal l, const JsonView& value, size_t depth = 0);
   // The strings that contain a pattern, kept.
   const Dfa& Strings(const std::string& pattern, const std::string& place);
+  // Whether a key is among those of which some member has one.
+  bool HasKey(const SomeMember& some, const std::string& key, size_t depth = 0);
+  bool IsValidKey(Literal names, const std::string& key, size_t depth = 0);
   // A schema of just this value.
   Literal Of(const JsonView& value, const std::string& place);
   Budget& budget() { return budget_; }
 
  private:
-  class Reader;
+  class Reader;  // schema_reader.cc
+  Literal ReadAll(const JsonView& root, bool nullable,
+                  std::function<void(const std::string&)> note);
   bool Fits(const Schema& schema, const JsonView& value, size_t depth);
 
   Budget& budget_;

@@ -24,12 +24,16 @@ void Allow(TokenId id, TokenMasks::Mask& mask) {
 }  // namespace
 
 TokenMasks::TokenMasks(const tokenizer::Vocabulary& vocab, const TokenTrie& trie, Matcher& matcher)
-    : vocab_(vocab), trie_(trie), matcher_(matcher), n_words_((vocab.size() + 63) / 64) {}
+    : vocab_(vocab),
+      trie_(trie),
+      matcher_(matcher),
+      n_words_((vocab.size() + 63) / 64),
+      runs_(matcher.grammar()) {}
 
 void TokenMasks::Forget() {
   masks_.clear();
   locals_.clear();
-  is_text_.clear();
+  run_of_.clear();
 }
 
 std::span<const uint64_t> TokenMasks::Of(SetId set) {
@@ -52,7 +56,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
     if (item.at == kAccept) continue;
     const State* const state = item.at < kEscape ? &grammar.state(item.at) : nullptr;
     if (state != nullptr && state->kind == State::Kind::kCall &&
-        grammar.LoopOf(item.at) == nullptr) {
+        grammar.LoopOf(item.at) == nullptr && !runs_.IsCharacter(state->other)) {
       calls[state->other].push_back({state->next, item.data, item.below});
     } else {
       items.push_back(item);
@@ -67,7 +71,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
     i = end;
   }
   if (groups.size() + calls.size() > kMaxGroups) {
-    return Walk(0, static_cast<uint32_t>(trie_.size()), set, mask, nullptr);
+    return WalkAll(set, mask, nullptr);
   }
   for (auto& [rule, callers] : calls) MakeCalls(rule, callers, mask);
   for (const std::span<const Item> group : groups) MakeGroup(group, mask);
@@ -115,69 +119,72 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
     for (size_t i = 0; i < n_words_; ++i) mask[i] |= local.allowed[i];
   } else {
     const auto n_bytes = static_cast<uint8_t>(equal);
-    const Mask& shorter = UpTo(n_bytes);
-    for (size_t i = 0; i < n_words_; ++i) mask[i] |= local.allowed[i] & shorter[i];
+    Mask shorter = local.allowed;
+    for (const TokenId id : trie_.LongerThan(n_bytes)) {
+      const auto bit = static_cast<size_t>(id);
+      shorter[bit / 64] &= ~(uint64_t{1} << (bit % 64));
+    }
+    for (size_t i = 0; i < n_words_; ++i) mask[i] |= shorter[i];
     std::erase_if(escapes, [&](uint32_t node) { return trie_[node].depth > n_bytes; });
-    Walk(0, static_cast<uint32_t>(trie_.size()), matcher_.Intern(alone), mask, &escapes, n_bytes);
+    WalkAll(matcher_.Intern(alone), mask, &escapes, n_bytes);
   }
   if (!escapes.empty()) AddEscapes(escapes, matcher_.Resolve(group[0].below), mask);
-}
-
-bool TokenMasks::IsText(SetId set) {
-  if (is_text_.size() <= set) is_text_.resize(set + size_t{1} + set / 2);
-  uint8_t& known = is_text_[set];
-  if (known != 0) return known == 2;
-  known = 1;
-  for (const Item& item : matcher_.Items(set)) {
-    if (item.at >= kEscape || matcher_.grammar().state(item.at).kind != State::Kind::kText)
-      continue;
-    const Loop* const loop = matcher_.grammar().LoopOf(item.at);
-    if (loop == nullptr || loop->max == kNone || loop->max > item.data + trie_.longest()) known = 2;
-  }
-  return known == 2;
-}
-
-const TokenMasks::Mask& TokenMasks::UpTo(uint8_t n_bytes) {
-  const auto [known, is_new] = up_to_.try_emplace(n_bytes);
-  if (!is_new) return known->second;
-  known->second.resize(n_words_);
-  for (size_t i = 0; i < trie_.size(); ++i) {
-    if (trie_[i].depth > n_bytes) continue;
-    for (const TokenId id : trie_.Tokens(i)) Allow(id, known->second);
-  }
-  return known->second;
 }
 
 const TokenMasks::Local& TokenMasks::LocalOf(SetId set) {
   if (const auto known = locals_.find(set); known != locals_.end()) return known->second;
   if (locals_.size() == kMaxMasks) locals_.clear();
   Local local = {.allowed = Mask(n_words_), .escapes = {}};
-  Walk(0, static_cast<uint32_t>(trie_.size()), set, local.allowed, &local.escapes);
+  WalkAll(set, local.allowed, &local.escapes);
   return locals_[set] = std::move(local);
+}
+
+const Run& TokenMasks::RunOf(SetId set) {
+  if (run_of_.size() <= set) run_of_.resize(set + size_t{1} + set / 2);
+  if (!run_of_[set]) run_of_[set] = runs_.Of(matcher_.Items(set));
+  return *run_of_[set];
+}
+
+void TokenMasks::Enter(size_t depth, SetId set) {
+  path_[depth] = {set, RunOf(set), &matcher_.NextOf(set)};
+}
+
+void TokenMasks::WalkAll(SetId from, Mask& mask, std::vector<uint32_t>* escapes,
+                         uint8_t deeper_than) {
+  const Run run = RunOf(from);
+  for (const TokenTrie::Part& part : trie_.parts()) {
+    if ((part.kinds & ~run.kinds) == 0 && part.longest <= run.length) {
+      for (size_t i = 0; i < n_words_; ++i) mask[i] |= part.tokens[i];
+    } else {
+      Walk(part.begin, part.end, from, mask, escapes, deeper_than);
+    }
+  }
 }
 
 void TokenMasks::Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask,
                       std::vector<uint32_t>* escapes, uint8_t deeper_than) {
-  path_[begin < end ? trie_[begin].depth - 1 : 0] = from;
+  if (begin < end) Enter(trie_[begin].depth - size_t{1}, from);
   for (uint32_t i = begin; i < end;) {
     const TokenTrie::Node& node = trie_[i];
-    const SetId above = path_[node.depth - size_t{1}];
-    if (node.last_odd < node.depth && deeper_than == 0 && IsText(above)) {
+    const Level& above = path_[node.depth - size_t{1}];
+    if ((node.kinds & ~above.run.kinds) == 0 && above.run.length + node.depth > node.deepest) {
       for (const TokenId id : trie_.Branch(i)) Allow(id, mask);
       i = node.end;
       continue;
     }
-    const SetId set =
-        node.deepest > deeper_than ? matcher_.Step(above, node.byte) : ItemSets::kNothing;
+    SetId set = ItemSets::kNothing;
+    if (node.deepest > deeper_than) set = (*above.next)[node.byte];
+    if (set == Matcher::kNotYet) set = matcher_.Step(above.set, node.byte);
     if (set == ItemSets::kNothing) {
       i = node.end;
       continue;
     }
-    path_[node.depth] = set;
     for (const TokenId id : trie_.Tokens(i)) Allow(id, mask);
-    if (escapes != nullptr && node.depth > deeper_than && i + 1 < node.end &&
-        matcher_.Escapes(set)) {
-      escapes->push_back(i);
+    if (i + 1 < node.end) {
+      Enter(node.depth, set);
+      if (escapes != nullptr && node.depth > deeper_than && matcher_.Escapes(set)) {
+        escapes->push_back(i);
+      }
     }
     ++i;
   }

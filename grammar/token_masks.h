@@ -11,18 +11,20 @@
 // Each count in a repetition such as x{0,1000} would be a new set. But only tokens that reach its
 // end make a difference: for all shorter ones the walk from the first position is reused.
 //
-// Where any plain text fits (kText), branches of plain tokens are taken as a whole.
+// Where any text of some characters fits (runs.h), branches of such tokens are taken as a whole.
 #ifndef PRONK_GRAMMAR_TOKEN_MASKS_H_
 #define PRONK_GRAMMAR_TOKEN_MASKS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "grammar/matcher.h"
+#include "grammar/runs.h"
 #include "grammar/token_trie.h"
 #include "tokenizer/tokenizer.h"
 
@@ -48,18 +50,24 @@ class TokenMasks {
   };
 
   const Local& LocalOf(SetId set);
-  const Mask& UpTo(uint8_t n_bytes);
   void Make(SetId set, Mask& mask);
   // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
   // What a rule allows at its beginning, and then what follows its calls.
   void MakeCalls(RuleId rule, std::vector<Item>& callers, Mask& mask);
   void AddEscapes(const std::vector<uint32_t>& escapes, SetId after, Mask& mask);
-  // Whether any plain text fits after a set, and leads back to it.
-  bool IsText(SetId set);
   // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, std::vector<uint32_t>* escapes,
             uint8_t deeper_than = 0);
+  void WalkAll(SetId from, Mask& mask, std::vector<uint32_t>* escapes, uint8_t deeper_than = 0);
+  // A set on the path of a walk.
+  struct Level {
+    SetId set;
+    Run run;
+    const std::array<SetId, 256>* next;
+  };
+  void Enter(size_t depth, SetId set);
+  const Run& RunOf(SetId set);
 
   const tokenizer::Vocabulary& vocab_;
   const TokenTrie& trie_;
@@ -67,9 +75,9 @@ class TokenMasks {
   size_t n_words_;
   std::unordered_map<SetId, Mask> masks_;
   std::unordered_map<SetId, Local> locals_;
-  std::unordered_map<uint8_t, Mask> up_to_;                // all tokens of at most that many bytes
-  std::vector<uint8_t> is_text_;                           // by set: not known, no, yes
-  std::array<SetId, TokenTrie::kMaxBytes + 1> path_ = {};  // of the walk, by depth
+  Runs runs_;
+  std::vector<std::optional<Run>> run_of_;                 // by set
+  std::array<Level, TokenTrie::kMaxBytes + 1> path_ = {};  // of the walk, by depth
 };
 
 }  // namespace grammar

@@ -1,7 +1,9 @@
 #include "grammar/token_trie.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "gguf/utf8.h"
@@ -47,15 +49,26 @@ std::string TokenTrie::TextOf(const tokenizer::Tokenizer& tokenizer, TokenId id)
 
 namespace {
 
-// How many bytes there are up to the last one that is no part of a whole plain character.
-uint8_t LastOdd(std::string_view text) {
-  size_t last = 0;
+// For each byte of a text, the kinds of the characters from there on.
+std::vector<Kinds> KindsFrom(std::string_view text) {
+  std::vector<Kinds> kinds(text.size(), kOdd);  // inside of a character
+  std::vector<size_t> starts;
   for (size_t i = 0; i < text.size();) {
     const gguf::Utf8Step step = gguf::NextUtf8(text.substr(i));
+    if (step.kind == gguf::Utf8Kind::kValid) kinds[i] = KindOf(step.code);
+    starts.push_back(i);
     i += step.length;
-    if (step.kind != gguf::Utf8Kind::kValid || !IsPlain(step.code)) last = i;
   }
-  return static_cast<uint8_t>(last);
+  Kinds after = 0;
+  for (size_t i = starts.size(); i-- > 0;) after = kinds[starts[i]] |= after;
+  return kinds;
+}
+
+// Of TokenTrie::parts(), the one for a text.
+size_t PartOf(std::string_view text, Kinds kinds) {
+  if ((kinds & ~kWordKinds) == 0) return 0;
+  if ((kinds & ~(kWordKinds | kSpaceKind)) == 0 && text.rfind(' ') == 0) return 1;
+  return (kinds & (kQuotedKinds | kOdd)) == 0 ? 2 : 3;
 }
 
 }  // namespace
@@ -65,32 +78,42 @@ const TokenTrie& TokenTrie::Of(const tokenizer::Tokenizer& tokenizer) {
   return dynamic_cast<const TokenTrie&>(tokenizer.Once(make));
 }
 
-uint32_t TokenTrie::Find(uint32_t from, std::string_view text) const {
-  uint32_t at = from;
+std::span<const TokenId> TokenTrie::BeginningWith(std::string_view text) const {
+  uint32_t below = parts_.back().begin, end = parts_.back().end, at = below;
   for (const char c : text) {
-    const uint32_t end = at == kNone ? static_cast<uint32_t>(size()) : nodes_[at].end;
-    uint32_t below = at == kNone ? 0 : at + 1;
     while (below < end && nodes_[below].byte != static_cast<uint8_t>(c)) below = nodes_[below].end;
-    if (below >= end) return kNone;
+    if (below >= end) return {};
     at = below;
+    end = nodes_[at].end;
+    below = at + 1;
   }
-  return at;
+  return Branch(at);
 }
 
 TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* named) {
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
-  std::vector<std::pair<std::string, TokenId>> texts;
+  struct Text {
+    size_t part;
+    std::string text;
+    TokenId id;
+    std::vector<Kinds> kinds;
+    auto Key() const { return std::tuple(part, std::string_view(text), id); }
+  };
+  std::vector<Text> texts;
   texts.reserve(vocab.size());
+  const auto add = [&](std::string text, TokenId id) {
+    if (text.empty()) return;
+    std::vector<Kinds> kinds = KindsFrom(text);
+    const size_t part = PartOf(text, kinds[0]);
+    texts.push_back({part, std::move(text), id, std::move(kinds)});
+  };
   for (size_t i = 0; i < vocab.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (vocab.IsEog(id)) continue;
-    if (std::string text = TextOf(tokenizer, id); !text.empty())
-      texts.emplace_back(std::move(text), id);
-    if (named == nullptr) continue;
-    if (std::string name = named->Spelling(id); !name.empty())
-      texts.emplace_back(std::move(name), id);
+    add(TextOf(tokenizer, id), id);
+    if (named != nullptr) add(named->Spelling(id), id);
   }
-  std::sort(texts.begin(), texts.end());
+  std::ranges::sort(texts, {}, &Text::Key);
   std::vector<uint32_t> path;  // the previous text's nodes
   const auto close = [&](size_t depth) {
     for (; path.size() > depth; path.pop_back()) {
@@ -100,10 +123,20 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
       if (path.size() == 1) continue;
       Node& above = nodes_[path[path.size() - 2]];
       above.deepest = std::max(above.deepest, node.deepest);
-      above.last_odd = std::max(above.last_odd, node.last_odd);
     }
   };
-  for (const auto& [text, id] : texts) {
+  size_t n_parts = 0;
+  const auto begin_parts = [&](size_t end) {
+    for (; n_parts < end; ++n_parts) {
+      close(0);
+      const auto node = static_cast<uint32_t>(nodes_.size());
+      if (n_parts > 0) parts_[n_parts - 1].end = node;
+      if (n_parts < kParts)
+        parts_[n_parts] = {node, node, 0, 0, std::vector<uint64_t>((vocab.size() + 63) / 64)};
+    }
+  };
+  for (const auto& [part, text, id, kinds] : texts) {
+    begin_parts(part + 1);
     size_t common = 0;
     while (common < std::min(path.size(), text.size()) &&
            nodes_[path[common]].byte == static_cast<uint8_t>(text[common])) {
@@ -116,13 +149,27 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
       nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), depth, depth,
                         static_cast<uint8_t>(text[depth - size_t{1}]), 0});
     }
-    nodes_[path.back()].last_odd = std::max(nodes_[path.back()].last_odd, LastOdd(text));
+    for (size_t i = 0; i < path.size(); ++i) nodes_[path[i]].kinds |= kinds[i];
     tokens_.push_back(id);
-    if (std::ranges::count(text, '"') >= 2) quoted_.push_back(id);
+    Part& own = parts_[part];
+    const auto bit = static_cast<size_t>(id);
+    own.tokens[bit / 64] |= uint64_t{1} << (bit % 64);
+    own.kinds |= kinds[0];
+    own.longest = std::max(own.longest, static_cast<uint8_t>(text.size()));
+    const auto count = [&](char c) { return static_cast<size_t>(std::ranges::count(text, c)); };
+    const size_t n_quotes = count('"'), n_closing = count('}') + count(']');
+    if (n_quotes + n_closing > 0) ending_.push_back({id, text, n_quotes, n_closing});
+    n_quoted_ += n_quotes >= 2;
   }
-  close(0);
+  begin_parts(kParts + 1);
   nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()),
                     0, 0, 0, 0});
+  std::ranges::stable_sort(ending_, std::greater(), &Ending::n_quotes);
+  std::ranges::stable_sort(texts, std::greater(), [](const Text& one) { return one.text.size(); });
+  for (const Text& one : texts) {
+    by_length_.push_back(one.id);
+    for (size_t n = 0; n < one.text.size(); ++n) ++n_longer_[n];
+  }
 }
 
 }  // namespace grammar

@@ -5,6 +5,7 @@
 #ifndef PRONK_GRAMMAR_TOKEN_TRIE_H_
 #define PRONK_GRAMMAR_TOKEN_TRIE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/runs.h"
 #include "tokenizer/tokenizer.h"
 
 namespace grammar {
@@ -49,10 +51,18 @@ class TokenTrie : public tokenizer::Derived {
     uint8_t depth;    // 1 for a first byte
     uint8_t deepest;  // of the branch
     uint8_t byte;
-    // Of the branch's tokens, the depth of the last byte that is no part of a plain character
-    // (IsPlain); 0 if there is none. Behind it all of the branch is plain.
-    uint8_t last_odd;
+    Kinds kinds;  // of the characters from this byte on, in all tokens of the branch
   };
+  // Tokens of like kinds of characters are next to each other: words, words after a space, other
+  // plain text, and all that is not plain. Each part is a trie of its own.
+  struct Part {
+    uint32_t begin, end;  // nodes
+    Kinds kinds;
+    uint8_t longest;               // token, in bytes
+    std::vector<uint64_t> tokens;  // a bit for each id
+  };
+  static constexpr size_t kParts = 4;
+  const std::array<Part, kParts>& parts() const { return parts_; }
   size_t size() const { return nodes_.size() - 1; }
   uint8_t longest() const { return longest_; }  // longest token, in bytes
   const Node& operator[](size_t i) const { return nodes_[i]; }
@@ -65,15 +75,30 @@ class TokenTrie : public tokenizer::Derived {
     return std::span(tokens_).subspan(nodes_[i].tokens,
                                       nodes_[nodes_[i].end].tokens - nodes_[i].tokens);
   }
-  // The node of a text below a node (kNone: the root), or kNone.
-  uint32_t Find(uint32_t from, std::string_view text) const;
-  // Tokens that contain two quotes or more: a key may begin and end in them.
-  std::span<const tokenizer::TokenId> quoted() const { return quoted_; }
+  // The tokens that begin with a text that has a quote.
+  std::span<const tokenizer::TokenId> BeginningWith(std::string_view text) const;
+  // Tokens that may end a string, a list or an object.
+  struct Ending {
+    tokenizer::TokenId id;
+    std::string text;
+    size_t n_quotes, n_closing;  // brackets
+  };
+  std::span<const Ending> ending() const { return ending_; }
+  // Those with two quotes or more: a key may begin and end in them.
+  std::span<const Ending> quoted() const { return std::span(ending_).first(n_quoted_); }
+  // Tokens of more than so many bytes.
+  std::span<const tokenizer::TokenId> LongerThan(uint8_t n_bytes) const {
+    return std::span(by_length_).first(n_longer_[n_bytes]);
+  }
 
  private:
   std::vector<Node> nodes_;  // and a sentinel
   std::vector<tokenizer::TokenId> tokens_;
-  std::vector<tokenizer::TokenId> quoted_;
+  std::vector<Ending> ending_;  // at first those with more quotes
+  size_t n_quoted_ = 0;
+  std::vector<tokenizer::TokenId> by_length_;  // the longest first
+  std::array<uint32_t, kMaxBytes + 1> n_longer_ = {};
+  std::array<Part, kParts> parts_;
   uint8_t longest_ = 0;
 };
 

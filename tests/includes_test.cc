@@ -68,6 +68,7 @@ const std::vector<Room>& Rooms() {
       {"tokenizer/jinja/functions/",
        {"tokenizer/jinja/functions/", "tokenizer/jinja/interpreter/", "tokenizer/jinja/values/",
         "tokenizer/errors.h", "gguf/"}},
+      {"tokenizer/message.h", {}},  // a part of pronk.h
       {"tokenizer/", {"tokenizer/", "gguf/"}},
       {"grammar/", {"grammar/", "tokenizer/", "gguf/"}},
       {"engine/folder/", {"engine/folder/", "kernels/half.h", "gguf/"}},
@@ -76,15 +77,21 @@ const std::vector<Room>& Rooms() {
       {"engine/pass/",
        {"engine/pass/", "engine/model/", "engine/error.h", "engine/stopwatch.h", "tokenizer/",
         "kernels/", "gguf/"}},
-      {"engine/sampling/", {"engine/sampling/", "engine/error.h", "tokenizer/", "gguf/"}},
+      {"engine/sampling/sampling.h", {}},                // a part of pronk.h
+      {"engine/completion.h", {"tokenizer/message.h"}},  // likewise
+      {"engine/sampling/",
+       {"engine/sampling/", "engine/completion.h", "engine/error.h", "tokenizer/", "gguf/"}},
       {"engine/draft/",
        {"engine/draft/", "engine/pass/", "engine/model/", "engine/error.h", "engine/stopwatch.h",
         "tokenizer/", "kernels/", "gguf/"}},
       {"engine/session/",
        {"engine/session/", "engine/draft/", "engine/sampling/", "engine/pass/", "engine/model/",
-        "engine/error.h", "engine/stopwatch.h", "grammar/", "tokenizer/", "kernels/", "gguf/"}},
+        "engine/completion.h", "engine/error.h", "engine/stopwatch.h", "grammar/", "tokenizer/",
+        "kernels/", "gguf/"}},
       {"engine/pronk_c.h", {}},
-      {"engine/pronk.h", {}},  // what other projects include: the standard library and no more
+      // What other projects include: the standard library and what is installed with it.
+      {"engine/pronk.h",
+       {"engine/sampling/sampling.h", "engine/completion.h", "tokenizer/message.h"}},
       {"engine/", {"engine/", "grammar/", "tokenizer/", "kernels/", "gguf/"}},
       {"convert/", {"convert/", "engine/", "tokenizer/", "kernels/", "gguf/"}},
       {"cli/terminal/", {"cli/terminal/", "cli/command.h", "engine/", "tokenizer/", "gguf/"}},

@@ -1,3 +1,4 @@
+// Parses and renders a template, and finds its style of calls and text.
 #include "tokenizer/chat_template.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ Value Copy(jinja::Runtime& rt, const Value& value, bool foreign) {
   const Nesting nesting = rt.OneLevel();
   if (value.IsString()) {
     rt.GrantFor(value.view().size());
-    return rt.Make(jinja::Text(value.view(), foreign));
+    return jinja::Text(value.view(), foreign);
   }
   if (value.IsList()) {
     jinja::Values items;
@@ -25,7 +26,7 @@ Value Copy(jinja::Runtime& rt, const Value& value, bool foreign) {
   if (!value.IsDict()) return value;
   Value out = rt.Make(jinja::Dict());
   for (const auto& [key, item] : value.dict().entries) {
-    rt.SetEntry(out.dict(), Copy(rt, key, foreign), Copy(rt, item, foreign));
+    out.dict().Set(Copy(rt, key, foreign), Copy(rt, item, foreign));
   }
   return out;
 }
@@ -103,9 +104,8 @@ RenderedChat ChatTemplate::Render(const ChatInput& input) const {
   for (const auto& [name, value] : input.extra) {
     interpreter.SetVariable(name, Copy(rt, value, /*foreign=*/false));
   }
-  jinja::Text text = interpreter.Render(program_->block);
-  std::vector<ByteSpan> foreign = text.foreign();
-  return {std::move(text).TakeBytes(), std::move(foreign)};
+  const jinja::Text text = interpreter.Render(program_->block);
+  return {std::string(text.view()), {text.foreign().begin(), text.foreign().end()}};
 }
 
 std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template) {

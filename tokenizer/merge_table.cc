@@ -1,3 +1,4 @@
+// A hash table from pairs of tokens to the merged token and its rank.
 #include "tokenizer/merge_table.h"
 
 #include <algorithm>

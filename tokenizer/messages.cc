@@ -1,3 +1,4 @@
+// Messages from JSON and back, with tool calls and parts.
 #include "tokenizer/messages.h"
 
 #include <optional>
@@ -166,7 +167,7 @@ Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, Tex
     const auto set = [&](const char* key, Value value) {
       list.back().dict().Set(Value(key), std::move(value));
     };
-    const std::string& thinking = message.reasoning_content;
+    const std::string& thinking = message.thinking;
     if (!thinking.empty()) set("reasoning_content", thinking);
     // As gpt-oss calls it, whose template refuses it beside content.
     if (!thinking.empty() && calls && is_empty) set("thinking", thinking);
@@ -196,9 +197,9 @@ std::vector<Message> ReadMessages(const JsonView& json) {
       throw gguf::Error("tool_calls: expected a list");
     messages.push_back({TextOf(item, "role"),
                         ContentOf(item),
-                        TextOf(item, "reasoning_content"),
+                        TextOf(item, "tool_call_id"),
                         {},
-                        TextOf(item, "tool_call_id")});
+                        TextOf(item, "reasoning_content")});
     for (const auto& call : calls) {
       messages.back().tool_calls.push_back(ReadCall(call.value));
       n_bytes += messages.back().tool_calls.back().arguments.size();
@@ -218,7 +219,7 @@ std::string MessagesJson(const std::vector<Message>& messages) {
     };
     add("role", quoted(message.role));
     add("content", quoted(message.content));
-    const std::string& thinking = message.reasoning_content;
+    const std::string& thinking = message.thinking;
     if (!thinking.empty()) add("reasoning_content", quoted(thinking));
     std::string calls;
     for (const auto& [id, name, arguments] : message.tool_calls) {

@@ -7,6 +7,7 @@
 
 #include "gguf/json.h"
 #include "tokenizer/jinja/values/value.h"
+#include "tokenizer/message.h"
 
 namespace tokenizer {
 
@@ -14,22 +15,8 @@ namespace tokenizer {
 // Value(int64_t{1}), Value(0.5), Value("text"), Value::ListOf({...}), Value::DictOf({...}).
 using jinja::Value;
 
-// What the assistant asks a function of the caller's to do.
-struct ToolCall {
-  std::string id;
-  std::string name;
-  std::string arguments;  // an object as JSON
-  bool operator==(const ToolCall&) const = default;
-};
-
-struct Message {
-  std::string role;  // "system", "user", "assistant", "tool" or another that the template knows
-  std::string content;
-  std::string reasoning_content = "";  // earlier thinking of the assistant; templates may drop it
-  std::vector<ToolCall> tool_calls = {};
-  std::string tool_call_id = "";  // of what a function returned: of the call
-  bool operator==(const Message&) const = default;
-};
+using pronk::Message;
+using pronk::ToolCall;
 
 // Templates differ in how they read calls.
 struct CallStyle {

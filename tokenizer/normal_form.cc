@@ -1,3 +1,4 @@
+// Decomposition, order of marks and composition, over Unicode's tables.
 #include "tokenizer/normal_form.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Each step's work on a text.
 #include "tokenizer/normalizer.h"
 
 #include <algorithm>

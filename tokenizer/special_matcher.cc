@@ -1,3 +1,4 @@
+// Hashes of prefixes, and a binary search for the longest token.
 #include "tokenizer/special_matcher.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// GPT-2's table of bytes as characters, and SPM's <0xNN>.
 #include "tokenizer/spelling.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// The table of split patterns by name, run by PCRE2.
 #include "tokenizer/split.h"
 
 #include <bitset>
@@ -112,13 +113,13 @@ constexpr SplitRule kRules[] = {
       R"(\x{1E900}-\x{1E943}]+)",
       R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
       R"(\s+$)", kChineseJapaneseKorean, R"(\p{N})"}},
-    // The same for code: any letters, and Unicode's punctuation.
+    // For code: any letters, and Unicode's punctuation.
     {{"deepseek-coder"},
      {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kChineseJapaneseKorean, R"(\p{N})"}},
     // Digits in groups of three; then Chinese and Japanese.
     {{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
      {R"(\p{N}{1,3})", kChineseJapanese, kDeepSeek3}},
-    // The same with single digits, but line ends are words alone.
+    // Single digits, and line ends are words alone.
     {{"spark2_5"},
      {R"(\p{N})", kChineseJapanese,
       R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
@@ -173,7 +174,8 @@ constexpr SplitRule kRules[] = {
     // first alternative is the second's result after a group, without counting all digits again.
     {{"superbpe"},
      {R"(\p{N}+)", R"(\G(?<=\p{Nd})\p{Nd}{3}|(?s:.)(?:(?!(?:\p{Nd}{3})++(?!\p{Nd}))(?s:.))*+)"}},
-    // The same groups where no letter follows, then as GPT-4o. The last alternative fails, too, but
+    // Digits in those groups where no letter follows, then as GPT-4o. The last alternative fails,
+    // too, but
     // passes all digits at once: else each would be followed to the letter again.
     {{"tiny_aya", "cohere2moe"},
      {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+\b)|\p{Nd}++(*SKIP)(*FAIL))", kGpt4o}},
@@ -185,7 +187,7 @@ constexpr SplitRule kRules[] = {
      true},
     // What is between white space, which is lost.
     {.names = {"whitespace"}, .patterns = {R"(\S+)"}, .drops_rest = true},
-    // The same groups; then scripts without spaces between words; then as DeepSeek-V3.
+    // Digits in those groups; then scripts without spaces between words; then as DeepSeek-V3.
     {{"afmoe"},
      {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+(?!\p{Nd})))",
       R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{30FF}\x{FF65}-\x{FF9F})"

@@ -51,7 +51,7 @@ class Splitter {
   void Split(std::string_view text, const std::function<void(std::string_view)>& word) const {
     Cut(text, /*keeps_rest=*/true, word);
   }
-  // The same without the text between matches of the last pattern.
+  // Split without the text between matches of the last pattern.
   void Match(std::string_view text, const std::function<void(std::string_view)>& word) const {
     Cut(text, /*keeps_rest=*/false, word);
   }

@@ -1,3 +1,4 @@
+// The hash table: building, probing, prefetching.
 #include "tokenizer/token_index.h"
 
 #include <algorithm>

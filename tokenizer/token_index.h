@@ -22,7 +22,7 @@ class TokenIndex {
 
   // The id of the token with exactly this spelling, or -1.
   int32_t Find(std::string_view text) const;
-  // The same for many texts: prefetching the slots of a batch reduces the time to a third.
+  // Find for many texts. Prefetching the slots of a batch reduces the time to a third.
   std::vector<int32_t> FindAll(std::span<const std::string_view> texts) const;
 
   // Whether all spellings are different.

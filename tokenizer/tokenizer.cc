@@ -1,3 +1,4 @@
+// Cuts a text at special tokens, encodes the rest by family, decodes ids.
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tokens, scores and types from the metadata, checked against each other.
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // What a benchmark measures. commands/bench.cc plans the tests, bench_measure.cc measures one,
-// bench_format.cc and bench_plot.cc show the results, bench_baseline.cc reads earlier ones,
+// bench_format.cc and bench_plot.cc show the results, bench_earlier.cc reads those of earlier runs,
 // bench_pairs.cc measures beside another program, bench_gate.cc decides whether one is slower.
 //
 // The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
@@ -11,26 +11,28 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/output/json_file.h"
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "engine/stopwatch.h"
-#include "gguf/json.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 
 struct BenchModel {
   engine::Model opened;
-  std::string type = {};      // "llama 1.10B Q4_0"
-  double load_ms = 0;         // to open the file
-  double first_token_ms = 0;  // from opening to the first token after a prompt of 8
+  std::string type = {};  // "llama 1.10B Q4_0"
+  double load_ms = 0;     // to open the file
 };
+BenchModel DescribeModel(engine::Model opened, double load_seconds = 0);
 
-// The program and the machine, the same for all tests.
+// The program and the machine, for all tests of a run.
 struct BenchSetting {
   std::string version;       // "0.1.0"
   std::string commit, date;  // date: when the run started
@@ -43,112 +45,131 @@ struct BenchSetting {
 };
 BenchSetting ThisSetting(const std::string& sysfs, const std::string& other = "");
 
+// A row of the plan: a model, its work and how it is run.
+struct BenchTest {
+  const BenchModel* model = nullptr;
+  size_t n_prompt = 0, n_gen = 0;  // tokens of each text that are read, then generated
+  size_t n_depth = 0;              // tokens of each text already in the cache
+  size_t n_texts = 1;              // generated together
+  size_t n_pass = 1;               // tokens of a pass, as if all drafts were right
+  size_t n_threads = 1;
+  size_t n_batch = 2048, n_ubatch = 512;  // tokens of a prompt in a call, and computed at once
+  std::string kv = "f16";                 // type of the cache
+
+  std::string Name() const;  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4", "8 x tg128"
+  const char* Kind() const { return n_prompt == 0 ? "tg" : n_gen == 0 ? "pp" : "both"; }
+  double Tokens() const { return static_cast<double>((n_prompt + n_gen) * n_texts); }
+  double TokensOfPass() const { return static_cast<double>(n_texts * n_pass); }
+  // True if nothing else differs, so that this number's effect can be seen.
+  bool DiffersIn(size_t BenchTest::*number, const BenchTest& other) const;
+};
+
+// What the machine has to do: bytes of weights and of a text's cache that each generated token
+// reads, and the operations of a token.
+struct BenchCost {
+  double weights = 0, cache = 0, operations = 0;
+};
+
+BenchCost CostOf(const BenchTest& test, kernels::KvType kv_type);
+
 // Measured right before or after a repetition.
 struct BenchLimits {
   double read = 0;     // bytes per second
-  double dot = 0;      // operations per second; 0 where no prompt is read
+  double dot = 0;      // operations per second; 0 where no tokens are computed together
   double integer = 0;  // operations per second: no limit, but shows whether others share the cores
+};
+BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model, bool with_dot);
+
+struct BenchSample {
+  double seconds = 0;
+  BenchLimits limits = {};         // the higher of those before and after it
+  double first_token_seconds = 0;  // after the prompt; 0 without a prompt
+};
+
+// How the machine was during a test.
+struct BenchConditions {
+  std::string date;
+  size_t n_cores = 0;                        // that this process may use; 0 if unknown
+  double clock_before = 0, clock_after = 0;  // GHz under load
+  double joules = 0;                         // of all repetitions, where known
+  double share_alone = 0;                    // of the passes: by one thread, as several waited
+  double share_of_cores = 1;                 // CPU time / (wall time * threads)
+  double peak_bytes = 0, cache_bytes = 0;    // resident memory at most; all texts' whole caches
+  std::optional<double> instructions_per_cycle;
 };
 
 // A test's speed relative to an earlier run's or another program's.
 enum class Verdict { kNotSlower, kSlower, kUnknown };
 struct Comparison {
-  double other_ts = 0;       // the other's median
   double ratio = 0;          // of the speeds, this / other
   double low = 0, high = 0;  // the interval that holds the true ratio, at the gate's confidence
+  std::vector<double> other_ts = {};  // the other's speeds; with --against each is a sample's pair
+  Verdict verdict = Verdict::kUnknown;
+  double seconds_more = 0;  // that a decision would take, if the scatter stays; 0: unknown
+
   // By the change that is looked for (0.05: slower by 5%); the interval may be too wide for either.
   Verdict For(double detect) const {
     if (low > 1 - detect) return Verdict::kNotSlower;
     return high < 1 ? Verdict::kSlower : Verdict::kUnknown;
   }
-  Verdict verdict = Verdict::kUnknown;
+  std::string Text() const;  // "0.97 (0.95-0.99)"
+  std::string Word() const;  // "not slower"
 };
 
-struct BenchTest {
-  const BenchModel* model = nullptr;
-  size_t n_prompt = 0;  // tokens read, then tokens generated
-  size_t n_gen = 0;
-  size_t n_depth = 0;  // tokens already in the cache
-  // Generated tokens read in one pass: of several texts, or of one whose drafts are all right.
-  size_t n_pass = 1;
-  bool of_texts = false;
-  size_t n_threads = 1;
-  size_t n_batch = 2048;       // tokens of a prompt per call
-  size_t n_ubatch = 512;       // tokens of a batch computed at once
-  std::string kv = "f16";      // type of the cache
-  size_t minutes = 0;          // how long it is repeated; 0: as often as all others
-  double bytes_per_token = 0;  // of weights
-  double cache_bytes = 0;      // of a text's keys and values, which each generated token reads
-  double operations_per_token = 0;
+struct BenchResult {
+  BenchTest test;
+  BenchCost cost = {};
+  std::vector<BenchSample> samples = {};
+  std::vector<double> token_seconds = {};  // between generated tokens, all repetitions
+  BenchConditions conditions = {};
+  std::optional<Comparison> comparison = {};
+  double single_ts = 0;  // median of this test with passes of one token; 0 if not measured
 
-  // What was measured.
-  std::string date;
-  size_t n_cores = 0;                    // that this process may use; 0 if unknown
-  std::vector<double> samples_ts;        // tokens per second of each repetition,
-  std::vector<BenchLimits> limits;       // and the higher of the limits before and after it
-  size_t first_end = 0, last_begin = 0;  // with minutes: samples of the first one and the last
-  std::string moved;                     // how a limit differs from an earlier test's
-  double clock_before = 0;               // GHz under load
-  double clock_after = 0;
-  std::optional<double> celsius_before, celsius_after;
-  double joules = 0;          // of all repetitions, where known
-  double share_alone = 0;     // of the passes: run by one thread, as several waited for long
-  double share_of_cores = 1;  // CPU time / (wall time * threads)
-  std::optional<Comparison> comparison;
-  double single_ts = 0;  // median of the same test with passes of one token; 0 if not measured
-
-  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4", "8 x tg128"
-  std::string Name() const;
-  size_t n_texts() const { return of_texts ? n_pass : 1; }
-  double Tokens() const { return static_cast<double>(n_prompt + n_gen * n_texts()); }
-  double Median() const;
-  double Deviation() const;                 // standard deviation of the samples
-  double LimitOf(size_t repetition) const;  // tokens per second
-  double Limit() const;                     // the median
+  // Statistics of the samples, 0 without one. Speeds and limits are in tokens per second.
+  std::vector<double> Speeds() const;
+  double Speed(double quantile = 0.5) const;
+  double LimitOf(const BenchSample& sample) const;
+  double Limit() const;
+  double Share() const;  // median of speed / limit
   double MedianLimit(double BenchLimits::*which) const;
-  double Share() const;  // median over repetitions of speed / limit
+  double FirstTokenSeconds() const;
   double JoulesPerToken() const;
-  double Watts() const;
   // The time of a pass relative to a pass of one token; 0 if not measured.
   double PassCost() const;
   double BytesOfPass() const {
-    return bytes_per_token + static_cast<double>(n_texts()) * cache_bytes;
+    return cost.weights + static_cast<double>(test.n_texts) * cost.cache;
   }
   // Bytes read and operations per second; 0 for tests that do both.
-  double ReadsPerSecond() const {
-    return n_prompt == 0 ? Median() * BytesOfPass() / static_cast<double>(n_pass) : 0;
-  }
-  double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
-  // True if nothing else differs, so that this number's effect can be seen.
-  bool DiffersIn(size_t BenchTest::*number, const BenchTest& other) const;
-  // Whether this test's limits are those of the earlier ones.
-  void CompareLimits(const std::vector<BenchTest>& earlier);
+  double ReadsPerSecond() const;
+  double OperationsPerSecond() const;
   // What a reader has to know about this result, a few words each.
   std::vector<std::string> Notes() const;
 };
 
-// Whether to measure once more, after a repetition.
-using WantsMore = std::function<bool(const BenchTest&)>;
+// Asked after each repetition: whether to measure once more.
+using WantsMore = std::function<bool(const BenchResult&)>;
+// Runs a test in its own session: warm-up, then repetitions, which are added to the result, with
+// limits measured in between. options sets what the test does not. `sysfs` is "/sys". Returns false
+// if Ctrl-C ended it.
+bool Measure(const engine::SessionOptions& options, const std::string& sysfs, BenchResult& result,
+             const WantsMore& more);
 
-// Runs a test in its own session: warm-up, then the repetitions with limits measured in between.
-// options sets what the test does not. `sysfs` is "/sys". Returns false if Ctrl-C ended it.
-bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
-             const std::string& sysfs, BenchTest& test, const WantsMore& more = {});
-
-// Writes tests one by one, in one format. Each function returns the text to write now.
+// Writes results one by one, in one format. Each function returns the text to write now.
 class BenchFormat {
  public:
   virtual ~BenchFormat() = default;
-  // All tests before they are measured: widths and units depend on them.
+  // All tests before they are measured: widths depend on them.
   virtual std::string Begin(const std::vector<BenchTest>& plan) = 0;
-  virtual std::string Row(const BenchTest& test) = 0;
-  virtual std::string End(const std::vector<BenchTest>& done) = 0;
+  virtual std::string Row(const BenchResult& result) = 0;
+  virtual std::string End(const std::vector<BenchResult>& done) = 0;
 };
 // name: md, csv, json, jsonl or sql. The setting must outlive the format.
 std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const BenchSetting& setting);
+// The fields of all formats but md: those of llama-bench under its names, then ours.
+Json ResultFields(const BenchSetting& setting, const BenchResult& result);
 
 // The results as an SVG picture.
-std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests);
+std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchResult>& results);
 
 // Input of a comparison: repetitions, and what the machine gave meanwhile, 0 where unknown.
 struct BenchSamples {
@@ -159,30 +180,39 @@ struct BenchSamples {
 };
 
 // Results of an earlier run, as written by -o json or jsonl, or by llama-bench.
-class Baseline {
+class EarlierResults {
  public:
+  struct Row {
+    std::map<std::string, std::string> fields;  // those that tell tests and machines apart
+    BenchSamples samples;
+    std::string Name() const;  // of the test, with its model and threads
+  };
   // Throws engine::Error.
-  explicit Baseline(const std::string& path);
-  bool Has(const BenchTest& test) const { return Find(test) != nullptr; }
-  Comparison Compare(const BenchTest& test, double error) const;  // one that it has
+  explicit EarlierResults(const std::string& path);
+  static Row RowOf(const Json& fields);  // ResultFields() of a test, perhaps not yet measured
+
+  // The result of the same test; nullptr if there is none.
+  const Row* Find(const Row& test) const;
+  // The one field by which a row differs from all that are there, "n_threads: 4, here 2"; or "".
+  std::string NearMiss(const Row& test) const;
+  // "cpu_info: AMD EPYC, here Intel Xeon": of the machine and the file; "" if nothing differs or is
+  // unknown.
+  static std::string Differences(const Row& there, const Row& here);
+  std::string OtherMachine(const Row& test) const;  // those of the machine alone
+  const std::vector<Row>& rows() const { return rows_; }
 
  private:
-  // Fields that an older or another program does not write are assumed to be equal.
-  struct Row {
-    double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_drafted, n_texts;
-    std::optional<double> n_batch, n_ubatch;
-    std::string kv;
-    BenchSamples samples;
-  };
-  void Add(const gguf::JsonView& json, const std::string& path);
-  const Row* Find(const BenchTest& test) const;
   std::vector<Row> rows_;
 };
+// pronk bench --diff: compares two earlier runs, `now` with `before`. Returns the exit status.
+int DiffResults(const std::string& before, const std::string& now, double detect);
 
-// Statistics of one test's repetitions.
-double MedianOf(std::vector<double> values);
+// Statistics of one test's repetitions; 0 of none.
+double QuantileOf(std::vector<double> values, double share);
+double MedianOf(const std::vector<double>& values);
 double MeanOf(const std::vector<double>& values);
 double SquaredDeviations(const std::vector<double>& values);  // sum, from the mean
+double DeviationOf(const std::vector<double>& values);        // standard deviation
 
 // The ratio of the medians. error: the probability that the interval misses the true ratio; with
 // too few samples for it the interval is everything.
@@ -191,8 +221,10 @@ Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, d
 Comparison ComparePairs(const std::vector<double>& other, const std::vector<double>& now,
                         double error);
 
+inline constexpr double kGateError = 0.01;  // of all looks at all tests of a gate together
+
 // When to end one test's comparison: it is looked at when the samples have doubled in number, and
-// ends if it is decided or the time is over. All looks at all tests share the error of 1%.
+// ends if it is decided or the time is over. All looks at all tests share the gate's error.
 class Gate {
  public:
   using Compare = std::function<Comparison(double error)>;
@@ -211,9 +243,10 @@ class Gate {
 };
 
 // Measures a test by running two programs in turn, each in processes of its own with --repetitions
-// each: `other` (a pronk, or a llama-bench) and this one. Returns false if Ctrl-C ended it.
+// each: `other` (a pronk, or a llama-bench) and this one. `say` gets each look at the pairs.
+// Returns false if Ctrl-C ended it.
 bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
-                  BenchTest& test);
+                  const std::function<void(const std::string&)>& say, BenchResult& result);
 
 }  // namespace cli
 

@@ -1,4 +1,4 @@
-// The results of pronk bench as a table, as CSV and as JSON, each row written at once.
+// The results of pronk bench as a table, and as fields in CSV, JSON and SQL, each row at once.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/bench/bench.h"
+#include "cli/bench/machine.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "gguf/error.h"
@@ -16,19 +17,14 @@ namespace {
 
 // --- The table --------------------------------------------------------------------------------
 
-// "12.3"; "" for 0.
-std::string Amount(const char* format, double amount) {
-  return amount > 0 ? Format(format, amount) : "";
-}
+using Result = BenchResult;
 
-std::string InUnits(uint64_t n, double unit) {
-  return Format("%.2f", static_cast<double>(n) / unit);
-}
+std::string Milliseconds(double seconds) { return seconds > 0 ? Figures(1e3 * seconds, 3) : ""; }
 
 struct BenchColumn {
   std::string title;
   size_t width;  // 0: known before the measurement, as wide as the widest of the plan
-  std::function<std::string(const BenchTest&)> cell;
+  std::function<std::string(const Result&)> cell;
   bool left = false;
   bool shown = true;
 };
@@ -36,70 +32,82 @@ struct BenchColumn {
 // What is measured, then the results.
 std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
                                       const std::vector<BenchTest>& plan) {
-  // One unit per column, small enough that the smallest value is not shown as 0.
-  uint64_t size = UINT64_MAX, n_params = UINT64_MAX;
-  bool batches = false, ubatches = false, caches = false, passes = false;  // not the default
   const BenchTest usual;
-  for (const BenchTest& test : plan) {
-    size = std::min(size, test.model->opened.file.tensor_bytes());
-    n_params = std::min(n_params, test.model->opened.file.elements());
-    batches |= test.n_batch != usual.n_batch;
-    ubatches |= test.n_ubatch != usual.n_ubatch;
-    caches |= test.kv != usual.kv;
-    passes |= test.n_pass > 1;
-  }
-  const double size_unit = size >= 100'000'000 ? 1e9 : 1e6;
-  const double params_unit = n_params >= 100'000'000 ? 1e9 : 1e6;
+  const auto any = [&](auto is) { return std::ranges::any_of(plan, is); };
   using Test = BenchTest;
   std::vector<BenchColumn> columns = {
-      {"model", 0, [](const Test& test) { return test.model->type; }, true},
-      {size_unit == 1e9 ? "size, GB" : "size, MB", 0,
-       [=](const Test& test) {
-         return InUnits(test.model->opened.file.tensor_bytes(), size_unit);
+      {"model", 0, [](const Result& result) { return result.test.model->type; }, true},
+      {"size", 0,
+       [](const Result& result) {
+         return HumanBytes(result.test.model->opened.file.tensor_bytes());
        }},
-      {params_unit == 1e9 ? "params, B" : "params, M", 0,
-       [=](const Test& test) { return InUnits(test.model->opened.file.elements(), params_unit); }},
-      {"backend", 0, [&](const Test&) { return "CPU " + setting.cpu_target; }, true},
-      {"threads", 0, [](const Test& test) { return std::to_string(test.n_threads); }},
-      {"batch", 0, [](const Test& test) { return std::to_string(test.n_batch); }, false, batches},
-      {"ubatch", 0, [](const Test& test) { return std::to_string(test.n_ubatch); }, false,
-       ubatches},
-      {"cache", 0, [](const Test& test) { return test.kv; }, false, caches},
-      {"test", 0, [](const Test& test) { return test.Name(); }},
-      {"t/s, median ± sd", 20,
-       [](const Test& test) {
-         const std::string median = Format("%.2f", test.Median());
-         const bool alone = test.samples_ts.size() < 2;
-         return alone ? median : median + Format(" ± %.2f", test.Deviation());
+      {"threads", 0, [](const Result& result) { return std::to_string(result.test.n_threads); }},
+      {"batch", 0, [](const Result& result) { return std::to_string(result.test.n_batch); }, false,
+       any([&](const Test& test) { return test.n_batch != usual.n_batch; })},
+      {"ubatch", 0, [](const Result& result) { return std::to_string(result.test.n_ubatch); },
+       false, any([&](const Test& test) { return test.n_ubatch != usual.n_ubatch; })},
+      {"cache", 0, [](const Result& result) { return result.test.kv; }, false,
+       any([&](const Test& test) { return test.kv != usual.kv; })},
+      {"test", 0, [](const Result& result) { return result.test.Name(); }},
+      {"t/s, median", 11, [](const Result& result) { return Format("%.2f", result.Speed()); }},
+      {"quartiles", 15,
+       [](const Result& result) {
+         return Figures(result.Speed(0.25), 4) + "-" + Figures(result.Speed(0.75), 4);
        }},
+      {"best", 7, [](const Result& result) { return Figures(result.Speed(1), 4); }},
       {"of the other", 21,
-       [](const Test& test) {
-         if (!test.comparison) return std::string();
-         const Comparison& found = *test.comparison;
-         return Figures(found.ratio, 4) + " (" + Figures(found.low, 4) + "-" +
-                Figures(found.high, 4) + ")";
+       [](const Result& result) {
+         return !result.comparison
+                    ? ""
+                    : result.comparison->Text() +
+                          Format(", %zu", result.comparison->other_ts.size()) +
+                          (result.comparison->other_ts.size() == result.samples.size() ? " pairs"
+                                                                                       : " before");
        },
        false, !setting.other.empty()},
-      {"limit, t/s", 10, [](const Test& test) { return Format("%.2f", test.Limit()); }},
-      {"share", 5, [](const Test& test) { return Format("%.0f%%", 100 * test.Share()); }},
-      {"GB/s", 7, [](const Test& test) { return Amount("%.2f", test.ReadsPerSecond() / 1e9); }},
-      {"TOPS", 7,
-       [](const Test& test) { return Amount("%.3f", test.OperationsPerSecond() / 1e12); }},
+      {"limit, t/s", 10, [](const Result& result) { return Format("%.2f", result.Limit()); }},
+      {"share", 5, [](const Result& result) { return Format("%.0f%%", 100 * result.Share()); }},
+      {"GB/s", 6,
+       [](const Result& result) {
+         const double reads = result.ReadsPerSecond();
+         return reads > 0 ? Format("%.2f", reads / 1e9) : "";
+       },
+       false, any([](const Test& test) { return test.n_prompt == 0; })},
+      {"TOPS", 6,
+       [](const Result& result) {
+         const double operations = result.OperationsPerSecond();
+         return operations > 0 ? Format("%.3f", operations / 1e12) : "";
+       },
+       false, any([](const Test& test) { return test.n_gen == 0; })},
+      {"first token, ms", 15,
+       [](const Result& result) { return Milliseconds(result.FirstTokenSeconds()); }, false,
+       any([](const Test& test) { return test.n_prompt > 0; })},
+      {"token p50, p99, ms", 18,
+       [](const Result& result) {
+         const std::vector<double>& all = result.token_seconds;
+         return all.empty()
+                    ? ""
+                    : Milliseconds(MedianOf(all)) + ", " + Milliseconds(QuantileOf(all, .99));
+       },
+       false, any([](const Test& test) { return test.n_gen > 0; })},
       {"pass", 5,
-       [](const Test& test) { return test.n_prompt == 0 ? Amount("%.2f", test.PassCost()) : ""; },
-       false, passes},
-      {"J/token", 8, [](const Test& test) { return Format("%.4f", test.JoulesPerToken()); }, false,
-       setting.has_energy},
-      {"W", 5, [](const Test& test) { return Format("%.1f", test.Watts()); }, false,
-       setting.has_energy},
-      {"notes", 5, [](const Test& test) { return Joined(test.Notes(), "; "); }, true}};
+       [](const Result& result) {
+         return result.PassCost() > 0 ? Format("%.2f", result.PassCost()) : "";
+       },
+       false, any([](const Test& test) { return test.TokensOfPass() > 1; })},
+      {"memory", 7,
+       [](const Result& result) {
+         return HumanBytes(static_cast<uint64_t>(result.conditions.peak_bytes));
+       }},
+      {"J/token", 8, [](const Result& result) { return Format("%.4f", result.JoulesPerToken()); },
+       false, setting.has_energy},
+      {"notes", 5, [](const Result& result) { return Joined(result.Notes(), "; "); }, true}};
   std::erase_if(columns, [](const BenchColumn& column) { return !column.shown; });
   for (BenchColumn& column : columns) {
     if (column.width > 0) continue;
     column.width = 2;
-    for (const Test& test : plan) {
-      column.width = std::max(column.width, TextColumns(column.cell(test)));
-    }
+    for (const Test& test : plan)
+      column.width = std::max(column.width, TextColumns(column.cell({.test = test})));
   }
   return columns;
 }
@@ -115,11 +123,15 @@ class Markdown : public BenchFormat {
     lines.insert(lines.end(), setting_.machine.begin(), setting_.machine.end());
     const BenchModel* last = nullptr;
     for (const BenchTest& test : plan) {
-      if (test.model != last) lines.push_back(gguf::PrintablePath(test.model->opened.file.path()));
-      last = test.model;
+      const BenchModel& model = *test.model;
+      if (&model == std::exchange(last, &model)) continue;
+      lines.push_back(gguf::PrintablePath(model.opened.file.path()) +
+                      Format(", opened in %.1f ms, limits read from ", model.load_ms) +
+                      ReadsFrom(model.opened.LargestStretch().size(), "/sys"));
     }
     std::string text;
-    for (const std::string& line : lines) text += (IsCard() ? "- " : "") + line + "\n";
+    const char* const bullet = setting_.machine.empty() ? "" : "- ";  // a card is a list
+    for (const std::string& line : lines) text += bullet + line + "\n";
     columns_ = BenchColumns(setting_, plan);
     std::vector<TableColumn> heads;
     for (const BenchColumn& column : columns_) {
@@ -129,122 +141,25 @@ class Markdown : public BenchFormat {
     return text + "\n" + table_->Head();
   }
 
-  std::string Row(const BenchTest& test) override {
+  std::string Row(const BenchResult& result) override {
     std::vector<std::string> row;
-    for (const BenchColumn& column : columns_) row.push_back(column.cell(test));
+    for (const BenchColumn& column : columns_) row.push_back(column.cell(result));
     return table_->Row(row);
   }
 
-  std::string End(const std::vector<BenchTest>& done) override {
-    std::string text;
-    const BenchModel* last = nullptr;
-    for (const BenchTest& test : done) {
-      const BenchModel& model = *test.model;
-      if (&model == std::exchange(last, &model)) continue;
-      text += "\n" + model.type +
-              Format(
-                  ": opened in %.1f ms; first token %.1f ms after opening began, with a prompt of "
-                  "8 tokens\n",
-                  model.load_ms, model.first_token_ms);
-    }
-    for (const BenchTest& test : done) {
-      if (IsCard() && test.n_prompt > 0 && test.n_gen > 0) text += Waiting(test, done);
-    }
-    if (done.empty()) return text;
-    const BenchTest &first = done.front(), &test = done.back();
-    text += Format("clock %.2f GHz before, %.2f GHz after", first.clock_before, test.clock_after);
-    if (first.celsius_before && test.celsius_after) {
-      text += Format("; %.0f °C before, %.0f °C after", *first.celsius_before, *test.celsius_after);
-    }
-    return text + "\n";
+  std::string End(const std::vector<BenchResult>& done) override {
+    if (done.empty()) return "";
+    return Format("\nclock %.2f GHz before, %.2f GHz after\n", done.front().conditions.clock_before,
+                  done.back().conditions.clock_after);
   }
 
  private:
-  bool IsCard() const { return !setting_.machine.empty(); }
-
-  // "pp4096+tg128: 21.3 s, the first token after 15.9 s": what a user waits for.
-  static std::string Waiting(const BenchTest& test, const std::vector<BenchTest>& done) {
-    std::string text = test.Name() + ": " + Figures(test.Tokens() / test.Median(), 3) + " s";
-    // Planned before it: the same prompt alone, by as many threads or by those that suit a prompt.
-    for (const BenchTest* other = &test; other != done.data();) {
-      --other;
-      if (other->model != test.model || other->n_prompt != test.n_prompt || other->n_gen > 0 ||
-          other->n_depth != test.n_depth)
-        continue;
-      text += ", the first token after " +
-              Figures(static_cast<double>(other->n_prompt) / other->Median(), 3) + " s";
-      break;
-    }
-    return text + "\n";
-  }
-
   const BenchSetting& setting_;
   std::vector<BenchColumn> columns_;
   std::optional<Table> table_;
 };
 
-// --- JSON and CSV: the same fields ------------------------------------------------------------
-
-// Fields that llama-bench also has get its names.
-Json TestFields(const BenchSetting& setting, const BenchTest& test) {
-  const BenchModel& model = *test.model;
-  const auto known = [](bool is_known, double value) {
-    return is_known && std::isfinite(value) ? Json(value) : Json();
-  };
-  const auto limit = [&](double BenchLimits::*which) {
-    const double median = test.MedianLimit(which);
-    return known(median > 0, median);
-  };
-  const bool compared = test.comparison.has_value();
-  const Comparison comparison = test.comparison.value_or(Comparison());
-  return {
-      {"version", setting.version},
-      {"build_commit", setting.commit},
-      {"cpu_info", setting.cpu_name},
-      {"cpu_target", setting.cpu_target},
-      {"backends", "CPU"},
-      {"model_filename", model.opened.file.path()},
-      {"model_type", model.type},
-      {"model_size", model.opened.file.tensor_bytes()},
-      {"model_n_params", model.opened.file.elements()},
-      {"n_batch", test.n_batch},
-      {"n_ubatch", test.n_ubatch},
-      {"n_threads", test.n_threads},
-      {"type_k", test.kv},
-      {"type_v", test.kv},
-      {"n_prompt", test.n_prompt},
-      {"n_gen", test.n_gen},
-      {"n_depth", test.n_depth},
-      {"n_pass", test.n_pass / test.n_texts()},
-      {"n_parallel", test.n_texts()},
-      {"test_time", test.date},
-      {"avg_ts", MeanOf(test.samples_ts)},
-      {"stddev_ts", test.Deviation()},
-      {"median_ts", test.Median()},
-      {"samples_ts", test.samples_ts},
-      {"limit_ts", test.Limit()},
-      {"share_of_limit", test.Share()},
-      {"bytes_per_second", known(test.n_prompt == 0, test.ReadsPerSecond())},
-      {"ops_per_second", known(test.n_gen == 0, test.OperationsPerSecond())},
-      {"read_limit", limit(&BenchLimits::read)},
-      {"dot_limit", limit(&BenchLimits::dot)},
-      {"int_rate", limit(&BenchLimits::integer)},
-      {"pass_cost", known(test.n_prompt == 0 && test.single_ts > 0, test.PassCost())},
-      {"joules_per_token", known(setting.has_energy, test.JoulesPerToken())},
-      {"clock_before_ghz", test.clock_before},
-      {"clock_after_ghz", test.clock_after},
-      {"celsius_before", known(test.celsius_before.has_value(), test.celsius_before.value_or(0))},
-      {"celsius_after", known(test.celsius_after.has_value(), test.celsius_after.value_or(0))},
-      {"share_alone", test.share_alone},
-      {"share_of_cores", test.share_of_cores},
-      {"baseline_ts", known(compared, comparison.other_ts)},
-      {"baseline_ratio", known(compared, comparison.ratio)},
-      {"baseline_low", known(compared, comparison.low)},
-      {"baseline_high", known(compared, comparison.high)},
-      {"notes", test.Notes()},
-      {"load_ms", model.load_ms},
-      {"first_token_ms", model.first_token_ms}};
-}
+// --- JSON, CSV and SQL: the same fields --------------------------------------------------------
 
 // In the quotes of CSV (") or SQL (').
 std::string InQuotes(const std::string& text, char quote) {
@@ -253,9 +168,10 @@ std::string InQuotes(const std::string& text, char quote) {
   return quoted + quote;
 }
 
-// A list is a text of its items.
+// A list is a text of its items, and a switch is 0 or 1, as in llama-bench's.
 std::string Cell(const Json& value, char quote) {
   if (value.is_null()) return quote == '"' ? "" : "NULL";
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (value.is_string()) return InQuotes(gguf::PrintablePath(value.get<std::string>()), quote);
   if (!value.is_array()) return value.dump();
   std::string text;
@@ -271,15 +187,16 @@ std::string Line(bool is_sql, const Json& fields, bool names) {
   std::vector<std::string> cells;
   for (const auto& [name, value] : fields.items()) {
     const bool is_text = value.is_string() || value.is_array();
+    const bool is_whole = value.is_number_integer() || value.is_boolean();
     cells.push_back(!names    ? Cell(value, is_sql ? '\'' : '"')
                     : !is_sql ? InQuotes(name, '"')
-                              : name + (is_text                     ? " TEXT"
-                                        : value.is_number_integer() ? " INTEGER"
-                                                                    : " REAL"));
+                              : name + (is_text    ? " TEXT"
+                                        : is_whole ? " INTEGER"
+                                                   : " REAL"));
   }
   const std::string line = Joined(cells, is_sql ? ", " : ",");
   if (!is_sql) return line + "\n";
-  return (names ? "CREATE TABLE IF NOT EXISTS pronk_bench (" : "INSERT INTO pronk_bench VALUES (") +
+  return (names ? "CREATE TABLE IF NOT EXISTS llama_bench (" : "INSERT INTO llama_bench VALUES (") +
          line + ");\n";
 }
 
@@ -291,20 +208,17 @@ class FieldRows : public BenchFormat {
 
   std::string Begin(const std::vector<BenchTest>& plan) override {
     if (is_json_) return format_ == "json" ? "[" : "";
-    BenchTest sample = plan.front();
-    sample.samples_ts = {1};
-    sample.limits = {{1, 1, 1}};
-    return Line(format_ == "sql", TestFields(setting_, sample), /*names=*/true);
+    return Line(format_ == "sql", ResultFields(setting_, {.test = plan.front()}), /*names=*/true);
   }
-  std::string Row(const BenchTest& test) override {
-    const Json fields = TestFields(setting_, test);
+  std::string Row(const BenchResult& result) override {
+    const Json fields = ResultFields(setting_, result);
     if (!is_json_) return Line(format_ == "sql", fields, /*names=*/false);
     if (format_ == "jsonl") return JsonText(fields, -1);
     // Printed as an array of one element, without its brackets.
     const std::string text = JsonText(Json::array({fields}), 2);
     return (std::exchange(first_, false) ? "" : ",") + text.substr(1, text.size() - 4);
   }
-  std::string End(const std::vector<BenchTest>& /*done*/) override {
+  std::string End(const std::vector<BenchResult>& /*done*/) override {
     return format_ == "json" ? "\n]\n" : "";
   }
 
@@ -316,6 +230,110 @@ class FieldRows : public BenchFormat {
 };
 
 }  // namespace
+
+Json ResultFields(const BenchSetting& setting, const BenchResult& result) {
+  const BenchTest& test = result.test;
+  const BenchModel& model = *test.model;
+  const BenchConditions& conditions = result.conditions;
+  const Comparison* const other = result.comparison ? &*result.comparison : nullptr;
+  const auto known = [](double value) {  // what is 0 or infinite was not measured
+    return value > 0 && std::isfinite(value) ? Json(value) : Json();
+  };
+  const auto milliseconds = [&](double seconds) { return known(1e3 * seconds); };
+  const auto of_tokens = [&](double quantile) {
+    return milliseconds(QuantileOf(result.token_seconds, quantile));
+  };
+  std::vector<double> nanoseconds;
+  for (const BenchSample& sample : result.samples) nanoseconds.push_back(1e9 * sample.seconds);
+  const std::vector<double> speeds = result.Speeds();
+  Json fields = {
+      {"build_commit", setting.commit},
+      {"build_number", 0},
+      {"cpu_info", setting.cpu_name},
+      {"gpu_info", ""},
+      {"backends", "CPU"},
+      {"model_filename", model.opened.file.path()},
+      {"model_type", model.type},
+      {"model_size", model.opened.file.tensor_bytes()},
+      {"model_n_params", model.opened.file.elements()},
+      {"n_batch", test.n_batch},
+      {"n_ubatch", test.n_ubatch},
+      {"n_threads", test.n_threads},
+      {"type_k", test.kv},
+      {"type_v", test.kv},
+      // llama-bench's defaults of what has no counterpart here: its compare script asks for them.
+      {"cpu_mask", "0x0"},
+      {"cpu_strict", false},
+      {"poll", 50},
+      {"n_gpu_layers", -1},
+      {"n_cpu_moe", 0},
+      {"split_mode", "layer"},
+      {"main_gpu", 0},
+      {"no_kv_offload", false},
+      {"flash_attn", -1},
+      {"devices", "auto"},
+      {"tensor_split", "0.00"},
+      {"tensor_buft_overrides", "none"},
+      {"use_mmap", true},
+      {"load_mode", "auto"},
+      {"lazy_mode", "auto"},
+      {"embeddings", false},
+      {"no_op_offload", 0},
+      {"no_host", false},
+      {"repack", true},
+      {"fit_target", 0},
+      {"fit_min_ctx", 0},
+      {"n_prompt", test.n_prompt},
+      {"n_gen", test.n_gen},
+      {"n_depth", test.n_depth},
+      {"test_time", conditions.date},
+      {"avg_ns", std::llround(MeanOf(nanoseconds))},
+      {"stddev_ns", std::llround(DeviationOf(nanoseconds))},
+      {"avg_ts", MeanOf(speeds)},
+      {"stddev_ts", DeviationOf(speeds)},
+      {"samples_ns", Json::array()},
+      {"samples_ts", speeds},
+      // Ours.
+      {"version", setting.version},
+      {"cpu_target", setting.cpu_target},
+      {"n_pass", test.n_pass},
+      {"n_parallel", test.n_texts},
+      {"median_ts", result.Speed()},
+      {"q1_ts", result.Speed(0.25)},
+      {"q3_ts", result.Speed(0.75)},
+      {"best_ts", result.Speed(1)},
+      {"first_token_ms", milliseconds(result.FirstTokenSeconds())},
+      {"token_p50_ms", of_tokens(0.5)},
+      {"token_p90_ms", of_tokens(0.9)},
+      {"token_p99_ms", of_tokens(0.99)},
+      {"limit_ts", result.Limit()},
+      {"share_of_limit", result.Share()},
+      {"limit_reads_from", ReadsFrom(model.opened.LargestStretch().size(), "/sys")},
+      {"bytes_per_second", known(result.ReadsPerSecond())},
+      {"ops_per_second", known(result.OperationsPerSecond())},
+      {"read_limit", known(result.MedianLimit(&BenchLimits::read))},
+      {"dot_limit", known(result.MedianLimit(&BenchLimits::dot))},
+      {"int_rate", known(result.MedianLimit(&BenchLimits::integer))},
+      {"pass_cost", known(result.PassCost())},
+      {"joules_per_token", known(result.JoulesPerToken())},
+      {"instructions_per_cycle", known(conditions.instructions_per_cycle.value_or(0))},
+      {"peak_bytes", std::llround(conditions.peak_bytes)},
+      {"cache_bytes", std::llround(conditions.cache_bytes)},
+      {"clock_before_ghz", conditions.clock_before},
+      {"clock_after_ghz", conditions.clock_after},
+      {"share_alone", conditions.share_alone},
+      {"share_of_cores", conditions.share_of_cores},
+      {"baseline_ts", known(other != nullptr ? MedianOf(other->other_ts) : 0)},
+      {"baseline_samples_ts", other != nullptr ? Json(other->other_ts) : Json::array()},
+      {"baseline_ratio", known(other != nullptr ? other->ratio : 0)},
+      {"baseline_low", known(other != nullptr ? other->low : 0)},
+      {"baseline_high", known(other != nullptr ? other->high : 0)},
+      {"notes", result.Notes()},
+      {"load_ms", model.load_ms}};
+  for (const double of_sample : nanoseconds)
+    fields["samples_ns"].push_back(std::llround(of_sample));
+  return fields;
+}
 
 std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const BenchSetting& setting) {
   if (name == "md") return std::make_unique<Markdown>(setting);

@@ -5,11 +5,10 @@
 #include <cmath>
 
 #include "cli/bench/bench.h"
+#include "cli/output/text.h"
 
 namespace cli {
 namespace {
-
-constexpr double kError = 0.01;  // of all looks at all tests of a gate together
 
 // The probability that |t| of Student's distribution is at most t (Abramowitz, Stegun 26.7.3-4).
 double WithinT(double t, size_t freedom) {
@@ -61,8 +60,8 @@ size_t WilcoxonRank(size_t n, double error) {
 // operations and the share of CPU time measure that. The two are added, since repetitions on a
 // changing machine see several of its states, but too little of each.
 Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, double error) {
-  const double median = MedianOf(before.ts), ratio = MedianOf(now.ts) / median;
-  if (before.ts.size() + now.ts.size() < 3) return {median, ratio, 0, HUGE_VAL};
+  const double ratio = MedianOf(now.ts) / MedianOf(before.ts);
+  if (before.ts.size() + now.ts.size() < 3) return {ratio, 0, HUGE_VAL, before.ts};
   const size_t freedom = before.ts.size() + now.ts.size() - 2;
   const double variance = (SquaredLogDeviations(before.ts) + SquaredLogDeviations(now.ts)) /
                           static_cast<double>(freedom);
@@ -74,7 +73,7 @@ Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, d
       std::hypot(drift(before.limit, now.limit), drift(before.integer_rate, now.integer_rate),
                  drift(before.cores, now.cores));
   const double spread = std::exp(within + between);
-  return {median, ratio, ratio / spread, ratio * spread};
+  return {ratio, ratio / spread, ratio * spread, before.ts};
 }
 
 // The two are seconds apart, so the machine's drift cancels in their difference, and equal programs
@@ -89,21 +88,41 @@ Comparison ComparePairs(const std::vector<double>& other, const std::vector<doub
     }
   }
   std::sort(means.begin(), means.end());
-  const double median = MedianOf(other), ratio = std::exp(MedianOf(means));
+  const double ratio = std::exp(MedianOf(means));
   const size_t k = WilcoxonRank(now.size(), error);
-  if (k == 0) return {median, ratio, 0, HUGE_VAL};
-  return {median, ratio, std::exp(means[k - 1]), std::exp(means[means.size() - k])};
+  if (k == 0) return {ratio, 0, HUGE_VAL, other};
+  return {ratio, std::exp(means[k - 1]), std::exp(means[means.size() - k]), other};
+}
+
+std::string Comparison::Text() const {
+  if (!std::isfinite(high)) return Figures(ratio, 4) + " (too few to tell)";
+  return Figures(ratio, 4) + " (" + Figures(low, 4) + "-" + Figures(high, 4) + ")";
+}
+
+std::string Comparison::Word() const {
+  if (low > 1) return "faster";
+  return verdict == Verdict::kSlower      ? "slower"
+         : verdict == Verdict::kNotSlower ? "not slower"
+                                          : "could not tell";
 }
 
 bool Gate::WantsMore(size_t n, const Compare& compare, Comparison& result) {
   constexpr size_t kMax = 384;  // about a tenth of the scatter of single samples is left
-  const bool over = n >= kMax || watch_.Seconds() > seconds_;
+  const double seconds = watch_.Seconds();
+  const bool over = n >= kMax || seconds > seconds_;
   if (n < next_ && !over) return true;
   next_ = 2 * n;
   const double look = static_cast<double>(++looks_);
-  const double error = kError / static_cast<double>(n_tests_) / (look * (look + 1));
+  const double error = kGateError / static_cast<double>(n_tests_) / (look * (look + 1));
   result = compare(error);  // the shares 1/2, 1/6, 1/12 and so on have the sum 1
   result.verdict = result.For(detect_);
+  // An interval narrows as the square root of the number of pairs. It decides at the latest if it
+  // reaches from the ratio to the further one of 1 and the slowest speed that is not slower.
+  const double ratio = std::log(result.ratio);
+  const double needed = std::max(ratio - std::log1p(-detect_), -ratio);
+  const double narrower = std::log(result.high / result.low) / 2 / needed;
+  const bool is_known = std::isfinite(narrower) && result.verdict == Verdict::kUnknown;
+  result.seconds_more = is_known ? seconds * std::max(narrower * narrower - 1, 1.0) : 0;
   return result.verdict == Verdict::kUnknown && !over;
 }
 

@@ -6,11 +6,13 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <utility>
 
 #include "cli/bench/bench.h"
 #include "cli/bench/machine.h"
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
+#include "convert/quantize_plan.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/session/batch.h"
 #include "engine/session/memory.h"
@@ -114,7 +116,7 @@ class Work {
       : test_(test) {
     options = Options(options, test, script_);
     length_ = options.context;
-    const size_t n_texts = test.n_texts();
+    const size_t n_texts = test.n_texts;
     if (n_texts > 1) batch_.emplace(model, options.n_threads);
     engine::Memory memory = engine::MachineMemory();
     memory.available /= n_texts;  // for each text
@@ -138,7 +140,8 @@ class Work {
   void Do() {
     const engine::Stopwatch watch;
     const size_t begin = test_.n_depth + test_.n_prompt;
-    Read(0, test_.n_depth, begin);
+    for (size_t i = 0; i < sessions_.size(); ++i) Read(i, test_.n_depth, begin);
+    seconds_ = first_token_seconds_ = watch.Seconds();
     std::vector<engine::Session::Next> next;
     next.reserve(sessions_.size());
     for (size_t at = begin; at < length_; ++at) {
@@ -146,8 +149,9 @@ class Work {
       next.clear();
       for (size_t i = 0; i < sessions_.size(); ++i) next.push_back({*sessions_[i], Ids(i)[at]});
       batch_ ? batch_->Decode(next) : sessions_[0]->Decode(next[0].id);
+      const double now = watch.Seconds();
+      token_seconds_.push_back(now - std::exchange(seconds_, now));
     }
-    seconds_ = watch.Seconds();
   }
 
   // Measuring limits wakes threads that this test may not use, and fills the caches with other
@@ -161,10 +165,22 @@ class Work {
     }
   }
 
+  // Of the last run: its time, until the prompt's end, and between tokens (of all runs since the
+  // last call).
+  double seconds() const { return seconds_; }
+  double first_token_seconds() const { return first_token_seconds_; }
+  std::vector<double> TakeTokenSeconds() { return std::exchange(token_seconds_, {}); }
+
   // The passes so far, and those of them that one thread did alone.
   std::pair<size_t, size_t> Passes() const {
-    const kernels::Team& team = batch_ ? batch_->team() : sessions_[0]->team();
-    return {team.n_runs(), team.n_runs_alone()};
+    std::pair<size_t, size_t> passes;
+    const auto add = [&](const kernels::Team& team) {
+      passes.first += team.n_runs();
+      passes.second += team.n_runs_alone();
+    };
+    for (const auto& session : sessions_) add(session->team());
+    if (batch_) add(batch_->team());
+    return passes;
   }
 
  private:
@@ -173,7 +189,7 @@ class Work {
     options.context = test.n_depth + test.n_prompt + test.n_gen;
     options.batch = std::min(test.n_ubatch, test.n_batch);
     options.n_threads = options.n_threads_batch = static_cast<int>(test.n_threads);
-    if (test.n_texts() > 1) {  // each is planned with a scratch of its own
+    if (test.n_texts > 1) {  // each is planned with a scratch of its own
       options.batch = std::min(options.batch, engine::kMaxPassTokens);
     } else if (test.n_pass > 1) {
       options.draft.on = true;
@@ -200,50 +216,66 @@ class Work {
   std::vector<std::unique_ptr<engine::Session>> sessions_;
   std::optional<engine::Batch> batch_;  // of several texts
   std::vector<TokenId> ids_;            // [texts][length]
-  double seconds_ = 0;                  // of the last run
+  double seconds_ = 0, first_token_seconds_ = 0;
+  std::vector<double> token_seconds_;
 };
 
-// Of(i) for each of n repetitions.
+// Of(sample) for each repetition.
 template <class Of>
-std::vector<double> Each(size_t n, Of of) {
+std::vector<double> Each(const BenchResult& result, Of of) {
   std::vector<double> all;
-  for (size_t i = 0; i < n; ++i) all.push_back(of(i));
+  for (const BenchSample& sample : result.samples) all.push_back(of(sample));
   return all;
 }
 
-// The bytes of a cache half-way through the tokens that a test generates.
-double CacheBytes(const engine::Config& config, kernels::KvType type, const BenchTest& test) {
+// The bytes of a text's cache after so many of its generated tokens.
+double CacheBytes(const BenchTest& test, kernels::KvType type, size_t n_generated) {
   const auto bytes = [&](size_t capacity) {
-    return engine::SequenceState::BytesFor(config, {.capacity = capacity, .kv_type = type});
+    return engine::SequenceState::BytesFor(test.model->opened.config,
+                                           {.capacity = capacity, .kv_type = type});
   };
-  return bytes(test.n_depth + test.n_prompt + test.n_gen / 2) - bytes(0);
+  return bytes(test.n_depth + test.n_prompt + n_generated) - bytes(0);
 }
 
 }  // namespace
 
-bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
-             const std::string& sysfs, BenchTest& test, const WantsMore& more) {
-  test.date = DateNow();
-  test.cache_bytes = CacheBytes(model.config, options.kv_type, test);
-  test.n_cores =
-      static_cast<size_t>(std::min(UsableHardwareThreads(), kernels::CoresOfControlGroups("/")));
-  Work work(model, options, test);
-  work.Do();  // the warm-up
-  kernels::Team team(static_cast<int>(test.n_threads));
+BenchCost CostOf(const BenchTest& test, kernels::KvType kv_type) {
+  const engine::Model& model = test.model->opened;
+  return {static_cast<double>(model.BytesPerToken()), CacheBytes(test, kv_type, test.n_gen / 2),
+          model.OperationsPerToken()};
+}
+
+BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model, bool with_dot) {
+  if (Interrupted()) return {};
   const std::span<const std::byte> weights = model.LargestStretch();
   // A small model is read several times, a model of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
+  const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
+  const auto dot = [&] { return kernels::DotCeiling(team); };
+  return {MeasureLimit(read), with_dot ? MeasureLimit(dot) : 0, IntegerRate(team)};
+}
+
+bool Measure(const engine::SessionOptions& options, const std::string& sysfs, BenchResult& result,
+             const WantsMore& more) {
+  const BenchTest& test = result.test;
+  const engine::Model& model = test.model->opened;
+  BenchConditions& conditions = result.conditions;
+  result.cost = CostOf(test, options.kv_type);
+  conditions.date = DateNow();
+  conditions.cache_bytes =
+      CacheBytes(test, options.kv_type, test.n_gen) * static_cast<double>(test.n_texts);
+  conditions.n_cores =
+      static_cast<size_t>(std::min(UsableHardwareThreads(), kernels::CoresOfControlGroups("/")));
+  ResetPeakMemory();
+  InstructionMeter instructions;
+  Work work(model, options, test);
+  work.Do();  // the warm-up
+  kernels::Team team(static_cast<int>(test.n_threads));
   const auto measure_limits = [&] {
-    if (Interrupted()) return BenchLimits();
-    const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
-    const auto dot = [&] { return kernels::DotCeiling(team); };
-    return BenchLimits{MeasureLimit(read),
-                       test.n_prompt > 0 || test.n_pass > 1 ? MeasureLimit(dot) : 0,
-                       IntegerRate(team)};
+    return MeasureLimits(team, model, test.n_prompt > 0 || test.TokensOfPass() > 1);
   };
   EnergyMeter meter(sysfs);
-  test.clock_before = MeasureClock();
-  test.celsius_before = Temperature(sysfs);
+  conditions.clock_before = MeasureClock();
   BenchLimits before = measure_limits();
   const auto [passes_before, alone_before] = work.Passes();
   CoreTime core_time;
@@ -251,51 +283,65 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
   for (int i = 1;; ++i) {
     work.FindPace();
     work.Rewind();
+    work.TakeTokenSeconds();
     meter.Joules();
+    instructions.Start();
     core_time.Start();
-    const engine::Stopwatch watch;
     work.Do();
-    const double sample_seconds = watch.Seconds();
-    test.joules += meter.Joules();
     core_time.Stop();
-    seconds += sample_seconds;
+    instructions.Stop();
+    conditions.joules += meter.Joules();
+    seconds += work.seconds();
     const BenchLimits after = measure_limits();
     if (Interrupted()) return false;
-    test.samples_ts.push_back(test.Tokens() / sample_seconds);
-    test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot),
-                           (before.integer + after.integer) / 2});
+    for (const double of_token : work.TakeTokenSeconds()) result.token_seconds.push_back(of_token);
+    result.samples.push_back({work.seconds(),
+                              {std::max(before.read, after.read), std::max(before.dot, after.dot),
+                               (before.integer + after.integer) / 2},
+                              test.n_prompt > 0 ? work.first_token_seconds() : 0});
     before = after;
-    test.share_of_cores = core_time.Share(seconds, i, static_cast<double>(test.n_threads));
-    if (i >= repetitions && !(more && more(test))) break;
+    conditions.share_of_cores = core_time.Share(seconds, i, static_cast<double>(test.n_threads));
+    if (!more(result)) break;
   }
-  test.clock_after = MeasureClock();
-  test.celsius_after = Temperature(sysfs);
+  conditions.clock_after = MeasureClock();
+  conditions.peak_bytes = PeakMemory();
+  conditions.instructions_per_cycle = instructions.PerCycle();
   const auto [passes, alone] = work.Passes();
-  test.share_alone =
+  conditions.share_alone =
       static_cast<double>(alone - alone_before) / static_cast<double>(passes - passes_before);
   return true;
 }
 
 std::string BenchTest::Name() const {
   std::string name;
-  if (n_prompt > 0) name = "pp" + std::to_string(n_prompt);
-  if (n_gen > 0) name += (name.empty() ? "tg" : "+tg") + std::to_string(n_gen);
-  if (n_pass > 1) {
-    const std::string n = std::to_string(n_pass);
-    name = of_texts ? n + " x " + name : name + " by " + n;
-  }
-  if (n_depth > 0) name += " @ d" + std::to_string(n_depth);
-  if (minutes > 0) name += Format(" for %zu min", minutes);
-  return name;
+  if (n_prompt > 0) name = Format("pp%zu", n_prompt);
+  if (n_gen > 0) name += Format(name.empty() ? "tg%zu" : "+tg%zu", n_gen);
+  if (n_texts > 1) name = Format("%zu x ", n_texts) + name;
+  if (n_pass > 1) name += Format(" by %zu", n_pass);
+  return n_depth > 0 ? name + Format(" @ d%zu", n_depth) : name;
 }
 
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+bool BenchTest::DiffersIn(size_t BenchTest::*number, const BenchTest& other) const {
+  using Test = BenchTest;
+  for (const auto each : {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_texts,
+                          &Test::n_pass, &Test::n_threads, &Test::n_batch, &Test::n_ubatch}) {
+    if (each != number && this->*each != other.*each) return false;
+  }
+  return model == other.model && kv == other.kv;
 }
+
+double QuantileOf(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(at), above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double MedianOf(const std::vector<double>& values) { return QuantileOf(values, 0.5); }
 
 double MeanOf(const std::vector<double>& values) {
+  if (values.empty()) return 0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
@@ -306,120 +352,105 @@ double SquaredDeviations(const std::vector<double>& values) {
   return sum;
 }
 
+double DeviationOf(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  return std::sqrt(SquaredDeviations(values) / static_cast<double>(values.size() - 1));
+}
+
+BenchModel DescribeModel(engine::Model opened, double load_seconds) {
+  BenchModel result = {.opened = std::move(opened), .load_ms = load_seconds * 1e3};
+  const gguf::File& file = result.opened.file;
+  const auto n = static_cast<double>(file.elements());
+  result.type = result.opened.config.architecture +
+                (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
+                convert::FileTypeName(file);
+  return result;
+}
+
 BenchSetting ThisSetting(const std::string& sysfs, const std::string& other) {
   return {PRONK_VERSION, BuildCommit(),        DateNow(),
           CpuName(),     kernels::CpuTarget(), EnergyMeter(sysfs).Works(),
           other};
 }
 
-double BenchTest::Median() const { return MedianOf(samples_ts); }
-
-double BenchTest::Deviation() const {
-  if (samples_ts.size() < 2) return 0;
-  return std::sqrt(SquaredDeviations(samples_ts) / static_cast<double>(samples_ts.size() - 1));
+std::vector<double> BenchResult::Speeds() const {
+  return Each(*this, [&](const auto& sample) { return test.Tokens() / sample.seconds; });
 }
+
+double BenchResult::Speed(double quantile) const { return QuantileOf(Speeds(), quantile); }
 
 // A prompt takes the time of its operations, at least that of reading the weights once; so does
 // each pass of generated tokens, which also reads the cache.
-double BenchTest::LimitOf(size_t repetition) const {
-  const BenchLimits& limit = limits[repetition];
-  const double reading = bytes_per_token / limit.read;
-  const double prompt = static_cast<double>(n_prompt), gen = Tokens() - prompt;
-  const double in_pass = static_cast<double>(n_pass);
+double BenchResult::LimitOf(const BenchSample& sample) const {
+  const BenchLimits& limit = sample.limits;
+  const auto prompt = static_cast<double>(test.n_prompt * test.n_texts);
+  const double of_pass = test.TokensOfPass();
   double pass = BytesOfPass() / limit.read;
-  if (in_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, pass);
-  double seconds = std::ceil(gen / in_pass) * pass;
-  if (n_prompt > 0) seconds += std::max(prompt * operations_per_token / limit.dot, reading);
-  return Tokens() / seconds;
+  if (of_pass > 1) pass = std::max(of_pass * cost.operations / limit.dot, pass);
+  double seconds =
+      std::ceil(static_cast<double>(test.n_gen) / static_cast<double>(test.n_pass)) * pass;
+  if (prompt > 0)
+    seconds += std::max(prompt * cost.operations / limit.dot,
+                        static_cast<double>(test.n_texts) * cost.weights / limit.read);
+  return test.Tokens() / seconds;
 }
 
-double BenchTest::Limit() const {
-  return MedianOf(Each(limits.size(), [&](size_t i) { return LimitOf(i); }));
+double BenchResult::Limit() const {
+  return MedianOf(Each(*this, [&](const auto& sample) { return LimitOf(sample); }));
 }
 
-double BenchTest::MedianLimit(double BenchLimits::*which) const {
-  return MedianOf(Each(limits.size(), [&](size_t i) { return limits[i].*which; }));
+double BenchResult::MedianLimit(double BenchLimits::*which) const {
+  return MedianOf(Each(*this, [&](const auto& sample) { return sample.limits.*which; }));
 }
 
-double BenchTest::Share() const {
-  return MedianOf(Each(limits.size(), [&](size_t i) { return samples_ts[i] / LimitOf(i); }));
+double BenchResult::Share() const {
+  return MedianOf(Each(
+      *this, [&](const auto& sample) { return test.Tokens() / sample.seconds / LimitOf(sample); }));
 }
 
-bool BenchTest::DiffersIn(size_t BenchTest::*number, const BenchTest& other) const {
-  using Test = BenchTest;
-  for (const auto each : {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_pass,
-                          &Test::n_threads, &Test::n_batch, &Test::n_ubatch, &Test::minutes}) {
-    if (each != number && this->*each != other.*each) return false;
-  }
-  return model == other.model && kv == other.kv && of_texts == other.of_texts;
+double BenchResult::FirstTokenSeconds() const {
+  return MedianOf(Each(*this, [](const auto& sample) { return sample.first_token_seconds; }));
 }
 
-void BenchTest::CompareLimits(const std::vector<BenchTest>& earlier) {
-  for (const BenchTest& other : earlier) {
-    if (other.model != model || other.n_threads != n_threads) continue;
-    for (const bool reads : {true, false}) {
-      const auto which = reads ? &BenchLimits::read : &BenchLimits::dot;
-      const double then = other.MedianLimit(which), now = MedianLimit(which);
-      if (std::min(then, now) <= 0 || std::max(then / now, now / then) < kMoved) continue;
-      const double unit = reads ? 1e9 : 1e12;
-      moved = "limit moved since " + other.Name() + ": " + Figures(then / unit, 3) + " to " +
-              Figures(now / unit, 3) + (reads ? " GB/s" : " TOPS");
-    }
-  }
+double BenchResult::PassCost() const {
+  const bool has = single_ts > 0 && !samples.empty();
+  return has ? single_ts * test.TokensOfPass() / Speed() : 0;
 }
 
-double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }
-
-double BenchTest::JoulesPerToken() const {
-  return joules / static_cast<double>(samples_ts.size()) / Tokens();
+double BenchResult::JoulesPerToken() const {
+  return conditions.joules / static_cast<double>(std::max<size_t>(samples.size(), 1)) /
+         test.Tokens();
 }
 
-double BenchTest::Watts() const {
-  double seconds_per_token = 0;
-  for (const double ts : samples_ts) seconds_per_token += 1 / ts;
-  return joules / seconds_per_token / Tokens();
+double BenchResult::ReadsPerSecond() const {
+  return test.n_prompt == 0 ? Speed() * BytesOfPass() / test.TokensOfPass() : 0;
 }
 
-std::vector<std::string> BenchTest::Notes() const {
+double BenchResult::OperationsPerSecond() const {
+  return test.n_gen == 0 ? Speed() * cost.operations : 0;
+}
+
+std::vector<std::string> BenchResult::Notes() const {
+  const BenchConditions& now = conditions;
   std::vector<std::string> notes;
-  if (n_prompt > 0 && n_prompt <= 64 && n_gen == 0) {  // a turn of a chat: what people feel
-    notes.push_back("first token after " +
-                    Figures(1e3 * static_cast<double>(n_prompt) / Median(), 3) + " ms");
-  }
   if (Share() > 1)
     notes.emplace_back("above the limit: the machine was faster than when that was measured");
   // More than the noise of the measurement, less than one step down of a CPU that is too hot.
   constexpr double kSlowed = 0.95;
-  if (clock_after < kSlowed * clock_before) {
-    notes.push_back(Format("slowed down: %.2f to %.2f GHz", clock_before, clock_after));
+  if (now.clock_after < kSlowed * now.clock_before) {
+    notes.push_back(Format("slowed down: %.2f to %.2f GHz", now.clock_before, now.clock_after));
   }
-  const auto limit = [&](size_t i) { return LimitOf(i); };
-  const std::vector<double> all = Each(limits.size(), limit);
-  const auto [least, most] = std::minmax_element(all.begin(), all.end());
-  if (*most > kMoved * *least) notes.push_back(Format("limit moved: %.0f to %.0f", *least, *most));
-  if (!moved.empty()) notes.push_back(moved);
-  if (minutes > 0) {
-    const auto median = [&](size_t begin, size_t end) {
-      const auto samples = std::span(samples_ts).subspan(begin, end - begin);
-      return Figures(MedianOf({samples.begin(), samples.end()}), 4) + " t/s";
-    };
-    notes.push_back("minute 1: " + median(0, first_end) + ", minute " + std::to_string(minutes) +
-                    ": " + median(last_begin, samples_ts.size()));
+  const std::vector<double> all = Each(*this, [&](const auto& sample) { return LimitOf(sample); });
+  const double least = QuantileOf(all, 0), most = QuantileOf(all, 1);
+  if (most > kMoved * least) notes.push_back(Format("limit moved: %.0f to %.0f", least, most));
+  if (now.n_cores > 0 && test.n_threads > now.n_cores) {
+    notes.push_back(Counted(test.n_threads, "thread") + " on " + Counted(now.n_cores, "core"));
+  } else if (now.share_alone > 0.05) {
+    notes.push_back(Format("one thread did %.0f%% of the passes alone", 100 * now.share_alone));
+  } else if (now.share_of_cores < 0.9) {
+    notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * now.share_of_cores));
   }
-  if (n_cores > 0 && n_threads > n_cores) {
-    notes.push_back(Counted(n_threads, "thread") + " on " + Counted(n_cores, "core"));
-  } else if (share_alone > 0.05) {
-    notes.push_back(Format("one thread did %.0f%% of the passes alone", 100 * share_alone));
-  } else if (share_of_cores < 0.9) {
-    notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * share_of_cores));
-  }
-  if (comparison) {
-    const bool is_faster = comparison->low > 1;
-    notes.emplace_back(is_faster                                    ? "faster"
-                       : comparison->verdict == Verdict::kSlower    ? "slower"
-                       : comparison->verdict == Verdict::kNotSlower ? "not slower"
-                                                                    : "could not tell");
-  }
+  if (comparison) notes.push_back(comparison->Word());
   return notes;
 }
 

@@ -54,7 +54,8 @@ double Speed(const JsonView& result, const std::string& program) {
 }  // namespace
 
 bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
-                  BenchTest& test) {
+                  const std::function<void(const std::string&)>& say, BenchResult& result) {
+  const BenchTest& test = result.test;
   if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": no program is there");
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
@@ -66,14 +67,20 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
   flags += flag("-p", both ? 0 : test.n_prompt) + flag("-n", both ? 0 : test.n_gen);
   if (both) flags += flag("-pg", test.n_prompt) + "," + std::to_string(test.n_gen);
   if (test.n_depth > 0) flags += flag("-d", test.n_depth);
-  if (test.n_pass > 1) flags += flag(test.of_texts ? "--parallel" : "--draft", test.n_pass);
+  if (test.n_pass > 1) flags += flag("--draft", test.n_pass);
+  if (test.n_texts > 1) flags += flag("--parallel", test.n_texts);
   if (test.kv != BenchTest().kv) flags += " -ctk " + test.kv + " -ctv " + test.kv;
   const std::string own = ProgramPath();
   const std::string own_flags = cpu.empty() ? flags : flags + " --cpu " + ShellQuoted(cpu);
-  test.date = DateNow();
+  BenchConditions& conditions = result.conditions;
+  conditions.date = DateNow();
   std::vector<double> others;
-  Comparison& comparison = test.comparison.emplace();
-  const auto compare = [&](double error) { return ComparePairs(others, test.samples_ts, error); };
+  Comparison& comparison = result.comparison.emplace();
+  const auto compare = [&](double error) {
+    const Comparison found = ComparePairs(others, result.Speeds(), error);
+    say(Format("%zu pairs: ", others.size()) + found.Text());
+    return found;
+  };
   do {
     // Whoever begins changes with each pair.
     const bool begins = others.size() % 2 == 1;
@@ -82,13 +89,16 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
     if (Interrupted()) return false;
     const JsonView &mine = begins ? first : second, &theirs = begins ? second : first;
     others.push_back(Speed(theirs, other));
-    test.samples_ts.push_back(Speed(mine, own));
     const auto number = [&](const char* key) {
       return mine[key].IsNumber() ? mine[key].Number() : 0;
     };
-    test.limits.push_back({number("read_limit"), number("dot_limit"), number("int_rate")});
-    if (others.size() == 1) test.clock_before = number("clock_before_ghz");
-    test.clock_after = number("clock_after_ghz");
+    result.samples.push_back({test.Tokens() / Speed(mine, own),
+                              {number("read_limit"), number("dot_limit"), number("int_rate")},
+                              number("first_token_ms") / 1e3});
+    if (others.size() == 1) conditions.clock_before = number("clock_before_ghz");
+    conditions.clock_after = number("clock_after_ghz");
+    conditions.peak_bytes = std::max(conditions.peak_bytes, number("peak_bytes"));
+    conditions.cache_bytes = number("cache_bytes");
   } while (gate.WantsMore(others.size(), compare, comparison));
   return true;
 }

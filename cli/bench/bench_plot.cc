@@ -1,7 +1,9 @@
-// The results of pronk bench as an SVG picture: what grows with threads, depth or tokens per pass
-// as curves; each other test's name and speed, and below them a bar beside the machine's limit.
+// The results of pronk bench as an SVG picture: what grows with threads, depth, texts or tokens of
+// a pass as curves; each other test's name and speed, and below them a bar beside the machine's
+// limit. Every number can be read off an axis with ticks.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -13,181 +15,210 @@ namespace cli {
 namespace {
 
 constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
-constexpr int kLine = 19;         // from one line of text to the next
-constexpr int kHeight = 12;       // of a bar
-constexpr int kMaxHeight = 1000;  // of the picture
-constexpr int kCurves = 85;       // of curves
+constexpr int kSmall = 17;     // from one line of small text to the next
+constexpr double kLabel = 14;  // between labels that stand in a column
+
+// Round numbers from 0 to at least `most`, at most six.
+std::vector<double> TicksFor(double most) {
+  const double raw = std::max(most, 1e-9) / 5, power = std::pow(10, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double digit : {5, 2, 1}) step = digit * power >= raw ? digit * power : step;
+  std::vector<double> ticks = {0};
+  while (ticks.back() < most) ticks.push_back(step * static_cast<double>(ticks.size()));
+  return ticks;
+}
+
+std::string TickText(double tick) { return Format("%.10g", tick); }
 
 class Picture {
  public:
-  // Whether n tests of this height in all can be added; if not, they are counted.
-  bool HasRoom(int height, size_t n = 1) {
-    const bool has = y_ + height <= kMaxHeight - kMargin - kLine;
-    n_left_out_ += has ? 0 : n;
-    return has;
+  void Down(double by) { y_ += by; }
+  // At the current height, or `up` above it.
+  void Text(double x, const char* classes, const std::string& text, double up = 0) {
+    body_ += SvgText(x, y_ - up, classes, text);
   }
-  void Left(int down, const char* classes, const std::string& text) {
+  void Left(double down, const char* classes, const std::string& text) {
     Down(down);
-    body_ += SvgText(kMargin, y_, classes, text);
+    Text(kMargin, classes, text);
   }
-  void Right(const char* classes, const std::string& text) {
-    body_ += SvgText(kWidth - kMargin, y_, classes, text);
-  }
-  void Down(int by) { y_ += by; }
   void Bar(const char* what, double width) {
     body_ +=
-        Format("<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"2\" class=\"%s\"/>\n",
-               kMargin, y_, width, kHeight, what);
+        Format("<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"2\" class=\"%s\"/>\n",
+               kMargin, y_, width, what);
   }
-
-  // Below the current height: lines, dots and text at given positions.
+  // Points are given with their heights above the current one.
   void Line(const char* what, const std::vector<std::pair<double, double>>& points) {
     body_ += Format("<polyline class=\"%s\" points=\"", what);
-    for (const auto& [x, y] : points) body_ += Format("%.1f,%.1f ", x, y_ + y);
+    for (const auto& [x, up] : points) body_ += Format("%.1f,%.1f ", x, y_ - up);
     body_ += "\"/>\n";
   }
-  void Dot(double x, double y) {
-    body_ += Format("<circle class=\"tg\" r=\"3.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", x, y_ + y);
+  void Dot(double x, double up) {
+    body_ += Format("<circle class=\"tg\" r=\"3.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", x, y_ - up);
   }
-  void Label(double x, double y, const char* classes, const std::string& text) {
-    body_ += SvgText(x, y_ + y, classes, text);
-  }
-
-  std::string Drawn(const std::string& title) {
-    if (n_left_out_ > 0) {
-      Left(kLine, "small", Format("%zu more had no room: the table has them.", n_left_out_));
-    }
-    return Svg(title, y_ + kMargin, body_);
+  std::string Drawn(const std::string& title) const {
+    return Svg(title, static_cast<int>(y_) + kMargin, body_);
   }
 
  private:
   std::string body_;
-  int y_ = 0;
-  size_t n_left_out_ = 0;  // tests
+  double y_ = 0;
 };
 
-const char* Kind(const BenchTest& test) {
-  return test.n_prompt == 0 ? "tg" : test.n_gen == 0 ? "pp" : "both";
+using Results = std::vector<const BenchResult*>;
+
+void DrawBar(Picture& picture, const BenchResult& result, double full) {
+  const BenchTest& test = result.test;
+  picture.Left(26, "", test.Name() + ", " + Counted(test.n_threads, "thread"));
+  picture.Text(kWidth - kMargin, "value", Format("%.1f t/s", result.Speed()));
+  picture.Down(7);
+  picture.Bar("limit", kBar * result.Limit() / full);
+  picture.Bar(test.Kind(), kBar * result.Speed() / full);
+  picture.Left(27, "small",
+               Format("%.1f-%.1f; %.0f%% of the limit of %.1f", result.Speed(0.25),
+                      result.Speed(0.75), 100 * result.Share(), result.Limit()));
+  if (test.n_prompt == 0) {
+    picture.Text(kWidth - kMargin, "small right",
+                 Format("reads %.1f GB/s", result.ReadsPerSecond() / 1e9));
+  } else if (test.n_gen == 0) {
+    picture.Text(kWidth - kMargin, "small right",
+                 Format("computes %.3f TOPS", result.OperationsPerSecond() / 1e12));
+  }
+  for (const std::string& note : result.Notes()) picture.Left(kSmall, "small", note);
 }
 
-// full: tokens per second of a bar over the whole width.
-void DrawTest(Picture& picture, const BenchTest& test, double full) {
-  const std::vector<std::string> notes = test.Notes();
-  if (!picture.HasRoom(26 + 7 + kHeight + 15 + (kLine - 2) * static_cast<int>(notes.size())))
-    return;
-  picture.Left(26, "", test.Name() + ", " + Counted(test.n_threads, "thread"));
-  const std::string deviation =
-      test.samples_ts.size() < 2 ? "" : Format(" ± %.1f", test.Deviation());
-  picture.Right("value", Format("%.1f", test.Median()) + deviation + " t/s");
-  picture.Down(7);
-  picture.Bar("limit", kBar * test.Limit() / full);
-  picture.Bar(Kind(test), kBar * test.Median() / full);
-  picture.Left(kHeight + 15, "small",
-               Format("%.0f%% of the limit, %.1f t/s", 100 * test.Share(), test.Limit()));
-  if (test.n_prompt == 0) {
-    picture.Right("small right", Format("reads %.1f GB/s", test.ReadsPerSecond() / 1e9));
-  } else if (test.n_gen == 0) {
-    picture.Right("small right", Format("computes %.3f TOPS", test.OperationsPerSecond() / 1e12));
+// The bars of one kind of test, which have one scale in the whole picture, and its axis.
+void DrawBars(Picture& picture, const Results& results, double most) {
+  const std::vector<double> ticks = TicksFor(most);
+  for (const BenchResult* result : results) DrawBar(picture, *result, ticks.back());
+  picture.Down(10);
+  picture.Line("axis", {{kMargin, 0}, {kWidth - kMargin, 0}});
+  for (const double tick : ticks) {
+    const double x = kMargin + kBar * tick / ticks.back();
+    picture.Line("axis", {{x, 0}, {x, -5}});
+    const char* const place = tick == 0              ? "small"
+                              : tick == ticks.back() ? "small right"
+                                                     : "small middle";
+    picture.Text(x, place, TickText(tick) + (tick == 0 ? " t/s" : ""), -18);
   }
-  for (const std::string& note : notes) picture.Left(kLine - 2, "small", note);
+  picture.Down(22);
 }
 
 // What a curve is drawn over.
-struct Axis {
+struct BenchAxis {
   size_t BenchTest::*number;
-  const char* title;
-  bool is_cost = false;  // draws the time of a pass, and not the speed
+  const char *title, *unit;
 
-  bool IsFor(const BenchTest& test) const {
-    if (number != &BenchTest::n_pass) return test.n_texts() == 1;
-    return is_cost ? !test.of_texts && test.n_prompt == 0 && test.single_ts > 0 : test.of_texts;
+  bool is_cost() const { return number == &BenchTest::n_pass; }  // draws the time of a pass
+  double Value(const BenchResult& result) const {
+    return is_cost() ? result.PassCost() : result.Speed();
   }
 };
-constexpr std::array<Axis, 4> kAxes = {
-    {{&BenchTest::n_threads, "t/s by threads"},
-     {&BenchTest::n_depth, "t/s by tokens already in the cache"},
-     {&BenchTest::n_pass, "t/s of all texts, by texts generated together"},
-     {&BenchTest::n_pass, "time of a pass by its tokens, relative to one token", true}}};
+constexpr std::array<BenchAxis, 4> kAxes = {
+    {{&BenchTest::n_threads, "t/s by threads", "threads"},
+     {&BenchTest::n_depth, "t/s by tokens already in the cache", "tokens in the cache"},
+     {&BenchTest::n_texts, "t/s of all texts, by texts generated together", "texts"},
+     {&BenchTest::n_pass, "time of a pass, relative to one of a token", "tokens of a pass"}}};
 
-using Tests = std::vector<const BenchTest*>;
-
-// One work's curves, in each of which the tests differ in nothing else, and below them the numbers.
-void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& curves) {
-  constexpr int kTitle = 28, kGap = 12, kRow = kLine - 2;
-  size_t n = 0;
-  for (const Tests& curve : curves) n += curve.size();
-  if (!picture.HasRoom(kTitle + kGap + kCurves + kRow * static_cast<int>(1 + curves.size()), n))
-    return;
-  const auto value = [&](const BenchTest& test) {
-    return axis.is_cost ? test.PassCost() : test.Median();
+// What tells a curve of this axis from the others: "-t 2 @ d0".
+std::string CurveName(const BenchAxis& axis, const BenchTest& test) {
+  std::vector<std::string> parts;
+  const auto add = [&](size_t BenchTest::*number, const char* format) {
+    if (axis.number != number) parts.push_back(Format(format, test.*number));
   };
+  add(&BenchTest::n_threads, "-t %zu");
+  add(&BenchTest::n_depth, "@ d%zu");
+  if (test.n_texts > 1) add(&BenchTest::n_texts, "x%zu");
+  return Joined(parts, " ");
+}
+
+// One work's curves, in each of which the tests differ in nothing else.
+void DrawCurves(Picture& picture, const BenchAxis& axis, const std::vector<Results>& curves) {
+  constexpr double kFirst = 60, kLast = 370, kHeight = 130;
   double most = 0;
-  for (const Tests& curve : curves) {
-    for (const BenchTest* test : curve)
-      most = std::max({most, value(*test), axis.is_cost ? 0 : test->Limit()});
+  std::vector<size_t> numbers;  // those of x
+  for (const Results& curve : curves) {
+    for (const BenchResult* result : curve) {
+      most = std::max({most, axis.Value(*result), axis.is_cost() ? 0 : result->Limit()});
+      numbers.push_back(result->test.*axis.number);
+    }
   }
-  BenchTest work = *curves.front().front();
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  const std::vector<double> ticks = TicksFor(most);
+  const double gap = (kLast - kFirst) / static_cast<double>(numbers.size() - 1);
+  const auto x_of = [&](size_t number) {
+    const auto at = std::ranges::lower_bound(numbers, number) - numbers.begin();
+    return kFirst + gap * static_cast<double>(at);
+  };
+  const auto up_of = [&](double value) { return kHeight * value / ticks.back(); };
+
+  BenchTest work = curves[0][0]->test;
   work.n_depth = 0;
-  work.n_pass = 1;
-  picture.Left(kTitle, "", work.Name() + ": " + axis.title);
-  picture.Down(kGap);
-  picture.Line("axis", {{kMargin, kCurves}, {kWidth - kMargin, kCurves}});
-  int row = kCurves + kRow;
-  for (const Tests& curve : curves) {
-    row += kRow;
-    if (curves.size() > 1) {
-      const std::string threads = Format("-t %zu", curve[0]->n_threads);
-      const std::string depth = Format("@ d%zu", curve[0]->n_depth);
-      picture.Label(kMargin, row, "small",
-                    axis.number == &BenchTest::n_threads ? depth
-                    : axis.number == &BenchTest::n_depth ? threads
-                                                         : threads + " " + depth);
-    }
-    const size_t last = curve.size() - 1, step = last / 6 + 1;
-    std::vector<std::pair<double, double>> points, limits;
-    for (size_t i = 0; i <= last; ++i) {
-      constexpr double kFirst = 110, kLast = 430;
-      const BenchTest& test = *curve[i];
-      const double x = kFirst + (kLast - kFirst) * static_cast<double>(i) / double(last);
-      points.emplace_back(x, kCurves * (1 - value(test) / most));
-      limits.emplace_back(x, kCurves * (1 - test.Limit() / most));
-      picture.Dot(x, points.back().second);
-      if (i % step != 0) continue;
-      if (row == kCurves + 2 * kRow)
-        picture.Label(x, kCurves + kRow, "small middle", std::to_string(test.*axis.number));
-      picture.Label(x, row, "small middle", Figures(value(test), 4));
-    }
-    if (!axis.is_cost) picture.Line("roof", limits);
-    picture.Line("cost", points);
+  work.n_pass = work.n_texts = 1;
+  picture.Left(28, "", work.Name() + ": " + axis.title);
+  picture.Down(kHeight + 14);
+  for (const double tick : ticks) {
+    picture.Line("axis", {{kFirst - 6, up_of(tick)}, {kLast, up_of(tick)}});
+    picture.Text(kFirst - 10, "small right", TickText(tick), up_of(tick) - 4);
   }
-  picture.Down(row);
+  double free_from = 0;  // labels of x that have room
+  for (const size_t number : numbers) {
+    const std::string text = std::to_string(number);
+    const double half = 4 * static_cast<double>(text.size()), x = x_of(number);
+    picture.Line("axis", {{x, 0}, {x, -5}});
+    if (x - half < free_from) continue;
+    picture.Text(x, "small middle", text, -18);
+    free_from = x + half + 4;
+  }
+  std::vector<std::pair<double, std::string>> labels;  // height of a curve's end, its name
+  for (const Results& curve : curves) {
+    std::vector<std::pair<double, double>> points, limits;
+    for (const BenchResult* result : curve) {
+      const double x = x_of(result->test.*axis.number);
+      points.emplace_back(x, up_of(axis.Value(*result)));
+      limits.emplace_back(x, up_of(result->Limit()));
+      picture.Dot(x, points.back().second);
+    }
+    if (!axis.is_cost()) picture.Line("roof", limits);
+    picture.Line("cost", points);
+    labels.emplace_back(points.back().second, CurveName(axis, curve[0]->test));
+  }
+  std::ranges::sort(labels);
+  double lowest = -HUGE_VAL;
+  for (const auto& [up, name] : labels) {
+    lowest = std::max(up - 4, lowest + kLabel);
+    picture.Text(kLast + 10, "small", name, lowest);
+  }
+  picture.Left(36, "small", "");
+  picture.Text((kFirst + kLast) / 2, "small middle", axis.unit);
 }
 
 // Draws a model's tests that make curves. Returns the others.
-Tests DrawScaling(Picture& picture, const Tests& tests) {
-  Tests alone = tests;
-  for (const Axis& axis : kAxes) {
-    std::vector<std::vector<Tests>> works;
-    for (const BenchTest* test : tests) {
-      if (!axis.IsFor(*test)) continue;
+Results DrawScaling(Picture& picture, const Results& results) {
+  Results alone = results;
+  for (const BenchAxis& axis : kAxes) {
+    std::vector<std::vector<Results>> works;
+    for (const BenchResult* result : results) {
+      const BenchTest& test = result->test;
+      if (axis.is_cost() && result->PassCost() == 0) continue;
       const auto work = std::ranges::find_if(works, [&](const auto& curves) {
-        const BenchTest& other = *curves.front().front();
-        return other.n_prompt == test->n_prompt && other.n_gen == test->n_gen;
+        const BenchTest& other = curves[0][0]->test;
+        return other.n_prompt == test.n_prompt && other.n_gen == test.n_gen;
       });
       auto& curves = work == works.end() ? works.emplace_back() : *work;
-      const auto curve = std::ranges::find_if(curves, [&](const Tests& others) {
-        return others.front()->DiffersIn(axis.number, *test);
+      const auto curve = std::ranges::find_if(curves, [&](const Results& others) {
+        return others[0]->test.DiffersIn(axis.number, test);
       });
-      (curve == curves.end() ? curves.emplace_back() : *curve).push_back(test);
+      (curve == curves.end() ? curves.emplace_back() : *curve).push_back(result);
     }
-    for (std::vector<Tests>& curves : works) {
-      std::erase_if(curves, [](const Tests& curve) { return curve.size() < 2; });
+    for (std::vector<Results>& curves : works) {
+      std::erase_if(curves, [&](const Results& curve) {
+        return curve.size() < 2 || curve[0]->test.*axis.number == curve[1]->test.*axis.number;
+      });
       if (curves.empty()) continue;
       DrawCurves(picture, axis, curves);
-      for (const Tests& curve : curves) {
-        for (const BenchTest* test : curve) {
-          if (!axis.is_cost) std::erase(alone, test);
-        }
+      for (const Results& curve : curves) {
+        for (const BenchResult* result : curve) std::erase(alone, result);
       }
     }
   }
@@ -196,34 +227,33 @@ Tests DrawScaling(Picture& picture, const Tests& tests) {
 
 }  // namespace
 
-std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests) {
+std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchResult>& results) {
   Picture picture;
   picture.Left(30, "title", "pronk: tokens per second");
-  picture.Left(kLine + 3, "small", setting.Cpu());
-  picture.Left(kLine - 2, "small",
+  picture.Left(22, "small", setting.Cpu());
+  picture.Left(kSmall, "small",
                setting.date + ", version " + setting.version + ", commit " + setting.commit);
-  picture.Left(kLine - 2, "small",
-               "Medians ± standard deviations. Grey is the machine's limit, measured");
-  picture.Left(kLine - 2, "small",
-               "beside each test: reading weights (tg), multiplying (pp). Bars of one");
-  picture.Left(kLine - 2, "small", "colour have one scale.");
-  const auto full = [&](const char* kind) {
-    double most = 0;
-    for (const BenchTest& test : tests) {
-      if (std::string_view(Kind(test)) == kind)
-        most = std::max({most, test.Median(), test.Limit()});
-    }
-    return most;
-  };
-  for (size_t i = 0; i < tests.size();) {
-    const BenchModel* const model = tests[i].model;
-    Tests of_model;
-    for (; i < tests.size() && tests[i].model == model; ++i) of_model.push_back(&tests[i]);
-    if (!picture.HasRoom(34 + kLine, of_model.size())) continue;
+  picture.Left(kSmall, "small", "Medians, and the quartiles below each bar. Grey is the machine's");
+  picture.Left(kSmall, "small", "limit: reading weights (tg), multiplying (pp).");
+  for (size_t i = 0; i < results.size();) {
+    const BenchModel* const model = results[i].test.model;
+    Results of_model;
+    for (; i < results.size() && results[i].test.model == model; ++i)
+      of_model.push_back(&results[i]);
     picture.Left(34, "title", model->type);
-    picture.Left(kLine, "small", ShortPath(model->opened.file.path()));
-    for (const BenchTest* test : DrawScaling(picture, of_model))
-      DrawTest(picture, *test, full(Kind(*test)));
+    picture.Left(19, "small", ShortPath(model->opened.file.path()));
+    const Results alone = DrawScaling(picture, of_model);
+    for (const std::string_view kind : {"tg", "pp", "both"}) {
+      Results bars;
+      double most = 0;
+      for (const BenchResult* result : alone) {
+        if (result->test.Kind() == kind) bars.push_back(result);
+      }
+      for (const BenchResult& result : results) {
+        if (result.test.Kind() == kind) most = std::max({most, result.Speed(), result.Limit()});
+      }
+      if (!bars.empty()) DrawBars(picture, bars, most);
+    }
   }
   return picture.Drawn("pronk bench on " + setting.cpu_name + ", " + setting.date);
 }

@@ -13,14 +13,14 @@
 namespace cli {
 
 struct ComparedModel {
-  engine::Model opened;
-  std::string type = {};  // of most of its bytes
-  uint64_t bytes = 0;     // of the file
-  double bits_per_weight = 0;
-  std::optional<Estimate> perplexity = {};    // if there is a text
-  std::optional<Divergence> divergence = {};  // from the first model, if the tokens are the same
-  BenchTest prompt = {}, generation = {};     // their samples, if they were measured
+  BenchModel model;
+  std::optional<double> bits_per_byte = {};  // if there is a text
+  std::optional<Estimate> perplexity = {};   // likewise, if the tokens are those of the first model
+  std::optional<Divergence> divergence = {};  // likewise: from the first model
+  BenchResult prompt = {}, generation = {};   // their samples, if they were measured
 
+  uint64_t bytes() const { return model.opened.file.file_bytes(); }
+  double bits_per_weight() const;
   std::string Name() const;  // the file's, without ".gguf"
 };
 

@@ -1,11 +1,15 @@
 #include "cli/bench/machine.h"
 
+#include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <thread>
 
@@ -16,7 +20,9 @@
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 #elif defined(__linux__)
+#include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #endif
 
 namespace cli {
@@ -24,6 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+#if defined(__APPLE__)
+constexpr bool kIsApple = true;
+#else
+constexpr bool kIsApple = false;
+#endif
 constexpr uint64_t kAddend = 0x9E3779B97F4A7C15;
 
 __attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
@@ -61,13 +72,6 @@ uint64_t Chains(uint64_t addend, size_t steps) {
     AddXor(h, addend);
   }
   return a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
-}
-
-bool IsSensorOfCpu(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kNames = {"coretemp",    "k10temp",     "zenpower",
-                                                      "cpu_thermal", "cpu-thermal", "x86_pkg_temp",
-                                                      "soc_thermal"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 // Packages include their cores and the other zones listed below them, except memory, which counts
@@ -167,24 +171,54 @@ double MeasureClock() {
 
 void DoIntegerOperations() { [[maybe_unused]] volatile uint64_t sink = Chains(kAddend, 100'000); }
 
-std::optional<double> Temperature(const std::string& sysfs) {
-  std::optional<double> hottest;
-  const auto look = [&](const fs::path& path) {
-    const std::optional<uint64_t> millidegrees = kernels::FirstNumber(path);
-    if (!millidegrees) return;
-    hottest = std::max(hottest.value_or(0), static_cast<double>(*millidegrees) / 1e3);
-  };
-  for (const fs::path& chip : Entries(fs::path(sysfs) / "class/hwmon")) {
-    if (!IsSensorOfCpu(kernels::FirstLine(chip / "name"))) continue;
-    for (const fs::path& file : Entries(chip)) {
-      const std::string name = file.filename().string();
-      if (name.starts_with("temp") && name.ends_with("_input")) look(file);
-    }
+std::string ReadsFrom(uint64_t bytes, const std::string& sysfs) {
+  uint64_t most = 0;  // the files say "32768K"
+  for (const fs::path& cache : Entries(sysfs + "/devices/system/cpu/cpu0/cache"))
+    most = std::max(most, kernels::FirstNumber(cache / "size").value_or(0));
+  return bytes <= most << 10 ? "the cache" : "memory";
+}
+
+double PeakMemory() {
+  const std::string peak = kernels::ValueOf("/proc/self/status", "VmHWM");
+  if (!peak.empty()) return 1024 * std::strtod(peak.c_str(), nullptr);
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * (kIsApple ? 1 : 1024);
+}
+
+void ResetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+InstructionMeter::InstructionMeter() {
+  for (int& file : files_) {
+    file = -1;
+#if defined(__linux__)
+    perf_event_attr event = {};
+    event.size = sizeof(event);
+    event.type = PERF_TYPE_HARDWARE;
+    event.config = PERF_COUNT_HW_CPU_CYCLES;
+    if (&file == files_) event.config = PERF_COUNT_HW_INSTRUCTIONS;
+    event.inherit = event.exclude_kernel = event.exclude_hv = 1;
+    file = static_cast<int>(syscall(SYS_perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+#endif
   }
-  for (const fs::path& zone : Entries(fs::path(sysfs) / "class/thermal")) {
-    if (IsSensorOfCpu(kernels::FirstLine(zone / "type"))) look(zone / "temp");
+}
+
+InstructionMeter::~InstructionMeter() {
+  for (const int file : files_) {
+    if (file >= 0) close(file);
   }
-  return hottest;
+}
+
+void InstructionMeter::Add(double sign) {
+  for (size_t i = 0; i < 2; ++i) {
+    uint64_t count = 0;
+    if (files_[i] >= 0 && read(files_[i], &count, sizeof(count)) == sizeof(count))
+      counts_[i] += sign * static_cast<double>(count);
+  }
+}
+
+std::optional<double> InstructionMeter::PerCycle() const {
+  return counts_[1] > 0 ? std::optional(counts_[0] / counts_[1]) : std::nullopt;
 }
 
 EnergyMeter::EnergyMeter(const std::string& sysfs) {

@@ -1,4 +1,4 @@
-// The machine that runs a benchmark: its name, clock, temperature and energy.
+// The machine that runs a benchmark: its name, clock, caches, memory, energy and counters.
 #ifndef PRONK_CLI_BENCH_MACHINE_H_
 #define PRONK_CLI_BENCH_MACHINE_H_
 
@@ -35,8 +35,31 @@ double MeasureClock();
 inline constexpr double kIntegerOperations = 1.6e6;
 void DoIntegerOperations();
 
-// Degrees Celsius of the CPU's hottest sensor, if the system has one. sysfs: "/sys".
-std::optional<double> Temperature(const std::string& sysfs);
+// Where a repeated reading of so many bytes finds them: "the cache" if they fit into the first
+// core's largest one, otherwise "memory". sysfs: "/sys".
+std::string ReadsFrom(uint64_t bytes, const std::string& sysfs);
+
+// Bytes of memory that were resident at most since the last reset, where the system allows one.
+double PeakMemory();
+void ResetPeakMemory();
+
+// Instructions of this process for each cycle, by the CPU's counters, where Linux (perf_event) and
+// a virtual machine's host let it read them: of the calling thread, and of threads begun since.
+class InstructionMeter {
+ public:
+  InstructionMeter();
+  ~InstructionMeter();
+  InstructionMeter(const InstructionMeter&) = delete;
+  InstructionMeter& operator=(const InstructionMeter&) = delete;
+  void Start() { Add(-1); }
+  void Stop() { Add(1); }
+  std::optional<double> PerCycle() const;  // between all starts and stops
+
+ private:
+  void Add(double sign);
+  int files_[2];  // instructions, cycles; -1: not allowed
+  double counts_[2] = {};
+};
 
 // Energy that the processors and their memory used, from Linux's counters under class/powercap
 // (RAPL). They count the whole machine with all its processes; usually only root may read them.

@@ -248,12 +248,12 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
          " are forgotten)");
   }
   switch (answer.generated.stop_reason) {
-    case engine::StopReason::kContext:
+    case pronk::StopReason::kContext:
       return Note("(the context is full: the answer ends here; /set num_ctx makes it larger)");
-    case engine::StopReason::kLength:
+    case pronk::StopReason::kLength:
       return Note("(the answer was cut after " + Counted(answer.generated.tokens.size(), "token") +
                   ", as -n says)");
-    case engine::StopReason::kInterrupted:
+    case pronk::StopReason::kInterrupted:
       if (answer.generated.n_unread > 0) {
         return Note("(stopped while reading: the question is taken back; " +
                     Counted(answer.generated.n_unread, "token") + " of it were not read, " +
@@ -262,8 +262,8 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
       return Note(answer.generated.text.empty() && answer.generated.thinking.empty()
                       ? "(stopped before the first word: the question is taken back)"
                       : "(stopped)");
-    case engine::StopReason::kEos:
-    case engine::StopReason::kStop:
+    case pronk::StopReason::kEos:
+    case pronk::StopReason::kStop:
       return;
   }
 }
@@ -464,13 +464,13 @@ void Conversation::Set(const std::string& argument) {
   } else if (const auto context = ContextIn(argument)) {
     return Resize(*context);
   } else if (!argument.empty()) {
-    ChangeSetting(argument, options_, *ready_);
-    engine::SamplerOptions& sampler = ready_->session_options.sampler;
-    if (sampler.dry.Active() && sampler.dry.breakers.empty())
-      sampler.dry.breakers = engine::TokensWith(kDryBreakers, *ready_->model.tokenizer);
-    ready_->session->SetSampling(sampler);
+    ChangeSetting(argument, *ready_);
+    const engine::Model& model = ready_->model;
+    engine::ResolveSampling(model.file.metadata(), *model.tokenizer,
+                            ready_->session_options.sampler);
+    ready_->session->SetSampling(ready_->session_options.sampler);
   }
-  Note("(" + SettingsText(ChatSettings(*ready_), ready_->origins) + ")");
+  Note("(" + ChatSettingsText(options_, *ready_) + ")");
 }
 
 void Conversation::Think(const std::string& argument) {

@@ -40,8 +40,13 @@ class KeptFlags {
   FlagValues WithTexts(FlagValues values) const;
 
  private:
-  using Default = std::variant<bool, std::string, std::optional<std::string>,
-                               std::vector<std::string>, int, int64_t, size_t, float>;
+  template <class>
+  struct Pointed;
+  template <class... T>
+  struct Pointed<std::variant<T*...>> {
+    using Type = std::variant<T...>;
+  };
+  using Default = Pointed<Target>::Type;  // of the flag's variable
   Flag* Find(std::string_view name) const;
 
   std::vector<std::pair<Flag*, Default>> flags_;

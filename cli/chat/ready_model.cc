@@ -32,13 +32,6 @@ engine::ChatForm FormOf(TemplateOptions options, const engine::Model& model,
 
 }  // namespace
 
-std::map<std::string_view, std::vector<std::string>> ChatOptions::FlagNames() const {
-  auto names = generation.FlagNames();
-  names["seed"] = {"-s", "--seed"};
-  names["num_predict"] = predict_names;
-  return names;
-}
-
 ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, const ChatSetup& wanted,
                        bool is_first)
     : setup(wanted),
@@ -52,13 +45,7 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
       stop_texts(options.generation.Typed(options.stop_texts)) {
   options.answers.Apply("", schema, form);
   session_options.draft = options.generation.Draft(draft_model);
-  session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
-  const auto names = options.FlagNames();
-  for (auto& [setting, origin] : origins) {
-    const auto flag = names.find(setting);
-    if (origin == "flag" && flag != names.end() && !options.kept->IsTyped(LongName(flag->second)))
-      origin = "saved";
-  }
+  session_options.sampler = options.generation.Sampler(model, options.model.verbose);
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
 }
 

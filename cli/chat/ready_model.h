@@ -3,9 +3,10 @@
 #define PRONK_CLI_CHAT_READY_MODEL_H_
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,9 @@ struct ChatOptions {
   ToolOptions answers;
   int64_t max_tokens = -1;  // of an answer
   std::vector<std::string> stop_texts;
-  std::vector<std::string> predict_names;  // of the flag for max_tokens
   std::shared_ptr<KeptFlags> kept;
-
-  // The names of the flags for each setting of ChatSettings() (settings.h).
-  std::map<std::string_view, std::vector<std::string>> FlagNames() const;
 };
+inline constexpr const char* kPredictFlags = "-n,--n-predict,--predict N";  // of max_tokens
 
 struct ReadyModel {
   // Opens the model; the flags' variables must be as the setup has them. is_first: -md is used,
@@ -59,7 +57,7 @@ struct ReadyModel {
   engine::ChatForm form;
   int64_t max_tokens;
   std::vector<std::string> stop_texts;
-  Origins origins;                                // of the sampler's settings
+  std::set<std::string, std::less<>> changed;     // settings, by /set
   std::optional<grammar::Constraint> constraint;  // of each answer
   std::unique_ptr<engine::Session> session;
 };

@@ -1,7 +1,5 @@
 #include "cli/chat/settings.h"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -10,7 +8,6 @@
 #include "engine/error.h"
 #include "engine/session/thinking.h"
 #include "gguf/error.h"
-#include "gguf/number.h"
 
 namespace cli {
 namespace {
@@ -29,61 +26,65 @@ NameAndNumber Split(const std::string& text) {
   return {name, at == std::string::npos ? "" : rest.substr(at)};
 }
 
-// "--top-k" as "top_k".
-std::string Plain(std::string name) {
-  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
 [[noreturn]] void Refuse(const NameAndNumber& given, bool is_whole, double low, double high) {
   throw engine::Error("/set ", gguf::Printable(given.name), ": expected a ",
                       (is_whole ? "whole number" : "number"), " from ", Figures(low, 7), " to ",
                       Figures(high, 7), ", found '", gguf::Printable(given.number), "'");
 }
 
+// Its first long flag, under which it is kept.
+std::string FlagOf(const engine::Setting& setting) {
+  const std::string_view flags = setting.flags.substr(setting.flags.find("--"));
+  return std::string(flags.substr(0, flags.find_first_of(", ")));
+}
+
 }  // namespace
 
 std::vector<engine::Setting> ChatSettings(ReadyModel& ready) {
-  engine::SamplerOptions& sampler = ready.session_options.sampler;
-  std::vector<engine::Setting> settings = engine::Settings(sampler);
-  settings.push_back({"seed", &sampler.seed, 0, 0x1p53});
-  settings.push_back({"num_predict", &ready.max_tokens, -2, kMaxTokens});
+  std::vector<engine::Setting> settings = engine::Settings(ready.session_options.sampler);
+  std::erase_if(settings, [](const engine::Setting& setting) { return !setting.is_number(); });
+  settings.push_back({"num_predict", &ready.max_tokens, -2, kMaxTokens, "", kPredictFlags});
   return settings;
 }
 
-void ChangeSetting(const std::string& text, const ChatOptions& options, ReadyModel& ready) {
-  const NameAndNumber given = Split(text);
-  const std::string plain = Plain(given.name);
-  std::vector<std::string> names = {std::string(kContext)};
-  const auto flags = options.FlagNames();
-  for (const engine::Setting& setting : ChatSettings(ready)) {
-    const std::vector<std::string>& flag_names = flags.at(setting.name);
-    const bool is_meant =
-        plain == setting.name || plain == ShownName(setting.name) ||
-        std::ranges::any_of(flag_names, [&](const auto& flag) { return Plain(flag) == plain; });
-    names.push_back(ShownName(setting.name));
-    if (!is_meant) continue;
-    const auto value = gguf::NumberIn<double>(given.number);
-    const bool ok = value && *value >= setting.low && *value <= setting.high &&
-                    (!setting.is_whole() || *value == std::floor(*value));
-    if (!ok) Refuse(given, setting.is_whole(), setting.low, setting.high);
-    ready.origins[std::string(setting.name)] = "/set";
-    // A whole number may have been written as 1e2, which the flag would refuse.
-    ready.setup.flags[LongName(flag_names)] = {setting.is_whole() ? Format("%.0f", *value)
-                                                                  : given.number};
-    return setting.Set(*value);
+std::string ChatSettingsText(const ChatOptions& options, ReadyModel& ready) {
+  const auto origin_of = [&](const engine::Setting& setting) -> std::string {
+    if (ready.changed.contains(setting.name)) return "/set";
+    const std::string origin = OriginName(setting);
+    return origin == "flag" && !options.kept->IsTyped(FlagOf(setting)) ? "saved" : origin;
+  };
+  std::vector<engine::Setting> settings = ChatSettings(ready);
+  for (const engine::Setting& setting : engine::Settings(ready.session_options.sampler)) {
+    if (!setting.is_number()) settings.push_back(setting);
   }
-  throw engine::Error("/set ", gguf::Printable(given.name), ": there is no such setting",
-                      Guess(plain, names), "/set alone shows those there are");
+  return SettingsText(settings, origin_of);
+}
+
+void ChangeSetting(const std::string& text, ReadyModel& ready) {
+  const NameAndNumber given = Split(text);
+  const std::vector<engine::Setting> settings = ChatSettings(ready);
+  const engine::Setting* const setting = engine::FindSetting(settings, given.name);
+  if (setting == nullptr) {
+    std::vector<std::string> names = {std::string(kContext)};
+    for (const engine::Setting& one : settings) names.emplace_back(one.name);
+    throw engine::Error("/set ", gguf::Printable(given.name), ": there is no such setting",
+                        Guess(given.name, names), "/set alone shows those there are");
+  }
+  if (!setting->Read(given.number).empty())
+    Refuse(given, setting->is_whole(), setting->low, setting->high);
+  ready.changed.emplace(setting->name);
+  // A whole number may have been written as 1e2, which the flag would refuse.
+  ready.setup.flags[FlagOf(*setting)] = {setting->is_whole() ? Format("%.0f", setting->Get())
+                                                             : given.number};
 }
 
 std::optional<size_t> ContextIn(const std::string& text) {
   const NameAndNumber given = Split(text);
-  const std::string plain = Plain(given.name);
-  if (plain != kContext && plain != "ctx_size" && plain != "c") return std::nullopt;
-  const auto n = gguf::NumberIn<size_t>(given.number);
-  if (!n || *n == 0 || *n > kMaxTokens) Refuse(given, true, 1, kMaxTokens);
+  size_t n = 0;
+  const std::vector<engine::Setting> context = {
+      {kContext, &n, 1, kMaxTokens, "", "-c,--ctx-size N"}};
+  if (engine::FindSetting(context, given.name) == nullptr) return std::nullopt;
+  if (!context[0].Read(given.number).empty()) Refuse(given, true, 1, kMaxTokens);
   return n;
 }
 
@@ -96,7 +97,7 @@ std::vector<std::string> SettingCompletions(const std::string& typed, ReadyModel
     if (space != std::string::npos && one == name) lines.push_back(one + " " + value);
   };
   for (const engine::Setting& setting : ChatSettings(ready))
-    add(ShownName(setting.name), Figures(setting.Get(), 7));
+    add(std::string(setting.name), Figures(setting.Get(), 7));
   add(std::string(kContext), std::to_string(ready.session->capacity()));
   for (const std::string_view level : engine::kThinkingLevels) {
     if (space != std::string::npos) add("think", std::string(level));

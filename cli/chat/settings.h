@@ -15,9 +15,12 @@ namespace cli {
 // The numbers, whose variables are the model's.
 std::vector<engine::Setting> ChatSettings(ReadyModel& ready);
 
+// "temperature 0.7 (file), ...": these and what else is not the default.
+std::string ChatSettingsText(const ChatOptions& options, ReadyModel& ready);
+
 // "temperature 0.5", or "parameter temperature 0.5": sets the number and the flag that keeps it.
 // Throws engine::Error if it cannot be set, with a guess at what was meant.
-void ChangeSetting(const std::string& text, const ChatOptions& options, ReadyModel& ready);
+void ChangeSetting(const std::string& text, ReadyModel& ready);
 
 // "num_ctx 8192", or with "parameter": the number, else nothing. Throws engine::Error for a wrong
 // number.

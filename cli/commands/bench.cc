@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -19,7 +21,6 @@
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
-#include "convert/quantize_plan.h"
 #include "engine/error.h"
 #include "gguf/number.h"
 #include "gguf/output_file.h"
@@ -37,7 +38,6 @@ struct BenchOptions {
   std::vector<std::string> prompts, gens, depths;  // none: the usual ones
   std::vector<std::string> prompt_gens;            // "512,128"
   bool card = false, progress = false;
-  int minutes = 0;
   std::vector<std::string> passes, parallel;  // one of them
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
@@ -48,7 +48,7 @@ struct BenchOptions {
   std::string output = "md";
   std::string output_err = "none";
   std::string plot;
-  std::string baseline, against;
+  std::string baseline, against, diff;
   std::string detect = "5%";
   int max_time = 300;  // seconds
   std::string sysfs = "/sys";
@@ -143,52 +143,34 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
       if (test.n_prompt == 0) plan.emplace_back(test).n_depth = 4096;
     }
   }
-  // Passes of several tokens are for tests that only generate.
-  const bool together = !options.parallel.empty();
-  if (together && !options.passes.empty())
+  if (!options.parallel.empty() && !options.passes.empty())
     throw UsageError("--draft and --parallel: give one of them");
-  const auto passes = ParseNumbers(together ? "--parallel" : "--draft",
-                                   Or(together ? options.parallel : options.passes, {"1"}), 1,
-                                   engine::kMaxPassTokens);
+  each(&BenchTest::n_texts,
+       ParseNumbers("--parallel", Or(options.parallel, {"1"}), 1, engine::kMaxPassTokens));
+  // Passes of several tokens of a text are for tests that only generate.
+  const auto passes = ParseNumbers("--draft", Or(options.passes, {"1"}), 1, engine::kMaxPassTokens);
   const std::vector<size_t> one = {1};
   for (const BenchTest& test : std::exchange(plan, {})) {
-    for (const size_t n : test.n_prompt == 0 ? passes : one) {
-      plan.emplace_back(test).n_pass = n;
-      plan.back().of_texts = together;
-    }
+    for (const size_t n : test.n_prompt == 0 ? passes : one) plan.emplace_back(test).n_pass = n;
   }
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   for (BenchTest& test : plan) {
     if (test.n_threads > 0) continue;
     test.n_threads = static_cast<size_t>(test.n_gen > 0 ? counts.generating : counts.reading);
   }
-  const auto generates = [](const BenchTest& test) { return test.n_prompt == 0; };
-  if (options.minutes > 0) {
-    if (!options.baseline.empty() || !options.against.empty())
-      throw UsageError("--minutes: not with --baseline or --against");
-    const auto first = std::ranges::find_if(plan, generates);
-    plan.push_back(first == plan.end() ? plan.front() : *first);
-    plan.back().minutes = static_cast<size_t>(options.minutes);
-  }
   return plan;
 }
 
-// What is known of a model once it is open, and how long it took to be ready.
-BenchModel Examine(engine::Model opened, double load_seconds) {
-  BenchModel result = {.opened = std::move(opened)};
-  const engine::Model& model = result.opened;
-  const engine::Stopwatch watch;
-  engine::Session session(model, {.context = 16});
-  const std::vector<tokenizer::TokenId> prompt(8, 0);
-  session.Prefill(prompt);
-  session.Sample();
-  result.load_ms = load_seconds * 1e3;
-  result.first_token_ms = (load_seconds + watch.Seconds()) * 1e3;
-  const auto n = static_cast<double>(model.file.elements());
-  result.type = model.config.architecture +
-                (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
-                convert::FileTypeName(model.file);
-  return result;
+// Seconds that a test takes, but for a factor that most tests of a run have in common: passes read
+// the weights, a prompt's tokens cost less, and limits are measured beside each repetition.
+double EffortOf(const BenchTest& test, double repetitions) {
+  constexpr double kOfPrompt = 0.1, kOfLimits = 2e9;  // a pass; bytes
+  const auto bytes = static_cast<double>(test.model->opened.BytesPerToken());
+  const auto passes = static_cast<double>(test.n_gen) / static_cast<double>(test.n_pass);
+  const auto texts = static_cast<double>(test.n_texts);
+  const double work = passes + kOfPrompt * texts * static_cast<double>(test.n_prompt);
+  const double before = kOfPrompt * texts * static_cast<double>(test.n_depth);
+  return bytes * (work * (repetitions + 1) + before) + kOfLimits * repetitions;
 }
 
 // Where results go: standard output and, on request, standard error.
@@ -203,20 +185,18 @@ class Outputs {
                                           : MakeBenchFormat(options.output_err, setting)) {}
 
   // False if nobody reads any more.
-  bool Row(const BenchTest& test) {
-    return Write([&](BenchFormat& format) { return format.Row(test); });
+  bool Row(const BenchResult& result) {
+    return Write([&](BenchFormat& format) { return format.Row(result); });
   }
-  void End(const std::vector<BenchTest>& done) {
+  void End(const std::vector<BenchResult>& done) {
     Write([&](BenchFormat& format) { return format.End(done); });
   }
 
   // A line that the next one replaces, on a terminal that shows nothing else; elsewhere on request.
-  void Progress(const BenchTest& test, size_t number, size_t total) const {
+  void Progress(const std::string& text) const {
     const bool is_line = !err_ && HasEscapes(STDERR_FILENO);
     if (!is_line && !progress_) return;
-    std::fprintf(stderr, "%s%zu of %zu: %s, %s ...%s", is_line ? "\r\033[K" : "", number, total,
-                 test.Name().c_str(), Counted(test.n_threads, "thread").c_str(),
-                 is_line ? "" : "\n");
+    std::fprintf(stderr, "%s%s%s", is_line ? "\r\033[K" : "", text.c_str(), is_line ? "" : "\n");
   }
 
  private:
@@ -261,29 +241,26 @@ class Bench {
     for (const BenchModel& model : models_) {
       for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
     }
-    const auto has_before = [&](const BenchTest& test) { return baseline_->Has(test); };
-    if (baseline_ && std::none_of(plan_.begin(), plan_.end(), has_before)) {
-      throw engine::Error(options.baseline, ": has none of the tests that were asked for");
-    }
     setting_ = ThisSetting(options.sysfs, Other());
     if (options.card) setting_.machine = MachineLines(options.sysfs);
+    if (baseline_) CheckBaseline();
   }
 
   int Run() {
     CatchInterrupts();
     Outputs outputs(options_, setting_, plan_);
-    for (BenchTest& test : plan_) {
+    for (const BenchTest& test : plan_) {
       // Lets the machine cool; Ctrl-C ends it.
       const engine::Stopwatch wait;
       while (!done_.empty() && wait.Seconds() < options_.delay && !Interrupted()) usleep(50'000);
       if (Interrupted()) break;
-      outputs.Progress(test, done_.size() + 1, plan_.size());
-      if (!RunTest(test)) break;
-      test.single_ts = SingleSpeed(test);
-      test.CompareLimits(done_);
-      done_.push_back(test);
+      BenchResult result = {.test = test};
+      outputs.Progress(Position(result));
+      if (!RunTest(result, outputs)) break;
+      result.single_ts = SingleSpeed(result);
+      done_.push_back(std::move(result));
       // Nobody reads any more, and neither a plot nor a verdict was asked for.
-      if (!outputs.Row(test) && !plot_ && Other().empty()) return kExitDone;
+      if (!outputs.Row(done_.back()) && !plot_ && Other().empty()) return kExitDone;
     }
     outputs.End(done_);
     if (plot_ && !done_.empty()) {
@@ -302,7 +279,7 @@ class Bench {
       which.model = name;
       const engine::Stopwatch watch;
       engine::Model model = ReadModel(which);
-      models_.push_back(Examine(std::move(model), watch.Seconds()));
+      models_.push_back(DescribeModel(std::move(model), watch.Seconds()));
     }
   }
 
@@ -310,46 +287,92 @@ class Bench {
     return options_.against.empty() ? options_.baseline : options_.against;
   }
 
-  bool RunTest(BenchTest& test) {
-    const engine::Model& model = test.model->opened;
-    const int once = options_.against.empty() ? 5 : 1;
-    const int repetitions = test.minutes > 0           ? 1
-                            : options_.repetitions > 0 ? options_.repetitions
-                                                       : once;
+  EarlierResults::Row RowOf(const BenchResult& result) const {
+    return EarlierResults::RowOf(ResultFields(setting_, result));
+  }
+
+  // A ratio of speeds says something of the program if nothing else has changed.
+  void CheckBaseline() const {
+    const std::string machine = baseline_->OtherMachine(RowOf({.test = plan_[0]}));
+    if (!machine.empty()) {
+      throw engine::Error(options_.baseline, ": is of another machine, ", machine,
+                          "; bench --diff compares the files of two machines");
+    }
+    bool any = false;
+    for (const BenchTest& test : plan_) {
+      const EarlierResults::Row row = RowOf({.test = test});
+      const EarlierResults::Row* const before = baseline_->Find(row);
+      any |= before != nullptr;
+      const std::string differs =
+          before != nullptr ? EarlierResults::Differences(*before, row) : baseline_->NearMiss(row);
+      if (before != nullptr && differs.empty()) continue;
+      Complain(options_.baseline + (before != nullptr ? ": " : ": does not have ") + test.Name() +
+               (differs.empty() ? "" : ": ") + differs);
+    }
+    if (!any) throw engine::Error(options_.baseline, ": has none of the tests that were asked for");
+  }
+
+  int Repetitions() const {
+    if (options_.repetitions > 0) return options_.repetitions;
+    return options_.against.empty() ? 5 : 1;
+  }
+
+  // "3 of 12: pp512, 2 threads, 0:40 left": once it is known how long this machine takes.
+  std::string Position(const BenchResult& result) const {
+    double done = 0, all = 0;
+    for (size_t i = 0; i < plan_.size(); ++i) {
+      const double effort = EffortOf(plan_[i], Repetitions());
+      all += effort;
+      if (i < done_.size()) done += effort;
+    }
+    if (!result.samples.empty())
+      done += EffortOf(result.test, static_cast<double>(result.samples.size()));
+    std::string text = Format("%zu of %zu: ", done_.size() + 1, plan_.size()) + result.test.Name() +
+                       ", " + Counted(result.test.n_threads, "thread");
+    if (done == 0 || !Other().empty()) return text + " ...";
+    const auto left = static_cast<size_t>(watch_.Seconds() * std::max(all / done - 1, 0.0));
+    return text + Format(", %zu:%02zu left", left / 60, left % 60);
+  }
+
+  bool RunTest(BenchResult& result, const Outputs& outputs) {
     // The time that is left is for all tests that are.
     const double seconds =
         (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
     constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
-    Gate gate(detect_, plan_.size(), options_.against.empty() ? size_t(repetitions) : kPairs,
-              seconds);
-    test.bytes_per_token = static_cast<double>(model.BytesPerToken());
-    test.operations_per_token = model.OperationsPerToken();
-    if (!options_.against.empty()) {
-      return MeasurePairs(options_.against, repetitions, options_.model.cpu, gate, test);
-    }
-    ModelOptions machine = options_.model;
-    machine.kv = test.kv;
-    if (baseline_ && baseline_->Has(test)) test.comparison.emplace();
-    const engine::Stopwatch watch;
-    const auto more = [&](const BenchTest& now) {
-      if (test.minutes > 0) {
-        const size_t n = now.samples_ts.size();
-        if (n == 1 || watch.Seconds() < 60) test.first_end = n;
-        if (watch.Seconds() < 60 * static_cast<double>(test.minutes - 1)) test.last_begin = n;
-        return watch.Seconds() < 60 * static_cast<double>(test.minutes);
-      }
-      const auto compare = [&](double error) { return baseline_->Compare(now, error); };
-      return test.comparison && gate.WantsMore(now.samples_ts.size(), compare, *test.comparison);
+    const auto repetitions = static_cast<size_t>(Repetitions());
+    Gate gate(detect_, plan_.size(), options_.against.empty() ? repetitions : kPairs, seconds);
+    const auto say = [&](const std::string& text) {
+      outputs.Progress(Position(result) + " " + text);
     };
-    return Measure(model, machine.Session(), repetitions, options_.sysfs, test, more);
+    ModelOptions machine = options_.model;
+    machine.kv = result.test.kv;
+    if (!options_.against.empty()) {
+      result.cost = CostOf(result.test, machine.Session().kv_type);
+      return MeasurePairs(options_.against, Repetitions(), options_.model.cpu, gate, say, result);
+    }
+    const EarlierResults::Row* const before = baseline_ ? baseline_->Find(RowOf(result)) : nullptr;
+    if (before != nullptr) result.comparison.emplace();
+    const auto more = [&](const BenchResult& now) {
+      const size_t n = now.samples.size();
+      if (HasEscapes(STDERR_FILENO)) outputs.Progress(Position(now));
+      if (n < repetitions || before == nullptr) return n < repetitions;
+      const auto compare = [&](double error) {
+        return CompareSamples(before->samples, RowOf(now).samples, error);
+      };
+      return gate.WantsMore(n, compare, *result.comparison);
+    };
+    return Measure(machine.Session(), options_.sysfs, result, more);
   }
 
   // The speed of the same test with passes of one token: this test or an earlier one.
-  double SingleSpeed(const BenchTest& test) const {
-    if (test.n_pass == 1) return test.Median();
-    for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
-      if (before->n_pass == 1 && test.DiffersIn(&BenchTest::n_pass, *before))
-        return before->Median();
+  double SingleSpeed(const BenchResult& result) const {
+    if (result.test.n_prompt > 0) return 0;
+    if (result.test.TokensOfPass() == 1) return result.Speed();
+    for (const auto number : {&BenchTest::n_pass, &BenchTest::n_texts}) {
+      for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
+        if (before->test.*number == 1 && result.test.DiffersIn(number, before->test))
+          return before->Speed();
+      }
     }
     return 0;
   }
@@ -362,29 +385,34 @@ class Bench {
     if (Other().empty()) return kExitDone;
     const auto named = [&](Verdict verdict) {
       std::string names;
-      for (const BenchTest& test : done_) {
-        if (!test.comparison || test.comparison->verdict != verdict) continue;
-        const Comparison& found = *test.comparison;
-        names += (names.empty() ? "" : ", ") + test.Name() + " (" + Figures(found.ratio, 4) +
-                 ", between " + Figures(found.low, 4) + " and " + Figures(found.high, 4) + ")";
+      for (const BenchResult& result : done_) {
+        if (!result.comparison || result.comparison->verdict != verdict) continue;
+        const Comparison& found = *result.comparison;
+        names += (names.empty() ? "" : ", ") + result.test.Name() + " " + found.Text();
+        if (options_.against.empty()) continue;
+        names += Format(" after %zu pairs", found.other_ts.size());
+        if (found.seconds_more > 0)
+          names += Format(", about %.0f more s would tell", std::ceil(found.seconds_more));
       }
       return names;
     };
     const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
     const auto compared = std::ranges::count_if(
-        done_, [](const BenchTest& test) { return test.comparison.has_value(); });
+        done_, [](const BenchResult& result) { return result.comparison.has_value(); });
     Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + Other() + ": " +
-             (!slower.empty()    ? "slower: " + slower
-              : !unknown.empty() ? "could not tell, the machine is too unsteady: " + unknown
-                                 : "not slower by " + options_.detect));
+             (!slower.empty() ? "slower: " + slower
+              : !unknown.empty()
+                  ? "could not tell, the machine is too unsteady: " + unknown
+                  : "not slower by " + options_.detect + ": " + named(Verdict::kNotSlower)));
     return !slower.empty() ? kExitDiffers : !unknown.empty() ? kExitUnknown : kExitDone;
   }
 
   const BenchOptions& options_;
-  std::optional<Baseline> baseline_;
+  std::optional<EarlierResults> baseline_;
   std::vector<BenchModel> models_;  // not changed once the plan points to it
   std::optional<gguf::OutputFile> plot_;
-  std::vector<BenchTest> plan_, done_;
+  std::vector<BenchTest> plan_;
+  std::vector<BenchResult> done_;
   BenchSetting setting_;
   double detect_ = 0;
   engine::Stopwatch watch_;
@@ -404,7 +432,8 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   list("--draft", options.passes,
        "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
   list("--parallel", options.parallel,
-       "Also -np: with -n, texts generated together, a token of each in a pass (1-16; default: 1)");
+       "Also -np, -npl: prompts read one after the other, then a token of each in a pass (1-16; "
+       "default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
   list("-t,--threads", options.threads,
        "Threads (default: one a core, slow ones only for prompts)");
@@ -417,7 +446,11 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
               "Also -ctv: the same; keys and values have one type");
 }
 
-int RunBench(const BenchOptions& options) { return Bench(options).Run(); }
+int RunBench(const BenchOptions& options) {
+  if (options.diff.empty()) return Bench(options).Run();
+  if (options.models.size() != 1) throw UsageError("--diff: expected two files, A.json B.json");
+  return DiffResults(options.diff, options.models[0], ParseShare("--detect", options.detect));
+}
 
 }  // namespace
 
@@ -438,10 +471,6 @@ void AddBench(CommandLine& line) {
   command.Add("--card", options.card,
               "A block of Markdown to share: the machine, pp512, pp4096, tg128, tg128 after 4096 "
               "tokens, pp4096+tg128 (-p, -n, -pg and -d name others)");
-  command.Add(
-      "--minutes N", options.minutes, {2, 60},
-      "One more row: the first test that generates, repeated for N minutes, the first of them "
-      "beside the last (a machine may become hot)");
   command.Add("--progress", options.progress, "Say on stderr, too, what is measured");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
   command.Add("--baseline FILE", options.baseline,
@@ -451,6 +480,8 @@ void AddBench(CommandLine& line) {
       "--against FILE", options.against,
       "The same, with another program, a pronk or a llama-bench, which takes turns with this "
       "one");
+  command.Add("--diff FILE", options.diff,
+              "bench --diff A.json B.json: measure nothing, and compare what -o json wrote twice");
   command.Add("--detect PERCENT", options.detect, "The change of speed that is looked for")
       .ShowDefault();
   command

@@ -298,12 +298,10 @@ void AddChat(CommandLine& line) {
   command.Add("--system,--system-prompt TEXT", options.system,
               "Also -sys: what the model is told before the conversation");
   command.Add("-p,--prompt TEXT", options.first, "The first question").Once();
-  chat.predict_names =
-      command
-          .Add("-n,--n-predict,--predict N", chat.max_tokens, {-2, kMaxTokens},
-               "Tokens of an answer; -1 or -2: until its end, or the context is full")
-          .ShowDefault()
-          .names;
+  command
+      .Add(kPredictFlags, chat.max_tokens, {-2, kMaxTokens},
+           "Tokens of an answer; -1 or -2: until its end, or the context is full")
+      .ShowDefault();
   command.Add("-r,--reverse-prompt TEXT", chat.stop_texts, "Stop an answer before this text");
   chat.generation.AddEscapeFlag(command);
   command

@@ -1,5 +1,7 @@
 // pronk compare: which of several files to use on this machine: memory, loss and speed of each.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,14 +36,16 @@ struct CompareOptions {
   bool json = false;
 };
 
-ComparedModel Describe(engine::Model opened) {
-  ComparedModel result = {.opened = std::move(opened)};
-  const gguf::File& file = result.opened.file;
-  result.type = gguf::Info(engine::MainType(file)).name;
-  result.bytes = file.file_bytes();
-  result.bits_per_weight =
-      8 * static_cast<double>(file.tensor_bytes()) / static_cast<double>(file.elements());
-  return result;
+// Of what a model predicts of a text: -ln(probability) of its tokens, and their bytes.
+struct Predicted {
+  double nats = 0, bytes = 0;
+  double BitsPerByte() const { return nats / bytes / std::log(2.0); }
+};
+
+std::string TextOf(const tokenizer::Tokenizer& tokenizer, std::span<const tokenizer::TokenId> ids) {
+  std::string text;
+  for (const auto id : ids) text += tokenizer.Piece(id);
+  return text;
 }
 
 class Compare {
@@ -56,7 +60,7 @@ class Compare {
     for (const std::string& name : options.models) {
       ModelOptions which = options.model;
       which.model = name;
-      report_.models.push_back(Describe(ReadModel(which)));
+      report_.models.push_back({.model = DescribeModel(ReadModel(which))});
     }
     if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
     report_.setting = ThisSetting(kSysfs);
@@ -77,7 +81,7 @@ class Compare {
 
  private:
   void ReadTexts() {
-    const engine::Model& base = report_.models[0].opened;
+    const engine::Model& base = report_.models[0].model.opened;
     const size_t window = WindowFor(base.config, options_.window);
     const std::string text = ReadText(options_.text);  // read once: it may be a pipe
     const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
@@ -86,24 +90,91 @@ class Compare {
     engine::SessionOptions options = session_;
     options.context = window;
     engine::Session base_session(base, options);
+    double counted_bytes = 0;
+    for (size_t i = 0; i < windows.count(); ++i) counted_bytes += CountedBytes(base, windows, i);
     for (ComparedModel& result : report_.models) {
-      const engine::Model& model = result.opened;
-      engine::Session session(model, options);
-      const TextWindows own = CutText(model, options_.text, text, window, options_.most_windows);
-      const bool alike = own.ids == windows.ids &&
-                         model.tokenizer->vocab().size() == base.tokenizer->vocab().size();
-      if (alike && report_.models.size() > 1) {
-        result.divergence = DivergenceOf(session, base_session, windows);
-        result.perplexity = result.divergence->Perplexity();
+      const engine::Model& model = result.model.opened;
+      Mean surprise;
+      if (!IsAlike(model, base, text, windows)) {
+        const Predicted found = PredictBytes(model, options, base, windows);
+        result.bits_per_byte = found.BitsPerByte();
       } else {
-        Mean surprise;
-        ReadWindows(session, own, [&](std::span<const float> logits, tokenizer::TokenId next) {
-          surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
-        });
-        result.perplexity = surprise.Exp();
+        engine::Session session(model, options);
+        if (report_.models.size() > 1) {
+          result.divergence = DivergenceOf(session, base_session, windows);
+          result.perplexity = result.divergence->Perplexity();
+        } else {
+          ReadWindows(session, windows,
+                      [&](std::span<const float> logits, tokenizer::TokenId next) {
+                        surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+                      });
+          result.perplexity = surprise.Exp();
+        }
+        const auto n = static_cast<double>(windows.count() * windows.counted());
+        result.bits_per_byte =
+            Predicted{std::log(result.perplexity->value) * n, counted_bytes}.BitsPerByte();
       }
-      CheckFinite(std::array{result.perplexity->value}, model.file.path() + ": the model's logits");
+      CheckFinite(std::array{*result.bits_per_byte}, model.file.path() + ": the model's logits");
     }
+  }
+
+  // Whether both cut the text into the same tokens of the same vocabulary: only then perplexities
+  // can be compared.
+  bool IsAlike(const engine::Model& model, const engine::Model& base, const std::string& text,
+               const TextWindows& windows) const {
+    if (model.tokenizer->vocab().size() != base.tokenizer->vocab().size()) return false;
+    if (&model == &base) return true;
+    std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text);
+    if (ids.size() != windows.n_tokens) return false;
+    ids.resize(windows.ids.size());
+    return ids == windows.ids;
+  }
+
+  // The bytes of the tokens of a window that count.
+  static double CountedBytes(const engine::Model& base, const TextWindows& windows, size_t i) {
+    const auto window = std::span(windows.ids).subspan(i * windows.length, windows.length);
+    const auto counted = window.last(windows.counted());
+    return static_cast<double>(TextOf(*base.tokenizer, counted).size());
+  }
+
+  // How a model of another vocabulary predicts the bytes that count, from as much text before them:
+  // its tokens that end a window's text, but for one across the middle.
+  static Predicted PredictBytes(const engine::Model& model, engine::SessionOptions options,
+                                const engine::Model& base, const TextWindows& windows) {
+    using Ids = std::vector<tokenizer::TokenId>;
+    const tokenizer::Vocabulary &vocab = model.tokenizer->vocab(), &own = base.tokenizer->vocab();
+    std::vector<Ids> texts;
+    for (size_t i = 0; i < windows.count(); ++i) {
+      auto window = std::span(windows.ids).subspan(i * windows.length, windows.length);
+      if (own.add_bos && own.bos >= 0) window = window.subspan(1);  // which takes its place
+      Ids& ids = texts.emplace_back(model.tokenizer->Encode(TextOf(*base.tokenizer, window)));
+      if (vocab.add_eos && !ids.empty() && ids.back() == vocab.eos) ids.pop_back();
+      options.context = std::max(options.context, ids.size());
+    }
+    engine::Session session(model, options);
+    ProgressLine progress("reading", "windows");
+    Predicted sum;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const Ids& ids = texts[i];
+      const double most = CountedBytes(base, windows, i);
+      size_t first = ids.size();  // that counts
+      for (double bytes = 0; first > 1; --first) {
+        bytes += static_cast<double>(model.tokenizer->Piece(ids[first - 1]).size());
+        if (bytes > most) break;
+      }
+      const auto counted = std::span(ids).subspan(first);
+      sum.bytes += static_cast<double>(TextOf(*model.tokenizer, counted).size());
+      session.Rewind(0);
+      const size_t row = model.config.vocab_size;
+      const auto take = [&](size_t begin, size_t n, std::span<const float> rows) {
+        for (size_t t = std::max(begin, first - 1); t < std::min(begin + n, ids.size() - 1); ++t) {
+          const auto logits = rows.subspan((t - begin) * row, vocab.size());
+          sum.nats += LogSumExp(logits) - logits[static_cast<size_t>(ids[t + 1])];
+        }
+      };
+      session.PrefillAllLogits(ids, take, Watch(progress, i, texts.size()));
+    }
+    return sum;
   }
 
   // Window by window; the base runs first, and its predictions are kept for one window only.
@@ -140,15 +211,13 @@ class Compare {
     for (size_t run = 0; run < n_runs; ++run) {
       progress.Update(run, n_runs);
       ComparedModel& result = report_.models[run % report_.models.size()];
-      const engine::Model& model = result.opened;
-      result.prompt.n_prompt = options_.n_prompt;
-      result.generation.n_gen = options_.n_gen;
-      for (BenchTest* test : {&result.prompt, &result.generation}) {
-        test->n_threads = static_cast<size_t>(session_.n_threads);
-        if (test->n_prompt + test->n_gen == 0) continue;
-        test->bytes_per_token = static_cast<double>(model.BytesPerToken());
-        test->operations_per_token = model.OperationsPerToken();
-        if (Measure(model, session_, 1, kSysfs, *test)) continue;
+      result.prompt.test.n_prompt = options_.n_prompt;
+      result.generation.test.n_gen = options_.n_gen;
+      for (BenchResult* of : {&result.prompt, &result.generation}) {
+        of->test.model = &result.model;
+        of->test.n_threads = static_cast<size_t>(session_.n_threads);
+        if (of->test.Tokens() == 0) continue;
+        if (Measure(session_, kSysfs, *of, [](const BenchResult&) { return false; })) continue;
         if (run < report_.models.size()) throw engine::Error("interrupted");
         return;  // earlier rounds are complete and can be shown
       }

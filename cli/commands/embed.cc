@@ -43,7 +43,7 @@ struct EmbedOptions {
   ModelOptions model;
   std::vector<std::string> words;  // texts, or with --ids the file to write
   std::string file, ids, pooling;
-  std::optional<std::string> query;
+  std::optional<std::string> query, prompt_name;
   bool raw = false, json = false, truncate = false;
 };
 
@@ -189,14 +189,16 @@ int Embed(const EmbedOptions& options) {
     throw engine::Error("this is a reranker, which makes scores, not vectors: pronk rerank");
   engine::Embedder embedder(model, session_options, PoolingOf(options.pooling));
   if (!options.ids.empty()) return WriteOne(options, embedder);
+  const std::string prompt = engine::PromptOf(model, options.prompt_name);
   CatchInterrupts();
   Output out;
   const size_t most = embedder.capacity();
   size_t n_cut = 0;
   const auto encode = [&](const std::string& text) {
-    if (!options.truncate) return engine::Encode(model, Unquoted(text), {}, most);
+    const std::string whole = prompt + Unquoted(text);
+    if (!options.truncate) return engine::Encode(model, whole, {}, most);
     bool is_cut = false;
-    std::vector<TokenId> ids = Truncated(model, Unquoted(text), most, is_cut);
+    std::vector<TokenId> ids = Truncated(model, whole, most, is_cut);
     n_cut += is_cut ? 1 : 0;
     return ids;
   };
@@ -280,12 +282,15 @@ std::pair<Command&, EmbedOptions&> AddCommand(CommandLine& line, const std::stri
 }  // namespace
 
 void AddEmbed(CommandLine& line) {
-  auto [command, options] = AddCommand(line, "embed", "Turn texts into vectors of length 1", Embed);
+  auto [command, options] = AddCommand(line, "embed", "Turn texts into vectors", Embed);
   command.Add("TEXT", options.words, "The texts; with --ids, the file to write");
   command
       .Add("--pooling", options.pooling,
            "How a text's positions become a vector (default: as the file says)")
       .OneOf({"mean", "cls", "last"});
+  command.Add("--prompt-name NAME", options.prompt_name,
+              "Put the model's prompt of this name, such as query or document, before each text "
+              "('': none; default: as the file says)");
   command.Add("--raw", options.raw,
               "Write raw little-endian f32 instead of a JSON object a line (NaN: no vector)");
   command.Add("--truncate", options.truncate,

@@ -2,6 +2,7 @@
 #include "cli/commands/run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,6 @@
 #include "cli/output/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
-#include "engine/sampling/log_probabilities.h"
 #include "engine/session/encode.h"
 #include "engine/session/session_file.h"
 #include "engine/stopwatch.h"
@@ -59,7 +59,7 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
 
   ProgressLine progress("reading the prompt:");
   engine::GenerateOptions generate =
-      GenerateOptionsFor(options, parts, request, session, constraint, likely);
+      GenerateOptionsFor(options, parts, request, constraint, likely);
   generate.on_thinking = [&](std::string_view text) {
     progress.Clear();
     if (!options.json) out.WriteThinking(text);
@@ -99,17 +99,17 @@ void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, Te
 void ReportRun(const RunOptions& options, const engine::Model& model,
                const engine::GenerateResult& result) {
   if (options.json) return;
-  if (result.stop_reason == engine::StopReason::kContext) {
+  if (result.stop_reason == pronk::StopReason::kContext) {
     Complain("note: the context is full, so the text ends here; -c makes it larger");
   }
-  if (result.stop_reason == engine::StopReason::kLength && result.text.empty() &&
+  if (result.stop_reason == pronk::StopReason::kLength && result.text.empty() &&
       !result.thinking.empty()) {
     Complain("note: the answer was cut while the model was thinking, as -n says");
   }
   if (!IsTerminal(2) && !options.model.verbose) return;
   const bool reads_stdin = options.text.reads_stdin() || options.messages == "-";
   if (!reads_stdin && HasUnreadInput()) Note("note: the standard input is not read: -f - reads it");
-  Note(SpeedLine(result, model, result.decode_seconds > kLongRunSeconds ? result.n_threads : 0));
+  Note(SpeedLine(result, model, result.generate_seconds > kLongRunSeconds ? result.n_threads : 0));
   if (options.model.verbose) Note(ThreadsLine(result));
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
@@ -155,12 +155,12 @@ void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema) {
 
 // A token of `logprobs`. Its bytes, since a token may be a part of a character.
 Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
-               std::optional<float> log_probability) {
+               float log_probability) {
   const std::string piece = tokenizer.Piece(id, /*special=*/true);
   Json bytes = Json::array();
   for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
   Json json = {{"id", id}, {"token", piece}, {"bytes", bytes}, {"logprob", nullptr}};
-  if (log_probability) json["logprob"] = *log_probability;
+  if (!std::isnan(log_probability)) json["logprob"] = log_probability;
   return json;
 }
 
@@ -196,8 +196,7 @@ int Run(const RunOptions& options) {
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
   session_options.draft = options.generation.Draft(draft_model);
-  Origins origins;
-  session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
+  session_options.sampler = options.generation.Sampler(model, options.model.verbose);
   RunParts parts = {.model = model, .form = {}, .session = session_options};
   if (is_chat) {
     parts.form = options.form.For(model);
@@ -207,7 +206,7 @@ int Run(const RunOptions& options) {
   CatchInterrupts();
   if (options.jsonl) return RunLines(options, parts, requests);
   const RunRequest& request = requests[0];
-  parts.session.sampler = request.Sampler(parts.session.sampler, model);
+  parts.session.sampler = request.Sampler(parts.session.sampler);
   std::optional<grammar::Constraint> constraint;
   if (const auto kept = parts.GrammarOf(options, request))
     constraint.emplace(kept, *model.tokenizer);
@@ -215,8 +214,8 @@ int Run(const RunOptions& options) {
   TextOutput out;
   Json likely = Json::array();
   const engine::GenerateResult result = Complete(options, parts, request, kept_to, out, likely);
-  if (!options.json) WriteCalls(result.calls, result.text.empty(), out);
-  const uint64_t seed = parts.session.sampler.seed;
+  if (!options.json) WriteCalls(result.tool_calls, result.text.empty(), out);
+  const int64_t seed = parts.session.sampler.seed;
   const bool open =
       options.json
           ? WriteOut(ResultJson(result, seed, parts.load_seconds, MoreOf(request, likely), 2))
@@ -281,7 +280,6 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
 
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
                                            const RunRequest& request,
-                                           const engine::Session& session,
                                            grammar::Constraint* constraint, Json& likely) {
   engine::GenerateOptions generate = {.max_tokens = request.max_tokens,
                                       .stop_texts = request.stop_texts,
@@ -294,18 +292,11 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
   for (const tokenizer::Message& message : request.messages)
     generate.n_calls += message.tool_calls.size();
   if (!request.n_likeliest) return generate;
-  generate.on_token = [&session, &likely, n = *request.n_likeliest](tokenizer::TokenId id,
-                                                                    bool is_sampled, double) {
-    const tokenizer::Tokenizer& tokenizer = *session.model().tokenizer;
-    if (!is_sampled) {  // tokens that a grammar forces are read together: no logits lie between
-      likely.push_back(TokenJson(tokenizer, id, std::nullopt));
-      likely.back()["top_logprobs"] = Json::array();
-      return true;
-    }
-    const engine::LogProbabilities found = engine::LogProbabilitiesOf(id, session.logits(), n);
-    likely.push_back(TokenJson(tokenizer, id, found.of_token));
+  generate.n_likeliest = static_cast<int64_t>(*request.n_likeliest);
+  generate.on_token = [&likely, &tokenizer = *parts.model.tokenizer](const pronk::Token& token) {
+    likely.push_back(TokenJson(tokenizer, token.id, token.log_probability));
     Json& others = likely.back()["top_logprobs"] = Json::array();
-    for (const auto& [other, log_probability] : found.likeliest)
+    for (const auto& [other, log_probability] : token.likeliest)
       others.push_back(TokenJson(tokenizer, other, log_probability));
     return true;
   };

@@ -65,11 +65,9 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
 // beyond the length used in training. But a prompt that is too long by itself is refused.
 size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
                   size_t n_prompt);
-// `session` and `likely`, the log probabilities of its tokens in OpenAI's form, outlive the
-// options.
+// `likely`, the log probabilities of the tokens in OpenAI's form, outlives the options.
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
                                            const RunRequest& request,
-                                           const engine::Session& session,
                                            grammar::Constraint* constraint, Json& likely);
 // What --json has beside the result: the log probabilities, if they were asked for.
 Json MoreOf(const RunRequest& request, const Json& likely);

@@ -141,7 +141,7 @@ class AnswerFile {
 struct Place {
   std::optional<size_t> line = {};  // none: it is free
   std::unique_ptr<engine::Session> session = nullptr;
-  uint64_t seed = 0;
+  int64_t seed = 0;
   // What the constraint is made of: the request's grammar, and whether it is a conversation.
   std::optional<std::pair<std::shared_ptr<const grammar::Grammar>, bool>> kept_to = {};
   std::unique_ptr<grammar::Constraint> constraint = nullptr;
@@ -171,8 +171,8 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     const RunRequest& request = requests[next];
     place.line = next;
     engine::SessionOptions session = parts.session;
-    session.sampler.seed += next;
-    session.sampler = request.Sampler(session.sampler, parts.model);
+    session.sampler.seed.value += static_cast<int64_t>(next);
+    session.sampler = request.Sampler(session.sampler);
     place.seed = session.sampler.seed;
     place.likely = Json::array();
     session.draft.on = session.draft.on && options.parallel == 1;
@@ -187,8 +187,7 @@ int RunLines(const RunOptions& options, const RunParts& parts,
         place.constraint = std::make_unique<grammar::Constraint>(grammar, *parts.model.tokenizer);
     }
     batch.Add(*place.session, ids[next],
-              GenerateOptionsFor(options, parts, request, *place.session, place.constraint.get(),
-                                 place.likely),
+              GenerateOptionsFor(options, parts, request, place.constraint.get(), place.likely),
               [](std::string_view) { return true; });
     ++next;
   };

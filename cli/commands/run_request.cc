@@ -19,28 +19,6 @@ constexpr std::string_view kFields =
     "prompt, messages, id, seed, n_predict, max_tokens, max_completion_tokens, stop, json_schema, "
     "response_format, grammar, logprobs, top_logprobs, n_probs, model";
 
-// llama-server's names for settings; the others are called as in engine/sampling/settings.h.
-struct ServerName {
-  std::string_view theirs, ours;
-};
-constexpr ServerName kServerNames[] = {
-    {"typical_p", "typical"},
-    {"repeat_last_n", "penalty_last_n"},
-    {"dynatemp_range", "temperature_range"},
-    {"dynatemp_exponent", "temperature_exponent"},
-    {"dry_multiplier", "dry.multiplier"},
-    {"dry_base", "dry.base"},
-    {"dry_allowed_length", "dry.allowed_length"},
-    {"dry_penalty_last_n", "dry.last_n"},
-    {"mirostat_tau", "mirostat.tau"},
-    {"mirostat_eta", "mirostat.eta"},
-};
-
-std::string_view OurSetting(std::string_view name) {
-  const auto* const row = std::ranges::find(kServerNames, name, &ServerName::theirs);
-  return row != std::end(kServerNames) ? row->ours : name;
-}
-
 // The value of one field.
 class Field {
  public:
@@ -96,13 +74,9 @@ class Field {
 
 }  // namespace
 
-engine::SamplerOptions RunRequest::Sampler(engine::SamplerOptions base,
-                                           const engine::Model& model) const {
+pronk::Sampling RunRequest::Sampler(pronk::Sampling base) const {
   const std::vector<engine::Setting> all = engine::Settings(base);
-  for (const auto& [name, number] : settings) engine::FindSetting(all, name).Set(number);
-  if (base.dry.Active() && base.dry.breakers.empty())
-    base.dry.breakers = engine::TokensWith(kDryBreakers, *model.tokenizer);
-  if (seed) base.seed = *seed;
+  for (const auto& [name, number] : settings) engine::FindSetting(all, name)->Set(number);
   return base;
 }
 
@@ -121,7 +95,7 @@ std::shared_ptr<const grammar::Grammar> RequestReader::ReadGrammar(const std::st
 
 RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
   RunRequest request = flags_;
-  engine::SamplerOptions defaults;
+  pronk::Sampling defaults;
   const std::vector<engine::Setting> settings = engine::Settings(defaults);
   std::string place;  // the field, for messages
   const auto take_messages = [&](const JsonView& value) {
@@ -135,11 +109,12 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
   if (has_prompt) request.prompt = json.String();
   size_t n_likeliest = request.n_likeliest.value_or(0);
   const auto find_setting = [&](const std::string& key) {
-    return std::ranges::find(settings, OurSetting(key), &engine::Setting::name);
+    const engine::Setting* const found = engine::FindSetting(settings, key);
+    return found != nullptr && found->is_number() ? found : nullptr;
   };
   const auto is_field = [&](const std::string& key) {
     const std::string all = ", " + std::string(kFields) + ",";
-    return all.find(", " + key + ",") != std::string::npos || find_setting(key) != settings.end();
+    return all.find(", " + key + ",") != std::string::npos || find_setting(key) != nullptr;
   };
   const auto take = [&](const std::string& key, const JsonView& value) {
     const Field field(key, value);
@@ -156,7 +131,7 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
       field.Text();
     } else if (is("seed")) {
       const int64_t seed = field.Whole(-1, 0x1p53);
-      if (seed >= 0) request.seed = static_cast<uint64_t>(seed);
+      if (seed >= 0) request.settings.emplace_back("seed", static_cast<double>(seed));
     } else if (is("n_predict") || is("max_tokens") || is("max_completion_tokens")) {
       request.max_tokens = field.Whole(-2, engine::kMaxTokens);
     } else if (is("stop")) {
@@ -180,8 +155,8 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
       n_likeliest = static_cast<size_t>(field.Whole(0, engine::kMaxTokens));
       wants = wants || n_likeliest > 0 || !is("n_probs");  // llama-server's 0 is none
     } else {
-      const auto setting = find_setting(key);
-      if (setting == settings.end()) {
+      const engine::Setting* const setting = find_setting(key);
+      if (setting == nullptr) {
         throw engine::Error(gguf::Quoted(key, 40), ": there is no such field; there are ", kFields,
                             ", and the settings: temperature, top_k, top_p, min_p, ...");
       }

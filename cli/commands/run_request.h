@@ -28,7 +28,6 @@ struct RunRequest {
   std::vector<tokenizer::Message> messages = {};  // if there are any, in place of the prompt
   JsonView id = {};                               // returned with the answer
   std::vector<std::pair<std::string_view, double>> settings = {};  // names of engine::Settings
-  std::optional<uint64_t> seed = {};
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts = {};
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
@@ -36,7 +35,7 @@ struct RunRequest {
   std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
 
   // `base` with these settings.
-  engine::SamplerOptions Sampler(engine::SamplerOptions base, const engine::Model& model) const;
+  pronk::Sampling Sampler(pronk::Sampling base) const;
 };
 
 // Reads requests, with the fields of llama-server and of OpenAI.

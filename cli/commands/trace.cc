@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench/bench.h"
+#include "cli/bench/machine.h"
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/inputs.h"
@@ -19,7 +21,7 @@
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
 #include "kernels/attention/attention.h"
-#include "kernels/matmul/ceiling.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {
@@ -70,44 +72,55 @@ void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t posi
   session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
 }
 
-// Reads the tokens from `begin` on several times and takes each step's median time.
+// Reads the tokens from `begin` on several times and takes each step's median time. Before and
+// after each time the limits are measured; the medians of the higher ones go into the report.
 engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
-                          int repetitions) {
-  std::vector<engine::Trace> traces(static_cast<size_t>(repetitions));
+                          size_t repetitions, TraceReport& report) {
+  kernels::Team team(static_cast<int>(session.n_threads()));
+  const auto measure = [&] { return MeasureLimits(team, session.model(), /*with_dot=*/true); };
+  std::vector<engine::Trace> traces(repetitions);
+  std::vector<double> reads, dots;
+  BenchLimits before = measure();
   for (engine::Trace& trace : traces) {
     GoTo(session, tokens, begin);
     session.TraceTo(&trace);
     session.Prefill(tokens.subspan(begin));
     session.TraceTo(nullptr);
+    const BenchLimits after = measure();
+    reads.push_back(std::max(before.read, after.read));
+    dots.push_back(std::max(before.dot, after.dot));
+    before = after;
   }
+  // Those of one token and of a prompt are measured one after the other.
+  report.read_ceiling = std::max(report.read_ceiling, MedianOf(reads));
+  report.dot_ceiling = std::max(report.dot_ceiling, MedianOf(dots));
   engine::Trace result = traces[0];
   for (size_t i = 0; i < result.steps.size(); ++i) {
     std::vector<double> seconds;
-    seconds.reserve(traces.size());
     for (const engine::Trace& trace : traces) seconds.push_back(trace.steps[i].seconds);
-    std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
-    result.steps[i].seconds = seconds[seconds.size() / 2];
+    result.steps[i].seconds = MedianOf(seconds);
   }
   return result;
 }
 
-TraceReport Measure(const TraceOptions& options, const engine::Model& model,
-                    engine::Session& session, const std::vector<TokenId>& tokens) {
-  TraceReport report = {.model = model, .tokens = tokens, .n_threads = session.n_threads()};
+TraceReport MeasureToken(const TraceOptions& options, const engine::Model& model,
+                         engine::Session& session, const std::vector<TokenId>& tokens) {
+  TraceReport report = {.model = model,
+                        .tokens = tokens,
+                        .n_threads = session.n_threads(),
+                        .reads_from = ReadsFrom(model.LargestStretch().size(), "/sys")};
   const size_t last = tokens.size() - 1;
-  session.Prefill(tokens);                    // warms up, too
-  constexpr int kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
-  report.token = MedianTrace(session, tokens, last, kOfToken);
-  const bool has_roofline = !options.plot.empty() || options.OfAllTokens();
-  if (has_roofline && last > 0) report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
+  session.Prefill(tokens);                       // warms up, too
+  constexpr size_t kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
+  const bool has_times = !options.values || options.OfAllTokens() || !options.plot.empty();
+  if (has_times) report.token = MedianTrace(session, tokens, last, kOfToken, report);
+  if (has_times && last > 0 && options.depth == 0)
+    report.prompt = MedianTrace(session, tokens, 0, kOfPrompt, report);
   if (options.values || options.OfAllTokens()) {
     const size_t begin = options.OfAllTokens() ? 0 : last;
     GoTo(session, tokens, begin);
     report.values = WatchTokens(session, std::span(tokens).subspan(begin));
   }
-  kernels::Team team(static_cast<int>(session.n_threads()));
-  report.read_ceiling = kernels::ReadCeiling(team, model.LargestStretch());
-  if (has_roofline) report.dot_ceiling = kernels::DotCeiling(team);
   return report;
 }
 
@@ -157,7 +170,7 @@ int RunTrace(const TraceOptions& options) {
   std::optional<gguf::OutputFile> file;
   if (!path.empty()) file.emplace(path, Inputs());
 
-  const TraceReport report = Measure(options, model, session, tokens);
+  const TraceReport report = MeasureToken(options, model, session, tokens);
   if (file) {
     file->Write(options.html.empty() ? TraceSvg(report) : TraceHtml(report));
     file->Commit();

@@ -1,3 +1,4 @@
+// Writes and reads llama-perplexity's file of log probabilities.
 #include "cli/loss/base_logits.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Kullback-Leibler divergence and its statistics, over all predictions.
 #include "cli/loss/divergence.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Cuts a text into windows and runs each through a session.
 #include "cli/loss/text_windows.h"
 
 #include "cli/output/text.h"

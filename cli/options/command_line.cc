@@ -148,7 +148,11 @@ Flag& Flag::ShowDefault() {
   std::ostringstream text;
   std::visit(
       [&](const auto* variable) {
-        if constexpr (requires { text << *variable; }) text << *variable;
+        if constexpr (requires { variable->origin; }) {
+          text << variable->value;
+        } else if constexpr (requires { text << *variable; }) {
+          text << *variable;
+        }
       },
       target);
   return Set(default_text, text.str());
@@ -190,6 +194,11 @@ std::string Flag::ReadOne(const std::string& text) const {
           return SetSwitch(text, *variable);
         } else if constexpr (std::is_arithmetic_v<T>) {
           return SetNumber(text, *variable);
+        } else if constexpr (requires { variable->origin; }) {
+          auto value = variable->value;
+          const std::string expected = SetNumber(text, value);
+          if (expected.empty()) *variable = value;
+          return expected;
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
           if (&text == &given[0]) variable->clear();  // removes the default
           variable->push_back(text);

@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "engine/sampling/sampling.h"
+
 namespace cli {
 
 inline constexpr char kOwn[] = "Options", kAnywhere[] = "";
@@ -20,7 +22,8 @@ inline constexpr char kOwn[] = "Options", kAnywhere[] = "";
 // The variable that a flag sets; it must outlive the command line. A bool is a switch. A vector
 // collects every value given; otherwise the last one counts.
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
-                            std::vector<std::string>*, int*, int64_t*, size_t*, float*>;
+                            std::vector<std::string>*, int*, int64_t*, size_t*, float*,
+                            pronk::Value<float>*, pronk::Value<int>*, pronk::Value<int64_t>*>;
 
 // Of a number, both ends included.
 struct Range {

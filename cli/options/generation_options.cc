@@ -1,10 +1,9 @@
 #include "cli/options/generation_options.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <random>
-#include <sstream>
+#include <type_traits>
+#include <variant>
 
 #include "cli/command.h"
 #include "cli/options/loading.h"
@@ -20,33 +19,6 @@
 
 namespace cli {
 namespace {
-
-// "ID+BIAS" or "ID-BIAS", as llama.cpp writes it: "15043+1.5", "2-inf".
-std::pair<tokenizer::TokenId, float> ParseLogitBias(const std::string& text,
-                                                    const tokenizer::Vocabulary& vocab) {
-  const size_t sign = std::min(text.find_first_of("+-", 1), text.size());
-  const auto id = gguf::NumberIn<tokenizer::TokenId>(text.substr(0, sign));
-  const std::string rest = text.substr(std::min(sign + 1, text.size()));
-  const auto bias = gguf::NumberIn<float>(rest);
-  if (!id || !bias || std::isnan(*bias) || rest.starts_with('-')) {
-    throw UsageError("--logit-bias ", text, ": expected ID+BIAS or ID-BIAS, for example 2-inf");
-  }
-  if (*id < 0 || static_cast<size_t>(*id) >= vocab.size()) {
-    throw UsageError("--logit-bias ", text, ": the vocabulary has ids 0 to ", vocab.size() - 1);
-  }
-  return {*id, text[sign] == '-' ? -*bias : *bias};
-}
-
-std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
-  std::vector<engine::SamplerStep> steps;
-  std::istringstream in(text);
-  for (std::string name; std::getline(in, name, ';');) {
-    const auto step = engine::FindSamplerStep(name);
-    if (!step) throw UsageError("--samplers: '", name, "' is none of ", engine::SamplerStepNames());
-    steps.push_back(*step);
-  }
-  return steps;
-}
 
 using grammar::Grammar;
 
@@ -94,126 +66,77 @@ std::vector<std::string> GenerationOptions::Typed(std::vector<std::string> texts
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
-  const std::vector<engine::Setting> settings = engine::Settings(sampler);
-  const auto number = [&](const std::string& flag, const char* name, const char* what) {
-    const engine::Setting& setting = engine::FindSetting(settings, name);
-    const auto* const real = std::get_if<float*>(&setting.value);
-    const Target value = real ? Target(*real) : Target(std::get<int*>(setting.value));
-    Flag& added = command.Add(flag + " X", value, {setting.low, setting.high}, what);
-    setting_flags_.emplace_back(name, &added.ShowDefault());
-  };
-  command.Add("-s,--seed X", seed, {-1}, "Seed of the random numbers; -1 is another one each time")
-      .ShowDefault();
-  number("--temp,--temperature", "temperature", "Temperature; 0 takes the most likely token");
-  number("--top-k", "top_k", "Keep the K most likely; 0 keeps all");
-  number("--top-p", "top_p", "Keep the most likely up to this probability together");
-  number("--min-p", "min_p", "Keep those at least this share as likely as the best");
-  number("--typical,--typical-p", "typical", "Locally typical sampling; 1 is off");
-  number("--repeat-penalty", "repeat_penalty", "Divide logits of recent tokens; 1 is off");
-  number("--repeat-last-n", "penalty_last_n", "Tokens the penalties look back on; -1: all");
-  number("--presence-penalty", "presence_penalty", "Subtract from logits of recent tokens");
-  number("--frequency-penalty", "frequency_penalty", "The same for each time they occurred");
-  command.Add("--logit-bias ID+BIAS", logit_bias,
-              "ID+BIAS or ID-BIAS: make a token likelier or rarer");
-  number("--dynatemp-range", "temperature_range",
-         "Temperature from --temp minus this, where the model is sure, to plus this; 0 is off");
-  number("--dynatemp-exp", "temperature_exponent",
-         "How the entropy becomes that temperature: its power");
-  number("--top-nsigma,--top-n-sigma", "top_n_sigma",
-         "Keep logits at most this many standard deviations below the best; 0 or less is off");
-  number("--xtc-probability", "xtc_probability",
-         "Exclude top choices, with this probability; 0 is off");
-  number("--xtc-threshold", "xtc_threshold",
-         "Those at least this likely are top choices; the least likely of them stays");
-  number("--dry-multiplier", "dry.multiplier",
-         "DRY: logits of tokens that go on with a repetition fall by this; 0 is off");
-  number("--dry-base", "dry.base", "... times this for each token that it is longer");
-  number("--dry-allowed-length", "dry.allowed_length",
-         "... than this many tokens, which may repeat as they like");
-  number("--dry-penalty-last-n", "dry.last_n", "Tokens that DRY looks back on; -1: all");
-  command.Add(
-      "--dry-sequence-breaker TEXT", dry_breakers,
-      "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
-      "\" *)");
-  number("--mirostat", "mirostat",
-         "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
-  number("--mirostat-ent", "mirostat.tau", "The surprise to aim at, in bits");
-  number("--mirostat-lr", "mirostat.eta", "How fast Mirostat learns");
-  command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'");
-  command.Add("--ignore-eos", ignore_eos, "Never end the text by itself");
+  sampler.seed = pronk::Usual<int64_t>(-1);
+  for (const engine::Setting& setting : engine::Settings(sampler)) {
+    const std::string flags(setting.flags), help(setting.help);
+    if (setting.is_number()) {
+      const Target target = std::visit(
+          [](auto* variable) -> Target {
+            if constexpr (std::is_constructible_v<Target, decltype(variable)>) return variable;
+            return static_cast<bool*>(nullptr);
+          },
+          setting.variable);
+      command.Add(flags, target, {setting.low, setting.high}, help).ShowDefault();
+    } else if (const auto* const is_on = std::get_if<bool*>(&setting.variable)) {
+      command.Add(flags, **is_on, help);
+    } else {
+      command.Add(flags, texts_[setting.name], help);
+    }
+  }
 }
 
-std::string ShownName(std::string_view name) {
-  if (name == "typical") return "typical_p";
-  return name == "penalty_last_n" ? "repeat_last_n" : std::string(name);
-}
-
-std::string SettingsText(const std::vector<engine::Setting>& settings, const Origins& origins) {
+std::string SettingsText(const std::vector<engine::Setting>& settings, const OriginOf& origin_of) {
   std::vector<std::string> texts;
   constexpr std::string_view kRare[] = {"temperature_", "top_n", "xtc", "dry", "mirostat"};
-  const auto add = [&](std::string_view name, const std::string& what) {
-    const auto origin = origins.find(name);
-    texts.push_back(what + (origin == origins.end() ? "" : " (" + origin->second + ")"));
-  };
   for (const engine::Setting& setting : settings) {
-    // Those that few know are shown where they are not the default.
+    const std::string origin = origin_of(setting);
     const auto begins = [&](std::string_view word) { return setting.name.starts_with(word); };
-    if (std::ranges::any_of(kRare, begins) && !origins.contains(setting.name)) continue;
-    add(setting.name, ShownName(setting.name) + " " + Figures(setting.Get(), 7));
+    // Those that few know are shown where they are not the default.
+    const bool is_usual = setting.is_number() && std::ranges::none_of(kRare, begins);
+    if (!is_usual && origin.empty()) continue;
+    texts.push_back(setting.is_number()
+                        ? std::string(setting.name) + " " + Figures(setting.Get(), 7)
+                    : setting.name == "steps" ? "order of the steps"
+                                              : std::string(setting.name));
+    if (!origin.empty()) texts.back() += " (" + origin + ")";
   }
-  if (origins.contains(engine::kSteps)) add(engine::kSteps, "order of the steps");
   return Joined(texts, ", ") + "; the rest by default";
 }
 
-void GenerationOptions::TakeFlags(engine::SamplerOptions& options, Origins& origins) const {
-  engine::SamplerOptions given = sampler;
-  const std::vector<engine::Setting> from = engine::Settings(given), to = engine::Settings(options);
-  for (const auto& [name, flag] : setting_flags_) {
-    if (flag->given.empty()) continue;
-    engine::FindSetting(to, name).Set(engine::FindSetting(from, name).Get());
-    origins[std::string(name)] = "flag";
-  }
-  if (seed >= 0) origins["seed"] = "flag";
-  if (!samplers) return;
-  options.steps = ParseSteps(*samplers);
-  origins[std::string(engine::kSteps)] = "flag";
+std::string OriginName(const engine::Setting& setting) {
+  constexpr const char* kNames[] = {"", "file", "flag"};
+  return kNames[static_cast<size_t>(setting.origin())];
 }
 
-std::map<std::string_view, std::vector<std::string>> GenerationOptions::FlagNames() const {
-  std::map<std::string_view, std::vector<std::string>> names;
-  for (const auto& [name, flag] : setting_flags_) names[name] = flag->names;
-  return names;
-}
-
-engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bool explain,
-                                                  Origins& origins) const {
-  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
-  const tokenizer::Vocabulary& vocab = tokenizer.vocab();
-  engine::SamplerOptions options;
-  const auto [names, notes] = engine::ReadSampling(model.file.metadata(), options);
-  for (const std::string& note : notes) Note("note: " + gguf::Printable(note));
-  for (const std::string_view name : names) origins[std::string(name)] = "file";
-  TakeFlags(options, origins);
-  if (options.mirostat.version == 1 && origins["mirostat"] == "flag")
-    throw UsageError("--mirostat 1: pronk has version 2 of it, which does the same simpler");
-  if (!options.dry.Active() && !dry_breakers.empty()) {
-    throw UsageError("--dry-sequence-breaker has no effect without --dry-multiplier");
-  }
-  if (options.dry.Active() && dry_breakers != std::vector<std::string>{"none"}) {
-    try {
-      options.dry.breakers =
-          engine::TokensWith(dry_breakers.empty() ? kDryBreakers : Typed(dry_breakers), tokenizer);
-    } catch (const engine::Error& error) {
-      throw UsageError("--dry-sequence-breaker: ", error.what());
+pronk::Sampling GenerationOptions::Sampler(const engine::Model& model, bool explain) const {
+  pronk::Sampling options = sampler;
+  for (const engine::Setting& setting : engine::Settings(options)) {
+    const auto texts = texts_.find(setting.name);
+    if (texts == texts_.end()) continue;
+    const std::string flag(setting.flags.substr(0, setting.flags.find(' ')));
+    const bool is_typed = setting.name == "dry.breakers";
+    for (const std::string& text : is_typed ? Typed(texts->second) : texts->second) {
+      const std::string fault = setting.Read(text);
+      if (!fault.empty()) throw UsageError(flag, ": ", fault);
     }
   }
-  options.seed = seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device()();
-  for (const std::string& text : logit_bias)
-    options.logit_bias.push_back(ParseLogitBias(text, vocab));
-  if (ignore_eos) {
-    for (const tokenizer::TokenId id : vocab.eog) options.logit_bias.emplace_back(id, -INFINITY);
+  if (options.mirostat.version.is_set() && options.mirostat.version == 1)
+    throw UsageError("--mirostat 1: pronk has version 2 of it, which does the same simpler");
+  if (!options.dry.IsOn() && options.dry.breakers.is_set()) {
+    throw UsageError("--dry-sequence-breaker has no effect without --dry-multiplier");
   }
-  if (explain) Note("sampling " + SettingsText(engine::Settings(options), origins));
+  try {
+    for (const std::string& note :
+         engine::ResolveSampling(model.file.metadata(), *model.tokenizer, options))
+      Note("note: " + gguf::Printable(note));
+  } catch (const engine::Error& error) {  // a token that this model does not have
+    throw UsageError(error.what());
+  }
+  if (explain) {
+    std::vector<engine::Setting> settings = engine::Settings(options);
+    settings.pop_back();  // the seed, which has a line of its own
+    Note("sampling " + SettingsText(settings, OriginName));
+  }
   return options;
 }
 
@@ -255,9 +178,9 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
   return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));
 }
 
-bool ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason) {
+bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason) {
   const bool is_whole =
-      constraint == nullptr || reason == engine::StopReason::kEos || constraint->may_end();
+      constraint == nullptr || reason == pronk::StopReason::kEos || constraint->may_end();
   if (!is_whole) Complain("note: the text ends before its grammar does, so it is incomplete");
   return !is_whole;
 }

@@ -5,11 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "cli/options/command_line.h"
@@ -23,27 +24,17 @@
 
 namespace cli {
 
-// What ends a repetition for DRY, unless a flag says otherwise.
-inline const std::vector<std::string> kDryBreakers = {"\n", ":", "\"", "*"};
-
-// Sources of the sampler's settings, by name: "flag", "file" or "/set"; none for the defaults.
-using Origins = std::map<std::string, std::string, std::less<>>;
-
-// What a setting is called here: Ollama's name.
-std::string ShownName(std::string_view name);
+// Where a setting's value is from: "file", "flag" and so on; "" for a default.
+using OriginOf = std::function<std::string(const engine::Setting&)>;
+std::string OriginName(const engine::Setting& setting);
 // "temperature 0.7 (file), top_k 40, ...": -v and /set.
-std::string SettingsText(const std::vector<engine::Setting>& settings, const Origins& origins);
+std::string SettingsText(const std::vector<engine::Setting>& settings, const OriginOf& origin_of);
 
 struct GenerationOptions {
-  engine::SamplerOptions sampler;
-  int64_t seed = -1;  // -1: a new one each time
-  std::vector<std::string> logit_bias;
-  std::optional<std::string> samplers;
-  std::vector<std::string> dry_breakers;
-  bool ignore_eos = false;
-  bool escape = false;  // in texts that are typed: \n is a line feed
-  std::string grammar;  // GBNF: a file, "-" for stdin, or the text itself
-  std::string schema;   // JSON Schema: likewise
+  pronk::Sampling sampler;  // as the flags say; what is no number: texts_
+  bool escape = false;      // in texts that are typed: \n is a line feed
+  std::string grammar;      // GBNF: a file, "-" for stdin, or the text itself
+  std::string schema;       // JSON Schema: likewise
   bool json_object = false;
   bool json_free_space = false;
   bool json_open = false;
@@ -58,9 +49,7 @@ struct GenerationOptions {
   std::vector<std::string> Typed(std::vector<std::string> texts) const;
   // The sampler's options for this model: flags win over what the file recommends. Notes what of
   // that is passed over; explain: says where each setting is from. Throws UsageError, gguf::Error.
-  engine::SamplerOptions Sampler(const engine::Model& model, bool explain, Origins& origins) const;
-  // The names of the flags for each setting of engine/sampling/settings.h.
-  std::map<std::string_view, std::vector<std::string>> FlagNames() const;
+  pronk::Sampling Sampler(const engine::Model& model, bool explain) const;
   // nullptr without a flag. schema_text becomes that of a schema. Throws UsageError for several
   // flags, engine::Error for a wrong grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar(std::string* schema_text = nullptr) const;
@@ -73,15 +62,13 @@ struct GenerationOptions {
   void AddGrammarFlags(Command& command);
   void AddSamplingFlags(Command& command);
   void AddDraftFlags(Command& command);
-  // Restores what flags said after the file's values were taken.
-  void TakeFlags(engine::SamplerOptions& options, Origins& origins) const;
 
-  std::vector<std::pair<std::string_view, const Flag*>> setting_flags_;  // by the setting's name
+  std::map<std::string_view, std::vector<std::string>> texts_;  // of flags, by the setting's name
   Flag* draft_flag_ = nullptr;
 };
 
 // Warns, and returns true, if a text ended in the middle of its grammar.
-bool ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason);
+bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason);
 
 }  // namespace cli
 

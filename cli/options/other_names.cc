@@ -35,7 +35,7 @@ constexpr Synonyms kLongNames[] = {
     {"--prompt-gen", "-pg"},
     {"--output-err", "-oe"},
     {"--output", "--output-file"},
-    {"--parallel", "-np"},
+    {"--parallel", "-np -npl"},
     {"--model-draft", "-md --spec-draft-model"},
     {"--draft", "--draft-n"},
     {"--draft-max", "--draft-n-max --spec-draft-n-max"},
@@ -246,7 +246,7 @@ constexpr Synonyms kForeign[] = {
      "--embedding --embeddings --embd-normalize --embd-output-format --embd-separator --pooling "
      "--attention"},
     {"'pronk bench' measures speeds: -p, -n and -r say of what",
-     "-npp -ntg -npl -pps -nrep --n-repetitions -ns --sequences --output-format"},
+     "-npp -ntg -pps -nrep --n-repetitions -ns --sequences --output-format"},
     {"pronk is no server, and uses none",
      "--server-base --host --port --path --webui --webui-mcp-proxy --ui-mcp-proxy --api-key "
      "--api-key-file --ssl-key-file --ssl-cert-file -to --timeout --threads-http --send-done "

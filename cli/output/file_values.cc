@@ -1,3 +1,4 @@
+// Metadata as text in pieces; statistics and errors of tensors, on all threads.
 #include "cli/output/file_values.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses JSON with limits, and writes it.
 #include "cli/output/json_file.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Counts and speeds of a run as lines or as JSON.
 #include "cli/output/report.h"
 
 #include <cinttypes>
@@ -22,9 +23,9 @@ double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(
 
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads) {
-  const double speed = Rate(result.n_decoded, result.decode_seconds);
+  const double speed = Rate(result.n_decoded, result.generate_seconds);
   const double reads =
-      Rate(result.n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
+      Rate(result.n_passes, result.generate_seconds) * static_cast<double>(model.BytesPerToken());
   const size_t n_prompt = result.n_prompt + result.n_unread;
   const std::string of = result.n_unread > 0 ? Format(" of %zu", n_prompt) : "";
   std::string text = n_prompt == 0
@@ -57,11 +58,12 @@ std::string DraftLine(const engine::DraftCounts& drafts) {
 
 std::string CallJson(const tokenizer::ToolCall& call) { return JsonLine(JsonOf(call)); }
 
-std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
+std::string ResultJson(const engine::GenerateResult& result, int64_t seed, double load_seconds,
                        const Json& more, int indent) {
   Json json = {{"text", result.text}};
   if (!result.thinking.empty()) json["thinking"] = result.thinking;
-  for (const tokenizer::ToolCall& call : result.calls) json["tool_calls"].push_back(JsonOf(call));
+  for (const tokenizer::ToolCall& call : result.tool_calls)
+    json["tool_calls"].push_back(JsonOf(call));
   json.update({
       {"prompt_tokens", result.n_prompt},
       {"tokens", result.tokens},
@@ -71,8 +73,8 @@ std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, doub
        {{"load_ms", load_seconds * 1e3},
         {"prompt_ms", result.prompt_seconds * 1e3},
         {"prompt_per_second", Rate(result.n_prompt, result.prompt_seconds)},
-        {"predicted_ms", result.decode_seconds * 1e3},
-        {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)},
+        {"predicted_ms", result.generate_seconds * 1e3},
+        {"predicted_per_second", Rate(result.n_decoded, result.generate_seconds)},
         {"threads", result.n_threads},
         {"threads_batch", result.n_threads_batch}}},
   });

@@ -29,7 +29,7 @@ std::string CallJson(const tokenizer::ToolCall& call);
 
 // One JSON object: text, thinking and tool_calls (if any), prompt_tokens, tokens, stop_reason,
 // seed, timings, draft (if tokens were drafted), and more members. indent as in JsonText.
-std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
+std::string ResultJson(const engine::GenerateResult& result, int64_t seed, double load_seconds,
                        const Json& more, int indent);
 
 }  // namespace cli

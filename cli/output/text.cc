@@ -1,3 +1,4 @@
+// Numbers with units, padding, cutting and breaking of lines by columns.
 #include "cli/output/text.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Chooses types by mix and pattern, then converts tensor after tensor.
 #include "cli/quantize/requantize.h"
 
 #include <algorithm>

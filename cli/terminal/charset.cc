@@ -1,3 +1,4 @@
+// The locale, escape sequences, and characters with their columns.
 #include "cli/terminal/charset.h"
 
 #include <charconv>

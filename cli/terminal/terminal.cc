@@ -1,3 +1,4 @@
+// Reading and writing of streams, word wrapping, and the progress line.
 #include "cli/terminal/terminal.h"
 
 #include <fcntl.h>

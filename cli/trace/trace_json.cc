@@ -125,11 +125,9 @@ Json StepsJson(const engine::Trace& trace) {
 }
 
 Json ReportJson(const TraceReport& report, Weights form) {
-  Json json = {{"model", report.model.file.path()},
-               {"threads", report.n_threads},
-               {"tokens", TokensJson(report)},
-               {"read_bytes_per_second", report.read_ceiling}};
-  if (report.dot_ceiling > 0) json["operations_per_second"] = report.dot_ceiling;
+  Json json = {{"model", report.model.file.path()}, {"threads", report.n_threads},
+               {"tokens", TokensJson(report)},      {"read_bytes_per_second", report.read_ceiling},
+               {"reads_from", report.reads_from},   {"operations_per_second", report.dot_ceiling}};
   json["steps"] = StepsJson(report.token);
   if (!report.prompt.steps.empty()) json["prompt_steps"] = StepsJson(report.prompt);
   for (size_t i = 0; !report.values.empty() && i < report.model.config.n_layers(); ++i) {

@@ -17,10 +17,12 @@ using engine::TraceStep;
 struct Cost {
   uint64_t bytes = 0;
   double seconds = 0;
+  double operations = 0;
 
   void Add(const TraceStep& step) {
     bytes += step.bytes;
     seconds += step.seconds;
+    operations += step.operations;
   }
 };
 
@@ -81,6 +83,36 @@ std::string ItemsLine(const std::string& name, const std::vector<Share>& shares,
   return line + "\n";
 }
 
+// What reading all tokens at once takes, summed over the layers, with the share of the roofline.
+std::string PromptTable(const TraceReport& report) {
+  std::vector<std::pair<std::string, Cost>> sums;  // in the order of the pass
+  Cost all;
+  for (const TraceStep& step : report.prompt.steps) {
+    const std::string name = Padded(std::string(step.kind), 10) + Column(StepTensors(step), 28);
+    auto sum = std::ranges::find(sums, name, &std::pair<std::string, Cost>::first);
+    if (sum == sums.end()) sum = sums.insert(sum, {name, {}});
+    sum->second.Add(step);
+    all.Add(step);
+  }
+  sums.emplace_back(Padded("all", 38), all);
+  std::string text =
+      Format("\nAll %zu tokens at once, at most %.3f TOPS (max: the share of the roofline):\n",
+             report.tokens.size(), report.dot_ceiling / 1e12);
+  text += Padded("operation", 10) + Padded("tensors", 28) +
+          Format("%12s %6s %6s %5s\n", "us", "time", "TOPS", "max");
+  for (const auto& [name, cost] : sums) {
+    text += name + Format(" %11.1f %5.1f%%", cost.seconds * 1e6, 100 * cost.seconds / all.seconds);
+    if (cost.operations > 0) {
+      const double least = std::max(cost.operations / report.dot_ceiling,
+                                    static_cast<double>(cost.bytes) / report.read_ceiling);
+      text += Format(" %6.3f %4.0f%%", cost.operations / cost.seconds / 1e12,
+                     100 * least / cost.seconds);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string TokenText(const engine::Model& model, tokenizer::TokenId id, size_t columns) {
@@ -132,10 +164,20 @@ std::string TraceTable(const TraceReport& report) {
     }
     text += StepLine(trace.steps[i], report.read_ceiling);
   }
-  text += Format("\nTotals, %zu threads, reads at most %.1f GB/s (max: the share of it):\n",
-                 report.n_threads, report.read_ceiling / 1e9);
+  text += Format("\nTotals, %zu threads, at most %.1f GB/s from %s (max: the share of it):\n",
+                 report.n_threads, report.read_ceiling / 1e9, report.reads_from.c_str());
   for (const auto& [kind, cost] : totals) text += total(kind, cost);
-  return text + Line("all", "", "", "", all, report.read_ceiling);
+  text += Line("all", "", "", "", all, report.read_ceiling);
+  if (!report.prompt.steps.empty()) text += PromptTable(report);
+  const bool above = std::ranges::any_of(trace.steps, [&](const TraceStep& step) {
+    return static_cast<double>(step.bytes) > 1.005 * report.read_ceiling * step.seconds;
+  });
+  if (above) {
+    text +=
+        "\nAbove 100%: a cache held these bytes, or the machine was faster than when the\n"
+        "limit was measured.\n";
+  }
+  return text;
 }
 
 std::string ValuesText(const TraceReport& report, bool heads) {

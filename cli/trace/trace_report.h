@@ -17,15 +17,17 @@ struct TraceReport {
   const engine::Model& model;
   std::vector<tokenizer::TokenId> tokens;  // the last one is walked
   size_t n_threads = 1;
-  double read_ceiling = 0;    // bytes per second
-  double dot_ceiling = 0;     // operations per second; 0: not measured
-  engine::Trace token = {};   // of the last token alone
-  engine::Trace prompt = {};  // of all tokens at once; empty: not measured
+  double read_ceiling = 0;      // bytes per second
+  double dot_ceiling = 0;       // operations per second
+  std::string reads_from = {};  // what served the bytes of read_ceiling: "memory", "the cache"
+  engine::Trace token = {};     // of the last token alone
+  engine::Trace prompt = {};    // of all tokens at once; empty: not measured
   // Of the last token or of all tokens; empty: not asked for.
   std::vector<TokenValues> values = {};
 };
 
-// Every operation with its time, layer by layer, and totals; at most 80 columns.
+// Every operation with its time, layer by layer, and totals; those of all tokens at once, summed
+// over the layers; at most 80 columns.
 std::string TraceTable(const TraceReport& report);
 // What --values shows, likewise. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);
@@ -38,7 +40,7 @@ extern const std::string_view kTracePage;
 // The roofline (Williams et al. 2009): operations' speeds over operations per byte, and the limits.
 std::string TraceSvg(const TraceReport& report);
 
-// By the plain pass; both throw engine::Error if the model is no dense llama. Appends up to n
+// By the plain pass; both throw engine::Error for a model that it does not read. Appends up to n
 // tokens, then reads the text with the engine, too: after each token what both would say next, and
 // how far apart their logits are. The session is empty.
 std::string PlainTable(engine::Session& session, std::vector<tokenizer::TokenId> ids, size_t n);

@@ -1,3 +1,4 @@
+// The pass of an assistant: its own layers over the large model's keys and values.
 #include "engine/draft/assistant.h"
 
 #include <algorithm>

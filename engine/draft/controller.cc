@@ -1,3 +1,4 @@
+// Measured costs and acceptance rates, and the number of drafts that follows from them.
 #include "engine/draft/controller.h"
 
 #include <algorithm>

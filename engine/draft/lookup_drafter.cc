@@ -1,3 +1,4 @@
+// An index of pairs of tokens, and the search for the longest earlier match.
 #include "engine/draft/lookup_drafter.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The pass of a prediction block: token and hidden state in, the next draft out.
 #include "engine/draft/nextn.h"
 
 #include <algorithm>

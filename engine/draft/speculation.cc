@@ -1,3 +1,4 @@
+// Which drafter proposes, and what an accepted or rejected draft teaches.
 #include "engine/draft/speculation.h"
 
 #include <algorithm>

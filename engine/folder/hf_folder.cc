@@ -1,3 +1,4 @@
+// Finds a folder's files, shards included, and maps their tensors.
 #include "engine/folder/hf_folder.h"
 
 #include <algorithm>

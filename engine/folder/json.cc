@@ -1,3 +1,4 @@
+// Fields with messages that name file, key, expected and found value.
 #include "engine/folder/json.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What a family's code asks of the folder: tensors, numbers by layer, RoPE.
 #include "engine/folder/out_model.h"
 
 #include <algorithm>

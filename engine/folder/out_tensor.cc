@@ -1,3 +1,4 @@
+// Copies, slices, stacks and permutations of old tensors.
 #include "engine/folder/out_tensor.h"
 
 namespace engine {
@@ -68,7 +69,7 @@ OutTensor RowsFrom(const Stack& stack, uint64_t first, uint64_t n) {
 
 OutTensor Same(const Stack& stack) { return RowsFrom(stack, 0, stack.rows); }
 
-// The same numbers in the same order, with new dims.
+// Keeps the numbers and their order; only the dims are new.
 OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
   OutTensor out;
   stack.Require(stack.from.size() == 1, "one tensor");

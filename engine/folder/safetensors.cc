@@ -1,3 +1,4 @@
+// The header's checks: types, shapes, and data that neither overlaps nor ends outside.
 #include "engine/folder/safetensors.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class Safetensors {
   // Maps and checks a file. Its header is checked against the file's size: every tensor's data is
   // inside, has the size of its type and shape, and overlaps no other. Throws gguf::Error.
   static Safetensors Open(const std::string& path);
-  // The same for bytes in memory, which must outlive it.
+  // Open for a file's bytes in memory, which must outlive the result.
   static Safetensors Parse(const std::string& name, std::span<const std::byte> bytes);
 
   const std::vector<SafeTensor>& tensors() const { return tensors_; }  // by name

@@ -1,3 +1,4 @@
+// Tensors by name, with the checks of type and shape that make later code safe.
 #include "engine/model/binder.h"
 
 #include <algorithm>

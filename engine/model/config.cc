@@ -1,3 +1,4 @@
+// From metadata keys to the numbers of a Config, each checked where it is read.
 #include "engine/model/config.h"
 
 #include <algorithm>
@@ -207,6 +208,9 @@ void ReadPooling(const Keys& keys, Config& config) {
     keys.Refuse(kLabels, "this is a reranker, or a classifier, whose scores need pooling_type 4",
                 "pooling_type=int:4");
   }
+  const Keys others = keys.Of("sentence_transformers");
+  config.unit_vectors = others.BoolOr("normalize", true);
+  config.most_text_tokens = others.UintOr("max_tokens", 0, kMaxLength);
   if (config.pooling != Pooling::kRank) return;
   config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;
   if (config.n_labels == 0) keys.Fail(kLabels, "expected a list with a name for each score");

@@ -163,10 +163,11 @@ enum class Pooling { kNone, kMean, kFirst, kLast, kRank };
 struct RankTraits {
   Pooling from = Pooling::kFirst;
   bool gelu = false;     // the activation after the first matrix, else tanh
+  bool erf = false;      // it is GELU itself, not its form with tanh
   bool softmax = false;  // of the scores
 };
 
-// What neither keys nor tensors tell of an architecture (architecture.h). The defaults are llama's.
+// What neither keys nor tensors tell of an architecture (family.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
   bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)
@@ -235,6 +236,8 @@ struct Config : Traits {
   size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
   Pooling pooling = Pooling::kNone;  // of files that turn texts into vectors
   size_t n_labels = 0;               // scores of Pooling::kRank
+  bool unit_vectors = true;          // a text's vector is divided by its length
+  size_t most_text_tokens = 0;       // of a text that becomes a vector; 0: as fit
   size_t dense_length = 0;  // width between the two matrices after pooling; 0: there are none
   // Of a model that only drafts for another (draft/assistant.h): the other's width, else 0. Its
   // layers' kv_layer is an own layer that looks at the same one of the other.

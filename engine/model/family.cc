@@ -1,3 +1,4 @@
+// The rows of all lineages in one list.
 #include "engine/model/family.h"
 
 #include <algorithm>

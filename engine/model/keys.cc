@@ -1,3 +1,4 @@
+// Metadata values within ranges, and the refusal of keys that nobody has read.
 #include "engine/model/keys.h"
 
 #include <algorithm>

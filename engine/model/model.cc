@@ -1,3 +1,4 @@
+// Opens a file, and counts the bytes and operations that a token costs.
 #include "engine/model/model.h"
 
 #include <algorithm>

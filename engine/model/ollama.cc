@@ -1,3 +1,4 @@
+// Ollama's spelling of keys and tensors, rewritten as llama.cpp spells them.
 #include "engine/model/ollama.h"
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// A dense network, experts, or both; then what some families add to the stream.
 #include "engine/pass/feed_forward.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Adds up squares of inputs by column, of experts for each expert.
 #include "engine/pass/input_squares.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The mixer half of a layer: attention, latent attention, convolutions, recurrences.
 #include "engine/pass/mixers.h"
 
 #include <utility>

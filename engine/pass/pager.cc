@@ -1,3 +1,4 @@
+// A thread that reads a file's pages ahead of the layers, and drops those behind.
 #include "engine/pass/pager.h"
 
 #include <algorithm>

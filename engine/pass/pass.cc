@@ -1,3 +1,4 @@
+// The operations: each splits its rows among threads and calls kernels/.
 #include "engine/pass/pass.h"
 
 #include <algorithm>

@@ -141,7 +141,7 @@ class Pass {
   // and the state before it.
   void Convolve(const LayerView& layer);
   void Recur(const LayerView& layer);
-  // The same over the first tokens of an undone batch of one text, from the kept input.
+  // Convolves and recurs again over the first tokens of an undone batch, from the kept input.
   void Replay(const LayerView& layer);
 
   // --- Products ---

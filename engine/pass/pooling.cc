@@ -1,3 +1,4 @@
+// Means, first or last vectors of texts; dense layers and scores after them.
 #include "engine/pass/pooling.h"
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 namespace engine {
 namespace {
+
+using kernels::Activation;
 
 void Softmax(float* x, size_t n) {
   const float most = *std::max_element(x, x + n);
@@ -33,7 +36,8 @@ void Score(const Model& model, Pass& pass, float* pooled, float* out) {
     pass.EachToken("activation", [&](size_t t) {
       float* const row = rows + t * width;
       if (c.rank.gelu) {
-        kernels::GatedActivation(kernels::Activation::kGeluAlone, row, nullptr, width);
+        const auto gelu = c.rank.erf ? Activation::kGeluErf : Activation::kGeluAlone;
+        kernels::GatedActivation(gelu, row, nullptr, width);
       } else {
         for (size_t i = 0; i < width; ++i) row[i] = std::tanh(row[i]);
       }
@@ -53,7 +57,8 @@ void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, siz
   const size_t width = model.config.embedding_length;
   if (pooling == Pooling::kRank) pooling = model.config.rank.from;
   Pass all(model.config, ends.back(), s, team, nullptr);
-  const float* const rows = all.Normed(s.x, model.weights.output_norm, width, s.normed);
+  const float* const rows =
+      all.Normed(s.x, model.weights.output_norm, width, s.normed, model.weights.output_norm_bias);
   Pass(model.config, ends.size(), s, team, nullptr).EachToken("pool", [&](size_t i) {
     const size_t first = i == 0 ? 0 : ends[i - 1], last = ends[i] - 1;
     float* const out = pooled + i * width;
@@ -80,6 +85,7 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s, ker
   } else {
     std::copy_n(pooled, n * width, out);
   }
+  if (!model.config.unit_vectors) return;
   pass.EachToken("length", [&](size_t t) { Normalize(out + t * width, width); });
 }
 

@@ -1,3 +1,4 @@
+// One residual stream, or several with predictions and corrections.
 #include "engine/pass/residual.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Frequencies by each kind of scaling, then tables of cosines and sines.
 #include "engine/pass/rope.h"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ class RopeAngles {
 std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
 // Whether a context of this length has the second of two sets of divisors, if the model has two.
 bool HasLongFactors(const Model& model, size_t context);
-// The same with the model's divisors for a context of this length, however much of it a text fills.
+// With the model's divisors for a context of this length, however much of it a text fills.
 std::vector<RopeAngles> MakeRopes(const Model& model, size_t context);
 
 }  // namespace engine

@@ -1,3 +1,4 @@
+// The sizes of a batch's buffers.
 #include "engine/pass/scratch.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Where keys, values and states of a position are, and what truncating undoes.
 #include "engine/pass/sequence_state.h"
 
 #include <utility>

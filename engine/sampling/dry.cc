@@ -1,3 +1,4 @@
+// The longest repeated suffix before each token, in linear time.
 #include "engine/sampling/dry.h"
 
 #include <algorithm>
@@ -66,18 +67,19 @@ void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId
                      repetitions_.end());
 }
 
-void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const DryOptions& options) {
-  if (!options.Active()) return;
+void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const pronk::Dry& options,
+                std::span<const TokenId> breakers) {
+  if (!options.IsOn()) return;
   if (options.last_n > 0) {
-    text = text.last(std::min(text.size(), static_cast<size_t>(options.last_n)));
+    text = text.last(std::min(text.size(), static_cast<size_t>(options.last_n.value)));
   }
-  FindRepetitions(text, options.breakers);
+  FindRepetitions(text, breakers);
+  const double multiplier = options.multiplier, base = options.base;
   candidates.Change([&](Candidate& c) {
     const auto at = std::ranges::lower_bound(repetitions_, c.id, std::greater(), kToken);
     if (at == repetitions_.end() || at->first != c.id) return;
     const double excess = static_cast<double>(at->second) - options.allowed_length;
-    if (excess >= 0)
-      c.logit -= static_cast<float>(options.multiplier * std::pow(options.base, excess));
+    if (excess >= 0) c.logit -= static_cast<float>(multiplier * std::pow(base, excess));
   });
 }
 

@@ -14,19 +14,10 @@
 #include <vector>
 
 #include "engine/sampling/candidates.h"
+#include "engine/sampling/sampling.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
-
-struct DryOptions {
-  float multiplier = 0;                      // 0: off
-  float base = 1.75f;                        // at least 1
-  int allowed_length = 2;                    // tokens of a repetition without penalty
-  int last_n = -1;                           // tokens it looks back on; -1: all, 0: off
-  std::vector<tokenizer::TokenId> breakers;  // ascending; line ends and quotation marks, usually
-
-  bool Active() const { return multiplier != 0 && last_n != 0; }
-};
 
 // Breakers: tokens that contain one of these texts, ascending. Throws engine::Error if
 // one of them is in no token.
@@ -36,7 +27,7 @@ std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts
 class Dry {
  public:
   void Apply(Candidates& candidates, std::span<const tokenizer::TokenId> text,
-             const DryOptions& options);
+             const pronk::Dry& options, std::span<const tokenizer::TokenId> breakers);
 
  private:
   // For each token that followed a repetition, the longest one's length; ascending ids.

@@ -1,3 +1,4 @@
+// Log-softmax, summed in double.
 #include "engine/sampling/log_probabilities.h"
 
 #include <algorithm>
@@ -7,25 +8,24 @@
 
 namespace engine {
 
-using tokenizer::TokenId;
+using TokenId = int32_t;
 
-LogProbabilities LogProbabilitiesOf(TokenId id, std::span<const float> logits, size_t n) {
+void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n) {
   const double most = *std::ranges::max_element(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - most);
   const auto likely = [&](TokenId i) {
-    return LikelyToken{i,
-                       static_cast<float>(logits[static_cast<size_t>(i)] - most - std::log(sum))};
+    return pronk::Token::Likely{
+        i, static_cast<float>(logits[static_cast<size_t>(i)] - most - std::log(sum))};
   };
-  LogProbabilities result = {likely(id).log_probability, {}};
-  if (n == 0) return result;
+  token.log_probability = likely(token.id).log_probability;
+  if (n == 0) return;
   std::vector<TokenId> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto end = ids.begin() + static_cast<ptrdiff_t>(std::min(n, ids.size()));
   std::ranges::partial_sort(ids, end, std::greater(),
                             [&](TokenId i) { return logits[static_cast<size_t>(i)]; });
-  std::transform(ids.begin(), end, std::back_inserter(result.likeliest), likely);
-  return result;
+  std::transform(ids.begin(), end, std::back_inserter(token.likeliest), likely);
 }
 
 }  // namespace engine

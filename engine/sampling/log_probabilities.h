@@ -4,24 +4,13 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "engine/completion.h"
 
 namespace engine {
 
-struct LikelyToken {
-  tokenizer::TokenId id;
-  float log_probability;  // the natural logarithm
-};
-
-struct LogProbabilities {
-  float of_token;
-  std::vector<LikelyToken> likeliest;  // the first is the likeliest
-};
-
 // Of a token and of the n likeliest, from a row of logits.
-LogProbabilities LogProbabilitiesOf(tokenizer::TokenId id, std::span<const float> logits, size_t n);
+void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n);
 
 }  // namespace engine
 

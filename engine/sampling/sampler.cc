@@ -59,37 +59,44 @@ std::string SamplerStepNames() {
   return names;
 }
 
-Sampler::Sampler(SamplerOptions options)
-    : options_(std::move(options)), random_(options_.seed), mu_(2.0 * options_.mirostat.tau) {
+Sampler::Sampler(Sampling options, std::vector<TokenId> breakers)
+    : options_(std::move(options)),
+      breakers_(std::move(breakers)),
+      random_(static_cast<uint64_t>(options_.seed.value)),
+      mu_(2.0 * options_.mirostat.tau) {
   constexpr int kUsual = 4096;  // a larger buffer grows as it fills
   const int most = options_.repeat_last_n;
   recent_.reserve(static_cast<size_t>(most < 0 ? kUsual : std::min(most, kUsual)));
 }
 
-void Sampler::SetOptions(const SamplerOptions& options) {
-  if (options.seed != options_.seed) random_.seed(options.seed);
+void Sampler::SetOptions(const Sampling& options, std::vector<TokenId> breakers) {
+  if (options.seed != options_.seed) random_.seed(static_cast<uint64_t>(options.seed.value));
   if (options.mirostat.tau != options_.mirostat.tau) mu_ = 2.0 * options.mirostat.tau;
   options_ = options;
+  breakers_ = std::move(breakers);
 }
 
 void Sampler::Apply(SamplerStep step, std::span<const TokenId> text) {
   switch (step) {
-    case SamplerStep::kPenalties:
-      if (!options_.penalties.Active()) return;
+    case SamplerStep::kPenalties: {
+      const Penalties penalties = {options_.repeat_penalty, options_.frequency_penalty,
+                                   options_.presence_penalty};
+      if (!penalties.Active()) return;
       if (options_.repeat_last_n >= 0) {
-        text = text.last(std::min(text.size(), static_cast<size_t>(options_.repeat_last_n)));
+        text = text.last(std::min(text.size(), static_cast<size_t>(options_.repeat_last_n.value)));
       }
       recent_.resize(text.size());
       std::ranges::copy(text, recent_.begin());
-      return ApplyPenalties(candidates_, recent_, options_.penalties);
+      return ApplyPenalties(candidates_, recent_, penalties);
+    }
     case SamplerStep::kDry:
-      return dry_.Apply(candidates_, text, options_.dry);
+      return dry_.Apply(candidates_, text, options_.dry, breakers_);
     case SamplerStep::kTopNSigma:
       return TopNSigma(candidates_, options_.top_n_sigma);
     case SamplerStep::kTopK:
       return TopK(candidates_, options_.top_k);
     case SamplerStep::kTypical:
-      return Typical(candidates_, options_.typical);
+      return Typical(candidates_, options_.typical_p);
     case SamplerStep::kTopP:
       return TopP(candidates_, options_.top_p);
     case SamplerStep::kMinP:
@@ -159,7 +166,7 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
     throw Error("the model's logits are not numbers: its weights are broken");
   }
   const bool greedy = options_.temperature < kColdest;
-  for (const SamplerStep step : options_.steps) {
+  for (const SamplerStep step : options_.steps.value) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
                : options_.mirostat.version == 0 || !Cuts(step)) {
       Apply(step, text);

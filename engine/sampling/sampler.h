@@ -13,21 +13,13 @@
 
 #include "engine/sampling/candidates.h"
 #include "engine/sampling/dry.h"
+#include "engine/sampling/sampling.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
 
-enum class SamplerStep {
-  kPenalties,
-  kDry,
-  kTopNSigma,
-  kTopK,
-  kTypical,
-  kTopP,
-  kMinP,
-  kXtc,
-  kTemperature
-};
+using pronk::SamplerStep;
+using pronk::Sampling;
 
 // The step with this name, or nothing.
 std::optional<SamplerStep> FindSamplerStep(std::string_view name);
@@ -35,46 +27,13 @@ std::optional<SamplerStep> FindSamplerStep(std::string_view name);
 // "penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature".
 std::string SamplerStepNames();
 
-// Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprise of the text near a target and
-// replaces the truncating steps: it drops tokens with a surprise above mu, samples from the rest,
-// and moves mu against the sampled token's difference from the target.
-struct Mirostat {
-  int version = 0;   // 0: off; others are 2
-  float tau = 5.0f;  // the target, in bits
-  float eta = 0.1f;  // how fast it learns
-};
-
-struct SamplerOptions {
-  uint64_t seed = 0;
-  float temperature = 0.8f;        // 0 (or less than a millionth): always the most likely token
-  float temperature_range = 0.0f;  // above 0: dynamic, from temperature - range to + range
-  float temperature_exponent = 1.0f;
-  int top_k = 40;
-  float typical = 1.0f;
-  float top_p = 0.95f;
-  float min_p = 0.05f;
-  float top_n_sigma = -1.0f;
-  float xtc_probability = 0.0f;  // how often top choices are excluded
-  float xtc_threshold = 0.1f;    // above 0.5 it never drops any
-  DryOptions dry = {};
-  Mirostat mirostat = {};
-  Penalties penalties = {};
-  int repeat_last_n = 64;  // tokens the penalties look back on; -1: all
-  // Added before everything else.
-  std::vector<std::pair<tokenizer::TokenId, float>> logit_bias = {};
-  // llama.cpp's default order.
-  std::vector<SamplerStep> steps = {
-      SamplerStep::kPenalties, SamplerStep::kDry,     SamplerStep::kTopNSigma,
-      SamplerStep::kTopK,      SamplerStep::kTypical, SamplerStep::kTopP,
-      SamplerStep::kMinP,      SamplerStep::kXtc,     SamplerStep::kTemperature};
-};
-
 class Sampler {
  public:
-  explicit Sampler(SamplerOptions options);
+  // breakers: of options.dry, as tokens (TokensWith).
+  explicit Sampler(Sampling options, std::vector<tokenizer::TokenId> breakers = {});
 
   // Applies to the following tokens; random numbers continue if the seed is unchanged.
-  void SetOptions(const SamplerOptions& options);
+  void SetOptions(const Sampling& options, std::vector<tokenizer::TokenId> breakers = {});
 
   // The next token after `text`, which the penalties look back on. The same options, logits and
   // text give the same token on every machine. Throws engine::Error if the logits are not numbers
@@ -89,7 +48,8 @@ class Sampler {
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();
 
-  SamplerOptions options_;
+  Sampling options_;
+  std::vector<tokenizer::TokenId> breakers_;
   std::mt19937_64 random_;
   std::vector<tokenizer::TokenId> recent_;  // the last repeat_last_n, for the penalties to sort
   Dry dry_;

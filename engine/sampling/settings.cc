@@ -2,72 +2,211 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <optional>
+#include <random>
 #include <sstream>
+#include <type_traits>
 
 #include "engine/error.h"
+#include "engine/sampling/dry.h"
+#include "gguf/error.h"
+#include "gguf/number.h"
 
 namespace engine {
 namespace {
 
-// "top_k;top_p;temperature". A step that is unknown here is passed over, as llama.cpp does.
-void ReadSteps(const std::string& text, SamplerOptions& options, FileSampling& result) {
+using pronk::Origin;
+using pronk::Value;
+using tokenizer::TokenId;
+
+template <class T>
+inline constexpr bool kHasOrigin = false;
+template <class T>
+inline constexpr bool kHasOrigin<Value<T>> = true;
+
+// "top_k;top_p;temperature". Names that are unknown are added to `unknown`.
+std::vector<SamplerStep> StepsIn(const std::string& text, std::vector<std::string>& unknown) {
   std::vector<SamplerStep> steps;
   std::istringstream in(text);
   for (std::string name; std::getline(in, name, ';');) {
-    if (const auto step = FindSamplerStep(name)) {
-      steps.push_back(*step);
-    } else if (result.notes.empty()) {
-      result.notes.push_back(std::string(kSamplingPrefix) + "sequence: '" + name.substr(0, 40) +
-                             "' is none of " + SamplerStepNames() + ": passed over");
-    }
+    const auto step = FindSamplerStep(name);
+    step ? steps.push_back(*step) : unknown.push_back(name);
   }
-  if (steps.empty()) return;
-  options.steps = std::move(steps);
-  result.names.push_back(kSteps);
+  return steps;
+}
+
+// As llama.cpp writes it: "15043+1.5", "2-inf".
+std::optional<std::pair<TokenId, float>> BiasIn(const std::string& text) {
+  const size_t sign = std::min(text.find_first_of("+-", 1), text.size());
+  const auto id = gguf::NumberIn<TokenId>(text.substr(0, sign));
+  const std::string rest = text.substr(std::min(sign + 1, text.size()));
+  const auto bias = gguf::NumberIn<float>(rest);
+  if (!id || !bias || std::isnan(*bias) || rest.starts_with('-')) return std::nullopt;
+  return std::make_pair(*id, text[sign] == '-' ? -*bias : *bias);
+}
+
+std::string ReadInto(Value<std::vector<SamplerStep>>& steps, const std::string& text) {
+  std::vector<std::string> unknown;
+  steps = StepsIn(text, unknown);
+  if (unknown.empty()) return "";
+  return "'" + gguf::Printable(unknown[0], 40) + "' is none of " + SamplerStepNames();
+}
+
+std::string ReadInto(Value<std::vector<std::string>>& texts, const std::string& text) {
+  if (!texts.is_set() || text == "none") texts = std::vector<std::string>();
+  if (text != "none") texts.value.push_back(text);
+  return "";
+}
+
+std::string ReadInto(std::vector<std::pair<TokenId, float>>& biases, const std::string& text) {
+  const auto bias = BiasIn(text);
+  if (!bias) return text + ": expected ID+BIAS or ID-BIAS, for example 2-inf";
+  biases.push_back(*bias);
+  return "";
+}
+
+// As they are compared: "--top-k" is top_k, and "dry_base" is dry.base.
+std::string Normalized(std::string_view name) {
+  std::string plain(name.substr(std::min(name.find_first_not_of('-'), name.size())));
+  std::ranges::replace(plain, '-', '_');
+  std::ranges::replace(plain, '.', '_');
+  return plain;
 }
 
 }  // namespace
 
 double Setting::Get() const {
-  return std::visit([](const auto* number) { return static_cast<double>(*number); }, value);
+  return std::visit(
+      [](const auto* from) -> double {
+        using T = std::remove_cvref_t<decltype(*from)>;
+        if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(*from);
+        if constexpr (kHasOrigin<T>) {
+          if constexpr (std::is_arithmetic_v<decltype(from->value)>)
+            return static_cast<double>(from->value);
+        }
+        return 0;
+      },
+      variable);
 }
 
 void Setting::Set(double number) const {
-  std::visit([&]<class T>(T* to) { *to = static_cast<T>(number); }, value);
+  std::visit(
+      [&](auto* to) {
+        using T = std::remove_reference_t<decltype(*to)>;
+        if constexpr (std::is_arithmetic_v<T>) *to = static_cast<T>(number);
+        if constexpr (kHasOrigin<T>) {
+          if constexpr (std::is_arithmetic_v<decltype(to->value)>)
+            *to = static_cast<decltype(to->value)>(number);
+        }
+      },
+      variable);
 }
 
-std::vector<Setting> Settings(SamplerOptions& options) {
+std::string Setting::Read(const std::string& text) const {
+  if (is_number()) {
+    const auto number = gguf::NumberIn<double>(text);
+    if (!number || (is_whole() && *number != std::floor(*number)))
+      return std::string("expected a ") + (is_whole() ? "whole " : "") + "number, found '" +
+             gguf::Printable(text, 40) + "'";
+    const std::string fault = RangeFault(*number, low, high);
+    if (fault.empty()) Set(*number);
+    return fault;
+  }
+  return std::visit(
+      [&](auto* to) -> std::string {
+        if constexpr (requires { ReadInto(*to, text); }) return ReadInto(*to, text);
+        const bool is_on = text == "1" || text == "true";
+        if (!is_on && text != "0" && text != "false")
+          return "expected true or false, found '" + gguf::Printable(text, 40) + "'";
+        if constexpr (std::is_same_v<decltype(to), bool*>) *to = is_on;
+        return "";
+      },
+      variable);
+}
+
+pronk::Origin Setting::origin() const {
+  return std::visit(
+      [](const auto* from) {
+        if constexpr (kHasOrigin<std::remove_cvref_t<decltype(*from)>>) return from->origin;
+        return Origin::kDefault;
+      },
+      variable);
+}
+
+std::vector<Setting> Settings(Sampling& s) {
   constexpr double kMax = 1e6, kMaxPenalty = 1e9;
-  Penalties& penalties = options.penalties;
-  DryOptions& dry = options.dry;
+  pronk::Dry& dry = s.dry;
   return {
-      {"temperature", &options.temperature, 0, kMax, "temp"},
-      {"temperature_range", &options.temperature_range, 0, kMax},
-      {"temperature_exponent", &options.temperature_exponent, 0, kMax},
-      {"top_k", &options.top_k, -1, kMaxTokens, "top_k"},
-      {"top_p", &options.top_p, 0, 1, "top_p"},
-      {"min_p", &options.min_p, 0, 1, "min_p"},
-      {"typical", &options.typical, 0, 1},
-      {"top_n_sigma", &options.top_n_sigma, -1, kMax},
-      {"xtc_probability", &options.xtc_probability, 0, 1, "xtc_probability"},
-      {"xtc_threshold", &options.xtc_threshold, 0, 1, "xtc_threshold"},
-      {"repeat_penalty", &penalties.repeat, 1e-3, 1e3, "penalty_repeat"},
-      {"presence_penalty", &penalties.presence, -kMaxPenalty, kMaxPenalty},
-      {"frequency_penalty", &penalties.frequency, -kMaxPenalty, kMaxPenalty},
-      {"penalty_last_n", &options.repeat_last_n, -1, kMaxTokens, "penalty_last_n"},
-      {"dry.multiplier", &dry.multiplier, 0, kMax},
-      {"dry.base", &dry.base, 1, kMax},
-      {"dry.allowed_length", &dry.allowed_length, 0, kMaxTokens},
-      {"dry.last_n", &dry.last_n, -1, kMaxTokens},
-      {"mirostat", &options.mirostat.version, 0, 2, "mirostat"},
-      {"mirostat.tau", &options.mirostat.tau, 0, kMax, "mirostat_tau"},
-      {"mirostat.eta", &options.mirostat.eta, 0, kMax, "mirostat_eta"},
+      {"temperature", &s.temperature, 0, kMax, "temp", "--temp,--temperature X",
+       "Temperature; 0 takes the most likely token"},
+      {"top_k", &s.top_k, -1, kMaxTokens, "top_k", "--top-k X",
+       "Keep the K most likely; 0 keeps all"},
+      {"top_p", &s.top_p, 0, 1, "top_p", "--top-p X",
+       "Keep the most likely up to this probability together"},
+      {"min_p", &s.min_p, 0, 1, "min_p", "--min-p X",
+       "Keep those at least this share as likely as the best"},
+      {"typical_p", &s.typical_p, 0, 1, "", "--typical,--typical-p X",
+       "Locally typical sampling; 1 is off"},
+      {"repeat_penalty", &s.repeat_penalty, 1e-3, 1e3, "penalty_repeat", "--repeat-penalty X",
+       "Divide logits of recent tokens; 1 is off"},
+      {"repeat_last_n", &s.repeat_last_n, -1, kMaxTokens, "penalty_last_n", "--repeat-last-n X",
+       "Tokens the penalties look back on; -1: all"},
+      {"presence_penalty", &s.presence_penalty, -kMaxPenalty, kMaxPenalty, "",
+       "--presence-penalty X", "Subtract from logits of recent tokens"},
+      {"frequency_penalty", &s.frequency_penalty, -kMaxPenalty, kMaxPenalty, "",
+       "--frequency-penalty X", "The same for each time they occurred"},
+      {"logit_bias", &s.logit_bias, 0, 0, "", "--logit-bias ID+BIAS",
+       "ID+BIAS or ID-BIAS: make a token likelier or rarer"},
+      {"temperature_range", &s.temperature_range, 0, kMax, "", "--dynatemp-range X",
+       "Temperature from --temp minus this, where the model is sure, to plus this; 0 is off"},
+      {"temperature_exponent", &s.temperature_exponent, 0, kMax, "",
+       "--dynatemp-exp,--dynatemp-exponent X",
+       "How the entropy becomes that temperature: its power"},
+      {"top_n_sigma", &s.top_n_sigma, -1, kMax, "", "--top-nsigma,--top-n-sigma X",
+       "Keep logits at most this many standard deviations below the best; 0 or less is off"},
+      {"xtc_probability", &s.xtc_probability, 0, 1, "xtc_probability", "--xtc-probability X",
+       "Exclude top choices, with this probability; 0 is off"},
+      {"xtc_threshold", &s.xtc_threshold, 0, 1, "xtc_threshold", "--xtc-threshold X",
+       "Those at least this likely are top choices; the least likely of them stays"},
+      {"dry.multiplier", &dry.multiplier, 0, kMax, "", "--dry-multiplier X",
+       "DRY: logits of tokens that go on with a repetition fall by this; 0 is off"},
+      {"dry.base", &dry.base, 1, kMax, "", "--dry-base X",
+       "... times this for each token that it is longer"},
+      {"dry.allowed_length", &dry.allowed_length, 0, kMaxTokens, "", "--dry-allowed-length X",
+       "... than this many tokens, which may repeat as they like"},
+      {"dry.last_n", &dry.last_n, -1, kMaxTokens, "", "--dry-penalty-last-n X",
+       "Tokens that DRY looks back on; -1: all"},
+      {"dry.breakers", &dry.breakers, 0, 0, "", "--dry-sequence-breaker TEXT",
+       "No repetition goes beyond this text (repeatable; none: no limit; default: line end : \" "
+       "*)"},
+      {"mirostat", &s.mirostat.version, 0, 2, "mirostat", "--mirostat X",
+       "2: steer the surprise of the text instead of cutting tokens off; 0 is off"},
+      {"mirostat.tau", &s.mirostat.tau, 0, kMax, "mirostat_tau", "--mirostat-ent X",
+       "The surprise to aim at, in bits"},
+      {"mirostat.eta", &s.mirostat.eta, 0, kMax, "mirostat_eta", "--mirostat-lr X",
+       "How fast Mirostat learns"},
+      {"steps", &s.steps, 0, 0, "sequence", "--samplers NAMES",
+       "Their order, for example 'top_k;top_p;temperature'"},
+      {"ignore_end", &s.ignore_end, 0, 0, "", "--ignore-eos", "Never end the text by itself"},
+      {"seed", &s.seed, -1, 0x1p53, "", "-s,--seed X",
+       "Seed of the random numbers; -1 is another one each time"},
   };
 }
 
-const Setting& FindSetting(const std::vector<Setting>& settings, std::string_view name) {
-  return *std::ranges::find(settings, name, &Setting::name);
+const Setting* FindSetting(const std::vector<Setting>& settings, std::string_view name) {
+  const std::string plain = Normalized(name);
+  const auto is_meant = [&](const Setting& setting) {
+    if (plain == Normalized(setting.name) || plain == setting.key) return true;
+    std::istringstream flags(std::string(setting.flags.substr(0, setting.flags.find(' '))));
+    for (std::string flag; std::getline(flags, flag, ',');) {
+      if (plain == Normalized(flag)) return true;
+    }
+    return false;
+  };
+  const auto found = std::ranges::find_if(settings, is_meant);
+  return plain.empty() || found == settings.end() ? nullptr : &*found;
 }
 
 std::string RangeFault(double number, double low, double high) {
@@ -83,28 +222,64 @@ void CheckRange(std::string_view name, double number, double low, double high) {
   if (!fault.empty()) throw Error(name, ": ", fault);
 }
 
-FileSampling ReadSampling(const gguf::Metadata& metadata, SamplerOptions& options) {
-  FileSampling result;
-  const std::string prefix(kSamplingPrefix), sequence = prefix + "sequence";
-  std::vector<std::string> known = {sequence};
-  ReadSteps(std::string(metadata.GetStringOr(sequence, "")), options, result);
-  for (const Setting& setting : Settings(options)) {
+std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& sampling) {
+  std::vector<std::string> notes, known;
+  const std::string prefix(kSamplingPrefix);
+  for (const Setting& setting : Settings(sampling)) {
     if (setting.key.empty()) continue;
     const std::string& key = known.emplace_back(prefix + std::string(setting.key));
     if (!metadata.Has(key)) continue;
+    if (!setting.is_number()) {  // the steps; llama.cpp, too, passes over names it does not know
+      std::vector<std::string> unknown;
+      std::vector<SamplerStep> steps = StepsIn(std::string(metadata.GetString(key)), unknown);
+      if (!unknown.empty())
+        notes.push_back(key + ": '" + unknown[0].substr(0, 40) + "' is none of " +
+                        SamplerStepNames() + ": passed over");
+      if (steps.empty() || sampling.steps.is_set()) continue;
+      sampling.steps = std::move(steps);
+      sampling.steps.origin = Origin::kFile;
+      continue;
+    }
     const double number =
         setting.is_whole() ? static_cast<double>(metadata.GetInt(key)) : metadata.GetFloat(key);
     const std::string fault = RangeFault(number, setting.low, setting.high);
     if (!fault.empty()) metadata.Fail(key, fault);
+    if (setting.origin() == Origin::kCaller) continue;
     setting.Set(number);
-    result.names.push_back(setting.name);
+    std::visit(
+        [](auto* value) {
+          if constexpr (kHasOrigin<std::remove_reference_t<decltype(*value)>>)
+            value->origin = Origin::kFile;
+        },
+        setting.variable);
   }
   for (const gguf::Metadata::Entry& entry : metadata.entries()) {
     if (!entry.key.starts_with(prefix) || std::ranges::count(known, entry.key) > 0) continue;
-    result.notes.push_back(std::string(entry.key) + ": there is no such sampler here");
+    notes.push_back(std::string(entry.key) + ": there is no such sampler here");
     break;  // one is enough to say: a file can have any number of them
   }
-  return result;
+  return notes;
+}
+
+std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
+                                         const tokenizer::Tokenizer& tokenizer,
+                                         Sampling& sampling) {
+  std::vector<std::string> notes = ReadSampling(metadata, sampling);
+  for (const Setting& setting : Settings(sampling)) {
+    if (setting.is_number()) CheckRange(setting.name, setting.Get(), setting.low, setting.high);
+  }
+  for (const auto& [id, bias] : sampling.logit_bias) {
+    if (!tokenizer.vocab().Has(id)) throw Error("logit_bias: the vocabulary has no token ", id);
+  }
+  if (sampling.dry.IsOn()) {
+    try {
+      TokensWith(sampling.dry.breakers, tokenizer);
+    } catch (const Error& error) {
+      throw Error("dry.breakers: ", error.what());
+    }
+  }
+  if (sampling.seed < 0) sampling.seed.value = std::random_device()();
+  return notes;
 }
 
 }  // namespace engine

@@ -1,15 +1,21 @@
-// One table of numbers and their ranges, for flags, chat's /set, pronk.h and what files recommend.
+// The table of sampling's settings, from which pronk.h's options as text, the flags with their
+// help, requests in JSON, chat's /set and what files recommend are read. A new sampler is a row
+// here, a member of Sampling, and its step in sampler.cc.
 #ifndef PRONK_ENGINE_SAMPLING_SETTINGS_H_
 #define PRONK_ENGINE_SAMPLING_SETTINGS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/sampling/sampler.h"
+#include "engine/sampling/sampling.h"
 #include "gguf/metadata.h"
+#include "tokenizer/tokenizer.h"
 
 namespace engine {
 
@@ -18,19 +24,33 @@ inline constexpr int kMaxThreads = 1024;
 inline constexpr int kMaxTokens = 1 << 30;
 
 struct Setting {
-  bool is_whole() const { return !std::holds_alternative<float*>(value); }
+  using Variable =
+      std::variant<pronk::Value<float>*, pronk::Value<int>*, pronk::Value<int64_t>*, int*, int64_t*,
+                   size_t*, bool*, pronk::Value<std::vector<SamplerStep>>*,
+                   pronk::Value<std::vector<std::string>>*,
+                   std::vector<std::pair<tokenizer::TokenId, float>>*>;
+
+  // A number has a range and can be set as one.
+  bool is_number() const { return high > low; }
+  bool is_whole() const { return !std::holds_alternative<pronk::Value<float>*>(variable); }
   double Get() const;
   void Set(double number) const;  // from low to high
+  // Sets a number or anything else from text: a list of texts or biases gets one more. Returns
+  // what is wrong with the text, "" if nothing is.
+  std::string Read(const std::string& text) const;
+  pronk::Origin origin() const;
 
-  std::string_view name;  // of the field in pronk.h
-  std::variant<float*, int*, int64_t*, uint64_t*> value;
-  double low, high;
-  std::string_view key = {};  // general.sampling.KEY in a file; "": llama.cpp has none
+  std::string_view name;  // of the member in pronk.h
+  Variable variable;
+  double low = 0, high = 0;
+  std::string_view key = {};    // general.sampling.KEY in a file; "": llama.cpp has none
+  std::string_view flags = {};  // "--temp,--temperature X"
+  std::string_view help = {};
 };
 
-// All numbers of these options.
-std::vector<Setting> Settings(SamplerOptions& options);
-const Setting& FindSetting(const std::vector<Setting>& settings, std::string_view name);
+std::vector<Setting> Settings(Sampling& sampling);
+// By its name, one of its flags or its key in files, in which _ - and . mean the same; or null.
+const Setting* FindSetting(const std::vector<Setting>& settings, std::string_view name);
 
 // "" if the number is from low to high, else "expected ..., found ...".
 std::string RangeFault(double number, double low, double high);
@@ -38,15 +58,16 @@ std::string RangeFault(double number, double low, double high);
 void CheckRange(std::string_view name, double number, double low, double high);
 
 inline constexpr std::string_view kSamplingPrefix = "general.sampling.";
-inline constexpr std::string_view kSteps = "steps";  // the name of SamplerOptions::steps
 
-struct FileSampling {
-  std::vector<std::string_view> names;  // of the settings that the file has
-  std::vector<std::string> notes;       // what is passed over, a line each
-};
-// Puts what the file recommends for its model into the options: llama.cpp's general.sampling.*
-// keys. Throws gguf::Error if a value has the wrong type or is out of range.
-FileSampling ReadSampling(const gguf::Metadata& metadata, SamplerOptions& options);
+// Puts what the file recommends for its model into what is not set: llama.cpp's general.sampling.*
+// keys. Returns a line for each thing that is passed over. Throws gguf::Error if a value has the
+// wrong type or is out of range.
+std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& sampling);
+
+// ReadSampling(), and a seed that is drawn for -1. Throws engine::Error, too: if a number is out of
+// its range, the vocabulary lacks a token of logit_bias, or no token holds a text of dry.breakers.
+std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
+                                         const tokenizer::Tokenizer& tokenizer, Sampling& sampling);
 
 }  // namespace engine
 

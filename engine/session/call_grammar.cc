@@ -1,3 +1,4 @@
+// Rules for each form of call, with the functions' schemas inside.
 #include "engine/session/call_grammar.h"
 
 #include <algorithm>

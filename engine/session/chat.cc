@@ -22,7 +22,7 @@ void CheckTurns(std::span<const Message> messages, size_t n_checked) {
   std::string_view expected = "user";
   bool may_return = false;  // a function
   for (size_t i = 0; i < messages.size(); ++i) {
-    const auto& [role, content, thinking, calls, call_id] = messages[i];
+    const auto& [role, content, call_id, calls, thinking] = messages[i];
     const std::string number = "message " + std::to_string(i + 1);
     if (role != expected && !(may_return && role == "tool")) {
       throw Error(number, " is by '", role, "', and it is the turn of '", expected, "'");
@@ -217,11 +217,12 @@ Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions optio
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
   const GenerateResult& generated = answer.generated;
   const bool is_empty =
-      generated.text.empty() && generated.thinking.empty() && generated.calls.empty();
+      generated.text.empty() && generated.thinking.empty() && generated.tool_calls.empty();
   if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
   messages_.insert(messages_.end(), more.begin(), more.end());
-  messages_.push_back({"assistant", generated.text, generated.thinking, generated.calls});
+  messages_.push_back({"assistant", generated.text, "", generated.tool_calls, generated.thinking});
   n_dropped_ += answer.n_dropped;
+  answer.generated.n_dropped = n_dropped_;
   return answer;
 }
 

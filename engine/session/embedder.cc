@@ -1,3 +1,4 @@
+// Batches texts into passes, pools and normalizes their vectors.
 #include "engine/session/embedder.h"
 
 #include <algorithm>
@@ -54,7 +55,9 @@ size_t Embedder::width() const {
 }
 
 size_t Embedder::capacity() const {
-  return model_.config.SeesAhead() ? plan_.batch : plan_.context;
+  const size_t room = model_.config.SeesAhead() ? plan_.batch : plan_.context;
+  const size_t most = model_.config.most_text_tokens;
+  return most > 0 ? std::min(room, most) : room;
 }
 
 void Embedder::Check(std::span<const TokenId> text) const {

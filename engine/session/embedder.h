@@ -25,7 +25,7 @@ class Embedder {
   // engine::Error if neither names one that the model has, or the machine lacks memory.
   Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
 
-  size_t width() const;     // of a result: a vector of length 1, or a score for each label
+  size_t width() const;     // of a result: a vector, or a score for each label
   size_t capacity() const;  // tokens of a text, at most
 
   // Throws engine::TooLong if a text does not fit, engine::Error for none or unknown tokens.

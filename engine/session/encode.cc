@@ -1,9 +1,11 @@
+// How long a context is, and the ids of a text that fits into it.
 #include "engine/session/encode.h"
 
 #include <algorithm>
 #include <string>
 
 #include "engine/error.h"
+#include "gguf/error.h"
 
 namespace engine {
 
@@ -78,6 +80,27 @@ std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
   }
   ids.insert(ids.begin(), so_far.begin(), so_far.begin() + static_cast<ptrdiff_t>(kept));
   return ids;
+}
+
+std::string PromptOf(const Model& model, const std::optional<std::string>& name) {
+  const gguf::Metadata& meta = model.file.metadata();
+  const std::string usual(meta.GetStringOr("sentence_transformers.default_prompt", ""));
+  const std::string& wanted = name ? *name : usual;
+  if (wanted.empty()) return "";
+  constexpr const char *kNames = "sentence_transformers.prompt_names",
+                       *kPrompts = "sentence_transformers.prompts";
+  std::string known;
+  if (meta.Has(kNames) && meta.Has(kPrompts)) {
+    const auto names = meta.GetStrings(kNames), prompts = meta.GetStrings(kPrompts);
+    if (names.size() != prompts.size())
+      meta.Fail(kPrompts, "expected ", names.size(), " texts, found ", prompts.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == wanted) return std::string(prompts[i]);
+      known += (i > 0 ? ", " : "") + gguf::Printable(names[i]);
+    }
+  }
+  throw Error("this model has no prompt ", gguf::Quoted(wanted, 60), ": it has ",
+              known.empty() ? "none" : known);
 }
 
 std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +47,10 @@ std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
                                             std::span<const tokenizer::TokenId> so_far,
                                             std::string_view prompt,
                                             const tokenizer::EncodeOptions& options, size_t room);
+
+// What the file puts before a text that becomes a vector: under this name, or its usual prompt.
+// Throws engine::Error for a name that it does not have.
+std::string PromptOf(const Model& model, const std::optional<std::string>& name = {});
 
 // The ids of a query and a document for a reranker, likewise: by the file's template for them, else
 // with the tokens that begin, separate and end texts.

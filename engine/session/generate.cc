@@ -1,9 +1,11 @@
 #include "engine/session/generate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/error.h"
+#include "engine/sampling/log_probabilities.h"
 
 namespace engine {
 namespace {
@@ -149,8 +151,12 @@ std::optional<StopReason> Generation::Step() {
     forced_.pop_back();
   }
   if (tokenizer.vocab().IsEog(id)) return StopReason::kEos;
-  if (options_.on_token && !options_.on_token(id, is_sampled, watch_.Seconds()))
-    return StopReason::kInterrupted;
+  if (options_.on_token) {
+    pronk::Token token = {id, watch_.Seconds(), NAN, {}};
+    if (is_sampled && options_.n_likeliest >= 0)
+      SetLogProbabilities(token, session_.logits(), static_cast<size_t>(options_.n_likeliest));
+    if (!options_.on_token(token)) return StopReason::kInterrupted;
+  }
   result_.tokens.push_back(id);
   const bool is_mark = std::find(marks_.begin(), marks_.end(), id) != marks_.end();
   splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
@@ -217,11 +223,16 @@ void Generation::LimitThinking() {
   std::reverse(forced_.begin(), forced_.end());
 }
 
+// Forced tokens are read together, in passes in which each has the bits that it has alone.
 void Generation::Read() {
-  if (unread_.size() == 1) {
-    session_.Decode(unread_[0]);
-  } else {
-    session_.Prefill(unread_);
+  for (std::span<const TokenId> rest = unread_; !rest.empty();) {
+    const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));
+    if (pass.size() == 1) {
+      session_.Decode(pass[0]);
+    } else {
+      session_.Prefill(pass);
+    }
+    rest = rest.subspan(pass.size());
   }
 }
 
@@ -241,18 +252,19 @@ void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
 
 GenerateResult Generation::Finish() {
   result_.stop_reason = *end_;
+  result_.n_generated = result_.tokens.size();
   result_.is_free = constraint_ == nullptr;
   result_.n_threads = session_.n_threads();
   result_.n_threads_batch = session_.n_threads_batch();
   if (!splitter_) return std::move(result_);  // the prompt was not read
-  result_.decode_seconds = watch_.Seconds();
+  result_.generate_seconds = watch_.Seconds();
   result_.drafts = CountsOf(session_) - before_;
   result_.n_passes = session_.n_batches() - batches_before_;
   if (options_.bookmarks) session_.Bookmark();
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
   splitter_->Finish(sink_);
-  Give(calls_.Finish(result_.calls), ThinkingSplitter::Part::kAnswer);
-  NameCalls(result_.calls, options_.n_calls);
+  Give(calls_.Finish(result_.tool_calls), ThinkingSplitter::Part::kAnswer);
+  NameCalls(result_.tool_calls, options_.n_calls);
   return std::move(result_);
 }
 

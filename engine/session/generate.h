@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/completion.h"
 #include "engine/session/session.h"
 #include "engine/session/thinking.h"
 #include "engine/session/tool_calls.h"
@@ -19,13 +20,7 @@
 
 namespace engine {
 
-enum class StopReason {
-  kEos,          // the model ended its text
-  kStop,         // a stop text was generated
-  kLength,       // max_tokens
-  kContext,      // the context is full
-  kInterrupted,  // by the caller
-};
+using pronk::StopReason;
 // "eos", "stop", "length", "context" or "interrupted".
 std::string_view StopReasonName(StopReason reason);
 
@@ -41,10 +36,10 @@ struct GenerateOptions {
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
   std::function<void()> prompt_read = {};
   std::function<bool()> interrupted = {};  // asked before every token, and all the time in a prompt
-  // Gets each token before its text, whether it was sampled (a grammar forces some), and the
-  // seconds since the prompt was read; false ends the text before it.
-  std::function<bool(tokenizer::TokenId id, bool sampled, double seconds)> on_token = {};
-  bool bookmarks = false;  // at the ends of prompt and text, for Session::Rewind()
+  // Gets each token before its text; false ends the text before it.
+  std::function<bool(const pronk::Token&)> on_token = {};
+  int64_t n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
+  bool bookmarks = false;    // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking = {};
   // At most so many tokens of it; -1: any number. Then this message and the end of the thinking are
@@ -64,22 +59,14 @@ struct GenerateOptions {
   bool constrains_calls = false;
 };
 
-struct GenerateResult {
-  std::string text;      // whole UTF-8 characters, without stop texts and thinking
-  std::string thinking;  // before the text
-  std::vector<tokenizer::ToolCall> calls;  // no part of the text
+struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
-  StopReason stop_reason = StopReason::kLength;
-  size_t n_prompt = 0;  // tokens read,
-  size_t n_unread = 0;  // and left, if the reading was interrupted
-  double prompt_seconds = 0;
-  size_t n_decoded = 0;  // generated tokens that were decoded,
-  size_t n_passes = 0;   // in this many passes
-  double decode_seconds = 0;
-  bool is_free = true;         // no grammar applied, as where only calls have one
-  size_t n_threads = 0;        // that generate,
-  size_t n_threads_batch = 0;  // and that read
-  DraftCounts drafts;          // all 0 if there were none
+  size_t n_decoded = 0;                    // generated tokens that were decoded,
+  size_t n_passes = 0;                     // in this many passes
+  bool is_free = true;                     // no grammar applied, as where only calls have one
+  size_t n_threads = 0;                    // that generate,
+  size_t n_threads_batch = 0;              // and that read
+  DraftCounts drafts;                      // all 0 if there were none
 };
 
 // Holds back text that may be the beginning of a stop text.

@@ -1,3 +1,4 @@
+// The sizes of cache and scratch, beside what Linux or macOS has free.
 #include "engine/session/memory.h"
 
 #include <algorithm>
@@ -154,13 +155,13 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   while (plan.batch > 1 && ScratchBytes(config, plan) > most) plan.batch /= 2;
   if (Fits(config, plan, plan.context, available)) return plan;
   const size_t fits = LongestContext(config, plan, plan.context, available);
-  throw Error("a context of ", plan.context, " tokens needs ",
-              Megabytes(StateBytes(config, plan) + ScratchBytes(config, plan)),
-              " of memory for keys, values and scratch, and ",
-              Megabytes(static_cast<double>(available)), " are free here: ",
-              (fits >= 1 ? "one of at most " + std::to_string(fits) + " fits"
-                         : "not even a context of one token fits"),
-              "; the model was trained for ", config.context_length);
+  throw NoMemory("a context of ", plan.context, " tokens needs ",
+                 Megabytes(StateBytes(config, plan) + ScratchBytes(config, plan)),
+                 " of memory for keys, values and scratch, and ",
+                 Megabytes(static_cast<double>(available)), " are free here: ",
+                 (fits >= 1 ? "one of at most " + std::to_string(fits) + " fits"
+                            : "not even a context of one token fits"),
+                 "; the model was trained for ", config.context_length);
 }
 
 }  // namespace engine

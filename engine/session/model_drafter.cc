@@ -1,3 +1,4 @@
+// Follows the large model's text with a smaller session.
 #include "engine/session/model_drafter.h"
 
 #include <algorithm>
@@ -19,7 +20,6 @@ SessionOptions DraftSession(const SessionOptions& options) {
   of_draft.draft = {};
   of_draft.sampler = {};
   of_draft.sampler.temperature = 0;
-  of_draft.sampler.penalties = {};
   return of_draft;
 }
 

@@ -58,12 +58,18 @@ const Model& Writing(const Model& model) {
                   : "this model sees a text as a whole and makes a vector of it: it writes none");
 }
 
-// The model's own tokens that are never sampled have the bias of the impossible.
-SamplerOptions WithSuppressed(const Model& model, SamplerOptions options) {
-  for (const TokenId id : model.tokenizer->vocab().suppressed) {
-    options.logit_bias.emplace_back(id, -INFINITY);
-  }
+// Tokens that are never sampled get a bias of minus infinity.
+Sampling WithoutBanned(const Model& model, Sampling options) {
+  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  const auto ban = [&](TokenId id) { options.logit_bias.emplace_back(id, -INFINITY); };
+  if (options.ignore_end) std::ranges::for_each(vocab.eog, ban);
+  std::ranges::for_each(vocab.suppressed, ban);
   return options;
+}
+
+std::vector<TokenId> BreakersOf(const Model& model, const Sampling& options) {
+  if (!options.dry.IsOn()) return {};
+  return TokensWith(options.dry.breakers, *model.tokenizer);
 }
 
 }  // namespace
@@ -98,7 +104,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
       capacity_(std::max(plan_.context, plan_.max_context)),
       ropes_(MakeRopes(model, plan_.context)),
       state_(model.config, StateSize(plan_)),
-      sampler_(WithSuppressed(model, options.sampler)),
+      sampler_(WithoutBanned(model, options.sampler), BreakersOf(model, options.sampler)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   if (capacity_ > plan_.context) {
     capacity_ = std::max(plan_.context, LongestContext(model.config, plan_, capacity_, memory_));
@@ -390,8 +396,8 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
   Bookmark();
 }
 
-void Session::SetSampling(const SamplerOptions& options) {
-  sampler_.SetOptions(WithSuppressed(model_, options));
+void Session::SetSampling(const Sampling& options) {
+  sampler_.SetOptions(WithoutBanned(model_, options), BreakersOf(model_, options));
 }
 
 TokenId Session::Sample(std::span<const uint64_t> allowed) {

@@ -33,7 +33,7 @@ struct SessionOptions {
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvType kv_type = kernels::KvType::kF16;
-  SamplerOptions sampler = {};
+  Sampling sampler = {};
   DraftOptions draft = {};                        // reads ahead while generating
   std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
 
@@ -86,7 +86,7 @@ class Session {
                         const Progress& progress = nullptr);
 
   // Sets how tokens are picked from now on.
-  void SetSampling(const SamplerOptions& options);
+  void SetSampling(const Sampling& options);
   // Picks the next token from logits(); Decode() adds it. allowed: as for Sampler::Sample().
   tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {});
   // Adds one token and computes the logits after it, unless the token was an accepted draft and

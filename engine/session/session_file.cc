@@ -1,3 +1,4 @@
+// The checks of a session file, and its parts in order.
 #include "engine/session/session_file.h"
 
 #include <algorithm>
@@ -142,7 +143,7 @@ uint64_t HashOf(const Header& header, const Content& content, SequenceState& sta
 // Checks everything but the ids of tokens.
 Content Checked(std::span<const std::byte> bytes, const std::string& path, Session& session) {
   const auto fail = [&](const std::string& what) {
-    throw Error(gguf::PrintablePath(path), " ", what);
+    throw RefusedSession(gguf::PrintablePath(path), " ", what);
   };
   Header header;
   if (bytes.size() < sizeof(header)) fail("is no session of pronk");
@@ -228,7 +229,8 @@ void LoadSession(Session& session, const std::string& path) {
   const size_t vocab_size = session.model().config.vocab_size;
   if (!std::ranges::all_of(
           tokens, [&](TokenId id) { return id >= 0 && static_cast<size_t>(id) < vocab_size; })) {
-    throw Error(gguf::PrintablePath(path), " is damaged: it names tokens that the model lacks");
+    throw RefusedSession(gguf::PrintablePath(path),
+                         " is damaged: it names tokens that the model lacks");
   }
   session.Rewind(0);
   size_t done = 0;

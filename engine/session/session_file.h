@@ -28,10 +28,15 @@
 
 namespace engine {
 
-// Thrown by LoadSession() for the session of another model.
-class OtherModel : public Error {
+// Thrown by LoadSession() for a file that is no session, is damaged or does not fit, and for the
+// session of another model.
+class RefusedSession : public Error {
  public:
   using Error::Error;
+};
+class OtherModel : public RefusedSession {
+ public:
+  using RefusedSession::RefusedSession;
 };
 
 // Tells a model from others without reading all of it: a hash of the metadata, the tensor index and

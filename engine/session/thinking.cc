@@ -1,3 +1,4 @@
+// The marks of each family, and a splitter that reads text as it comes.
 #include "engine/session/thinking.h"
 
 #include <algorithm>

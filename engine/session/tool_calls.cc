@@ -1,3 +1,4 @@
+// The forms of calls by family, and their parser.
 #include "engine/session/tool_calls.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Rounds over stripes of 32 bytes, the rest, and the final mixing.
 #include "engine/session/xxh64.h"
 
 #include <array>

@@ -408,7 +408,7 @@ HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HW
   }
 }
 
-// The same for the words [begin, end), with values[word * stride + lane].
+// MultiplyValues for the words [begin, end), with values[word * stride + lane].
 template <size_t kRows, size_t kShare, class Dot, class Next>
 HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t stride, size_t begin,
                                size_t end, const uint32_t* HWY_RESTRICT weights, size_t query,

@@ -158,8 +158,8 @@ class FloatProducts {
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[slot + i]);
   }
 
-  // The same numbers of kGroupKeys keys of a tile, from number `group` on, transposed: those of f16
-  // as pairs, which are separated then.
+  // Transposes the numbers [first, first + n) of kGroupKeys keys of a tile, from key `group` on.
+  // Numbers in f16 are moved as pairs and separated afterwards.
   void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
                 size_t n) {
     const size_t bytes = CachedBytes<T>(block.kv.key_length);

@@ -1,3 +1,4 @@
+// Scores, softmax and weighted means in plain loops.
 #include "kernels/attention/reference.h"
 
 #include <algorithm>

@@ -84,6 +84,15 @@ struct InOrder {
   }
 };
 
+// The weights of 16 bytes.
+HWY_INLINE void StoreTwoBits(const uint8_t* HWY_RESTRICT qs, int8_t* HWY_RESTRICT weights) {
+  const DU8x16 d;
+  const VU8x16 bytes = Load16(qs), one = hn::Set(d, uint8_t{1});
+  hn::StoreInterleaved4(hn::Sub(Bits<0, 2>(bytes), one), hn::Sub(Bits<2, 2>(bytes), one),
+                        hn::Sub(Bits<4, 2>(bytes), one), hn::Sub(Bits<6, 2>(bytes), one), d,
+                        reinterpret_cast<uint8_t*>(weights));
+}
+
 struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
   using Form = Int8Form<-1, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kQ2_0;
@@ -111,12 +120,8 @@ struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
   // Four blocks at a time.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
-    const DU8x16 d;
     for (size_t b = 0; b < 4; ++b) {
-      const VU8x16 bytes = Load16(blocks[b].qs), one = hn::Set(d, uint8_t{1});
-      hn::StoreInterleaved4(hn::Sub(Bits<0, 2>(bytes), one), hn::Sub(Bits<2, 2>(bytes), one),
-                            hn::Sub(Bits<4, 2>(bytes), one), hn::Sub(Bits<6, 2>(bytes), one), d,
-                            reinterpret_cast<uint8_t*>(out.weights) + 64 * b);
+      StoreTwoBits(blocks[b].qs, out.weights + 64 * b);
       std::fill_n(out.scales + 2 * b, 2, HalfToFloat(blocks[b].d));
     }
   }

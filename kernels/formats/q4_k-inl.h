@@ -126,7 +126,7 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
 constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
 
 #if PRONK_WIDE
-// The same of two rows, in the order of GroupOfLane<true>.
+// The 6-bit scales of two rows, in the order of GroupOfLane<true>.
 HWY_INLINE PairFactors LoadScales6(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1) {
   const hn::Half<DU8> d;
   const DU8x16 d16;

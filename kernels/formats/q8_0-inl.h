@@ -48,7 +48,7 @@ struct Q8Type : Signed32<Type, BlockType> {
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
   }
 
-  // The same bytes as Signed32 wants them.
+  // The bytes in the order that Signed32 multiplies them.
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
   }

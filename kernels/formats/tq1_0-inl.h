@@ -9,6 +9,13 @@
 //
 // The 52 bytes are padded with zeros to 64.
 
+#if defined(PRONK_KERNELS_FORMATS_TQ1_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
+#undef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
+#endif
+
 #include "kernels/formats/shared/lookup-inl.h"
 #include "kernels/formats/tq2_0-inl.h"
 
@@ -30,6 +37,29 @@ constexpr std::array<uint16_t, 256> DigitTable() {
   return table;
 }
 #endif
+
+// The first digit of each byte, which is taken off: the whole part of 3 times the fraction, and
+// also that of 3/4 of it in steps of 64, which saves a multiplication: (b + ceil(b / 2)) / 2, with b
+// lower by one because of the rounding (checked for all 256).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V TakeDigit(D d, V& bytes) {
+  const V lower = hn::SaturatedSub(bytes, hn::Set(d, uint8_t{1}));
+  const V half = hn::AverageRound(lower, hn::Zero(d));
+  bytes = hn::Add(hn::Add(bytes, bytes), bytes);
+  return hn::ShiftRight<6>(hn::AverageRound(lower, half));
+}
+
+// The digits of each byte, as FourCodes() keeps them: by a table in registers, or by arithmetic.
+HWY_INLINE void FiveDigits(VU8 bytes, VU8 (&digits)[5]) {
+#if PRONK_WIDE
+  static constexpr SplitTable<256> kTable(DigitTable());
+  const MU8 bits[] = {hn::MaskFromVec(bytes)};
+  FourCodes(Lookup<256>(kTable.low, bytes, bits), digits);
+  digits[4] = Lookup<256>(kTable.high, bytes, bits);
+#else
+  for (VU8& digit : digits) digit = TakeDigit(DU8(), bytes);
+#endif
+}
 
 struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
   static constexpr gguf::DType kDType = gguf::DType::kTQ1_0;
@@ -121,27 +151,12 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
 #endif
   }
 
-  // By a table in registers, or else by arithmetic: the digit is the whole part of 3 times the
-  // fraction, and also that of 3/4 of it in steps of 64, which saves a multiplication: (b + ceil(b
-  // / 2)) / 2, with b lower by one because of the rounding (checked for all 256).
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&digits)[kDigits]) {
-    VU8 bytes = LoadBytes(w, v);
-#if PRONK_WIDE
-    static constexpr SplitTable<256> kTable(DigitTable());
-    const MU8 bits[] = {hn::MaskFromVec(bytes)};
-    FourCodes(Lookup<256>(kTable.low, bytes, bits), digits);
-    digits[4] = Lookup<256>(kTable.high, bytes, bits);
-#else
-    const DU8 d;
-    for (size_t n = 0; n < kDigits; ++n) {
-      const VU8 lower = hn::SaturatedSub(bytes, hn::Set(d, uint8_t{1}));
-      const VU8 half = hn::AverageRound(lower, hn::Zero(d));
-      digits[n] = hn::ShiftRight<6>(hn::AverageRound(lower, half));
-      bytes = hn::Add(hn::Add(bytes, bytes), bytes);
-    }
-#endif
+    FiveDigits(LoadBytes(w, v), digits);
   }
 };
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_TQ1_0_INL_H_

@@ -17,8 +17,9 @@ struct ThreadCounts {
 // are at least 1.
 ThreadCounts DefaultThreads();
 
-// The same for the CPUs `allowed`, at least one, of a system described by files below `root` ("/"
-// except in tests), and for one described by sysctl (macOS), which gives 0 for an unknown name.
+// DefaultThreads for the CPUs `allowed`, at least one, of a system described by files below `root`
+// ("/" except in tests), and for one described by sysctl (macOS), which gives 0 for an unknown
+// name.
 ThreadCounts ThreadsFor(const std::string& root, const std::set<int>& allowed);
 ThreadCounts ThreadsFor(const std::function<int(const std::string& name)>& sysctl);
 

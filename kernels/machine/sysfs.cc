@@ -1,3 +1,4 @@
+// Reads files of /proc, /sys and control groups, absent ones as empty.
 #include "kernels/machine/sysfs.h"
 
 #include <fstream>

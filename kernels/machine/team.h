@@ -74,7 +74,7 @@ class Team {
   // a child of fork() if it needs threads and its parent had some.
   void Run(FunctionRef<void()> body);
 
-  // The same for as long as `wanted` says: the calling thread asks it between its chunks. If
+  // Run for as long as `wanted` says: the calling thread asks it between its chunks. If
   // it says no, or throws, `body` is left at the end of the operation at hand, whose other chunks
   // are not done. Returns whether `body` came to its end.
   bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body);
@@ -87,7 +87,7 @@ class Team {
   // that does a chunk varies. Serial outside Run() and for n <= grain.
   void For(size_t n, size_t grain, Work work);
 
-  // The same in ranges of `grain` items, taken as threads become free: for unequal items.
+  // For in ranges of `grain` items, taken as threads become free: for unequal items.
   void ForDynamic(size_t n, size_t grain, Work work);
 
  private:

@@ -1,3 +1,4 @@
+// Tries other numbers of threads now and then, and keeps the fastest.
 #include "kernels/machine/team_size.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Measures what memory delivers and what the multipliers can do.
 #include "kernels/matmul/ceiling.h"
 
 #include <algorithm>
@@ -102,7 +103,7 @@ namespace {
 
 constexpr size_t kReadWays = 4;
 
-// The same in the CPU's fastest way.
+// DotRounds with the CPU's fastest instructions.
 int64_t Rounds(size_t rounds, size_t* n_ops) {
 #if HWY_ARCH_X86
   if (CpuUses(Extension::kAmx)) {

@@ -314,7 +314,7 @@ class ExpertPass {
         e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
   }
 
-  // The same, to results_.
+  // Rows [begin, end) of expert e's output matrix, to results_.
   void DownResults(size_t e, size_t begin, size_t end, size_t thread) {
     const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
       RowsInput in{x, scratch(thread)};

@@ -99,7 +99,7 @@ struct Int8Packing {
   }
 };
 
-// The same for F32, F16 and BF16.
+// How weights in F32, F16 and BF16 are packed.
 template <class Type>
 struct FloatPacking {
   using Weight = typename Type::Weight;

@@ -96,6 +96,7 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
     const size_t n = std::min(kFloats, n_rows - i);
     VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
     if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
+    if (output.adds) v = hn::Add(v, hn::LoadN(d, out + i, n));
     if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v, output.limit);
     if (output.factors != nullptr) {
       v = hn::MulAdd(v, hn::Set(d, output.factors[token]), hn::LoadN(d, out + i, n));

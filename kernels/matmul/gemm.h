@@ -42,8 +42,8 @@ size_t BatchTileTokens(BatchForm form);
 // `blocks` is 64-byte aligned.
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks);
-// The same from up to BatchTileTokens rows anywhere. With kInt8, rows that are already rounded are
-// used unchanged.
+// PackBatch for up to BatchTileTokens rows that need not be adjacent. With kInt8, rows that are
+// already rounded are used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
 
@@ -52,6 +52,7 @@ struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
+  bool adds = false;                               // to what is in out
   std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
   float limit = 0;                                 // of that activation
   // If not null: out[tokens[t]] += factors[t] * (result of token t).

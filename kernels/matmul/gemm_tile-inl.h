@@ -200,7 +200,7 @@ HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, si
   }
 }
 
-// The same for weights that are floats. An addition takes four cycles and two can start in each, so
+// AddBlock for weights that are floats. An addition takes four cycles and two can start in each, so
 // six chains are too few: with one vector of rows every other column has its own.
 template <size_t kTokens>
 HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x,

@@ -34,7 +34,8 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
-  const size_t few = RowsScratchBytes(std::min(max_tokens, kMaxRowTokens), max_cols);
+  // Twice, since a fine matrix has two rows for each token.
+  const size_t few = RowsScratchBytes(std::min(2 * max_tokens, kMaxRowTokens), max_cols);
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
@@ -51,6 +52,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
   for (const Product& p : products) {
     total_rows += p.weights.rows;
     x.PackOnce(team, p.weights);
+    x.PackRestsOnce(team, p.weights);
   }
   const size_t grain = RowsAtATime(total_rows, team.size());
   size_t n_items = 0;
@@ -63,7 +65,12 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
       const GemmInput input = x.PackOnce(team, p->weights);
-      FormatOf(p->weights).panels(p->weights, first, last, input, output, x.scratch(thread));
+      const Panels& panels = *FormatOf(p->weights).panels;
+      panels(p->weights, first, last, input, output, x.scratch(thread));
+      const std::optional<GemmInput> rests = x.PackRestsOnce(team, p->weights);
+      if (!rests) continue;
+      const GemmOutput sum{.out = p->out, .stride = p->out_stride, .adds = true};
+      panels(p->weights, first, last, *rests, sum, x.scratch(thread));
     }
   });
 }
@@ -84,23 +91,32 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
 
+bool UsesRests(WeightKind kind) { return kind.fine && UsesInt8(kind); }
+
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
     : quantized_(max_tokens, max_cols),
+      rests_(max_tokens, max_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
       tokens_(std::min(max_tokens, kMaxRowTokens)),
+      token_rests_(tokens_.size()),
       rows_(max_threads) {
   if (max_tokens <= kRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
+    if (form == BatchForm::kInt8) {
+      rest_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
+    }
   }
 }
 
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads) {
-  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
+  size_t bytes = 2 * QuantizedRows::BytesFor(max_tokens, max_cols) +
                  max_threads * ScratchBytes(max_tokens, max_cols);
   if (max_tokens <= kRowTokens) return bytes;
-  for (const BatchForm form : BatchForms()) bytes += BatchBytes(form, max_tokens, max_cols);
+  for (const BatchForm form : BatchForms()) {
+    bytes += BatchBytes(form, max_tokens, max_cols) * (form == BatchForm::kInt8 ? 2 : 1);
+  }
   return bytes;
 }
 
@@ -108,15 +124,20 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;
   cols_ = cols;
-  is_quantized_ = false;
+  is_quantized_ = has_rests_ = packed_rests_ = false;
   packed_.fill(false);
   quantized_.SetCols(cols);
+  rests_.SetCols(cols);
 }
 
 void Activations::SetRows() {
-  for (size_t t = 0; t < n_tokens_; ++t) tokens_[t] = row(t);
+  for (size_t t = 0; t < n_tokens_; ++t) {
+    tokens_[t] = row(t);
+    if (has_rests_) token_rests_[t] = rests_.row(t, nullptr);
+  }
   for (size_t thread = 0; thread < rows_.size(); ++thread) {
     rows_[thread] = {{tokens_.data(), n_tokens_}, scratch(thread)};
+    if (has_rests_) rows_[thread].rests = {token_rests_.data(), n_tokens_};
   }
 }
 
@@ -141,15 +162,43 @@ GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
   return {form, blocks, n_tokens_, cols_};
 }
 
+std::optional<GemmInput> Activations::PackRestsOnce(Team& team, WeightKind kind) {
+  // BF16 has more than 8 bits anyway.
+  if (!UsesRests(kind) || BatchFormFor(kind) != BatchForm::kInt8) return std::nullopt;
+  std::byte* const blocks = rest_pack_.get();
+  if (!packed_rests_) {
+    packed_rests_ = true;
+    const size_t tile_tokens = BatchTileTokens(BatchForm::kInt8);
+    const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
+    team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t tile = begin; tile < end; ++tile) {
+        std::array<ActivationRow, kMaxTileTokens> rows;
+        const size_t first = tile * tile_tokens, n = std::min(tile_tokens, n_tokens_ - first);
+        for (size_t t = 0; t < n; ++t) {
+          rests_.QuantizeRest(first + t, x_ + (first + t) * cols_);
+          rows[t] = rests_.row(first + t, nullptr);
+        }
+        PackTile(BatchForm::kInt8, {rows.data(), n}, cols_, tile, blocks);
+      }
+    });
+  }
+  return GemmInput{BatchForm::kInt8, blocks, n_tokens_, cols_};
+}
+
 ActivationRow Activations::row(size_t token) const {
   const float* const x = x_ + token * cols_;
   return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
 }
 
-void Activations::QuantizeOnce(Team& team) {
-  if (is_quantized_) return;
-  is_quantized_ = true;
-  quantized_.QuantizeAll(team, x_, n_tokens_);
+void Activations::QuantizeOnce(Team& team, WeightKind kind) {
+  if (UsesInt8(kind) && !is_quantized_) {
+    is_quantized_ = true;
+    quantized_.QuantizeAll(team, x_, n_tokens_);
+  }
+  if (UsesRests(kind) && !has_rests_) {
+    has_rests_ = true;
+    for (size_t t = 0; t < n_tokens_; ++t) rests_.QuantizeRest(t, x_ + t * cols_);
+  }
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
@@ -161,7 +210,7 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
     total += Bytes(p.weights);
-    if (UsesInt8(p.weights)) x.QuantizeOnce(team);
+    x.QuantizeOnce(team, p.weights);
   }
   x.SetRows();
   // Parts equal in bytes rather than rows: types may differ.
@@ -189,7 +238,8 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const size_t row_tokens =
       layer.has_gate() ? std::min(RowTokens(gate), RowTokens(up)) : RowTokens(up);
   if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
-  if ((layer.has_gate() && UsesInt8(gate)) || UsesInt8(up)) x.QuantizeOnce(team);
+  if (layer.has_gate()) x.QuantizeOnce(team, gate);
+  x.QuantizeOnce(team, up);
   x.SetRows();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
     GatedRows(layer, begin, end, x.rows(thread), out + begin, up.rows);

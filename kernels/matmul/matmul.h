@@ -32,6 +32,9 @@ struct Matrix {
   size_t cols = 0;
   float scale = 1.0f;
   bool exact = false;  // products round no activations
+  // Products with int8 activations also multiply what their rounding leaves: twice the arithmetic,
+  // for a matrix whose errors count more than its share of the work.
+  bool fine = false;
 
   size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }
   const std::byte* row(size_t r) const { return data + r * row_bytes(); }
@@ -40,14 +43,18 @@ struct Matrix {
 // What the way to multiply weights depends on.
 struct WeightKind {
   WeightKind(gguf::DType type) : dtype(type) {}  // NOLINT(google-explicit-constructor)
-  WeightKind(const Matrix& w) : dtype(w.dtype), exact(w.exact) {}  // NOLINT
+  WeightKind(const Matrix& w)                    // NOLINT
+      : dtype(w.dtype), exact(w.exact), fine(w.fine) {}
 
   gguf::DType dtype;
   bool exact = false;
+  bool fine = false;
 };
 
 // Whether a product with weights of this kind reads int8 activations.
 bool UsesInt8(WeightKind kind);
+// Whether it reads them in two parts (Matrix::fine).
+bool UsesRests(WeightKind kind);
 
 // The input form of a batch's products: kInt8 for quantized weights, kFloats for float or exact
 // ones, or kBf16 if the CPU multiplies that faster (BatchFormFor in registry.h).
@@ -60,6 +67,7 @@ struct RowsInput {
   std::span<const ActivationRow> x;
   std::span<std::byte> scratch;
   std::optional<gguf::DType> prepared = std::nullopt;  // the type in whose order scratch has x
+  std::span<const ActivationRow> rests = {};           // as many as x, if a matrix is fine
 };
 
 // The input of one or more products: n_tokens vectors of `cols` floats, and the forms that products
@@ -73,9 +81,12 @@ class Activations {
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
-  void QuantizeOnce(Team& team);
+  // The int8 form for products of single rows with weights of this kind.
+  void QuantizeOnce(Team& team, WeightKind kind);
   // The form for products of a whole batch with weights of this kind.
   GemmInput PackOnce(Team& team, WeightKind kind);
+  // The rests for products of a whole batch; null if such products do not read them.
+  std::optional<GemmInput> PackRestsOnce(Team& team, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
@@ -88,13 +99,14 @@ class Activations {
  private:
   size_t n_tokens_ = 0, cols_ = 0;
   const float* x_ = nullptr;
-  bool is_quantized_ = false;
+  bool is_quantized_ = false, has_rests_ = false, packed_rests_ = false;
   std::array<bool, 3> packed_ = {};  // [BatchForm]
-  QuantizedRows quantized_;
+  QuantizedRows quantized_, rests_;
   std::array<Buffer<std::byte>, 3> packs_;  // [BatchForm]
+  Buffer<std::byte> rest_pack_;
   size_t scratch_bytes_;
   Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
-  std::vector<ActivationRow> tokens_;
+  std::vector<ActivationRow> tokens_, token_rests_;
   std::vector<RowsInput> rows_;  // [max_threads]
 };
 

@@ -262,7 +262,7 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* un
 }
 
 #if PRONK_WIDE
-// The same in BF16.
+// Packs a micro-panel in BF16.
 template <class Form>
 HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,
                                      Bf16PanelBlock* HWY_RESTRICT out) {

@@ -1,3 +1,4 @@
+// Dot products and rows by the scalar definitions.
 #include "kernels/matmul/reference.h"
 
 #include <array>

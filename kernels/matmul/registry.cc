@@ -1,3 +1,4 @@
+// Chooses each format's functions for this CPU, once.
 #include "kernels/matmul/registry.h"
 
 #include "kernels/machine/cpu.h"

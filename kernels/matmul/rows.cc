@@ -1,6 +1,8 @@
+// Calls the format's product for a range of rows, then adds bias and activation.
 #include "kernels/matmul/rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "kernels/machine/cpu.h"
@@ -35,8 +37,35 @@ RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
     : results(reinterpret_cast<float*>(scratch.data())),
       product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
 
-void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
-                float* out, size_t stride) {
+namespace {
+
+// Both parts of a token are multiplied like tokens side by side, which share the unpacked weights.
+void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out, size_t stride) {
+  constexpr size_t kTokens = kRowTokens / 2;
+  const size_t n_tokens = in.x.size();
+  const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, kTokens));
+  in.prepared.reset();
+  for (size_t first = begin; first < end; first += kWaitingRows) {
+    const size_t last = std::min(first + kWaitingRows, end), n_rows = last - first;
+    for (size_t token = 0; token < n_tokens; token += kTokens) {
+      const size_t n = std::min(kTokens, n_tokens - token);
+      std::array<ActivationRow, kRowTokens> parts;
+      std::ranges::copy(in.x.subspan(token, n), parts.begin());
+      std::ranges::copy(in.rests.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
+      const bool prepared = first != begin && n == n_tokens;
+      FormatOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kWaitingRows,
+                       scratch.product, prepared);
+      for (size_t t = 0; t < n; ++t) {
+        float* const sums = out + (token + t) * stride + first - begin;
+        std::copy_n(scratch.results + t * kWaitingRows, n_rows, sums);
+        Add(sums, scratch.results + (n + t) * kWaitingRows, n_rows);
+      }
+    }
+  }
+}
+
+void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
+               size_t stride) {
   const std::span<const ActivationRow> x = in.x;
   assert(x.size() <= RowTokens(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   const auto scratch = RowsScratch(in.scratch, x.size()).product;
@@ -55,7 +84,14 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, Ro
     }
     in.prepared = w.dtype;
   }
-  for (size_t t = 0; t < x.size(); ++t, out += stride) {
+}
+
+}  // namespace
+
+void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
+                float* out, size_t stride) {
+  (UsesRests(w) ? FineRows : PlainRows)(w, begin, end, in, out, stride);
+  for (size_t t = 0; t < in.x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
     if (bias != nullptr) Add(out, bias + begin, end - begin);
   }

@@ -33,7 +33,7 @@ struct RowsScratch {
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride);
 
-// The same for the two matrices of a gated layer, joined by its activation, or for its only one.
+// LinearRows for the two matrices of a gated layer, joined by its activation, or for its only one.
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in, float* out,
                size_t stride);
 

@@ -96,6 +96,8 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up, float limit) {
     }
     case Activation::kGeluErf:
       return GeluErf(d, gate);
+    case Activation::kGatedGeluErf:
+      return hn::Mul(GeluErf(d, gate), up);
     case Activation::kRelu:
       return hn::IfThenZeroElse(hn::Lt(gate, hn::Zero(d)), gate);
     case Activation::kSwigluOai: {

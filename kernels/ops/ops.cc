@@ -130,6 +130,8 @@ void GatedActivationT(Activation activation, float* gate, const float* up, size_
       return Gate<Activation::kGeluAlone>(gate, gate, n);  // there may be no up
     case Activation::kGeluErf:
       return Gate<Activation::kGeluErf>(gate, gate, n);
+    case Activation::kGatedGeluErf:
+      return Gate<Activation::kGatedGeluErf>(gate, up, n);
     case Activation::kRelu:
       return Gate<Activation::kRelu>(gate, gate, n);
     case Activation::kSwigluOai:

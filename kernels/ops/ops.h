@@ -12,7 +12,7 @@ namespace kernels {
 // x. weight may be null: all ones, with the same bits.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
-// The same of x - mean(x). LayerNorm without bias, Ba et al. 2016.
+// RmsNorm of x - mean(x): LayerNorm without bias, Ba et al. 2016.
 void LayerNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
 // How rope pairs the dimensions of a head.
@@ -29,14 +29,15 @@ void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const flo
 
 // How a layer combines a gate g and its number u. Gated linear units, Shazeer 2020.
 enum class Activation {
-  kSilu,         // g / (1 + exp(-g)) * u
-  kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
-  kGeluAlone,    // kGelu of g, without a gate
-  kGeluErf,      // 0.5 g (1 + erf(g / sqrt(2))), without a gate: GELU itself
-  kRelu,         // max(0, g), without a gate
-  kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
-  kSigmoid,      // u / (1 + exp(-g)): gated attention
-  kReluSquared,  // max(0, g)^2, without a gate. So et al. 2021, Primer
+  kSilu,          // g / (1 + exp(-g)) * u
+  kGelu,          // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
+  kGeluAlone,     // kGelu of g, without a gate
+  kGeluErf,       // 0.5 g (1 + erf(g / sqrt(2))), without a gate: GELU itself
+  kGatedGeluErf,  // kGeluErf of g, times u
+  kRelu,          // max(0, g), without a gate
+  kSwigluOai,     // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
+  kSigmoid,       // u / (1 + exp(-g)): gated attention
+  kReluSquared,   // max(0, g)^2, without a gate. So et al. 2021, Primer
   kGatedReluSquared,  // max(0, g)^2 * u (BitNet b1.58 2B4T)
   kSoftplus,          // ln(1 + exp(g)) * u
   kLimitedSilu,       // min(g / (1 + exp(-g)), limit) * clamp(u, -limit, limit)

@@ -98,11 +98,30 @@ size_t QuantizedRows::BytesFor(size_t max_rows, size_t max_cols) {
 }
 
 void QuantizedRows::Quantize(size_t row, size_t begin, size_t end, const float* x) {
+  QuantizePart(row, begin, end, x + begin);
+}
+
+void QuantizedRows::QuantizeRest(size_t row, const float* x) {
+  constexpr size_t kPart = kActivationPad;
+  float rest[kPart], scales[kPart / kActivationBlock];
+  int8_t q[kPart];
+  int16_t sums[kPart / 16];
+  for (size_t begin = 0; begin < cols_; begin += kPart) {
+    const size_t n = std::min(kPart, cols_ - begin);
+    QuantizeActivations(x + begin, n, q, scales, sums);
+    for (size_t i = 0; i < n; ++i) {
+      rest[i] = x[begin + i] - scales[i / kActivationBlock] * static_cast<float>(q[i]);
+    }
+    QuantizePart(row, begin, begin + n, rest);
+  }
+}
+
+void QuantizedRows::QuantizePart(size_t row, size_t begin, size_t end, const float* x) {
   const size_t padded = Padded(cols_);
   int8_t* const q = q_.get() + row * padded;
   float* const scales = scales_.get() + row * (padded / kActivationBlock);
   int16_t* const sums = sums_.get() + row * (padded / 16);
-  QuantizeActivations(x + begin, end - begin, q + begin, scales + begin / kActivationBlock,
+  QuantizeActivations(x, end - begin, q + begin, scales + begin / kActivationBlock,
                       sums + begin / 16);
   if (end < cols_) return;
   std::fill(q + cols_, q + padded, int8_t{0});

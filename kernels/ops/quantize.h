@@ -40,12 +40,17 @@ class QuantizedRows {
   void SetCols(size_t cols) { cols_ = cols; }
   // Columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
   void Quantize(size_t row, size_t begin, size_t end, const float* x);
+  // What rounding leaves of a row, x - scale * q, as a row of its own: both together have 16 bits.
+  void QuantizeRest(size_t row, const float* x);
   // All n_rows rows of x ([n_rows][cols]).
   void QuantizeAll(Team& team, const float* x, size_t n_rows);
   // x: the floats of the row
   ActivationRow row(size_t row, const float* x) const;
 
  private:
+  // Columns [begin, end), which are at x.
+  void QuantizePart(size_t row, size_t begin, size_t end, const float* x);
+
   size_t cols_ = 0;
   Buffer<int8_t> q_;
   Buffer<float> scales_;

@@ -69,7 +69,9 @@ inline double GatedReference(Activation activation, double gate, double up,
       return 0.5 * gate * factor * (activation == Activation::kGelu ? up : 1);
     }
     case Activation::kGeluErf:
-      return 0.5 * gate * std::erfc(-gate / std::sqrt(2.0));
+    case Activation::kGatedGeluErf:
+      return 0.5 * gate * std::erfc(-gate / std::sqrt(2.0)) *
+             (activation == Activation::kGatedGeluErf ? up : 1);
     case Activation::kRelu:
       return gate < 0 ? 0 : gate;
     case Activation::kSwigluOai: {

@@ -81,7 +81,7 @@ struct Sums {
   VF a;
   V8 mins;
 };
-// The same of two rows, in the lower and the upper half.
+// The sums of two rows, in the lower and the upper half.
 struct PairSums {
   VF a, mins;
 };
@@ -126,7 +126,7 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
   return LoadPieces(p, kStride);
 }
 
-// The same for activations.
+// LoadPieces for activations.
 template <size_t kStride>
 HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
@@ -284,7 +284,7 @@ HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 }
 
 #ifdef PRONK_NEON_DOT
-// The same with lane i of b for all lanes of a.
+// Dot products with lane i of b for all lanes of a.
 HWY_INLINE VI32 DotLane(VI32 sum, VI8 a, VI8 b, size_t i) {
   if (i == 0) asm("sdot %0.4s, %1.16b, %2.4b[0]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
   if (i == 1) asm("sdot %0.4s, %1.16b, %2.4b[1]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
@@ -295,7 +295,7 @@ HWY_INLINE VI32 DotLane(VI32 sum, VI8 a, VI8 b, size_t i) {
 #endif
 
 #ifdef PRONK_NEON_I8MM
-// The same for two rows of eight bytes of each: lane 2 i + j gets the products of rows a_i and b_j.
+// Dot products of two rows of eight bytes each: lane 2 i + j gets the products of rows a_i and b_j.
 HWY_INLINE VI32 DotPairs(VI32 sum, VI8 a, VI8 b) {
   asm("smmla %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
   return sum;
@@ -303,7 +303,7 @@ HWY_INLINE VI32 DotPairs(VI32 sum, VI8 a, VI8 b) {
 #endif
 
 #if PRONK_VNNI
-// The same for any unsigned and any signed bytes.
+// Dot products of any unsigned and any signed bytes.
 HWY_INLINE VI32 DotBytes(VI32 sum, VU8 a, VI8 b) {
 #ifdef PRONK_AVX_VNNI
   return VI32{_mm256_dpbusd_avx_epi32(sum.raw, a.raw, b.raw)};

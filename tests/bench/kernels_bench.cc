@@ -93,7 +93,7 @@ double BestSeconds(benchmark::State& state, Work work) {
   return best;
 }
 
-// The same for a product with `input`, tokens of kCols.
+// The best time of a product with `input`, tokens of kCols.
 double BestSeconds(benchmark::State& state, Team& team, const Product& product,
                    const std::vector<float>& input, Activations& x) {
   double best = 0;

@@ -100,7 +100,7 @@ class ModelWriter {
     writer_.AddTensor(name + ".weight", DType::kF32, {kWidth}, std::as_bytes(std::span(norm_)));
   }
 
-  // The same rows over and over: only their number counts.
+  // Repeats a few rows: only their number counts.
   void AddMatrix(const std::string& name, size_t cols, size_t rows, bool fine) {
     const DType dtype = mixed_ && fine ? DType::kQ6_K : dtype_;
     writer_.AddTensor(name + ".weight", dtype, {cols, rows}, [this, dtype, cols, rows] {

@@ -71,7 +71,7 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
   }
   EXPECT_NEAR(mean, 1, 1e-3);  // the norm's epsilon makes rows of about 1e-2 smaller
 
-  // The same in windows that come in several batches.
+  // Windows may come in several batches.
   ASSERT_EQ(
       Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", "-b", "24", dir.Path("b")}).status,
       0);

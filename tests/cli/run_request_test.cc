@@ -28,7 +28,7 @@ class RunRequest : public testing::Test {
   Finished Lines(const std::string& lines, const Args& more = {}) {
     return Pronk(With({"run", "-m", kModel, "--jsonl", "-s", "5"}, more), lines);
   }
-  // The same by a line.
+  // The result of a single line.
   Json Line(std::string line, const Args& more = {}) {
     std::erase(line, '\n');
     return WithoutTimes(Done(Lines(line + "\n", more)).out);

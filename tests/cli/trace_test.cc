@@ -276,8 +276,8 @@ TEST(TracePlain, ComparesEveryToken) {
     ExpectError(Pronk(With({"trace", "-m", kModel, "-p", words}, flags)), 2,
                 ": expected a text of at most 256 tokens, not of ");
   }
-  ExpectError(Pronk({"trace", "-m", DataPath("tiny/qwen3.gguf"), "--plain"}), 1,
-              "reads dense llamas; this model has the family qwen3");
+  ExpectError(Pronk({"trace", "-m", DataPath("families/gemma3.gguf"), "--plain"}), 1,
+              "reads Llama, Qwen2 and Qwen3 without experts; this model has the family gemma3");
 }
 
 TEST(TracePlot, HasEveryOperationThatReads) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "convert/convert.h"
 #include "convert/family.h"
 #include "engine/model/model.h"
+#include "engine/session/embedder.h"
 #include "tests/support/data.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/json.h"
@@ -79,6 +81,21 @@ std::vector<std::string> Names() {
   return names;
 }
 
+// Of three poolings, in the order of golden.py.
+std::vector<float> Vectors(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
+                           const engine::SessionOptions& options) {
+  std::vector<float> all;
+  for (const engine::Pooling pooling :
+       {engine::Pooling::kMean, engine::Pooling::kFirst, engine::Pooling::kLast}) {
+    engine::Embedder embedder(model, options, pooling);
+    embedder.Embed({&ids, 1}, [&](size_t, size_t, std::span<const float> row) {
+      all.insert(all.end(), row.begin(), row.end());
+      return true;
+    });
+  }
+  return all;
+}
+
 class TransformersTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
@@ -86,6 +103,10 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
       Json::parse(test::ReadText(test::DataPath("transformers/" + GetParam() + ".json")));
   const test::TempDir dir;
   dir.Write("config.json", golden["config"].dump());
+  if (golden.contains("files")) {
+    std::filesystem::create_directory(dir.Path("1_Pooling"));
+    for (const auto& [name, file] : golden["files"].items()) dir.Write(name, file.dump());
+  }
   for (const char* const file : {"tokenizer.json", "tokenizer_config.json"})
     dir.Write(file, test::ReadText(test::DataPath("transformers/" + std::string(file))));
   if (GetParam() == "gemma4_text") {  // merges of characters, with marked spaces
@@ -103,18 +124,22 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   }
   dir.Write("model.safetensors", test::Safetensors(tensors));
   const Report report = Convert(dir.Path(""), dir.Path("out.gguf"), {});
-  EXPECT_TRUE(report.left_out.empty());
+  for (const std::string& name : report.left_out) EXPECT_TRUE(name.starts_with("pooler.")) << name;
   const engine::Model model = engine::Model::Load(dir.Path("out.gguf"));
   std::vector<tokenizer::TokenId> ids;
   for (const Json& id : golden["ids"]) ids.push_back(id.get<int>());
-  const std::vector<float> logits = test::AllLogits(
-      model, ids, {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32});
+  const engine::SessionOptions options = {
+      .context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
+  const bool embeds = golden.contains("vectors");
+  const std::vector<float> all =
+      embeds ? Vectors(model, ids, options) : test::AllLogits(model, ids, options);
   std::vector<float> found, expected;
-  const size_t n = model.config.vocab_size, step = golden["step"].get<size_t>();
+  const size_t n = embeds ? model.config.embedding_length : model.config.vocab_size;
+  const auto step = golden["step"].get<size_t>();
   for (const Json& row : golden["rows"]) {
-    for (size_t i = 0; i < n; i += step) found.push_back(logits[row.get<size_t>() * n + i]);
+    for (size_t i = 0; i < n; i += step) found.push_back(all[row.get<size_t>() * n + i]);
   }
-  for (const Json& x : golden["logits"]) expected.push_back(x.get<float>());
+  for (const Json& x : golden[embeds ? "vectors" : "logits"]) expected.push_back(x.get<float>());
   EXPECT_LT(test::Nmse(found, expected), 1e-9);
 }
 

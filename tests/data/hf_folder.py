@@ -647,12 +647,12 @@ def encoder(g, arch, get, n):
     if arch.startswith("nomic"):
         c.update(zip(("n_embd", "n_layer", "n_head", "n_inner"), size.values()), n_positions=4 * get("context_length"))
         c.update(layer_norm_epsilon=get("attention.layer_norm_epsilon"), rotary_emb_base=get("rope.freq_base"), rotary_emb_fraction=1.0, prenorm=False, causal=False,
-                 activation_function="swiglu" if arch == "nomic-bert" else "gelu", moe_every_n_layers=get("moe_every_n_layers", 0),
+                 activation_function="swiglu" if arch == "nomic-bert" else "gelu_new", moe_every_n_layers=get("moe_every_n_layers", 0),
                  num_experts=get("expert_count", 8), moe_top_k=get("expert_used_count", 2))
         return c
     c.update(size)
-    if arch == "bert": c.update(hidden_act="gelu", layer_norm_eps=get("attention.layer_norm_epsilon"), position_embedding_type="absolute")
-    else: c.update(hidden_activation=get("hidden_activation", "gelu"), norm_eps=get("attention.layer_norm_epsilon"), global_rope_theta=get("rope.freq_base"),
+    if arch == "bert": c.update(hidden_act="gelu_new", layer_norm_eps=get("attention.layer_norm_epsilon"), position_embedding_type="absolute")
+    else: c.update(hidden_activation=get("hidden_activation", "gelu").replace("gelu", "gelu_pytorch_tanh"), classifier_activation="gelu_pytorch_tanh", norm_eps=get("attention.layer_norm_epsilon"), global_rope_theta=get("rope.freq_base"),
                    local_rope_theta=get("rope.freq_base_swa", 10000.0), local_attention=get("attention.sliding_window", 0), classifier_pooling="mean",
                    global_attn_every_n_layers=get("attention.sliding_window_pattern", 3), tie_word_embeddings=True)
     return c
@@ -840,14 +840,17 @@ def write(a, model, out):
         kinds = ("mean_tokens", "cls_token", "lasttoken")
         with open(os.path.join(out, "1_Pooling", "config.json"), "w") as f:
             json.dump({"pooling_mode_" + kind: i + 1 == g.get("pooling_type") for i, kind in enumerate(kinds)}, f)
-        modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+        modules = []
+        def add(path, kind): modules.append({"idx": len(modules), "name": str(len(modules)), "path": path, "type": "sentence_transformers.models." + kind})
+        add("", "Transformer"), add("1_Pooling", "Pooling")
         for name in [name for name in tensors if "_Dense." in name]:
             module, t = name.split(".")[0], tensors.pop(name)
-            modules.append({"idx": len(modules), "name": str(len(modules)), "path": module, "type": "sentence_transformers.models.Dense"})
+            add(module, "Dense")
             os.makedirs(os.path.join(out, module), exist_ok=True)
             save(os.path.join(out, module, "model.safetensors"), {name.split(".", 1)[1]: t})
             with open(os.path.join(out, module, "config.json"), "w") as f:
                 json.dump({"in_features": t.shape[1], "out_features": t.shape[0], "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}, f)
+        add("%d_Normalize" % len(modules), "Normalize")
         with open(os.path.join(out, "modules.json"), "w") as f: json.dump(modules, f)
     if a.shards == 1: save(os.path.join(out, "model.safetensors"), tensors)
     else:

@@ -50,7 +50,7 @@ TEST(LibraryBatch, WritesWhatEachWritesAlone) {
   while (batch.size() > 0) {
     for (const auto& [i, completion] : batch.Step()) {
       EXPECT_EQ(completion.text, alone[i].text);
-      EXPECT_EQ(completion.end, alone[i].end);
+      EXPECT_EQ(completion.stop_reason, alone[i].stop_reason);
       EXPECT_EQ(completion.n_generated, alone[i].n_generated);
       EXPECT_EQ(heard[i], alone[i].text);
       EXPECT_EQ(ids[i].size(), alone[i].n_generated);
@@ -118,8 +118,8 @@ TEST(LibraryBatch, EndsATextAndNotTheOthers) {
   EXPECT_EQ(n_thrown, 1);
   ASSERT_EQ(ended.size(), 3u);
   EXPECT_EQ(ended[1].text, alone);
-  EXPECT_EQ(ended[2].end, pronk::End::kContext);
-  EXPECT_EQ(ended[3].end, pronk::End::kCaller);
+  EXPECT_EQ(ended[2].stop_reason, pronk::StopReason::kContext);
+  EXPECT_EQ(ended[3].stop_reason, pronk::StopReason::kInterrupted);
   bad.Clear();
   EXPECT_EQ(bad.Complete("A", {}, AtMost(3)).n_generated, 3u);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -33,18 +34,20 @@ TEST_F(LibraryForC, WritesTheSameText) {
   pronk::Limits limits = {.max_tokens = 12, .stops = {"little"}};
   const pronk::Completion expected =
       pronk::Session(pronk::Model(kDefault), options).Complete("Once upon a time", {}, limits);
-  EXPECT_EQ(expected.end, pronk::End::kStop);
+  EXPECT_EQ(expected.stop_reason, pronk::StopReason::kStop);
 
   pronk_session* session = nullptr;
   ASSERT_EQ(pronk_session_open(model_, "temperature=0  threads=1", &session), PRONK_OK);
   const char* const stops[] = {"little", nullptr};
-  const pronk_limits same = {12, nullptr, stops, nullptr, 0, nullptr, -1};
+  pronk_limits same = PRONK_LIMITS_INIT;
+  same.max_tokens = 12;
+  same.stops = stops;
   std::string text;
-  pronk_completion result = {};
+  pronk_completion result = PRONK_COMPLETION_INIT;
   EXPECT_EQ(pronk_session_complete(session, "Once upon a time", &same, Append, &text, &result),
             PRONK_OK);
   EXPECT_EQ(text, expected.text);
-  EXPECT_EQ(result.end, PRONK_END_STOP);
+  EXPECT_EQ(result.stop_reason, PRONK_STOP_MATCH);
   EXPECT_EQ(result.n_prompt, expected.n_prompt);
   size_t n = 0;
   EXPECT_EQ(pronk_session_logits(session, nullptr, 0, &n), PRONK_OK);
@@ -54,7 +57,7 @@ TEST_F(LibraryForC, WritesTheSameText) {
   EXPECT_EQ(n, 0u);
   const auto stop = [](const char*, size_t, void*) { return 1; };
   EXPECT_EQ(pronk_session_complete(session, "Once", nullptr, stop, nullptr, &result), PRONK_OK);
-  EXPECT_EQ(result.end, PRONK_END_CALLER);
+  EXPECT_EQ(result.stop_reason, PRONK_STOP_INTERRUPTED);
   pronk_session_free(session);
 }
 
@@ -63,10 +66,11 @@ TEST_F(LibraryForC, Answers) {
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_grammar_gbnf("root ::= \"yes\" | \"no\"", &grammar), PRONK_OK);
   ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
-  const pronk_limits limits = {-1, grammar, nullptr, nullptr, 0, nullptr, -1};
+  pronk_limits limits = PRONK_LIMITS_INIT;
+  limits.grammar = grammar;
   size_t n = 0;
   std::string text;
-  pronk_completion result = {};
+  pronk_completion result = PRONK_COMPLETION_INIT;
   EXPECT_EQ(pronk_chat_count(chat, "Is a goat an animal?", &n), PRONK_OK);
   EXPECT_EQ(pronk_chat_say(chat, "Is a goat an animal?", &limits, Append, &text, &result),
             PRONK_OK);
@@ -74,13 +78,14 @@ TEST_F(LibraryForC, Answers) {
   EXPECT_EQ(n, result.n_prompt);
   pronk_grammar_free(grammar);
   ASSERT_EQ(pronk_grammar_json_schema(R"({"const": 12})", &grammar), PRONK_OK);
-  const pronk_limits number = {-1, grammar, nullptr, nullptr, 0, nullptr, -1};
+  pronk_limits number = PRONK_LIMITS_INIT;
+  number.grammar = grammar;
   text.clear();
   EXPECT_EQ(pronk_chat_say(chat, "How old?", &number, Append, &text, nullptr), PRONK_OK);
   EXPECT_EQ(text, "12");
   pronk_chat_free(chat);
   pronk_grammar_free(grammar);
-  EXPECT_EQ(pronk_grammar_json_schema("{", &grammar), PRONK_ERROR);
+  EXPECT_EQ(pronk_grammar_json_schema("{", &grammar), PRONK_BAD_GRAMMAR);
 }
 
 // A prompt is watched, and ended; the second time the file has what was read.
@@ -89,14 +94,14 @@ TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
   const std::string file = dir.Path("chat");
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
-  pronk_limits limits = {};
+  pronk_limits limits = PRONK_LIMITS_INIT;
   limits.max_tokens = 1;
   limits.on_prompt = [](size_t n_read, size_t n, void* user) {
     static_cast<std::string*>(user)->append(n_read == n ? "." : "-");
     return 0;
   };
   std::string seen;
-  pronk_completion first = {}, second = {};
+  pronk_completion first = PRONK_COMPLETION_INIT, second = PRONK_COMPLETION_INIT;
   const char* const question = "Is a goat an animal?";
   EXPECT_EQ(pronk_chat_say(chat, question, &limits, nullptr, &seen, &first), PRONK_OK);
   EXPECT_EQ(seen.back(), '.');
@@ -105,11 +110,11 @@ TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
   EXPECT_EQ(pronk_chat_clear(chat), PRONK_OK);
   EXPECT_EQ(pronk_chat_say(chat, question, &limits, nullptr, &seen, &second), PRONK_OK);
   EXPECT_LT(second.n_prompt, first.n_prompt);
-  EXPECT_EQ(pronk_chat_load(chat, "no/such"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_load(chat, "no/such"), PRONK_NOT_FOUND);
   EXPECT_EQ(pronk_chat_clear(chat), PRONK_OK);
   limits.on_prompt = [](size_t, size_t, void*) { return 1; };
   EXPECT_EQ(pronk_chat_say(chat, "And a stone?", &limits, nullptr, nullptr, &second), PRONK_OK);
-  EXPECT_EQ(second.end, PRONK_END_CALLER);
+  EXPECT_EQ(second.stop_reason, PRONK_STOP_INTERRUPTED);
   pronk_chat_free(chat);
 }
 
@@ -119,10 +124,11 @@ TEST_F(LibraryForC, KeepsASession) {
   pronk_session *first = nullptr, *second = nullptr;
   ASSERT_EQ(pronk_session_open(model_, nullptr, &first), PRONK_OK);
   ASSERT_EQ(pronk_session_open(model_, nullptr, &second), PRONK_OK);
-  const pronk_limits none = {};
+  pronk_limits none = PRONK_LIMITS_INIT;
+  none.max_tokens = -1;
   ASSERT_EQ(pronk_session_complete(first, "Once upon", &none, nullptr, nullptr, nullptr), PRONK_OK);
   EXPECT_EQ(pronk_session_save(first, file.c_str()), PRONK_OK);
-  EXPECT_EQ(pronk_session_load(second, "no/such"), PRONK_ERROR);
+  EXPECT_EQ(pronk_session_load(second, "no/such"), PRONK_NOT_FOUND);
   EXPECT_EQ(pronk_session_load(second, file.c_str()), PRONK_OK);
   size_t n_first = 0, n_second = 0;
   EXPECT_EQ(pronk_session_tokens(first, nullptr, 0, &n_first), PRONK_OK);
@@ -137,12 +143,12 @@ TEST_F(LibraryForC, KeepsASession) {
 struct Heard {
   std::string text;
   std::vector<int32_t> ids;
-  pronk_completion end = {};
+  pronk_completion end = PRONK_COMPLETION_INIT;
 };
 
 // Texts of a batch are as alone; each token is told, and how the prompt was read.
 TEST_F(LibraryForC, WritesTextsTogether) {
-  pronk_limits limits = {};
+  pronk_limits limits = PRONK_LIMITS_INIT;
   limits.max_tokens = 8;
   limits.n_likeliest = 2;
   limits.reading = PRONK_READ_NO_BOS | PRONK_READ_SPECIAL;
@@ -171,7 +177,8 @@ TEST_F(LibraryForC, WritesTextsTogether) {
   EXPECT_EQ(pronk_batch_add(batch, second, "The", &limits, hear, &together[0], nullptr), PRONK_OK);
   EXPECT_EQ(pronk_batch_add(batch, first, prompt, &limits, hear, &together[1], &number), PRONK_OK);
   EXPECT_EQ(number, 1u);
-  EXPECT_EQ(pronk_batch_add(batch, first, prompt, &limits, hear, nullptr, nullptr), PRONK_ERROR);
+  EXPECT_EQ(pronk_batch_add(batch, first, prompt, &limits, hear, nullptr, nullptr),
+            PRONK_WRONG_USE);
   while (pronk_batch_size(batch) > 0) {
     const auto end = [](size_t i, const pronk_completion* result, void* user) {
       static_cast<Heard*>(user)[i].end = *result;
@@ -180,7 +187,7 @@ TEST_F(LibraryForC, WritesTextsTogether) {
   }
   EXPECT_EQ(together[1].text, alone.text);
   EXPECT_EQ(together[1].ids, alone.ids);
-  EXPECT_EQ(together[1].end.end, PRONK_END_LENGTH);
+  EXPECT_EQ(together[1].end.stop_reason, PRONK_STOP_LENGTH);
   EXPECT_EQ(together[0].end.n_prompt, 1u);  // without BOS
   // Nobody has to hear how it ends.
   limits.on_token = [](const pronk_token*, void*) { return 1; };
@@ -191,7 +198,8 @@ TEST_F(LibraryForC, WritesTextsTogether) {
   EXPECT_EQ(together[1].text, alone.text);
   // After a text: as one with it, or apart.
   const auto n_tokens = [&](unsigned reading) {
-    pronk_limits none = {};
+    pronk_limits none = PRONK_LIMITS_INIT;
+    none.max_tokens = -1;
     size_t n = 0;
     EXPECT_EQ(pronk_session_clear(first), PRONK_OK);
     EXPECT_EQ(pronk_session_complete(first, "Once up", &none, nullptr, nullptr, nullptr), PRONK_OK);
@@ -205,7 +213,7 @@ TEST_F(LibraryForC, WritesTextsTogether) {
   pronk_batch_free(batch);
   pronk_session_free(first);
   pronk_session_free(second);
-  EXPECT_EQ(pronk_batch_open(model_, -1, &batch), PRONK_ERROR);
+  EXPECT_EQ(pronk_batch_open(model_, -1, &batch), PRONK_WRONG_USE);
 }
 
 TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
@@ -228,9 +236,9 @@ TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
   thinking.clear();
   EXPECT_EQ(pronk_chat_say(chat, "Why?", nullptr, Append, &text, nullptr), PRONK_OK);
   EXPECT_EQ(thinking + " " + text, " YesYes");
-  EXPECT_EQ(pronk_chat_set_thinking_budget(chat, -2, ""), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_set_thinking_budget(chat, -2, ""), PRONK_WRONG_USE);
   EXPECT_EQ(pronk_chat_think(chat, "off"), PRONK_OK);
-  EXPECT_EQ(pronk_chat_think(chat, "low"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_think(chat, "low"), PRONK_WRONG_USE);
   pronk_chat_free(chat);
   pronk_model_free(model);
 }
@@ -259,12 +267,13 @@ TEST_F(LibraryForC, TakesAConversation) {
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_chat_open(model_, nullptr, "temperature=0", &chat), PRONK_OK);
   const std::string question = R"([{"role": "user", "content": "What is a goat?"}])";
-  const pronk_limits limits = {4, nullptr, nullptr, nullptr, 0, nullptr, -1};
+  pronk_limits limits = PRONK_LIMITS_INIT;
+  limits.max_tokens = 4;
   std::string texts[2];
   EXPECT_EQ(pronk_chat_answer(chat, question.c_str(), &limits, Append, &texts[0], nullptr),
             PRONK_OK);
   EXPECT_EQ(pronk_chat_set_history(chat, question.c_str()), PRONK_OK);
-  pronk_completion result = {};
+  pronk_completion result = PRONK_COMPLETION_INIT;
   EXPECT_EQ(pronk_chat_answer(chat, nullptr, &limits, Append, &texts[1], &result), PRONK_OK);
   EXPECT_EQ(texts[0], texts[1]);
   EXPECT_EQ(result.n_dropped, 0u);
@@ -273,9 +282,9 @@ TEST_F(LibraryForC, TakesAConversation) {
   EXPECT_EQ(pronk_chat_history(chat, json.data(), json.size(), &n), PRONK_OK);
   json.resize(n);
   EXPECT_EQ(pronk::ParseMessages(json).back().content, texts[0]);
-  EXPECT_EQ(pronk_chat_set_history(chat, "[1]"), PRONK_ERROR);
-  EXPECT_EQ(pronk_chat_set_tools(chat, "[1]"), PRONK_ERROR);
-  EXPECT_EQ(pronk_chat_set_tool_choice(chat, "required"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_set_history(chat, "[1]"), PRONK_REFUSED);
+  EXPECT_EQ(pronk_chat_set_tools(chat, "[1]"), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_chat_set_tool_choice(chat, "required"), PRONK_WRONG_USE);
   EXPECT_EQ(pronk_chat_set_tool_choice(chat, "none"), PRONK_OK);
   pronk_chat_free(chat);
 }
@@ -283,22 +292,63 @@ TEST_F(LibraryForC, TakesAConversation) {
 TEST_F(LibraryForC, SaysWhatIsWrong) {
   EXPECT_EQ(pronk_version(), pronk::Version());
   pronk_model* none = nullptr;
-  EXPECT_EQ(pronk_model_open("no/such.gguf", &none), PRONK_ERROR);
+  EXPECT_EQ(pronk_model_open("no/such.gguf", &none), PRONK_NOT_FOUND);
   EXPECT_EQ(none, nullptr);
   EXPECT_NE(std::strstr(pronk_error(), "no/such.gguf"), nullptr);
   pronk_session* session = nullptr;
   const auto error = [&](const char* options) {
-    EXPECT_EQ(pronk_session_open(model_, options, &session), PRONK_ERROR) << options;
+    EXPECT_EQ(pronk_session_open(model_, options, &session), PRONK_WRONG_USE) << options;
     return std::string(pronk_error());
   };
   EXPECT_EQ(error("warmth=1"), "there is no option 'warmth'");
-  EXPECT_EQ(error("threads"), "'threads': expected NAME=NUMBER");
+  EXPECT_EQ(error("threads"), "'threads': expected NAME=VALUE");
   EXPECT_EQ(error("top_p=2"), "top_p: expected a number from 0 to 1, found 2");
   EXPECT_EQ(error("cache_bits=9"), "cache_bits: expected 8, 16 or 32, found 9");
+  EXPECT_EQ(error("steps=top_q").substr(0, 24), "steps: 'top_q' is none o");
+  EXPECT_EQ(pronk_session_open(model_, "draft=\"no such.gguf\"", &session), PRONK_NOT_FOUND);
+  EXPECT_EQ(error("draft=\"x"), "'draft=x': its quotes have no end");
   EXPECT_EQ(session, nullptr);
   pronk_embedder* embedder = nullptr;
-  EXPECT_EQ(pronk_embedder_open(model_, nullptr, nullptr, &embedder), PRONK_ERROR);
-  EXPECT_EQ(pronk_embedder_open(model_, "max", nullptr, &embedder), PRONK_ERROR);
+  EXPECT_EQ(pronk_embedder_open(model_, nullptr, nullptr, &embedder), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_embedder_open(model_, "max", nullptr, &embedder), PRONK_WRONG_USE);
+}
+
+TEST_F(LibraryForC, NullIsAStatus) {
+  size_t n = 0;
+  pronk_model* model = nullptr;
+  pronk_session* session = nullptr;
+  EXPECT_EQ(pronk_model_open(nullptr, &model), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_model_open(kDefault.c_str(), nullptr), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_session_open(nullptr, nullptr, &session), PRONK_WRONG_USE);
+  EXPECT_STREQ(pronk_error(), "an argument is NULL");
+  EXPECT_EQ(pronk_session_complete(nullptr, "a", nullptr, nullptr, nullptr, nullptr),
+            PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_session_clear(nullptr), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_batch_step(nullptr, nullptr, nullptr), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_batch_size(nullptr), 0u);
+  EXPECT_EQ(pronk_chat_say(nullptr, "a", nullptr, nullptr, nullptr, nullptr), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_model_metadata(model_, nullptr, nullptr, 0, &n), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a", 1, nullptr, 0, nullptr), PRONK_WRONG_USE);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a", 1, nullptr, 9, &n), PRONK_OK);  // no room at all
+  EXPECT_EQ(pronk_model_token(nullptr, "bos"), -1);
+  EXPECT_EQ(pronk_model_ends(nullptr, 1), 0);
+  pronk_model_free(nullptr);
+  pronk_session_free(nullptr);
+  ASSERT_EQ(pronk_session_open(model_, nullptr, &session), PRONK_OK);
+  pronk_limits limits = {};  // without its size
+  EXPECT_EQ(pronk_session_complete(session, "a", &limits, nullptr, nullptr, nullptr),
+            PRONK_WRONG_USE);
+  // A program of an earlier version has fewer fields.
+  limits.size = offsetof(pronk_limits, grammar);
+  limits.max_tokens = 2;
+  limits.grammar = reinterpret_cast<const pronk_grammar*>(&limits);
+  pronk_completion result = PRONK_COMPLETION_INIT;
+  result.size = offsetof(pronk_completion, prompt_seconds);
+  result.prompt_seconds = -1;
+  EXPECT_EQ(pronk_session_complete(session, "a", &limits, nullptr, nullptr, &result), PRONK_OK);
+  EXPECT_EQ(result.n_generated, 2u);
+  EXPECT_EQ(result.prompt_seconds, -1);
+  pronk_session_free(session);
 }
 
 // A buffer gets what it has room for; the size is that of all.

@@ -45,12 +45,12 @@ TEST(Library, NumbersOutOfRange) {
          [](O& o) { o.sampling.temperature = std::nanf(""); });
   expect("top_p" + number + "0 to 1, found -3", [](O& o) { o.sampling.top_p = -3; });
   expect("min_p" + number + "0 to 1, found 2", [](O& o) { o.sampling.min_p = 2; });
-  expect("typical" + number + "0 to 1, found 1.5", [](O& o) { o.sampling.typical = 1.5f; });
+  expect("typical_p" + number + "0 to 1, found 1.5", [](O& o) { o.sampling.typical_p = 1.5f; });
   expect("top_k" + number + "-1 to 1073741824, found -2", [](O& o) { o.sampling.top_k = -2; });
   expect("repeat_penalty" + number + "0.001 to 1000, found 0",
          [](O& o) { o.sampling.repeat_penalty = 0; });
-  expect("penalty_last_n" + number + "-1 to 1073741824, found -2",
-         [](O& o) { o.sampling.penalty_last_n = -2; });
+  expect("repeat_last_n" + number + "-1 to 1073741824, found -2",
+         [](O& o) { o.sampling.repeat_last_n = -2; });
   expect("xtc_probability" + number + "0 to 1, found 7",
          [](O& o) { o.sampling.xtc_probability = 7; });
   expect("dry.base" + number + "1 to 1000000, found 0.5", [](O& o) { o.sampling.dry.base = 0.5f; });
@@ -96,9 +96,34 @@ TEST(Library, SetsOptionsByName) {
   EXPECT_EQ(options.sampling.seed, 10'000'000'000u);
   EXPECT_EQ(options.sampling.top_k, 5);
   EXPECT_EQ(options.sampling.dry.base, 2);
-  EXPECT_EQ(options.sampling.mirostat.on, true);
-  EXPECT_EQ(options.sampling.typical, 0.5f);
-  EXPECT_EQ(options.sampling.top_p, std::nullopt);
+  EXPECT_EQ(options.sampling.mirostat.version, 2);
+  EXPECT_EQ(options.sampling.typical_p, 0.5f);
+  EXPECT_FALSE(options.sampling.top_p.is_set());
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"--top-k", "6"},
+                                                        {"dry_base", "3"},
+                                                        {"steps", "top_k;temp"},
+                                                        {"ignore_end", "true"},
+                                                        {"logit_bias", "5+1.5"},
+                                                        {"logit_bias", "7-inf"},
+                                                        {"dry.breakers", "x"}}) {
+    pronk::Set(options, name, text);
+  }
+  EXPECT_EQ(options.sampling.top_k, 6);
+  EXPECT_EQ(options.sampling.dry.base, 3);
+  EXPECT_EQ(options.sampling.steps.value,
+            (std::vector{pronk::SamplerStep::kTopK, pronk::SamplerStep::kTemperature}));
+  EXPECT_TRUE(options.sampling.ignore_end);
+  EXPECT_EQ(options.sampling.logit_bias,
+            (std::vector<std::pair<std::int32_t, float>>{{5, 1.5f}, {7, -INFINITY}}));
+  EXPECT_EQ(options.sampling.dry.breakers.value, std::vector<std::string>{"x"});
+  EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { pronk::Set(options, "steps", "top_q"); }),
+            "steps: 'top_q' is none of penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, "
+            "xtc, temperature");
+  EXPECT_THROW(pronk::Set(options, "logit_bias", "x"), pronk::Error);
+  EXPECT_THROW(pronk::Set(options, "ignore_end", "perhaps"), pronk::Error);
+  EXPECT_THROW(pronk::Set(options, "top_k", "1.5"), pronk::Error);
+  EXPECT_THROW(pronk::Set(options, "draft", "no/such.gguf"), pronk::Error);
   EXPECT_THROW(pronk::Set(options, "top_k", -2), pronk::Error);
   EXPECT_THROW(pronk::Set(options, "top_k", std::nan("")), pronk::Error);
   EXPECT_THROW(pronk::Set(options, "top_q", 1), pronk::Error);
@@ -149,11 +174,11 @@ TEST(Library, HasAllSamplers) {
   EXPECT_EQ(likely, text([](pronk::Sampling& s) { s.top_p = 1e-6f; }));
   EXPECT_EQ(likely, text([](pronk::Sampling& s) { s.min_p = 1; }));
   EXPECT_EQ(likely, text([](pronk::Sampling& s) { s.top_n_sigma = 1e-6f; }));
-  EXPECT_NE(usual, text([](pronk::Sampling& s) { s.typical = 0.1f; }));
+  EXPECT_NE(usual, text([](pronk::Sampling& s) { s.typical_p = 0.1f; }));
   EXPECT_NE(usual, text([](pronk::Sampling& s) { s.xtc_probability = 1, s.xtc_threshold = 0; }));
   EXPECT_NE(usual, text([](pronk::Sampling& s) { s.temperature_range = 2; }));
-  EXPECT_NE(usual, text([](pronk::Sampling& s) { s.mirostat = {true, 1, 0.1f}; }));
-  EXPECT_NE(usual, text([](pronk::Sampling& s) { s.steps = {"top_k"}; }));
+  EXPECT_NE(usual, text([](pronk::Sampling& s) { s.mirostat = {2, 1, 0.1f}; }));
+  EXPECT_NE(usual, text([](pronk::Sampling& s) { s.steps = {pronk::SamplerStep::kTopK}; }));
   const auto greedy = [&](const auto& change) {
     return text([&](pronk::Sampling& s) {
       s.temperature = 0;
@@ -166,15 +191,14 @@ TEST(Library, HasAllSamplers) {
   EXPECT_NE(likely, greedy([](pronk::Sampling& s) {
               s.dry.multiplier = 50;
               s.dry.allowed_length = 0;
-              s.dry.breakers.clear();
+              s.dry.breakers = std::vector<std::string>();
             }));
   const std::int32_t first =
       model.Tokenize("Once upon a time" + likely)[model.Tokenize("Once upon a time").size()];
   EXPECT_NE(likely, greedy([&](pronk::Sampling& s) { s.logit_bias = {{first, -1e9f}}; }));
-  EXPECT_THROW(text([](pronk::Sampling& s) { s.steps = {"top_q"}; }), pronk::Error);
   EXPECT_THROW(text([](pronk::Sampling& s) { s.logit_bias = {{-1, 1.0f}}; }), pronk::Error);
   EXPECT_THROW(text([](pronk::Sampling& s) {
-                 s.dry = {1, 2, 2, -1, {"no token has this"}};
+                 s.dry = {1, 2, 2, -1, std::vector<std::string>{"no token has this"}};
                }),
                pronk::Error);
 }

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,7 @@ TEST(Library, StreamsWhatItReturns) {
       "Once upon a time", [&](std::string_view text) { streamed += text; }, AtMost(20));
   EXPECT_EQ(completion.text, streamed);
   EXPECT_FALSE(streamed.empty());
-  EXPECT_EQ(completion.end, pronk::End::kLength);
+  EXPECT_EQ(completion.stop_reason, pronk::StopReason::kLength);
   EXPECT_EQ(completion.n_generated, 20u);
   EXPECT_EQ(completion.n_prompt, model.Tokenize("Once upon a time").size());
 }
@@ -145,11 +146,12 @@ TEST(Library, EndsWhereItIsAskedTo) {
   pronk::Session session(model, Greedy());
   int n_pieces = 0;
   const auto three = [&](std::string_view) { return ++n_pieces < 3; };
-  EXPECT_EQ(session.Complete("Once upon a time", three).end, pronk::End::kCaller);
+  EXPECT_EQ(session.Complete("Once upon a time", three).stop_reason,
+            pronk::StopReason::kInterrupted);
   EXPECT_EQ(n_pieces, 3);
   session.Clear();
   const pronk::Completion stopped = session.Complete("Once upon a time", {}, {50, {"."}});
-  EXPECT_EQ(stopped.end, pronk::End::kStop);
+  EXPECT_EQ(stopped.stop_reason, pronk::StopReason::kStop);
   EXPECT_FALSE(test::Has(stopped.text, "."));
 }
 
@@ -163,6 +165,71 @@ TEST(Library, ThrowsOneType) {
   EXPECT_THROW(session.Complete("a b c d e f g h i j k l m n o p"), pronk::Error);
   options.context = size_t{1} << 60;
   EXPECT_THROW(pronk::Session(model, options), pronk::Error);
+}
+
+// Programs that react to an error need not read its text.
+TEST(Library, ErrorsHaveKinds) {
+  const auto kind = [](const auto& act) {
+    try {
+      act();
+    } catch (const pronk::Error& error) {
+      return error.kind();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return pronk::ErrorKind::kOther;
+  };
+  using Kind = pronk::ErrorKind;
+  const test::TempDir dir;
+  EXPECT_EQ(kind([] { pronk::Model("no/such.gguf"); }), Kind::kNotFound);
+  EXPECT_EQ(kind([] { pronk::Model(test::SourceDir() + "/README.md"); }), Kind::kNotAModel);
+  EXPECT_EQ(kind([&] { pronk::Model(dir.Write("cut.gguf", "GGUF\x03")); }), Kind::kRefused);
+  const pronk::Model model(kTiny);
+  pronk::Options options = Greedy();
+  options.sampling.top_p = 2;
+  EXPECT_EQ(kind([&] { pronk::Session(model, options); }), Kind::kWrongUse);
+  options = Greedy();
+  options.context = 4;
+  pronk::Session session(model, options);
+  EXPECT_EQ(kind([&] { session.Complete("a b c d e f g h i j k l m n o p"); }), Kind::kContextFull);
+  pronk::Chat chat(model, "", options);
+  EXPECT_EQ(kind([&] { chat.Say("a b c d e f g h i j k l m n o p"); }), Kind::kContextFull);
+  options.context = std::size_t{1} << 30;
+  EXPECT_EQ(kind([&] { pronk::Session(model, options); }), Kind::kNoMemory);
+  EXPECT_EQ(kind([] { pronk::Grammar::Gbnf("root ::= other"); }), Kind::kBadGrammar);
+  EXPECT_EQ(kind([] { pronk::Grammar::JsonSchema("{"); }), Kind::kBadGrammar);
+  EXPECT_EQ(kind([&] { session.Load(dir.Write("state", "x")); }), Kind::kRefused);
+}
+
+// A wrong text is worse than an error.
+TEST(Library, WhatIsInUseIsRefused) {
+  const pronk::Model model(kTiny);
+  pronk::Session session(model, Greedy());
+  pronk::Chat chat(model, "", Greedy());
+  std::vector<std::string> errors;
+  const auto note = [&](const auto& act) {
+    return [&errors, act](std::string_view) {
+      errors.push_back(test::ErrorOf<pronk::Error>([&] { act(); }));
+    };
+  };
+  session.Complete("Hello", note([&] { session.Complete("you", {}, AtMost(1)); }), AtMost(1));
+  session.Complete("Hello", note([&] { session.Clear(); }), AtMost(1));
+  chat.Say("Hello", note([&] { chat.Say("you"); }), AtMost(1));
+  std::string error;
+  session.Complete(
+      "Hello",
+      [&](std::string_view) {
+        std::thread([&] {
+          error = test::ErrorOf<pronk::Error>([&] { session.Complete("you", {}, AtMost(1)); });
+        }).join();
+      },
+      AtMost(1));
+  errors.push_back(error);
+  ASSERT_GE(errors.size(), 3u);
+  for (const std::string& says : errors)
+    EXPECT_EQ(says, "it is in use, by another thread or by its own callback");
+  EXPECT_EQ(session.Complete("Hello", {}, AtMost(1)).n_generated, 1u);  // free again
+  const pronk::Session other = std::move(session);
+  EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { session.Clear(); }), "it was moved away");
 }
 
 // What the caller's function throws is the caller's, whatever it is.
@@ -202,7 +269,7 @@ TEST(Library, APromptCanBeWatchedAndStopped) {
     return false;
   };
   const pronk::Completion stopped = session.Complete(prompt, {}, limits);
-  EXPECT_EQ(stopped.end, pronk::End::kCaller);
+  EXPECT_EQ(stopped.stop_reason, pronk::StopReason::kInterrupted);
   const std::size_t n = model.Tokenize(prompt).size();
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].second, n);
@@ -256,7 +323,7 @@ TEST(Library, TellsEachToken) {
   session.Clear();
   const pronk::Completion two = session.Complete(
       "Once upon a", [&](std::string_view text) { heard += text; }, limits);
-  EXPECT_EQ(two.end, pronk::End::kCaller);
+  EXPECT_EQ(two.stop_reason, pronk::StopReason::kInterrupted);
   EXPECT_EQ(heard, model.Detokenize({ids[0], ids[1]}));
   EXPECT_EQ(two.n_generated, 2u);
   // What might have been the beginning of a stop is text of earlier tokens.
@@ -266,14 +333,14 @@ TEST(Library, TellsEachToken) {
   EXPECT_EQ(session
                 .Complete(
                     "Once upon a", [&](std::string_view text) { heard += text; }, limits)
-                .end,
-            pronk::End::kCaller);
+                .stop_reason,
+            pronk::StopReason::kInterrupted);
   EXPECT_EQ(heard, model.Detokenize({ids[0], ids[1]}));
   limits.stops.clear();
   limits.grammar = pronk::Grammar::Gbnf("root ::= \"a\"");
   limits.on_token = [](const pronk::Token&) { return false; };
   session.Clear();
-  EXPECT_EQ(session.Complete("Once upon", {}, limits).end, pronk::End::kCaller);
+  EXPECT_EQ(session.Complete("Once upon", {}, limits).stop_reason, pronk::StopReason::kInterrupted);
   limits.on_token = [](const pronk::Token&) -> bool { throw 42; };
   EXPECT_THROW(session.Complete("Once", {}, limits), int);
   limits.n_likeliest = -2;
@@ -301,8 +368,8 @@ TEST(Library, AFullContextRefusesMore) {
   pronk::Options options = Greedy();
   options.context = 8;
   pronk::Session session(model, options);
-  EXPECT_EQ(session.Complete("Once upon a time").end, pronk::End::kContext);
-  EXPECT_EQ(session.Complete("").end, pronk::End::kContext);
+  EXPECT_EQ(session.Complete("Once upon a time").stop_reason, pronk::StopReason::kContext);
+  EXPECT_EQ(session.Complete("").stop_reason, pronk::StopReason::kContext);
   EXPECT_TRUE(
       test::Has(test::ErrorOf<pronk::Error>([&] { session.Complete(std::string(1000, 'x')); }),
                 "room for 0 "));
@@ -354,7 +421,7 @@ TEST(Library, WritesWhatAGrammarAllows) {
       "minimum": 3, "maximum": 5}}, "required": ["age"], "additionalProperties": false})");
   for (int i = 0; i < 2; ++i) {  // the second uses the cache of the grammar
     const pronk::Completion completion = session.Complete("Once upon a time", {}, limits);
-    EXPECT_EQ(completion.end, pronk::End::kText) << completion.text;
+    EXPECT_EQ(completion.stop_reason, pronk::StopReason::kEos) << completion.text;
     EXPECT_EQ(completion.text.front(), '{');
     EXPECT_EQ(completion.text.back(), '}');
     EXPECT_NE(completion.text.find_first_of("345"), std::string::npos);
@@ -397,7 +464,7 @@ TEST(Library, KeepsWhatWasRead) {
   EXPECT_EQ(second.n_prompt, 1u);  // the last one, whose logits the file lacks
 }
 
-// The same text, guessed by the model itself.
+// The model drafts for itself, and its text does not change.
 TEST(Library, MayDraftWithAnotherModel) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());

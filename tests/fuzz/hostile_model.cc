@@ -34,9 +34,9 @@ std::vector<std::string> KeysOfSources() {
       "general.architecture | general.alignment | general.name | general.file_type"
       " | split.no | split.count | split.tensors.count | tokenizer.chat_template"
       " | tokenizer.ggml.token_type_count | ARCH.classifier.output_labels | xielu.alpha_n"
-      " | xielu.alpha_p | xielu.beta | xielu.eps | general.sampling.sequence");
+      " | xielu.alpha_p | xielu.beta | xielu.eps");
   std::set<std::string> keys(named.begin(), named.end());
-  engine::SamplerOptions sampler;
+  pronk::Sampling sampler;
   for (const engine::Setting& setting : engine::Settings(sampler)) {
     if (!setting.key.empty()) keys.insert(std::string(engine::kSamplingPrefix).append(setting.key));
   }

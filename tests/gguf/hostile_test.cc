@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/error_of.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/touch.h"
 
 namespace gguf {
@@ -329,7 +331,7 @@ TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
   }
 }
 
-// The same id in another program: only the sizes show it.
+// Another program uses this id for another type: only the sizes tell them apart.
 TEST(HostileTest, Q2_0WithOtherGroupsIsToldApart) {
   const std::string what = "found one for 128, as PrismML's llama.cpp wrote it";
   const auto two = [](uint64_t second, uint64_t bytes) {
@@ -445,6 +447,30 @@ TEST(HostileTest, MoreKeysAndTensorsThanAnyModelHas) {
             "f.gguf: byte 8: expected at most 131072 tensors, found a count of 131073");
   EXPECT_EQ(ErrorOf(GgufBytes(0, 131073).Data(131073 * 40)),
             "f.gguf: byte 16: expected at most 131072 keys, found a count of 131073");
+}
+
+// Somebody writes to the file while it is in use: the head is what was checked, whatever the file
+// is now. Tensors may change, which is wrong weights and no more.
+TEST(HostileFileInUse, ThatChangesInPlace) {
+  const test::TempDir dir;
+  GgufBytes bytes(1, 2);
+  bytes.Key("a.tokens", ValueType::kArray).Array(ValueType::kString, 30'000);
+  for (int i = 0; i < 30'000; ++i) bytes.String("token" + std::to_string(i));  // many pages
+  bytes.Key("general.name", ValueType::kString).String(std::string(2'000'000, 'n'));
+  bytes.Tensor("a.weight", {4, 3}, DType::kF32, 0);
+  const std::vector<std::byte> good = bytes.Data(48, 32).bytes();
+  const std::string path = dir.Write("a.gguf", good);
+  const File file = File::Open(path);
+  {
+    std::fstream other(path, std::ios::in | std::ios::out | std::ios::binary);
+    other << std::string(good.size(), '\xFF');
+  }
+  const std::vector<std::string_view> tokens = file.metadata().GetStrings("a.tokens");
+  ASSERT_EQ(tokens.size(), 30'000u);
+  EXPECT_EQ(tokens[0], "token0");
+  EXPECT_EQ(tokens[29'999], "token29999");
+  EXPECT_EQ(file.metadata().GetString("general.name"), std::string(2'000'000, 'n'));
+  EXPECT_NE(file.FindTensor("a.weight"), nullptr);
 }
 
 }  // namespace

@@ -184,6 +184,47 @@ TEST(Constraint, WritesNoKeyTwice) {
   EXPECT_TRUE(constraint.may_end());
 }
 
+// Items of a list that must be unique: in strings, numbers and objects, and names that could not
+// end.
+TEST(Constraint, WritesNoItemTwice) {
+  test::VocabSpec spec = OddSpec();
+  const TokenId whole = spec.Add("\"ab\"");
+  for (const char* const token : {"b", "\"", "\",", "2", "3", ",", "]", "t", "}"}) spec.Add(token);
+  const Vocab vocab(spec);
+  Constraint constraint(Schema(R"({"type": "array", "uniqueItems": true})"), *vocab);
+  const auto allows = [&](std::string_view token) {
+    const bool allowed = HasBit(constraint.Allowed(), vocab->Find(std::string(token)));
+    EXPECT_EQ(allowed, constraint.Allows(vocab->Find(std::string(token)))) << token;
+    return allowed;
+  };
+  constraint.AcceptText(R"(["ab", )");
+  EXPECT_FALSE(HasBit(constraint.Allowed(), whole));
+  constraint.AcceptText("\"a");
+  EXPECT_TRUE(allows("b"));
+  constraint.AcceptText("b");
+  EXPECT_FALSE(allows("\""));
+  EXPECT_FALSE(allows("\","));
+  EXPECT_TRUE(allows("ab"));
+  constraint.AcceptText("b\", 12, 1");
+  EXPECT_TRUE(allows("2"));
+  EXPECT_TRUE(allows(","));
+  constraint.AcceptText("2");
+  EXPECT_FALSE(allows(","));
+  EXPECT_FALSE(allows("]"));
+  EXPECT_TRUE(allows("3"));
+  constraint.AcceptText("3, true, ");
+  EXPECT_FALSE(allows("true"));
+  EXPECT_FALSE(allows("t"));
+  constraint.AcceptText(R"({"a": 1}, {"a": 1)");
+  EXPECT_FALSE(allows("}"));
+  EXPECT_FALSE(allows("}}"));
+  EXPECT_TRUE(allows(","));
+  constraint.AcceptText(R"(, "b": 1}, [[], [])");
+  EXPECT_TRUE(allows("]"));  // the inner list may repeat
+  constraint.AcceptText("]]");
+  EXPECT_TRUE(constraint.may_end());
+}
+
 // What is forced is what the tokenizer makes of it, without what could be a longer token.
 TEST(Constraint, ForcesWhatHasNoChoice) {
   const Vocab vocab(OddSpec());

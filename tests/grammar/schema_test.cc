@@ -8,7 +8,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/json_schema.h"
-#include "grammar/matcher.h"
+#include "tests/grammar/matches.h"
 #include "tests/support/error_of.h"
 #include "tests/support/json.h"
 #include "tests/support/json_schema.h"
@@ -17,10 +17,7 @@
 namespace grammar {
 namespace {
 
-bool Matches(const Grammar& grammar, std::string_view text) {
-  Matcher matcher(grammar);
-  return matcher.MayEnd(matcher.Steps(matcher.Start(), text));
-}
+using test::Matches;
 
 // With any white space, so that cases may have none, and as generation is by default.
 Grammar Parse(const std::string& schema) {
@@ -382,6 +379,19 @@ TEST(JsonSchema, UniqueItems) {
       {R"({"items": {"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, "uniqueItems": true, "minItems": 1, "maxItems": 3})",
        "[4] | [1,9] | [7,2,5]", "[] | [5,5] | [1,2,3,4]"},
       {R"({"items": {"type": "string"}, "uniqueItems": true, "maxItems": 1})", R"(["a"])", ""},
+      // Any values: equal ones may be spelt differently.
+      {R"({"items": {"type": "string"}, "uniqueItems": true, "minItems": 2})",
+       R"(["a","b"] | ["","a","aa"])", R"(["a"] | ["a","b","a"] | ["ab","\u0061b"])"},
+      {R"({"items": {"type": "number"}, "uniqueItems": true})", "[] | [1,10,1.5,-1]",
+       "[1,1.0] | [100,1e2] | [1 , 1] | [-0.5,3,-0.50]"},
+      {R"({"uniqueItems": true})", R"([1,"1",[1],{"a":1},true,null] | [[1,2],[2,1]])",
+       R"([[1,2],3,[1, 2]] | [{"a":1,"b":[]},{"b":[],"a":1}] | [true,true] | [null,2,null])"},
+      {R"({"items": {"items": {"type": "integer"}, "uniqueItems": true}, "uniqueItems": false})",
+       "[[1,2],[1,2]]", "[[1],[2,2]]"},
+      {R"({"items": {"items": {"type": "integer"}}, "uniqueItems": true})", "[[1,1],[1]]",
+       "[[1,1],[1,1]]"},
+      {R"({"items": {"type": "integer", "minimum": 1, "maximum": 3}, "uniqueItems": true, "minItems": 3})",
+       "[1,3,2]", "[1,2] | [1,2,1]"},
       {R"({"items": {"type": "string"}, "uniqueItems": false})", R"(["a","a"])", "[1]"},
   });
 }
@@ -520,14 +530,12 @@ TEST(JsonSchema, WhatIsRefused) {
       {"", "is empty, not JSON"},
       {"[]", "#: a schema is an object"},
       {"false", "#: no value fits this schema"},
-      {R"({"uniqueItems": true, "type": "array"})", "#/uniqueItems: supported for items of"},
-      {R"({"items": {"enum": [[1], [2]]}, "uniqueItems": true})", "#/uniqueItems: supported for"},
       {R"({"multipleOf": 0})", "#/multipleOf: expected a number above 0"},
       {R"({"type": "integer", "multipleOf": 99991})", "#: multiples of a number of so many digits"},
       {R"({"not": {}})", "#: no value fits this schema"},
       {R"({"not": {"type": 3}})", "#/not/type: expected a type or a list of types"},
-      {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
-       "#/not/patternProperties: this keyword cannot be negated"},
+      {R"({"type": "array", "not": {"uniqueItems": true}})",
+       "#/not/uniqueItems: this keyword cannot be negated"},
       {R"j({"patternProperties": {"(?<=a)": {}}})j",
        "pattern, byte 3: lookbehind is not supported"},
       {R"({"type": "text"})", "#/type: \"text\" is no type of JSON"},
@@ -541,8 +549,8 @@ TEST(JsonSchema, WhatIsRefused) {
       {R"({"pattern": "(a(?!b))*c"})", "(?= and (?! are not supported in what is repeated"},
       {R"({"anyOf": []})", "#/anyOf: expected a list of schemas"},
       {R"({"oneOf": [{"type": "integer"}, {"type": "integer"}]})", "#: no value fits this schema"},
-      {R"({"contains": {"type": "null"}, "allOf": [{"contains": {"type": "boolean"}}]})",
-       "contains: two of this keyword are not supported together"},
+      {R"({"type": "array", "contains": {"type": "null"}, "maxContains": 9999})",
+       "#/contains: too many items to be counted"},
       {R"({"$ref": "#/$defs/none"})", "#: '$ref' leads to \"#/$defs/none\", where no schema is"},
       {R"({"$ref": "other.json"})", "\"other.json\", which is another document"},
       {R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"], "type": "object"})",
@@ -569,6 +577,58 @@ void CheckOpen(const std::vector<Case>& cases) {
       EXPECT_FALSE(Matches(grammar, text)) << c.schema << " " << text;
     }
   }
+}
+
+// What a negation asks for: some member, or some item, that violates a schema.
+TEST(JsonSchema, NegationsThatNeedAPart) {
+  CheckOpen({
+      {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
+       R"({"a":1} | {"b":1,"xax":true} | {"a":null,"ba":2,"c":null})",
+       R"({} | {"a":null} | {"b":1})"},
+      {R"({"type": "object", "properties": {"a1": {}, "b": {}},
+           "not": {"patternProperties": {"a": {"type": "null"}}}})",
+       R"({"a1":1} | {"b":1,"a2":true} | {"a1":null,"a2":2})",
+       R"({"b":2} | {"a1":null,"a2":null})"},
+      {R"({"type": "object", "not": {"propertyNames": {"maxLength": 2}}})",
+       R"({"abc":1} | {"a":1,"abcd":2})", R"({} | {"ab":1})"},
+      // One member may be what several schemas need, or each its own.
+      {R"({"type": "object", "maxProperties": 2,
+           "allOf": [{"not": {"propertyNames": {"pattern": "^[^x]*$"}}},
+                     {"not": {"propertyNames": {"pattern": "^[^y]*$"}}}]})",
+       R"({"xy":1} | {"x":1,"y":2} | {"y":1,"xx":2} | {"b":1,"yx":2})",
+       R"({"x":1} | {"y":1,"z":2} | {"x":1,"b":2})"},
+      {R"({"type": "object", "not": {"properties": {"a": {}}, "additionalProperties": {"type": "null"}}})",
+       R"({"b":1} | {"a":1,"b":null,"c":2})", R"({} | {"a":1} | {"b":null,"c":null})"},
+      {R"({"type": "array", "not": {"items": [{}, {}], "additionalItems": {"type": "null"},
+           "$schema": "http://json-schema.org/draft-07/schema#"},
+           "$schema": "http://json-schema.org/draft-07/schema#"})",
+       R"([1,2,3] | [null,null,null,4])", R"([] | [1,2] | [1,2,null])"},
+  });
+}
+
+TEST(JsonSchema, SeveralContains) {
+  CheckOpen({
+      {R"({"type": "array", "contains": {"type": "null"},
+           "allOf": [{"contains": {"minimum": 5, "type": "integer"}, "maxContains": 1}]})",
+       R"([null,7] | [7,null] | [1,null,7,null,"a"])",
+       R"([] | [null] | [7] | [null,7,8] | [null,4])"},
+      {R"({"type": "array", "contains": {"type": "integer"},
+           "allOf": [{"contains": {"type": "number"}, "minContains": 2}]})",
+       R"([1,2] | [1.5,2] | ["a",3,null,0.5])", R"([1] | [1.5,2.5] | ["a",3])"},
+  });
+}
+
+// Objects that a property tells apart: the others' negations say nothing more.
+TEST(JsonSchema, ManyAlternativesToldApart) {
+  std::string ways;
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i);
+    ways += (i > 0 ? "," : "") + (R"({"properties": {"kind": {"const": "k)" + n + R"("}, "a)" + n) +
+            R"(": {"type": "integer"}, "b": {"maximum": )" + n + "}}}";
+  }
+  CheckOpen({{R"({"type": "object", "required": ["kind"], "oneOf": [)" + ways + "]}",
+              R"({"kind":"k7","a7":1,"b":7} | {"a8":"x","kind":"k7"})",
+              R"({"kind":"k7","a7":"x"} | {"kind":"k7","b":8} | {"kind":"k99"} | {"a7":1})"}});
 }
 
 TEST(JsonSchema, Standard) {

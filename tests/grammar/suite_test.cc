@@ -15,7 +15,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/json_schema.h"
-#include "grammar/matcher.h"
+#include "tests/grammar/matches.h"
 #include "tests/support/data.h"
 #include "tests/support/json.h"
 
@@ -56,10 +56,8 @@ std::vector<std::string> TextsOf(const Json& value) {
 }
 
 bool Matches(const Grammar& grammar, const std::vector<std::string>& texts) {
-  Matcher matcher(grammar);
-  return std::ranges::any_of(texts, [&](const std::string& text) {
-    return matcher.MayEnd(matcher.Steps(matcher.Start(), text));
-  });
+  return std::ranges::any_of(texts,
+                             [&](const std::string& text) { return test::Matches(grammar, text); });
 }
 
 struct Counts {

@@ -3,7 +3,7 @@
 
   compare.py PROGRAM MODEL.gguf... [--torch] [--ids "1 300 12"] [--set KEY=NUMBER]
 
-PROGRAM is bin/plain_operations of a build with tests; MODEL a dense llama. Each operation is computed again from the
+PROGRAM is bin/plain_operations of a build with tests; MODEL a llama, qwen2 or qwen3 without experts. Each operation is computed again from the
 file's weights and from what the plain pass itself gave the operation to read, so an error shows where it is made, not
 in all that follows. Prints for each operation the largest error of a layer: the squared differences as a share of the
 squares. Exits with 1 if one is above LIMIT, 77 without NumPy. --set tells this side (not the program) another value
@@ -38,12 +38,13 @@ class NumPy:
     def rms_norm(x, w, epsilon):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * w
 
-    def rope(x, angles):
-        """x [T][heads][D], angles [T][pairs]: the pairs (2i, 2i + 1) are rotated."""
+    def rope(x, angles, halves):
+        """x [T][heads][D], angles [T][pairs]: pairs (2i, 2i + 1) are rotated, or (i, i + pairs) by halves."""
         n = 2 * angles.shape[-1]
+        first, second = (slice(0, n // 2), slice(n // 2, n)) if halves else (slice(0, n, 2), slice(1, n, 2))
         cos, sin, out = np.cos(angles)[:, None], np.sin(angles)[:, None], x.copy()
-        out[..., 0:n:2] = x[..., 0:n:2] * cos - x[..., 1:n:2] * sin
-        out[..., 1:n:2] = x[..., 0:n:2] * sin + x[..., 1:n:2] * cos
+        out[..., first] = x[..., first] * cos - x[..., second] * sin
+        out[..., second] = x[..., first] * sin + x[..., second] * cos
         return out
 
     def scores(q, k):
@@ -77,10 +78,12 @@ def torch_operations():
         def rms_norm(x, w, epsilon):
             return F.normalize(x, dim=-1) * x.norm(dim=-1, keepdim=True) * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * w
 
-        def rope(x, angles):
+        def rope(x, angles, halves):
             n = 2 * angles.shape[-1]
-            turned = torch.view_as_complex(x[..., :n].unflatten(-1, (-1, 2))) * torch.polar(torch.ones_like(angles), angles)[:, None]
-            return torch.cat((torch.view_as_real(turned).flatten(-2), x[..., n:]), -1)
+            pairs = x[..., :n].unflatten(-1, (2, -1)).transpose(-1, -2).contiguous() if halves else x[..., :n].unflatten(-1, (-1, 2))
+            turned = torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angles), angles)[:, None]
+            turned = torch.view_as_real(turned)
+            return torch.cat(((turned.transpose(-1, -2) if halves else turned).flatten(-2), x[..., n:]), -1)
 
         def scores(q, k):
             return (q.transpose(0, 1) @ k.permute(1, 2, 0) / q.shape[-1] ** 0.5).tril().transpose(0, 1)
@@ -106,7 +109,8 @@ def expected(ops, path, seen, ids, keys):
     metadata, tensors = read_gguf(path)
     metadata.update(keys)
     weights = {name: ops.array(values) for name, values in tensors.items()}
-    key = lambda name, *default: metadata.get("llama." + name, *default) if default else metadata["llama." + name]
+    family = metadata["general.architecture"]
+    key = lambda name, *default: metadata.get(f"{family}.{name}", *default) if default else metadata[f"{family}.{name}"]
     n_heads, epsilon = key("attention.head_count"), key("attention.layer_norm_rms_epsilon")
     n_kv_heads = key("attention.head_count_kv", n_heads)
     head_dim = key("attention.key_length", key("embedding_length") // n_heads)
@@ -130,7 +134,11 @@ def expected(ops, path, seen, ids, keys):
         for name in ("attn_q", "attn_k", "attn_v"):
             yield p + name, linear(p, name, read(p + "attn_norm"))
         for name, heads in (("attn_q", n_heads), ("attn_k", n_kv_heads)):
-            yield p + name + "_rope", ops.rope(read(p + name, heads, head_dim), angles)
+            by_head = read(p + name, heads, head_dim)
+            if f"{p}{name}_norm.weight" in weights:
+                yield f"{p}{name}_norm", ops.rms_norm(by_head, weights[f"{p}{name}_norm.weight"], epsilon)
+                by_head = read(f"{p}{name}_norm", heads, head_dim)
+            yield p + name + "_rope", ops.rope(by_head, angles, halves=family != "llama")
         shared = lambda name: ops.repeat(read(p + name, n_kv_heads, head_dim), n_heads // n_kv_heads)
         yield p + "attn_scores", ops.scores(read(p + "attn_q_rope", n_heads, head_dim), shared("attn_k_rope"))
         yield p + "attn_softmax", ops.softmax(read(p + "attn_scores", n_heads, len(ids)))

@@ -37,7 +37,7 @@ inline std::vector<float> AllLogits(const engine::Model& model,
   return logits;
 }
 
-// The same, or what a model makes of a text that does not write.
+// AllLogits, or the vectors of a model that does not write text.
 inline std::vector<float> Results(const engine::Model& model,
                                   const std::vector<tokenizer::TokenId>& ids,
                                   const engine::SessionOptions& options) {

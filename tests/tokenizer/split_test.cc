@@ -59,7 +59,7 @@ TEST(Split, Tekken) {
                    "B"}));
 }
 
-// The same was found with another engine of regular expressions, here and in those that follow.
+// Expected words, here and below, are those of another engine of regular expressions.
 TEST(Split, Qwen35) {
   const std::string text = "x\u0301y \u1780\u17B6!\u0301\n42";
   EXPECT_EQ(Split("qwen35", text), (Words{"x\u0301y", " \u1780\u17B6", "!\u0301", "\n", "4", "2"}));

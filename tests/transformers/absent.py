@@ -5,10 +5,10 @@ here = os.path.dirname(os.path.abspath(__file__)); name = [f for f in ('keys.py'
 src = open(os.path.join(here, name)).read().split('for fam in sys.argv[2:]')[0]
 exec(compile(src, 'keys', 'exec'))
 transformers.utils.logging.set_verbosity_error()
-for fam in sys.argv[2:] or list(F):
+for fam in sys.argv[2:] or FAMILIES:
     d = f'{out}/{fam}'; shutil.rmtree(d, ignore_errors=True)
     try:
-        m, w0 = build(fam, {}); m.save_pretrained(d); tokenizer(d); got, why = pronk(d, 0)
+        m, w0 = build(fam, {}); save(fam, m, d); got, why = ours(fam, d, ids, w0.shape[1])
         if got is None or nmse(got, w0) > 1e-5: continue
     except Exception as e: continue
     full = json.load(open(d + '/config.json')); tried = same = refused = 0
@@ -16,12 +16,12 @@ for fam in sys.argv[2:] or list(F):
         if k in ('architectures', 'model_type', 'transformers_version', 'dtype'): continue
         c = dict(full); del c[k]; json.dump(c, open(d + '/config.json', 'w'))
         try:
-            model, info = AutoModelForCausalLM.from_pretrained(d, attn_implementation='eager', output_loading_info=True)
+            model, info = class_of(fam).from_pretrained(d, attn_implementation='eager', output_loading_info=True)
             if info['missing_keys'] or info['unexpected_keys']: continue  # the default is of other weights
-            with torch.no_grad(): w = model.float().eval()(torch.tensor([ids])).logits[0].numpy().astype('f8')
+            w = theirs(fam, model.float().eval(), ids)
         except Exception: continue
         if not np.isfinite(w).all() or w.shape != w0.shape: continue
-        tried += 1; got, why = pronk(d, 0)
+        tried += 1; got, why = ours(fam, d, ids, w0.shape[1])
         if got is None: refused += 1
         elif nmse(got, w) < 1e-5: same += 1
         else: print(f'DEFAULT {fam:16} {k} absent (was {str(full[k])[:60]}): nmse {nmse(got, w):.1e}, transformers itself moved {nmse(w, w0):.1e}', flush=True)

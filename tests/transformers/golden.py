@@ -2,7 +2,7 @@
 """golden.py OUT [NAME...]: tests/data/transformers, what tests/convert/transformers_test.cc reads. Needs torch and transformers.
 
 Each NAME.json has the config.json of a small model of transformers' own class, its tensors as the class saves them, and some of
-transformers' logits (f32). Weights are not stored: number i of a tensor is offset + 2^exponent * (h / 2^24 - 1/2), where h is the upper
+transformers' logits (f32), or of a model that makes vectors those of three poolings. Weights are not stored: number i of a tensor is offset + 2^exponent * (h / 2^24 - 1/2), where h is the upper
 24 bits of a hash of the tensor's name and i (murmur3's finish), and both numbers are in "tensors": "SHAPE OFFSET EXPONENT": [NAME, ...].
 A name with a "-" is a model of tiny.py's table with other keys, as VARIANTS says; None takes a key out, so that the class's default counts.
 """
@@ -33,6 +33,8 @@ VARIANTS = {
     "nemotron_h-moe": dict(layers_block_type=["linear_attention", "full_attention", "moe", "linear_attention"], hybrid_override_pattern=None, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, n_routed_experts=4, num_experts_per_tok=2, num_hidden_layers=None),
 }
 
+VECTORS = {"bert-tanh": dict(hidden_act="gelu_new"), "bert-relu": dict(hidden_act="relu"), "modernbert-silu": dict(hidden_activation="silu"), "modernbert-tanh": dict(hidden_activation="gelu_pytorch_tanh"), "eurobert-bias": dict(attention_bias=True, mlp_bias=True)}
+
 def hashed(name, n):
     seed = 2166136261
     for byte in name.encode(): seed = (seed ^ byte) * 16777619 & 0xFFFFFFFF
@@ -55,14 +57,14 @@ def kind(name, tensor):
 
 def write(name, out):
     family, _, variant = name.partition("-")
-    kw = {**base, **F.get(family, {})}; absent = []
-    for key, value in VARIANTS.get(name, {}).items():
-        if value is None: absent.append(key); kw.pop(key, None)
-        else: kw[key] = None if value == "none" else value
+    change, absent = {}, []
+    for key, value in {**VARIANTS, **VECTORS}.get(name, {}).items():
+        if value is None: absent.append(key)
+        else: change[key] = None if value == "none" else value
     torch.manual_seed(0)
-    config = CONFIG_MAPPING[family](**kw); config.tie_word_embeddings = getattr(config, "tie_word_embeddings", False)
+    config = config_of(family, change, absent)
     d = os.path.join(out, "." + name); shutil.rmtree(d, ignore_errors=True)
-    AutoModelForCausalLM.from_config(config).float().save_pretrained(d)
+    class_of(family).from_config(config).float().save_pretrained(d)
     path = os.path.join(d, "config.json"); c = json.load(open(path))
     for key in absent: c.pop(key, None)
     for key in ("transformers_version", "dtype", "initializer_range"): c.pop(key, None)
@@ -74,18 +76,19 @@ def write(name, out):
             tensors[t] = (np.float32(offset) + np.float32(2.0 ** exponent) * hashed(t, x.size)).astype(np.float32).reshape(x.shape)
             kinds.setdefault("%s %g %d" % ("x".join(map(str, x.shape)), offset, exponent), []).append(t)
     save_file(tensors, os.path.join(d, "model.safetensors"), {"format": "pt"})
-    model = AutoModelForCausalLM.from_pretrained(d, attn_implementation="eager").float().eval()
+    model = class_of(family).from_pretrained(d, attn_implementation="eager").float().eval()
     ids = [int(x) for x in np.random.default_rng(1).integers(3, 319, 48)]
-    with torch.no_grad(): logits = model(torch.tensor([ids])).logits[0].numpy().astype("f8")
-    rows, step = [0, 7, 23, 47], 11
-    part = [float("%.9g" % x) for r in rows for x in logits[r, ::step]]
-    text = {"config": c, "tensors": kinds, "ids": ids, "rows": rows, "step": step, "logits": part}
+    result = theirs(family, model, ids)
+    rows, step = ([0, 1, 2], 1) if is_encoder(family) else ([0, 7, 23, 47], 11)
+    part = [float("%.9g" % x) for r in rows for x in result[r, ::step]]
+    text = {"config": c, "tensors": kinds, "ids": ids, "rows": rows, "step": step, "vectors" if is_encoder(family) else "logits": part}
+    if is_encoder(family): text["files"] = sentence_files(family, model)
     with open(os.path.join(out, name + ".json"), "w") as f: f.write("{" + ",\n".join(json.dumps(k) + ": " + json.dumps(v, separators=(",", ":")) for k, v in text.items()) + "}\n")
     shutil.rmtree(d)
 
 if __name__ == "__main__":
     os.makedirs(out, exist_ok=True)
     if not os.path.exists(out + "/tokenizer.json"): tokenizer(out)
-    for name in sys.argv[2:] or [*F, *VARIANTS]:
+    for name in sys.argv[2:] or [*FAMILIES, *VARIANTS, *VECTORS]:
         try: write(name, out); print(name, flush=True)
         except Exception as e: print(name, type(e).__name__, str(e)[:200], flush=True)

@@ -3,7 +3,7 @@ transformers' logits (f32). One line a family: the NMSE, or what refused. SEED, 
 import json, os, shutil, subprocess, sys, traceback, warnings
 os.environ['TRANSFORMERS_VERBOSITY'] = 'error'; warnings.filterwarnings('ignore')
 import numpy as np, torch, transformers; transformers.utils.logging.disable_progress_bar()
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast, CONFIG_MAPPING
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrainedTokenizerFast, CONFIG_MAPPING
 from tokenizers import Tokenizer, models, pre_tokenizers, decoders, trainers
 P = os.environ.get('PRONK', 'build/bin/pronk'); SEED = int(os.environ.get('SEED', 0)); SHAPE = int(os.environ.get('SHAPE', 0))
 out = sys.argv[1]; os.makedirs(out, exist_ok=True)
@@ -48,15 +48,61 @@ F = {  # family: overrides (youtu: as published; transformers zeroes a padding's
  'mellum': dict(**moe, head_dim=32, sliding_window=8, num_hidden_layers=4, layer_types=['sliding_attention', 'full_attention', 'sliding_attention', 'sliding_attention']), 'minicpm3': dict(num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'hyperclovax': dict(head_dim=16, attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=0.4),
  'gpt_neo': dict(num_heads=NH, num_layers=4, num_hidden_layers=4, attention_types=[[['global', 'local'], 2]], window_size=8), 'biogpt': {}, 
 }
-names = sys.argv[2:] or list(F)
+# Models that make vectors: AutoModel's last hidden states are compared, as the vectors of length 1 that three poolings make of them.
+POOLINGS = ('mean', 'cls', 'last')
+ENCODERS = {  # name: model_type, overrides
+ 'bert': ('bert', dict(type_vocab_size=2)), 'roberta': ('roberta', dict(type_vocab_size=1)), 'xlm_roberta': ('xlm-roberta', dict(type_vocab_size=1)), 'camembert': ('camembert', dict(type_vocab_size=1)),
+ 'modernbert': ('modernbert', dict(local_attention=12, num_hidden_layers=5, cls_token_id=0, sep_token_id=1)), 'nomic_bert': ('nomic_bert', dict(type_vocab_size=2)), 'jina_embeddings_v3': ('jina_embeddings_v3', dict(type_vocab_size=1)),
+ 'eurobert': ('eurobert', dict(num_key_value_heads=KV)), 'mpnet': ('mpnet', {}), 'qwen3_embed': ('qwen3', dict(F['qwen3'], num_key_value_heads=KV)),
+ 'gemma3_text_embed': ('gemma3_text', dict(F['gemma3_text'], num_key_value_heads=KV, use_bidirectional_attention=True)),
+}
+FAMILIES = [*F, *ENCODERS]
+def is_encoder(n): return n in ENCODERS
+def type_of(n): return ENCODERS[n][0] if is_encoder(n) else n
+def config_of(n, change={}, absent=()):
+    """The configuration of a row, with other keys and without some."""
+    kw = {**base, **F[n]} if not is_encoder(n) else {**{k: v for k, v in base.items() if k != 'num_key_value_heads'}, **ENCODERS[n][1]}
+    c = CONFIG_MAPPING[type_of(n)](**{k: v for k, v in {**kw, **change}.items() if k not in absent})
+    c.tie_word_embeddings = getattr(c, 'tie_word_embeddings', False)
+    return c
+def class_of(n): return AutoModel if is_encoder(n) else AutoModelForCausalLM
+def sentence_files(n, m):
+    """Sentence Transformers' files, which tell a model that makes vectors from one that writes text."""
+    if not is_encoder(n): return {}
+    parts = [('', 'Transformer'), ('1_Pooling', 'Pooling'), ('2_Normalize', 'Normalize')]
+    return {'1_Pooling/config.json': dict(word_embedding_dimension=m.config.hidden_size, pooling_mode_mean_tokens=True),
+            'modules.json': [dict(idx=i, name=str(i), path=p, type='sentence_transformers.models.' + t) for i, (p, t) in enumerate(parts)]}
+def save(n, m, d):
+    """Saves a model as a folder."""
+    m.save_pretrained(d); tokenizer(d)
+    for name, value in sentence_files(n, m).items():
+        os.makedirs(os.path.dirname(d + '/' + name), exist_ok=True); json.dump(value, open(d + '/' + name, 'w'))
+def theirs(n, m, ids):
+    """Rows of logits, or the vectors."""
+    with torch.no_grad(): r = m(torch.tensor([ids]))
+    if not is_encoder(n): return r.logits[0].numpy().astype('f8')
+    x = r.last_hidden_state[0].numpy().astype('f8'); v = np.stack([x.mean(0), x[0], x[-1]])
+    return v / np.linalg.norm(v, axis=1, keepdims=True)
+def ours(n, d, ids, columns):
+    """The same by pronk, or None; and what it says on standard error."""
+    r = subprocess.run([P, 'convert', d, d + '.gguf', 'F32'], capture_output=True, text=True); notes = r.stderr.strip()
+    if r.returncode: return None, 'convert: ' + notes
+    text = ' '.join(map(str, ids)); commands = [['logits', '-m', d + '.gguf', '--kv', 'f32', '--ids', text, d + '.f32']]
+    if is_encoder(n): commands = [['embed', '-m', d + '.gguf', '--pooling', p, '--ids', text, d + '.f32'] for p in POOLINGS]
+    got = []
+    for c in commands:
+        r = subprocess.run([P, *c], capture_output=True, text=True)
+        if r.returncode: return None, 'run: ' + r.stderr.strip()
+        got.append(np.fromfile(d + '.f32', '<f4').astype('f8').reshape(1 if is_encoder(n) else len(ids), -1)[:, :columns])
+    return np.concatenate(got), notes
+names = sys.argv[2:] or FAMILIES
 g = np.random.default_rng(SEED + 5); ids = [int(x) for x in g.integers(3, 319, 30)]
 for n in names:
     d = f'{out}/{n}'; shutil.rmtree(d, ignore_errors=True)
     try:
-        if n not in CONFIG_MAPPING: print(f'{n:20} - not in transformers {transformers.__version__}'); continue
-        torch.manual_seed(SEED); kw = {**base, **F.get(n, {})}; cls = CONFIG_MAPPING[n]
-        cfg = cls(**kw); cfg._attn_implementation = 'eager'; cfg.tie_word_embeddings = getattr(cfg, 'tie_word_embeddings', False)
-        m = AutoModelForCausalLM.from_config(cfg, attn_implementation='eager').float().eval()
+        if type_of(n) not in CONFIG_MAPPING: print(f'{n:20} - not in transformers {transformers.__version__}'); continue
+        torch.manual_seed(SEED)
+        m = class_of(n).from_config(config_of(n), attn_implementation='eager').float().eval()
         with torch.no_grad():
             for k, p in m.named_parameters():
                 if any(x in k for x in ('A_log', 'dt_bias', '.D', 'dt_proj', 'conv1d')): p.add_(torch.randn_like(p) * 0.05); continue
@@ -65,13 +111,9 @@ for n in names:
                 else: p.add_(torch.randn_like(p) * 0.1)
             for k, b in m.named_buffers():
                 if 'e_score_correction_bias' in k or 'expert_bias' in k: b.copy_(torch.randn_like(b) * 0.1)
-        with torch.no_grad(): want = m(torch.tensor([ids])).logits[0].numpy().astype('f8')
-        m.save_pretrained(d); tokenizer(d)
+        want = theirs(n, m, ids); save(n, m, d)
     except Exception as e:
         print(f'{n:20} transformers: {type(e).__name__} {str(e)[:160]!r}', flush=True); continue
-    r = subprocess.run([P, 'convert', d, d + '.gguf', 'F32'], capture_output=True, text=True)
-    if r.returncode: print(f'{n:20} convert: {r.stderr.strip()[-230:]}', flush=True); continue
-    r2 = subprocess.run([P, 'logits', '-m', d + '.gguf', '--kv', 'f32', '--ids', ' '.join(map(str, ids)), d + '.f32'], capture_output=True, text=True)
-    if r2.returncode: print(f'{n:20} run: {r2.stderr.strip()[-230:]}', flush=True); continue
-    got = np.fromfile(d + '.f32', '<f4').astype('f8').reshape(len(ids), -1)[:, :want.shape[1]]
-    nm = ((got - want) ** 2).sum() / (want ** 2).sum(); print(f'{n:20} nmse {nm:.2e} {"ok" if nm < 1e-6 else "WRONG"} {(got.argmax(1) == want.argmax(1)).mean():.2f}  {r.stderr.strip()[:160]}', flush=True)
+    got, notes = ours(n, d, ids, want.shape[1])
+    if got is None: print(f'{n:20} {notes[:8]} {notes[-230:]}', flush=True); continue
+    nm = ((got - want) ** 2).sum() / (want ** 2).sum(); print(f'{n:20} nmse {nm:.2e} {"ok" if nm < 1e-6 else "WRONG"} {(got.argmax(1) == want.argmax(1)).mean():.2f}  {notes[:160]}', flush=True)

@@ -1,6 +1,7 @@
-// Encoders: BERT (Devlin et al. 2019), its relatives with rope and a gated network (Nomic Embed,
-// Nussbaum et al. 2024) or with experts (2025), and ModernBERT (Warner et al. 2024), whose windows
-// are in two layers of three. All see both ways, and their norms are LayerNorm.
+// Encoders: BERT (Devlin et al. 2019), its relatives with rope (Jina v3, Sturua et al. 2024) and a
+// gated network (Nomic Embed, Nussbaum et al. 2024) or experts (2025), ModernBERT (Warner et al.
+// 2024), whose windows are in two layers of three, and EuroBERT (Boizard et al. 2025), a Llama.
+// They see both ways, and all norms but EuroBERT's are LayerNorm.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "engine/model/families/families.h"
 #include "engine/model/families/folders.h"
+#include "gguf/error.h"
 
 namespace engine {
 namespace {
@@ -51,9 +53,15 @@ void ModernBert(const Keys& keys, Config& config) {
   }
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
   SeeBothWays(keys, config);
-  const std::string_view name = keys.StringOr("hidden_activation", "gelu");
+  // "gelu" is the form with tanh, as llama.cpp computes it. Our converter has a name for GELU
+  // itself.
+  const std::string_view name = keys.StringOr("hidden_activation", "");
   const bool is_silu = name == "silu" || name == "swish" || name == "swiglu";
-  config.activation = is_silu ? kernels::Activation::kSilu : kernels::Activation::kGelu;
+  const bool is_erf = name == "gelu_erf";
+  config.activation = is_erf    ? kernels::Activation::kGatedGeluErf
+                      : is_silu ? kernels::Activation::kSilu
+                                : kernels::Activation::kGelu;
+  config.rank.erf = is_erf;
 }
 
 constexpr NormRoles kNormsOfSums = {.attn = "",
@@ -95,6 +103,9 @@ constexpr TensorRule kBert[] = {
     {".mlp.fc11", ".ffn_up"},
     {".mlp.fc12", ".ffn_gate"},
     {".mlp.fc2", ".ffn_down"},
+    // Jina's names.
+    {".mixer.Wqkv", ".attn_qkv"},
+    {".mixer.out_proj", ".attn_output"},
     {".mlp.router.layer", ".ffn_gate_inp"},
     {".mlp.experts.mlp.w1", ".ffn_up_exps.weight", kByExpert},
     {".mlp.experts.mlp.w2", ".ffn_down_exps.weight", kByExpertTransposed},
@@ -109,6 +120,7 @@ constexpr TensorRule kBert[] = {
     {".mlp.Wo", ".ffn_down"},
     {"final_norm", "output_norm"},
 };
+constexpr TensorRule kEuroBert[] = {{"lm_head", ""}};
 constexpr TensorRule kRank[] = {
     {"pooler.dense", "cls"}, {"classifier.dense", "cls"}, {"classifier.out_proj", "cls.output"},
     {"head.dense", "cls"},   {"head.norm", "cls.norm"},   {"classifier", "cls.output"}};
@@ -119,6 +131,8 @@ constexpr KeyRule kBertKeys[] = {
     {"local_attention", "attention.sliding_window"},
     {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
 };
+constexpr Usual kBertOnly[] = {{"is_decoder", 0}};
+constexpr Usual kModernDefaults[] = {{"local_attention", 128}};
 constexpr Usual kNomicOnly[] = {
     {"prenorm", 0}, {"rotary_emb_fraction", 1}, {"rotary_emb_interleaved", 0}};
 
@@ -146,26 +160,48 @@ void Encoder(OutModel& model) {
   model.Rank(labels);
 }
 
-void Bert(OutModel& model) {
+// What the encoders with token types have in common.
+void WithTypes(OutModel& model) {
   Encoder(model);
+  model.keys.Add("tokenizer.ggml.token_type_count",
+                 static_cast<uint32_t>(model.config.CountOr("type_vocab_size", 1)));
+}
+
+void Bert(OutModel& model) {
+  WithTypes(model);
   const Fields& config = model.config;
   // Its first text position is after the padding's number.
-  if (config.TextOr("model_type", "").ends_with("roberta")) {
+  const std::string type = config.TextOr("model_type", "");
+  if (type.ends_with("roberta") || type == "camembert") {
     model.shapes.padding = config.UintOr("pad_token_id", 1) + 1;
     const uint64_t n = config.Count("max_position_embeddings");
     if (n <= model.shapes.padding) config.Fail("max_position_embeddings", "too few positions");
     model.Uint("context_length", n - model.shapes.padding);
   }
   model.Without("rope.dimension_count");
-  model.keys.Add("tokenizer.ggml.token_type_count",
-                 static_cast<uint32_t>(config.CountOr("type_vocab_size", 1)));
 }
 
-// config.json has room for four times the positions of the training.
+void EuroBert(OutModel& model) { model.Bool("attention.causal", false); }
+
+// Its authors' config.json has room for four times the positions of the training, transformers'
+// has not.
 void Nomic(OutModel& model) {
-  model.Uint("context_length", model.config.Count("n_positions") / 4);
-  model.shapes.n_experts = model.config.CountOr("num_experts", 1);
-  Bert(model);
+  const Fields& config = model.config;
+  WithTypes(model);
+  if (config.Has("n_positions")) {
+    model.Uint("context_length", config.Count("n_positions") / 4);
+  } else {
+    model.usual_theta = 1000;
+    model.Float("rope.freq_base", model.rope_theta());
+  }
+  model.Without("rope.dimension_count");
+  model.shapes.n_experts = config.CountOr("num_experts", 1);
+  if (model.architecture == "nomic-bert-moe") return;
+  for (const char* const key : {"activation_function", "hidden_act"}) {
+    const std::string name = config.TextOr(key, "silu");
+    if (name != "silu" && name != "swiglu")
+      config.Fail(key, "expected swiglu, found ", gguf::Quoted(name, 40));
+  }
 }
 
 void ModernBert(OutModel& model) {
@@ -175,8 +211,28 @@ void ModernBert(OutModel& model) {
   if (model.Gives("pooling_type") && config.TextOr("classifier_pooling", "cls") != "mean")
     config.Fail("classifier_pooling", "expected mean in a model that scores texts");
   model.Float("rope.freq_base_swa", LocalBase(config, "local_rope_theta"));
-  model.Text("hidden_activation", config.TextOr("hidden_activation", "gelu"));
+  // Readers take "gelu", and what they do not know, for GELU's form with tanh.
+  const std::string name = config.TextOr("hidden_activation", "gelu");
+  const bool is_tanh = name == "gelu_new" || name == "gelu_pytorch_tanh";
+  if (!is_tanh && name != "gelu" && name != "silu") {
+    config.Fail("hidden_activation", "expected gelu, gelu_pytorch_tanh or silu, found ",
+                gguf::Quoted(name, 40));
+  }
+  model.Text("hidden_activation", is_tanh ? "gelu" : name == "gelu" ? "gelu_erf" : name);
+  if (!model.Gives("pooling_type")) return;
+  // Scores have GELU as the layers have, or in layers with SiLU its form with tanh, 1e-7 off.
+  const std::string of_scores = config.TextOr("classifier_activation", "gelu");
+  if (!of_scores.starts_with("gelu") || (name != "silu" && of_scores != name))
+    config.Fail("classifier_activation", "expected ", name == "silu" ? "gelu" : name);
 }
+
+constexpr Usual kGeluDefault[] = {{"hidden_act", 0, "gelu"}};
+
+// GELU of networks without a gate is its form with tanh where no key says what it is.
+constexpr Traits kSumNorms = {.norms = kNormsOfSums, .layer_norm = true},
+                 kSumNormsUngated = {.norms = kNormsOfSums,
+                                     .layer_norm = true,
+                                     .activation = kernels::Activation::kGeluAlone};
 
 constexpr Family kBertRows[] = {
     {.name = "bert",
@@ -187,37 +243,51 @@ constexpr Family kBertRows[] = {
      .refine = Bert,
      .hf = {.names = {"BertModel", "BertForSequenceClassification", "XLMRobertaModel",
                       "XLMRobertaForSequenceClassification", "RobertaModel", "RobertaForMaskedLM",
-                      "RobertaForSequenceClassification"},
-            .activation = "gelu",
+                      "RobertaForSequenceClassification", "BertForMaskedLM",
+                      "XLMRobertaForMaskedLM", "CamembertModel"},
             .tensors = {kBert},
             .keys = {kBertKeys},
+            .only = kBertOnly,
+            .defaults = kGeluDefault,
             .refine = Bert}},
     {.name = "nomic-bert",
-     .traits = {.norms = kNormsOfSums, .layer_norm = true},
+     .traits = kSumNorms,
      .refine = NomicBert,
      .hf = {.names = {"NomicBertModel"},
             .experts = Experts::kNone,
-            .activation = "swiglu",
+            .activation = "",  // under one of two names
             .tensors = {kBert},
             .keys = {kBertKeys},
             .only = kNomicOnly,
             .renamed = kNomicNames,
             .refine = Nomic}},
     {.name = "nomic-bert-moe",
-     .traits = {.norms = kNormsOfSums,
-                .layer_norm = true,
-                .activation = kernels::Activation::kGeluAlone},
+     .traits = kSumNormsUngated,
      .router = kByKeys,
      .dense_layers = DenseLayers::kWithoutRouter,
      .refine = NomicBertMoe,
      .hf = {.names = {"NomicBertModel"},
             .experts = Experts::kSome,
-            .activation = "gelu",
             .tensors = {kBert},
             .keys = {kBertKeys},
             .only = kNomicOnly,
+            .defaults = kGeluDefault,
             .renamed = kNomicNames,
             .refine = Nomic}},
+    {.name = "jina-bert-v3",
+     .traits = kSumNormsUngated,
+     .refine = Encoder,
+     .hf = {.names = {"JinaEmbeddingsV3Model"},
+            .rope_theta = 20000,
+            .tensors = {kBert},
+            .keys = {kBertKeys},
+            .defaults = kGeluDefault,
+            .refine = WithTypes}},
+    {.name = "eurobert",
+     .refine = SeeBothWays,
+     .hf = {.names = {"EuroBertModel", "EuroBertForMaskedLM"},
+            .tensors = {kEuroBert},
+            .refine = EuroBert}},
     {.name = "modern-bert",
      .traits = {.norms = kModernNorms,
                 .layer_norm = true,
@@ -225,9 +295,11 @@ constexpr Family kBertRows[] = {
                 .rank = {.from = Pooling::kMean, .gelu = true}},
      .refine = ModernBert,
      .hf = {.names = {"ModernBertModel", "ModernBertForSequenceClassification"},
-            .activation = "",  // one of two
+            .rope_theta = 160000,
+            .activation = "",  // one of several
             .tensors = {kBert},
             .keys = {kBertKeys},
+            .defaults = kModernDefaults,
             .refine = ModernBert}},
 };
 

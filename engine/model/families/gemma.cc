@@ -255,6 +255,9 @@ void GemmaScale(OutModel& model) {
 
 // After pooling two matrices may widen the vector and narrow it again.
 void GemmaEmbedding(OutModel& model) {
+  if (!model.config.Has("use_bidirectional_attention"))
+    model.config.Fail("use_bidirectional_attention",
+                      "expected true: without it tokens see earlier ones alone");
   AddGemmaScale(model, 62);
   AddWindows({.period = 6, .rope = Windows::Rope::kUnscaled, .base = 10000}, model);
   model.Bool("attention.causal", false);

@@ -191,7 +191,7 @@ struct Type32 : Steps32<Type, BlockType> {
   }
 };
 
-// The same for signed bytes, whose dots are too large for sums of 16 bits.
+// Signed bytes, whose dot products do not fit into sums of 16 bits.
 struct Magnitudes32 {
   VU8 of[kDotVectors][2];
 };

@@ -1,5 +1,6 @@
 // pronk bench against earlier runs and against another program: what counts as slower.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -106,10 +107,12 @@ TEST(BenchGate, TakesTurnsWithAnotherProgram) {
   fs::permissions(other, fs::perms::owner_all);
   const Finished run = Bench({"-r", "1", "--against", other, "-o", "json"});
   EXPECT_EQ(run.status, 3) << run.err;
-  EXPECT_TRUE(Has(run.err, "other's: slower: pp4 (0.0"));
+  EXPECT_TRUE(Has(run.err, "other's: slower: pp4 0.0")) << run.err;
+  EXPECT_TRUE(Has(run.err, ") after 12 pairs"));
   const Json row = Json::parse(run.out)[0];
   EXPECT_EQ(SchemaFaults(Json::array({row}), BenchSchema()), std::vector<std::string>());
   EXPECT_EQ(row["samples_ts"].size(), 12u);
+  EXPECT_EQ(row["baseline_samples_ts"].size(), 12u);
   EXPECT_LT(row["baseline_high"], 1);
 }
 
@@ -173,7 +176,70 @@ TEST_F(BaselineTest, RefusesOtherFiles) {
   ExpectError(Against(old.dump()), 1, "samples_ts: expected a list of numbers above 0");
   old[0]["samples_ts"] = {1, 1};
   old[0]["n_threads"] = 1000;
-  ExpectError(Against(old.dump()), 1, "has none of the tests that were asked for");
+  const Finished run = Against(old.dump());
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(Has(run.err, "does not have pp4: n_threads: 1000, here ")) << run.err;
+  EXPECT_TRUE(Has(run.err, "has none of the tests that were asked for"));
+}
+
+// What was measured on another machine says nothing of the program; another file of the same size
+// is compared, with a warning.
+TEST_F(BaselineTest, KnowsMachinesAndFiles) {
+  Json old = Now();
+  old[0]["samples_ts"] = {1e-100, 1e-100};
+  old[0]["limit_ts"] = old[0]["int_rate"] = old[0]["share_of_cores"] = nullptr;
+  old[0]["model_filename"] = "/elsewhere/other.gguf";
+  const Finished run = Against(old.dump());
+  EXPECT_EQ(run.status, 0);
+  EXPECT_TRUE(Has(run.err, "pp4: model_filename: other.gguf, here llama.gguf")) << run.err;
+  for (const char* key : {"cpu_info", "cpu_target"}) {
+    Json other = old;
+    other[0][key] = "none";
+    ExpectError(Against(other.dump()), 1,
+                std::string("is of another machine, ") + key + ": none, here ");
+  }
+  old[0]["cpu_info"] = "CPU";  // a llama-bench that does not know its machine
+  EXPECT_EQ(Against(old.dump()).status, 0);
+}
+
+// Two files are compared as a run with a file is, without measuring.
+TEST_F(BaselineTest, DiffOfTwoFiles) {
+  Json row = {{"model_size", 100}, {"model_n_params", 100}, {"n_prompt", 0},
+              {"n_gen", 8},        {"n_depth", 0},          {"n_threads", 2},
+              {"cpu_info", "A"},   {"model_type", "llama"}, {"samples_ts", {100, 101, 99, 100}}};
+  Json other = row;
+  other["samples_ts"] = {50, 51, 50, 49};
+  other["cpu_info"] = "B";
+  const std::string before = dir_.Write("before.json", Json::array({row}).dump());
+  const std::string now = dir_.Write("now.jsonl", other.dump() + "\n");
+  const Finished slower = Pronk({"bench", "--diff", before, now});
+  EXPECT_EQ(slower.status, 3);
+  EXPECT_TRUE(Has(slower.out, "| llama, 2 threads, tg8 |        100 |      50 | 0.5 ("));
+  EXPECT_TRUE(Has(slower.out, "| slower ")) << slower.out;
+  EXPECT_TRUE(Has(slower.out, "| cpu_info: A, here B "));
+  const Finished faster = Pronk({"bench", "--diff", now, before});
+  EXPECT_EQ(faster.status, 0);
+  EXPECT_TRUE(Has(faster.out, "| faster "));
+  other["n_threads"] = 4;
+  const std::string apart = dir_.Write("apart.json", other.dump());
+  ExpectError(Pronk({"bench", "--diff", before, apart}), 1, "has no test that ");
+  ExpectError(Pronk({"bench", "--diff", before}), 2, "--diff: expected two files");
+}
+
+// The interval of an undecided gate tells how much longer it would take: as wide again as what is
+// needed, four times as long.
+TEST(BenchGate, SaysHowMuchLonger) {
+  cli::Gate gate(0.05, 1, 1, 0);
+  cli::Comparison result;
+  const double needed = -std::log(0.95);
+  const auto twice = [&](double) {
+    return cli::Comparison{.ratio = 1, .low = std::exp(-2 * needed), .high = std::exp(2 * needed)};
+  };
+  usleep(20'000);
+  EXPECT_FALSE(gate.WantsMore(12, twice, result));
+  EXPECT_EQ(result.verdict, cli::Verdict::kUnknown);
+  EXPECT_GE(result.seconds_more, 3 * 0.02 * 0.999);
+  EXPECT_EQ(result.Word(), "could not tell");
 }
 
 }  // namespace

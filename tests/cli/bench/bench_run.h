@@ -19,13 +19,13 @@ inline Json BenchSchema() {
 }
 
 // Ten tokens generated three times, near the limit.
-inline cli::BenchTest Measured() {
-  cli::BenchTest test = {.n_gen = 10,
-                         .bytes_per_token = 1e9,
-                         .samples_ts = {9, 10, 8},
-                         .limits = {{11.5e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}}};
-  test.clock_before = test.clock_after = 3;
-  return test;
+inline cli::BenchResult Measured() {
+  cli::BenchResult result = {
+      .test = {.n_gen = 10},
+      .cost = {.weights = 1e9},
+      .samples = {{10.0 / 9, {11.5e9, 0, 1e9}}, {1, {11e9, 0, 1e9}}, {10.0 / 8, {10e9, 0, 1e9}}}};
+  result.conditions.clock_before = result.conditions.clock_after = 3;
+  return result;
 }
 
 }  // namespace test

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,20 +30,21 @@ TEST(Bench, MeasuresEveryCombination) {
   EXPECT_EQ(seen[R"(4 2 3 2 "q8_0")"], 1);
 }
 
-// Texts generated together are beside one; a prompt is read as ever.
+// Texts generated together are beside one; their prompts are read one after the other.
 TEST(Bench, TextsTogether) {
-  const Finished run = Done(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "6", "-d", "0,2", "-np",
+  const Finished run = Done(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "6", "-d", "0,2", "-npl",
                                    "1,3", "-t", "2", "-r", "1", "-oe", "json"}));
   const Json tests = Json::parse(run.err);
   EXPECT_EQ(SchemaFaults(tests, BenchSchema()), std::vector<std::string>());
-  ASSERT_EQ(tests.size(), 6u);
+  ASSERT_EQ(tests.size(), 8u);
   EXPECT_TRUE(Has(run.out, "| 3 x tg6 @ d2 |"));
-  const Json& together = tests[5];
+  EXPECT_TRUE(Has(run.out, "| 3 x pp4 @ d2 |"));
+  const Json& together = tests[7];
   EXPECT_EQ(together["n_parallel"], 3);
   EXPECT_GT(together["dot_limit"], 0);
   // Three tokens take a pass: its cost is theirs.
   EXPECT_NEAR(together["pass_cost"],
-              3 * tests[4]["median_ts"].get<double>() / together["median_ts"].get<double>(), 1e-9);
+              3 * tests[6]["median_ts"].get<double>() / together["median_ts"].get<double>(), 1e-9);
   ExpectError(Bench({"--parallel", "17"}), 2, "--parallel: expected a number from 1 to 16");
   ExpectError(Bench({"--parallel", "2", "--draft", "2"}), 2, "give one of them");
 }
@@ -86,7 +88,6 @@ TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-pg", "4"}), 2, "-pg: expected two numbers");
   ExpectError(Pronk({"bench", "-m", kModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
   ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");
-  ExpectError(Bench({"--minutes", "2", "--baseline", "x"}), 2, "--minutes: not with");
   // A model that cannot be read is reported before the first one is measured.
   ExpectError(Bench({"-m", "no/such.gguf"}), 1, "no/such.gguf");
 }
@@ -105,52 +106,59 @@ TEST(Bench, TakesSeveralModels) {
 TEST(Bench, KeepsRowsOnCtrlC) {
   const Finished run = Shell(
       "timeout --foreground --preserve-status -s INT 3 \"$PRONK\" bench -m \"$MODEL\" -p 4,8 -n 0 "
-      "-r 1 --delay 100 --minutes 2 -o json -oe csv");
+      "-r 1 --delay 100 -o json -oe csv");
   EXPECT_EQ(run.status, 130);
   const Json tests = Json::parse(run.out);
   ASSERT_EQ(tests.size(), 1u);
   EXPECT_EQ(tests[0]["n_prompt"], 4);
-  const size_t message = run.err.find("pronk: interrupted: 1 of 3 tests are done");
+  const size_t message = run.err.find("pronk: interrupted: 1 of 2 tests are done");
   ASSERT_NE(message, std::string::npos) << run.err;
   EXPECT_EQ(Count(run.err.substr(0, message), "\n"), 2u);
 }
 
 TEST(BenchNotes, NothingWhereAllIsWell) {
-  const cli::BenchTest test = Measured();
-  EXPECT_EQ(test.Notes(), std::vector<std::string>());
-  EXPECT_DOUBLE_EQ(test.Median(), 9);
-  EXPECT_DOUBLE_EQ(test.Limit(), 11);
-  EXPECT_DOUBLE_EQ(test.Share(), 0.8);  // of 9/11.5, 10/11, 8/10
+  const cli::BenchResult result = Measured();
+  EXPECT_EQ(result.Notes(), std::vector<std::string>());
+  EXPECT_DOUBLE_EQ(result.Speed(), 9);
+  EXPECT_DOUBLE_EQ(result.Speed(1), 10);
+  EXPECT_DOUBLE_EQ(result.Limit(), 11);
+  EXPECT_DOUBLE_EQ(result.Share(), 0.8);  // of 9/11.5, 10/11, 8/10
+}
+
+// R's type 7, which NumPy's default is, too.
+TEST(BenchNotes, Quantiles) {
+  EXPECT_EQ(cli::QuantileOf({}, 0.5), 0);
+  EXPECT_EQ(cli::QuantileOf({7}, 0.99), 7);
+  EXPECT_DOUBLE_EQ(cli::QuantileOf({4, 1, 3, 2}, 0.25), 1.75);
+  EXPECT_DOUBLE_EQ(cli::QuantileOf({4, 1, 3, 2}, 0.9), 3.7);
+  EXPECT_DOUBLE_EQ(cli::DeviationOf({2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7));
 }
 
 TEST(BenchNotes, SayWhatSpoilsAResult) {
   const auto note = [](auto change) {
-    cli::BenchTest test = Measured();
-    change(test);
-    const std::vector<std::string> notes = test.Notes();
+    cli::BenchResult result = Measured();
+    change(result);
+    const std::vector<std::string> notes = result.Notes();
     return notes.size() == 1 ? notes[0] : std::to_string(notes.size()) + " notes";
   };
-  EXPECT_TRUE(Has(note([](auto& test) { test.samples_ts = {13, 10, 11}; }), "above the limit"));
-  EXPECT_EQ(note([](auto& test) { test.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
-  EXPECT_EQ(note([](auto& test) { test.limits[0].read = 14e9; }), "limit moved: 10 to 14");
-  EXPECT_EQ(note([](auto& t) { t.n_threads = 8, t.n_cores = 2, t.share_alone = 0.5; }),
-            "8 threads on 2 cores");
-  EXPECT_EQ(note([](auto& t) { t.n_threads = 2, t.n_cores = 1; }), "2 threads on 1 core");
-  EXPECT_EQ(note([](auto& t) { t.minutes = 5, t.first_end = 1, t.last_begin = 2; }),
-            "minute 1: 9 t/s, minute 5: 8 t/s");
-  EXPECT_EQ(note([](auto& t) {
-              t.minutes = 5, t.first_end = 1, t.last_begin = 2;
-              t.bytes_per_token = 1e5, t.samples_ts = {90000, 100000, 80000};
+  EXPECT_TRUE(Has(note([](auto& r) { r.samples[0].seconds = r.samples[2].seconds = 0.8; }),
+                  "above the limit"));
+  EXPECT_EQ(note([](auto& r) { r.conditions.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
+  EXPECT_EQ(note([](auto& r) { r.samples[0].limits.read = 14e9; }), "limit moved: 10 to 14");
+  EXPECT_EQ(note([](auto& r) {
+              r.test.n_threads = 8, r.conditions.n_cores = 2, r.conditions.share_alone = 0.5;
             }),
-            "minute 1: 90000 t/s, minute 5: 80000 t/s");
-  EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),
+            "8 threads on 2 cores");
+  EXPECT_EQ(note([](auto& r) { r.test.n_threads = 2, r.conditions.n_cores = 1; }),
+            "2 threads on 1 core");
+  EXPECT_EQ(note([](auto& r) { r.conditions.share_alone = 0.5; }),
             "one thread did 50% of the passes alone");
-  EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
+  EXPECT_EQ(note([](auto& r) { r.conditions.share_of_cores = 0.6; }),
             "cores taken: had 60% of its time");
   const auto verdict = [&](double low, double high) {
-    return note([=](auto& test) {
-      test.comparison = {10, 0.97, low, high};
-      test.comparison->verdict = test.comparison->For(0.05);
+    return note([=](auto& r) {
+      r.comparison = {.ratio = 0.97, .low = low, .high = high};
+      r.comparison->verdict = r.comparison->For(0.05);
     });
   };
   EXPECT_EQ(verdict(0.96, 0.98), "not slower");  // but by less than 5%
@@ -159,62 +167,39 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
   EXPECT_EQ(verdict(1.01, 1.02), "faster");
 }
 
-TEST(BenchNotes, TellWhereLimitsOfRowsDiffer) {
-  const auto moved = [](auto change) {
-    cli::BenchTest test = Measured();
-    change(test);
-    test.CompareLimits({Measured()});
-    return test.moved;
-  };
-  EXPECT_EQ(moved([](auto&) {}), "");
-  EXPECT_EQ(moved([](auto& test) { test.limits[0].read = 20e9; }), "");  // the median is the same
-  const auto fall = [](auto& test) { test.limits = {{9e9, 0, 1e9}}; };
-  EXPECT_EQ(moved(fall), "limit moved since tg10: 11 to 9 GB/s");
-  EXPECT_EQ(moved([&](auto& test) {
-              fall(test);
-              test.n_threads = 2;
-            }),
-            "");
-}
-
-// 50 joules in 1 + 1 + 0.5 seconds.
-TEST(BenchNotes, Watts) {
-  cli::BenchTest test = Measured();
-  test.samples_ts = {10, 10, 20};
-  test.joules = 50;
-  EXPECT_DOUBLE_EQ(test.Watts(), 20);
-}
-
 // A prompt is computed, tokens are read: the limit of both is the sum of their times.
 TEST(BenchNotes, LimitOfBoth) {
-  cli::BenchTest test = Measured();
-  test.n_prompt = 30;
-  test.operations_per_token = 1e9;
-  test.limits = {{10e9, 30e9, 1e9}};
+  cli::BenchResult result = Measured();
+  result.test.n_prompt = 30;
+  result.cost.operations = 1e9;
+  const cli::BenchSample sample = {1, {10e9, 30e9, 1e9}};
   // 30 tokens in a second, 10 tokens in another.
-  EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);
-  test.n_gen = 0;
-  test.n_prompt = 2;
-  EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);  // few tokens: reading the weights once takes longer
+  EXPECT_DOUBLE_EQ(result.LimitOf(sample), 20);
+  result.test.n_gen = 0;
+  result.test.n_prompt = 2;
+  EXPECT_DOUBLE_EQ(result.LimitOf(sample), 20);  // few tokens: reading the weights takes longer
+  result.test.n_texts = 2;                       // whose prompts are read one after the other
+  EXPECT_DOUBLE_EQ(result.LimitOf(sample), 20);
 }
 
 // Eight texts of ten tokens take ten passes, in each of which 8e9 operations or 1e9 bytes.
 TEST(BenchNotes, LimitOfTextsTogether) {
-  cli::BenchTest test = Measured();
-  test.n_pass = 8;
-  test.of_texts = true;
-  test.operations_per_token = 1e9;
-  test.limits = {{10e9, 32e9, 1e9}};
-  EXPECT_DOUBLE_EQ(test.LimitOf(0), 32);
-  EXPECT_DOUBLE_EQ(test.LimitOf(0), test.Tokens() / 2.5);
-  test.limits[0].dot = 160e9;
-  EXPECT_DOUBLE_EQ(test.LimitOf(0), 80);
-  EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 9e9 / 8);
-  test.cache_bytes = 5e8;  // of each text
-  EXPECT_DOUBLE_EQ(test.LimitOf(0), 16);
-  EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 5 * 9e9 / 8);
-  test.of_texts = false;  // of one text, as if all drafts were right
-  EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 1.5 * 9e9 / 8);
+  cli::BenchResult result = Measured();
+  result.test.n_texts = 8;
+  result.cost.operations = 1e9;
+  result.samples = {{80.0 / 9, {10e9, 32e9, 1e9}}};
+  EXPECT_DOUBLE_EQ(result.Limit(), 32);
+  EXPECT_DOUBLE_EQ(result.Limit(), result.test.Tokens() / 2.5);
+  result.samples[0].limits.dot = 160e9;
+  EXPECT_DOUBLE_EQ(result.Limit(), 80);
+  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 9e9 / 8);
+  result.cost.cache = 5e8;  // of each text
+  EXPECT_DOUBLE_EQ(result.Limit(), 16);
+  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 5 * 9e9 / 8);
+  result.test.n_texts = 1;  // one text, as if all drafts were right
+  result.test.n_pass = 8;
+  result.samples = {{10.0 / 9, {10e9, 160e9, 1e9}}};
+  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 1.5 * 9e9 / 8);
 }
 
 }  // namespace

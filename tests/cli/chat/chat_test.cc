@@ -224,7 +224,7 @@ TEST(Chat, AFileIsPartOfTheNextQuestion) {
 TEST(Chat, FirstQuestionAndStopText) {
   const Finished run = Done(Chat("", {"-p", "Hello", "-n", "300"}));
   ASSERT_GT(run.out.size(), 20u) << run.out;
-  // The same answer, up to something that is in it.
+  // A stop text from the answer cuts it there.
   const std::string stop = run.out.substr(10, 3);
   const Finished stopped = Chat("", {"-p", "Hello", "-n", "300", "-r", stop});
   EXPECT_EQ(stopped.out, run.out.substr(0, run.out.find(stop)) + "\n");

@@ -68,7 +68,7 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
   EXPECT_TRUE(Has(List().out,
                   "1  " + Files(".json")[0].stem().string() + "    now  llama  \"Hello there\"\n"));
 
-  // The same chat goes on; the arrow brings back a line of the last session.
+  // --continue opens the chat again; the arrow brings back a line of the last session.
   const std::string screen = Say({"Up"}, "--continue");
   EXPECT_TRUE(Has(screen, "(4 messages loaded from"));
   EXPECT_TRUE(Has(screen, "> Why?"));

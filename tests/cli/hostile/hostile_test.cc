@@ -79,6 +79,28 @@ TEST(HostileFile, ThatShrinksInUse) {
   ExpectOneLine(run, "/model: can no longer be read: it was shortened, or its disk failed");
 }
 
+// Somebody writes over the file, or puts another one in its place: what was checked stays, weights
+// are as they are now, and the one in place of it is not looked at.
+TEST(HostileFile, ThatChangesInUse) {
+  const TempDir dir;
+  for (const std::string change : {"head -c \"$(wc -c <\"$D/model\")\" /dev/urandom | dd "
+                                   "of=\"$D/model\" conv=notrunc status=none",
+                                   "echo other >\"$D/other\"; mv -f \"$D/other\" \"$D/model\""}) {
+    SCOPED_TRACE(change);
+    const Finished run = Shell(
+        "rm -f \"$D\"/*; cp \"$MODEL\" \"$D/model\" && chmod u+w \"$D/model\" && mkfifo \"$D/in\" "
+        "|| exit 9\n"
+        "\"$PRONK\" chat -m \"$D/model\" -n 4 --verbose <\"$D/in\" 2>\"$D/err\" &\n"
+        "exec 3>\"$D/in\"\n"
+        "until grep -qs ^seed \"$D/err\"; do sleep 0.01; done\n" +
+            change +
+            "\necho Hello >&3; echo Hello >&3; exec 3>&-\n"
+            "wait $!; status=$?; sed 1,/^seed/d \"$D/err\" >&2; exit $status",
+        {"D=" + dir.Path("")});
+    if (run.status != 0) ExpectOneLine(run, "");
+  }
+}
+
 TEST(HostileDisk, FullUnderTheOutput) {
   const TempDir dir;
   for (const char* command : {"run -m \"$MODEL\" -p Hello -n 4", "inspect \"$MODEL\" --tensors",

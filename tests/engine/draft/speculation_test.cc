@@ -86,7 +86,7 @@ SessionOptions Options(kernels::KvType kv, int n_threads, float temperature) {
   options.n_threads = n_threads;
   options.sampler.seed = 7;
   options.sampler.temperature = temperature;
-  options.sampler.penalties.repeat = 1.1f;
+  options.sampler.repeat_penalty = 1.1f;
   return options;
 }
 
@@ -254,7 +254,7 @@ TEST(Speculation, GenerateTellsWhatItBrought) {
 TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
   const Model model = Tiny();
   SessionOptions options = Options(kernels::KvType::kF16, 1, 0.0f);
-  options.sampler.penalties = {};
+  options.sampler.repeat_penalty = 1;
   const Written expected = Write(model, options, 60);
   options.draft = {.on = true, .fixed = 4, .lookup = false, .model = &model};
   const Written written = Write(model, options, 60);

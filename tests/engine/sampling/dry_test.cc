@@ -28,11 +28,12 @@ std::map<TokenId, size_t> LongestByDefinition(const std::vector<TokenId>& text,
   return longest;
 }
 
-std::vector<float> Logits(const std::vector<TokenId>& text, const DryOptions& options, size_t n) {
+std::vector<float> Logits(const std::vector<TokenId>& text, const pronk::Dry& options,
+                          const std::vector<TokenId>& breakers, size_t n) {
   Candidates candidates;
   candidates.Assign(std::vector<float>(n, 0.0f));
   Dry dry;
-  dry.Apply(candidates, text, options);
+  dry.Apply(candidates, text, options, breakers);
   std::vector<float> logits;
   for (const Candidate& c : candidates.items()) logits.push_back(c.logit);
   return logits;
@@ -44,45 +45,44 @@ TEST(Dry, IsItsDefinition) {
     constexpr TokenId kTokens = 4;  // few, so that much repeats
     std::vector<TokenId> text(random() % 60);
     for (TokenId& id : text) id = static_cast<TokenId>(random() % kTokens);
-    DryOptions options = {.multiplier = 0.8f,
-                          .allowed_length = static_cast<int>(random() % 4),
-                          .last_n = round % 3 == 0 ? static_cast<int>(random() % 30) : -1};
-    if (round % 2 == 0) options.breakers = {static_cast<TokenId>(random() % kTokens)};
-    const size_t n = options.last_n < 0 ? text.size() : static_cast<size_t>(options.last_n);
+    const pronk::Dry options = {.multiplier = 0.8f,
+                                .allowed_length = static_cast<int>(random() % 4),
+                                .last_n = round % 3 == 0 ? static_cast<int>(random() % 30) : -1};
+    std::vector<TokenId> breakers;
+    if (round % 2 == 0) breakers = {static_cast<TokenId>(random() % kTokens)};
+    const size_t n = options.last_n < 0 ? text.size() : static_cast<size_t>(options.last_n.value);
     const std::vector<TokenId> seen(text.end() - static_cast<ptrdiff_t>(std::min(n, text.size())),
                                     text.end());
-    const auto longest =
-        LongestByDefinition(seen, {options.breakers.begin(), options.breakers.end()});
-    const std::vector<float> logits = Logits(text, options, kTokens);
+    const auto longest = LongestByDefinition(seen, {breakers.begin(), breakers.end()});
+    const std::vector<float> logits = Logits(text, options, breakers, kTokens);
     for (TokenId id = 0; id < kTokens; ++id) {
       const auto found = longest.find(id);
       const int excess =
           found == longest.end() ? -1 : static_cast<int>(found->second) - options.allowed_length;
       // One rounding of the product to float.
       const double expected =
-          excess < 0 ? 0 : -static_cast<double>(options.multiplier) * std::pow(1.75, excess);
+          excess < 0 ? 0 : -static_cast<double>(options.multiplier.value) * std::pow(1.75, excess);
       EXPECT_NEAR(logits[static_cast<size_t>(id)], expected, 1e-7 * std::abs(expected)) << round;
     }
   }
 }
 
 TEST(Dry, ByHand) {
-  DryOptions options = {.multiplier = 1};
+  pronk::Dry options = {.multiplier = 1};
   // The end 1 2 3 precedes 4, and 2 3 alone precedes 5.
   const std::vector<TokenId> text = {1, 2, 3, 4, 0, 2, 3, 5, 1, 2, 3};
-  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>{0, 0, 0, 0, -1.75f, -1}));
-  options.breakers = {2};
-  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>(6, 0)));  // 3 alone may repeat
+  EXPECT_EQ(Logits(text, options, {}, 6), (std::vector<float>{0, 0, 0, 0, -1.75f, -1}));
+  EXPECT_EQ(Logits(text, options, {2}, 6), (std::vector<float>(6, 0)));  // 3 alone may repeat
   options.allowed_length = 1;
-  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>{0, 0, 0, 0, -1, -1}));
+  EXPECT_EQ(Logits(text, options, {2}, 6), (std::vector<float>{0, 0, 0, 0, -1, -1}));
   options.multiplier = 0;
-  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>(6, 0)));
+  EXPECT_EQ(Logits(text, options, {2}, 6), (std::vector<float>(6, 0)));
 }
 
 // A text that says one thing over and over gives powers beyond any float.
 TEST(Dry, LongRepetitionsCanBeCompared) {
-  DryOptions options = {.multiplier = 1e6f};
-  const std::vector<float> logits = Logits(std::vector<TokenId>(20000, 1), options, 3);
+  const pronk::Dry options = {.multiplier = 1e6f};
+  const std::vector<float> logits = Logits(std::vector<TokenId>(20000, 1), options, {}, 3);
   EXPECT_EQ(logits[0], 0);
   EXPECT_LT(logits[1], -1e38f);
   EXPECT_TRUE(std::isfinite(logits[1]));

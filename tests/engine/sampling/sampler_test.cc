@@ -19,7 +19,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // No step cuts.
-SamplerOptions Uncut(uint64_t seed, float temperature = 1) {
+Sampling Uncut(int64_t seed, float temperature = 1) {
   return {.seed = seed, .temperature = temperature, .top_k = 0, .top_p = 1, .min_p = 0};
 }
 
@@ -31,12 +31,12 @@ std::vector<float> LogitsOf(const std::vector<double>& odds) {
 }
 
 // The most likely of three tokens with logits 1, 5 and 4 after this text.
-TokenId Next(const SamplerOptions& options, const Text& text) {
+TokenId Next(const Sampling& options, const Text& text) {
   return Sampler(options).Sample(std::vector<float>{1, 5, 4}, {}, text);
 }
 
 // Draws n tokens after a text and returns chi-squared against the expected probabilities.
-double ChiSquared(const SamplerOptions& options, const std::vector<float>& logits,
+double ChiSquared(const Sampling& options, const std::vector<float>& logits,
                   const std::vector<double>& expected, int n, const Text& text = {}) {
   Sampler sampler(options);
   std::vector<int> counts(logits.size());
@@ -73,7 +73,7 @@ TEST(Sampler, TemperatureReshapes) {
 
 // llama.cpp's order: top-k first, so that top-p sees the renormalized rest.
 TEST(Sampler, StepsFollowTheDefaultOrder) {
-  SamplerOptions options = {.seed = 3, .temperature = 1, .min_p = 0};
+  Sampling options = {.seed = 3, .temperature = 1, .min_p = 0};
   options.top_k = 2;     // leaves 0.4 and 0.3: 4/7 = 0.571 and 3/7
   options.top_p = 0.5f;  // of those, 0.571 is enough; of all four, 0.4 would not have been
   const std::vector<float> logits = LogitsOf({0.1, 0.2, 0.3, 0.4});
@@ -84,7 +84,7 @@ TEST(Sampler, StepsFollowTheDefaultOrder) {
 
 TEST(Sampler, SameSeedSameTokens) {
   const std::vector<float> logits(100, 0.0f);
-  SamplerOptions options = {.seed = 42};
+  Sampling options = {.seed = 42};
   Sampler a(options), b(options);
   options.seed = 43;
   Sampler c(options);
@@ -99,7 +99,7 @@ TEST(Sampler, SameSeedSameTokens) {
 }
 
 TEST(Sampler, GreedyTakesTheMostLikelyAfterPenalties) {
-  SamplerOptions options = {.temperature = 0, .penalties = {.presence = 2}};
+  Sampling options = {.temperature = 0, .presence_penalty = 2};
   EXPECT_EQ(Next(options, {}), 1);
   EXPECT_EQ(Next(options, {1}), 2);
   EXPECT_EQ(Next(options, {1, 2}), 1) << "5 - 2 is still more than 4 - 2";
@@ -113,7 +113,7 @@ TEST(Sampler, GreedyTakesTheMostLikelyAfterPenalties) {
 }
 
 TEST(Sampler, TheTextMayChange) {
-  Sampler sampler(SamplerOptions{.temperature = 0, .penalties = {.presence = 2}});
+  Sampler sampler(Sampling{.temperature = 0, .presence_penalty = 2});
   const std::vector<float> logits = {1, 5, 4};
   EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
   EXPECT_EQ(sampler.Sample(logits, {}, Text{2}), 1);
@@ -122,11 +122,11 @@ TEST(Sampler, TheTextMayChange) {
 
 // The whole chain on eight tokens, worked out by hand. Probabilities in 64ths: 32 16 8 4 1 1 1 1.
 TEST(Sampler, EveryStepInTurn) {
-  SamplerOptions options = {.seed = 11};
+  Sampling options = {.seed = 11};
   // The penalty halves token 0's odds (its logit falls by log 2): 16 16 8 4 1 1 1 1.
-  options.penalties.presence = std::log(2.0f);
+  options.presence_penalty = std::log(2.0f);
   options.top_k = 6;  // 16 16 8 4 1 1, of 46
-  options.typical = 1.0f;
+  options.typical_p = 1.0f;
   options.top_p = 0.93f;       // 16 + 16 + 8 of 46 is 0.87, with the 4 it is 0.957
   options.min_p = 0.3f;        // of 16: 4.8, so the 4 goes
   options.temperature = 0.5f;  // squares the odds: 256 256 64 of 576
@@ -139,8 +139,8 @@ TEST(Sampler, EveryStepInTurn) {
 // Odds 8 4 2 1 1: the entropy is (8*1 + 4*2 + 2*3 + 2*4)/16 = 1.875 bits; surprises are 1 2 3 4 4
 // bits, their distances 0.875 0.125 1.125 2.125. So 0.7 takes token 1 (0.25), then 0 (0.5).
 TEST(Sampler, TypicalDistribution) {
-  SamplerOptions options = Uncut(12);
-  options.typical = 0.7f;
+  Sampling options = Uncut(12);
+  options.typical_p = 0.7f;
   EXPECT_LT(ChiSquared(options, LogitsOf({8, 4, 2, 1, 1}), {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000),
             kLimit1);
 }
@@ -150,13 +150,13 @@ TEST(Sampler, AlmostColdIsCold) {
 }
 
 TEST(Sampler, LogitBiasComesFirst) {
-  SamplerOptions options = {.temperature = 0};
+  Sampling options = {.temperature = 0};
   options.logit_bias = {{1, -kInf}, {0, 10.0f}, {77, 1.0f}};  // 77 is outside: no effect
   EXPECT_EQ(Next(options, {}), 0);
 }
 
 TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
-  SamplerOptions options;
+  Sampling options;
   for (const float temperature : {0.0f, 1.0f}) {
     options.temperature = temperature;
     Sampler sampler(options);
@@ -167,7 +167,7 @@ TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
 
 // XTC in half of the draws: of odds 4 3 2 1 the first two go then, and it is 2 : 1.
 TEST(Sampler, XtcNowAndThen) {
-  SamplerOptions options = Uncut(21);
+  Sampling options = Uncut(21);
   options.xtc_probability = 0.5f;
   options.xtc_threshold = 0.15f;
   EXPECT_LT(ChiSquared(options, LogitsOf({4, 3, 2, 1}), {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6},
@@ -176,14 +176,14 @@ TEST(Sampler, XtcNowAndThen) {
 }
 
 TEST(Sampler, DryKeepsFromRepeating) {
-  const SamplerOptions options = {.temperature = 0, .dry = {.multiplier = 2}};
+  const Sampling options = {.temperature = 0, .dry = {.multiplier = 2}};
   EXPECT_EQ(Next(options, {0, 2, 1, 0, 2}), 2) << "0 2 1 once more";
   EXPECT_EQ(Next(options, {0, 2, 1, 0}), 1) << "one token may repeat";
 }
 
 // The paper's algorithm, written down once more: odds of 2^10 to 1, a target of 3 bits.
 TEST(Sampler, MirostatKeepsTheSurprise) {
-  SamplerOptions options = {.seed = 5, .temperature = 1};
+  Sampling options = {.seed = 5, .temperature = 1};
   options.top_k = 1;  // has no effect: Mirostat takes the place of the steps that cut
   options.mirostat = {.version = 2, .tau = 3.0f, .eta = 0.1f};
   std::vector<float> logits;
@@ -208,10 +208,10 @@ TEST(Sampler, MirostatKeepsTheSurprise) {
 }
 
 TEST(Sampler, OptionsCanChange) {
-  SamplerOptions options = {.temperature = 0};
+  Sampling options = {.temperature = 0};
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
-  options.penalties.presence = 2;
+  options.presence_penalty = 2;
   sampler.SetOptions(options);
   EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
 }
@@ -220,7 +220,7 @@ TEST(Sampler, OptionsCanChange) {
 TEST(Sampler, OnlyWhatIsAllowed) {
   const std::vector<float> logits = {9, 1, 8, 2, 7, 0};
   const std::vector<uint64_t> allowed = {0b101010};
-  SamplerOptions options = {.temperature = 1, .top_k = 2, .top_p = 1, .min_p = 0};
+  Sampling options = {.temperature = 1, .top_k = 2, .top_p = 1, .min_p = 0};
   options.logit_bias = {{0, 100.0f}, {5, 1.5f}};  // 5 becomes likelier than 1
   Sampler sampler(options);
   int n3 = 0;
@@ -244,7 +244,7 @@ TEST(Sampler, OnlyWhatIsAllowed) {
 TEST(Sampler, AllowedAndRandomNumbers) {
   const std::vector<float> logits = {1, 2, 1.5f, 0.5f, 1, 1};
   const std::vector<uint64_t> all = {0b111111}, one = {0b1000};
-  SamplerOptions options = {.seed = 7, .temperature = 2};
+  Sampling options = {.seed = 7, .temperature = 2};
   Sampler free(options), masked(options);
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(masked.Sample(logits, one), 3);

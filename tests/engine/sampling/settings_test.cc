@@ -24,32 +24,39 @@ TEST(FileSampling, TakesEveryKeyOfLlamaCpp) {
   file.SetInt("general.sampling.top_k", 20);
   file.SetInt("general.sampling.penalty_last_n", -1);
   file.SetInt("general.sampling.mirostat", 2);
-  SamplerOptions options;
-  const FileSampling found = ReadSampling(file, options);
-  EXPECT_TRUE(found.notes.empty());
-  EXPECT_EQ(found.names.size(), 12u);
+  Sampling options;
+  EXPECT_TRUE(ReadSampling(file, options).empty());
+  EXPECT_EQ(options.temperature.origin, pronk::Origin::kFile);
+  EXPECT_EQ(options.seed.origin, pronk::Origin::kDefault);
   EXPECT_EQ(options.temperature, 0.25f);
   EXPECT_EQ(options.top_k, 20);
   EXPECT_EQ(options.top_p, 0.5f);
   EXPECT_EQ(options.min_p, 0.125f);
   EXPECT_EQ(options.xtc_threshold, 0.25f);
   EXPECT_EQ(options.xtc_probability, 0.5f);
-  EXPECT_EQ(options.penalties.repeat, 1.5f);
+  EXPECT_EQ(options.repeat_penalty, 1.5f);
   EXPECT_EQ(options.repeat_last_n, -1);
   EXPECT_EQ(options.mirostat.version, 2);
   EXPECT_EQ(options.mirostat.tau, 3.0f);
   EXPECT_EQ(options.mirostat.eta, 0.5f);
-  EXPECT_EQ(options.steps, (std::vector<SamplerStep>{SamplerStep::kPenalties, SamplerStep::kTopP,
-                                                     SamplerStep::kTemperature}));
+  EXPECT_EQ(options.steps.value,
+            (std::vector<SamplerStep>{SamplerStep::kPenalties, SamplerStep::kTopP,
+                                      SamplerStep::kTemperature}));
 }
 
 TEST(FileSampling, LeavesTheRestAlone) {
   const gguf::Metadata none;
-  SamplerOptions options = {.temperature = 0.5f};
-  const FileSampling found = ReadSampling(none, options);
-  EXPECT_TRUE(found.names.empty());
-  EXPECT_TRUE(found.notes.empty());
+  Sampling options = {.temperature = 0.5f};
+  EXPECT_TRUE(ReadSampling(none, options).empty());
   EXPECT_EQ(options.temperature, 0.5f);
+  EXPECT_EQ(options.top_p.origin, pronk::Origin::kDefault);
+  gguf::Metadata file;
+  file.SetFloat("general.sampling.temp", 0.25);
+  file.SetString("general.sampling.sequence", "temp");
+  options.steps = {SamplerStep::kTopK};
+  ReadSampling(file, options);
+  EXPECT_EQ(options.temperature, 0.5f);
+  EXPECT_EQ(options.steps.value, std::vector{SamplerStep::kTopK});
 }
 
 // Each key is checked at both ends of its range, and its type is, too.
@@ -57,15 +64,15 @@ TEST(FileSampling, AStrangersValuesAreChecked) {
   const auto error = [](const std::string& key, const auto& set) {
     gguf::Metadata file;
     set(file, "general.sampling." + key);
-    SamplerOptions options;
+    Sampling options;
     const std::string says = test::ErrorOf([&] { ReadSampling(file, options); });
     EXPECT_TRUE(test::Has(says, "general.sampling." + key)) << key << ": " << says;
     return says;
   };
-  SamplerOptions any;
+  Sampling any;
   size_t n_keys = 0;
   for (const Setting& setting : Settings(any)) {
-    if (setting.key.empty()) continue;
+    if (setting.key.empty() || !setting.is_number()) continue;
     ++n_keys;
     for (const double wrong : {setting.low - 1, setting.high * 2 + 1}) {
       const auto set = [&](gguf::Metadata& file, const std::string& key) {
@@ -87,18 +94,18 @@ TEST(FileSampling, NotesOnceWhatItPassesOver) {
   file.SetString("general.sampling.sequence", "top_k;infill;adaptive_p;temperature");
   file.SetFloat("general.sampling.adaptive_target", 0.5);
   file.SetFloat("general.sampling.adaptive_decay", 0.5);
-  SamplerOptions options;
-  const FileSampling found = ReadSampling(file, options);
-  EXPECT_EQ(options.steps,
+  Sampling options;
+  const std::vector<std::string> notes = ReadSampling(file, options);
+  EXPECT_EQ(options.steps.value,
             (std::vector<SamplerStep>{SamplerStep::kTopK, SamplerStep::kTemperature}));
-  ASSERT_EQ(found.notes.size(), 2u);
-  EXPECT_TRUE(found.notes[0].starts_with("general.sampling.sequence: 'infill' is none of"));
-  EXPECT_EQ(found.notes[1], "general.sampling.adaptive_target: there is no such sampler here");
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_TRUE(notes[0].starts_with("general.sampling.sequence: 'infill' is none of"));
+  EXPECT_EQ(notes[1], "general.sampling.adaptive_target: there is no such sampler here");
   // An order of nothing that is known here is no order.
   file.SetString("general.sampling.sequence", "infill");
-  SamplerOptions usual;
+  Sampling usual;
   ReadSampling(file, usual);
-  EXPECT_EQ(usual.steps, SamplerOptions().steps);
+  EXPECT_EQ(usual.steps.value, Sampling().steps.value);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ SessionOptions Options(size_t i) {
   options.n_threads = 1;
   options.sampler.seed = i;
   options.sampler.temperature = i == 1 ? 0 : 0.9f;
-  options.sampler.penalties.repeat = i == 3 ? 1.3f : 1.0f;
+  options.sampler.repeat_penalty = i == 3 ? 1.3f : 1.0f;
   options.sampler.mirostat.version = i == 4 ? 2 : 0;
   options.draft.on = i == 5;
   return options;

@@ -105,7 +105,7 @@ TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
   const Chat::Answer second = say("Why?");
   EXPECT_EQ(second.n_reused, common);
   EXPECT_EQ(second.generated.n_prompt, two.size() - common);
-  // The same question again: all of it is known.
+  // The question is asked again: all of it is known.
   EXPECT_EQ(chat.Undo(), "Why?");
   const Chat::Answer again = say("Why?");
   EXPECT_EQ(again.generated.n_prompt, 0u);

@@ -200,8 +200,8 @@ const std::string kHermes =
     "{{ tools | length if tools else 0 }}{# <tool_call> </think> #}{{ messages[-1].content }}";
 
 void ExpectF(const GenerateResult& result) {
-  ASSERT_FALSE(result.calls.empty()) << result.text;
-  for (const tokenizer::ToolCall& call : result.calls) {
+  ASSERT_FALSE(result.tool_calls.empty()) << result.text;
+  for (const tokenizer::ToolCall& call : result.tool_calls) {
     EXPECT_EQ(call.name, "f");
     const test::Json arguments = test::Json::parse(call.arguments);
     EXPECT_EQ(arguments.size(), 1u);
@@ -211,7 +211,7 @@ void ExpectF(const GenerateResult& result) {
 
 void ExpectOnlyF(const GenerateResult& result) {
   ExpectF(result);
-  EXPECT_EQ(result.calls.size(), 1u);
+  EXPECT_EQ(result.tool_calls.size(), 1u);
   EXPECT_EQ(result.text, "");
   EXPECT_EQ(result.stop_reason, StopReason::kEos);
 }
@@ -260,7 +260,7 @@ TEST(CallGrammar, RequiredIsCalled) {
     const GenerateResult result = scripted.Say();
     ExpectOnlyF(result);
     scripted.chat.SetToolChoice("none");
-    EXPECT_TRUE(scripted.Say().calls.empty());
+    EXPECT_TRUE(scripted.Say().tool_calls.empty());
   }
 }
 

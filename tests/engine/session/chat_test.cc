@@ -82,7 +82,7 @@ std::string ErrorFrom(Code code) {
 }
 
 const Message kCalls = {"assistant", "", "", {{"call00001", "f", R"({"x": 1})"}}};
-const Message kResult = {"tool", "2", "", {}, "call00001"};
+const Message kResult = {"tool", "2", "call00001"};
 // Shows calls and results.
 const std::string kShowsCalls =
     "{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
@@ -226,7 +226,7 @@ TEST(Chat, ThinkingIsKeptApart) {
   EXPECT_EQ(first.generated.tokens.size(), 5u);
   ASSERT_EQ(chat.Messages().size(), 2u);
   EXPECT_EQ(chat.Messages()[1].content, "Yes");
-  EXPECT_EQ(chat.Messages()[1].reasoning_content, "hm");
+  EXPECT_EQ(chat.Messages()[1].thinking, "hm");
   chat.SetThinking("off");
   say();
   const std::vector<TokenId> read(session.tokens().begin(), session.tokens().end());

@@ -155,11 +155,12 @@ TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
 // Every sampling step, penalties and biases included, in memory of its own.
 TEST(Session, AllocatesNothingWhileGenerating) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
-  SessionOptions options = {
-      .n_threads = 1,
-      .sampler = {.typical = 0.9f,
-                  .penalties = {.repeat = 1.1f, .frequency = 0.1f, .presence = 0.1f},
-                  .logit_bias = {{5, 0.5f}}}};
+  SessionOptions options = {.n_threads = 1,
+                            .sampler = {.typical_p = 0.9f,
+                                        .repeat_penalty = 1.1f,
+                                        .frequency_penalty = 0.1f,
+                                        .presence_penalty = 0.1f,
+                                        .logit_bias = {{5, 0.5f}}}};
   Session session(model, options);
   session.Prefill(std::vector<TokenId>{1, 300, 12});
   for (int i = 0; i < 2; ++i) session.Decode(session.Sample());  // buffers reach their sizes

@@ -30,7 +30,7 @@ class SessionTest : public testing::Test {
 TEST_F(SessionTest, RewindingTakesPenaltiesBack) {
   SessionOptions options = Small(32);
   options.sampler.temperature = 0;
-  options.sampler.penalties.presence = 1000;
+  options.sampler.presence_penalty = 1000;
   Session session(model_, options);
   const std::vector<TokenId> ids = {1, 300, 12};
   session.Prefill(ids);

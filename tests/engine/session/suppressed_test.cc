@@ -38,7 +38,7 @@ class Suppressed : public testing::Test {
     dir_.Write("bare.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
-  std::vector<TokenId> Say(const Model& model, const SamplerOptions& sampling) const {
+  std::vector<TokenId> Say(const Model& model, const Sampling& sampling) const {
     Session session(model, {.n_threads = 1, .sampler = sampling});
     session.SetSampling(sampling);  // keeps them, too
     GenerateOptions generate = {.max_tokens = 4};
@@ -52,14 +52,15 @@ class Suppressed : public testing::Test {
 };
 
 TEST_F(Suppressed, AreNeverSampled) {
-  SamplerOptions greedy = {.temperature = 0};
+  Sampling greedy = {.temperature = 0};
   const Model bare = Model::Load(dir_.Path("bare.gguf")), model = Model::Load(path_);
   EXPECT_EQ(Say(bare, greedy).at(0), well_);
   EXPECT_EQ(std::ranges::count(Say(model, greedy), well_), 0);
-  SamplerOptions biased = {.logit_bias = {{well_, 100.0f}}};
+  Sampling biased = {.logit_bias = {{well_, 100.0f}}};
   EXPECT_EQ(Say(bare, biased).at(0), well_);
-  for (biased.seed = 0; biased.seed < 20; ++biased.seed) {
-    EXPECT_EQ(std::ranges::count(Say(model, biased), well_), 0) << biased.seed;
+  for (int64_t seed = 0; seed < 20; ++seed) {
+    biased.seed = seed;
+    EXPECT_EQ(std::ranges::count(Say(model, biased), well_), 0) << seed;
   }
 }
 

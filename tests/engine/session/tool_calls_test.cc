@@ -194,7 +194,7 @@ TEST_P(ToolCalls, GoThroughTemplates) {
   std::vector<ToolCall> calls = sample.calls;
   for (size_t i = 0; i < calls.size(); ++i) calls[i].id = "call0000" + std::to_string(i + 1);
   std::vector<Message> messages = {{"user", "Rome?"}, {"assistant", sample.content, "", calls}};
-  for (const ToolCall& call : calls) messages.push_back({"tool", "22", "", {}, call.id});
+  for (const ToolCall& call : calls) messages.push_back({"tool", "22", call.id});
   std::vector<std::string> sources = {sample.source};
   const auto folder = test::SharedPath("golden/templates");
   for (const std::string& name : sample.published) {
@@ -387,7 +387,9 @@ TEST(Chat, CallsAndGoesOn) {
       return true;
     });
   };
-  const auto is_text = [](const Chat::Answer& answer) { return answer.generated.calls.empty(); };
+  const auto is_text = [](const Chat::Answer& answer) {
+    return answer.generated.tool_calls.empty();
+  };
   EXPECT_TRUE(is_text(reply({{"user", "a"}})));  // it has no tools
   EXPECT_EQ(heard, R"(So {"name": "f", "arguments": {"x": 1}})");
   chat.SetMessages({});
@@ -396,10 +398,10 @@ TEST(Chat, CallsAndGoesOn) {
   EXPECT_EQ(heard, "So");
   EXPECT_EQ(first.generated.text, "So");
   const std::vector<ToolCall> calls = {{"call00001", "f", R"({"x":1})"}};
-  EXPECT_EQ(first.generated.calls, calls);
+  EXPECT_EQ(first.generated.tool_calls, calls);
   EXPECT_EQ(chat.Messages().back(), (Message{"assistant", "So", "", calls}));
-  const Chat::Answer second = reply({{"tool", "2", "", {}, "call00001"}});
-  EXPECT_EQ(second.generated.calls.at(0).id, "call00002");
+  const Chat::Answer second = reply({{"tool", "2", "call00001"}});
+  EXPECT_EQ(second.generated.tool_calls.at(0).id, "call00002");
   EXPECT_EQ(second.n_reused, 3u);  // tools, the question, "So": then it wrote a space
   EXPECT_EQ(chat.Messages().size(), 4u);
 }

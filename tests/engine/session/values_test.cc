@@ -52,8 +52,8 @@ std::string Generated(const Model& model, float temperature, size_t n_prompt) {
   options.n_threads = 1;
   options.context = 16;
   options.sampler.temperature = temperature;
-  options.sampler.penalties.repeat = 1.3f;
-  options.sampler.typical = 0.9f;
+  options.sampler.repeat_penalty = 1.3f;
+  options.sampler.typical_p = 0.9f;
   Session session(model, options);
   std::string ids;
   try {

@@ -67,7 +67,7 @@ const std::vector<Case> kSloped = {
     {{5, 5, 32, 32}, 300, 30, 100, 9, true, 0, false, 0, true},
 };
 
-// The same with all parameters of a layer; positions within a ring buffer, at its end, beyond it.
+// Cases with all parameters of a layer; positions within a ring buffer, at its end, beyond it.
 const std::vector<Case> kAll = {
     {{4, 2, 64, 64}, 200, 1, 1},
     {{4, 2, 64, 64}, 200, 7, 5, 0, true},
@@ -185,7 +185,7 @@ class Attended {
     return out;
   }
 
-  // The same with separate values.
+  // Values no longer share memory with keys.
   void KeepValuesApart() {
     c_.values_in_keys = false;
     Team team(1);

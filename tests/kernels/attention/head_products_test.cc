@@ -74,7 +74,7 @@ struct Heads {
   std::vector<float> scales, bias, x;
 };
 
-// The same by MatMul, head after head.
+// The products by MatMul, head after head.
 std::vector<float> EachByMatMul(const Heads& heads, bool with_factors) {
   const Shape& s = heads.shape;
   Team team(1);

@@ -138,7 +138,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
     const std::vector<float> input(kCols, sign * 3.0f);  // q is 127 or -127 everywhere
     Activations x(1, kCols);
     x.Set(input.data(), 1, kCols);
-    x.QuantizeOnce(team);
+    x.QuantizeOnce(team, DType::kQ8_0);
     const std::vector<float> seen = SeenBy(dtype, x, 0);
     for (size_t r = 0; r < 4; ++r) {
       // A zero point is subtracted after rounding: what matters is the largest weight the scales
@@ -505,7 +505,7 @@ TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
       Team team(threads);
       Activations x(kTokens, 2048);
       x.Set(input.data(), kTokens, kCols);
-      team.Run([&] { x.QuantizeOnce(team); });
+      team.Run([&] { x.QuantizeOnce(team, DType::kQ8_0); });
       for (size_t t = 0; t < kTokens; ++t) {
         const ActivationRow row = x.row(t);
         for (size_t block = 0; block < 512 / 32; ++block) {  // up to the padding
@@ -541,7 +541,7 @@ TEST(Activations, KeepIntegersTimesAScaleExactly) {
   Team team(1);
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
-  x.QuantizeOnce(team);
+  x.QuantizeOnce(team, DType::kQ8_0);
   for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.row(0).q[i], input[i] * 4);
 }
 

@@ -44,8 +44,8 @@ struct Result {
   }
 };
 
-// The same bits for 1 to 3 threads and any batches. compute(n_threads, batch) reads all tokens,
-// `batch` at a time.
+// Expects equal bits for 1 to 3 threads and any batches. compute(n_threads, batch) reads all
+// tokens, `batch` at a time.
 template <class Compute>
 void ExpectSameBits(const Compute& compute, size_t n_tokens) {
   const Result all = compute(1, n_tokens);

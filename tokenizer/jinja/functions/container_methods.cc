@@ -31,46 +31,43 @@ Value Index(Interpreter& in, const Value& self, const Arguments& args) {
   Fail("the value is not in the list");
 }
 
-Value Extend(Interpreter& in, const Value& self, const Arguments& args) {
+Value Extend(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("extend", args, {"iterable"}, 1);
-  for (Value& item : ItemsOf(in.rt(), *params.Get(0))) in.rt().Append(self.list(), std::move(item));
+  for (Value& item : ItemsOf(*params.Get(0))) self.list().items.push_back(std::move(item));
   return Value();
 }
 
-Value Append(Interpreter& in, const Value& self, const Arguments& args) {
+Value Append(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("append", args, {"object"}, 1);
-  in.rt().Append(self.list(), *params.Get(0));
+  self.list().items.push_back(*params.Get(0));
   return Value();
 }
 
-Value Insert(Interpreter& in, const Value& self, const Arguments& args) {
+Value Insert(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("insert", args, {"index", "object"}, 2);
   Values& items = self.list().items;
   const auto size = static_cast<int64_t>(items.size());
   int64_t at = std::clamp(params.Integer(0, 0), -size, size);
   if (at < 0) at += size;
-  in.rt().PaySteps(items.size());
-  in.rt().PayBytes(2 * sizeof(Value));
   items.insert(items.begin() + at, *params.Get(1));
   return Value();
 }
 
-Value Pop(Interpreter& in, const Value& self, const Arguments& args) {
+Value Pop(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("pop", args, {"index"});
   Values& items = self.list().items;
   const auto size = static_cast<int64_t>(items.size());
   int64_t at = params.Integer(0, -1);
   if (at < 0 && at >= -size) at += size;
   if (at < 0 || at >= size) Fail("pop index out of range");
-  in.rt().PaySteps(items.size());
   Value value = items[static_cast<size_t>(at)];
   items.erase(items.begin() + at);
   return value;
 }
 
-Value Get(Interpreter& in, const Value& self, const Arguments& args) {
+Value Get(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("get", args, {"key", "default"}, 1);
-  const Value* found = in.rt().FindEntry(self.dict(), *params.Get(0));
+  const Value* found = self.dict().Find(*params.Get(0));
   return found != nullptr ? *found : params.Or(1, Value());
 }
 
@@ -80,15 +77,14 @@ Value DictValues(Interpreter& in, const Value& self, const Arguments&) {
   return in.rt().Make(std::move(out));
 }
 
-Value Update(Interpreter& in, const Value& self, const Arguments& args) {
+Value Update(Interpreter&, const Value& self, const Arguments& args) {
   if (args.positional.size() > 1) Fail("update() takes at most 1 argument");
   if (!args.positional.empty()) {
     if (!args.positional[0].IsDict()) Fail("update() needs a dictionary");
-    in.rt().PaySteps(args.positional[0].dict().entries.size());
     const auto others = args.positional[0].dict().entries;  // a copy: it may be the same dictionary
-    in.rt().SetEntries(self.dict(), others);
+    self.dict().SetAll(others);
   }
-  in.rt().SetEntries(self.dict(), args.named);
+  self.dict().SetAll(args.named);
   return Value();
 }
 

@@ -43,6 +43,7 @@ class Joiner : public Object {
   bool used_ = false;
 };
 
+constexpr size_t kMaxDateFormat = 1000;
 constexpr int64_t kMaxRange = 100'000;  // as in Jinja's sandbox
 
 Value MakeRange(Interpreter& in, const Arguments& args) {
@@ -68,15 +69,15 @@ Value MakeDict(Interpreter& in, const Arguments& args) {
   if (args.positional.size() > 1) Fail("dict() takes at most 1 argument");
   Value out = rt.Make(Dict());
   if (!args.positional.empty() && args.positional[0].IsDict()) {
-    rt.SetEntries(out.dict(), args.positional[0].dict().entries);
+    out.dict().SetAll(args.positional[0].dict().entries);
   } else if (!args.positional.empty()) {
-    for (const Value& pair : ItemsOf(rt, args.positional[0])) {
-      const Values items = ItemsOf(rt, pair);
+    for (const Value& pair : ItemsOf(args.positional[0])) {
+      const Values items = ItemsOf(pair);
       if (items.size() != 2) Fail("dict() needs pairs");
-      rt.SetEntry(out.dict(), items[0], items[1]);
+      out.dict().Set(items[0], items[1]);
     }
   }
-  rt.SetEntries(out.dict(), args.named);
+  out.dict().SetAll(args.named);
   return out;
 }
 
@@ -84,7 +85,7 @@ Value MakeNamespace(Interpreter& in, const Arguments& args) {
   const Value attributes = MakeDict(in, args);
   const auto space = in.rt().MakeObject<Namespace>();
   for (const auto& [name, value] : attributes.dict().entries) {
-    space->Set(std::string(Str(in.rt(), name).view()), value);
+    space->Set(Str(in.rt(), name).view(), value);
   }
   return Value(space);
 }
@@ -102,9 +103,8 @@ Value RaiseException(Interpreter& in, const Arguments& args) {
 Value StrftimeNow(Interpreter& in, const Arguments& args) {
   const Params params("strftime_now", args, {"format"}, 1);
   const std::string_view format = params.String(0).view();
-  in.rt().PaySteps(format.size());
-  in.rt().PayBytes(12 * format.size());  // %c becomes 24
-  return in.rt().Make(Text(FormatTime(in.now(), format)));
+  if (format.size() > kMaxDateFormat) Fail("a date's format of more than 1000 bytes");
+  return FormatTime(in.now(), format);
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ class AttributePath {
       steps_.push_back(*attribute);
       return;
     }
-    for (const Text& step : Split(in.rt(), attribute->text(), ".", -1, false)) {
+    for (const Text& step : Split(attribute->text(), ".", -1, false)) {
       const bool digits = step.view().find_first_not_of("0123456789") == kNotFound;
       const auto number = digits ? ParseInt(step.view()) : std::nullopt;
-      steps_.push_back(number ? Value(*number) : in.rt().Make(step));
+      steps_.push_back(number ? Value(*number) : Value(step));
     }
   }
 
@@ -44,13 +44,13 @@ class AttributePath {
 };
 
 // Strings are compared case-insensitively unless case_sensitive is set.
-Value CaseKey(Interpreter& in, Value key, bool case_sensitive) {
+Value CaseKey(Value key, bool case_sensitive) {
   if (case_sensitive || !key.IsString()) return key;
-  return in.rt().Make(LowerText(in.rt(), key.text()));
+  return LowerText(key.text());
 }
 
 // Stable; `reverse` keeps the order of equal items too.
-Value SortedBy(Interpreter& in, std::vector<std::pair<Value, Value>> keyed, bool reverse) {
+Value SortedBy(Interpreter& in, Vector<std::pair<Value, Value>> keyed, bool reverse) {
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return reverse ? Less(in.rt(), b.first, a.first) : Less(in.rt(), a.first, b.first);
   });
@@ -62,9 +62,9 @@ Value SortedBy(Interpreter& in, std::vector<std::pair<Value, Value>> keyed, bool
 Value Sort(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("sort", args, {"reverse", "case_sensitive", "attribute"});
   const AttributePath path(in, params.Get(2));
-  std::vector<std::pair<Value, Value>> keyed;
-  for (Value& item : ItemsOf(in.rt(), input)) {
-    keyed.emplace_back(CaseKey(in, path.Follow(item), params.Flag(1)), std::move(item));
+  Vector<std::pair<Value, Value>> keyed;
+  for (Value& item : ItemsOf(input)) {
+    keyed.emplace_back(CaseKey(path.Follow(item), params.Flag(1)), std::move(item));
   }
   return SortedBy(in, std::move(keyed), params.Flag(0));
 }
@@ -75,9 +75,9 @@ Value DictSort(Interpreter& in, const Value& input, const Arguments& args) {
   if (!input.IsDict()) Fail("dictsort() needs a dictionary");
   const std::string_view by = params.Get(1) != nullptr ? params.String(1).view() : "key";
   if (by != "key" && by != "value") Fail("dictsort()'s by must be key or value");
-  std::vector<std::pair<Value, Value>> keyed;
+  Vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : input.dict().entries) {
-    keyed.emplace_back(CaseKey(in, by == "key" ? key : value, params.Flag(0)),
+    keyed.emplace_back(CaseKey(by == "key" ? key : value, params.Flag(0)),
                        in.rt().Make(Values{key, value}, List::Kind::kTuple));
   }
   return SortedBy(in, std::move(keyed), params.Flag(2));
@@ -89,8 +89,8 @@ Value Extreme(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params(is_max ? "max" : "min", args, {"case_sensitive", "attribute"});
   const AttributePath path(in, params.Get(1));
   Value best = MakeUndefined("No aggregated item, sequence was empty."), best_key;
-  for (const Value& item : ItemsOf(in.rt(), input)) {
-    Value key = CaseKey(in, path.Follow(item), params.Flag(0));
+  for (const Value& item : ItemsOf(input)) {
+    Value key = CaseKey(path.Follow(item), params.Flag(0));
     const bool is_first = best.IsUndefined();
     if (!is_first && !(is_max ? Less(in.rt(), best_key, key) : Less(in.rt(), key, best_key)))
       continue;
@@ -104,7 +104,7 @@ Value Sum(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("sum", args, {"attribute", "start"});
   const AttributePath path(in, params.Get(0));
   Value sum = params.Or(1, Value(0));
-  for (const Value& item : ItemsOf(in.rt(), input)) {
+  for (const Value& item : ItemsOf(input)) {
     sum = Calculate(in.rt(), BinaryOp::kAdd, sum, path.Follow(item));
   }
   return sum;
@@ -115,9 +115,9 @@ Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("groupby", args, {"attribute", "default", "case_sensitive"}, 1);
   Runtime& rt = in.rt();
   const AttributePath path(in, params.Get(0), params.GetSome(1));
-  std::vector<std::pair<Value, Value>> keyed;
-  for (Value& item : ItemsOf(rt, input)) {
-    keyed.emplace_back(CaseKey(in, path.Follow(item), params.Flag(2)), std::move(item));
+  Vector<std::pair<Value, Value>> keyed;
+  for (Value& item : ItemsOf(input)) {
+    keyed.emplace_back(CaseKey(path.Follow(item), params.Flag(2)), std::move(item));
   }
   const Value sorted = SortedBy(in, keyed, false);
   Values groups, group;
@@ -131,7 +131,7 @@ Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
   };
   Value last;
   for (const Value& item : sorted.list().items) {
-    Value key = CaseKey(in, path.Follow(item), params.Flag(2));
+    Value key = CaseKey(path.Follow(item), params.Flag(2));
     if (!group.empty() && !Equal(rt, key, last)) end();
     last = std::move(key);
     group.push_back(item);
@@ -146,14 +146,13 @@ Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
   Runtime& rt = in.rt();
   const auto size = static_cast<size_t>(std::max<int64_t>(params.Integer(0, 1), 0));
   Values batches, batch;
-  for (Value& item : ItemsOf(rt, input)) {
+  for (Value& item : ItemsOf(input)) {
     if (!batch.empty() && batch.size() == size)
       batches.push_back(rt.Make(std::exchange(batch, {})));
     batch.push_back(std::move(item));
   }
   if (!batch.empty()) {
     if (const Value* filling = params.GetSome(1); filling != nullptr && batch.size() < size) {
-      rt.PayBytes((size - batch.size()) * sizeof(Value));
       batch.resize(size, *filling);
     }
     batches.push_back(rt.Make(std::move(batch)));
@@ -165,7 +164,7 @@ Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
 Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("slice", args, {"slices", "fill_with"}, 1);
   Runtime& rt = in.rt();
-  const Values items = ItemsOf(rt, input);
+  const Values items = ItemsOf(input);
   const int64_t n = params.Integer(0, 1);
   if (n <= 0) Fail("slice() needs a number of slices above 0");
   const size_t n_slices = static_cast<size_t>(n);
@@ -180,14 +179,13 @@ Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
       slice.push_back(*filling);
     }
     slices.push_back(rt.Make(std::move(slice)));
-    rt.PayBytes(sizeof(Value));
   }
   return rt.Make(std::move(slices), List::Kind::kGenerator);
 }
 
 // Some item. A prompt does not depend on chance here: which one it is follows from the template.
 Value Random(Interpreter& in, const Value& input, const Arguments&) {
-  const Values items = ItemsOf(in.rt(), input);
+  const Values items = ItemsOf(input);
   if (items.empty()) return MakeUndefined("No random item, sequence was empty.");
   return items[in.rt().steps() % items.size()];
 }
@@ -205,10 +203,10 @@ Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
   const AttributePath path(in, params.Get(1));
   Dict seen;
   Values out;
-  for (Value& item : ItemsOf(in.rt(), input)) {
-    const Value key = CaseKey(in, path.Follow(item), params.Flag(0));
-    if (in.rt().FindEntry(seen, key) != nullptr) continue;
-    in.rt().SetEntry(seen, key, Value());
+  for (Value& item : ItemsOf(input)) {
+    const Value key = CaseKey(path.Follow(item), params.Flag(0));
+    if (seen.Find(key) != nullptr) continue;
+    seen.Set(key, Value());
     out.push_back(std::move(item));
   }
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
@@ -218,12 +216,11 @@ Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("join", args, {"d", "attribute"});
   Runtime& rt = in.rt();
   const AttributePath path(in, params.Get(1));
-  std::vector<Text> parts;
-  for (Value& item : ItemsOf(rt, input)) {
+  Vector<Text> parts;
+  for (Value& item : ItemsOf(input)) {
     parts.push_back(Str(rt, path.Follow(std::move(item))));
-    rt.PayBytes(sizeof(Text) + parts.back().Cost());
   }
-  return rt.Make(JoinTexts(rt, Str(rt, params.Or(0, Value(""))), parts));
+  return JoinTexts(Str(rt, params.Or(0, Value(""))), parts);
 }
 
 // The first argument of a filter that calls another by name; the rest is passed to that one.
@@ -249,12 +246,11 @@ Value Map(Interpreter& in, const Value& input, const Arguments& args) {
   if (args.positional.empty() && attribute != args.named.end()) {
     const Params params("map", args, {"attribute", "default"});
     const AttributePath path(in, params.Get(0), params.GetSome(1));
-    for (Value& item : ItemsOf(in.rt(), input)) out.push_back(path.Follow(std::move(item)));
+    for (Value& item : ItemsOf(input)) out.push_back(path.Follow(std::move(item)));
   } else {
     const std::string_view filter = NameIn(args, "map");
     const Arguments rest = WithoutFirst(args, 1);
-    for (const Value& item : ItemsOf(in.rt(), input))
-      out.push_back(in.CallFilter(filter, item, rest));
+    for (const Value& item : ItemsOf(input)) out.push_back(in.CallFilter(filter, item, rest));
   }
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
@@ -271,8 +267,7 @@ Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   const bool has_test = !test_args.positional.empty();
   const std::string_view test = has_test ? NameIn(test_args, kName) : std::string_view();
   const Arguments rest = has_test ? WithoutFirst(test_args, 1) : Arguments();
-  for (Value& item : ItemsOf(in.rt(), input)) {
-    in.rt().PaySteps();
+  for (Value& item : ItemsOf(input)) {
     const Value tested = path.Follow(item);
     const bool passes = has_test ? in.CallTest(test, tested, rest) : tested.Truth();
     if (passes == wanted) out.push_back(std::move(item));
@@ -280,27 +275,25 @@ Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
-Value First(Interpreter& in, const Value& input, const Arguments&) {
-  const Values items = ItemsOf(in.rt(), input);
+Value First(Interpreter&, const Value& input, const Arguments&) {
+  const Values items = ItemsOf(input);
   return items.empty() ? MakeUndefined("No first item, sequence was empty.") : items.front();
 }
 
-Value Last(Interpreter& in, const Value& input, const Arguments&) {
+Value Last(Interpreter&, const Value& input, const Arguments&) {
   if (input.IsList() && !input.list().HasLength()) Fail("'generator' object is not reversible");
-  const Values items = ItemsOf(in.rt(), input);
+  const Values items = ItemsOf(input);
   return items.empty() ? MakeUndefined("No last item, sequence was empty.") : items.back();
 }
 
 Value Reverse(Interpreter& in, const Value& input, const Arguments&) {
   if (input.IsString()) return Slice(in.rt(), input, Value(), Value(), Value(-1));
-  Values items = ItemsOf(in.rt(), input);
+  Values items = ItemsOf(input);
   std::reverse(items.begin(), items.end());
   return in.rt().Make(std::move(items), List::Kind::kGenerator);
 }
 
-Value Length(Interpreter& in, const Value& input, const Arguments&) {
-  return LengthOf(in.rt(), input);
-}
+Value Length(Interpreter&, const Value& input, const Arguments&) { return LengthOf(input); }
 
 Value Default(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("default", args, {"default_value", "boolean"});
@@ -324,7 +317,7 @@ constexpr Named<FilterFn> kSequenceFilters[] = {
 }  // namespace
 
 Value ListFilter(Interpreter& in, const Value& input, const Arguments&) {
-  return in.rt().Make(ItemsOf(in.rt(), input));
+  return in.rt().Make(ItemsOf(input));
 }
 
 Value ItemsFilter(Interpreter& in, const Value& input, const Arguments&) {

@@ -13,18 +13,18 @@
 namespace tokenizer::jinja {
 namespace {
 
-Value ListOfTexts(Runtime& rt, std::vector<Text> texts) {
+Value ListOfTexts(Runtime& rt, Vector<Text> texts) {
   Values items;
-  for (Text& text : texts) items.push_back(rt.Make(std::move(text)));
+  for (Text& text : texts) items.push_back(std::move(text));
   return rt.Make(std::move(items));
 }
 
 template <Side side>
-Value StripMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value StripMethod(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("strip", args, {"chars"});
   std::optional<std::string_view> chars;
   if (params.GetSome(0) != nullptr) chars = params.String(0).view();
-  return in.rt().Make(Strip(in.rt(), self.text(), side, chars));
+  return Strip(self.text(), side, chars);
 }
 
 template <bool from_end>
@@ -33,22 +33,21 @@ Value SplitMethod(Interpreter& in, const Value& self, const Arguments& args) {
   Runtime& rt = in.rt();
   const int64_t limit = params.Integer(1, -1);
   if (params.GetSome(0) == nullptr) {
-    return ListOfTexts(rt, SplitSpace(rt, self.text(), limit, from_end));
+    return ListOfTexts(rt, SplitSpace(self.text(), limit, from_end));
   }
-  return ListOfTexts(rt, Split(rt, self.text(), params.String(0).view(), limit, from_end));
+  return ListOfTexts(rt, Split(self.text(), params.String(0).view(), limit, from_end));
 }
 
 Value SplitLinesMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("splitlines", args, {"keepends"});
-  return ListOfTexts(in.rt(), SplitLines(in.rt(), self.text(), params.Flag(0)));
+  return ListOfTexts(in.rt(), SplitLines(self.text(), params.Flag(0)));
 }
 
 // The part of a text between two bounds, which count characters as a slice's do.
 struct Part {
-  Part(Interpreter& in, const Value& self, const Params& params)
-      : bytes(self.view()), in_range(true) {
+  Part(const Value& self, const Params& params) : bytes(self.view()), in_range(true) {
     if (params.GetSome(1) == nullptr && params.GetSome(2) == nullptr) return;
-    const int64_t length = LengthOf(in.rt(), self);
+    const int64_t length = LengthOf(self);
     const auto place = [&](size_t i, int64_t absent) {
       int64_t at = params.GetSome(i) != nullptr ? params.Integer(i, absent) : absent;
       if (at < 0) at = std::max<int64_t>(at + length, 0);
@@ -69,17 +68,17 @@ struct Part {
 
 // find, rfind, index and rindex.
 template <bool from_end, bool must_be_there>
-Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value FindMethod(Interpreter&, const Value& self, const Arguments& args) {
   const Params params(must_be_there ? "index" : "find", args, {"sub", "start", "end"}, 1);
   const std::string_view wanted = params.String(0).view();
-  const Part part(in, self, params);
+  const Part part(self, params);
   size_t at = kNotFound;
-  if (part.in_range && !from_end) at = FindBytes(in.rt(), part.bytes, wanted);
+  if (part.in_range && !from_end) at = FindBytes(part.bytes, wanted);
   if (part.in_range && from_end) {
     // As the first one of both reversed: in linear time.
-    const std::string text(part.bytes.rbegin(), part.bytes.rend());
-    const std::string needle(wanted.rbegin(), wanted.rend());
-    at = FindBytes(in.rt(), text, needle);
+    const String text(part.bytes.rbegin(), part.bytes.rend());
+    const String needle(wanted.rbegin(), wanted.rend());
+    at = FindBytes(text, needle);
     if (at != kNotFound) at = text.size() - at - needle.size();
   }
   if (at != kNotFound)
@@ -88,17 +87,14 @@ Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
   return -1;
 }
 
-Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value CountMethod(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("count", args, {"sub", "start", "end"}, 1);
   const std::string_view needle = params.String(0).view();
-  Runtime& rt = in.rt();
-  const Part part(in, self, params);
+  const Part part(self, params);
   if (!part.in_range) return 0;
   if (needle.empty()) return static_cast<int64_t>(CountChars(part.bytes)) + 1;
   int64_t count = 0;
-  for (size_t at = 0; (at = FindBytes(rt, part.bytes, needle, at)) != kNotFound;
-       at += needle.size()) {
-    rt.PaySteps();
+  for (size_t at = 0; (at = FindBytes(part.bytes, needle, at)) != kNotFound; at += needle.size()) {
     ++count;
   }
   return count;
@@ -109,10 +105,10 @@ template <bool from_end>
 Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("partition", args, {"sep"}, 1);
   Runtime& rt = in.rt();
-  std::vector<Text> parts = Split(rt, self.text(), params.String(0).view(), 1, from_end);
+  Vector<Text> parts = Split(self.text(), params.String(0).view(), 1, from_end);
   Values out;
   if (parts.size() == 2) {
-    out = {rt.Make(std::move(parts[0])), *params.Get(0), rt.Make(std::move(parts[1]))};
+    out = {std::move(parts[0]), *params.Get(0), std::move(parts[1])};
   } else {
     out = {self, Value(""), Value("")};
     if (from_end) std::swap(out[0], out[2]);
@@ -122,24 +118,23 @@ Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args)
 
 // ljust, rjust and center.
 template <char align>
-Value JustMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value JustMethod(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("ljust", args, {"width", "fillchar"}, 1);
   const std::string_view fill = params.Get(1) != nullptr ? params.String(1).view() : " ";
   if (CountChars(fill) != 1) Fail("The fill character must be exactly one character long");
   const int64_t width = params.Integer(0, 0);
-  if (align == '^') return in.rt().Make(Centered(in.rt(), self.text(), width, fill));
-  return in.rt().Make(Padded(in.rt(), self.text(), align, width, fill));
+  if (align == '^') return Centered(self.text(), width, fill);
+  return Padded(self.text(), align, width, fill);
 }
 
-Value ZeroFill(Interpreter& in, const Value& self, const Arguments& args) {
+Value ZeroFill(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("zfill", args, {"width"}, 1);
   const Text& text = self.text();
   const size_t sign = text.view().starts_with('-') || text.view().starts_with('+') ? 1 : 0;
   Text out = text.Sub(0, sign);
   const int64_t width = params.Integer(0, 0);
-  out.Append(Padded(in.rt(), text.Sub(sign), '>',
-                    width < 0 ? 0 : width - static_cast<int64_t>(sign), "0"));
-  return in.rt().Make(std::move(out));
+  out.Append(Padded(text.Sub(sign), '>', width < 0 ? 0 : width - static_cast<int64_t>(sign), "0"));
+  return out;
 }
 
 bool IsAsciiChar(char32_t c) { return c < 0x80; }
@@ -180,6 +175,7 @@ Value FormatMethod(Interpreter& in, const Value& self, const Arguments& args) {
         Fail("Replacement index ", *index, " out of range for positional args tuple");
       value = args.positional[static_cast<size_t>(*index)];
     } else {
+      in.rt().Step(args.named.size() / 8);
       const auto named = std::ranges::find(args.named, first, &NamedValue::first);
       if (named == args.named.end()) Fail("format() lacks the argument '", first, "'");
       value = named->second;
@@ -197,17 +193,16 @@ Value FormatMethod(Interpreter& in, const Value& self, const Arguments& args) {
     }
     return value;
   };
-  return in.rt().Make(BraceFormat(in.rt(), self.text(), field));
+  return BraceFormat(in.rt(), self.text(), field);
 }
 
 template <bool at_end>
 Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params(at_end ? "endswith" : "startswith", args, {"prefix", "start", "end"}, 1);
-  const Part within(in, self, params);
+  const Part within(self, params);
   if (!within.in_range) return false;
   const std::string_view text = within.bytes;
   const auto matches = [&](std::string_view part) {
-    in.rt().PaySteps();
     return at_end ? text.ends_with(part) : text.starts_with(part);
   };
   const Value& wanted = *params.Get(0);
@@ -215,33 +210,34 @@ Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
     return matches(params.String(0).view());
   }
   return std::any_of(wanted.list().items.begin(), wanted.list().items.end(),
-                     [&](const Value& part) { return part.IsString() && matches(part.view()); });
+                     [&](const Value& part) {
+                       in.rt().Read(part);
+                       return part.IsString() && matches(part.view());
+                     });
 }
 
-Value ReplaceMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value ReplaceMethod(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("replace", args, {"old", "new", "count"}, 2);
-  return in.rt().Make(Replace(in.rt(), self.text(), params.String(0).view(), params.String(1),
-                              params.Integer(2, -1)));
+  return Replace(self.text(), params.String(0).view(), params.String(1), params.Integer(2, -1));
 }
 
-Value JoinMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value JoinMethod(Interpreter&, const Value& self, const Arguments& args) {
   const Params params("join", args, {"iterable"}, 1);
-  std::vector<Text> parts;
-  for (const Value& item : ItemsOf(in.rt(), *params.Get(0))) {
+  Vector<Text> parts;
+  for (const Value& item : ItemsOf(*params.Get(0))) {
     if (!item.IsString()) Fail("join() needs strings, found '", item.TypeName(), "'");
-    in.rt().PayBytes(sizeof(Text) + item.text().Cost());
     parts.push_back(item.text());
   }
-  return in.rt().Make(JoinTexts(in.rt(), self.text(), parts));
+  return JoinTexts(self.text(), parts);
 }
 
 template <bool at_end>
-Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
+Value RemoveMethod(Interpreter&, const Value& self, const Arguments& args) {
   const std::string_view part = Params("removeprefix", args, {"prefix"}, 1).String(0).view();
   const Text& text = self.text();
   const bool has = at_end ? text.view().ends_with(part) : text.view().starts_with(part);
   if (!has) return self;
-  return in.rt().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));
+  return text.Sub(at_end ? 0 : part.size(), text.size() - part.size());
 }
 
 // clang-format off

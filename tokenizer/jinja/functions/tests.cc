@@ -1,6 +1,4 @@
 // The tests that may follow "is".
-#include <functional>
-
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
@@ -15,12 +13,6 @@ bool Compares(Interpreter& in, const Value& value, const Arguments& args) {
   return CompareValues(in.rt(), op, value, *params.Get(0));
 }
 
-// A test of the value alone.
-template <auto is>
-bool Is(Interpreter&, const Value& value, const Arguments&) {
-  return std::invoke(is, value);
-}
-
 bool IsDefined(const Value& value) { return !value.IsUndefined(); }
 
 template <bool wanted>
@@ -32,17 +24,18 @@ bool IsCallable(const Value& value) {
   return value.IsUndefined() || (value.IsObject() && value.object().IsCallable());
 }
 
-// Whether there is a filter or test of this name.
-template <auto find>
-bool IsName(const Value& value) {
-  return value.IsString() && find(value.view()) != nullptr;
+bool IsFilterName(const Value& value) {
+  return value.IsString() && FindFilter(value.view()) != nullptr;
+}
+bool IsTestName(const Value& value) {
+  return value.IsString() &&
+         (FindTest(value.view()) != nullptr || FindTypeTest(value.view()) != nullptr);
 }
 
 // Of a string, as str.islower() and str.isupper() say it.
 template <bool is_lower>
 bool HasCase(Interpreter& in, const Value& value, const Arguments&) {
   const Text text = Str(in.rt(), value);
-  in.rt().PayCharacters(text.size());
   return is_lower ? IsLowerText(text.view()) : IsUpperText(text.view());
 }
 
@@ -55,8 +48,7 @@ bool IsSequence(const Value& value) {
          (value.IsList() && value.list().HasLength());
 }
 
-bool IsSameAs(Interpreter& in, const Value& value, const Arguments& args) {
-  if (value.IsString()) in.rt().PayReading(value.view().size());
+bool IsSameAs(Interpreter&, const Value& value, const Arguments& args) {
   return value.SameAs(*Params("sameas", args, {"other"}, 1).Get(0));
 }
 
@@ -73,7 +65,23 @@ bool IsDivisible(Interpreter& in, const Value& value, const Arguments& args) {
   return RemainderIs(in, 0, value, *Params("divisibleby", args, {"num"}, 1).Get(0));
 }
 
+bool IsUndefined(const Value& value) { return value.IsUndefined(); }
+bool IsString(const Value& value) { return value.IsString(); }
+bool IsDict(const Value& value) { return value.IsDict(); }
+bool IsFloat(const Value& value) { return value.IsFloat(); }
+bool IsBool(const Value& value) { return value.IsBool(); }
+bool IsNone(const Value& value) { return value.IsNone(); }
+
 // clang-format off
+constexpr Named<TypeTestFn> kTypeTests[] = {
+    {"boolean", IsBool}, {"true", IsBoolean<true>}, {"false", IsBoolean<false>},
+    {"number", IsBigOrNumber}, {"integer", IsBigOrInt}, {"float", IsFloat},
+    {"string", IsString}, {"mapping", IsDict}, {"sequence", IsSequence}, {"iterable", IsIterable},
+    {"defined", IsDefined}, {"undefined", IsUndefined}, {"none", IsNone}, {"callable", IsCallable},
+    {"filter", IsFilterName}, {"test", IsTestName},
+    {"escaped", IsNever},  // nothing is: there is no autoescape
+};
+
 constexpr Named<TestFn> kTests[] = {
     {"==", Compares<CompareOp::kEq>}, {"eq", Compares<CompareOp::kEq>},
     {"equalto", Compares<CompareOp::kEq>},
@@ -85,22 +93,14 @@ constexpr Named<TestFn> kTests[] = {
     {"greaterthan", Compares<CompareOp::kGt>},
     {">=", Compares<CompareOp::kGe>}, {"ge", Compares<CompareOp::kGe>},
     {"in", Compares<CompareOp::kIn>}, {"sameas", IsSameAs},
-    {"boolean", Is<&Value::IsBool>}, {"true", Is<IsBoolean<true>>}, {"false", Is<IsBoolean<false>>},
-    {"number", Is<IsBigOrNumber>}, {"integer", Is<IsBigOrInt>},
-    {"float", Is<&Value::IsFloat>},
     {"even", RemainderOfTwoIs<0>}, {"odd", RemainderOfTwoIs<1>}, {"divisibleby", IsDivisible},
-    {"string", Is<&Value::IsString>}, {"mapping", Is<&Value::IsDict>},
-    {"sequence", Is<IsSequence>}, {"iterable", Is<IsIterable>},
-    {"defined", Is<IsDefined>}, {"undefined", Is<&Value::IsUndefined>},
-    {"none", Is<&Value::IsNone>},
-    {"callable", Is<IsCallable>}, {"lower", HasCase<true>}, {"upper", HasCase<false>},
-    {"filter", Is<IsName<FindFilter>>}, {"test", Is<IsName<FindTest>>},
-    {"escaped", Is<IsNever>},  // nothing is: there is no autoescape
+    {"lower", HasCase<true>}, {"upper", HasCase<false>},
 };
 // clang-format on
 
 }  // namespace
 
+TypeTestFn FindTypeTest(std::string_view name) { return FindNamed(kTypeTests, name); }
 TestFn FindTest(std::string_view name) { return FindNamed(kTests, name); }
 
 }  // namespace tokenizer::jinja

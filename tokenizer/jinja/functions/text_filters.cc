@@ -16,12 +16,11 @@
 namespace tokenizer::jinja {
 namespace {
 
-Text Same(Runtime&, const Text& text) { return text; }
+Text Same(const Text& text) { return text; }
 
-Text Escape(Runtime& rt, const Text& text) {
-  rt.PayBytes(5 * text.Cost());
+Text Escape(const Text& text) {
   Text out;
-  out.AppendMapped(text, [](char32_t, std::string_view bytes, std::string& escaped) {
+  out.AppendMapped(text, [](char32_t, std::string_view bytes, String& escaped) {
     constexpr std::string_view kSpecial = "&<>'\"";
     constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
     const size_t i = kSpecial.find(bytes);
@@ -41,7 +40,7 @@ Value Trim(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("trim", args, {"chars"});
   std::optional<std::string_view> chars;
   if (params.GetSome(0) != nullptr) chars = params.String(0).view();
-  return in.rt().Make(Strip(in.rt(), Str(in.rt(), input), Side::kBoth, chars));
+  return Strip(Str(in.rt(), input), Side::kBoth, chars);
 }
 
 Value ReplaceFilter(Interpreter& in, const Value& input, const Arguments& args) {
@@ -49,27 +48,25 @@ Value ReplaceFilter(Interpreter& in, const Value& input, const Arguments& args) 
   Runtime& rt = in.rt();
   const Text from = Str(rt, *params.Get(0));
   const int64_t count = params.GetSome(2) != nullptr ? params.Integer(2, -1) : -1;
-  return rt.Make(Replace(rt, Str(rt, input), from.view(), Str(rt, *params.Get(1)), count));
+  return Replace(Str(rt, input), from.view(), Str(rt, *params.Get(1)), count);
 }
 
-Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
+Value Indent(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("indent", args, {"width", "first", "blank"});
-  Runtime& rt = in.rt();
   Text text = RequireString(input, "indent");
   text.Append("\n");  // so that an empty last line counts
   const bool by_text = params.Get(0) != nullptr && params.Get(0)->IsString();
-  const Text indent = by_text ? params.String(0) : Blanks(rt, params.Integer(0, 4));
+  const Text indent = by_text ? params.String(0) : Repeated(Text(" "), params.Integer(0, 4));
   const bool first = params.Flag(1), blank = params.Flag(2);
   Text out;
   bool at_first = true;
-  for (const Text& line : SplitLines(rt, text, false)) {
-    rt.PayBytes(indent.Cost() + line.Cost() + 1);
+  for (const Text& line : SplitLines(text, false)) {
     if (!at_first) out.Append("\n");
     if (at_first ? first : blank || !line.empty()) out.Append(indent);
     out.Append(line);
     at_first = false;
   }
-  return rt.Make(std::move(out));
+  return out;
 }
 
 Value FormatFilter(Interpreter& in, const Value& input, const Arguments& args) {
@@ -78,14 +75,14 @@ Value FormatFilter(Interpreter& in, const Value& input, const Arguments& args) {
   Value values = in.rt().Make(Values(args.positional), List::Kind::kTuple);
   if (!args.named.empty()) {
     values = in.rt().Make(Dict());
-    in.rt().SetEntries(values.dict(), args.named);
+    values.dict().SetAll(args.named);
   }
-  return in.rt().Make(PercentFormat(in.rt(), Str(in.rt(), input), values));
+  return PercentFormat(in.rt(), Str(in.rt(), input), values);
 }
 
 Value Center(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("center", args, {"width"});
-  return in.rt().Make(Centered(in.rt(), Str(in.rt(), input), params.Integer(0, 80)));
+  return Centered(Str(in.rt(), input), params.Integer(0, 80));
 }
 
 Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
@@ -97,12 +94,12 @@ Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
   const auto ending = static_cast<int64_t>(CountChars(end.view()));
   if (length < ending || leeway < 0) Fail("truncate() needs a length of at least ", ending);
   const auto size = static_cast<int64_t>(CountChars(text.view()));
-  if (size - length <= leeway) return input.IsUndefined() ? input : rt.Make(text);
+  if (size - length <= leeway) return input.IsUndefined() ? input : Value(text);
   Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - ending)));
   const size_t blank = params.Flag(1) ? kNotFound : out.view().rfind(' ');
   if (blank != kNotFound) out = out.Sub(0, blank);
   out.Append(end);
-  return rt.Make(std::move(out));
+  return out;
 }
 
 Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
@@ -118,10 +115,9 @@ Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
 }
 
 // Percent signs and two digits for what may not stand in an address.
-Text Quoted(Runtime& rt, const Text& text, bool is_query) {
-  rt.PayBytes(3 * text.Cost());
+Text Quoted(const Text& text, bool is_query) {
   Text out;
-  out.AppendMapped(text, [&](char32_t code, std::string_view bytes, std::string& quoted) {
+  out.AppendMapped(text, [&](char32_t code, std::string_view bytes, String& quoted) {
     const bool is_plain = code < 0x80 && (IsLetter(code) || IsDecimal(code) ||
                                           std::string_view("_.-~").find(bytes) != kNotFound ||
                                           (bytes == "/" && !is_query));
@@ -143,18 +139,18 @@ Text Quoted(Runtime& rt, const Text& text, bool is_query) {
 Value UrlEncode(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("urlencode", args, {});
   Runtime& rt = in.rt();
-  if (!input.IsDict() && !input.IsList()) return rt.Make(Quoted(rt, Str(rt, input), false));
+  if (!input.IsDict() && !input.IsList()) return Quoted(Str(rt, input), false);
   Text out;
   const Value pairs = input.IsDict() ? ItemsFilter(in, input, {}) : input;
-  for (const Value& item : ItemsOf(rt, pairs)) {
-    const Values pair = ItemsOf(rt, item);
+  for (const Value& item : ItemsOf(pairs)) {
+    const Values pair = ItemsOf(item);
     if (pair.size() != 2) Fail("urlencode() needs pairs");
     if (!out.empty()) out.Append("&");
-    out.Append(Quoted(rt, Str(rt, pair[0]), true));
+    out.Append(Quoted(Str(rt, pair[0]), true));
     out.Append("=");
-    out.Append(Quoted(rt, Str(rt, pair[1]), true));
+    out.Append(Quoted(Str(rt, pair[1]), true));
   }
-  return rt.Make(std::move(out));
+  return out;
 }
 
 // To a number of digits behind the point, as Python rounds: to the even neighbour if between two.
@@ -204,16 +200,17 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   options.sort_keys = params.Flag(3);
   if (const Value* indent = params.GetSome(1)) {
     options.item_separator = ",";
-    options.indent = indent->IsString() ? std::string(indent->view())
-                                        : std::string(Blanks(rt, params.Integer(1, 0)).view());
+    const Text blanks =
+        indent->IsString() ? indent->text() : Repeated(Text(" "), params.Integer(1, 0));
+    options.indent = blanks.view();
   }
   if (const Value* separators = params.GetSome(2)) {
-    const Values pair = ItemsOf(rt, *separators);
+    const Values pair = ItemsOf(*separators);
     if (pair.size() != 2) Fail("tojson()'s separators must be two");
     options.item_separator = Str(rt, pair[0]).view();
     options.key_separator = Str(rt, pair[1]).view();
   }
-  return rt.Make(ToJson(rt, input, options));
+  return ToJson(rt, input, options);
 }
 
 Value ToInt(Interpreter&, const Value& input, const Arguments& args) {

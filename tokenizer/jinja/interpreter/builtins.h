@@ -15,6 +15,7 @@ namespace tokenizer::jinja {
 // Filters, and methods, which have the same form.
 using FilterFn = Value (*)(Interpreter& in, const Value& input, const Arguments& args);
 using TestFn = bool (*)(Interpreter& in, const Value& input, const Arguments& args);
+using TypeTestFn = bool (*)(const Value& input);  // looks at no more than the type
 
 template <typename Fn>
 using Named = std::pair<std::string_view, Fn>;
@@ -29,10 +30,10 @@ Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
 }
 
 // What changes a text and has no parameters.
-template <Text (*map)(Runtime&, const Text&)>
+template <Text (*map)(const Text&)>
 Value MapText(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("a function without parameters", args, {});
-  return in.rt().Make(map(in.rt(), Str(in.rt(), input)));
+  return map(Str(in.rt(), input));
 }
 
 // Null if there is none of that name.
@@ -41,7 +42,8 @@ FilterFn FindTextFilter(std::string_view name);  // only those that return text 
 // Methods of dictionaries, too: keys and items.
 Value ListFilter(Interpreter& in, const Value& input, const Arguments& args);
 Value ItemsFilter(Interpreter& in, const Value& input, const Arguments& args);
-TestFn FindTest(std::string_view name);
+TypeTestFn FindTypeTest(std::string_view name);
+TestFn FindTest(std::string_view name);  // the others
 FilterFn FindStringMethod(std::string_view name);
 FilterFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries
 

@@ -17,23 +17,23 @@ std::string Description(const Value& value) {
 
 }  // namespace
 
-Value MakeUndefined(std::string message) {
-  return Undefined{std::make_shared<const std::string>(std::move(message))};
+Value MakeUndefined(std::string_view message) {
+  return Undefined{MakeShared<const String>(message)};
 }
 
-Value Interpreter::Lookup(const std::string& name) const {
+Value Interpreter::Lookup(std::string_view name) const {
   size_t scopes = 0;
   for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
     const auto found = scope->variables.find(name);
     if (found != scope->variables.end()) return found->second;
-    if (++scopes % 8 == 0) rt_.PaySteps();
+    if (++scopes % 8 == 0) rt_.Step();
   }
-  return MakeUndefined("'" + name + "' is undefined");
+  return MakeUndefined(gguf::Message("'", name, "' is undefined"));
 }
 
 Value Interpreter::Eval(const Expr& expr) {
   const Nesting nesting = rt_.OneLevel();
-  rt_.PaySteps();
+  rt_.Step();
   line_ = expr.line;
   return std::visit([this](const auto& node) { return Eval(node); }, expr.node);
 }
@@ -48,7 +48,7 @@ Value Interpreter::Eval(const DictExpr& expr) {
   Value out = rt_.Make(Dict());
   for (const auto& [key, value] : expr.entries) {
     const Value evaluated_key = Eval(*key);
-    rt_.SetEntry(out.dict(), evaluated_key, Eval(*value));
+    out.dict().Set(evaluated_key, Eval(*value));
   }
   return out;
 }
@@ -68,7 +68,7 @@ Value Interpreter::Eval(const BinaryExpr& expr) {
 Value Interpreter::Eval(const ConcatExpr& expr) {
   Text out;
   for (const ExprPtr& operand : expr.operands) AppendStr(rt_, Eval(*operand), out);
-  return rt_.Make(std::move(out));
+  return out;
 }
 
 Value Interpreter::Eval(const LogicExpr& expr) {
@@ -103,6 +103,7 @@ Value Interpreter::Eval(const SubscriptExpr& expr) {
 
 Value Interpreter::Eval(const SliceExpr& expr) {
   const Value object = Eval(*expr.object);
+  rt_.Read(object);
   const auto bound = [this](const ExprPtr& part) { return part ? Eval(*part) : Value(); };
   const Value start = bound(expr.start), stop = bound(expr.stop);
   return Slice(rt_, object, start, stop, bound(expr.step));
@@ -130,7 +131,7 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
   if (args.more) {
     const Value more = Eval(*args.more);
     RequireDefined(more);
-    for (Value& item : ItemsOf(rt_, more)) out.positional.push_back(std::move(item));
+    for (Value& item : ItemsOf(more)) out.positional.push_back(std::move(item));
   }
   if (args.more_named) {
     const Value more = Eval(*args.more_named);
@@ -138,7 +139,8 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
     if (!more.IsDict()) Fail("argument after ** must be a mapping, not ", more.TypeName());
     for (const auto& [key, value] : more.dict().entries) {
       if (!key.IsString()) Fail("keywords must be strings");
-      const std::string name(key.view());
+      rt_.Step(out.named.size() / 8);
+      const String name(key.view());
       if (std::ranges::count(out.named, name, &NamedValue::first) > 0)
         Fail("got multiple values for keyword argument '", name, "'");
       out.named.emplace_back(name, value);
@@ -150,27 +152,30 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
 Value Interpreter::Call(const Value& callee, const Arguments& args) {
   RequireDefined(callee);
   if (!callee.IsObject()) Fail("'", callee.TypeName(), "' object is not callable");
-  rt_.PayForCall(Value(), args);
+  rt_.Read(args);
   return callee.object().Call(*this, args);
 }
 
 Value Interpreter::CallFilter(std::string_view name, const Value& input, const Arguments& args) {
   const FilterFn filter = FindFilter(name);
   if (filter == nullptr) Fail("No filter named '", name, "'.");
-  rt_.PayForCall(input, args);
+  rt_.Read(input);
+  rt_.Read(args);
   return filter(*this, input, args);
 }
 
 bool Interpreter::CallTest(std::string_view name, const Value& input, const Arguments& args) {
+  if (const TypeTestFn test = FindTypeTest(name)) return test(input);
   const TestFn test = FindTest(name);
   if (test == nullptr) Fail("No test named '", name, "'.");
-  rt_.PaySteps();
+  rt_.Read(input);
+  rt_.Read(args);
   return test(*this, input, args);
 }
 
 Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
   RequireDefined(value);
-  rt_.PayReading(name.size());
+  rt_.Step();
   if (value.IsObject()) {
     if (auto attribute = value.object().Attribute(*this, name)) return *attribute;
   } else if (value.IsList() && value.list().is_group && (name == "grouper" || name == "list")) {
@@ -180,18 +185,19 @@ Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
         value.IsString() ? FindStringMethod(name) : FindContainerMethod(value, name);
     if (method != nullptr) return Value(rt_.MakeObject<BoundMethod>(value, method));
     if (value.IsDict()) {
-      if (const Value* item = rt_.FindEntry(value.dict(), Value(name))) return *item;
+      if (const Value* item = value.dict().Find(Value(name))) return *item;
     }
   }
-  rt_.PayBytes(name.size());
-  std::string message = "'";
+  String message = "'";
   message.append(Description(value)).append("' has no attribute '").append(name).append("'");
-  return MakeUndefined(std::move(message));
+  return MakeUndefined(message);
 }
 
 Value Interpreter::GetItem(const Value& value, const Value& index) {
   RequireDefined(value);
-  if (auto item = Item(rt_, value, index)) return *item;
+  rt_.Read(index);
+  if (value.IsString()) rt_.Read(value);
+  if (auto item = Item(value, index)) return *item;
   if (index.IsString()) return GetAttribute(value, index.view());
   return MakeUndefined(Description(value) + " has no element " +
                        std::string(Repr(rt_, index).view()));

@@ -2,6 +2,7 @@
 #include "tokenizer/jinja/interpreter/interpreter.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
@@ -12,7 +13,7 @@ namespace tokenizer::jinja {
 namespace {
 
 // Moves the value of `name` out of the keyword arguments, if it is there.
-bool TakeNamed(std::vector<NamedValue>& named, std::string_view name, Value& out) {
+bool TakeNamed(Vector<NamedValue>& named, std::string_view name, Value& out) {
   const auto found = std::ranges::find(named, name, &NamedValue::first);
   if (found == named.end()) return false;
   out = std::move(found->second);
@@ -26,7 +27,7 @@ bool TakeNamed(std::vector<NamedValue>& named, std::string_view name, Value& out
 class Interpreter::InnerScope {
  public:
   InnerScope(Interpreter& in, std::shared_ptr<Scope> parent) : in_(in), saved_(in.scope_) {
-    in.scope_ = std::make_shared<Scope>(Scope{std::move(parent), {}});
+    in.scope_ = MakeShared<Scope>(Scope{std::move(parent), {}});
   }
   explicit InnerScope(Interpreter& in) : InnerScope(in, in.scope_) {}
   ~InnerScope() { in_.scope_ = std::move(saved_); }
@@ -42,10 +43,8 @@ Interpreter::Interpreter(Runtime& rt, std::chrono::local_seconds now) : rt_(rt),
   AddGlobals(*this);
 }
 
-void Interpreter::SetVariable(const std::string& name, Value value) {
-  constexpr size_t kVariableCost = 128;  // bytes per variable of a scope
-  rt_.PayBytes(kVariableCost);
-  scope_->variables[name] = std::move(value);
+void Interpreter::SetVariable(std::string_view name, Value value) {
+  scope_->variables.insert_or_assign(String(name), std::move(value));
 }
 
 Text Interpreter::Render(const Block& block) {
@@ -56,6 +55,8 @@ Text Interpreter::Render(const Block& block) {
   } catch (const TemplateError& error) {
     if (error.line() != 0) throw;
     FailAt(line_, error.message());
+  } catch (const std::length_error&) {  // of a container
+    FailAt(line_, "the template uses too much memory");
   }
   return out;
 }
@@ -63,7 +64,7 @@ Text Interpreter::Render(const Block& block) {
 Interpreter::Flow Interpreter::Exec(const Block& block) {
   const Nesting nesting = rt_.OneLevel();
   for (const Stmt& stmt : block) {
-    rt_.PaySteps();
+    rt_.Step();
     line_ = stmt.line;
     const Flow flow = std::visit([this](const auto& node) { return Exec(node); }, stmt.node);
     if (flow != Flow::kNext) return flow;
@@ -77,11 +78,10 @@ Value Interpreter::Capture(Fn run) {
   Text* const saved = std::exchange(out_, &text);
   run();
   out_ = saved;
-  return rt_.Make(std::move(text));
+  return text;
 }
 
 Interpreter::Flow Interpreter::Exec(const TextStmt& stmt) {
-  rt_.PayBytes(stmt.text.Cost());
   out_->Append(stmt.text);
   return Flow::kNext;
 }
@@ -105,7 +105,7 @@ Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
   const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);
   const bool may_be_none =
       variable != nullptr && (variable->name == "tools" || variable->name == "documents");
-  return RunLoop(stmt, may_be_none && items.IsNone() ? Values() : ItemsOf(rt_, items));
+  return RunLoop(stmt, may_be_none && items.IsNone() ? Values() : ItemsOf(items));
 }
 
 Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
@@ -124,7 +124,7 @@ Value Interpreter::CallLoop(const ForStmt& stmt, const std::shared_ptr<Scope>& c
   const Nesting nesting = rt_.OneLevel();
   const InnerScope scope(*this, closure);
   const int call_line = line_;
-  Value output = Capture([&] { RunLoop(stmt, ItemsOf(rt_, items), level); });
+  Value output = Capture([&] { RunLoop(stmt, ItemsOf(items), level); });
   line_ = call_line;
   return output;
 }
@@ -154,13 +154,12 @@ void Interpreter::Assign(const Target& target, const Value& value) {
       RequireDefined(object);
       Fail("cannot assign attribute on non-namespace object");
     }
-    rt_.PayBytes(sizeof(Value) + target.attribute.size());
     space->Set(target.attribute, value);
     return;
   }
   if (target.targets.empty()) return SetVariable(target.name, value);
   if (!IsIterable(value)) Fail("cannot unpack non-iterable ", value.TypeName(), " object");
-  const Values items = ItemsOf(rt_, value);
+  const Values items = ItemsOf(value);
   const std::string wanted = "expected " + std::to_string(target.targets.size());
   if (items.size() > target.targets.size()) Fail("too many values to unpack (", wanted, ")");
   if (items.size() < target.targets.size()) {
@@ -230,6 +229,7 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
   auto named = args.named;
   const size_t n = macro.parameters.size();
   for (size_t i = 0; i < n; ++i) {
+    rt_.Step(named.size() / 8);
     const Parameter& parameter = macro.parameters[i];
     Value value = MakeUndefined("parameter '" + parameter.name + "' was not provided");
     if (i < args.positional.size()) {
@@ -248,7 +248,7 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
   }
   if (macro.uses_kwargs) {
     const Value kwargs = rt_.Make(Dict());
-    rt_.SetEntries(kwargs.dict(), named);
+    kwargs.dict().SetAll(named);
     SetVariable("kwargs", kwargs);
   } else if (!named.empty()) {
     Fail("macro '", macro.name, "' takes no keyword argument '", named[0].first, "'");

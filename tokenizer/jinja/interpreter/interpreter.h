@@ -3,7 +3,6 @@
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,7 +15,7 @@ namespace tokenizer::jinja {
 // The variables of a block (an iteration, a macro's call); other names are looked up in the parent.
 struct Scope {
   std::shared_ptr<Scope> parent;
-  std::map<std::string, Value, std::less<>> variables;
+  NameMap<Value> variables;
 };
 
 class Interpreter {
@@ -25,7 +24,7 @@ class Interpreter {
   Interpreter(Runtime& rt, std::chrono::local_seconds now);
 
   // Sets a variable that the template can read.
-  void SetVariable(const std::string& name, Value value);
+  void SetVariable(std::string_view name, Value value);
   // The template's output. Throws TemplateError with the line.
   Text Render(const Block& block);
 
@@ -72,7 +71,7 @@ class Interpreter {
   void Assign(const Target& target, const Value& value);
   // The filters of a filter block, on `input`.
   Value ApplyFilters(const Expr& filters, const Value& input);
-  Value Lookup(const std::string& name) const;
+  Value Lookup(std::string_view name) const;
 
   Value Eval(const Expr& expr);
   Value Eval(const Literal& expr) { return expr.value; }
@@ -96,13 +95,13 @@ class Interpreter {
 
   Runtime& rt_;
   const std::chrono::local_seconds now_;
-  std::shared_ptr<Scope> scope_ = std::make_shared<Scope>();
+  std::shared_ptr<Scope> scope_ = MakeShared<Scope>();
   Text* out_ = nullptr;
   int line_ = 0;  // being executed, for messages
 };
 
 // An undefined value with its message.
-Value MakeUndefined(std::string message);
+Value MakeUndefined(std::string_view message);
 
 }  // namespace tokenizer::jinja
 

@@ -32,7 +32,6 @@ Value Loop::Changed(Interpreter& in, const Arguments& args) {
   const auto equal = [&](const Value& a, const Value& b) { return Equal(in.rt(), a, b); };
   const bool same = was_called_ && std::ranges::equal(args.positional, seen_, equal);
   was_called_ = true;
-  in.rt().PayBytes(args.positional.size() * sizeof(Value));
   seen_ = args.positional;
   return !same;
 }

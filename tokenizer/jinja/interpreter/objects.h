@@ -2,7 +2,6 @@
 #ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,7 +19,7 @@ class BoundMethod : public Object {
   std::string_view TypeName() const override { return "builtin_function_or_method"; }
   bool IsCallable() const override { return true; }
   Value Call(Interpreter& in, const Arguments& args) override {
-    in.rt().PayForCall(self_, {});  // Interpreter::Call has paid for the arguments
+    in.rt().Read(self_);  // Interpreter::Call has paid for the arguments
     return fn_(in, self_, args);
   }
   void Clear() override { self_ = Value(); }
@@ -38,11 +37,11 @@ class Namespace : public Object {
     const auto found = attributes_.find(name);
     return found == attributes_.end() ? std::nullopt : std::optional<Value>(found->second);
   }
-  void Set(const std::string& name, Value value) { attributes_[name] = std::move(value); }
+  void Set(std::string_view name, Value value) { attributes_[String(name)] = std::move(value); }
   void Clear() override { attributes_.clear(); }
 
  private:
-  std::map<std::string, Value, std::less<>> attributes_;
+  NameMap<Value> attributes_;
 };
 
 class Macro : public Object {

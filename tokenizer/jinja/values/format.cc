@@ -64,7 +64,7 @@ std::string FloatDigits(double value, const Spec& spec) {
     if (type == 'g' || spec.type == 0) out = Digits(value, std::chars_format::general, precision);
     if (spec.type == 0 && out.find_first_of(".e") == std::string::npos) out += ".0";
   }
-  if (spec.type >= 'A' && spec.type <= 'Z') out = Upper(out);
+  if (spec.type >= 'A' && spec.type <= 'Z') out = std::string_view(Upper(out));
   return spec.type == '%' ? out + "%" : out;
 }
 
@@ -75,23 +75,24 @@ std::string IntegerDigits(int64_t value, const Spec& spec) {
   char buffer[64];
   const auto end = std::to_chars(buffer, std::end(buffer), size, base);
   std::string out(buffer, end.ptr);
-  return spec.type == 'X' ? Upper(out) : out;
+  if (spec.type == 'X') out = std::string_view(Upper(out));
+  return out;
 }
 
 // Separators between groups of three digits before the point (four in other bases).
-void Group(char separator, bool is_decimal, std::string& digits) {
+void Group(char separator, bool is_decimal, String& digits) {
   size_t at = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
   if (is_decimal) at = std::min(digits.find_first_not_of("0123456789"), digits.size());
   const size_t n = is_decimal ? 3 : 4;
   for (; at > n; at -= n) digits.insert(at - n, 1, separator);
 }
 
-Text NumberText(Runtime& rt, const Value& value, const Spec& spec) {
+Text NumberText(const Value& value, const Spec& spec) {
   if (spec.precision > kMaxPrecision) Fail("a format's precision is too large");
   const std::string_view integers = "dboxXn";
   const bool as_integer =
       value.IsIntegral() && (spec.type == 0 || integers.find(spec.type) != kNotFound);
-  std::string digits;
+  String digits;
   bool negative;
   if (value.IsBigInteger()) {
     digits = value.object().Repr();
@@ -109,13 +110,13 @@ Text NumberText(Runtime& rt, const Value& value, const Spec& spec) {
   const bool is_decimal = base != 'x' && base != 'o' && base != 'b';
   if (spec.group != 0) Group(spec.group, is_decimal, digits);
   if (spec.alternate && as_integer && !is_decimal) sign += std::string("0") + spec.type;
-  rt.PayBytes(static_cast<size_t>(spec.width) + digits.size());
   if (spec.zero) {
     const size_t size = sign.size() + digits.size(), width = static_cast<size_t>(spec.width);
     if (size < width) digits.insert(0, width - size, '0');
   }
-  const Text text(sign + digits);
-  return Padded(rt, text, spec.align == 0 ? '>' : spec.align, spec.width, spec.fill);
+  Text text(sign);
+  text.Append(digits);
+  return Padded(text, spec.align == 0 ? '>' : spec.align, spec.width, spec.fill);
 }
 
 Text CutTo(const Text& text, int64_t precision) {
@@ -123,15 +124,15 @@ Text CutTo(const Text& text, int64_t precision) {
   return text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(precision)));
 }
 
-Text StringText(Runtime& rt, const Text& text, const Spec& spec) {
-  return Padded(rt, CutTo(text, spec.precision), spec.align == 0 ? '<' : spec.align, spec.width,
+Text StringText(const Text& text, const Spec& spec) {
+  return Padded(CutTo(text, spec.precision), spec.align == 0 ? '<' : spec.align, spec.width,
                 spec.fill);
 }
 
 // The values of a percent format, in order.
 class PercentValues {
  public:
-  PercentValues(Runtime& rt, const Value& values) : rt_(rt), values_(values) {
+  explicit PercentValues(const Value& values) : values_(values) {
     const bool is_tuple = values.IsList() && values.list().kind == List::Kind::kTuple;
     items_ = is_tuple ? values.list().items : Values{values};
     may_be_left_ = values.IsDict() || (values.IsList() && !is_tuple);
@@ -142,7 +143,7 @@ class PercentValues {
   }
   Value Named(std::string_view name) {
     if (!values_.IsDict()) Fail("format requires a mapping");
-    const Value* const found = rt_.FindEntry(values_.dict(), Value(name));
+    const Value* const found = values_.dict().Find(Value(name));
     if (found == nullptr) Fail("the format's mapping has no ", name);
     return *found;
   }
@@ -152,7 +153,6 @@ class PercentValues {
   }
 
  private:
-  Runtime& rt_;
   const Value& values_;
   Values items_;
   size_t n_used_ = 0;
@@ -199,14 +199,13 @@ Text Convert(Runtime& rt, std::string_view& rest, PercentValues& values) {
   const Value value = named ? *named : values.Next();
   RequireDefined(value.IsUndefined() && spec.type != 's' && spec.type != 'r' ? value : Value());
   if (spec.align == 0) spec.align = '>';
-  if (spec.type == 's') return StringText(rt, Str(rt, value), spec);
-  if (spec.type == 'r' || spec.type == 'a') return StringText(rt, Repr(rt, value), spec);
+  if (spec.type == 's') return StringText(Str(rt, value), spec);
+  if (spec.type == 'r' || spec.type == 'a') return StringText(Repr(rt, value), spec);
   if (spec.type == 'c') {
-    if (value.IsString() && CountChars(value.view()) == 1)
-      return StringText(rt, value.text(), spec);
+    if (value.IsString() && CountChars(value.view()) == 1) return StringText(value.text(), spec);
     if (!value.IsIntegral() || value.integer() < 0 || value.integer() > 0x10FFFF)
       Fail("%c requires int or char");
-    return StringText(rt, Text(gguf::ToUtf8(static_cast<char32_t>(value.integer()))), spec);
+    return StringText(Text(gguf::ToUtf8(static_cast<char32_t>(value.integer()))), spec);
   }
   if (!value.IsNumber() && !value.IsBigInteger()) {
     Fail("%", std::string(1, spec.type), " format: a real number is required, not ",
@@ -220,14 +219,14 @@ Text Convert(Runtime& rt, std::string_view& rest, PercentValues& values) {
     if (value.IsFloat() && !whole) Fail("a whole number does not fit 64 bits");
     const int64_t precision = std::exchange(spec.precision, -1);
     Value integer = whole ? Value(*whole) : value;
-    if (precision < 0) return NumberText(rt, integer, spec);
+    if (precision < 0) return NumberText(integer, spec);
     Spec inner = spec;  // the precision is the least number of digits
     inner.zero = true;
     const bool has_sign = spec.sign != '-' || (!value.IsBigInteger() && integer.integer() < 0);
     inner.width = std::min(precision, kMaxPrecision) + (has_sign ? 1 : 0);
-    return Padded(rt, NumberText(rt, integer, inner), spec.align, spec.width);
+    return Padded(NumberText(integer, inner), spec.align, spec.width);
   }
-  return NumberText(rt, value, spec);
+  return NumberText(value, spec);
 }
 
 // [[fill]align][sign][#][0][width][group][.precision][type]
@@ -275,7 +274,7 @@ Text Formatted(Runtime& rt, const Value& value, std::string_view text) {
     if (spec.type != 0 && spec.type != 's') Fail("Unknown format code for a string");
     if (spec.align == '=' && spec.fill == "0") spec.align = '<';
     if (spec.align == '=') Fail("'=' alignment not allowed in string format specifier");
-    return StringText(rt, value.text(), spec);
+    return StringText(value.text(), spec);
   }
   RequireDefined(value);
   if (!value.IsNumber() && !value.IsBigInteger())
@@ -285,22 +284,22 @@ Text Formatted(Runtime& rt, const Value& value, std::string_view text) {
   if (value.IsBool() && spec.type == 0) spec.type = 'd';
   if (spec.type == 'c') {
     const int64_t code = std::clamp<int64_t>(value.integer(), 0, 0x10FFFF);
-    return StringText(rt, Text(gguf::ToUtf8(static_cast<char32_t>(code))), spec);
+    return StringText(Text(gguf::ToUtf8(static_cast<char32_t>(code))), spec);
   }
-  if (spec.align != '=') return NumberText(rt, value, spec);
+  if (spec.align != '=') return NumberText(value, spec);
   // The filling stands between the sign and the digits.
   if (spec.fill == "0") {
     spec.zero = true;
     spec.align = '>';
-    if (spec.group == 0) return NumberText(rt, value, spec);
+    if (spec.group == 0) return NumberText(value, spec);
     Fail("a format with both zeros and a separator");
   }
   Spec bare = spec;
   bare.width = 0;
-  const Text number = NumberText(rt, value, bare);
+  const Text number = NumberText(value, bare);
   const size_t sign = !number.empty() && !IsDigitChar(number.view()[0]) ? 1 : 0;
   Text out = number.Sub(0, sign);
-  out.Append(Padded(rt, number.Sub(sign), '>', spec.width - static_cast<int64_t>(sign), spec.fill));
+  out.Append(Padded(number.Sub(sign), '>', spec.width - static_cast<int64_t>(sign), spec.fill));
   return out;
 }
 
@@ -313,9 +312,8 @@ class BraceFormatter {
     Text out;
     const std::string_view all = format.view();
     for (size_t pos = 0; pos < all.size();) {
-      rt_.PaySteps();
+      rt_.Step();
       const size_t at = std::min(all.find_first_of("{}", pos), all.size());
-      rt_.PayBytes(at - pos);
       out.Append(format, pos, at - pos);
       pos = at;
       if (pos == all.size()) break;
@@ -364,13 +362,11 @@ class BraceFormatter {
     Value value = field_(name);  // before those that are named in the specifier
     Text spec;
     if (!rest.empty()) spec = Run(text.Sub(text.size() - rest.size() + 1), depth + 1);
-    if (conversion == 's') value = rt_.Make(Str(rt_, value));
-    if (conversion == 'r' || conversion == 'a') value = rt_.Make(Repr(rt_, value));
+    if (conversion == 's') value = Str(rt_, value);
+    if (conversion == 'r' || conversion == 'a') value = Repr(rt_, value);
     if (conversion != 0 && std::string_view("sra").find(conversion) == kNotFound)
       Fail("Unknown conversion specifier '", std::string(1, conversion), "'");
-    Text out = Formatted(rt_, value, spec.view());
-    rt_.PayBytes(out.Cost());
-    return out;
+    return Formatted(rt_, value, spec.view());
   }
 
   Runtime& rt_;
@@ -380,20 +376,17 @@ class BraceFormatter {
 }  // namespace
 
 Text PercentFormat(Runtime& rt, const Text& format, const Value& values) {
-  PercentValues arguments(rt, values);
+  PercentValues arguments(values);
   Text out;
   std::string_view rest = format.view();
   while (!rest.empty()) {
-    rt.PaySteps();
+    rt.Step();
     const size_t at = std::min(rest.find('%'), rest.size());
-    rt.PayBytes(at);
     out.Append(format, format.size() - rest.size(), at);
     rest.remove_prefix(at);
     if (rest.empty()) break;
     rest.remove_prefix(1);
-    const Text text = Convert(rt, rest, arguments);
-    rt.PayBytes(text.Cost());
-    out.Append(text);
+    out.Append(Convert(rt, rest, arguments));
   }
   arguments.CheckEnd();
   return out;
@@ -403,19 +396,14 @@ Text BraceFormat(Runtime& rt, const Text& format, const FieldOf& field) {
   return BraceFormatter(rt, field).Run(format, 1);
 }
 
-Text Padded(Runtime& rt, const Text& text, char align, int64_t width, std::string_view fill) {
+Text Padded(const Text& text, char align, int64_t width, std::string_view fill) {
   const auto size = static_cast<int64_t>(CountChars(text.view()));
   if (width <= size) return text;
-  const auto blanks = static_cast<size_t>(width - size);
-  size_t total = 0;
-  if (__builtin_mul_overflow(blanks, fill.size(), &total)) total = SIZE_MAX;
-  rt.PayBytes(total);
-  rt.PayBytes(text.Cost());
-  const size_t before = align == '<' ? 0 : align == '>' ? blanks : blanks / 2;
-  Text out;
-  for (size_t i = 0; i < before; ++i) out.Append(fill);
+  const int64_t blanks = width - size;
+  const int64_t before = align == '<' ? 0 : align == '>' ? blanks : blanks / 2;
+  Text out = Repeated(Text(fill), before);
   out.Append(text);
-  for (size_t i = before; i < blanks; ++i) out.Append(fill);
+  out.Append(Repeated(Text(fill), blanks - before));
   return out;
 }
 

@@ -19,7 +19,7 @@ Text BraceFormat(Runtime& rt, const Text& format, const FieldOf& field);
 
 // The text in a field of `width` characters, with `fill` (one character) around it as `align` (<, >
 // or ^) says; of an odd number of fills, ^ puts one more behind it.
-Text Padded(Runtime& rt, const Text& text, char align, int64_t width, std::string_view fill = " ");
+Text Padded(const Text& text, char align, int64_t width, std::string_view fill = " ");
 
 }  // namespace tokenizer::jinja
 

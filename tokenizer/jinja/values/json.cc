@@ -14,7 +14,7 @@ class JsonWriter {
 
   void Write(const Value& value) {
     const Nesting nesting = rt_.OneLevel();
-    rt_.PaySteps();
+    rt_.Read(value);
     if (value.IsString()) {
       WriteString(value.text());
     } else if (value.IsDict()) {
@@ -29,10 +29,7 @@ class JsonWriter {
   Text Take() { return std::move(out_); }
 
  private:
-  void Put(std::string_view bytes) {
-    rt_.PayBytes(bytes.size());
-    out_.Append(bytes);
-  }
+  void Put(std::string_view bytes) { out_.Append(bytes); }
 
   static std::string Scalar(const Value& value) {
     if (value.IsNone()) return "null";
@@ -46,16 +43,14 @@ class JsonWriter {
   }
 
   void WriteString(const Text& text) {
-    rt_.PayCharacters(text.size());
-    rt_.PayBytes(2 + 6 * text.Cost());  // a byte can become \u001f
     out_.Append("\"");
-    out_.AppendMapped(text, [this](char32_t code, std::string_view bytes, std::string& out) {
+    out_.AppendMapped(text, [this](char32_t code, std::string_view bytes, String& out) {
       AppendEscaped(code, bytes, out);
     });
     out_.Append("\"");
   }
 
-  void AppendEscaped(char32_t code, std::string_view bytes, std::string& out) const {
+  void AppendEscaped(char32_t code, std::string_view bytes, String& out) const {
     constexpr std::string_view kNamed = "\"\\\n\r\t\b\f";
     constexpr std::string_view kNames = "\"\\nrtbf";
     const size_t named =
@@ -77,19 +72,19 @@ class JsonWriter {
   void WriteItems(std::string_view brackets, size_t n, Fn write_item) {
     if (n == 0) return Put(brackets);
     Put(brackets.substr(0, 1));
-    ++level_;
+    if (options_.indent) margin_ += *options_.indent;
     for (size_t i = 0; i < n; ++i) {
       if (i > 0) Put(options_.item_separator);
       NewLine();
       write_item(i);
     }
-    --level_;
+    if (options_.indent) margin_.resize(margin_.size() - options_.indent->size());
     NewLine();
     Put(brackets.substr(1));
   }
 
   void WriteDict(const Dict& dict) {
-    std::vector<size_t> order(dict.entries.size());
+    Vector<size_t> order(dict.entries.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     if (options_.sort_keys) SortByKey(dict, order);
     WriteItems("{}", order.size(), [&](size_t i) {
@@ -104,7 +99,7 @@ class JsonWriter {
     });
   }
 
-  static void SortByKey(const Dict& dict, std::vector<size_t>& order) {
+  static void SortByKey(const Dict& dict, Vector<size_t>& order) {
     for (const auto& entry : dict.entries) {
       if (!entry.first.IsString()) Fail("tojson can only sort keys that are strings");
     }
@@ -116,13 +111,13 @@ class JsonWriter {
   void NewLine() {
     if (!options_.indent) return;
     Put("\n");
-    for (size_t i = 0; i < level_; ++i) Put(*options_.indent);
+    Put(margin_);
   }
 
   Runtime& rt_;
   const JsonOptions& options_;
   Text out_;
-  size_t level_ = 0;
+  String margin_;  // of the line that is written
 };
 
 }  // namespace

@@ -6,9 +6,12 @@
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/format.h"
+#include "tokenizer/jinja/values/strings.h"
 
 namespace tokenizer::jinja {
 namespace {
+
+constexpr size_t kCompared = 64;  // bytes in a step
 
 [[noreturn]] void Overflow() { Fail("a whole number does not fit 64 bits"); }
 [[noreturn]] void DivideByZero() { Fail("division by zero"); }
@@ -86,29 +89,10 @@ Value CalculateIntegers(BinaryOp op, int64_t a, int64_t b) {
   return result;
 }
 
-Value Repeat(Runtime& rt, const Text& text, int64_t times) {
-  const size_t n = times > 0 ? static_cast<size_t>(times) : 0;
-  size_t total = 0;
-  if (__builtin_mul_overflow(text.Cost(), n, &total)) total = std::string_view::npos;
-  rt.PayBytes(total);                        // paid before it is allocated
-  constexpr size_t kPart = size_t{1} << 16;  // bytes copied at once
-  const size_t size = text.size() * n;
-  Text out;
-  out.Reserve(size, text.foreign().size() * n);  // growing would triple the memory
-  Text part = text;
-  while (out.size() < size) {
-    out.Append(part, 0, size - out.size());
-    if (part.size() < kPart) part = out;  // doubles
-  }
-  return rt.Make(std::move(out));
-}
-
 Value Repeat(Runtime& rt, const List& list, int64_t times) {
   const size_t n = times > 0 && !list.items.empty() ? static_cast<size_t>(times) : 0;
-  size_t total = 0;
-  if (__builtin_mul_overflow(list.items.size() * sizeof(Value), n, &total)) total = SIZE_MAX;
-  rt.PayBytes(total);
   Values out;
+  out.reserve(Times(list.items.size(), n));
   for (size_t i = 0; i < n; ++i) out.insert(out.end(), list.items.begin(), list.items.end());
   return rt.Make(std::move(out), list.kind);
 }
@@ -120,10 +104,9 @@ bool SameSequenceType(const Value& left, const Value& right) {
 
 Value Join(Runtime& rt, const Value& left, const Value& right) {
   if (left.IsString()) {
-    rt.PayBytes(left.text().Cost() + right.text().Cost());
     Text out = left.text();
     out.Append(right.text());
-    return rt.Make(std::move(out));
+    return out;
   }
   Values out = left.list().items;
   const Values& more = right.list().items;
@@ -137,12 +120,12 @@ std::partial_ordering OrderNumbers(const Value& left, const Value& right) {
 }
 
 std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, CompareOp op) {
-  rt.PaySteps();
+  rt.Step();
   RequireDefined(left);
   RequireDefined(right);
   if (left.IsNumber() && right.IsNumber()) return OrderNumbers(left, right);
   if (left.IsString() && right.IsString()) {
-    rt.PayReading(left.view().size());
+    rt.Step(left.view().size() / kCompared);
     return left.view().compare(right.view()) <=> 0;  // UTF-8 sorts as its code points do
   }
   Fail("'", Symbol(op), "' not supported between instances of ", QuotedType(left), " and ",
@@ -152,7 +135,7 @@ std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, 
 bool EqualDicts(Runtime& rt, const Dict& left, const Dict& right) {
   if (left.entries.size() != right.entries.size()) return false;
   for (const auto& [key, value] : left.entries) {
-    const Value* other = rt.FindEntry(right, key);
+    const Value* other = right.Find(key);
     if (other == nullptr || !Equal(rt, value, *other)) return false;
   }
   return true;
@@ -196,14 +179,14 @@ Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right)
     return Join(rt, left, right);
   }
   if (op == BinaryOp::kMul && right.IsIntegral()) {
-    if (left.IsString()) return Repeat(rt, left.text(), right.integer());
+    if (left.IsString()) return Repeated(left.text(), right.integer());
     if (SameSequenceType(left, left)) return Repeat(rt, left.list(), right.integer());
   }
   if (op == BinaryOp::kMul && left.IsIntegral() && !right.IsNumber()) {
     return Calculate(rt, op, right, left);
   }
   if (op == BinaryOp::kMod && left.IsString()) {
-    return rt.Make(PercentFormat(rt, left.text(), right));
+    return PercentFormat(rt, left.text(), right);
   }
   Fail("unsupported operand type(s) for ", Symbol(op), ": ", QuotedType(left), " and ",
        QuotedType(right));
@@ -218,10 +201,10 @@ Value Negate(const Value& value) {
 
 bool Equal(Runtime& rt, const Value& left, const Value& right) {
   const Nesting nesting = rt.OneLevel();
-  rt.PaySteps();
+  rt.Step();
   if (left.IsNumber() && right.IsNumber()) return OrderNumbers(left, right) == 0;
   if (left.IsString() && right.IsString()) {
-    rt.PayReading(left.view().size());
+    rt.Step(left.view().size() / kCompared);
     return left.view() == right.view();
   }
   if (left.IsDict() && right.IsDict()) return EqualDicts(rt, left.dict(), right.dict());

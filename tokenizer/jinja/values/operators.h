@@ -32,16 +32,16 @@ bool Contains(Runtime& rt, const Value& haystack, const Value& needle);
 
 // The items of a for loop: characters of a string, keys of a dictionary. Empties a generator.
 // Undefined has none.
-Values ItemsOf(Runtime& rt, const Value& value);
+Values ItemsOf(const Value& value);
 bool IsIterable(const Value& value);
 // Python's len(); for strings, the number of characters.
-int64_t LengthOf(Runtime& rt, const Value& value);
+int64_t LengthOf(const Value& value);
 
 // value[start:stop:step]; None is an absent bound.
 Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& stop,
             const Value& step);
 // value[index], or empty if the type has no such index or item.
-std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index);
+std::optional<Value> Item(const Value& value, const Value& index);
 
 // Throws the message that `value` carries if it is undefined.
 void RequireDefined(const Value& value);

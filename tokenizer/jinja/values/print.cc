@@ -10,7 +10,7 @@ namespace tokenizer::jinja {
 namespace {
 
 // One character inside a quoted Python string.
-void AppendReprChar(char32_t code, std::string_view bytes, char quote, std::string& out) {
+void AppendReprChar(char32_t code, std::string_view bytes, char quote, String& out) {
   if (code == static_cast<unsigned char>(quote) || code == '\\') {
     out += {'\\', static_cast<char>(code)};
   } else if (code == '\n' || code == '\r' || code == '\t') {
@@ -28,14 +28,12 @@ void AppendReprChar(char32_t code, std::string_view bytes, char quote, std::stri
 
 void AppendRepr(Runtime& rt, const Value& value, Text& out);
 
-void AppendStringRepr(Runtime& rt, const Text& text, Text& out) {
-  rt.PayCharacters(text.size());
-  rt.PayBytes(6 * text.Cost());  // a byte can become \ufffd
+void AppendStringRepr(const Text& text, Text& out) {
   const bool has_single = text.view().find('\'') != std::string_view::npos;
   const bool has_double = text.view().find('"') != std::string_view::npos;
   const char quote = has_single && !has_double ? '"' : '\'';
   out.Append(std::string_view(&quote, 1));
-  out.AppendMapped(text, [quote](char32_t code, std::string_view bytes, std::string& escaped) {
+  out.AppendMapped(text, [quote](char32_t code, std::string_view bytes, String& escaped) {
     AppendReprChar(code, bytes, quote, escaped);
   });
   out.Append(std::string_view(&quote, 1));
@@ -55,8 +53,7 @@ void AppendListRepr(Runtime& rt, const Value& value, Text& out) {
 
 void AppendRepr(Runtime& rt, const Value& value, Text& out) {
   const Nesting nesting = rt.OneLevel();
-  rt.PaySteps();
-  rt.PayBytes(16);
+  rt.Read(value);
   if (value.IsUndefined()) {
     out.Append("Undefined");
   } else if (value.IsNone()) {
@@ -68,7 +65,7 @@ void AppendRepr(Runtime& rt, const Value& value, Text& out) {
   } else if (value.IsFloat()) {
     out.Append(FloatRepr(value.number()));
   } else if (value.IsString()) {
-    AppendStringRepr(rt, value.text(), out);
+    AppendStringRepr(value.text(), out);
   } else if (value.IsList()) {
     AppendListRepr(rt, value, out);
   } else if (value.IsDict()) {
@@ -97,7 +94,7 @@ std::string_view Bare(std::string_view text) {
 
 }  // namespace
 
-void AppendEscape(char letter, int digits, char32_t code, std::string& out) {
+void AppendEscape(char letter, int digits, char32_t code, String& out) {
   out += {'\\', letter};
   constexpr std::string_view kHex = "0123456789abcdef";
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
@@ -105,7 +102,6 @@ void AppendEscape(char letter, int digits, char32_t code, std::string& out) {
 
 void AppendStr(Runtime& rt, const Value& value, Text& out) {
   if (value.IsString()) {
-    rt.PayBytes(value.text().Cost());
     out.Append(value.text());
   } else if (!value.IsUndefined()) {
     AppendRepr(rt, value, out);
@@ -113,10 +109,7 @@ void AppendStr(Runtime& rt, const Value& value, Text& out) {
 }
 
 Text Str(Runtime& rt, const Value& value) {
-  if (value.IsString()) {
-    rt.PayReading(value.text().Cost());
-    return value.text();
-  }
+  if (value.IsString()) return value.text();
   Text out;
   AppendStr(rt, value, out);
   return out;

@@ -22,12 +22,12 @@ Text Repr(Runtime& rt, const Value& value);
 std::string FloatRepr(double value);
 
 // An escape of a string: \u001f, or with another letter and number of digits.
-void AppendEscape(char letter, int digits, char32_t code, std::string& out);
+void AppendEscape(char letter, int digits, char32_t code, String& out);
 
 struct JsonOptions {
-  bool ensure_ascii = false;          // \u escapes for everything but ASCII
-  std::optional<std::string> indent;  // one level's indentation; without it all is on one line
-  std::string item_separator = ", ", key_separator = ": ";
+  bool ensure_ascii = false;     // \u escapes for everything but ASCII
+  std::optional<String> indent;  // one level's indentation; without it all is on one line
+  String item_separator = ", ", key_separator = ": ";
   bool sort_keys = false;
 };
 

@@ -1,71 +1,70 @@
 #include "tokenizer/jinja/values/runtime.h"
 
+#include <algorithm>
+
 namespace tokenizer::jinja {
+
+thread_local Runtime* Runtime::current_ = nullptr;
+
+Runtime::Runtime(const Limits& limits, std::function<bool()> interrupted)
+    : outer_(std::exchange(current_, this)),
+      limits_(limits),
+      interrupted_(std::move(interrupted)) {}
 
 Runtime::~Runtime() {
   for (const auto& list : lists_) list->items.clear();
   for (const auto& dict : dicts_) dict->entries.clear();
   for (const auto& object : objects_) object->Clear();
+  current_ = outer_;
 }
 
-void Runtime::PaySteps(size_t n) {
-  if (n > limits_.steps - steps_) {
+void Runtime::Work(size_t bytes) {
+  if (bytes > limits_.steps * kStep - work_) {
     Fail("the template does not come to an end (more than ", limits_.steps, " steps)");
   }
-  constexpr size_t kTick = size_t{1} << 14;  // steps between two calls
-  const size_t before = std::exchange(steps_, steps_ + n);
-  if (interrupted_ && before / kTick != steps_ / kTick && interrupted_()) throw Interrupted();
+  constexpr size_t kTick = kStep << 14;  // between two calls
+  const size_t before = std::exchange(work_, work_ + bytes);
+  if (interrupted_ && before / kTick != work_ / kTick && interrupted_()) throw Interrupted();
 }
 
-void Runtime::PayBytes(size_t n) {
-  if (n > limits_.bytes - bytes_) {
-    Fail("the template uses too much memory (more than ", limits_.bytes >> 20, " MiB)");
+void ChargeBytes(size_t n) {
+  Runtime* const rt = Runtime::current_;
+  if (rt == nullptr) return;
+  if (rt->bytes_ > rt->limits_.bytes || n > rt->limits_.bytes - rt->bytes_) {
+    Fail("the template uses too much memory (more than ", rt->limits_.bytes >> 20, " MiB)");
   }
-  bytes_ += n;
+  constexpr size_t kSearch = 16;  // for a free place
+  rt->Work(n + kSearch);
+  rt->bytes_ += n;
 }
 
-void Runtime::PayForCall(const Value& input, const Arguments& args) {
-  const auto pay = [this](const Value& value) {
-    if (value.IsString()) PayCharacters(value.view().size());
-  };
-  PaySteps();
-  pay(input);
-  for (const Value& arg : args.positional) pay(arg);
-  for (const auto& [name, arg] : args.named) pay(arg);
+void ReturnBytes(size_t n) noexcept {
+  Runtime* const rt = Runtime::current_;
+  if (rt != nullptr) rt->bytes_ -= std::min(n, rt->bytes_);  // some is older than the rendering
 }
 
-Value Runtime::Make(Text text) {
-  PayBytes(kOverhead + text.Cost());
-  return Value(std::move(text));
+void Runtime::Read(const Value& value) {
+  constexpr size_t kCharacter = 8, kItem = 2;  // bytes that are written in the time of each
+  size_t work = kStep;
+  if (value.IsString()) work += value.text().Cost() * kCharacter;
+  if (value.IsList()) work += value.list().items.size() * kItem;
+  if (value.IsDict()) work += value.dict().entries.size() * kItem;
+  Work(work);
+}
+
+void Runtime::Read(const Arguments& args) {
+  for (const Value& arg : args.positional) Read(arg);
+  for (const auto& [name, arg] : args.named) Read(arg);
 }
 
 Value Runtime::Make(Values items, List::Kind kind) {
-  PaySteps(items.size());
-  PayBytes(kOverhead + items.size() * sizeof(Value));
-  lists_.push_back(std::make_shared<List>(List{.items = std::move(items), .kind = kind}));
+  lists_.push_back(MakeShared<List>(List{.items = std::move(items), .kind = kind}));
   return lists_.back();
 }
 
 Value Runtime::Make(Dict dict) {
-  PaySteps(dict.entries.size());
-  PayBytes(kOverhead + dict.entries.size() * kEntryCost);
-  dicts_.push_back(std::make_shared<Dict>(std::move(dict)));
+  dicts_.push_back(MakeShared<Dict>(std::move(dict)));
   return dicts_.back();
-}
-
-void Runtime::Append(List& list, Value item) {
-  PayBytes(2 * sizeof(Value));  // a growing vector takes up to twice its contents
-  list.items.push_back(std::move(item));
-}
-
-void Runtime::SetEntry(Dict& dict, const Value& key, Value value) {
-  PayBytes(kEntryCost + (key.IsString() ? key.view().size() : 0));
-  dict.Set(key, std::move(value));
-}
-
-const Value* Runtime::FindEntry(const Dict& dict, const Value& key) {
-  if (key.IsString()) PayReading(key.view().size());
-  return dict.Find(key);
 }
 
 }  // namespace tokenizer::jinja

@@ -13,10 +13,10 @@ size_t PlaceOf(std::string_view bytes, const Text& text) {
   return static_cast<size_t>(bytes.data() - text.view().data());
 }
 
-Values CharsOf(Runtime& rt, const Text& text) {
+Values CharsOf(const Text& text) {
   Values out;
   for (const auto& [code, bytes] : gguf::Characters(text.view())) {
-    out.push_back(rt.Make(text.Sub(PlaceOf(bytes, text), bytes.size())));
+    out.push_back(text.Sub(PlaceOf(bytes, text), bytes.size()));
   }
   return out;
 }
@@ -52,7 +52,7 @@ void ForEachIndex(const Range& bounds, Fn fn) {
   }
 }
 
-Text SliceText(Runtime& rt, const Text& text, const Range& bounds) {
+Text SliceText(const Text& text, const Range& bounds) {
   if (bounds.step == 1) {
     if (bounds.stop <= bounds.start) return Text();
     const size_t begin = ByteOfChar(text.view(), static_cast<size_t>(bounds.start));
@@ -60,9 +60,7 @@ Text SliceText(Runtime& rt, const Text& text, const Range& bounds) {
         ByteOfChar(text.view().substr(begin), static_cast<size_t>(bounds.stop - bounds.start));
     return text.Sub(begin, n);
   }
-  rt.PayCharacters(text.size());
-  rt.PayBytes(text.size() * sizeof(size_t));
-  std::vector<size_t> begins;
+  Vector<size_t> begins;
   for (const auto& [code, bytes] : gguf::Characters(text.view())) {
     begins.push_back(PlaceOf(bytes, text));
   }
@@ -86,31 +84,23 @@ bool IsIterable(const Value& value) {
   return value.IsString() || value.IsList() || value.IsDict() || value.IsUndefined();
 }
 
-Values ItemsOf(Runtime& rt, const Value& value) {
+Values ItemsOf(const Value& value) {
   if (value.IsUndefined()) return {};
-  if (value.IsString()) return CharsOf(rt, value.text());
+  if (value.IsString()) return CharsOf(value.text());
   if (value.IsDict()) {
-    const auto& entries = value.dict().entries;
-    rt.PaySteps(entries.size());
-    rt.PayBytes(entries.size() * sizeof(Value));
     Values keys;
-    for (const auto& entry : entries) keys.push_back(entry.first);
+    for (const auto& entry : value.dict().entries) keys.push_back(entry.first);
     return keys;
   }
   if (!value.IsList()) Fail(QuotedType(value), " object is not iterable");
   List& list = value.list();
   if (list.kind == List::Kind::kGenerator) return std::exchange(list.items, {});
-  rt.PaySteps(list.items.size());
-  rt.PayBytes(list.items.size() * sizeof(Value));
   return list.items;
 }
 
-int64_t LengthOf(Runtime& rt, const Value& value) {
+int64_t LengthOf(const Value& value) {
   if (value.IsUndefined()) return 0;
-  if (value.IsString()) {
-    rt.PayCharacters(value.view().size());
-    return static_cast<int64_t>(CountChars(value.view()));
-  }
+  if (value.IsString()) return static_cast<int64_t>(CountChars(value.view()));
   if (value.IsDict()) return static_cast<int64_t>(value.dict().entries.size());
   if (value.IsList() && value.list().HasLength()) {
     return static_cast<int64_t>(value.list().items.size());
@@ -120,16 +110,14 @@ int64_t LengthOf(Runtime& rt, const Value& value) {
 
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
   if (haystack.IsUndefined()) return false;
-  if (haystack.IsDict()) {
-    return rt.FindEntry(haystack.dict(), needle) != nullptr;
-  }
+  if (haystack.IsDict()) return haystack.dict().Find(needle) != nullptr;
   if (haystack.IsString()) {
     if (!needle.IsString()) {
       RequireDefined(needle);
       Fail("'in <string>' requires string as left operand, not ", needle.TypeName());
     }
-    rt.PayReading(haystack.view().size());
-    return FindBytes(rt, haystack.view(), needle.view()) != std::string_view::npos;
+    rt.Read(haystack);
+    return FindBytes(haystack.view(), needle.view()) != std::string_view::npos;
   }
   if (!haystack.IsList()) Fail("argument of type ", QuotedType(haystack), " is not iterable");
   for (const Value& item : haystack.list().items) {
@@ -142,8 +130,8 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
             const Value& step) {
   RequireDefined(value);
   if (value.IsString()) {
-    const Range bounds = Bounds(LengthOf(rt, value), start, stop, step);
-    return rt.Make(SliceText(rt, value.text(), bounds));
+    const Range bounds = Bounds(LengthOf(value), start, stop, step);
+    return SliceText(value.text(), bounds);
   }
   if (!value.IsList() || !value.list().HasLength())
     Fail(QuotedType(value), " object has no slices");
@@ -154,11 +142,11 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
   return rt.Make(std::move(out), value.list().kind);
 }
 
-std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
+std::optional<Value> Item(const Value& value, const Value& index) {
   if (value.IsDict()) {
     const bool is_tuple = index.IsList() && index.list().kind == List::Kind::kTuple;
     if ((index.IsList() && !is_tuple) || index.IsDict()) return std::nullopt;  // cannot be a key
-    const Value* found = rt.FindEntry(value.dict(), index);
+    const Value* found = value.dict().Find(index);
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }
   if (!index.IsIntegral()) return std::nullopt;
@@ -167,10 +155,10 @@ std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
     return place ? std::optional<Value>(value.list().items[*place]) : std::nullopt;
   }
   if (value.IsString()) {
-    const auto place = Place(index, static_cast<size_t>(LengthOf(rt, value)));
+    const auto place = Place(index, static_cast<size_t>(LengthOf(value)));
     if (!place) return std::nullopt;
     const size_t begin = ByteOfChar(value.view(), *place);
-    return rt.Make(value.text().Sub(begin, gguf::NextUtf8(value.view().substr(begin)).length));
+    return value.text().Sub(begin, gguf::NextUtf8(value.view().substr(begin)).length);
   }
   return std::nullopt;
 }

@@ -1,6 +1,5 @@
 // Python's string methods, on texts that record the origin of their bytes. Methods and filters of
-// the same name share them. All pay for their result before they make it; their callers pay for the
-// characters that they read (Runtime::PayForCall).
+// the same name share them. The evaluator has paid for the characters that they read.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 
@@ -8,9 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
-#include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/text.h"
 
 namespace tokenizer::jinja {
@@ -18,39 +15,40 @@ namespace tokenizer::jinja {
 constexpr size_t kNotFound = std::string_view::npos;
 
 // The offset of the first `needle` at or after `pos`, or kNotFound; in linear time, which
-// std::string's find does not guarantee against a hostile template. Pays for the memory of a long
-// needle; the caller pays for reading the text.
-size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos = 0);
+// std::string's find does not guarantee against a hostile template.
+size_t FindBytes(std::string_view text, std::string_view needle, size_t pos = 0);
 
 enum class Side { kLeft, kRight, kBoth };
 // Strips the characters of `chars` from both ends; white space if `chars` is absent.
-Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars);
-Text Blanks(Runtime& rt, int64_t n);
+Text Strip(const Text& text, Side side, std::optional<std::string_view> chars);
+// The text n times; empty if n is negative.
+Text Repeated(const Text& text, int64_t n);
+// a * b; a number that no memory has if that does not fit.
+size_t Times(size_t a, size_t b);
 
-Text UpperText(Runtime& rt, const Text& text);
-Text LowerText(Runtime& rt, const Text& text);
-Text Capitalize(Runtime& rt, const Text& text);
+Text UpperText(const Text& text);
+Text LowerText(const Text& text);
+Text Capitalize(const Text& text);
 // Words begin after any non-letter (method), or after white space and - ( { [ < only (filter).
-Text TitleMethod(Runtime& rt, const Text& text);
-Text TitleFilter(Runtime& rt, const Text& text);
+Text TitleMethod(const Text& text);
+Text TitleFilter(const Text& text);
 
 // As str.islower() and str.isupper(): there is a letter of that case, and none of the other.
 bool IsLowerText(std::string_view text);
 bool IsUpperText(std::string_view text);
 bool IsTitleText(std::string_view text);
-Text SwapCase(Runtime& rt, const Text& text);
+Text SwapCase(const Text& text);
 // In the middle of `width` characters, as str.center() has it.
-Text Centered(Runtime& rt, const Text& text, int64_t width, std::string_view fill = " ");
+Text Centered(const Text& text, int64_t width, std::string_view fill = " ");
 
 // Replaces the first `count` occurrences of `from`, or all if negative.
-Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count);
+Text Replace(const Text& text, std::string_view from, const Text& to, int64_t count);
 // Splits at `separator`, at most `limit` times (negative: always); from the end if `from_end`.
-std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
-                        bool from_end);
+Vector<Text> Split(const Text& text, std::string_view separator, int64_t limit, bool from_end);
 // Splits at runs of white space, without empty pieces at the ends.
-std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool from_end);
-std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends);
-Text JoinTexts(Runtime& rt, const Text& separator, const std::vector<Text>& parts);
+Vector<Text> SplitSpace(const Text& text, int64_t limit, bool from_end);
+Vector<Text> SplitLines(const Text& text, bool keep_ends);
+Text JoinTexts(const Text& separator, const Vector<Text>& parts);
 
 }  // namespace tokenizer::jinja
 

@@ -7,12 +7,11 @@
 #define PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
 
 #include <cstddef>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "gguf/utf8.h"
 #include "tokenizer/byte_span.h"
+#include "tokenizer/jinja/values/budget.h"
 
 namespace tokenizer {
 namespace jinja {
@@ -26,8 +25,8 @@ class Text {
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
   // Ascending, neither empty nor adjacent.
-  const std::vector<ByteSpan>& foreign() const { return foreign_; }
-  // The bytes it counts for in the memory limit.
+  const Vector<ByteSpan>& foreign() const { return foreign_; }
+  // The bytes that it holds.
   size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
 
   // Reserves exactly that many bytes and spans.
@@ -36,18 +35,16 @@ class Text {
   void Append(const Text& text, size_t pos = 0, size_t n = std::string_view::npos);
   // Bytes [pos, pos + n), which must be in range.
   Text Sub(size_t pos, size_t n = std::string_view::npos) const;
-  // Calls map(char32_t code, std::string_view bytes, std::string& out) for each character; the
+  // Calls map(char32_t code, std::string_view bytes, String& out) for each character; the
   // bytes it appends get the character's origin.
   template <typename Fn>
   void AppendMapped(const Text& text, Fn map) {
     text.ForEachRun([&](std::string_view run, bool foreign) {
-      std::string out;
+      String out;
       for (const auto& [code, bytes] : gguf::Characters(run)) map(code, bytes, out);
       Append(out, foreign);
     });
   }
-
-  std::string TakeBytes() && { return std::move(bytes_); }
 
   // fn(std::string_view bytes, bool foreign) for each longest run of one origin, in order.
   template <typename Fn>
@@ -63,8 +60,8 @@ class Text {
 
  private:
   void MarkForeign(size_t begin, size_t end);
-  std::string bytes_;
-  std::vector<ByteSpan> foreign_;
+  String bytes_;
+  Vector<ByteSpan> foreign_;
 };
 
 }  // namespace jinja

@@ -106,8 +106,8 @@ class CaseMap {
 };
 
 template <typename Fn>
-std::string MapText(std::string_view text, Fn map) {
-  std::string out;
+String MapText(std::string_view text, Fn map) {
+  String out;
   out.reserve(text.size());
   for (const auto& [code, bytes] : gguf::Characters(text)) {
     const char32_t mapped = map(code);
@@ -204,13 +204,13 @@ char32_t ToLower(char32_t c) {
   return c < 0x80 ? Between(c, 'A', 'Z') ? c + 32 : c : map(c);
 }
 
-std::string Upper(std::string_view text) {
-  std::string out = MapText(text, ToUpper);
-  for (size_t at = 0; (at = out.find("ß", at)) != std::string::npos;) out.replace(at, 2, "SS");
+String Upper(std::string_view text) {
+  String out = MapText(text, ToUpper);
+  for (size_t at = 0; (at = out.find("ß", at)) != String::npos;) out.replace(at, 2, "SS");
   return out;
 }
 
-std::string Lower(std::string_view text) { return MapText(text, ToLower); }
+String Lower(std::string_view text) { return MapText(text, ToLower); }
 
 size_t LeadingSpace(std::string_view text) {
   size_t n = 0;

@@ -3,10 +3,10 @@
 #define PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 
 #include "gguf/utf8.h"
+#include "tokenizer/jinja/values/budget.h"
 
 namespace tokenizer::jinja {
 
@@ -27,8 +27,8 @@ inline bool IsUpper(char32_t c) { return ToLower(c) != c; }
 inline bool IsLower(char32_t c) { return ToUpper(c) != c; }
 
 // Whole texts. ToUpper turns the sharp s into "SS", as Python does; invalid UTF-8 is kept.
-std::string Upper(std::string_view text);
-std::string Lower(std::string_view text);
+String Upper(std::string_view text);
+String Lower(std::string_view text);
 
 // Bytes of white space at the start and at the end of a text.
 size_t LeadingSpace(std::string_view text);

@@ -23,12 +23,13 @@ class BigIntegerObject : public Object {
   std::string digits_;
 };
 
-void AppendKey(const Value& key, int depth, std::string& out) {
+void AppendKey(const Value& key, int depth, String& out) {
   constexpr int kMaxDepth = 100;
   constexpr size_t kMaxTupleBytes = size_t{1} << 16;
   if (!key.IsList() || key.list().kind != List::Kind::kTuple) {
-    const std::string own = HashKey(key);
-    out += std::to_string(own.size()) + ":" + own;
+    const String own = HashKey(key);
+    out += std::to_string(own.size()) + ":";
+    out += own;
     return;
   }
   if (depth > kMaxDepth || out.size() > kMaxTupleBytes) Fail("a tuple is too large to be a key");
@@ -46,7 +47,7 @@ Value Value::BigInteger(std::string digits) {
 bool Value::IsBigInteger() const { return IsObject() && object().TypeName() == "int"; }
 
 Value Value::ListOf(std::vector<Value> items) {
-  return std::make_shared<List>(List{.items = std::move(items)});
+  return std::make_shared<List>(List{.items = Values(items.begin(), items.end())});
 }
 
 Value Value::DictOf(std::vector<std::pair<std::string, Value>> entries) {
@@ -86,20 +87,26 @@ std::optional<int64_t> WholePart(double number) {
 
 std::string QuotedType(const Value& value) { return "'" + std::string(value.TypeName()) + "'"; }
 
-std::string HashKey(const Value& key) {
-  if (key.IsString()) return "s" + std::string(key.view());
-  if (key.IsIntegral()) return "n" + std::to_string(key.integer());
-  if (key.IsFloat()) return NumberKey(key.number());
-  if (key.IsNone()) return "0";
-  if (key.IsUndefined()) return "u";
-  if (key.IsBigInteger()) return "n" + key.object().Repr();
-  if (key.IsList() && key.list().kind == List::Kind::kTuple) {
-    std::string out;
+String HashKey(const Value& key) {
+  String out;
+  if (key.IsString()) {
+    (out = "s") += key.view();
+  } else if (key.IsIntegral()) {
+    out = "n" + std::to_string(key.integer());
+  } else if (key.IsFloat()) {
+    out = NumberKey(key.number());
+  } else if (key.IsNone() || key.IsUndefined()) {
+    out = key.IsNone() ? "0" : "u";
+  } else if (key.IsBigInteger()) {
+    out = "n" + key.object().Repr();
+  } else if (key.IsList() && key.list().kind == List::Kind::kTuple) {
     AppendKey(key, 0, out);
-    return out;
+  } else if (key.IsObject()) {
+    out = "o" + std::to_string(reinterpret_cast<uintptr_t>(&key.object()));
+  } else {
+    Fail("unhashable type: ", QuotedType(key));
   }
-  if (key.IsObject()) return "o" + std::to_string(reinterpret_cast<uintptr_t>(&key.object()));
-  Fail("unhashable type: ", QuotedType(key));
+  return out;
 }
 
 const Value* Dict::Find(const Value& key) const {

@@ -1,12 +1,12 @@
 // A template's values, as Python's None, bool, int, float, str, list, tuple, dict and callables.
 //
-// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Values made
-// at run time are made by the Runtime (runtime.h), which counts them.
+// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Those made at
+// run time are made by the Runtime (runtime.h), which owns them. Their memory is counted
+// (budget.h).
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +27,7 @@ struct List;
 
 // A missing name or attribute. It prints as nothing and is false; any other use is an error.
 struct Undefined {
-  std::shared_ptr<const std::string> message;
+  std::shared_ptr<const String> message;
   bool operator==(const Undefined&) const = default;
 };
 
@@ -45,8 +45,9 @@ class Value {
   Value(double value) : data_(value) {}
   Value(std::string_view text) : Value(Text(text)) {}
   Value(const std::string& text) : Value(Text(text)) {}
+  Value(const String& text) : Value(Text(text)) {}
   Value(const char* text) : Value(Text(text)) {}
-  Value(Text text) : data_(std::make_shared<const Text>(std::move(text))) {}
+  Value(Text text) : data_(MakeShared<const Text>(std::move(text))) {}
   Value(std::shared_ptr<List> list) : data_(std::move(list)) {}
   Value(std::shared_ptr<Dict> dict) : data_(std::move(dict)) {}
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
@@ -100,7 +101,7 @@ std::string QuotedType(const Value& value);
 // A number without its fraction; empty if that does not fit an integer.
 std::optional<int64_t> WholePart(double number);
 
-using Values = std::vector<Value>;
+using Values = Vector<Value>;
 
 // Every kind of sequence except strings. A generator has no length and can be read once.
 struct List {
@@ -114,24 +115,28 @@ struct List {
 
 // Keeps the order of insertion. Keys are values; 1, 1.0 and true are the same key.
 struct Dict {
-  std::vector<std::pair<Value, Value>> entries;
-  std::map<std::string, size_t, std::less<>> index;  // HashKey of the key -> place in entries
+  Vector<std::pair<Value, Value>> entries;
+  NameMap<size_t> index;  // HashKey of the key -> place in entries
 
-  // Throw TemplateError if the value cannot be a key; see HashKey. They copy the key: templates pay
-  // for that through Runtime's FindEntry and SetEntry.
+  // Throw TemplateError if the value cannot be a key; see HashKey.
   const Value* Find(const Value& key) const;
   void Set(const Value& key, Value value);
+  // Each of pairs whose first is a Value or a text.
+  template <typename Entries>
+  void SetAll(const Entries& entries_of) {
+    for (const auto& [key, value] : entries_of) Set(Value(key), value);
+  }
 };
 
 // A text that is equal for equal keys. Throws TemplateError for lists and dictionaries, and for
 // tuples of more than 64 KB.
-std::string HashKey(const Value& key);
+String HashKey(const Value& key);
 
 // Positional and keyword arguments of a call.
-using NamedValue = std::pair<std::string, Value>;
+using NamedValue = std::pair<String, Value>;
 struct Arguments {
   Values positional;
-  std::vector<NamedValue> named;
+  Vector<NamedValue> named;
 };
 
 // Functions, macros, namespaces, loops.

@@ -1,0 +1,52 @@
+// What generating returns: a text, why it ended, and its tokens one by one. A part of
+// <pronk/pronk.h>.
+#ifndef PRONK_ENGINE_COMPLETION_H_
+#define PRONK_ENGINE_COMPLETION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tokenizer/message.h"
+
+namespace pronk {
+
+enum class StopReason : std::uint8_t {
+  kEos,          // the model or the grammar ended the text: it is complete
+  kStop,         // a stop text was generated
+  kLength,       // the limit of tokens
+  kContext,      // the context is full
+  kInterrupted,  // a function of the caller's returned false
+};
+
+// A token of the text or the thinking, before either's function gets it. Log probabilities are the
+// model's, before sampling changes them. Where the grammar left no choice, there are none.
+struct Token {
+  struct Likely {
+    std::int32_t id;
+    float log_probability;  // the natural logarithm
+  };
+  std::int32_t id;
+  double seconds;                 // since the prompt was read
+  float log_probability;          // NaN: none
+  std::vector<Likely> likeliest;  // the first is the likeliest
+};
+
+struct Completion {
+  std::string text = {};  // whole UTF-8 characters, without stop texts and thinking
+  StopReason stop_reason = StopReason::kLength;
+  std::size_t n_prompt = 0;     // tokens read, not counting those of earlier turns,
+  std::size_t n_unread = 0;     // and left, if the reading was interrupted
+  std::size_t n_generated = 0;  // tokens
+  double prompt_seconds = 0;
+  double generate_seconds = 0;
+  // In a chat:
+  std::string thinking = {};              // before the text, by a model that thinks
+  std::vector<ToolCall> tool_calls = {};  // no part of the text
+  std::size_t n_dropped = 0;              // oldest messages that the model no longer sees
+};
+
+}  // namespace pronk
+
+#endif  // PRONK_ENGINE_COMPLETION_H_

@@ -1,0 +1,225 @@
+// The rules of objects.
+#include <algorithm>
+
+#include "gguf/error.h"
+#include "grammar/converter.h"
+
+namespace grammar {
+namespace {
+
+constexpr size_t kMaxProperties = 5000;
+constexpr size_t kFewKeys = 64;  // as many keys that fit a pattern are named
+constexpr size_t kMaxWays = 64;  // to have the members that are needed
+
+}  // namespace
+
+struct Converter::Others {
+  Conjunction value;
+  Dfa keys;
+};
+
+struct Converter::Needs {
+  struct Unnamed {
+    Dfa keys;
+    Conjunction value;
+  };
+  std::map<std::string, Conjunction> named;
+  std::vector<Unnamed> unnamed;
+};
+
+Converter::MaybePart Converter::Object(const Shape& shape) {
+  const Names names = all_.NamesOf(shape);
+  if (shape.required.size() > shape.count.max) return std::nullopt;
+  if (names.size() > kMaxProperties) FailAt(shape.place, "too many properties");
+  schemas_.budget().Charge(10 * names.size());
+  std::vector<MaybePart> ways;
+  for (const Needs& needs : WaysToHave(shape, names)) {
+    ways.push_back(ObjectWith(shape, names, needs));
+    ends_.clear();
+  }
+  return builder_.AnyOf(ways);
+}
+
+// A member that is needed has a name of the schema, or is another one; it may be what others need.
+std::vector<Converter::Needs> Converter::WaysToHave(const Shape& shape, const Names& names) {
+  std::vector<Needs> ways(1);
+  for (const uint32_t node : shape.nodes) {
+    const auto& some = schemas_[Literal{node}].some;
+    if (!some) continue;
+    Budget& budget = schemas_.budget();
+    const Dfa keys = Combine(all_.KeysOf(*some), Listed(names, budget), Both::kButNot, budget);
+    std::vector<Needs> next;
+    for (const Needs& way : ways) {
+      for (const std::string& name : names) {
+        if (!schemas_.HasKey(*some, name)) continue;
+        Needs with = way;
+        if (Conjunctions::Add(with.named[name], some->value)) next.push_back(std::move(with));
+      }
+      if (keys.empty()) continue;
+      for (size_t i = 0; i <= way.unnamed.size(); ++i) {
+        Needs with = way;
+        if (i == way.unnamed.size()) with.unnamed.push_back({Everything(), {}});
+        auto& [both, value] = with.unnamed[i];
+        both = Combine(both, keys, Both::kAnd, budget);
+        if (!both.empty() && Conjunctions::Add(value, some->value)) next.push_back(std::move(with));
+      }
+    }
+    if (next.size() > kMaxWays) FailAt(shape.place, "too many alternatives together");
+    ways = std::move(next);
+  }
+  return ways;
+}
+
+Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& names,
+                                           const Needs& needs) {
+  bool is_closed = false, has_rest = false;
+  for (const uint32_t node : shape.nodes) {
+    const Schema& s = schemas_[Literal{node}];
+    is_closed |= options_.closed && (!s.properties.empty() || !s.by_pattern.empty());
+    has_rest |= s.additional.is_there();
+  }
+  is_closed &= !has_rest;
+  const uint32_t id = builder_.AddMembers();
+  std::map<std::string, uint32_t> index;  // of those that can be written
+  const auto add = [&](const std::string& name, const Conjunction& value, bool is_required) {
+    const auto rule = RuleOf(value, Below(Below(shape.place, "properties"), name));
+    if (!rule) return !is_required;
+    index[name] = static_cast<uint32_t>(builder_.members(id).keys.size());
+    AddMember(id, builder_.Literal(gguf::JsonQuoted(name)), rule, is_required);
+    return true;
+  };
+  for (const std::string& name : names) {
+    Conjunction value = all_.Property(shape, name);
+    bool is_required = shape.required.contains(name);
+    if (const auto needed = needs.named.find(name); needed != needs.named.end()) {
+      is_required = true;
+      for (const Literal& l : needed->second) {
+        if (!Conjunctions::Add(value, l)) return std::nullopt;
+      }
+    }
+    if (!add(name, value, is_required)) return std::nullopt;
+  }
+  // Other keys: in an automaton if patterns or propertyNames tell them apart.
+  Budget& budget = schemas_.budget();
+  const std::optional<Dfa> allowed = all_.KeysOf(shape);
+  const bool are_alike = all_.PatternsOf(shape).empty() && !allowed;
+  MaybePart others;
+  if (are_alike) {
+    const Conjunction value = all_.Other(shape, {});
+    const auto rule =
+        is_closed ? std::nullopt : RuleOf(value, Below(shape.place, "additionalProperties"));
+    if (rule) {
+      const Part key = builder_.Call(Outline(json_.KeyBut(names)));
+      others = builder_.Then(builder_.Then(key, builder_.Seen(id, kNone)), Value(*rule));
+    }
+  }
+  Dfa keys = allowed ? *allowed : Everything();
+  if (!names.empty() && (!are_alike || !needs.unnamed.empty()))
+    keys = Combine(keys, Listed(names, budget), Both::kButNot, budget);
+  for (const auto& [some_keys, value] : needs.unnamed) {
+    std::vector<MaybePart> ways;
+    for (const Others& other :
+         OthersOf(shape, Combine(keys, some_keys, Both::kAnd, budget), is_closed)) {
+      Conjunction both = other.value;
+      const auto add_to_both = [&](Literal l) { return Conjunctions::Add(both, l); };
+      const bool fits = std::ranges::all_of(value, add_to_both);
+      const auto rule = fits ? RuleOf(both, shape.place) : std::nullopt;
+      if (rule) ways.push_back(builder_.Then(json_.Quoted(other.keys), Value(*rule)));
+    }
+    const MaybePart member = builder_.AnyOf(ways);
+    if (!member) return std::nullopt;
+    const RuleId rule = Outline(*member);
+    AddMember(id, builder_.Call(rule), std::nullopt, true);
+    builder_.members(id).keys.back().value = rule;
+  }
+  if (!are_alike) {
+    std::vector<Others> many;
+    for (Others& other : OthersOf(shape, keys, is_closed)) {
+      const Names few = other.keys.Strings(kFewKeys);
+      if (few.size() > kFewKeys) {
+        many.push_back(std::move(other));
+      } else {
+        for (const std::string& name : few) add(name, other.value, false);
+      }
+    }
+    others = RulesOfOthers(id, many, shape.place);
+  }
+  Members& members = builder_.members(id);
+  members.ordered = options_.ordered;
+  members.min = static_cast<uint32_t>(std::min<uint64_t>(shape.count.min, kNone - 1));
+  members.max = static_cast<uint32_t>(std::min<uint64_t>(shape.count.max, kNone));
+  if (!AddNeeds(shape, index, members)) return std::nullopt;
+  if (!others && shape.count.min > members.keys.size()) return std::nullopt;
+  return MembersIn('{', id, others);
+}
+
+Converter::MaybePart Converter::RulesOfOthers(uint32_t id, const std::vector<Others>& others,
+                                              const std::string& place) {
+  std::vector<MaybePart> ways;
+  for (const auto& [value, keys] : others) {
+    const auto rule = RuleOf(value, Below(place, "additionalProperties"));
+    if (!rule) continue;
+    const Part key = builder_.Call(Outline(json_.Quoted(keys)));
+    ways.push_back(builder_.Then(builder_.Then(key, builder_.Seen(id, kNone)), Value(*rule)));
+  }
+  return builder_.AnyOf(ways);
+}
+
+// What properties need beside themselves. False: a required one needs what cannot be there.
+bool Converter::AddNeeds(const Shape& shape, const std::map<std::string, uint32_t>& index,
+                         Members& members) {
+  for (const uint32_t node : shape.nodes) {
+    for (const auto& [name, needed] : schemas_[Literal{node}].needs) {
+      const auto key = index.find(name);
+      if (key == index.end()) continue;
+      std::vector<uint32_t> keys;
+      for (const std::string& other : needed) {
+        if (const auto found = index.find(other); found != index.end()) {
+          keys.push_back(found->second);
+        } else {
+          members.keys[key->second].possible = false;
+          if (members.keys[key->second].required) return false;
+        }
+      }
+      members.needs.emplace_back(key->second, std::move(keys));
+    }
+  }
+  return true;
+}
+
+// A part for each set of patterns that a key may fit.
+std::vector<Converter::Others> Converter::OthersOf(const Shape& shape, Dfa keys, bool is_closed) {
+  Budget& budget = schemas_.budget();
+  std::vector<std::pair<std::vector<bool>, Dfa>> parts;
+  if (!keys.empty()) parts.emplace_back(std::vector<bool>(), std::move(keys));
+  for (const std::string& pattern : all_.PatternsOf(shape)) {
+    std::vector<std::pair<std::vector<bool>, Dfa>> next;
+    const Dfa& strings =
+        schemas_.Strings(pattern, Below(Below(shape.place, "patternProperties"), pattern));
+    for (const auto& [fits, dfa] : parts) {
+      for (const bool fit : {true, false}) {
+        Dfa part = Combine(dfa, strings, fit ? Both::kAnd : Both::kButNot, budget);
+        if (part.empty()) continue;
+        std::vector<bool> with = fits;
+        with.push_back(fit);
+        next.emplace_back(std::move(with), std::move(part));
+      }
+    }
+    parts = std::move(next);
+  }
+  std::vector<Others> others;
+  for (auto& [fits, dfa] : parts) {
+    const Conjunction value = all_.Other(shape, fits);
+    const bool fits_none = std::ranges::find(fits, true) == fits.end();
+    if ((fits_none && is_closed) || (!value.empty() && value[0] == !schemas_.True())) continue;
+    const auto same = std::ranges::find(others, value, &Others::value);
+    if (same != others.end()) {
+      same->keys = Combine(same->keys, dfa, Both::kOr, budget);
+    } else {
+      others.push_back({value, std::move(dfa)});
+    }
+  }
+  return others;
+}
+
+}  // namespace grammar

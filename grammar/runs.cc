@@ -1,0 +1,288 @@
+#include "grammar/runs.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace grammar {
+namespace {
+
+using Kind = State::Kind;
+
+constexpr uint32_t kNotYet = kNone - 1;
+constexpr size_t kMaxHubStates = 256;  // larger hubs allow no run
+constexpr size_t kMaxHubsAtOnce = 4000;
+constexpr size_t kMaxItems = 256;
+constexpr size_t kManyCharacters = 20;  // more in a row make no difference
+
+constexpr std::array<std::string_view, 29> kKinds = {"abcdef",     "ghijklmnopqrstuvwxyz",
+                                                     "ABCDEF",     "GHIJKLMNOPQRSTUVWXYZ",
+                                                     "0123456789", "_",
+                                                     " ",          "-",
+                                                     ".",          "/",
+                                                     ":",          ",",
+                                                     "@",          "#",
+                                                     "+",          "=",
+                                                     "&",          "%",
+                                                     "*",          "?",
+                                                     "!",          "'",
+                                                     "$",          ";",
+                                                     "()",         "<>",
+                                                     "[]",         "{}",
+                                                     "|^`~"};
+
+}  // namespace
+
+Kinds KindOf(CodePoint c) {
+  static const std::array<Kinds, 128> of = [] {
+    std::array<Kinds, 128> all;
+    all.fill(kQuotedKinds);  // quotes, backslashes and controls
+    for (size_t kind = 0; kind < kKinds.size(); ++kind) {
+      for (const char one : kKinds[kind]) all[static_cast<uint8_t>(one)] = Kinds{1} << kind;
+    }
+    return all;
+  }();
+  return c < of.size() ? of[c] : IsPlain(c) ? kBeyond : kOdd;
+}
+
+size_t Runs::Set::size() const {
+  return static_cast<size_t>(std::popcount(low) + std::popcount(high));
+}
+
+Runs::Set Runs::Range(uint32_t first, uint32_t last) {
+  Set set;
+  for (uint32_t c = std::max(first, 2u); c <= std::min(last, 127u); ++c)
+    (c < 64 ? set.low : set.high) |= uint64_t{1} << (c % 64);
+  return set;
+}
+
+// The kinds of which all characters are in the set.
+Kinds Runs::KindsIn(const Set& set) {
+  Kinds kinds = set.Has({2, 0}) ? kBeyond : 0;
+  for (size_t kind = 0; kind < kKinds.size(); ++kind) {
+    const auto has = [&](char c) {
+      return set.Has(Range(static_cast<uint8_t>(c), static_cast<uint8_t>(c)));
+    };
+    if (std::ranges::all_of(kKinds[kind], has)) kinds |= Kinds{1} << kind;
+  }
+  return kinds;
+}
+
+Runs::Runs(const Grammar& grammar) : grammar_(grammar), hub_after_(grammar.n_states(), kNotYet) {}
+
+bool Runs::MayEnd(StateId state) {
+  std::vector<StateId> todo = {state};
+  for (size_t i = 0; i < todo.size() && i < kMaxHubStates; ++i) {
+    const State& at = grammar_.state(todo[i]);
+    if (at.kind == Kind::kEnd) return true;
+    if (at.kind != Kind::kFork) continue;
+    for (const StateId next : {at.next, at.other}) {
+      if (next != kNone) todo.push_back(next);
+    }
+  }
+  return false;
+}
+
+// The characters that are whole texts of a rule. Rules of characters call each other twice at most.
+const Runs::Set& Runs::CharactersOf(RuleId rule, size_t depth) {
+  const auto [known, is_new] = rules_.try_emplace(rule);
+  if (!is_new || depth > 2 || grammar_.rule(rule).first.size() > kMaxHubStates)
+    return known->second;
+  Set set;
+  if (grammar_.rule(rule).has_all_beyond_ascii) set.low |= 2;
+  for (const auto& [at, data] : grammar_.rule(rule).first) {
+    const State& state = grammar_.state(at);
+    if (state.next == kNone || !MayEnd(state.next)) continue;
+    if (state.kind == Kind::kByte) set.Add(Range(state.low, state.high));
+    if (state.kind == Kind::kCall) set.Add(CharactersOf(state.other, depth + 1));
+  }
+  return rules_[rule] = set;
+}
+
+bool Runs::IsCharacter(RuleId rule) {
+  if (CharactersOf(rule).IsEmpty()) return false;
+  return std::ranges::all_of(grammar_.rule(rule).first, [&](const Place& place) {
+    const State& state = grammar_.state(place.at);
+    const bool is_escape = state.kind == Kind::kByte && state.low == '\\';
+    return is_escape || state.low >= 0x80 || MayEnd(state.next);
+  });
+}
+
+Runs::Set Runs::CharactersAt(StateId at) {
+  const State& state = grammar_.state(at);
+  if (state.kind == Kind::kByte) return Range(state.low, state.high);
+  if (state.kind == Kind::kCall) return CharactersOf(state.other);
+  Set plain = {2, 0};
+  for (const auto& [low, high] : Plain()) plain.Add(Range(low, high));
+  return plain;
+}
+
+uint32_t Runs::LoopAt(StateId state) const {
+  const Loop* const loop = grammar_.LoopOf(state);
+  return loop == nullptr ? kNone : loop->body;
+}
+
+// A repetition's end is not passed: what follows it may depend on the count.
+uint32_t Runs::HubAfter(StateId state) {
+  std::vector<StateId> states, todo = {grammar_.state(state).next}, seen;
+  const uint32_t loop = LoopAt(state);
+  while (!todo.empty()) {
+    const StateId s = todo.back();
+    todo.pop_back();
+    if (s == kNone || std::ranges::find(seen, s) != seen.end()) continue;
+    seen.push_back(s);
+    if (seen.size() > kMaxHubStates) return kNone;
+    const State& at = grammar_.state(s);
+    switch (at.kind) {
+      case Kind::kFork:
+        todo.push_back(at.other);
+        [[fallthrough]];
+      case Kind::kCount:
+      case Kind::kBelow:
+        todo.push_back(at.next);
+        break;
+      case Kind::kByte:
+      case Kind::kCall:
+      case Kind::kText:
+        if (LoopAt(s) == loop) states.push_back(s);
+        break;
+      default:
+        break;
+    }
+  }
+  if (states.empty()) return kNone;
+  std::sort(states.begin(), states.end());
+  const auto [known, is_new] = numbers_.try_emplace(states, hubs_.size());
+  if (is_new) hubs_.push_back({.states = std::move(states)});
+  return known->second;
+}
+
+// Finds the hubs that follow a state, and the runs of all of them.
+void Runs::Explore(StateId state) {
+  std::vector<uint32_t> found;
+  const auto group = static_cast<uint32_t>(groups_.size());
+  const auto look = [&](StateId s) {
+    if (hub_after_[s] != kNotYet) return;
+    const size_t n_before = hubs_.size();
+    hub_after_[s] = HubAfter(s);
+    if (hubs_.size() == n_before) return;
+    hubs_.back().group = group;
+    found.push_back(hub_after_[s]);
+  };
+  look(state);
+  for (size_t i = 0; i < found.size() && found.size() < kMaxHubsAtOnce; ++i) {
+    const std::vector<StateId> states = hubs_[found[i]].states;
+    for (const StateId s : states) look(s);
+  }
+  groups_.emplace_back();
+  TrySets(found, group);
+}
+
+void Runs::TrySets(std::span<const uint32_t> hubs, uint32_t group) {
+  struct Edge {
+    Set set;
+    uint32_t to;
+  };
+  std::map<uint32_t, std::vector<Edge>> edges;
+  std::map<uint32_t, std::vector<uint32_t>> before;
+  std::map<Set, size_t> weights;
+  for (const uint32_t hub : hubs) {
+    Set all, same;
+    for (const StateId s : hubs_[hub].states) {
+      const uint32_t to = hub_after_[s] == kNotYet ? kNone : hub_after_[s];
+      const Edge edge = {CharactersAt(s), to};
+      if (edge.set.IsEmpty() || to == kNone || hubs_[to].group != group) continue;
+      edges[hub].push_back(edge);
+      before[to].push_back(hub);
+      all.Add(edge.set);
+      if (to == hub) same.Add(edge.set);
+    }
+    ++weights[all];
+    if (same != all) ++weights[same];
+  }
+  weights.erase(Set{});
+  std::vector<std::pair<size_t, Set>> best;
+  for (const auto& [set, n] : weights) best.emplace_back(n * set.size(), set);
+  std::sort(best.rbegin(), best.rend());
+  best.resize(std::min(best.size(), kMaxTried));
+  for (size_t t = 0; t < best.size(); ++t) {
+    const Set& wanted = best[t].second;
+    groups_[group].sets.push_back(wanted);
+    groups_[group].kinds.push_back(KindsIn(wanted));
+    for (const uint32_t hub : hubs) hubs_[hub].lengths[t] = kAny;
+    // Whether characters of the set lead from a hub to one that allows more than `length`.
+    const auto allows = [&](uint32_t hub, uint32_t length) {
+      Set covered;
+      for (const Edge& edge : edges[hub]) {
+        if (hubs_[edge.to].lengths[t] >= length) covered.Add(edge.set);
+      }
+      return covered.Has(wanted);
+    };
+    std::vector<uint32_t> ended;
+    for (const uint32_t hub : hubs) {
+      if (!allows(hub, 0)) ended.push_back(hub);
+    }
+    for (uint32_t length = 0; length < kAny && !ended.empty(); ++length) {
+      for (const uint32_t hub : ended) hubs_[hub].lengths[t] = static_cast<uint8_t>(length);
+      std::vector<uint32_t> next;
+      for (const uint32_t hub : ended) {
+        for (const uint32_t b : before[hub]) {
+          if (hubs_[b].lengths[t] == kAny && !allows(b, length + 1)) next.push_back(b);
+        }
+      }
+      std::sort(next.begin(), next.end());
+      next.erase(std::unique(next.begin(), next.end()), next.end());
+      ended = std::move(next);
+    }
+  }
+}
+
+Run Runs::Of(std::span<const Item> items) {
+  Run best;
+  size_t most = 0;
+  if (items.size() > kMaxItems) return best;
+  // Items that can be read together: of one rule's call and count.
+  struct Way {
+    Item item;
+    uint32_t hub;
+  };
+  std::vector<Way> ways;
+  for (const Item& item : items) {
+    if (item.at >= kEscape) continue;
+    if (hub_after_[item.at] == kNotYet) Explore(item.at);
+    if (const uint32_t hub = hub_after_[item.at]; hub != kNone) ways.push_back({item, hub});
+  }
+  const auto key = [&](const Way& way) {
+    return std::tuple(way.item.below, way.item.data, hubs_[way.hub].group);
+  };
+  std::ranges::sort(ways, {}, key);
+  for (size_t begin = 0, end = 0; begin < ways.size(); begin = end) {
+    uint32_t limit = kAny;
+    for (; end < ways.size() && key(ways[end]) == key(ways[begin]); ++end) {
+      const auto& [at, data, below] = ways[end].item;
+      const Loop* const loop = grammar_.LoopOf(at);
+      if (loop != nullptr && loop->max != kNone)
+        limit = std::min(limit, loop->max - std::min(loop->max, data));
+    }
+    const std::span<Way> some = std::span(ways).subspan(begin, end - begin);
+    const Group& group = groups_[hubs_[ways[begin].hub].group];
+    for (size_t t = 0; t < group.sets.size(); ++t) {
+      const auto length_of = [&](const Way& way) { return hubs_[way.hub].lengths[t]; };
+      std::ranges::sort(some, std::greater(), length_of);
+      Set covered;
+      uint32_t length = 0;
+      for (const Way& way : some) {
+        covered.Add(CharactersAt(way.item.at));
+        if (!covered.Has(group.sets[t])) continue;
+        length = std::min(limit, length_of(way) + 1u);
+        break;
+      }
+      const size_t score = std::min<size_t>(length, kManyCharacters) * group.sets[t].size();
+      if (score > most) best = {group.kinds[t], length};
+      most = std::max(most, score);
+    }
+  }
+  return best;
+}
+
+}  // namespace grammar

@@ -1,0 +1,95 @@
+// Runs: which characters may follow a position in any order, and how many of them.
+//
+// In a string any words fit; after the first letter of [a-z][a-z0-9_]* all letters, digits and
+// underscores do. Of a vocabulary's tokens most are words, so a mask is mostly known once a run is:
+// branches of the trie whose characters are among those of a run are taken as a whole.
+//
+// Where a character leads is looked up once for each state: the states that read the next byte are
+// its hub. A hub allows n characters of a set if each of them leads to a hub that allows n - 1.
+// So the hubs that allow none are found first, then backwards those that lead to them.
+#ifndef PRONK_GRAMMAR_RUNS_H_
+#define PRONK_GRAMMAR_RUNS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/item_sets.h"
+
+namespace grammar {
+
+// Characters of like kind, a bit for each kind: the letters to f, the others, ..., at last
+// characters beyond ASCII (kBeyond), and bytes that are no part of a whole plain one (kOdd).
+using Kinds = uint32_t;
+inline constexpr Kinds kWordKinds = 0x3F, kSpaceKind = 0x40, kQuotedKinds = Kinds{1} << 29,
+                       kBeyond = Kinds{1} << 30, kOdd = Kinds{1} << 31;
+Kinds KindOf(CodePoint c);
+
+struct Run {
+  Kinds kinds = 0;      // whose characters may follow each other
+  uint32_t length = 0;  // at most so many
+};
+
+class Runs {
+ public:
+  static constexpr uint32_t kAny = 255;  // characters: as many as a token has
+
+  // The grammar must outlive it.
+  explicit Runs(const Grammar& grammar);
+  Run Of(std::span<const Item> items);
+  // Whether a rule is for single characters, or how they are escaped.
+  bool IsCharacter(RuleId rule);
+
+ private:
+  // ASCII by code. Instead of the first two controls: nothing, and all plain ones beyond ASCII.
+  struct Set {
+    uint64_t low = 0, high = 0;
+    void Add(const Set& other) {
+      low |= other.low;
+      high |= other.high;
+    }
+    bool Has(const Set& other) const {
+      return (other.low & ~low) == 0 && (other.high & ~high) == 0;
+    }
+    bool IsEmpty() const { return low == 0 && high == 0; }
+    size_t size() const;
+    auto operator<=>(const Set&) const = default;
+  };
+  // Hubs that were found together, and the sets of characters that were tried with them.
+  static constexpr size_t kMaxTried = 6;
+  struct Group {
+    std::vector<Set> sets;
+    std::vector<Kinds> kinds;
+  };
+  struct Hub {
+    std::vector<StateId> states;
+    uint32_t group = 0;
+    std::array<uint8_t, kMaxTried> lengths = {};  // of the runs of the group's sets
+  };
+
+  static Set Range(uint32_t first, uint32_t last);
+  static Kinds KindsIn(const Set& set);
+  const Set& CharactersOf(RuleId rule, size_t depth = 0);
+  Set CharactersAt(StateId state);
+  bool MayEnd(StateId state);
+  uint32_t HubAfter(StateId state);
+  uint32_t LoopAt(StateId state) const;
+  void Explore(StateId state);
+  void TrySets(std::span<const uint32_t> hubs, uint32_t group);
+
+  const Grammar& grammar_;
+  std::vector<uint32_t> hub_after_;  // by state; kNone: none, kNotYet: not looked up
+  std::map<std::vector<StateId>, uint32_t> numbers_;  // of hubs, by their states
+  std::vector<Hub> hubs_;
+  std::vector<Group> groups_;
+  std::map<RuleId, Set> rules_;
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_RUNS_H_

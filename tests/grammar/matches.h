@@ -1,0 +1,25 @@
+// Whether a grammar allows a text, with the keys and items that it must not repeat.
+#ifndef PRONK_TESTS_GRAMMAR_MATCHES_H_
+#define PRONK_TESTS_GRAMMAR_MATCHES_H_
+
+#include <string_view>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/written_parts.h"
+
+namespace test {
+
+inline bool Matches(const grammar::Grammar& grammar, std::string_view text) {
+  grammar::Matcher matcher(grammar);
+  if (!matcher.MayEnd(matcher.Steps(matcher.Start(), text))) return false;
+  if (!grammar.has_unique_keys()) return true;
+  grammar::WrittenParts written;
+  return written.Write(text, [&](size_t at) {
+    return matcher.OpensUnique(matcher.Steps(matcher.Start(), text.substr(0, at)));
+  });
+}
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_GRAMMAR_MATCHES_H_

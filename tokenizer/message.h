@@ -1,0 +1,36 @@
+// A conversation's messages, as applications have them. A part of <pronk/pronk.h>.
+#ifndef PRONK_TOKENIZER_MESSAGE_H_
+#define PRONK_TOKENIZER_MESSAGE_H_
+
+#include <string>
+#include <vector>
+
+namespace pronk {
+
+// What the model asks a function of the application's to do.
+struct ToolCall {
+  std::string id;         // of the call in its conversation
+  std::string name;       // of the function
+  std::string arguments;  // a JSON object
+};
+inline bool operator==(const ToolCall& a, const ToolCall& b) {
+  return a.id == b.id && a.name == b.name && a.arguments == b.arguments;
+}
+
+struct Message {
+  // "system" (only first), "user", "assistant", or "tool" for what a function returned. Templates
+  // may know further roles.
+  std::string role;
+  std::string content;
+  std::string tool_call_id = {};          // of a tool: ToolCall::id
+  std::vector<ToolCall> tool_calls = {};  // of the assistant
+  std::string thinking = {};              // of the assistant; templates may drop it
+};
+inline bool operator==(const Message& a, const Message& b) {
+  return a.role == b.role && a.content == b.content && a.tool_call_id == b.tool_call_id &&
+         a.tool_calls == b.tool_calls && a.thinking == b.thinking;
+}
+
+}  // namespace pronk
+
+#endif  // PRONK_TOKENIZER_MESSAGE_H_
