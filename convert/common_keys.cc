@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert/family.h"
+#include "engine/model/families/folders.h"
 #include "gguf/error.h"
 
 namespace convert {
@@ -18,11 +19,36 @@ constexpr KeyRule kCommonKeys[] = {
     {"hidden_size", "embedding_length"},
     {"num_hidden_layers", "block_count"},
     {"num_attention_heads", "attention.head_count"},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", KeyKind::kFloat},
     {"vocab_size", "vocab_size"},
     {"intermediate_size", "feed_forward_length"},
     {"head_dim", "attention.key_length"},
     {"head_dim", "attention.value_length"},
+    {"attn_logit_softcapping", "attn_logit_softcapping", KeyKind::kFloat},
+    {"final_logit_softcapping", "final_logit_softcapping", KeyKind::kFloat},
+    {"clip_qkv", "attention.clamp_kqv", KeyKind::kFloat},
+    {"logit_scale", "logit_scale", KeyKind::kFloat},
+    {"use_parallel_residual", "use_parallel_residual", KeyKind::kBool},
+};
+constexpr std::string_view kNormEps =
+    "layer_norm_epsilon layer_norm_eps layernorm_epsilon norm_epsilon norm_eps block_norm_eps "
+    "rms_norm_eps";
+
+// Experts' sizes, under the names that families have for them; how they are chosen and weighted,
+// and which layers have them.
+constexpr KeyRule kExpertKeys[] = {
+    {"num_experts n_routed_experts num_local_experts moe_num_experts", "expert_count"},
+    {"num_experts_per_tok moe_k moe_top_k top_k_experts", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"moe_shared_expert_intermediate_size shared_expert_intermediate_size share_expert_dim",
+     "expert_shared_feed_forward_length"},
+    {"n_shared_experts num_shared_experts", "expert_shared_count"},
+    {"first_k_dense_replace num_dense_layers moe_layer_start_index", "leading_dense_block_count"},
+    {"routed_scaling_factor route_scale moe_routed_scaling_factor moe_router_scaling_factor "
+     "router_scaling_factor",
+     "expert_weights_scale", KeyKind::kFloat},
+    {"norm_topk_prob route_norm norm_expert_weight", "expert_weights_norm", KeyKind::kBool},
+    {"n_group", "expert_group_count"},
+    {"topk_group", "expert_group_used_count"},
 };
 
 void AddKey(const KeyRule& rule, OutModel& model) {
@@ -36,16 +62,47 @@ void AddKey(const KeyRule& rule, OutModel& model) {
   }
 }
 
-void CheckUsual(const Family& family, const Fields& config) {
-  for (const UsualValue& usual : family.usual) {
-    if (!config.Has(usual.hf)) continue;
-    const bool is_flag = config.IsBool(usual.hf);
+void CheckOnly(const Source& source, const Fields& config) {
+  for (const Usual& only : source.hf.only) {
+    if (!config.Has(only.key)) continue;
+    const bool is_flag = config.IsBool(only.key);
     const double found =
-        is_flag ? (config.BoolOr(usual.hf, false) ? 1 : 0) : config.Number(usual.hf);
-    if (found == usual.value) continue;
+        is_flag ? (config.BoolOr(only.key, false) ? 1 : 0) : config.Number(only.key);
+    if (found == only.number) continue;
     const std::string expected =
-        is_flag ? (usual.value != 0 ? "true" : "false") : std::to_string(usual.value);
-    config.Fail(usual.hf, "expected ", expected, " in a model of architecture ", family.name);
+        is_flag ? (only.number != 0 ? "true" : "false") : std::to_string(only.number);
+    config.Fail(only.key, "expected ", expected, " in a model of architecture ",
+                source.family.name);
+  }
+}
+
+// The names of activations in config.json that a family with a gate may have begin so.
+std::string_view GatedName(const Source& source) {
+  if (source.hf.activation) return *source.hf.activation;
+  return source.family.traits.activation == kernels::Activation::kGelu ? "gelu" : "silu";
+}
+
+// A key of ours names the activation of a network without a gate, if it is not the family's.
+void AddActivation(const Source& source, OutModel& model) {
+  const Fields& config = model.config;
+  const kernels::Activation usual = source.family.traits.activation;
+  for (const char* const key :
+       {"hidden_activation", "activation_function", "activation", "mlp_hidden_act", "hidden_act"}) {
+    if (!config.Has(key)) continue;
+    const std::string found = config.Text(key);
+    if (source.hf.activation || kernels::IsGated(usual)) {
+      const std::string_view expected = GatedName(source);
+      if (found.starts_with(expected)) return;
+      config.Fail(key, "expected ", expected, " in a model of architecture ", source.family.name,
+                  ", found ", gguf::Quoted(found, 40));
+    }
+    const auto activation = engine::UngatedActivation(found);
+    if (!activation) {
+      config.Fail(key, "expected gelu, gelu_new, gelu_pytorch_tanh, relu or relu2, found ",
+                  gguf::Quoted(found, 40));
+    }
+    if (*activation != usual) model.Text("hidden_activation", found);
+    return;
   }
 }
 
@@ -138,12 +195,12 @@ void AddDynamic(OutModel& model) {
       " tokens, which files cannot say: longer ones would be computed without it");
 }
 
-void AddRope(const Family& family, OutModel& model) {
+void AddRope(const HfClass& hf, OutModel& model) {
   const Fields rope = model.rope();
-  if (family.says_rope && !rope.is_there())
+  if (hf.says_rope && !rope.is_there())
     model.config.Fail("rope_parameters", "expected how RoPE is scaled, found nothing");
   const bool says = model.config.Has("rope_theta") || rope.Has("rope_theta");
-  if (says || family.rope_theta != 10000) model.Float("rope.freq_base", model.rope_theta());
+  if (says || hf.rope_theta != 10000) model.Float("rope.freq_base", model.rope_theta());
   double part = model.rotary_part;
   for (const Fields& from : {rope, model.config}) {  // the latter counts
     for (const char* const key : {"partial_rotary_factor", "rotary_pct", "rope_pct"})
@@ -196,7 +253,8 @@ void CheckShapes(const OutModel& model) {
 
 }  // namespace
 
-void AddKeys(const Family& family, OutModel& model) {
+void AddKeys(const Source& source, OutModel& model) {
+  const Family& family = source.family;
   const Fields& config = model.config;
   for (const char* const key : {"max_position_embeddings", "hidden_size", "num_hidden_layers",
                                 "num_attention_heads", "vocab_size"}) {
@@ -205,17 +263,33 @@ void AddKeys(const Family& family, OutModel& model) {
   CheckSizes(model);
   model.shapes.n_heads = config.Count("num_attention_heads");
   model.shapes.n_kv_heads = config.CountOr("num_key_value_heads", model.shapes.n_heads);
-  CheckUsual(family, config);
-  model.rotary_part = family.rotary_part;
-  model.usual_theta = family.rope_theta;
-  if (family.refine != nullptr) family.refine(model);
+  if (source.hf.all_kv_heads) model.shapes.n_kv_heads = model.shapes.n_heads;
+  CheckOnly(source, config);
+  model.rotary_part = source.hf.rotary_part;
+  model.usual_theta = source.hf.rope_theta;
+  model.yarn_truncates = family.yarn_truncates;
+  AddActivation(source, model);
+  if (family.nextn) engine::AddNextn(model);
+  if (source.hf.refine != nullptr) source.hf.refine(model);
   CheckShapes(model);
-  for (const std::span<const KeyRule> rules : family.keys) {
+  if (family.windows.when != engine::Windows::When::kNever && source.hf.has_windows)
+    engine::AddWindows(family.windows, model);
+  for (const std::span<const KeyRule> rules : source.hf.keys) {
     for (const KeyRule& rule : rules) AddKey(rule, model);
   }
+  if (family.router && source.hf.experts != Experts::kNone) {
+    if (family.dense_layers == engine::DenseLayers::kLeading) engine::AddLeadingDense(model);
+    engine::AddGating(source.hf.chooses_by_sigmoid, model);
+    for (const KeyRule& rule : kExpertKeys) AddKey(rule, model);
+  }
   for (const KeyRule& rule : kCommonKeys) AddKey(rule, model);
+  const bool layer_norm = family.traits.layer_norm;
+  AddKey(
+      {kNormEps, layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+       KeyKind::kFloat},
+      model);
   model.Uint("attention.head_count_kv", model.shapes.n_kv_heads);
-  AddRope(family, model);
+  AddRope(source.hf, model);
   AddPooling(model);
 }
 

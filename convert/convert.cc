@@ -14,7 +14,6 @@
 
 #include "convert/encoder.h"
 #include "convert/family.h"
-#include "convert/hf_folder.h"
 #include "convert/hf_tokenizer.h"
 #include "convert/quantize_plan.h"
 #include "engine/model/model.h"
@@ -98,18 +97,6 @@ void Sort(std::vector<OutTensor>& tensors) {
   });
 }
 
-// It differs between families, and no key of a file names it.
-void CheckActivation(const Family& family, const Fields& config) {
-  for (const char* const key :
-       {"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"}) {
-    if (!config.Has(key)) continue;
-    const std::string found = config.Text(key);
-    if (found.starts_with(family.activation)) return;
-    config.Fail(key, "expected ", family.activation, " in a model of architecture ", family.name,
-                ", found ", gguf::Quoted(found, 40));
-  }
-}
-
 void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, gguf::Writer& keys) {
   std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
@@ -143,10 +130,10 @@ void AddSampling(const Fields& recommended, gguf::Writer& keys) {
 }
 
 // A model without an output matrix makes vectors of texts, and the file must say how.
-void CheckHead(const Family& family, const Fields& config, const OutModel& model) {
+void CheckHead(const HfClass& hf, const Fields& config, const OutModel& model) {
   const std::string name = config.Texts("architectures")[0];
   const bool has_head = std::ranges::count(model.tensors, "output.weight", &OutTensor::name) > 0;
-  if (has_head || !name.ends_with("Model") || std::ranges::count(family.hf, name) > 0) return;
+  if (has_head || !name.ends_with("Model") || std::ranges::count(hf.names, name) > 0) return;
   if (model.Gives("pooling_type") || model.Gives("attention.causal")) return;
   config.Fail("architectures", name,
               " has no output matrix, and no 1_Pooling/config.json says how it makes vectors");
@@ -217,23 +204,23 @@ uint64_t EmbeddingRows(const OutModel& model) {
 
 Report Convert(const std::string& path, const std::string& out, const Options& options) {
   HfFolder folder = HfFolder::Open(path);
-  const Family& family = FindFamily(folder.config());
+  const Source source = FindFamily(folder.config());
+  const Family& family = source.family;
   const bool is_ternary = ReadQuantization(family.name, folder);
-  OutModel model(folder, UsualConfig(family, folder.config()), family.name);
+  OutModel model(folder, UsualConfig(source.hf, folder.config()), family.name);
   model.is_ternary = is_ternary;
-  CheckActivation(family, model.config);
   model.keys.Add("general.architecture", family.name);
   model.keys.Add("general.type", "model");
   Report report;
-  AddKeys(family, model);
-  report.left_out = MapTensors(family, model);
-  CheckHead(family, folder.config(), model);
+  AddKeys(source, model);
+  report.left_out = MapTensors(source, model);
+  CheckHead(source.hf, folder.config(), model);
   Sort(model.tensors);
   const Types types = ChooseTypes(options, model);
   report.type = types.most;
   AddGeneralKeys(path, report.type, FileType(report.type, options), model.keys);
   AddSampling(folder.Object("generation_config.json"), model.keys);
-  AddTokenizer(family, EmbeddingRows(model), model);
+  AddTokenizer(source, EmbeddingRows(model), model);
   Write(model, types, options, out);
   report.architecture = model.architecture;
   report.n_tensors = model.tensors.size();

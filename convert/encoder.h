@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "convert/out_tensor.h"
+#include "convert/family.h"
 #include "gguf/dtype.h"
 #include "kernels/machine/team.h"
 

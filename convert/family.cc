@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "convert/families/families.h"
 #include "gguf/error.h"
 
 namespace convert {
@@ -14,7 +13,6 @@ constexpr TensorRule kCommon[] = {
     {"model.norm", "output_norm"},
     {"lm_head", "output"},
     {".input_layernorm", ".attn_norm"},
-    {".post_attention_layernorm", ".ffn_norm"},
     {".self_attn.q_proj", ".attn_q"},
     {".self_attn.k_proj", ".attn_k"},
     {".self_attn.v_proj", ".attn_v"},
@@ -32,6 +30,34 @@ constexpr TensorRule kCommon[] = {
     // Every reader computes these itself.
     {".self_attn.rotary_emb.inv_freq", ""},
     {"model.rotary_emb.inv_freq", ""},
+    // Mixtral's names.
+    {".mlp.experts.{e}.w1", ".ffn_gate_exps"},
+    {".mlp.experts.{e}.w2", ".ffn_down_exps"},
+    {".mlp.experts.{e}.w3", ".ffn_up_exps"},
+    // The shared one, and the bias of their choice.
+    {".mlp.shared_experts.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_experts.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_experts.down_proj", ".ffn_down_shexp"},
+    {".mlp.gate.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.expert_bias", ".exp_probs_b.bias"},
+    // Blocks after the layers that predict further tokens.
+    {".eh_proj", ".nextn.eh_proj"},
+    {".enorm", ".nextn.enorm"},
+    {".hnorm", ".nextn.hnorm"},
+    {".embed_tokens", ".nextn.embed_tokens"},
+    {".shared_head.head", ".nextn.shared_head_head"},
+    {".shared_head.norm", ".nextn.shared_head_norm"},
+    {".transformer.shared_head.output", ".nextn.shared_head_head"},
+    {".transformer.shared_head.norm", ".nextn.shared_head_norm"},
+    {".final_layernorm", ".layer_output_norm"},
+    // In a part of its own.
+    {"mtp.fc", ".nextn.eh_proj"},
+    {"mtp.pre_fc_norm_embedding", ".nextn.enorm"},
+    {"mtp.pre_fc_norm_hidden", ".nextn.hnorm"},
+    {"mtp.norm", ".nextn.shared_head_norm"},
+    {"mtp.embed_tokens", ".nextn.embed_tokens"},
+    {"mtp.lm_head", ".nextn.shared_head_head"},
 };
 
 // Models with vision or audio, whose text model's family is named in config.json's text_config.
@@ -70,23 +96,9 @@ std::string NameOf(const Fields& config, const std::string& outer) {
 
 }  // namespace
 
-const std::vector<Family>& Families() {
-  static const std::vector<Family> kAll = [] {
-    std::vector<Family> all;
-    for (const auto lineage :
-         {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
-          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), MambaLineage(),
-          GptLineage(), BertLineage()}) {
-      all.insert(all.end(), lineage.begin(), lineage.end());
-    }
-    return all;
-  }();
-  return kAll;
-}
-
 std::span<const TensorRule> CommonTensors() { return kCommon; }
 
-const Family& FindFamily(const Fields& config) {
+Source FindFamily(const Fields& config) {
   const std::vector<std::string> found = config.Texts("architectures");
   if (found.size() != 1) config.Fail("architectures", "expected one name, found ", found.size());
   const std::string name = NameOf(config, found[0]);
@@ -102,14 +114,20 @@ const Family& FindFamily(const Fields& config) {
                                              : std::vector<std::string>();
   if (!kinds.empty()) has_experts = std::ranges::count(kinds, "moe") > 0;
   std::string known;
-  for (const Family& family : Families()) {
-    if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
-      continue;
+  const auto is_of = [&](const HfClass& hf) {
+    if (hf.experts != Experts::kEither && (hf.experts == Experts::kSome) != has_experts)
+      return false;
+    for (const std::string_view each : hf.names) {
+      if (each.empty()) break;
+      if (each == name || each == causal) return true;
+      known += (known.empty() ? "" : ", ") + std::string(each);
     }
-    for (const std::string_view hf : family.hf) {
-      if (hf.empty()) break;
-      if (hf == name || hf == causal) return family;
-      known += (known.empty() ? "" : ", ") + std::string(hf);
+    return false;
+  };
+  for (const Family& family : Families()) {
+    if (is_of(family.hf)) return {family, family.hf};
+    for (const HfClass& other : family.others) {
+      if (is_of(other)) return {family, other};
     }
   }
   for (const std::string_view wrapper : kWrappers) known += ", " + std::string(wrapper);
@@ -121,21 +139,18 @@ Fields TextConfig(const Fields& config) {
   return config.IsObject("text_config") ? config.Object("text_config").Over(config) : config;
 }
 
-Fields UsualConfig(const Family& family, const Fields& config) {
+Fields UsualConfig(const HfClass& hf, const Fields& config) {
   Fields text = TextConfig(config);
-  std::string usual;
-  for (const auto& [theirs, name] : family.renamed) {
+  for (const auto& [theirs, name] : hf.renamed) {
     if (text.Has(name) && !text.Has(theirs)) continue;
-    usual += (usual.empty() ? "{\"" : ", \"") + std::string(name) +
-             "\": " + std::to_string(text.Count(theirs));
+    text.Set({name, static_cast<double>(text.Count(theirs))});
   }
-  if (!text.Has("num_hidden_layers") && text.IsList("layers_block_type")) {
-    usual += (usual.empty() ? "{\"" : ", \"") + std::string("num_hidden_layers\": ") +
-             std::to_string(text.Texts("layers_block_type").size());
+  if (text.IsList("layers_block_type")) {
+    const auto n = static_cast<double>(text.Texts("layers_block_type").size());
+    text.SetIfAbsent({"num_hidden_layers", n});
   }
-  if (!usual.empty()) text = text.Over(ParseObject(config.file(), usual + "}"));
-  if (family.defaults.empty()) return text;
-  return text.Over(ParseObject(config.file(), std::string(family.defaults)));
+  for (const Usual& value : hf.defaults) text.SetIfAbsent(value);
+  return text;
 }
 
 }  // namespace convert

@@ -38,8 +38,8 @@ constexpr std::pair<const char*, tokenizer::AddedToken> kAddedKeys[] = {
 
 class TokenizerWriter {
  public:
-  TokenizerWriter(const Family& family, OutModel& model)
-      : family_(family),
+  TokenizerWriter(const Source& source, OutModel& model)
+      : source_(source),
         model_(model),
         config_(model.folder.Object("tokenizer_config.json")),
         map_(model.folder.Object("special_tokens_map.json")),
@@ -65,11 +65,11 @@ class TokenizerWriter {
  private:
   void ReadVocabulary() {
     const auto spm = model_.folder.Find("tokenizer.model");
-    if (spm && !family_.raw_bpe) {
+    if (spm && !source_.hf.raw_bpe) {
       vocab_ = ReadSentencePiece(*spm, *model_.folder.Text("tokenizer.model"));
       from_sentencepiece_ = true;
     } else if (json_.is_there()) {
-      vocab_ = ReadTokenizerJson(json_, family_);
+      vocab_ = ReadTokenizerJson(json_, source_.family.name, source_.hf.raw_bpe);
     } else if (const auto ranks = model_.folder.Find("tiktoken.model")) {
       ExpectClass("TikTokenTokenizer");  // its program has the split pattern
       vocab_ = ReadTiktoken(*ranks, *model_.folder.Text("tiktoken.model"));
@@ -372,7 +372,7 @@ class TokenizerWriter {
     return std::nullopt;
   }
 
-  const Family& family_;
+  const Source& source_;
   OutModel& model_;
   Fields config_, map_, json_, generation_;
   bool from_sentencepiece_ = false;
@@ -391,8 +391,8 @@ bool LooksSpecial(std::string_view token) {
          between("<unused", ">");
 }
 
-void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model) {
-  TokenizerWriter(family, model).Write(n_rows);
+void AddTokenizer(const Source& source, uint64_t n_rows, OutModel& model) {
+  TokenizerWriter(source, model).Write(n_rows);
 }
 
 }  // namespace convert

@@ -59,7 +59,8 @@ void CheckMerges(const Fields& model, const Vocabulary& vocab);
 // Whether a token is a signal by its spelling: some folders mark such tokens as ordinary ones.
 bool LooksSpecial(std::string_view token);
 // From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
-Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family);
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture,
+                             bool raw_bpe = false);
 
 // An expression that splits text, in a canonical spelling (split_pattern.cc): if two are equal,
 // they match the same texts.
@@ -73,7 +74,7 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
 bool PutsSpaceBefore(const Fields& tokenizer);
 
 // Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.
-void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model);
+void AddTokenizer(const Source& source, uint64_t n_rows, OutModel& model);
 
 }  // namespace convert
 

@@ -188,7 +188,7 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
   return vocab;
 }
 
-Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture, bool raw_bpe) {
   const Fields model = tokenizer.Object("model");
   const std::string type = model.TextOr("type", "BPE");
   if (type != "BPE" && type != "WordPiece" && type != "Unigram")
@@ -225,7 +225,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
     return vocab;
   }
   vocab.merges = model.Pairs("merges");
-  if (family.raw_bpe) {
+  if (raw_bpe) {
     vocab.model = "gemma4";
     MarkBytes(vocab, model.TextOr("unk_token", "<unk>"));
     for (size_t i = 0; i < vocab.tokens.size(); ++i) vocab.scores.push_back(-static_cast<float>(i));
@@ -241,8 +241,8 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
     const tokenizer::SplitRule& rule = FindSplitRule(tokenizer, ignore_merges);
     if (rule.ignore_merges != ignore_merges) vocab.ignore_merges = ignore_merges;
     if (PutsSpaceBefore(tokenizer)) vocab.space_prefix = "always";
-    const bool has_own = std::ranges::count(rule.Names(), family.name) > 0;
-    vocab.pre = has_own ? family.name : rule.names[0];
+    const bool has_own = std::ranges::count(rule.Names(), architecture) > 0;
+    vocab.pre = has_own ? architecture : rule.names[0];
     const std::string post = tokenizer.Object("post_processor").TextOr("type", "");
     if (vocab.pre == "gpt-2" && post == "RobertaProcessing") vocab.pre = "roberta-bpe";
   }

@@ -13,8 +13,6 @@
 #include <vector>
 
 #include "convert/family.h"
-#include "convert/hf_folder.h"
-#include "convert/out_tensor.h"
 #include "gguf/error.h"
 
 namespace convert {

@@ -1,5 +1,6 @@
 // Maps a folder's tensors to the file's, by the tables of family.h.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -19,6 +20,8 @@ constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"transformer.blocks.", "model.layers."},
     {"gpt_neox.layers.", "model.layers."},
     {"model.decoder.layers.", "model.layers."},
+    {"biogpt.layers.", "model.layers."},
+    {"biogpt.", "model."},
     {"transformer.", "model."},
     {"gpt_neox.", "model."},
     {"model.decoder.", "model."},
@@ -121,10 +124,15 @@ Name Parse(std::string_view hf, uint64_t n_layers) {
 
 class Mapper {
  public:
-  Mapper(const Family& family, OutModel& model)
-      : family_(family), model_(model), n_layers_(model.n_layers()) {
+  Mapper(const Source& source, OutModel& model)
+      : hf_(source.hf), model_(model), n_layers_(model.n_layers()) {
+    // A layer's norms have the same names in folders, whatever they act on.
+    const engine::NormRoles& roles = source.family.traits.norms;
+    NameNorm(".post_attention_layernorm", roles.attn_post.empty() ? roles.ffn : roles.attn_post);
+    NameNorm(".pre_feedforward_layernorm", roles.ffn);
+    NameNorm(".post_feedforward_layernorm", roles.ffn_post);
     tied_ = model.config.BoolOr("tie_word_embeddings",
-                                model.folder.config().BoolOr("tie_word_embeddings", family.tied));
+                                model.folder.config().BoolOr("tie_word_embeddings", hf_.tied));
   }
 
   std::vector<std::string> Run() {
@@ -144,6 +152,10 @@ class Mapper {
     RowFactors factors;
   };
 
+  void NameNorm(const char* hf, std::string_view role) {
+    if (!role.empty()) norms_.emplace(hf, "." + std::string(role));
+  }
+
   bool IsLeftOut(const std::string& hf) const {
     if (hf.starts_with(kNextn)) return model_.n_nextn == 0;
     return std::ranges::any_of(kLeftOut,
@@ -154,7 +166,9 @@ class Mapper {
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
     if (name.layer && *name.layer >= n_layers_ + model_.n_nextn) return false;
-    if (name.text == "lm_head" && name.suffix == ".weight" && tied_) return false;
+    if ((name.text == "lm_head" || name.text == "output_projection") && name.suffix == ".weight" &&
+        tied_)
+      return false;
     if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
     bool is_known = false, is_kept = false;
     const auto apply = [&](std::span<const TensorRule> rules) {
@@ -166,7 +180,9 @@ class Mapper {
       }
     };
     apply(model_.first_rules);
-    for (const std::span<const TensorRule> rules : family_.tensors) apply(rules);
+    for (const std::span<const TensorRule> rules : hf_.tensors) apply(rules);
+    if (const auto found = norms_.find(name.text); found != norms_.end())
+      apply(std::array{TensorRule{found->first, found->second}});
     apply(CommonTensors());
     if (!is_known) {
       tensor.Fail("has no place in a model of architecture ", model_.architecture,
@@ -194,7 +210,7 @@ class Mapper {
   }
 
   Order OrderOf(const TensorRule& rule, const Name& name, const SafeTensor& tensor) const {
-    if (family_.pairs_neighbours && rule.order == Order::kSame) {
+    if (hf_.pairs_halves && rule.order == Order::kSame) {
       if (name.text.ends_with("self_attn.q_proj")) return Order::kRopeQ;
       if (name.text.ends_with("self_attn.k_proj")) return Order::kRopeK;
     }
@@ -207,7 +223,7 @@ class Mapper {
     const bool is_norm =
         (name.text.ends_with("norm") && !name.text.ends_with("linear_attn.norm")) ||
         name.text.starts_with("mtp.pre_fc_norm");
-    if (family_.norms_plus_one && is_norm && name.suffix == ".weight") return Change::kPlusOne;
+    if (hf_.norms_plus_one && is_norm && name.suffix == ".weight") return Change::kPlusOne;
     const bool is_matrix = name.layer && name.suffix == ".weight" && tensor.shape.size() == 2;
     if (!model_.is_ternary || !is_matrix) return rule.change;
     if (name.expert) tensor.Fail("is an expert: expected none in a model that rounds its weights");
@@ -244,18 +260,19 @@ class Mapper {
     model_.tensors.push_back(std::move(out));
   }
 
-  const Family& family_;
+  const HfClass& hf_;
   OutModel& model_;
   uint64_t n_layers_;
   bool tied_;
+  std::map<std::string, std::string, std::less<>> norms_;
   std::map<std::string, Target> targets_;
   std::vector<std::string> left_out_;
 };
 
 }  // namespace
 
-std::vector<std::string> MapTensors(const Family& family, OutModel& model) {
-  return Mapper(family, model).Run();
+std::vector<std::string> MapTensors(const Source& source, OutModel& model) {
+  return Mapper(source, model).Run();
 }
 
 }  // namespace convert

@@ -8,8 +8,8 @@
 #include "cli/command.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
-#include "convert/json.h"
 #include "engine/error.h"
+#include "engine/folder/json.h"
 #include "gguf/error.h"
 #include "gguf/number.h"
 
@@ -39,7 +39,7 @@ std::vector<std::string> DifferencesIn(const Keys& keys, const Row& there, const
 
 // name: of the file and the row, for faults.
 Row ReadRow(const JsonView& json, const std::string& name) {
-  const convert::Fields fields(name, json);
+  const engine::Fields fields(name, json);
   Row row;
   for (const std::string key : kTestKeys) {
     if (key == "type_k" || (key.ends_with("batch") && !fields.Has(key))) continue;

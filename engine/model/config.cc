@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/model/architecture.h"
+#include "engine/model/families/families.h"
+#include "engine/model/family.h"
 #include "engine/model/keys.h"
 #include "gguf/error.h"
 
@@ -18,31 +19,32 @@ constexpr uint64_t kMaxHeadDim = 1u << 12;
 constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has room for two numbers of each
 constexpr uint64_t kMaxExperts = 1u << 16;
 
-const Architecture& FindArchitecture(const Metadata& meta) {
+const Family& FindFamily(const Metadata& meta) {
   constexpr std::string_view kKey = "general.architecture";
   const std::string_view name = meta.GetString(kKey);
   std::string known;
-  for (const Architecture& arch : Architectures()) {
-    if (arch.name == name) return arch;
-    known += (known.empty() ? "" : ", ") + std::string(arch.name);
+  for (const Family& family : Families()) {
+    if (family.name == name) return family;
+    known += (known.empty() ? "" : ", ") + std::string(family.name);
   }
   meta.Fail(kKey, "architecture ", gguf::Quoted(name, 40), " is not supported (this program runs ",
             known, ")");
 }
 
-void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
+void ReadHeads(const Keys& keys, const Family& family, Config& config) {
   const size_t n_layers = config.n_layers(), width = config.embedding_length;
-  const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;
+  const size_t least = family.without_heads == Mixer::kAttention ? 1 : 0;
   const auto n_heads = keys.PerLayer("attention.head_count", n_layers, least, kMaxHeads);
   const auto n_kv_heads = keys.Has("attention.head_count_kv")
                               ? keys.PerLayer("attention.head_count_kv", n_layers, least, kMaxHeads)
                               : n_heads;
+  const double scale = keys.PositiveUnlessZero("attention.scale", 0);
   const bool explicit_lengths =
       keys.Has("attention.key_length") && keys.Has("attention.value_length");
   for (size_t i = 0; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
     if (n_kv_heads[i] == 0) {
-      layer.mixer = arch.without_heads;
+      layer.mixer = family.without_heads;
       continue;
     }
     layer.n_heads = n_heads[i];
@@ -60,7 +62,8 @@ void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
     const size_t head_dim = width / layer.n_heads;
     layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
     layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
-    layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.key_length));
+    const double usual = 1 / std::sqrt(static_cast<double>(layer.key_length));
+    layer.attention_scale = static_cast<float>(scale > 0 ? scale : usual);
   }
 }
 
@@ -83,12 +86,13 @@ void ReadYarn(const Keys& keys, RopeConfig& rope) {
   rope.truncated = keys.BoolOr(kTruncate, rope.truncated);
 }
 
-RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& config) {
+RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config) {
   const auto attends = [](const LayerPlan& layer) { return layer.n_heads > 0; };
   const auto first = std::ranges::find_if(config.layers, attends);
   const size_t key_length = first != config.layers.end() ? first->key_length : 2;
   RopeConfig rope;
-  rope.pairs = arch.rope_pairs;
+  rope.truncated = family.yarn_truncates;
+  rope.pairs = family.rope_pairs;
   rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
   const std::string_view scaling = keys.StringOr("rope.scaling.type", "linear");
@@ -120,43 +124,42 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
 }
 
 // Layers may lack a network, as they may attention. If all have experts, the key may be missing.
-void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
+void ReadFeedForward(const Keys& keys, const Family& family, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
-  const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;
+  const size_t least = family.without_heads == Mixer::kAttention ? 1 : 0;
   const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), least, kMaxLength);
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
 }
 
 // Files of models without experts may have these keys: 0 of 0.
-void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& arch,
-                 Config& config) {
+void ReadExperts(const gguf::File& file, const Keys& keys, const Family& family, Config& config) {
   const size_t n_experts = keys.UintOr("expert_count", 0, kMaxExperts);
   const size_t n_used = keys.UintOr("expert_used_count", 0, kMaxExperts);
   if (n_used > n_experts) {
     keys.Fail("expert_used_count", "expected at most the expert_count of ", n_experts, ", found ",
               n_used);
   }
-  if (n_experts == 0 || (n_experts == 1 && !arch.router)) return;  // one expert is a network
-  if (!arch.router) {
+  if (n_experts == 0 || (n_experts == 1 && !family.router)) return;  // one expert is a network
+  if (!family.router) {
     keys.Fail("expert_count", "models of this architecture have no experts, found ", n_experts);
   }
   if (n_used == 0) keys.Fail("expert_used_count", "must not be 0 where there are experts");
-  config.router = *arch.router;
-  config.router_bias = arch.router_bias;
+  config.router = *family.router;
+  config.router_bias = family.router_bias;
   config.n_experts_used = n_used;
   const size_t shared = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength);
   const size_t own_length = keys.Has("expert_feed_forward_length")
                                 ? keys.Count("expert_feed_forward_length", kMaxLength)
                                 : 0;
-  const size_t n_dense = arch.dense_layers == DenseLayers::kLeading
+  const size_t n_dense = family.dense_layers == DenseLayers::kLeading
                              ? keys.UintOr("leading_dense_block_count", 0, config.n_layers())
                              : 0;
   // Blocks that predict further tokens may be dense where layers are not.
-  const size_t n_next = file.metadata().GetUintOr(std::string(arch.name) + ".nextn_predict_layers",
-                                                  0, config.n_layers());
+  const size_t n_next = file.metadata().GetUintOr(
+      std::string(family.name) + ".nextn_predict_layers", 0, config.n_layers());
   for (size_t i = n_dense; i < config.n_layers(); ++i) {
     const bool by_tensor =
-        arch.dense_layers == DenseLayers::kWithoutRouter || i + n_next >= config.n_layers();
+        family.dense_layers == DenseLayers::kWithoutRouter || i + n_next >= config.n_layers();
     LayerPlan& layer = config.layers[i];
     if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
     if (by_tensor &&
@@ -168,6 +171,34 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& a
     layer.expert_length = own_length != 0 ? own_length : layer.ffn_length;
     layer.ffn_length = 0;
   }
+}
+
+// Numbers of which each has a key, and the usual one has none.
+void ReadScales(const Keys& keys, const Family& family, Config& config) {
+  const auto read = [&](const char* key, double usual) {
+    return static_cast<float>(keys.PositiveUnlessZero(key, usual));
+  };
+  const double width = static_cast<double>(config.embedding_length);
+  config.embedding_scale = read("embedding_scale", family.scales_embeddings ? std::sqrt(width) : 1);
+  config.residual_scale = read("residual_scale", 1);
+  config.clamp_qkv = read("attention.clamp_kqv", 0);
+  config.attention_softcap = read("attn_logit_softcapping", 0);
+  config.logit_softcap = read("final_logit_softcapping", 0);
+  config.attention_temperature_scale = read("attention.temperature_scale", 0);
+  config.attention_temperature_span =
+      keys.CountOr("attention.temperature_length", config.ropes[0].original_context, UINT32_MAX);
+}
+
+// Of a network without a gate, if a key of ours names it.
+void ReadActivation(const Keys& keys, Config& config) {
+  constexpr std::string_view kKey = "hidden_activation";
+  if (kernels::IsGated(config.activation) || !keys.Has(kKey)) return;
+  const std::string_view name = keys.StringOr(kKey, "");
+  const auto found = UngatedActivation(name);
+  if (!found) {
+    keys.Fail(kKey, "expected gelu, gelu_new, relu or relu2, found ", gguf::Quoted(name, 40));
+  }
+  config.activation = *found;
 }
 
 void ReadPooling(const Keys& keys, Config& config) {
@@ -235,31 +266,36 @@ void CheckLayers(const Keys& keys, const Config& config) {
 
 Config Config::Read(const gguf::File& file) {
   const Metadata& meta = file.metadata();
-  const Architecture& arch = FindArchitecture(meta);
+  const Family& family = FindFamily(meta);
   if (file.tensors().empty()) {
     gguf::Fail(file.path(), "holds a vocabulary and no weights, so it cannot generate text");
   }
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr) gguf::Fail(file.path(), "tensor token_embd.weight is missing");
-  const Keys keys(meta, arch.name);
+  const Keys keys(meta, family.name);
   Config config;
-  config.architecture = arch.name;
+  config.architecture = family.name;
   config.vocab_size = embedding->rows();
-  static_cast<Traits&>(config) = arch.traits;
+  static_cast<Traits&>(config) = family.traits;
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
   config.layers.resize(keys.Count("block_count", kMaxLayers));
-  ReadFeedForward(keys, arch, config);
-  ReadExperts(file, keys, arch, config);
-  ReadHeads(keys, arch, config);
+  ReadFeedForward(keys, family, config);
+  ReadExperts(file, keys, family, config);
+  ReadHeads(keys, family, config);
   constexpr const char *kEps = "attention.layer_norm_epsilon",
                        *kRmsEps = "attention.layer_norm_rms_epsilon";
   const bool is_rms = !config.layer_norm || (!keys.Has(kEps) && keys.Has(kRmsEps));
   if (config.layer_norm) keys.Ignore(kRmsEps);  // of Phi-3.5-MoE beside the other
   config.norm_eps = static_cast<float>(keys.Positive(is_rms ? kRmsEps : kEps));
-  config.ropes = {ReadRope(keys, arch, config)};
+  config.ropes = {ReadRope(keys, family, config)};
+  ReadScales(keys, family, config);
+  ReadActivation(keys, config);
   ReadPooling(keys, config);
-  if (arch.refine != nullptr) arch.refine(keys, config);
+  ReadWindows(keys, family.windows, config);
+  ReadRouter(keys, family, config);
+  if (family.refine != nullptr) family.refine(keys, config);
+  if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);
   if (config.nextn) CheckLayers(keys, config.OfNextn());
   config.encoders = keys.RequireAllRead();

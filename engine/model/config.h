@@ -167,7 +167,7 @@ struct RankTraits {
   bool softmax = false;  // of the scores
 };
 
-// What neither keys nor tensors tell of an architecture (architecture.h). The defaults are llama's.
+// What neither keys nor tensors tell of an architecture (family.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
   bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)

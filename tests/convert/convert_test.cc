@@ -250,15 +250,13 @@ TEST(Convert, ConfigIsChecked) {
 TEST(Convert, UsualValuesNeedNotBeNamed) {
   const Fields config = ParseObject("c", R"({"text_config":{"hidden_size":2560,)"
                                          R"("num_attention_heads":16},"hidden_size":7})");
-  const Fields text = TextConfig(config);
-  const auto gemma = std::ranges::find(Families(), "gemma3", &Family::name);
-  ASSERT_NE(gemma, Families().end());
-  const Fields all = text.Over(ParseObject("c", std::string(gemma->defaults)));
+  const Family& gemma = *std::ranges::find(Families(), "gemma3", &Family::name);
+  const Fields all = UsualConfig(gemma.hf, config);
   EXPECT_EQ(all.Count("hidden_size"), 2560u);
   EXPECT_EQ(all.Count("num_attention_heads"), 16u);
   EXPECT_EQ(all.Count("num_key_value_heads"), 4u);
   EXPECT_EQ(all.Count("sliding_window"), 4096u);
-  EXPECT_EQ(gemma->rope_theta, 1e6);
+  EXPECT_EQ(gemma.hf.rope_theta, 1e6);
 }
 
 TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {
@@ -267,7 +265,7 @@ TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {
     const Fields config =
         ParseObject("c", Json{{"architectures", {outer}}, {"text_config", text}}.dump());
     std::string found;
-    const std::string error = test::ErrorOf([&] { found = FindFamily(config).name; });
+    const std::string error = test::ErrorOf([&] { found = FindFamily(config).family.name; });
     return error.empty() ? found : error;
   };
   EXPECT_EQ(name("Mistral3ForConditionalGeneration", ""), "llama");

@@ -137,7 +137,7 @@ TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {
   for (const Json& merges :
        {Json::array({"a b"}),
         Json::array({Json::array({"a", "b"})})}) {  // the older and the newer spelling
-    Vocabulary read = ReadTokenizerJson(Parsed(Bpe(vocab, merges)), {.name = "llama"});
+    Vocabulary read = ReadTokenizerJson(Parsed(Bpe(vocab, merges)), "llama");
     EXPECT_EQ(read.model, "gpt2");
     EXPECT_EQ(read.pre, "gpt-2");
     EXPECT_EQ(read.merges, std::vector<std::string>{"a b"});
@@ -153,7 +153,7 @@ TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {
 
 TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
   const auto error = [](const Json& json) {
-    return test::ErrorOf([&] { ReadTokenizerJson(Parsed(json), {.name = "llama"}); });
+    return test::ErrorOf([&] { ReadTokenizerJson(Parsed(json), "llama"); });
   };
   EXPECT_EQ(error(Bpe({{"a", 0}, {"b", 0}}, Json::array())),
             "t.json: model.vocab.b: expected a number of its own, found that of \"a\"");
@@ -207,8 +207,7 @@ TEST(ConvertTokenizer, ReadsPiecesWithScores) {
   const std::string& charsmap = unigram.charsmap;
   for (const size_t cut : {0u, 1u, 2u}) {  // each length of the last digits
     const std::string map = charsmap.substr(0, charsmap.size() - cut);
-    const Vocabulary now =
-        ReadTokenizerJson(Parsed(unigram.ToJson(map, old.size())), {.name = "bert"});
+    const Vocabulary now = ReadTokenizerJson(Parsed(unigram.ToJson(map, old.size())), "bert");
     EXPECT_EQ(now.model, "t5");
     EXPECT_EQ(now.charsmap, map);
     EXPECT_EQ(now.add_space_prefix, std::optional(true));
@@ -295,7 +294,7 @@ TEST(ConvertTokenizer, MergesStandForScores) {
               {"normalizer", {{"type", "Prepend"}, {"prepend", "\u2581"}}},
               {"model",
                {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", merges}}}}),
-      {.name = "llama"});
+      "llama");
   EXPECT_EQ(read.add_space_prefix, true);
   EXPECT_EQ(read.types, old.types);
 

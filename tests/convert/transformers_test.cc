@@ -148,7 +148,7 @@ TEST(Transformers, HaveAllArchitecturesWithoutAFile) {
   for (const std::string& name : Names()) {
     const std::string path = test::DataPath("transformers/" + name + ".json");
     const Json config = Json::parse(test::ReadText(path))["config"];
-    found.emplace(FindFamily(ParseObject(path, config.dump())).name);
+    found.emplace(FindFamily(ParseObject(path, config.dump())).family.name);
   }
   for (const std::string& name : test::MadeWhileTesting())
     EXPECT_TRUE(found.contains(name)) << name;

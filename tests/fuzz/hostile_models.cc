@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "engine/model/architecture.h"
+#include "engine/model/family.h"
 #include "tests/fuzz/hostile_model.h"
 #include "tests/fuzz/use_model.h"
 #include "tests/support/transformers.h"
@@ -39,7 +39,7 @@ bool AreSound(const fuzz::HostileModels& models) {
                  outcome.error.c_str());
     sound = false;
   }
-  for (const engine::Architecture& architecture : engine::Architectures()) {
+  for (const engine::Family& architecture : engine::Families()) {
     if (names.contains(architecture.name)) continue;
     std::fprintf(stderr, "no model of %s\n", std::string(architecture.name).c_str());
     sound = false;

@@ -15,9 +15,9 @@
 #include "cli/output/json_file.h"
 #include "convert/family.h"
 #include "convert/hf_tokenizer.h"
-#include "convert/json.h"
-#include "convert/safetensors.h"
 #include "engine/error.h"
+#include "engine/folder/json.h"
+#include "engine/folder/safetensors.h"
 #include "engine/session/tool_calls.h"
 #include "gguf/error.h"
 #include "gguf/json.h"
@@ -118,7 +118,7 @@ void Take(char what, const std::string& text) {
     case 'c':
       return AsConfig(text);
     case 't':
-      convert::ReadTokenizerJson(convert::ParseObject("tokenizer.json", text), {.name = "llama"});
+      convert::ReadTokenizerJson(convert::ParseObject("tokenizer.json", text), "llama");
       return;
     case 'w':
       return AsWeights(text);

@@ -2,35 +2,36 @@
 // gated network (Nomic Embed, Nussbaum et al. 2024) or experts (2025), ModernBERT (Warner et al.
 // 2024), whose windows are in two layers of three, and EuroBERT (Boizard et al. 2025), a Llama.
 // They see both ways, and all norms but EuroBERT's are LayerNorm.
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
+#include "gguf/error.h"
 
 namespace engine {
 namespace {
 
-using kernels::Activation;
-using kernels::Router;
+using enum Order;
+
+// ---- What a file means.
 
 void Encoder(const Keys& keys, Config& config) {
   SeeBothWays(keys, config);
   config.n_token_types = keys.Of("tokenizer.ggml").Count("token_type_count", kMaxLength);
 }
 
-// GELU is its form with tanh where no key says what it is.
-void WithoutGate(const Keys& keys, Config& config) {
-  ReadActivation(keys, config);
-  Encoder(keys, config);
-}
-
 void Bert(const Keys& keys, Config& config) {
   LeaveOutRope(config);
-  WithoutGate(keys, config);
+  Encoder(keys, config);
 }
 
 // Every n-th layer has experts, beginning with the second.
 void NomicBertMoe(const Keys& keys, Config& config) {
-  WithoutGate(keys, config);
+  Encoder(keys, config);
   const size_t every = keys.UintOr("moe_every_n_layers", 0, kMaxLength);
   for (size_t i = 0; i < config.n_layers(); ++i) {
     if ((config.layers[i].n_experts > 0) == (every > 0 && i % every == 1)) continue;
@@ -57,9 +58,9 @@ void ModernBert(const Keys& keys, Config& config) {
   const std::string_view name = keys.StringOr("hidden_activation", "");
   const bool is_silu = name == "silu" || name == "swish" || name == "swiglu";
   const bool is_erf = name == "gelu_erf";
-  config.activation = is_erf    ? Activation::kGatedGeluErf
-                      : is_silu ? Activation::kSilu
-                                : Activation::kGelu;
+  config.activation = is_erf    ? kernels::Activation::kGatedGeluErf
+                      : is_silu ? kernels::Activation::kSilu
+                                : kernels::Activation::kGelu;
   config.rank.erf = is_erf;
 }
 
@@ -71,35 +72,239 @@ constexpr NormRoles kNormsOfSums = {.attn = "",
                                     .embedding = "token_embd_norm"};
 constexpr NormRoles kModernNorms = {.embedding = "token_embd_norm"};
 
-constexpr Architecture kBertRows[] = {
+// ---- What a folder means.
+
+constexpr TensorRule kBert[] = {
+    {"embeddings.word_embeddings", "token_embd"},
+    {"embeddings.position_embeddings", "position_embd", kAfterPadding},
+    {"embeddings.token_type_embeddings", "token_types"},
+    {"embeddings.position_ids", ""},
+    {"embeddings.LayerNorm", "token_embd_norm"},
+    {".attention.self.query", ".attn_q"},
+    {".attention.self.key", ".attn_k"},
+    {".attention.self.value", ".attn_v"},
+    {".attention.output.dense", ".attn_output"},
+    {".attention.output.LayerNorm", ".attn_output_norm"},
+    {".intermediate.dense", ".ffn_up"},
+    {".output.dense", ".ffn_down"},
+    {".output.LayerNorm", ".layer_output_norm"},
+    {"pooler.dense", ""},
+    {"lm_head", ""},
+    {"lm_head.dense", ""},
+    {"lm_head.layer_norm", ""},
+    {"lm_head.decoder", ""},
+    // Nomic's names.
+    {"emb_ln", "token_embd_norm"},
+    {".attn.Wqkv", ".attn_qkv"},
+    {".attn.out_proj", ".attn_output"},
+    {".norm1", ".attn_output_norm"},
+    {".norm2", ".layer_output_norm"},
+    {".mlp.fc1", ".ffn_up"},
+    {".mlp.fc11", ".ffn_up"},
+    {".mlp.fc12", ".ffn_gate"},
+    {".mlp.fc2", ".ffn_down"},
+    // Jina's names.
+    {".mixer.Wqkv", ".attn_qkv"},
+    {".mixer.out_proj", ".attn_output"},
+    {".mlp.router.layer", ".ffn_gate_inp"},
+    {".mlp.experts.mlp.w1", ".ffn_up_exps.weight", kByExpert},
+    {".mlp.experts.mlp.w2", ".ffn_down_exps.weight", kByExpertTransposed},
+    {".mlp.experts.bias", ""},  // which readers do not know
+    // ModernBERT's names.
+    {"embeddings.tok_embeddings", "token_embd"},
+    {"embeddings.norm", "token_embd_norm"},
+    {".attn_norm", ".attn_norm"},
+    {".attn.Wo", ".attn_output"},
+    {".mlp_norm", ".ffn_norm"},
+    {".mlp.Wi", ".ffn_up"},
+    {".mlp.Wo", ".ffn_down"},
+    {"final_norm", "output_norm"},
+};
+constexpr TensorRule kEuroBert[] = {{"lm_head", ""}};
+constexpr TensorRule kRank[] = {
+    {"pooler.dense", "cls"}, {"classifier.dense", "cls"}, {"classifier.out_proj", "cls.output"},
+    {"head.dense", "cls"},   {"head.norm", "cls.norm"},   {"classifier", "cls.output"}};
+
+constexpr KeyRule kBertKeys[] = {
+    {"rotary_emb_base global_rope_theta", "rope.freq_base", KeyKind::kFloat},
+    {"moe_every_n_layers", "moe_every_n_layers"},
+    {"local_attention", "attention.sliding_window"},
+    {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
+};
+constexpr Usual kBertOnly[] = {{"is_decoder", 0}};
+constexpr Usual kModernDefaults[] = {{"local_attention", 128}};
+constexpr Usual kNomicOnly[] = {
+    {"prenorm", 0}, {"rotary_emb_fraction", 1}, {"rotary_emb_interleaved", 0}};
+
+constexpr std::pair<std::string_view, std::string_view> kNomicNames[] = {
+    {"n_positions", "max_position_embeddings"}, {"n_embd", "hidden_size"},
+    {"n_layer", "num_hidden_layers"},           {"n_head", "num_attention_heads"},
+    {"n_inner", "intermediate_size"},
+};
+
+// A model with a classifier scores texts.
+void Encoder(OutModel& model) {
+  model.Bool("attention.causal", false);
+  model.Without("attention.head_count_kv");
+  const char* const last = model.folder.tensors().contains("classifier.out_proj.weight")
+                               ? "classifier.out_proj.weight"
+                               : "classifier.weight";
+  if (!model.folder.tensors().contains(last)) return;
+  const Fields names = model.config.Object("id2label");
+  const uint64_t n = model.RowsOf(last);
+  if (n > UINT16_MAX) model.Need(last).Fail("expected fewer labels");
+  std::vector<std::string> labels(n);
+  for (size_t i = 0; i < n; ++i)
+    labels[i] = names.TextOr(std::to_string(i), "LABEL_" + std::to_string(i));
+  model.first_rules = kRank;
+  model.Rank(labels);
+}
+
+// What the encoders with token types have in common.
+void WithTypes(OutModel& model) {
+  Encoder(model);
+  model.keys.Add("tokenizer.ggml.token_type_count",
+                 static_cast<uint32_t>(model.config.CountOr("type_vocab_size", 1)));
+}
+
+void Bert(OutModel& model) {
+  WithTypes(model);
+  const Fields& config = model.config;
+  // Its first text position is after the padding's number.
+  const std::string type = config.TextOr("model_type", "");
+  if (type.ends_with("roberta") || type == "camembert") {
+    model.shapes.padding = config.UintOr("pad_token_id", 1) + 1;
+    const uint64_t n = config.Count("max_position_embeddings");
+    if (n <= model.shapes.padding) config.Fail("max_position_embeddings", "too few positions");
+    model.Uint("context_length", n - model.shapes.padding);
+  }
+  model.Without("rope.dimension_count");
+}
+
+void EuroBert(OutModel& model) { model.Bool("attention.causal", false); }
+
+// Its authors' config.json has room for four times the positions of the training, transformers'
+// has not.
+void Nomic(OutModel& model) {
+  const Fields& config = model.config;
+  WithTypes(model);
+  if (config.Has("n_positions")) {
+    model.Uint("context_length", config.Count("n_positions") / 4);
+  } else {
+    model.usual_theta = 1000;
+    model.Float("rope.freq_base", model.rope_theta());
+  }
+  model.Without("rope.dimension_count");
+  model.shapes.n_experts = config.CountOr("num_experts", 1);
+  if (model.architecture == "nomic-bert-moe") return;
+  for (const char* const key : {"activation_function", "hidden_act"}) {
+    const std::string name = config.TextOr(key, "silu");
+    if (name != "silu" && name != "swiglu")
+      config.Fail(key, "expected swiglu, found ", gguf::Quoted(name, 40));
+  }
+}
+
+void ModernBert(OutModel& model) {
+  const Fields& config = model.config;
+  ExpectPeriod(model, config.CountOr("global_attn_every_n_layers", 3), true);
+  Encoder(model);
+  if (model.Gives("pooling_type") && config.TextOr("classifier_pooling", "cls") != "mean")
+    config.Fail("classifier_pooling", "expected mean in a model that scores texts");
+  model.Float("rope.freq_base_swa", LocalBase(config, "local_rope_theta"));
+  // Readers take "gelu", and what they do not know, for GELU's form with tanh.
+  const std::string name = config.TextOr("hidden_activation", "gelu");
+  const bool is_tanh = name == "gelu_new" || name == "gelu_pytorch_tanh";
+  if (!is_tanh && name != "gelu" && name != "silu") {
+    config.Fail("hidden_activation", "expected gelu, gelu_pytorch_tanh or silu, found ",
+                gguf::Quoted(name, 40));
+  }
+  model.Text("hidden_activation", is_tanh ? "gelu" : name == "gelu" ? "gelu_erf" : name);
+  if (!model.Gives("pooling_type")) return;
+  // Scores have GELU as the layers have, or in layers with SiLU its form with tanh, 1e-7 off.
+  const std::string of_scores = config.TextOr("classifier_activation", "gelu");
+  if (!of_scores.starts_with("gelu") || (name != "silu" && of_scores != name))
+    config.Fail("classifier_activation", "expected ", name == "silu" ? "gelu" : name);
+}
+
+constexpr Usual kGeluDefault[] = {{"hidden_act", 0, "gelu"}};
+
+// GELU of networks without a gate is its form with tanh where no key says what it is.
+constexpr Traits kSumNorms = {.norms = kNormsOfSums, .layer_norm = true},
+                 kSumNormsUngated = {.norms = kNormsOfSums,
+                                     .layer_norm = true,
+                                     .activation = kernels::Activation::kGeluAlone};
+
+constexpr Family kBertRows[] = {
     {.name = "bert",
      .traits = {.norms = kNormsOfSums,
                 .layer_norm = true,
-                .activation = Activation::kGeluAlone,
+                .activation = kernels::Activation::kGeluAlone,
                 .learned_positions = true},
-     .refine = Bert},
+     .refine = Bert,
+     .hf = {.names = {"BertModel", "BertForSequenceClassification", "XLMRobertaModel",
+                      "XLMRobertaForSequenceClassification", "RobertaModel", "RobertaForMaskedLM",
+                      "RobertaForSequenceClassification", "BertForMaskedLM",
+                      "XLMRobertaForMaskedLM", "CamembertModel"},
+            .tensors = {kBert},
+            .keys = {kBertKeys},
+            .only = kBertOnly,
+            .defaults = kGeluDefault,
+            .refine = Bert}},
     {.name = "nomic-bert",
-     .traits = {.norms = kNormsOfSums, .layer_norm = true},
-     .refine = NomicBert},
+     .traits = kSumNorms,
+     .refine = NomicBert,
+     .hf = {.names = {"NomicBertModel"},
+            .experts = Experts::kNone,
+            .activation = "",  // under one of two names
+            .tensors = {kBert},
+            .keys = {kBertKeys},
+            .only = kNomicOnly,
+            .renamed = kNomicNames,
+            .refine = Nomic}},
     {.name = "nomic-bert-moe",
-     .traits = {.norms = kNormsOfSums, .layer_norm = true, .activation = Activation::kGeluAlone},
-     .router = Router{.normed = false},
+     .traits = kSumNormsUngated,
+     .router = kByKeys,
      .dense_layers = DenseLayers::kWithoutRouter,
-     .refine = NomicBertMoe},
+     .refine = NomicBertMoe,
+     .hf = {.names = {"NomicBertModel"},
+            .experts = Experts::kSome,
+            .tensors = {kBert},
+            .keys = {kBertKeys},
+            .only = kNomicOnly,
+            .defaults = kGeluDefault,
+            .renamed = kNomicNames,
+            .refine = Nomic}},
     {.name = "jina-bert-v3",
-     .traits = {.norms = kNormsOfSums, .layer_norm = true, .activation = Activation::kGeluAlone},
-     .refine = WithoutGate},
-    {.name = "eurobert", .refine = SeeBothWays},
+     .traits = kSumNormsUngated,
+     .refine = Encoder,
+     .hf = {.names = {"JinaEmbeddingsV3Model"},
+            .rope_theta = 20000,
+            .tensors = {kBert},
+            .keys = {kBertKeys},
+            .defaults = kGeluDefault,
+            .refine = WithTypes}},
+    {.name = "eurobert",
+     .refine = SeeBothWays,
+     .hf = {.names = {"EuroBertModel", "EuroBertForMaskedLM"},
+            .tensors = {kEuroBert},
+            .refine = EuroBert}},
     {.name = "modern-bert",
      .traits = {.norms = kModernNorms,
                 .layer_norm = true,
                 .first_norm = false,
                 .rank = {.from = Pooling::kMean, .gelu = true}},
-     .refine = ModernBert},
+     .refine = ModernBert,
+     .hf = {.names = {"ModernBertModel", "ModernBertForSequenceClassification"},
+            .rope_theta = 160000,
+            .activation = "",  // one of several
+            .tensors = {kBert},
+            .keys = {kBertKeys},
+            .defaults = kModernDefaults,
+            .refine = ModernBert}},
 };
 
 }  // namespace
 
-std::span<const Architecture> BertLineage() { return kBertRows; }
+std::span<const Family> BertLineage() { return kBertRows; }
 
 }  // namespace engine

@@ -1,75 +1,39 @@
 // Families of which every model has experts: OLMoE (Muennighoff et al. 2024), ERNIE 4.5 (Baidu
-// 2025), Ling 2 (bailingmoe2; Ant Group 2025), GLM-4.5 (GLM et al. 2025), Hunyuan A13B (Tencent
-// 2025), MiniMax-M2 (2025), dots.llm1 (Xiaohongshu 2025), K-EXAONE (LG AI Research 2025), Trinity
-// (afmoe; Arcee 2025), MiMo-V2 (Xiaomi 2025), Laguna (Poolside 2026), Step 3.5 (StepFun 2026).
+// 2025), Ling 2 (bailingmoe2; Ant Group 2025), GLM-4.5 (GLM et al. 2025), MiniMax-M2 (2025),
+// dots.llm1 (Xiaohongshu 2025), K-EXAONE (LG AI Research 2025), Trinity (afmoe; Arcee 2025),
+// MiMo-V2 (Xiaomi 2025), Laguna (Poolside 2026), Step 3.5 (StepFun 2026).
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
 
 namespace engine {
 namespace {
 
-using kernels::Activation;
-using kernels::Router;
 using enum kernels::RopePairs;
+using enum Order;
 
-void Ernie45Moe(const Keys& keys, Config& config) {
-  ReadGroups(keys, config);
-  keys.Ignore("expert_shared_count", "interleave_moe_layer_step");
-}
+// ---- What a file means.
 
-// Experts by the keys, and shared ones.
-void ByKeys(const Keys& keys, Config& config) {
-  ReadRouter(keys, config);
-  SetSharedExperts(SharedCount(keys, 0), config);
-  SkipNextn(keys, config);
-}
+void Ernie45Moe(const Keys& keys, Config&) { keys.Ignore("interleave_moe_layer_step"); }
 
 void Glm4Moe(const Keys& keys, Config& config) {
   if (keys.Has("rope.dimension_sections")) {
     config.ropes[0].sections = ReadSections(keys);
     config.ropes[0].sections_in_turn = false;
   }
-  ByKeys(keys, config);
 }
 
-void HunyuanMoe(const Keys& keys, Config& config) {
-  ReadGroups(keys, config);
-  SetSharedExperts(1, config);
-  keys.Ignore("expert_shared_count");
-}
-
-void MiniMaxM2(const Keys& keys, Config& config) {
-  keys.Count("expert_gating_func", 2);
-  ReadRouter(keys, config);
-  config.router.normed = true;
-  config.router.scale = 1;
-}
-
-void ExaoneMoe(const Keys& keys, Config& config) {
-  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 4, config);
-  RotateInWindowsOnly(config);
-  keys.Ignore("rope.freq_base_swa", "expert_shared_count");
-  ReadRouter(keys, config);
-  SetSharedExperts(1, config);
-  SkipNextn(keys, config);
-}
-
-void AfMoe(const Keys& keys, Config& config) {
-  ScaleEmbeddings(config);
-  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 4, config);
-  SetLocalBase(keys, config.ropes[0], config.ropes[0].base, config);
-  LeaveOutFourthRope(config);
-  ByKeys(keys, config);
-}
+void ExaoneMoe(const Keys&, Config& config) { SetSharedExperts(1, config); }
 
 // The rope of layers with a window: not stretched, and the length that the file has for them.
 RopeConfig LocalRope(const Keys& keys, const Config& config) {
   RopeConfig local = Unscaled(config.ropes[0]);
-  local.attention_factor = 1;
   local.divided = false;
   local.n_dims = keys.CountOr("rope.dimension_count_swa", local.n_dims, kMaxStateLength);
   return local;
@@ -79,9 +43,6 @@ void MiMo2(const Keys& keys, Config& config) {
   SetListedWindows(keys, config);
   SetLocalBase(keys, LocalRope(keys, config), 10000, config);
   config.attention_scale = static_cast<float>(keys.PositiveUnlessZero("attention.value_scale", 1));
-  ReadGroups(keys, config);
-  keys.Ignore("expert_shared_count");
-  SkipNextn(keys, config);
 }
 
 // The first layer of every period sees all keys.
@@ -93,8 +54,7 @@ void Laguna(const Keys& keys, Config& config) {
   }
   SetLocalBase(keys, LocalRope(keys, config), config.ropes[0].base, config);
   const bool has_width = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength) != 0;
-  const size_t n_shared = SharedCount(keys, 1);
-  ReadRouter(keys, config);
+  const size_t n_shared = keys.UintOr("expert_shared_count", 1, kMaxStateHeads);
   SetSharedExperts(has_width ? 1 : n_shared, config);
 }
 
@@ -124,106 +84,362 @@ void Step35(const Keys& keys, Config& config) {
     config.layers[i].expert_limit = experts[i];
     config.layers[i].ffn_limit = others[i];
   }
-  keys.Ignore("expert_shared_count", "leading_dense_block_count");
-  ReadRouter(keys, config);
-  SkipNextn(keys, config);
+  keys.Ignore("leading_dense_block_count");
 }
 
-constexpr Router kSoftmax{}, kSigmoid{.gate = Router::Gate::kSigmoid};
-constexpr Router kByKeys{.normed = false},
-    kSigmoidByKeys{.gate = Router::Gate::kSigmoid, .normed = false};
+// ---- What a folder means.
 
-constexpr Architecture kExpertsRows[] = {
+constexpr Usual kPlainExperts[] = {{"norm_topk_prob", 0}};
+constexpr Usual kNormedExperts[] = {{"norm_topk_prob", 1}};
+constexpr Usual kSolarDefaults[] = {
+    {"norm_topk_prob", 1}, {"num_key_value_heads", 8}, {"head_dim", 128}};
+constexpr Usual kHy3Defaults[] = {{"router_scaling_factor", 2.826},
+                                  {"num_key_value_heads", 8},
+                                  {"head_dim", 128},
+                                  {"num_shared_experts", 1}};
+constexpr Usual kExaoneMoeDefaults[] = {
+    {"norm_topk_prob", 1}, {"routed_scaling_factor", 2.5}, {"num_shared_experts", 1}};
+constexpr Usual kAfMoeDefaults[] = {{"mup_enabled", 0}, {"route_norm", 1}};
+constexpr Usual kErnieMoeOnly[] = {{"moe_layer_interval", 1}};
+constexpr Usual kMiniMaxOnly[] = {{"use_qk_norm", 1}};
+constexpr Usual kAfMoeOnly[] = {
+    {"mup_enabled", 1}, {"global_attn_every_n_layers", 4}, {"route_norm", 1}};
+constexpr Usual kLagunaOnly[] = {{"moe_router_logit_softcapping", 0},
+                                 {"moe_apply_router_weight_on_input", 0}};
+constexpr Usual kMiMo2Only[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1}};
+
+constexpr TensorRule kHy3[] = {
+    {".mlp.router.gate", ".ffn_gate_inp"},
+    {".mlp.shared_mlp.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_mlp.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_mlp.down_proj", ".ffn_down_shexp"},
+};
+
+constexpr TensorRule kErnieMoe[] = {
+    {".mlp.moe_statics.e_score_correction_bias", ".exp_probs_b.bias", kVector},
+};
+
+constexpr TensorRule kBailing[] = {
+    {"model.word_embeddings", "token_embd"},      {".attention.query_key_value", ".attn_qkv"},
+    {".attention.dense", ".attn_output"},         {".attention.query_layernorm", ".attn_q_norm"},
+    {".attention.key_layernorm", ".attn_k_norm"}, {".mlp.gate.expert_bias", ".exp_probs_b.bias"},
+};
+
+constexpr KeyRule kMiniMaxKeys[] = {
+    {"rotary_dim", "rope.dimension_count"},
+    {"intermediate_size", "expert_feed_forward_length"},
+};
+
+constexpr KeyRule kExaoneMoeKeys[] = {
+    {"first_last_k_dense_replace", "leading_dense_block_count"},
+};
+
+constexpr TensorRule kAfMoe[] = {
+    {".pre_mlp_layernorm", ".ffn_norm"},       {".post_mlp_layernorm", ".post_ffw_norm"},
+    {".self_attn.gate_proj", ".attn_gate"},    {".mlp.router.gate", ".ffn_gate_inp"},
+    {".mlp.expert_bias", ".exp_probs_b.bias"},
+};
+
+constexpr TensorRule kLaguna[] = {
+    {".self_attn.g_proj", ".attn_gate"},
+    {".mlp.experts.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.shared_expert.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_expert.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_expert.down_proj", ".ffn_down_shexp"},
+};
+
+constexpr TensorRule kMiMo2[] = {
+    {".self_attn.attention_sink_bias", ".attn_sinks.weight"},
+};
+
+constexpr KeyRule kMiMo2Keys[] = {
+    {"v_head_dim", "attention.value_length"},
+    {"attention_value_scale", "attention.value_scale", KeyKind::kFloat},
+    {"sliding_window", "attention.sliding_window"},
+};
+
+constexpr TensorRule kStep35[] = {
+    {".self_attn.g_proj", ".attn_gate"},
+    {".moe.gate", ".ffn_gate_inp"},
+    {".moe.router_bias", ".exp_probs_b.bias"},
+    {".moe.gate_proj", ".ffn_gate_exps"},
+    {".moe.up_proj", ".ffn_up_exps"},
+    {".moe.down_proj", ".ffn_down_exps"},
+    {".share_expert.gate_proj", ".ffn_gate_shexp"},
+    {".share_expert.up_proj", ".ffn_up_shexp"},
+    {".share_expert.down_proj", ".ffn_down_shexp"},
+};
+
+void Ernie45Moe(OutModel& model) {
+  const Fields& config = model.config;
+  const double last = config.NumberOr("moe_layer_end_index", -1);
+  if (last != -1 && last != static_cast<double>(model.n_layers()) - 1)
+    config.Fail("moe_layer_end_index", "expected the last layer, or -1");
+  model.Uint("interleave_moe_layer_step", 1);
+  model.Uint("expert_shared_feed_forward_length",
+             config.UintOr("moe_num_shared_experts", 0) * config.Count("moe_intermediate_size"));
+}
+
+// GLM-4.5 without leading dense layers.
+void SolarOpen(OutModel& model) {
+  model.Uint("leading_dense_block_count", model.config.UintOr("first_k_dense_replace", 0));
+}
+
+void ExaoneMoe(OutModel& model) {
+  const Fields& config = model.config;
+  model.Uint("expert_shared_feed_forward_length",
+             config.CountOr("num_shared_experts", 1) * config.Count("moe_intermediate_size"));
+}
+
+void Hy3(OutModel& model) {
+  if (!model.config.IsList("mlp_layer_types")) model.Uint("leading_dense_block_count", 1);
+  model.Bool("expert_weights_norm", true);
+}
+
+// Layers with windows have their own rope. The first of every four has none.
+void Laguna(OutModel& model) {
+  const Fields& config = model.config;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  const bool slides = std::ranges::count(local, true) > 0;
+  if (slides) {
+    ExpectPeriod(model, 4, true);
+    const Fields rope = config.Object("rope_parameters").Object("sliding_attention");
+    const auto length = static_cast<double>(model.head_dim());
+    model.Uint("attention.sliding_window", config.Count("sliding_window"));
+    model.Float("rope.freq_base_swa", rope.NumberOr("rope_theta", 10000));
+    model.Uint("rope.dimension_count_swa",
+               static_cast<uint64_t>(length * rope.ShareOr("partial_rotary_factor", 1)));
+  }
+  if (config.IsList("num_attention_heads_per_layer")) {
+    model.PerLayer("attention.head_count",
+                   WholeNumbers(config, "num_attention_heads_per_layer", model.n_layers()));
+  }
+  model.Bool("expert_weights_norm", true);
+}
+
+void MiMo2(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (local.empty()) {
+    for (const int32_t slides : WholeNumbers(config, "hybrid_layer_pattern", model.n_layers()))
+      local.push_back(slides != 0);
+  }
+  model.Without("leading_dense_block_count");  // readers see it by the tensors
+  AddLeadingDense(model);
+  model.Float("rope.freq_base_swa", LocalBase(config, "swa_rope_theta"));
+  // A token sees as many before it, and itself.
+  if (config.Has("sliding_window_size"))
+    model.Uint("attention.sliding_window", config.Count("sliding_window_size") + 1);
+  local.resize(local.size() + model.n_nextn, true);
+  model.PerLayer("attention.sliding_window_pattern", local);
+  AddByLayer("attention.head_count_kv", local,
+             config.CountOr("swa_num_key_value_heads", 2 * model.shapes.n_kv_heads),
+             model.shapes.n_kv_heads, model);
+  for (const std::string key : {"head_dim", "v_head_dim", "num_attention_heads"}) {
+    if (config.CountOr("swa_" + key, config.Count(key)) == config.Count(key)) continue;
+    config.Fail("swa_" + key, "expected as ", key);
+  }
+}
+
+// Layers without a window rotate half of a head, and may have other numbers of heads.
+void Step35(OutModel& model) {
+  const Fields& config = model.config;
+  const Fields others = config.Object("attention_other_setting");
+  const uint64_t n_heads = config.Count("num_attention_heads");
+  const size_t n = model.n_layers() + model.n_nextn;
+  model.Uint("attention.sliding_window", config.Count("sliding_window"));
+  model.shapes.n_kv_heads = config.Count("num_attention_groups");
+  std::vector<bool> local;
+  for (const std::string& type : config.Texts("layer_types")) {
+    local.push_back(type == "sliding_attention");
+  }
+  if (local.size() < model.n_layers()) config.Fail("layer_types", "expected one for each layer");
+  local.resize(n);  // those of blocks that predict further tokens may be missing
+  model.PerLayer("attention.sliding_window_pattern", local);
+  AddByLayer("attention.head_count", local, others.CountOr("num_attention_heads", n_heads), n_heads,
+             model);
+  AddByLayer("attention.head_count_kv", local,
+             others.CountOr("num_attention_groups", model.shapes.n_kv_heads),
+             model.shapes.n_kv_heads, model);
+  const std::vector<double> bases = config.Numbers("rope_theta");
+  const auto first = std::ranges::find(local, true) - local.begin();
+  if (bases.size() > static_cast<size_t>(first)) {
+    model.Float("rope.freq_base_swa", bases[static_cast<size_t>(first)]);
+  }
+  model.rotary_part = 0.5;
+  model.n_rope_freqs = model.head_dim() / 2;
+  model.Uint("rope.dimension_count", model.head_dim());
+  for (const auto& [hf, gguf] : {std::pair("swiglu_limits", "swiglu_clamp_exp"),
+                                 std::pair("swiglu_limits_shared", "swiglu_clamp_shexp")}) {
+    if (!config.IsList(hf)) continue;
+    const std::vector<double> found = config.Numbers(hf);
+    std::vector<float> limits(found.begin(), found.end());
+    limits.resize(n);
+    model.PerLayer(gguf, limits);
+  }
+}
+
+constexpr HfClass kGlm4MoeClasses[] = {{.names = {"SolarOpenForCausalLM"},
+                                        .chooses_by_sigmoid = true,
+                                        .rope_theta = 1e6,
+                                        .defaults = kSolarDefaults,
+                                        .refine = SolarOpen}};
+// It has nothing that dots.llm1 has not.
+constexpr HfClass kHy3Class[] = {{.names = {"HYV3ForCausalLM"},
+                                  .chooses_by_sigmoid = true,
+                                  .rope_theta = 11158840,
+                                  .tensors = {kHy3},
+                                  .defaults = kHy3Defaults,
+                                  .refine = Hy3}};
+
+constexpr Family kExpertsRows[] = {
     {.name = "olmoe",
      .traits = {.qk_norm = QkNorm::kAllBeforeRope, .output = OutputMatrix::kOwn},
      .router = kByKeys,
-     .refine = ReadRouter},
+     .hf = {.names = {"OlmoeForCausalLM"}, .defaults = kPlainExperts}},
     {.name = "flex-olmo",
      .traits = {.norms = kPostNorms,
                 .qk_norm = QkNorm::kAllBeforeRope,
                 .output = OutputMatrix::kOwn},
      .router = kByKeys,
-     .refine = ReadRouter},
+     .hf = {.names = {"FlexOlmoForCausalLM"}, .rope_theta = 5e5, .defaults = kPlainExperts}},
     {.name = "ernie4_5-moe",
      .rope_pairs = kAdjacent,
      .router = kSoftmax,
+     .router_keys = false,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kLeading,
-     .refine = Ernie45Moe},
+     .refine = Ernie45Moe,
+     .hf = {.names = {"Ernie4_5_MoeForCausalLM", "Ernie4_5_MoEForCausalLM"},
+            .rope_theta = 5e5,
+            .tensors = {kErnieMoe},
+            .only = kErnieMoeOnly,
+            .refine = Ernie45Moe}},
     {.name = "bailingmoe2",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope, .output = OutputMatrix::kOwn},
+     .nextn = true,
      .router = kByKeys,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kLeading,
-     .refine = ByKeys},
+     .n_shared_experts = 0,
+     .hf = {.names = {"BailingMoeV2ForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .rotary_part = 0.5,
+            .tensors = {kBailing}}},
     {.name = "glm4moe",
      .traits = {.norms = kFfnNormIsPostAttention,
                 .qk_norm = QkNorm::kHeadBeforeRope,
                 .qk_norm_optional = true},
+     .nextn = true,
      .router = kSigmoidByKeys,
      .router_bias = Presence::kRequired,
      .dense_layers = DenseLayers::kLeading,
-     .refine = Glm4Moe},
-    {.name = "hunyuan-moe",
-     .traits = {.qk_norm = QkNorm::kHeadAfterRope},
-     .router = kSoftmax,
-     .refine = HunyuanMoe},
+     .n_shared_experts = 0,
+     .refine = Glm4Moe,
+     .hf = {.names = {"Glm4MoeForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .rotary_part = 0.5,
+            .defaults = kNormedExperts},
+     .others = kGlm4MoeClasses},
     {.name = "minimax-m2",
      .traits = {.qk_norm = QkNorm::kAllBeforeRope, .output = OutputMatrix::kOwn},
      .router = kSigmoid,
+     .router_keys = false,
      .router_bias = Presence::kRequired,
-     .refine = MiniMaxM2},
+     .hf = {.names = {"MiniMaxM2ForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .rope_theta = 5e6,
+            .keys = {kMiniMaxKeys},
+            .only = kMiniMaxOnly}},
     {.name = "dots1",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope, .output = OutputMatrix::kOwn},
+     .nextn = true,
      .router = kByKeys,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kLeading,
-     .refine = ByKeys},
+     .n_shared_experts = 0,
+     .hf = {.names = {"Dots1ForCausalLM"}, .chooses_by_sigmoid = true},
+     .others = kHy3Class},
     {.name = "exaone-moe",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope, .output = OutputMatrix::kOwn},
+     .windows = {Windows::When::kAlways, 4, Windows::Rope::kOnlyThere},
+     .nextn = true,
      .router = kByKeys,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kLeading,
-     .refine = ExaoneMoe},
+     .refine = ExaoneMoe,
+     .hf = {.names = {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .keys = {kExaoneMoeKeys},
+            .defaults = kExaoneMoeDefaults,
+            .refine = ExaoneMoe}},
     {.name = "afmoe",
      .traits = {.norms = kSandwichNorms,
                 .qk_norm = QkNorm::kHeadBeforeRope,
                 .attention_gate = AttentionGate::kOwn},
+     .scales_embeddings = true,
+     .windows = {Windows::When::kAlways, 4, Windows::Rope::kOnlyThere},
+     .nextn = true,
      .router = kSigmoidByKeys,
      .router_bias = Presence::kRequired,
      .dense_layers = DenseLayers::kLeading,
-     .refine = AfMoe},
+     .n_shared_experts = 0,
+     .hf = {.names = {"AfmoeForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .tensors = {kAfMoe},
+            .only = kAfMoeOnly,
+            .defaults = kAfMoeDefaults}},
     {.name = "mimo2",
      .traits = {.sinks = Presence::kOptional,
                 .output = OutputMatrix::kOwn,
                 .nextn_before_norm = true},
+     .nextn = true,
      .router = kSigmoid,
+     .router_keys = false,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kWithoutRouter,
-     .refine = MiMo2},
+     .refine = MiMo2,
+     .hf = {.names = {"MiMoV2FlashForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .tensors = {kMiMo2},
+            .keys = {kMiMo2Keys},
+            .only = kMiMo2Only,
+            .refine = MiMo2}},
     {.name = "laguna",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope,
                 .attention_gate = AttentionGate::kOwn,
-                .gate_activation = Activation::kSoftplus},
+                .gate_activation = kernels::Activation::kSoftplus},
      .router = kSigmoidByKeys,
      .router_bias = Presence::kRequired,
      .dense_layers = DenseLayers::kLeading,
-     .refine = Laguna},
+     .refine = Laguna,
+     .hf = {.names = {"LagunaForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .says_rope = true,
+            .tensors = {kLaguna},
+            .only = kLagunaOnly,
+            .refine = Laguna}},
     {.name = "step35",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope,
                 .qk_norm_optional = true,
-                .activation = Activation::kLimitedSilu,
+                .activation = kernels::Activation::kLimitedSilu,
                 .attention_gate = AttentionGate::kOwnIfThere,
                 .output = OutputMatrix::kOwn,
                 .nextn_before_norm = true},
+     .nextn = true,
      .router = kSigmoidByKeys,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kWithoutRouter,
-     .refine = Step35},
+     .refine = Step35,
+     .hf = {.names = {"Step3p5ForCausalLM"},
+            .norms_plus_one = true,
+            .chooses_by_sigmoid = true,
+            .tensors = {kStep35},
+            .refine = Step35}},
 };
 
 }  // namespace
 
-std::span<const Architecture> ExpertsLineage() { return kExpertsRows; }
+std::span<const Family> ExpertsLineage() { return kExpertsRows; }
 
 }  // namespace engine

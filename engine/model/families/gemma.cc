@@ -7,55 +7,36 @@
 // 3 that sees both ways. All are reports of Google DeepMind's.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
 
 namespace engine {
 namespace {
 
-using kernels::Activation;
+// ---- What a file means.
 
 // The attention scale is 1 / sqrt(key_length), except in the largest model of each generation,
 // which is recognized by its number of layers; or a key has it.
-void SetGemmaScales(const Keys& keys, size_t n_layers_of_largest, Config& config) {
-  ScaleEmbeddings(config);
-  const double scale = keys.PositiveUnlessZero("attention.scale", 0);
-  if (scale > 0) return SetAttentionScale(static_cast<float>(scale), config);
-  if (config.layers.size() == n_layers_of_largest) {
-    const size_t width = config.embedding_length / config.layers[0].n_heads;
-    SetAttentionScale(1.0f / std::sqrt(static_cast<float>(width)), config);
-  }
-}
-
-void Gemma(const Keys&, Config& config) { ScaleEmbeddings(config); }
-
-// VaultGemma (2025) is a Gemma 2 without norms of outputs, and usually without caps.
-void VaultGemma(const Keys& keys, Config& config) {
-  ScaleEmbeddings(config);
-  const double scale = keys.PositiveUnlessZero("attention.scale", 0);
-  if (scale > 0) SetAttentionScale(static_cast<float>(scale), config);
-  config.attention_softcap =
-      static_cast<float>(keys.PositiveUnlessZero("attn_logit_softcapping", 0));
-  config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
-  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
+void SetLargestScale(const Keys& keys, size_t n_layers_of_largest, Config& config) {
+  if (keys.PositiveUnlessZero("attention.scale", 0) > 0) return;
+  if (config.layers.size() != n_layers_of_largest) return;
+  const size_t width = config.embedding_length / config.layers[0].n_heads;
+  SetAttentionScale(1.0f / std::sqrt(static_cast<float>(width)), config);
 }
 
 void Gemma2(const Keys& keys, Config& config) {
-  SetGemmaScales(keys, 46, config);
+  SetLargestScale(keys, 46, config);
   config.attention_softcap = static_cast<float>(keys.PositiveOr("attn_logit_softcapping", 50));
   config.logit_softcap = static_cast<float>(keys.PositiveOr("final_logit_softcapping", 30));
-  SetWindows(keys, keys.CountOr("attention.sliding_window", 4096, kMaxWindow), 2, config);
-  SetLocalBase(keys, config.ropes[0], config.ropes[0].base, config);
 }
 
-void Gemma3(const Keys& keys, Config& config) {
-  SetGemmaScales(keys, 62, config);
-  config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
-  SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 6, config);
-  SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
-}
+void Gemma3(const Keys& keys, Config& config) { SetLargestScale(keys, 62, config); }
 
 // For keys with a constant value within a family or file.
 void Expect(const Keys& keys, std::string_view key, size_t value) {
@@ -85,7 +66,6 @@ void ReadDense(const Keys& keys, Config& config) {
 
 // A window is half on each side of the token.
 void GemmaEmbedding(const Keys& keys, Config& config) {
-  ScaleEmbeddings(config);
   SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow) / 2 + 1, 6, config);
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
   SeeBothWays(keys, config);
@@ -107,7 +87,6 @@ void Gemma3n(const Keys& keys, Config& config) {
   ExpectOfLayers(keys, "activation_sparsity_scale", n_layers, [](size_t i, double found) {
     return i < kSparse ? std::abs(found - kSparsity) < 1e-4 : !(found > 0);
   });
-  ScaleEmbeddings(config);
   config.logit_softcap = 30;
   config.n_streams = 4;
   config.laurel_length = 64;
@@ -127,7 +106,6 @@ void Gemma3n(const Keys& keys, Config& config) {
 // Full and sliding layers differ in lengths, ropes and heads. Returns which layers slide.
 std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   const size_t n_layers = config.n_layers();
-  ScaleEmbeddings(config);
   config.logit_softcap =
       keys.Has("final_logit_softcapping")
           ? static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0))
@@ -192,35 +170,289 @@ void Gemma4Assistant(const Keys& keys, Config& config) {
   }
 }
 
-constexpr Traits kGemma3Traits = {.norms = kSandwichNorms,
-                                  .qk_norm = QkNorm::kHeadBeforeRope,
-                                  .activation = Activation::kGelu},
-                 kGemma3nTraits = {.norms = kSandwichNorms,
-                                   .qk_norm = QkNorm::kHeadBeforeRope,
-                                   .activation = Activation::kGelu,
-                                   .value_norm = true};
+// ---- What a folder means.
 
-constexpr Architecture kGemmaRows[] = {
+// Per-layer inputs.
+constexpr TensorRule kGemmaPerLayer[] = {
+    {"model.embed_tokens_per_layer", "per_layer_token_embd"},
+    {"model.per_layer_model_projection", "per_layer_model_proj"},
+    {"model.per_layer_projection_norm", "per_layer_proj_norm"},
+    {".per_layer_input_gate", ".inp_gate"},
+    {".per_layer_projection", ".proj"},
+    {".post_per_layer_input_norm", ".post_norm"},
+};
+
+constexpr TensorRule kGemma3n[] = {
+    {"model.altup_projections.{e}", "altup_proj"},
+    {"model.altup_unembed_projections.{e}", "altup_unembd_proj"},
+    {".altup.correct_output_scale", ".altup_correct_scale.weight"},
+    {".altup.correction_coefs", ".altup_correct_coef"},
+    {".altup.prediction_coefs", ".altup_predict_coef"},
+    {".altup.modality_router", ".altup_router"},
+    {".altup.router_norm", ".altup_router_norm"},
+    {".laurel.linear_left", ".laurel_l"},
+    {".laurel.linear_right", ".laurel_r"},
+    {".laurel.post_laurel_norm", ".laurel_post_norm"},
+};
+
+constexpr TensorRule kGemma4[] = {
+    {".layer_scalar", ".layer_output_scale.weight", Order::kVector},
+    {".router.proj", ".ffn_gate_inp"},
+    {".router.scale", ".ffn_gate_inp.scale"},
+    {".router.per_expert_scale", ".ffn_down_exps.scale"},
+    {".experts.gate_up_proj", ".ffn_gate_up_exps.weight"},
+    {".experts.down_proj", ".ffn_down_exps.weight"},
+    {".post_feedforward_layernorm_1", ".post_ffw_norm_1"},
+    {".pre_feedforward_layernorm_2", ".pre_ffw_norm_2"},
+    {".post_feedforward_layernorm_2", ".post_ffw_norm_2"},
+};
+
+// What an assistant has beside Gemma 4's layers; clusters of tokens are not used.
+constexpr TensorRule kAssistant[] = {
+    {"pre_projection", "nextn.pre_projection"},
+    {"post_projection", "nextn.post_projection"},
+    {"masked_embedding.centroids", ""},
+    {"masked_embedding.token_ordering", ""},
+};
+
+constexpr TensorRule kDense[] = {{"2_Dense.linear", "dense_2"}, {"3_Dense.linear", "dense_3"}};
+
+constexpr KeyRule kGemma3nKeys[] = {
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input"},
+    {"num_kv_shared_layers", "attention.shared_kv_layers"},
+    {"altup_active_idx", "altup.active_idx"},
+    {"altup_num_inputs", "altup.num_inputs"},
+};
+
+constexpr Usual kGemmaEmbeddingOnly[] = {{"use_bidirectional_attention", 1}};
+constexpr Usual kGemma3Only[] = {{"use_bidirectional_attention", 0}};
+constexpr Usual kGemmaDefaults[] = {
+    {"num_key_value_heads", 16}, {"head_dim", 256}, {"rms_norm_eps", 1e-6}};
+constexpr Usual kGemma2Defaults[] = {
+    {"num_key_value_heads", 4},     {"head_dim", 256},
+    {"rms_norm_eps", 1e-6},         {"sliding_window", 4096},
+    {"attn_logit_softcapping", 50}, {"final_logit_softcapping", 30}};
+constexpr Usual kGemma3Defaults[] = {
+    {"num_attention_heads", 8}, {"num_key_value_heads", 4},          {"head_dim", 256},
+    {"vocab_size", 262208},     {"max_position_embeddings", 131072}, {"rms_norm_eps", 1e-6},
+    {"sliding_window", 4096}};
+
+// Readers take Gemma's attention scale from the head's length, but for the largest model's.
+void AddGemmaScale(OutModel& model, uint64_t n_layers_of_largest) {
+  const Fields& config = model.config;
+  const bool largest = model.n_layers() == n_layers_of_largest;
+  const auto expected = static_cast<double>(
+      largest ? config.Count("hidden_size") / model.shapes.n_heads : model.head_dim());
+  const double found = config.NumberOr("query_pre_attn_scalar", 256);
+  if (!(found > 0)) config.Fail("query_pre_attn_scalar", "expected a number above 0");
+  if (found != expected) model.Float("attention.scale", 1 / std::sqrt(found));
+}
+
+template <uint64_t kLayersOfLargest>
+void GemmaScale(OutModel& model) {
+  AddGemmaScale(model, kLayersOfLargest);
+}
+
+// After pooling two matrices may widen the vector and narrow it again.
+void GemmaEmbedding(OutModel& model) {
+  if (!model.config.Has("use_bidirectional_attention"))
+    model.config.Fail("use_bidirectional_attention",
+                      "expected true: without it tokens see earlier ones alone");
+  AddGemmaScale(model, 62);
+  AddWindows({.period = 6, .rope = Windows::Rope::kUnscaled, .base = 10000}, model);
+  model.Bool("attention.causal", false);
+  if (!model.folder.tensors().contains("2_Dense.linear.weight")) return;
+  const uint64_t width = model.RowsOf("2_Dense.linear.weight");
+  model.Uint("dense_2_feat_in", model.config.Count("hidden_size"));
+  model.Uint("dense_2_feat_out", width);
+  model.Uint("dense_3_feat_in", width);
+  model.Uint("dense_3_feat_out", model.RowsOf("3_Dense.linear.weight"));
+}
+
+// Lists of Gemma 3n and 4 for layers with and without windows.
+void AddGemmaLayers(OutModel& model) {
+  const Fields& config = model.config;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (local.empty()) config.Fail("layer_types", "expected a name for each layer");
+  model.Uint("attention.sliding_window", config.Count("sliding_window"));
+  model.PerLayer("attention.sliding_window_pattern", local);
+  model.Float("rope.freq_base_swa", LocalBase(config, "rope_local_base_freq"));
+  if (config.IsList("intermediate_size")) {
+    model.PerLayer("feed_forward_length", WholeNumbers(config, "intermediate_size", local.size()));
+  }
+}
+
+void Gemma3n(OutModel& model) {
+  const Fields& config = model.config;
+  AddGemmaLayers(model);
+  // The gate's cutoff, in standard deviations above the mean; lower numbers are dropped.
+  constexpr float kOf95Percent = 1.6448536f;
+  std::vector<float> scales;
+  for (const double share : config.Numbers("activation_sparsity_pattern")) {
+    if (share != 0 && share != 0.95) {
+      config.Fail("activation_sparsity_pattern", "expected 0 or 0.95 for each layer");
+    }
+    scales.push_back(share == 0 ? -std::numeric_limits<float>::infinity() : kOf95Percent);
+  }
+  if (!scales.empty()) model.PerLayer("activation_sparsity_scale", scales);
+  // Later ids are image and audio tokens.
+  if (config.Has("vocab_size_per_layer_input")) {
+    model.n_tokens = config.Count("vocab_size_per_layer_input");
+  }
+}
+
+void Gemma4(OutModel& model) {
+  const Fields& config = model.config;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  const uint64_t length = config.Count("head_dim");
+  uint64_t full_length = config.CountOr("global_head_dim", length);
+  const Fields by_layer = config.Object("per_layer_config");
+  for (size_t i = 0; i < local.size(); ++i) {
+    const Fields layer = by_layer.Object(std::to_string(i));
+    if (!layer.Has("head_dim")) continue;
+    if (local[i]) layer.Fail("head_dim", "expected none in a layer with a window");
+    full_length = layer.Count("head_dim");
+  }
+  for (size_t i = 0; i < local.size() && by_layer.is_there(); ++i) {
+    const Fields layer = by_layer.Object(std::to_string(i));
+    if (!local[i] && layer.CountOr("head_dim", length) != full_length)
+      layer.Fail("head_dim", "expected ", full_length, " in each layer without a window");
+  }
+  if (!config.Has("final_logit_softcapping")) model.Float("final_logit_softcapping", 0);
+  if (config.IsBool("use_bidirectional_attention") &&
+      config.BoolOr("use_bidirectional_attention", false))
+    config.Fail("use_bidirectional_attention", "expected false");
+  model.Uint("attention.key_length_swa", length);
+  model.Uint("attention.value_length_swa", length);
+  model.Uint("rope.dimension_count_swa", length);
+  model.Uint("attention.key_length", full_length);
+  model.Uint("attention.value_length", full_length);
+  model.Uint("rope.dimension_count", full_length);
+  if (config.BoolOr("attention_k_eq_v", false) && config.Has("num_global_key_value_heads")) {
+    AddByLayer("attention.head_count_kv", local, model.shapes.n_kv_heads,
+               config.Count("num_global_key_value_heads"), model);
+  }
+  const uint64_t n_shared = config.UintOr("num_kv_shared_layers", 0);
+  if (config.BoolOr("use_double_wide_mlp", false)) {
+    const uint64_t width = config.Count("intermediate_size");
+    std::vector<int32_t> widths;
+    for (size_t i = 0; i < local.size(); ++i) {
+      widths.push_back(static_cast<int32_t>(i + n_shared >= local.size() ? 2 * width : width));
+    }
+    model.PerLayer("feed_forward_length", widths);
+  }
+  model.Uint("attention.shared_kv_layers", n_shared);
+  model.Uint("embedding_length_per_layer_input", config.UintOr("hidden_size_per_layer_input", 0));
+  AddGemmaLayers(model);
+  // In layers without a window only the first pairs rotate, the others 1e30 times slower.
+  const double part = model.rope().ShareOr("partial_rotary_factor", 1);
+  const auto n_rotated =
+      static_cast<size_t>(std::floor(part * static_cast<double>(full_length) / 2));
+  std::vector<float> divisors(full_length / 2, 1e30f);
+  std::fill_n(divisors.begin(), n_rotated, 1.0f);
+  model.Computed("rope_freqs.weight", std::move(divisors));
+  model.Without("rope.scaling.type");
+}
+
+void Gemma4Assistant(OutModel& model) {
+  Gemma4(model);
+  model.Uint("embedding_length_out", model.config.Count("backbone_hidden_size"));
+  model.Uint("nextn_predict_layers", model.n_layers());
+}
+
+constexpr Traits kGemma1 = {.activation = kernels::Activation::kGelu,
+                            .output = OutputMatrix::kEmbedding},
+                 kGemma2 = {.norms = kSandwichNorms,
+                            .activation = kernels::Activation::kGelu,
+                            .output = OutputMatrix::kEmbedding},
+                 kGemma3 = {.norms = kSandwichNorms,
+                            .qk_norm = QkNorm::kHeadBeforeRope,
+                            .activation = kernels::Activation::kGelu},
+                 kGemma4Traits = {.norms = kSandwichNorms,
+                                  .qk_norm = QkNorm::kHeadBeforeRope,
+                                  .activation = kernels::Activation::kGelu,
+                                  .value_norm = true};
+
+constexpr Family kGemmaRows[] = {
     {.name = "gemma",
-     .traits = {.activation = Activation::kGelu, .output = OutputMatrix::kEmbedding},
-     .refine = Gemma},
+     .traits = kGemma1,
+     .scales_embeddings = true,
+     .hf = {.names = {"GemmaForCausalLM"},
+            .norms_plus_one = true,
+            .tied = true,
+            .defaults = kGemmaDefaults}},
+    // A Gemma 2 without norms of outputs, and usually without caps (2025).
     {.name = "vaultgemma",
-     .traits = {.activation = Activation::kGelu, .output = OutputMatrix::kEmbedding},
-     .refine = VaultGemma},
+     .traits = kGemma1,
+     .scales_embeddings = true,
+     .windows = {Windows::When::kAlways, 2},
+     .hf = {.names = {"VaultGemmaForCausalLM"},
+            .norms_plus_one = true,
+            .tied = true,
+            .defaults = kGemma2Defaults,
+            .refine = GemmaScale<0>}},
     {.name = "gemma2",
-     .traits = {.norms = kSandwichNorms,
-                .activation = Activation::kGelu,
-                .output = OutputMatrix::kEmbedding},
-     .refine = Gemma2},
-    {.name = "gemma3", .traits = kGemma3Traits, .refine = Gemma3},
-    {.name = "gemma-embedding", .traits = kGemma3Traits, .refine = GemmaEmbedding},
-    {.name = "gemma3n", .traits = kGemma3nTraits, .refine = Gemma3n},
-    {.name = "gemma4", .traits = kGemma3nTraits, .router = kernels::Router{}, .refine = Gemma4},
-    {.name = "gemma4-assistant", .traits = kGemma3Traits, .refine = Gemma4Assistant},
+     .traits = kGemma2,
+     .scales_embeddings = true,
+     .windows = {Windows::When::kIfGiven, 2, Windows::Rope::kOwnBase, 0, 4096},
+     .refine = Gemma2,
+     .hf = {.names = {"Gemma2ForCausalLM"},
+            .norms_plus_one = true,
+            .tied = true,
+            .defaults = kGemma2Defaults,
+            .refine = GemmaScale<46>}},
+    {.name = "gemma3",
+     .traits = kGemma3,
+     .scales_embeddings = true,
+     .windows = {Windows::When::kIfGiven, 6, Windows::Rope::kUnscaled, 10000},
+     .refine = Gemma3,
+     .hf = {.names = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
+            .norms_plus_one = true,
+            .tied = true,
+            .rope_theta = 1e6,
+            .only = kGemma3Only,
+            .defaults = kGemma3Defaults,
+            .refine = GemmaScale<62>}},
+    {.name = "gemma-embedding",
+     .traits = kGemma3,
+     .scales_embeddings = true,
+     .refine = GemmaEmbedding,
+     .hf = {.names = {"Gemma3TextModel"},
+            .norms_plus_one = true,
+            .rope_theta = 1e6,
+            .tensors = {kDense},
+            .only = kGemmaEmbeddingOnly,
+            .defaults = kGemma3Defaults,
+            .refine = GemmaEmbedding}},
+    {.name = "gemma3n",
+     .traits = kGemma4Traits,
+     .scales_embeddings = true,
+     .refine = Gemma3n,
+     .hf = {.names = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},
+            .tensors = {kGemma3n, kGemmaPerLayer},
+            .keys = {kGemma3nKeys},
+            .refine = Gemma3n}},
+    {.name = "gemma4",
+     .traits = kGemma4Traits,
+     .scales_embeddings = true,
+     .router = kSoftmax,
+     .refine = Gemma4,
+     .hf = {.names = {"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
+            .raw_bpe = true,
+            .tensors = {kGemma4, kGemmaPerLayer},
+            .refine = Gemma4}},
+    {.name = "gemma4-assistant",
+     .traits = kGemma3,
+     .scales_embeddings = true,
+     .refine = Gemma4Assistant,
+     .hf = {.names = {"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"},
+            .raw_bpe = true,
+            .tensors = {kAssistant, kGemma4},
+            .refine = Gemma4Assistant}},
 };
 
 }  // namespace
 
-std::span<const Architecture> GemmaLineage() { return kGemmaRows; }
+std::span<const Family> GemmaLineage() { return kGemmaRows; }
 
 }  // namespace engine

@@ -2,53 +2,182 @@
 // logits; after Yang et al. 2022, "Tensor Programs V"), dense or with experts. Granite 4 ("hybrid")
 // has Mamba-2 (Dao and Gu 2024) in most layers, and attention without rope in the others.
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
 
 namespace engine {
 namespace {
 
 using enum kernels::RopePairs;
-using kernels::Router;
+using enum Order;
 
-// The four scales, and whether queries and keys rotate.
-void SetGraniteScales(const Keys& keys, Config& config) {
-  config.embedding_scale = static_cast<float>(keys.PositiveUnlessZero("embedding_scale", 1));
-  config.residual_scale = static_cast<float>(keys.PositiveUnlessZero("residual_scale", 1));
-  config.logit_scale = static_cast<float>(1 / keys.PositiveUnlessZero("logit_scale", 1));
-  const auto scale = static_cast<float>(keys.PositiveUnlessZero("attention.scale", 0));
-  if (scale != 0) SetAttentionScale(scale, config);
-  if (!keys.BoolOr("rope.scaling.finetuned", true)) {
-    for (LayerPlan& layer : config.layers) layer.rope = LayerPlan::kNoRope;
-  }
-}
+// ---- What a file means.
 
 void Granite(const Keys& keys, Config& config) {
-  keys.Positive("logit_scale");  // required
-  SetGraniteScales(keys, config);
+  config.logit_scale = static_cast<float>(1 / keys.Positive("logit_scale"));
+  if (!keys.BoolOr("rope.scaling.finetuned", true)) LeaveOutRope(config);
+}
+
+// HyperCLOVA X SEED Think (NAVER 2025): logits are multiplied, and blocks' outputs have norms.
+void HyperClovaX(const Keys& keys, Config& config) {
+  config.logit_scale = static_cast<float>(keys.PositiveOr("logit_scale", 1));
 }
 
 void GraniteHybrid(const Keys& keys, Config& config) {
   SetMamba2(keys, config);
-  SetGraniteScales(keys, config);
-  keys.Ignore("expert_shared_count");  // their width is the sum of all
+  config.logit_scale = static_cast<float>(1 / keys.PositiveUnlessZero("logit_scale", 1));
+  if (!keys.BoolOr("rope.scaling.finetuned", true)) LeaveOutRope(config);
   if (config.n_experts_used > 0) {
     const size_t expert_length = keys.Count("feed_forward_length", kMaxLength);
     for (LayerPlan& layer : config.layers) layer.expert_length = expert_length;
   }
 }
 
-constexpr Architecture kGraniteRows[] = {
-    {.name = "granite", .rope_pairs = kAdjacent, .refine = Granite},
-    {.name = "granitemoe", .rope_pairs = kAdjacent, .router = Router{}, .refine = Granite},
+// ---- What a folder means.
+
+using enum KeyKind;
+
+// In models with experts, shared_mlp is the shared expert; otherwise it is the whole network.
+constexpr TensorRule kGraniteExperts[] = {
+    {".mlp.router.layer", ".ffn_gate_inp"},
+    {".mlp.input_linear", ".ffn_gate_exps", kFirstHalf},
+    {".mlp.input_linear", ".ffn_up_exps", kSecondHalf},
+    {".mlp.output_linear", ".ffn_down_exps"},
+    {".shared_mlp.input_linear", ".ffn_gate_shexp", kFirstHalf},
+    {".shared_mlp.input_linear", ".ffn_up_shexp", kSecondHalf},
+    {".shared_mlp.output_linear", ".ffn_down_shexp"},
+};
+constexpr TensorRule kGraniteDense[] = {
+    {".shared_mlp.input_linear", ".ffn_gate", kFirstHalf},
+    {".shared_mlp.input_linear", ".ffn_up", kSecondHalf},
+    {".shared_mlp.output_linear", ".ffn_down"},
+};
+
+// Bamba (IBM 2024) is a Granite 4 with a dense network and rope of half of a head.
+constexpr TensorRule kBamba[] = {
+    {"model.final_layernorm", "output_norm"}, {".pre_ff_layernorm", ".ffn_norm"},
+    {".feed_forward.gate_proj", ".ffn_gate"}, {".feed_forward.up_proj", ".ffn_up"},
+    {".feed_forward.down_proj", ".ffn_down"},
+};
+
+constexpr KeyRule kGraniteKeys[] = {
+    {"attention_multiplier", "attention.scale", KeyKind::kFloat},
+    {"embedding_multiplier", "embedding_scale", KeyKind::kFloat},
+    {"residual_multiplier", "residual_scale", KeyKind::kFloat},
+    {"logits_scaling", "logit_scale", KeyKind::kFloat},
+    {"shared_intermediate_size", "expert_shared_feed_forward_length"},
+};
+
+constexpr Usual kGraniteDefaults[] = {{"attention_multiplier", 1},
+                                      {"embedding_multiplier", 1},
+                                      {"residual_multiplier", 1},
+                                      {"logits_scaling", 1}};
+constexpr Usual kBambaDefaults[] = {{"attention_multiplier", 0}, {"logits_scaling", 1},
+                                    {"num_key_value_heads", 8},  {"mamba_n_groups", 1},
+                                    {"mamba_d_conv", 4},         {"mamba_d_state", 256},
+                                    {"mamba_n_heads", 128}};
+
+void AddMamba(const std::vector<bool>& attends, OutModel& model) {
+  const Fields& config = model.config;
+  AddHeads(attends, model);
+  model.shapes.n_groups = config.CountOr("mamba_n_groups", 1);
+  model.Uint("ssm.inner_size", config.CountOr("mamba_expand", 2) * config.Count("hidden_size"));
+}
+
+void GraniteHybrid(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> attends = LayersOfType(model, "attention");
+  if (std::ranges::count(attends, true) == 0) attends = LayersOfType(model, "full_attention");
+  if (attends.empty()) config.Fail("layer_types", "expected a name for each layer");
+  AddMamba(attends, model);
+  const std::string positions = config.TextOr("position_embedding_type", "nope");
+  model.Bool("rope.scaling.finetuned", positions == "rope");
+  if (config.UintOr("num_local_experts", 0) > 0) return;
+  model.Uint("feed_forward_length", config.Count("shared_intermediate_size"));
+  model.Without("expert_shared_feed_forward_length");
+}
+
+void Bamba(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> attends = LayersOfType(model, "full_attention");
+  if (attends.empty()) {
+    attends.resize(model.n_layers());
+    for (const uint64_t i : config.Wholes("attn_layer_indices", attends.size()))
+      if (i < attends.size()) attends[i] = true;
+  }
+  AddMamba(attends, model);
+}
+
+constexpr TensorRule kHyperClovaX[] = {
+    {".post_norm1", ".post_attention_norm"},
+    {".post_attention_layernorm", ".ffn_norm"},
+    {".post_norm2", ".post_ffw_norm"},
+};
+constexpr Usual kHyperClovaXOnly[] = {{"use_post_norm", 1}};
+
+constexpr HfClass kHybridClasses[] = {
+    {.names = {"GraniteMoeHybridForCausalLM"},
+     .experts = Experts::kNone,
+     .pairs_halves = true,
+     .tensors = {kMixer, kGraniteDense},
+     .keys = {kGraniteKeys, kMixerKeys},
+     .defaults = kGraniteDefaults,
+     .refine = GraniteHybrid},
+    {.names = {"BambaForCausalLM"},
+     .pairs_halves = true,
+     .rotary_part = 0.5,
+     .tensors = {kBamba, kMixer},
+     .keys = {kGraniteKeys, kMixerKeys},
+     .defaults = kBambaDefaults,
+     .refine = Bamba},
+};
+
+constexpr Family kGraniteRows[] = {
+    {.name = "granite",
+     .rope_pairs = kAdjacent,
+     .refine = Granite,
+     .hf = {.names = {"GraniteForCausalLM"},
+            .pairs_halves = true,
+            .keys = {kGraniteKeys},
+            .defaults = kGraniteDefaults}},
+    {.name = "hyperclovax",
+     .traits = {.norms = kSandwichNorms},
+     .refine = HyperClovaX,
+     .hf = {.names = {"HyperCLOVAXForCausalLM"},
+            .tensors = {kHyperClovaX},
+            .keys = {kGraniteKeys},
+            .only = kHyperClovaXOnly}},
+    {.name = "granitemoe",
+     .rope_pairs = kAdjacent,
+     .router = kSoftmax,
+     .refine = Granite,
+     .hf = {.names = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
+            .pairs_halves = true,
+            .tensors = {kGraniteExperts},
+            .keys = {kGraniteKeys},
+            .defaults = kGraniteDefaults}},
     {.name = "granitehybrid",
      .rope_pairs = kAdjacent,
      .without_heads = Mixer::kMamba2,
-     .router = Router{},
-     .refine = GraniteHybrid},
+     .router = kSoftmax,
+     .refine = GraniteHybrid,
+     .hf = {.names = {"GraniteMoeHybridForCausalLM"},
+            .experts = Experts::kSome,
+            .pairs_halves = true,
+            .tensors = {kMixer, kGraniteExperts},
+            .keys = {kGraniteKeys, kMixerKeys},
+            .defaults = kGraniteDefaults,
+            .refine = GraniteHybrid},
+     .others = kHybridClasses},
 };
 
 }  // namespace
 
-std::span<const Architecture> GraniteLineage() { return kGraniteRows; }
+std::span<const Family> GraniteLineage() { return kGraniteRows; }
 
 }  // namespace engine

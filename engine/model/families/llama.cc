@@ -6,26 +6,18 @@
 #include <vector>
 
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
 
 namespace engine {
 namespace {
 
 using enum kernels::RopePairs;
 
+// ---- What a file means.
+
 constexpr size_t kMaxRunLayers = 1u << 12;
 
-// Mistral 7B v0.1 was trained with a window of 4096 in all layers, CWM with one in most.
-void Llama(const Keys& keys, Config& config) {
-  const size_t window = keys.UintOr("attention.sliding_window", 0, kMaxWindow);
-  if (window > 0) SetWindows(keys, window, 0, config);
-}
-
 void SmolLm3(const Keys&, Config& config) { LeaveOutFourthRope(config); }
-
-void Mistral3(const Keys& keys, Config& config) {
-  SetWindowsIfListed(keys, config);
-  SetAttentionTemperature(keys, config);
-}
 
 void Nanbeige(const Keys& keys, Config& config) {
   const std::vector<LayerPlan> run = config.layers;
@@ -36,18 +28,98 @@ void Nanbeige(const Keys& keys, Config& config) {
   config.norm_between_runs = !keys.BoolOr("skip_loop_final_norm", false);
 }
 
-constexpr Architecture kLlamaRows[] = {
-    {.name = "llama", .rope_pairs = kAdjacent, .router = kernels::Router{}, .refine = Llama},
-    {.name = "smollm3", .rope_pairs = kAdjacent, .refine = SmolLm3},
-    {.name = "mistral3", .rope_pairs = kAdjacent, .refine = Mistral3},
+// ---- What a folder means.
+
+constexpr Usual kMistralDefaults[] = {{"num_key_value_heads", 8}};
+constexpr Usual kCwmDefaults[] = {{"num_key_value_heads", 8}, {"head_dim", 128}};
+constexpr Usual kHeliumDefaults[] = {
+    {"num_key_value_heads", 20}, {"head_dim", 128}, {"rms_norm_eps", 1e-8}};
+constexpr Usual kSmolLm3Only[] = {{"no_rope_layer_interval", 4}, {"use_sliding_window", 0}};
+constexpr KeyRule kNanbeigeKeys[] = {
+    {"num_loops", "num_loops"},
+    {"skip_loop_final_norm", "skip_loop_final_norm", KeyKind::kBool},
+};
+
+void SmolLm3(OutModel& model) {
+  const std::vector<double> rotates = model.config.Numbers("no_rope_layers");  // 0: no rope
+  for (size_t i = 0; i < rotates.size(); ++i) {
+    if ((rotates[i] == 0) == (i % 4 == 3)) continue;
+    model.config.Fail("no_rope_layers", "expected 0 for every fourth layer alone");
+  }
+}
+
+void Cwm(OutModel& model) {
+  if (!model.config.IsList("layer_types"))
+    model.config.Fail("layer_types", "expected a name for each layer");
+}
+
+void Mistral3(OutModel& model) {
+  const Fields rope = model.rope();
+  if (rope.Has("mscale_all_dim")) {
+    const double all = rope.Number("mscale_all_dim");
+    model.log_multiplier = all;
+    if (all != 0) model.Float("rope.scaling.yarn_log_multiplier", all);
+  }
+  if (rope.Has("llama_4_scaling_beta")) {
+    model.Float("attention.temperature_scale", rope.Number("llama_4_scaling_beta"));
+  }
+}
+
+// Llama's own class has no windows; Mistral 7B v0.1 was trained with one of 4096 in all layers, CWM
+// with one in most. Helium pairs neighbours, as the file does.
+constexpr HfClass kLlamaClasses[] = {
+    {.names = {"MistralForCausalLM", "MinistralForCausalLM"},
+     .pairs_halves = true,
+     .defaults = kMistralDefaults},
+    {.names = {"MixtralForCausalLM"},
+     .pairs_halves = true,
+     .rope_theta = 1e6,
+     .defaults = kMistralDefaults},
+    {.names = {"CwmForCausalLM"},
+     .pairs_halves = true,
+     .says_rope = true,
+     .rope_theta = 1e6,
+     .defaults = kCwmDefaults,
+     .refine = Cwm},
+    {.names = {"HeliumForCausalLM"}, .rope_theta = 1e5, .defaults = kHeliumDefaults},
+};
+
+constexpr Family kLlamaRows[] = {
+    {.name = "llama",
+     .rope_pairs = kAdjacent,
+     .windows = {Windows::When::kIfGiven},
+     .router = kSoftmax,
+     .hf = {.names = {"LlamaForCausalLM", "LLaMAForCausalLM", "IQuestCoderForCausalLM"},
+            .pairs_halves = true,
+            .has_windows = false},
+     .others = kLlamaClasses},
+    {.name = "smollm3",
+     .rope_pairs = kAdjacent,
+     .refine = SmolLm3,
+     .hf = {.names = {"SmolLM3ForCausalLM"},
+            .pairs_halves = true,
+            .rope_theta = 2e6,
+            .only = kSmolLm3Only,
+            .refine = SmolLm3}},
+    {.name = "mistral3",
+     .rope_pairs = kAdjacent,
+     .windows = {Windows::When::kIfListed},
+     .hf = {.names = {"Ministral3ForCausalLM"},
+            .pairs_halves = true,
+            .says_rope = true,
+            .refine = Mistral3}},
     {.name = "arcee",
      .rope_pairs = kAdjacent,
-     .traits = {.activation = kernels::Activation::kReluSquared}},
-    {.name = "nanbeige", .rope_pairs = kAdjacent, .refine = Nanbeige},
+     .traits = {.activation = kernels::Activation::kReluSquared},
+     .hf = {.names = {"ArceeForCausalLM"}, .pairs_halves = true}},
+    {.name = "nanbeige",
+     .rope_pairs = kAdjacent,
+     .refine = Nanbeige,
+     .hf = {.names = {"NanbeigeForCausalLM"}, .pairs_halves = true, .keys = {kNanbeigeKeys}}},
 };
 
 }  // namespace
 
-std::span<const Architecture> LlamaLineage() { return kLlamaRows; }
+std::span<const Family> LlamaLineage() { return kLlamaRows; }
 
 }  // namespace engine

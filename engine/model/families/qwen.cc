@@ -4,22 +4,25 @@
 // three of four layers are gated delta nets (Yang et al. 2024), and attention's output is gated.
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
 
 namespace engine {
 namespace {
 
-using kernels::Router;
+using enum Order;
 
-// The published models name a window and do not use it (their use_sliding_window is false).
-void Qwen2(const Keys& keys, Config& config) { SetWindowsIfListed(keys, config); }
+// ---- What a file means.
 
 // Without a key for an expert's width, a token's experts together are as wide as a dense network.
 void QwenExperts(const Keys& keys, Config& config) {
-  Qwen2(keys, config);
-  config.router.normed = keys.BoolOr("expert_weights_norm", config.router.normed);
   if (keys.Has("expert_feed_forward_length")) return;
   for (LayerPlan& layer : config.layers)
     layer.expert_length /= std::max<size_t>(config.n_experts_used, 1);
@@ -51,7 +54,6 @@ void Qwen3Vl(const Keys& keys, Config& config) {
   if (keys.Has("rope.dimension_sections")) SetSections(keys, config);
   keys.Ignore("n_deepstack_layers");  // rows of images that the first layers get
   if (config.n_experts_used > 0) QwenExperts(keys, config);
-  ReadGroups(keys, config);
 }
 
 // The last of every `full_attention_interval` layers is attention, unless the file has flags.
@@ -61,20 +63,19 @@ void QwenNext(const Keys& keys, Config& config) {
   if (delta.value_length != delta.key_length) {
     keys.Fail("ssm.inner_size", "expected time_step_rank times state_size, found ", inner_size);
   }
-  const LayerPlan attention = config.layers.back();
+  // Blocks that predict further tokens are attention.
+  const size_t n_layers = config.n_layers(),
+               n_next = keys.UintOr("nextn_predict_layers", 0, n_layers - 1);
   const size_t interval = keys.CountOr("full_attention_interval", 4, kMaxLength);
   std::vector<size_t> flags;
   if (keys.Has("attention.recurrent_layers")) {
-    flags = keys.PerLayer("attention.recurrent_layers", config.n_layers(), 0, 1);
+    flags = keys.PerLayer("attention.recurrent_layers", n_layers, 0, 1);
   }
-  for (size_t i = 0; i < config.n_layers(); ++i) {
+  for (size_t i = 0; i < n_layers - n_next; ++i) {
     const bool listed = flags.empty() ? (i + 1) % interval != 0 : flags[i] != 0;
     const bool recurrent = listed || config.layers[i].n_heads == 0;
     if (recurrent) SetMixer(Mixer::kDeltaNet, delta, config.layers[i]);
   }
-  config.router.normed = keys.BoolOr("expert_weights_norm", config.router.normed);
-  SkipNextn(keys, config);
-  if (config.n_skipped_layers == 1 && attention.n_heads > 0) config.nextn = attention;
 }
 
 void Qwen35(const Keys& keys, Config& config) {
@@ -94,28 +95,222 @@ constexpr Traits kQwen35 = {.norms = kFfnNormIsPostAttention,
                             .attention_gate = AttentionGate::kInQueries,
                             .tiled_key_heads = true};
 
-constexpr Architecture kQwenRows[] = {
-    {.name = "qwen2", .refine = Qwen2},
+// ---- What a folder means.
+
+constexpr Usual kQwenDefaults[] = {{"use_sliding_window", 0}, {"max_window_layers", 28}};
+constexpr Usual kMellumDefaults[] = {{"norm_topk_prob", 1}, {"sliding_window", 1024}};
+constexpr Usual kQwenMoeDefaults[] = {
+    {"use_sliding_window", 0}, {"max_window_layers", 28}, {"norm_topk_prob", 0}};
+
+// The shared expert; the others in one stack, unless they are stored one by one.
+constexpr TensorRule kQwenExperts[] = {
+    {".mlp.shared_expert.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_expert.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_expert.down_proj", ".ffn_down_shexp"},
+    {".mlp.shared_expert_gate", ".ffn_gate_inp_shexp", kVector},
+    {".mlp.experts.gate_up_proj", ".ffn_gate_exps.weight", kFirstHalf},
+    {".mlp.experts.gate_up_proj", ".ffn_up_exps.weight", kSecondHalf},
+    {".mlp.experts.down_proj", ".ffn_down_exps.weight"},
+};
+
+constexpr TensorRule kQwen3NextTensors[] = {
+    {".linear_attn.in_proj_qkvz", ".attn_qkv", kGroupedQkv},
+    {".linear_attn.in_proj_qkvz", ".attn_gate", kGroupedZ},
+    {".linear_attn.in_proj_ba", ".ssm_ba"},
+    {".linear_attn.conv1d", ".ssm_conv1d", kTaps},
+    {".linear_attn.dt_bias", ".ssm_dt.bias"},
+    {".linear_attn.A_log", ".ssm_a", kSame, Change::kMinusExp},
+    {".linear_attn.norm", ".ssm_norm"},
+    {".linear_attn.out_proj", ".ssm_out"},
+};
+
+constexpr TensorRule kQwen35Tensors[] = {
+    {".linear_attn.in_proj_qkv", ".attn_qkv", kValueHeadsAfter},
+    {".linear_attn.in_proj_z", ".attn_gate", kValueHeads},
+    {".linear_attn.in_proj_b", ".ssm_beta", kValueHeadNumbers},
+    {".linear_attn.in_proj_a", ".ssm_alpha", kValueHeadNumbers},
+    {".linear_attn.conv1d", ".ssm_conv1d", kValueHeadsAfter},
+    {".linear_attn.dt_bias", ".ssm_dt.bias", kValueHeadNumbers},
+    {".linear_attn.A_log", ".ssm_a", kValueHeadNumbers, Change::kMinusExp},
+    {".linear_attn.norm", ".ssm_norm"},
+    {".linear_attn.out_proj", ".ssm_out", kValueHeadColumns},
+};
+
+constexpr TensorRule kQwen3VlMoe[] = {
+    {".mlp.experts.gate_up_proj", ".ffn_gate_exps.weight", kFirstHalfTransposed},
+    {".mlp.experts.gate_up_proj", ".ffn_up_exps.weight", kSecondHalfTransposed},
+    {".mlp.experts.down_proj", ".ffn_down_exps.weight", kTransposed},
+};
+
+constexpr TensorRule kTiedReranker[] = {{"model.embed_tokens", "token_embd"},
+                                        {"model.embed_tokens", "cls.output", kPicked}};
+constexpr TensorRule kReranker[] = {{"lm_head", "cls.output", kPicked}};
+
+constexpr KeyRule kDeltaNetKeys[] = {
+    {"linear_conv_kernel_dim", "ssm.conv_kernel"},
+    {"linear_key_head_dim", "ssm.state_size"},
+    {"linear_num_key_heads", "ssm.group_count"},
+    {"linear_num_value_heads", "ssm.time_step_rank"},
+    {"full_attention_interval", "full_attention_interval"},
+};
+
+// How Qwen3-Reranker is asked, in the form that readers know.
+constexpr std::string_view kRerankTemplate =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
+    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
+    "answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
+    "<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
+// Only a folder's texts tell a reranker. Of the output matrix it needs the rows of its two answers.
+void Qwen3(OutModel& model) {
+  const std::string path = std::filesystem::path(model.folder.path() + "/.").lexically_normal();
+  const std::string readme = "\n" + model.folder.Text("README.md").value_or("");
+  const size_t heading = std::min(readme.find("\n# "), readme.size());  // the first
+  const std::string texts = "# " + std::filesystem::path(path).parent_path().filename().string() +
+                            readme.substr(heading, readme.find('\n', heading + 1) - heading);
+  const auto same = [](char a, char b) { return std::tolower(static_cast<uint8_t>(a)) == b; };
+  const std::string_view title = "# qwen3-reranker";
+  if (std::search(texts.begin(), texts.end(), title.begin(), title.end(), same) == texts.end())
+    return;
+  const Fields vocab = model.folder.Object("tokenizer.json").Object("model").Object("vocab");
+  model.shapes.picked = {vocab.Count("yes"), vocab.Count("no")};
+  const bool tied = model.config.BoolOr("tie_word_embeddings", false);
+  model.first_rules = tied ? std::span<const TensorRule>(kTiedReranker) : kReranker;
+  model.Rank({"yes", "no"});
+  model.keys.Add("tokenizer.chat_template.rerank", kRerankTemplate);
+}
+
+// Without such a list all pairs rotate, as they do with one that covers them.
+void AddSections(OutModel& model) {
+  if (!model.rope().Has("mrope_section")) {
+    const double part = model.rope().ShareOr("partial_rotary_factor", model.rotary_part);
+    const auto n = static_cast<int32_t>(part * static_cast<double>(model.head_dim()) / 2);
+    model.PerLayer("rope.dimension_sections",
+                   std::vector<int32_t>{(n + 2) / 3, (n + 1) / 3, n / 3, 0});
+    return;
+  }
+  const size_t n = model.rope().Numbers("mrope_section").size() == 4 ? 4 : 3;
+  std::vector<int32_t> sections = WholeNumbers(model.rope(), "mrope_section", n);
+  sections.resize(4);
+  model.PerLayer("rope.dimension_sections", sections);
+}
+
+// Images add rows to the input of as many layers.
+void Qwen3Vl(OutModel& model) {
+  AddSections(model);
+  const Fields vision = model.folder.config().Object("vision_config");
+  model.Uint("n_deepstack_layers", vision.Numbers("deepstack_visual_indexes").size());
+}
+
+void QwenNext(OutModel& model) {
+  const Fields& config = model.config;
+  Shapes& shapes = model.shapes;
+  shapes.n_key_heads = config.Count("linear_num_key_heads");
+  shapes.n_value_heads = config.Count("linear_num_value_heads");
+  shapes.state = config.Count("linear_key_head_dim");
+  if (config.Count("linear_value_head_dim") != shapes.state) {
+    config.Fail("linear_value_head_dim", "expected as linear_key_head_dim");
+  }
+  if (shapes.n_value_heads % shapes.n_key_heads != 0) {
+    config.Fail("linear_num_value_heads", "expected a multiple of linear_num_key_heads");
+  }
+  model.Uint("ssm.inner_size", shapes.n_value_heads * shapes.state);
+  const uint64_t interval = config.CountOr("full_attention_interval", 4);
+  model.Uint("full_attention_interval", interval);
+  ExpectPeriod(model, interval);
+  if (model.architecture == "qwen35moe") model.Without("feed_forward_length");
+  if (model.architecture == "qwen3next") return;
+  AddSections(model);
+}
+
+// The published models name a window and do not use it (their use_sliding_window is false).
+constexpr Windows kQwenWindows = {Windows::When::kIfListed};
+
+constexpr Family kQwenRows[] = {
+    {.name = "qwen2",
+     .windows = kQwenWindows,
+     .hf = {.names = {"Qwen2ForCausalLM"}, .defaults = kQwenDefaults}},
     {.name = "qwen2moe",
      .traits = {.shared_gate = true, .output = OutputMatrix::kOwn},
-     .router = Router{.normed = false},
-     .refine = Qwen2Moe},
-    {.name = "qwen3", .traits = kQwen3, .refine = Qwen2},
-    {.name = "qwen3moe", .traits = kQwen3, .router = Router{}, .refine = QwenExperts},
-    {.name = "qwen2vl", .refine = Qwen2Vl},
-    {.name = "qwen3vl", .traits = kQwen3, .refine = Qwen3Vl},
-    {.name = "qwen3vlmoe", .traits = kQwen3, .router = Router{}, .refine = Qwen3Vl},
-    {.name = "qwen35", .traits = kQwen35, .without_heads = Mixer::kDeltaNet, .refine = Qwen35},
+     .windows = kQwenWindows,
+     .router = kByKeys,
+     .refine = Qwen2Moe,
+     .hf = {.names = {"Qwen2MoeForCausalLM"},
+            .tensors = {kQwenExperts},
+            .defaults = kQwenMoeDefaults}},
+    {.name = "qwen3",
+     .traits = kQwen3,
+     .windows = kQwenWindows,
+     .hf = {.names = {"Qwen3ForCausalLM"}, .defaults = kQwenDefaults, .refine = Qwen3}},
+    {.name = "qwen3moe",
+     .traits = kQwen3,
+     .windows = kQwenWindows,
+     .router = kSoftmax,
+     .refine = QwenExperts,
+     .hf = {.names = {"Qwen3MoeForCausalLM"}, .defaults = kQwenMoeDefaults}},
+    // Mellum 2 (JetBrains 2026): windows where config.json says so, with their own rope.
+    {.name = "mellum",
+     .traits = kQwen3,
+     .windows = {Windows::When::kIfGiven, 1, Windows::Rope::kUnscaled},
+     .router = kSoftmax,
+     .dense_layers = DenseLayers::kLeading,
+     .hf = {.names = {"MellumForCausalLM"}, .says_rope = true, .defaults = kMellumDefaults}},
+    {.name = "qwen2vl",
+     .windows = kQwenWindows,
+     .refine = Qwen2Vl,
+     .hf = {.names = {"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"},
+            .defaults = kQwenDefaults,
+            .refine = AddSections}},
+    {.name = "qwen3vl",
+     .traits = kQwen3,
+     .refine = Qwen3Vl,
+     .hf = {.names = {"Qwen3VLForConditionalGeneration"}, .refine = Qwen3Vl}},
+    {.name = "qwen3vlmoe",
+     .traits = kQwen3,
+     .router = kSoftmax,
+     .refine = Qwen3Vl,
+     .hf = {.names = {"Qwen3VLMoeForConditionalGeneration"},
+            .tensors = {kQwen3VlMoe},
+            .refine = Qwen3Vl}},
+    {.name = "qwen35",
+     .traits = kQwen35,
+     .nextn = true,
+     .without_heads = Mixer::kDeltaNet,
+     .refine = Qwen35,
+     .hf = {.names = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
+            .norms_plus_one = true,
+            .rotary_part = 0.25,
+            .tensors = {kQwen35Tensors},
+            .keys = {kDeltaNetKeys},
+            .refine = QwenNext}},
     {.name = "qwen35moe",
      .traits = kQwen35,
+     .nextn = true,
      .without_heads = Mixer::kDeltaNet,
-     .router = Router{},
-     .refine = Qwen35},
-    {.name = "qwen3next", .traits = kQwen3Next, .router = Router{}, .refine = QwenNext},
+     .router = kSoftmax,
+     .refine = Qwen35,
+     .hf = {.names = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
+            .norms_plus_one = true,
+            .rotary_part = 0.25,
+            .tensors = {kQwen35Tensors, kQwenExperts},
+            .keys = {kDeltaNetKeys},
+            .refine = QwenNext}},
+    {.name = "qwen3next",
+     .traits = kQwen3Next,
+     .nextn = true,
+     .router = kSoftmax,
+     .refine = QwenNext,
+     .hf = {.names = {"Qwen3NextForCausalLM"},
+            .norms_plus_one = true,
+            .rotary_part = 0.25,
+            .tensors = {kQwen3NextTensors, kQwenExperts},
+            .keys = {kDeltaNetKeys},
+            .refine = QwenNext}},
 };
 
 }  // namespace
 
-std::span<const Architecture> QwenLineage() { return kQwenRows; }
+std::span<const Family> QwenLineage() { return kQwenRows; }
 
 }  // namespace engine

@@ -12,8 +12,6 @@
 
 namespace engine {
 
-using kernels::Activation;
-
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   if (keys.Length(kPattern) == config.n_layers() && window > 0)
@@ -32,10 +30,27 @@ void SetListedWindows(const Keys& keys, Config& config) {
   for (size_t i = 0; i < slides.size(); ++i) config.layers[i].window = slides[i] != 0 ? window : 0;
 }
 
-void SetWindowsIfListed(const Keys& keys, Config& config) {
-  const bool listed = keys.Length("attention.sliding_window_pattern") > 0;
-  if (listed) return SetListedWindows(keys, config);
-  keys.Ignore("attention.sliding_window");
+void ReadWindows(const Keys& keys, const Windows& windows, Config& config) {
+  constexpr const char *kLength = "attention.sliding_window",
+                       *kPattern = "attention.sliding_window_pattern";
+  using enum Windows::When;
+  using Rope = Windows::Rope;
+  if (windows.when == kNever) return;
+  if (windows.when == kIfListed) {
+    if (keys.Length(kPattern) > 0) return SetListedWindows(keys, config);
+    return keys.Ignore(kLength);
+  }
+  const size_t length = windows.when == kAlways ? keys.Count(kLength, kMaxWindow)
+                                                : keys.UintOr(kLength, windows.length, kMaxWindow);
+  if (length > 0 || windows.period > 0) SetWindows(keys, length, windows.period, config);
+  if (windows.rope == Rope::kOnlyThere) {
+    keys.Ignore("rope.freq_base_swa");
+    RotateInWindowsOnly(config);
+  } else if (windows.rope != Rope::kSame) {
+    const RopeConfig& rope = config.ropes[0];
+    SetLocalBase(keys, windows.rope == Rope::kUnscaled ? Unscaled(rope) : rope,
+                 windows.base != 0 ? windows.base : rope.base, config);
+  }
 }
 
 void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config) {
@@ -63,24 +78,14 @@ void SeeBothWays(const Keys& keys, Config& config) {
   }
 }
 
-void ScaleEmbeddings(Config& config) {
-  config.embedding_scale = std::sqrt(static_cast<float>(config.embedding_length));
-}
-
 RopeConfig Unscaled(RopeConfig rope) {
   rope.scaling = RopeScaling::kNone;
+  rope.attention_factor = 1;
   return rope;
 }
 
 void SetAttentionScale(float scale, Config& config) {
   for (LayerPlan& layer : config.layers) layer.attention_scale = scale;
-}
-
-void SetAttentionTemperature(const Keys& keys, Config& config) {
-  config.attention_temperature_scale =
-      static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
-  config.attention_temperature_span =
-      keys.CountOr("attention.temperature_length", config.ropes[0].original_context, UINT32_MAX);
 }
 
 std::array<size_t, 4> ReadSections(const Keys& keys) {
@@ -95,26 +100,6 @@ bool CheckSections(const Keys& keys) {
   const std::array<size_t, 4> sections = ReadSections(keys);
   if (sections[3] == 0) return true;
   keys.Fail("rope.dimension_sections", "expected 0 as the fourth number, found ", sections[3]);
-}
-
-void ReadActivation(const Keys& keys, Config& config) {
-  constexpr std::pair<std::string_view, Activation> kNames[] = {
-      {"gelu", Activation::kGeluErf},        {"gelu_new", Activation::kGeluAlone},
-      {"gelu_fast", Activation::kGeluAlone}, {"gelu_pytorch_tanh", Activation::kGeluAlone},
-      {"relu", Activation::kRelu},           {"relu2", Activation::kReluSquared}};
-  if (!keys.Has("hidden_activation")) return;
-  const std::string_view name = keys.StringOr("hidden_activation", "");
-  const auto found =
-      std::ranges::find(kNames, name, &std::pair<std::string_view, Activation>::first);
-  if (found == std::end(kNames)) {
-    keys.Fail("hidden_activation", "expected gelu, gelu_new, relu or relu2, found ",
-              gguf::Quoted(name, 40));
-  }
-  config.activation = found->second;
-}
-
-void ReadClamp(const Keys& keys, Config& config) {
-  config.clamp_qkv = static_cast<float>(keys.PositiveUnlessZero("attention.clamp_kqv", 0));
 }
 
 // The heads' slopes are powers: 2^(-bias / n), its square and so on, n being the number of heads if
@@ -145,20 +130,10 @@ void SkipNextn(const Keys& keys, Config& config) {
   config.layers.resize(n);
 }
 
-void ReadRouter(const Keys& keys, Config& config) {
-  if (config.n_experts_used == 0) return;
-  kernels::Router& router = config.router;
-  const size_t gate = keys.UintOr("expert_gating_func", 0, 2);  // 1 softmax, 2 sigmoid
-  if (gate == 2) router.gate = kernels::Router::Gate::kSigmoid;
-  if (gate == 1) router.gate = kernels::Router::Gate::kSoftmax;
-  router.normed = keys.BoolOr("expert_weights_norm", router.normed);
-  router.scale = static_cast<float>(keys.PositiveUnlessZero("expert_weights_scale", 1));
-  ReadGroups(keys, config);
-}
+namespace {
 
+// Experts are in groups, of which some are chosen first.
 void ReadGroups(const Keys& keys, Config& config) {
-  keys.Ignore("expert_gating_func", "expert_weights_norm", "expert_weights_scale");
-  if (config.n_experts_used == 0) return;
   kernels::Router& router = config.router;
   router.n_groups =
       std::max<size_t>(keys.UintOr("expert_group_count", 1, kernels::kMaxExpertGroups), 1);
@@ -178,8 +153,26 @@ void ReadGroups(const Keys& keys, Config& config) {
   }
 }
 
-size_t SharedCount(const Keys& keys, size_t fallback) {
-  return keys.UintOr("expert_shared_count", fallback, kMaxStateHeads);
+}  // namespace
+
+void ReadRouter(const Keys& keys, const Family& family, Config& config) {
+  if (!family.router) return;
+  keys.Ignore("expert_gating_func", "expert_weights_norm", "expert_weights_scale",
+              "expert_shared_count");
+  if (config.n_experts_used == 0) return;
+  kernels::Router& router = config.router;
+  if (family.router_keys) {
+    const size_t gate = keys.UintOr("expert_gating_func", 0, 2);  // 1 softmax, 2 sigmoid
+    if (gate == 2) router.gate = kernels::Router::Gate::kSigmoid;
+    if (gate == 1) router.gate = kernels::Router::Gate::kSoftmax;
+    router.normed = keys.BoolOr("expert_weights_norm", router.normed);
+    router.scale = static_cast<float>(keys.PositiveUnlessZero("expert_weights_scale", 1));
+  }
+  ReadGroups(keys, config);
+  if (family.n_shared_experts) {
+    SetSharedExperts(keys.UintOr("expert_shared_count", *family.n_shared_experts, kMaxStateHeads),
+                     config);
+  }
 }
 
 void SetSharedExperts(size_t factor, Config& config) {

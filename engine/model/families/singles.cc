@@ -4,55 +4,36 @@
 // 2025), Command R7B and A (Cohere 2024, 2025), Apertus (Swiss AI 2025).
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/model/families/families.h"
+#include "engine/model/families/folders.h"
 #include "gguf/error.h"
 
 namespace engine {
 namespace {
 
-using kernels::Activation;
 using enum kernels::RopePairs;
+using enum Order;
 
-// llama.cpp's files name a window, which no program uses.
-void Phi3(const Keys& keys, Config& config) { SetWindowsIfListed(keys, config); }
-
-// The published models do not round the two dimensions, which files of llama.cpp's converter do not
-// say.
-void GptOss(const Keys& keys, Config& config) {
-  config.ropes[0].truncated = keys.BoolOr("rope.scaling.yarn_truncate", false);
-  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
-  SetLocalBase(keys, config.ropes[0], config.ropes[0].base, config);
-}
-
-// OLMo 2 has no window, OLMo 3 has one.
-void Olmo2(const Keys& keys, Config& config) {
-  SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 4, config);
-  RopeConfig local = Unscaled(config.ropes[0]);
-  local.attention_factor = 1;
-  SetLocalBase(keys, local, local.base, config);
-}
+// ---- What a file means.
 
 // Models that also read images (GLM-4.6V-Flash) have their rows of q and k in the order of halves.
 void Glm4(const Keys& keys, Config& config) {
   if (CheckSections(keys)) config.ropes[0].pairs = kHalves;
-  SkipNextn(keys, config);
 }
 
 void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
-
-// nanochat (Karpathy 2025): norms have no weights, and the embedding has one, too.
-void NanoChat(const Keys& keys, Config& config) {
-  config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
-}
 
 // Models older than 2B4T lack this key.
 void BitNet(const Keys& keys, Config& config) {
   const std::string_view activation = keys.StringOr("hidden_activation", "silu");
   if (activation == "relu2") {
-    config.activation = Activation::kGatedReluSquared;
+    config.activation = kernels::Activation::kGatedReluSquared;
   } else if (activation != "silu") {
     keys.Fail("hidden_activation", "expected silu or relu2, found ", gguf::Quoted(activation, 40));
   }
@@ -63,24 +44,6 @@ void Hunyuan(const Keys& keys, Config& config) {
   const double alpha = keys.PositiveUnlessZero("rope.scaling.alpha", 1);
   keys.Ignore("expert_shared_count");  // of relatives with experts
   if (length > 2) config.ropes[0].base *= std::pow(alpha, length / (length - 2));
-}
-
-// Only the models of 64 layers, or with a list, have windows; their other layers have no rope.
-void Exaone4(const Keys& keys, Config& config) {
-  SkipNextn(keys, config);
-  CheckSections(keys);
-  const bool listed = keys.Length("attention.sliding_window_pattern") > 0;
-  const size_t window = keys.CountOr("attention.sliding_window", 4096, kMaxWindow);
-  if (config.layers.size() != 64 && !listed) return;
-  SetWindows(keys, window, 4, config);
-  RotateInWindowsOnly(config);
-}
-
-void Cohere2(const Keys& keys, Config& config) {
-  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 4, config);
-  RotateInWindowsOnly(config);
-  keys.Ignore("rope.freq_base_swa");
-  config.logit_scale = static_cast<float>(keys.Positive("logit_scale"));
 }
 
 // The activation's parameters have keys without the architecture's name.
@@ -107,52 +70,307 @@ void Apertus(const Keys& of_architecture, Config& config) {
   }
 }
 
-constexpr Architecture kSingleRows[] = {
-    {.name = "phi3", .refine = Phi3},
+// Only the models of 64 layers, or with a list, have windows; their other layers have no rope.
+void Exaone4(const Keys& keys, Config& config) {
+  CheckSections(keys);
+  const size_t n_next = keys.UintOr("nextn_predict_layers", 0, config.layers.size() - 1);
+  const bool listed = keys.Length("attention.sliding_window_pattern") > 0;
+  const size_t window = keys.CountOr("attention.sliding_window", 4096, kMaxWindow);
+  if (config.layers.size() - n_next != 64 && !listed) return;
+  SetWindows(keys, window, 4, config);
+  RotateInWindowsOnly(config);
+}
+
+void Cohere2(const Keys& keys, Config& config) {
+  config.logit_scale = static_cast<float>(keys.Positive("logit_scale"));
+}
+
+void HunyuanMoe(const Keys&, Config& config) { SetSharedExperts(1, config); }
+
+// ---- What a folder means.
+
+constexpr KeyRule kPhi3Keys[] = {
+    {"original_max_position_embeddings", "rope.scaling.original_context_length"},
+};
+constexpr Usual kGptOssOnly[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
+constexpr Usual kGlmDefaults[] = {
+    {"num_key_value_heads", 2}, {"head_dim", 128}, {"rms_norm_eps", 1.5625e-07}};
+constexpr Usual kNanoChatDefaults[] = {{"rms_norm_eps", 1e-6}, {"final_logit_softcapping", 15}};
+constexpr Usual kHunyuanOnly[] = {{"use_cla", 0}};
+constexpr Usual kCohere2Only[] = {
+    {"use_qk_norm", 0}, {"use_parallel_block", 1}, {"use_gated_activation", 1}, {"rotary_pct", 1}};
+
+constexpr TensorRule kPhi3[] = {
+    {".self_attn.qkv_proj", ".attn_qkv"},
+    {".mlp.gate_up_proj", ".ffn_up"},
+};
+
+constexpr TensorRule kGptOss[] = {
+    {".self_attn.sinks", ".attn_sinks.weight"},
+    {".mlp.router", ".ffn_gate_inp"},
+    {".mlp.experts.gate_up_proj_blocks", ".ffn_gate_exps.weight", kEven},
+    {".mlp.experts.gate_up_proj_blocks", ".ffn_up_exps.weight", kOdd},
+    {".mlp.experts.down_proj_blocks", ".ffn_down_exps.weight"},
+    {".mlp.experts.gate_up_proj", ".ffn_gate_exps.weight", kEvenTransposed},
+    {".mlp.experts.gate_up_proj", ".ffn_up_exps.weight", kOddTransposed},
+    {".mlp.experts.down_proj", ".ffn_down_exps.weight", kTransposed},
+    {".mlp.experts.gate_up_proj_bias", ".ffn_gate_exps.bias", kEven},
+    {".mlp.experts.gate_up_proj_bias", ".ffn_up_exps.bias", kOdd},
+    {".mlp.experts.down_proj_bias", ".ffn_down_exps.bias"},
+};
+constexpr KeyRule kGptOssKeys[] = {
+    {"intermediate_size", "expert_feed_forward_length"},
+};
+
+constexpr TensorRule kGlm4[] = {
+    {".post_self_attn_layernorm", ".post_attention_norm"},
+    {".post_attention_layernorm", ".ffn_norm"},
+    {".post_mlp_layernorm", ".post_ffw_norm"},
+    {".mlp.gate_up_proj", ".ffn_up"},
+};
+
+constexpr TensorRule kExaone[] = {
+    {"model.wte", "token_embd"},
+    {"model.ln_f", "output_norm"},
+    {".ln_1", ".attn_norm"},
+    {".ln_2", ".ffn_norm"},
+    {".attn.attention.q_proj", ".attn_q"},
+    {".attn.attention.k_proj", ".attn_k"},
+    {".attn.attention.v_proj", ".attn_v"},
+    {".attn.attention.out_proj", ".attn_output"},
+    {".mlp.c_fc_0", ".ffn_gate"},
+    {".mlp.c_fc_1", ".ffn_up"},
+    {".mlp.c_proj", ".ffn_down"},
+    {"model.rotary.inv_freq", ""},
+    {".attn.attention.rotary.inv_freq", ""},
+};
+constexpr std::pair<std::string_view, std::string_view> kExaoneNames[] = {
+    {"num_layers", "num_hidden_layers"}};
+
+// It rotates by negative angles, which is the same with the halves of heads exchanged.
+void NanoChat(OutModel& model) { model.shapes.head = model.head_dim(); }
+
+constexpr TensorRule kNanoChat[] = {
+    {".self_attn.q_proj", ".attn_q", kOtherHalfFirst},
+    {".self_attn.k_proj", ".attn_k", kOtherHalfFirst},
+    {".mlp.fc1", ".ffn_up"},
+    {".mlp.fc2", ".ffn_down"},
+};
+constexpr TensorRule kBitNet[] = {
+    {".self_attn.attn_sub_norm", ".attn_sub_norm"},
+    {".mlp.ffn_sub_norm", ".ffn_sub_norm"},
+    // The same under older names.
+    {".self_attn.inner_attn_ln", ".attn_sub_norm"},
+    {".mlp.ffn_layernorm", ".ffn_sub_norm"},
+};
+constexpr TensorRule kHunyuan[] = {
+    {".self_attn.query_layernorm", ".attn_q_norm"},
+    {".self_attn.key_layernorm", ".attn_k_norm"},
+    {".mlp.gate.wg", ".ffn_gate_inp"},
+    {".mlp.shared_mlp.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_mlp.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_mlp.down_proj", ".ffn_down_shexp"},
+};
+
+constexpr TensorRule kApertus[] = {
+    {".attention_layernorm", ".attn_norm"}, {".feedforward_layernorm", ".ffn_norm"},
+    {".mlp.act_fn.alpha_n", kInKeys},       {".mlp.act_fn.alpha_p", kInKeys},
+    {".mlp.act_fn.beta", kInKeys},          {".mlp.act_fn.eps", kInKeys},
+};
+
+void BitNet(OutModel& model) {
+  const std::string activation = model.config.TextOr("hidden_act", "relu2");
+  if (activation == "relu2") {
+    model.Text("hidden_activation", activation);
+    model.notes.push_back(
+        "its activation is relu2, as the key bitnet.hidden_activation says: "
+        "programs that do not know that key compute something else");
+  } else if (activation != "silu") {
+    model.config.Fail("hidden_act", "expected relu2 or silu, found ", gguf::Quoted(activation, 40));
+  }
+  if (!model.config.BoolOr("tie_word_embeddings", false) &&
+      model.folder.tensors().contains("lm_head.weight")) {
+    model.config.Fail("tie_word_embeddings", "expected true in a model of architecture bitnet");
+  }
+}
+
+// Its rope's alpha becomes a larger base.
+void Hunyuan(OutModel& model) {
+  const Fields rope = model.rope();
+  const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
+  if (!rope.Has("alpha") || type != "dynamic") return;
+  const auto length = static_cast<double>(model.head_dim());
+  const double base = model.rope_theta() * std::pow(rope.Number("alpha"), length / (length - 2));
+  model.Float("rope.freq_base", base);
+  model.Text("rope.scaling.type", "none");
+  model.Float("rope.scaling.factor", 1);
+}
+
+// A number, or a list that has it for each layer.
+uint64_t SameInAll(const Fields& config, std::string_view key) {
+  const std::vector<double> found = config.Numbers(key);
+  const bool same = std::ranges::adjacent_find(found, std::ranges::not_equal_to()) == found.end();
+  if (found.empty() || !same || !(found[0] >= 0 && found[0] <= UINT16_MAX)) {
+    config.Fail(key, "expected a number up to 65535, the same one for all layers");
+  }
+  return static_cast<uint64_t>(found[0]);
+}
+
+void HunyuanMoe(OutModel& model) {
+  const Fields& config = model.config;
+  Hunyuan(model);
+  const uint64_t n_shared = SameInAll(config, "num_shared_expert");
+  model.Uint("expert_used_count", SameInAll(config, "moe_topk"));
+  const char* const width =
+      config.Has("moe_intermediate_size") ? "moe_intermediate_size" : "intermediate_size";
+  model.Uint("expert_feed_forward_length", SameInAll(config, width));
+  model.Uint("expert_shared_count", n_shared);
+  model.Uint("expert_shared_feed_forward_length", n_shared * config.Count("intermediate_size"));
+}
+
+// The activation's parameters become keys without the architecture's name.
+void Apertus(OutModel& model) {
+  for (const char* const name : {"alpha_n", "alpha_p", "beta", "eps"}) {
+    std::vector<float> values;
+    for (uint64_t i = 0; i < model.n_layers(); ++i) {
+      const SafeTensor& tensor =
+          model.Need("model.layers." + std::to_string(i) + ".mlp.act_fn." + name);
+      if (tensor.elements != 1 || !tensor.is_weights()) {
+        tensor.Fail("expected a number, found ", tensor.dtype, " ", ShapeText(tensor.shape));
+      }
+      values.push_back(NumberAt(tensor, 0));
+    }
+    model.keys.AddArray("xielu." + std::string(name), std::span<const float>(values));
+  }
+}
+
+// Only the large model has windows, in three of four layers, by what readers assume.
+void Exaone4(OutModel& model) {
+  const bool has_window = model.config.UintOr("sliding_window", 0) > 0;
+  if (!has_window && model.n_layers() == 64)
+    model.config.Fail("sliding_window", "expected one in a model of 64 layers");
+  if (!has_window) return ExpectPeriod(model, 1);
+  if (model.n_layers() != 64) {
+    if (LayersOfType(model, "full_attention").empty())
+      model.config.Fail("layer_types", "expected a name for each layer");
+    return AddWindowsAsList(model);
+  }
+  AddWindows({.period = 4}, model);
+}
+
+constexpr HfClass kOlmo3Class[] = {{.names = {"Olmo3ForCausalLM"}, .rope_theta = 5e5}};
+
+constexpr Family kSingleRows[] = {
+    // llama.cpp's files name a window, which no program uses.
+    {.name = "phi3",
+     .windows = {Windows::When::kIfListed},
+     .hf = {.names = {"Phi3ForCausalLM"}, .tensors = {kPhi3}, .keys = {kPhi3Keys}}},
+    // The published models do not round YaRN's two dimensions, which files of llama.cpp's converter
+    // do not say.
     {.name = "gpt-oss",
      .traits = {.norms = kFfnNormIsPostAttention,
-                .activation = Activation::kSwigluOai,
+                .activation = kernels::Activation::kSwigluOai,
                 .sinks = Presence::kRequired,
                 .biases = true},
-     .router = kernels::Router{},
-     .refine = GptOss},
+     .yarn_truncates = false,
+     .windows = {Windows::When::kAlways, 2, Windows::Rope::kOwnBase},
+     .router = kSoftmax,
+     .hf = {.names = {"GptOssForCausalLM"},
+            .says_rope = true,
+            .rope_theta = 150000,
+            .tensors = {kGptOss},
+            .keys = {kGptOssKeys},
+            .only = kGptOssOnly}},
+    // OLMo 2 has no window, OLMo 3 has one.
     {.name = "olmo2",
      .traits = {.norms = kPostNorms,
                 .qk_norm = QkNorm::kAllBeforeRope,
                 .output = OutputMatrix::kOwn},
-     .refine = Olmo2},
-    {.name = "glm4", .rope_pairs = kAdjacent, .traits = {.norms = kSandwichNorms}, .refine = Glm4},
-    {.name = "chatglm", .rope_pairs = kAdjacent},
-    {.name = "exaone"},
+     .windows = {Windows::When::kIfGiven, 4, Windows::Rope::kUnscaled},
+     .hf = {.names = {"Olmo2ForCausalLM"}},
+     .others = kOlmo3Class},
+    {.name = "glm4",
+     .rope_pairs = kAdjacent,
+     .traits = {.norms = kSandwichNorms},
+     .nextn = true,
+     .refine = Glm4,
+     .hf = {.names = {"Glm4ForCausalLM"}, .rotary_part = 0.5, .tensors = {kGlm4}}},
+    {.name = "chatglm",
+     .rope_pairs = kAdjacent,
+     .hf = {.names = {"GlmForCausalLM"},
+            .rotary_part = 0.5,
+            .tensors = {kGlm4},
+            .defaults = kGlmDefaults}},
+    {.name = "exaone",
+     .hf = {.names = {"ExaoneForCausalLM"},
+            .rope_theta = 5e5,
+            .tensors = {kExaone},
+            .renamed = kExaoneNames}},
+    // nanochat (Karpathy 2025): norms have no weights, and the embedding has one, too.
     {.name = "nanochat",
      .traits = {.norms = {.embedding = "token_embd_norm"},
                 .norm_weights = false,
                 .qk_norm = QkNorm::kHeadAfterRope,
-                .activation = Activation::kReluSquared},
-     .refine = NanoChat},
+                .activation = kernels::Activation::kReluSquared},
+     .hf = {.names = {"NanoChatForCausalLM"},
+            .tensors = {kNanoChat},
+            .defaults = kNanoChatDefaults,
+            .refine = NanoChat}},
     {.name = "bitnet",
      .traits = {.sub_norms = true, .output = OutputMatrix::kEmbedding},
-     .refine = BitNet},
-    {.name = "ernie4_5", .rope_pairs = kAdjacent, .refine = Ernie45},
-    {.name = "hunyuan-dense", .traits = {.qk_norm = QkNorm::kHeadAfterRope}, .refine = Hunyuan},
+     .refine = BitNet,
+     .hf = {.names = {"BitNetForCausalLM", "BitnetForCausalLM"},
+            .rope_theta = 5e5,
+            .activation = "",  // one of two
+            .tensors = {kBitNet},
+            .refine = BitNet}},
+    {.name = "ernie4_5",
+     .rope_pairs = kAdjacent,
+     .refine = Ernie45,
+     .hf = {.names = {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, .rope_theta = 5e5}},
+    {.name = "hunyuan-dense",
+     .traits = {.qk_norm = QkNorm::kHeadAfterRope},
+     .refine = Hunyuan,
+     .hf = {.names = {"HunYuanDenseV1ForCausalLM"}, .tensors = {kHunyuan}, .refine = Hunyuan}},
+    {.name = "hunyuan-moe",
+     .traits = {.qk_norm = QkNorm::kHeadAfterRope},
+     .router = kSoftmax,
+     .router_keys = false,
+     .refine = HunyuanMoe,
+     .hf = {.names = {"HunYuanMoEV1ForCausalLM"},
+            .tensors = {kHunyuan},
+            .only = kHunyuanOnly,
+            .refine = HunyuanMoe}},
     {.name = "exaone4",
      .traits = {.norms = kPostNorms, .qk_norm = QkNorm::kHeadBeforeRope},
-     .refine = Exaone4},
-    {.name = "seed_oss", .traits = {.norms = kFfnNormIsPostAttention}},
+     .nextn = true,
+     .refine = Exaone4,
+     .hf = {.names = {"Exaone4ForCausalLM"}, .refine = Exaone4}},
+    {.name = "seed_oss",
+     .traits = {.norms = kFfnNormIsPostAttention},
+     .hf = {.names = {"SeedOssForCausalLM"}}},
     {.name = "cohere2",
      .rope_pairs = kAdjacent,
      .traits = {.norms = {.ffn = ""},
                 .layer_norm = true,
                 .parallel = true,
                 .output = OutputMatrix::kEmbedding},
-     .refine = Cohere2},
+     .windows = {Windows::When::kAlways, 4, Windows::Rope::kOnlyThere},
+     .refine = Cohere2,
+     .hf = {.names = {"Cohere2ForCausalLM"}, .only = kCohere2Only}},
     {.name = "apertus",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope, .output = OutputMatrix::kOwn},
-     .refine = Apertus},
+     .refine = Apertus,
+     .hf = {.names = {"ApertusForCausalLM"},
+            .says_rope = true,
+            .rope_theta = 12e6,
+            .activation = "xielu",
+            .tensors = {kApertus},
+            .refine = Apertus}},
 };
 
 }  // namespace
 
-std::span<const Architecture> SingleLineages() { return kSingleRows; }
+std::span<const Family> SingleLineages() { return kSingleRows; }
 
 }  // namespace engine

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/error.h"
-#include "engine/model/architecture.h"
+#include "engine/model/family.h"
 #include "engine/model/model.h"
 #include "engine/session/encode.h"
 #include "engine/session/session.h"
@@ -52,7 +52,7 @@ std::vector<Golden> Goldens() {
       const std::filesystem::path path = folder / (name + ".gguf");
       const gguf::File file = gguf::File::Open(path);
       const auto own = file.metadata().GetString("general.architecture");
-      if (std::ranges::find(Architectures(), own, &Architecture::name) == Architectures().end())
+      if (std::ranges::find(Families(), own, &Family::name) == Families().end())
         continue;
       goldens.push_back({path, texts, test::ReadFloats(folder / (name + ".f32"))});
     }

@@ -1,5 +1,5 @@
 // Finds a folder's files, shards included, and maps their tensors.
-#include "convert/hf_folder.h"
+#include "engine/folder/hf_folder.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 constexpr size_t kMaxText = size_t{128} << 20;  // the largest tokenizer.json known has 33 MB
@@ -169,4 +169,4 @@ std::vector<gguf::FileId> HfFolder::ids() const {
   return ids;
 }
 
-}  // namespace convert
+}  // namespace engine

@@ -1,6 +1,6 @@
 // The new file while it is assembled: its keys, its tensors and their sources.
-#ifndef PRONK_CONVERT_OUT_MODEL_H_
-#define PRONK_CONVERT_OUT_MODEL_H_
+#ifndef PRONK_ENGINE_FOLDER_OUT_MODEL_H_
+#define PRONK_ENGINE_FOLDER_OUT_MODEL_H_
 
 #include <cstdint>
 #include <map>
@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "convert/hf_folder.h"
-#include "convert/json.h"
-#include "convert/out_tensor.h"
+#include "engine/folder/hf_folder.h"
+#include "engine/folder/json.h"
+#include "engine/folder/out_tensor.h"
 #include "gguf/writer.h"
 
-namespace convert {
+namespace engine {
 
 // A name that begins with "." is of a layer: "model.layers.{i}." precedes it in the folder,
 // "blk.{i}." in the file; {i} is the layer's number, {e} an expert's. A name covers ".weight" and
@@ -91,6 +91,6 @@ struct OutModel {
   std::set<std::string> given_;
 };
 
-}  // namespace convert
+}  // namespace engine
 
-#endif  // PRONK_CONVERT_OUT_MODEL_H_
+#endif  // PRONK_ENGINE_FOLDER_OUT_MODEL_H_

@@ -4,8 +4,8 @@
 //   n bytes   JSON: {"NAME": {"dtype": "BF16", "shape": [rows, cols], "data_offsets": [b, e]}, ...}
 //             and perhaps "__metadata__": {"KEY": "VALUE", ...}
 //   the rest  the tensors' data; offsets count from here. Rows follow each other.
-#ifndef PRONK_CONVERT_SAFETENSORS_H_
-#define PRONK_CONVERT_SAFETENSORS_H_
+#ifndef PRONK_ENGINE_FOLDER_SAFETENSORS_H_
+#define PRONK_ENGINE_FOLDER_SAFETENSORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "gguf/mapped_file.h"
 #include "gguf/tensor.h"
 
-namespace convert {
+namespace engine {
 
 using gguf::ShapeText;
 
@@ -65,6 +65,6 @@ class Safetensors {
   std::vector<SafeTensor> tensors_;
 };
 
-}  // namespace convert
+}  // namespace engine
 
-#endif  // PRONK_CONVERT_SAFETENSORS_H_
+#endif  // PRONK_ENGINE_FOLDER_SAFETENSORS_H_

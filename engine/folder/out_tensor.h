@@ -4,8 +4,8 @@
 // code, so their rows are reordered; experts are separate tensors there and one stack here; some
 // matrices are joined in one format and separate in the other. So a tensor is a sequence of units
 // (mostly rows), and `locate` returns the old tensor and the position of each unit.
-#ifndef PRONK_CONVERT_OUT_TENSOR_H_
-#define PRONK_CONVERT_OUT_TENSOR_H_
+#ifndef PRONK_ENGINE_FOLDER_OUT_TENSOR_H_
+#define PRONK_ENGINE_FOLDER_OUT_TENSOR_H_
 
 #include <array>
 #include <cstdint>
@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "convert/safetensors.h"
+#include "engine/folder/safetensors.h"
 
-namespace convert {
+namespace engine {
 
 // Arithmetic on each number.
 enum class Change : uint8_t {
@@ -115,6 +115,6 @@ void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 // Number i of a tensor of floats.
 float NumberAt(const SafeTensor& tensor, uint64_t i);
 
-}  // namespace convert
+}  // namespace engine
 
-#endif  // PRONK_CONVERT_OUT_TENSOR_H_
+#endif  // PRONK_ENGINE_FOLDER_OUT_TENSOR_H_

@@ -1,11 +1,12 @@
 // Fields with messages that name file, key, expected and found value.
-#include "convert/json.h"
+#include "engine/folder/json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "gguf/error.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 constexpr size_t kMaxListed = size_t{1} << 20, kMaxObjects = size_t{1} << 16;
@@ -48,11 +49,22 @@ JsonView Fields::Find(std::string_view key) const {
   return {};
 }
 
+const Usual* Fields::FindSet(std::string_view key) const {
+  const auto found = std::ranges::find(set_, key, &Usual::key);
+  return found != set_.end() ? &*found : nullptr;
+}
+
+void Fields::SetIfAbsent(const Usual& value) {
+  const auto has = [&](const JsonView& layer) { return layer[value.key].is_there(); };
+  if (FindSet(value.key) == nullptr && std::ranges::none_of(layers_, has)) Set(value);
+}
+
 void Fields::FailKind(std::string_view key, const std::string& expected) const {
   Fail(key, "expected ", expected, ", found ", KindOf(Find(key)));
 }
 
 uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
+  if (const Usual* const set = FindSet(key)) return static_cast<uint64_t>(set->number);
   const JsonView value = Find(key);
   if (!value.is_there()) return fallback;
   const std::optional<uint64_t> number = value.Unsigned();
@@ -69,6 +81,7 @@ uint64_t Fields::Count(std::string_view key) const {
 }
 
 double Fields::Number(std::string_view key) const {
+  if (const Usual* const set = FindSet(key)) return set->number;
   const JsonView value = Find(key);
   if (!value.IsNumber()) FailKind(key, "a number");
   return value.Number();
@@ -81,6 +94,7 @@ double Fields::ShareOr(std::string_view key, double fallback) const {
 }
 
 bool Fields::BoolOr(std::string_view key, bool fallback) const {
+  if (const Usual* const set = FindSet(key)) return set->number != 0;
   const JsonView value = Find(key);
   if (!value.is_there()) return fallback;
   if (!value.IsBool()) FailKind(key, "true or false");
@@ -88,6 +102,7 @@ bool Fields::BoolOr(std::string_view key, bool fallback) const {
 }
 
 std::string Fields::Text(std::string_view key) const {
+  if (const Usual* const set = FindSet(key)) return std::string(set->text);
   const JsonView value = Find(key);
   if (!value.IsString()) FailKind(key, "a text");
   return value.String();
@@ -173,4 +188,4 @@ Fields Fields::Over(const Fields& outer) const {
   return joined;
 }
 
-}  // namespace convert
+}  // namespace engine

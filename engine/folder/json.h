@@ -1,6 +1,6 @@
 // JSON of an untrusted folder, with messages that name file, key, expected and found value.
-#ifndef PRONK_CONVERT_JSON_H_
-#define PRONK_CONVERT_JSON_H_
+#ifndef PRONK_ENGINE_FOLDER_JSON_H_
+#define PRONK_ENGINE_FOLDER_JSON_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +11,16 @@
 #include "gguf/error.h"
 #include "gguf/json.h"
 
-namespace convert {
+namespace engine {
 
 using gguf::JsonView;
+
+// A value of config.json: a number (1: true), or a text.
+struct Usual {
+  std::string_view key;
+  double number = 0;
+  std::string_view text = "";
+};
 
 // An object in a file. Copies are cheap: they share the file's text. null counts as absent.
 class Fields {
@@ -23,7 +30,7 @@ class Fields {
 
   const std::string& file() const { return file_; }
   bool is_there() const { return !layers_.empty(); }
-  bool Has(std::string_view key) const { return Find(key).is_there(); }
+  bool Has(std::string_view key) const { return FindSet(key) != nullptr || Find(key).is_there(); }
   JsonView json() const { return is_there() ? layers_[0] : JsonView(); }
 
   // Throw gguf::Error if the value has another kind, is out of range, or (without "Or") is absent.
@@ -59,6 +66,10 @@ class Fields {
 
   // These fields, completed by those of `outer` that they lack.
   Fields Over(const Fields& outer) const;
+  // From now on the value of its key; only if no value, not even null, is there. The texts must
+  // outlive the fields.
+  void Set(const Usual& value) { set_.push_back(value); }
+  void SetIfAbsent(const Usual& value);
 
   // Throws gguf::Error: "FILE: KEY: what".
   template <class... Parts>
@@ -68,10 +79,12 @@ class Fields {
 
  private:
   JsonView Find(std::string_view key) const;  // null is absent
+  const Usual* FindSet(std::string_view key) const;
   JsonView List(std::string_view key, const std::string& expected, size_t most) const;
   [[noreturn]] void FailKind(std::string_view key, const std::string& expected) const;
 
   std::string file_, prefix_;
+  std::vector<Usual> set_;        // before all of them
   std::vector<JsonView> layers_;  // the first that has a key counts
 };
 
@@ -79,6 +92,6 @@ class Fields {
 // real file, or has a key twice in an object. `file` is the name for messages.
 Fields ParseObject(const std::string& file, std::string text);
 
-}  // namespace convert
+}  // namespace engine
 
-#endif  // PRONK_CONVERT_JSON_H_
+#endif  // PRONK_ENGINE_FOLDER_JSON_H_

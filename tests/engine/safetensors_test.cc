@@ -1,6 +1,6 @@
 // Hostile safetensors: each must end in one line that says what is wrong with which tensor,
 // and no byte outside the file may be read.
-#include "convert/safetensors.h"
+#include "engine/folder/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 // The message of opening these bytes, copied to a block of their size, whose ends AddressSanitizer
@@ -173,4 +173,4 @@ TEST(Safetensors, DamageIsRefusedOrHarmless) {
 }
 
 }  // namespace
-}  // namespace convert
+}  // namespace engine

@@ -1,6 +1,6 @@
 // A folder as Hugging Face's libraries write it: config.json, safetensors files, the tokenizer's.
-#ifndef PRONK_CONVERT_HF_FOLDER_H_
-#define PRONK_CONVERT_HF_FOLDER_H_
+#ifndef PRONK_ENGINE_FOLDER_HF_FOLDER_H_
+#define PRONK_ENGINE_FOLDER_HF_FOLDER_H_
 
 #include <deque>
 #include <map>
@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/json.h"
-#include "convert/safetensors.h"
+#include "engine/folder/json.h"
+#include "engine/folder/safetensors.h"
 
-namespace convert {
+namespace engine {
 
 class HfFolder {
  public:
@@ -55,10 +55,6 @@ class HfFolder {
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
 
-// Makes quantized weights readable as numbers (quantized.cc), without their scales in the folder's
-// list. True if weights are to be rounded to three values at run time (BitNet). Throws gguf::Error.
-bool ReadQuantization(std::string_view architecture, HfFolder& folder);
+}  // namespace engine
 
-}  // namespace convert
-
-#endif  // PRONK_CONVERT_HF_FOLDER_H_
+#endif  // PRONK_ENGINE_FOLDER_HF_FOLDER_H_

@@ -1,16 +1,16 @@
 // The header's checks: types, shapes, and data that neither overlaps nor ends outside.
-#include "convert/safetensors.h"
+#include "engine/folder/safetensors.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "convert/json.h"
+#include "engine/folder/json.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
 #include "gguf/reader.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 using gguf::DType;
@@ -143,4 +143,4 @@ std::optional<gguf::FileId> Safetensors::id() const {
   return mapping_->id();
 }
 
-}  // namespace convert
+}  // namespace engine

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "convert/out_tensor.h"
+#include "engine/folder/out_tensor.h"
 #include "gguf/load.h"
 #include "kernels/half.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 using gguf::DType;
@@ -122,4 +122,4 @@ float NumberAt(const SafeTensor& tensor, uint64_t i) {
   return number;
 }
 
-}  // namespace convert
+}  // namespace engine

@@ -1,7 +1,7 @@
 // Copies, slices, stacks and permutations of old tensors.
-#include "convert/out_tensor.h"
+#include "engine/folder/out_tensor.h"
 
-namespace convert {
+namespace engine {
 namespace {
 
 using RowMap = std::function<uint64_t(uint64_t)>;
@@ -349,4 +349,4 @@ OutTensor ArrangeMxfp4(const std::string& name, const SafeTensor& blocks, const 
   return out;
 }
 
-}  // namespace convert
+}  // namespace engine

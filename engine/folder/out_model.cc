@@ -1,12 +1,12 @@
 // What a family's code asks of the folder: tensors, numbers by layer, RoPE.
-#include "convert/out_model.h"
+#include "engine/folder/out_model.h"
 
 #include <algorithm>
 #include <memory>
 
 #include "gguf/error.h"
 
-namespace convert {
+namespace engine {
 
 void OutModel::PerLayer(std::string_view key, const std::vector<bool>& values) {
   const auto flags = std::make_unique<bool[]>(values.size());
@@ -62,4 +62,4 @@ double OutModel::rope_theta() const {
   return rope().NumberOr("rope_theta", outside);
 }
 
-}  // namespace convert
+}  // namespace engine

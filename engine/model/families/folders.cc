@@ -1,11 +1,12 @@
+#include "engine/model/families/folders.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "convert/families/families.h"
 #include "gguf/error.h"
 
-namespace convert {
+namespace engine {
 
 std::vector<bool> LayersOfType(const OutModel& model, std::string_view type) {
   std::vector<bool> of_type;
@@ -32,17 +33,18 @@ void ExpectPeriod(const OutModel& model, size_t period, bool first) {
 }
 
 bool AddGating(bool fallback, OutModel& model) {
-  bool sigmoid = fallback;
+  bool sigmoid = fallback, is_said = false;
   for (const char* const key : {"scoring_func", "score_func", "score_function",
                                 "moe_router_activation", "moe_router_activation_func"}) {
     if (!model.config.Has(key)) continue;
     const std::string name = model.config.Text(key);
+    is_said = true;
     sigmoid = name == "sigmoid" || name == "noaux_tc";  // as dots.llm1 calls it
     if (!sigmoid && name != "softmax") {
       model.config.Fail(key, "expected softmax or sigmoid, found ", gguf::Quoted(name, 40));
     }
   }
-  model.Uint("expert_gating_func", sigmoid ? 2 : 1);
+  if (sigmoid || is_said) model.Uint("expert_gating_func", sigmoid ? 2 : 1);
   return sigmoid;
 }
 
@@ -60,25 +62,60 @@ void AddNextn(OutModel& model) {
   model.Uint("block_count", model.n_layers() + n);
 }
 
-void AddWindows(size_t period, OutModel& model) {
-  if (!model.config.Has("sliding_window")) return;
+// Layers with a window, of which config.json need not say more than where the first is.
+std::vector<bool> LocalLayers(const OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (!local.empty()) return local;
+  const size_t first = config.UintOr("max_window_layers", 0);
+  for (size_t i = 0; i < model.n_layers(); ++i) local.push_back(i >= first);
+  return local;
+}
+
+// The base of rope in layers with a window, if it is not what readers take.
+void AddLocalBase(const Windows& windows, OutModel& model) {
+  if (windows.rope != Windows::Rope::kOwnBase && windows.rope != Windows::Rope::kUnscaled) return;
+  const Fields rope = model.config.Object("rope_parameters").Object("sliding_attention");
+  for (const char* const key : {"rope_type", "partial_rotary_factor"}) {
+    const bool is_usual = key[0] == 'r'
+                              ? rope.TextOr(key, "default") == "default"
+                              : rope.NumberOr(key, model.rotary_part) == model.rotary_part;
+    if (!is_usual) rope.Fail(key, "expected none in layers with a window");
+  }
+  const double usual = windows.base != 0 ? windows.base : model.rope_theta();
+  const double base =
+      model.config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", usual));
+  if (base != usual) model.Float("rope.freq_base_swa", base);
+}
+
+void AddWindows(const Windows& windows, OutModel& model) {
+  const Fields& config = model.config;
+  if (!config.Has("sliding_window") || !config.BoolOr("use_sliding_window", true)) return;
+  const uint64_t length = config.Count("sliding_window");
+  if (windows.period == 0) {
+    if (length < config.Count("max_position_embeddings")) AddWindowsAsList(model);
+    return;
+  }
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  model.Uint("attention.sliding_window", length);
+  AddLocalBase(windows, model);
+  const uint64_t period = config.UintOr("sliding_window_pattern",
+                                        config.UintOr("_sliding_window_pattern", windows.period));
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
   bool is_usual = true;
   for (size_t i = 0; i < local.size(); ++i)
     is_usual &= local[i] == (period == 0 || i % period != period - 1);
+  if (is_usual && period != windows.period) model.Uint(kPattern, period);
   if (is_usual) return;
-  model.PerLayer("attention.sliding_window_pattern", local);
+  model.PerLayer(kPattern, local);
   model.notes.push_back("layers with a window are not those that are usual in architecture " +
                         model.architecture +
-                        ": programs that do not read the list compute "
-                        "something else");
+                        ": programs that do not read the list compute something else");
 }
 
 void AddWindowsAsList(OutModel& model) {
   const Fields& config = model.config;
-  std::vector<bool> local = LayersOfType(model, "sliding_attention");
-  if (!config.Has("sliding_window")) return;
-  if (local.empty()) local.resize(model.n_layers(), true);
+  const std::vector<bool> local = LocalLayers(model);
   if (std::ranges::count(local, true) == 0) return;
   model.Uint("attention.sliding_window", config.Count("sliding_window"));
   model.PerLayer("attention.sliding_window_pattern", local);
@@ -121,19 +158,4 @@ std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, si
   return whole;
 }
 
-void AddActivation(std::string_view key, std::string_view fallback, std::string_view usual,
-                   OutModel& model) {
-  constexpr std::string_view kTanh[] = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"};
-  const Fields& config = model.config;
-  std::string name = config.TextOr(key, std::string(fallback));
-  for (const std::string_view tanh : kTanh) {
-    if (name == tanh) name = "gelu_new";
-  }
-  if (name != "gelu" && name != "gelu_new" && name != "relu" && name != "relu2") {
-    config.Fail(key, "expected gelu, gelu_new, gelu_pytorch_tanh, relu or relu2, found ",
-                gguf::Quoted(name, 40));
-  }
-  if (name != usual) model.Text("hidden_activation", name);
-}
-
-}  // namespace convert
+}  // namespace engine

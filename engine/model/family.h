@@ -1,0 +1,121 @@
+// A family as a row (in families/, by lineage), in two halves: what a file of this architecture
+// means beyond its tensors and the keys that all families have, and which of Hugging Face's classes
+// become such files, and how. What both halves need is said once.
+#ifndef PRONK_ENGINE_MODEL_FAMILY_H_
+#define PRONK_ENGINE_MODEL_FAMILY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/folder/out_model.h"
+#include "engine/model/config.h"
+#include "engine/model/keys.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/ops/ops.h"
+
+namespace engine {
+
+// Which layers of a family with experts have a dense network instead.
+enum class DenseLayers {
+  kNone,
+  kLeading,        // a key gives their number
+  kWithoutRouter,  // no key does: those without ffn_gate_inp
+};
+
+// Layers whose tokens see only the last few positions. A file may list them, or name a period.
+struct Windows {
+  enum class When : uint8_t {
+    kNever,    // the family has none, or code of its own
+    kIfGiven,  // where the file has the window's length
+    kAlways,   // the file must have it
+    kIfListed  // where it lists the layers; the length alone has no effect
+  };
+  // How queries and keys of these layers rotate.
+  enum class Rope : uint8_t {
+    kSame,
+    kOwnBase,    // with the base of a key, or else of the other layers
+    kUnscaled,   // likewise, and not stretched
+    kOnlyThere,  // the other layers do not rotate
+  };
+  When when = When::kNever;
+  size_t period = 0;  // the last of so many layers sees all positions; 0: none does
+  Rope rope = Rope::kSame;
+  double base = 0;    // of kUnscaled, where no key gives it; 0: that of the other layers
+  size_t length = 0;  // of kIfGiven, likewise
+};
+
+// Names in config.json, separated by spaces, of which the first that is present counts; if none is,
+// nothing is written.
+enum class KeyKind : uint8_t { kUint, kFloat, kBool };
+struct KeyRule {
+  std::string_view hf, gguf;
+  KeyKind kind = KeyKind::kUint;
+};
+
+// For names in config.json shared by models with and without experts.
+enum class Experts : uint8_t { kEither, kNone, kSome };
+
+// Hugging Face's classes that become files of a family in the same way.
+struct HfClass {
+  std::array<std::string_view, 10> names = {};  // config.json's architectures; the rest is empty
+  Experts experts = Experts::kEither;
+  bool pairs_halves = false;  // rotates pairs of halves of a head, where the file has neighbours
+  bool norms_plus_one = false;
+  bool raw_bpe = false;             // its tokenizer.json merges characters, not bytes
+  bool all_kv_heads = false;        // each head has its own, whatever config.json says
+  bool has_windows = true;          // where its family has them
+  bool chooses_by_sigmoid = false;  // experts, where config.json does not say
+  bool says_rope = false;           // config.json must say how RoPE is scaled
+  bool tied = false;  // the output matrix is the embedding, where config.json does not say
+  double rope_theta = 10000, rotary_part = 1;  // likewise: rope's base, the part that rotates
+  // The beginning of the activation's name in config.json, if not that of Traits::activation.
+  std::optional<std::string_view> activation = {};
+  // Before the tables of all families (convert/family.cc); the first list that has a name counts.
+  std::array<std::span<const TensorRule>, 3> tensors = {};
+  std::array<std::span<const KeyRule>, 2> keys = {};
+  std::span<const Usual> only = {};      // values of config.json's keys; others have no file
+  std::span<const Usual> defaults = {};  // values that config.json omits
+  // Names in config.json for numbers that all families need, and the usual names.
+  std::span<const std::pair<std::string_view, std::string_view>> renamed = {};
+  // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
+  void (*refine)(OutModel& model) = nullptr;
+};
+
+struct Family {
+  std::string_view name;  // general.architecture
+  kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
+  Traits traits = {};
+  bool scales_embeddings = false;  // by the root of their length
+  bool yarn_truncates = true;      // RopeConfig::truncated, where a file does not say
+  Windows windows = {};
+  bool nextn = false;  // blocks after the layers may predict further tokens
+  // The mixer of layers that have no key-value heads.
+  Mixer without_heads = Mixer::kAttention;
+  // Of families whose layers may have experts.
+  std::optional<kernels::Router> router = {};
+  bool router_keys = true;  // keys change it; otherwise only those of groups count
+  Presence router_bias = Presence::kNone;
+  DenseLayers dense_layers = DenseLayers::kNone;
+  // The shared expert is as wide as several: a key's number, or this one.
+  std::optional<size_t> n_shared_experts = {};
+  // Completes a config that was read from the common keys; or null. Throws gguf::Error.
+  void (*refine)(const Keys& keys, Config& config) = nullptr;
+
+  HfClass hf = {};
+  std::span<const HfClass> others = {};
+};
+
+// The rows of all lineages, in the order in which messages list them.
+std::span<const Family> Families();
+
+// An activation without a gate by its name in config.json, which is that of a key of ours, too.
+std::optional<kernels::Activation> UngatedActivation(std::string_view name);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MODEL_FAMILY_H_
