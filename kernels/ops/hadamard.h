@@ -1,0 +1,26 @@
+// The Hadamard transform, which spreads a number over all others of its block.
+#ifndef PRONK_KERNELS_OPS_HADAMARD_H_
+#define PRONK_KERNELS_OPS_HADAMARD_H_
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+
+namespace kernels {
+
+// Element i of x[n] times the Hadamard matrix of n rows (Sylvester 1867: entry i, j is -1 to the
+// number of bits that i and j share), over the root of n: the definition.
+inline double HadamardReference(const float* x, size_t n, size_t i) {
+  double sum = 0;
+  for (size_t j = 0; j < n; ++j) {
+    sum += std::popcount(i & j) % 2 == 0 ? double{x[j]} : -double{x[j]};
+  }
+  return sum / std::sqrt(static_cast<double>(n));
+}
+
+// All of them, in place. n is a power of two. Twice is x again.
+void Hadamard(float* x, size_t n);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_OPS_HADAMARD_H_
