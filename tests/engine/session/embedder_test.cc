@@ -52,8 +52,7 @@ std::vector<Golden> Goldens() {
       const std::filesystem::path path = folder / (name + ".gguf");
       const gguf::File file = gguf::File::Open(path);
       const auto own = file.metadata().GetString("general.architecture");
-      if (std::ranges::find(Families(), own, &Family::name) == Families().end())
-        continue;
+      if (std::ranges::find(Families(), own, &Family::name) == Families().end()) continue;
       goldens.push_back({path, texts, test::ReadFloats(folder / (name + ".f32"))});
     }
   }
