@@ -12,7 +12,7 @@ using Kind = State::Kind;
 constexpr uint32_t kNotYet = kNone - 1;
 constexpr size_t kMaxHubStates = 256;  // larger hubs allow no run
 constexpr size_t kMaxHubsAtOnce = 4000;
-constexpr size_t kMaxItems = 256;
+constexpr size_t kMaxRunItems = 256;
 constexpr size_t kManyCharacters = 20;  // more in a row make no difference
 
 constexpr std::array<std::string_view, 29> kKinds = {"abcdef",     "ghijklmnopqrstuvwxyz",
@@ -240,7 +240,7 @@ void Runs::TrySets(std::span<const uint32_t> hubs, uint32_t group) {
 Run Runs::Of(std::span<const Item> items) {
   Run best;
   size_t most = 0;
-  if (items.size() > kMaxItems) return best;
+  if (items.size() > kMaxRunItems) return best;
   // Items that can be read together: of one rule's call and count.
   struct Way {
     Item item;

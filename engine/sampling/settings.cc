@@ -18,13 +18,12 @@ namespace engine {
 namespace {
 
 using pronk::Origin;
-using pronk::Value;
 using tokenizer::TokenId;
 
 template <class T>
 inline constexpr bool kHasOrigin = false;
 template <class T>
-inline constexpr bool kHasOrigin<Value<T>> = true;
+inline constexpr bool kHasOrigin<pronk::Value<T>> = true;
 
 // "top_k;top_p;temperature". Names that are unknown are added to `unknown`.
 std::vector<SamplerStep> StepsIn(const std::string& text, std::vector<std::string>& unknown) {
@@ -47,14 +46,14 @@ std::optional<std::pair<TokenId, float>> BiasIn(const std::string& text) {
   return std::make_pair(*id, text[sign] == '-' ? -*bias : *bias);
 }
 
-std::string ReadInto(Value<std::vector<SamplerStep>>& steps, const std::string& text) {
+std::string ReadInto(pronk::Value<std::vector<SamplerStep>>& steps, const std::string& text) {
   std::vector<std::string> unknown;
   steps = StepsIn(text, unknown);
   if (unknown.empty()) return "";
   return "'" + gguf::Printable(unknown[0], 40) + "' is none of " + SamplerStepNames();
 }
 
-std::string ReadInto(Value<std::vector<std::string>>& texts, const std::string& text) {
+std::string ReadInto(pronk::Value<std::vector<std::string>>& texts, const std::string& text) {
   if (!texts.is_set() || text == "none") texts = std::vector<std::string>();
   if (text != "none") texts.value.push_back(text);
   return "";
