@@ -23,7 +23,7 @@ struct Kind {
   uint64_t bits;
   std::optional<DType> floats;
 };
-constexpr std::array kKinds = {
+constexpr std::array kNumberKinds = {
     Kind{"F64", 64, DType::kF64},     Kind{"F32", 32, DType::kF32},
     Kind{"F16", 16, DType::kF16},     Kind{"BF16", 16, DType::kBF16},
     Kind{"I64", 64, std::nullopt},    Kind{"U64", 64, std::nullopt},
@@ -60,8 +60,8 @@ SafeTensor ReadTensor(const std::string& file, const std::string& name, const Js
   if (!json.IsObject()) tensor.Fail("expected dtype, shape and data_offsets");
   const Fields entry(file, json, "tensor " + gguf::Quoted(name) + ": ");
   tensor.dtype = entry.Text("dtype");
-  const auto* const kind = std::ranges::find(kKinds, tensor.dtype, &Kind::name);
-  if (kind == kKinds.end()) {
+  const auto* const kind = std::ranges::find(kNumberKinds, tensor.dtype, &Kind::name);
+  if (kind == kNumberKinds.end()) {
     tensor.Fail("dtype: expected one that is known, found ", gguf::Quoted(tensor.dtype, 20));
   }
   tensor.floats = kind->floats;

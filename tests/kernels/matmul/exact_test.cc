@@ -97,7 +97,9 @@ TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
       EXPECT_GE(plain_error / power, 1e-6) << n_tokens << " tokens";
       const std::vector<float> first(out.begin(), out.begin() + kRows);
       if (n_tokens == 1) alone = first;
-      if (n_tokens <= 16) EXPECT_EQ(first, alone) << n_tokens << " tokens";
+      if (n_tokens <= 16) {
+        EXPECT_EQ(first, alone) << n_tokens << " tokens";
+      }
     }
   });
 }
