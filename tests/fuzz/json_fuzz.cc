@@ -142,7 +142,7 @@ void Take(char what, const std::string& text) {
       convert::ReadSentencePiece("x", text, /*fairseq=*/true);
       return;
     case 'b':
-      cli::Baseline(FileOf(text));
+      cli::EarlierResults{FileOf(text)};
       return;
     default:
       return Compare(text);
