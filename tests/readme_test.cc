@@ -1,5 +1,5 @@
 // Checks what the documents say of the tree: links, names of files, README's table of lines by room
-// and its reading path, and how long a README is. Reads files; runs none of the program.
+// and its reading path, and how wide their lines are. Reads files; runs none of the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -217,18 +217,80 @@ TEST(Documents, TableOfLinesIsTrue) {
   EXPECT_TRUE(is_true) << "README.md's lines by room are now:\n" << right;
 }
 
-// The files that README says to read first, in its numbered table.
-TEST(Documents, ReadingPathIsThereAndShort) {
-  static const std::string row(R"(\| \d \| \[[^\]]+\]\(([^)]+)\) \|.*)");
-  size_t n_files = 0, n_lines = 0;
+// --- README.md's reading path ---
+//
+//   | 5 | [forward.cc](engine/pass/forward.cc) | 4 | 90 | ... |     row 4 calls it; its lines
+
+struct PathRow {
+  std::string file, caller;  // caller: a row's number, empty for the first
+  size_t lines;              // as README says
+};
+
+std::vector<PathRow> ReadingPath() {
+  static const std::string row(R"(\| \d+ \| \[[^\]]+\]\(([^)]+)\) \| (\d*) *\| (\d+) \|.*)");
+  std::vector<PathRow> rows;
   for (const std::string& line : ReadLines("README.md")) {
     const Lines match = test::MatchAll(line, row);
-    if (match.empty()) continue;
-    ++n_files;
-    n_lines += ReadLines(match[1]).size();
+    if (!match.empty()) rows.push_back({match[1], match[2], std::stoul(match[3])});
   }
-  EXPECT_EQ(n_files, 7u);
-  EXPECT_LT(n_lines, 1300u);
+  return rows;
+}
+
+// What a file and its header include.
+std::set<std::string> IncludesOf(const std::string& file) {
+  static const std::string include(R"re(^#include "([^"]+)")re");
+  std::set<std::string> includes;
+  const std::string header = file.substr(0, file.rfind('.')) + ".h";
+  for (const std::string& path : {file, header}) {
+    if (!fs::exists(fs::path(test::SourceDir()) / path)) continue;
+    for (const std::string& line : ReadLines(path)) {
+      for (const Lines& match : test::FindAll(line, include)) includes.insert(match[1]);
+    }
+  }
+  return includes;
+}
+
+// A file can call another one if both include a header of the other's folder, such as its own.
+bool MayCall(const std::string& caller, const std::string& file) {
+  const std::set<std::string> theirs = IncludesOf(caller), own = IncludesOf(file);
+  const std::string folder = fs::path(file).parent_path().string();
+  if (theirs.contains(file)) return true;
+  return std::ranges::any_of(own, [&](const std::string& header) {
+    return fs::path(header).parent_path().string() == folder && theirs.contains(header);
+  });
+}
+
+TEST(Documents, ReadingPathIsTheRouteOfAToken) {
+  const std::vector<PathRow> rows = ReadingPath();
+  ASSERT_GT(rows.size(), 10u);
+  EXPECT_EQ(rows[0].caller, "");
+  for (const PathRow& row : rows) {
+    const size_t lines = ReadLines(row.file).size();
+    EXPECT_NEAR(static_cast<double>(row.lines), static_cast<double>(lines),
+                20 + static_cast<double>(lines) / 10)
+        << row.file;
+    if (&row == &rows[0]) continue;
+    const size_t caller = std::stoul(row.caller);
+    ASSERT_LE(caller, rows.size()) << row.file;
+    EXPECT_TRUE(MayCall(rows[caller - 1].file, row.file))
+        << rows[caller - 1].file << " cannot call " << row.file;
+  }
+}
+
+// Text fits a terminal or an editor's window; tables and code are as wide as they have to be.
+TEST(Documents, LinesOfTextHaveAtMost120Columns) {
+  for (const std::string& path : FilesOfTree({".md"})) {
+    size_t number = 0;
+    bool is_fenced = false;
+    for (const std::string& line : ReadLines(path)) {
+      ++number;
+      if (line.starts_with("```")) is_fenced = !is_fenced;
+      const size_t first = std::min(line.find_first_not_of(' '), line.size());
+      if (is_fenced || first >= 4 || line.substr(first).starts_with("|")) continue;
+      const auto columns = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
+      EXPECT_LE(columns, 120) << path << ":" << number;
+    }
+  }
 }
 
 }  // namespace
