@@ -80,7 +80,8 @@ const std::vector<Room>& Rooms() {
       {"engine/sampling/sampling.h", {}},                // a part of pronk.h
       {"engine/completion.h", {"tokenizer/message.h"}},  // likewise
       {"engine/sampling/",
-       {"engine/sampling/", "engine/completion.h", "engine/error.h", "tokenizer/", "gguf/"}},
+       {"engine/sampling/", "engine/completion.h", "engine/error.h", "tokenizer/", "kernels/ops/",
+        "gguf/"}},
       {"engine/draft/",
        {"engine/draft/", "engine/pass/", "engine/model/", "engine/error.h", "engine/stopwatch.h",
         "tokenizer/", "kernels/", "gguf/"}},
@@ -108,7 +109,7 @@ const std::vector<Room>& Rooms() {
         "gguf/"}},
       {"cli/bench/",
        {"cli/bench/", "cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
-        "engine/", "kernels/", "gguf/"}},
+        "convert/", "engine/", "kernels/", "gguf/"}},
       {"cli/trace/",
        {"cli/trace/", "cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
         "engine/", "tokenizer/", "kernels/", "gguf/"}},
