@@ -244,7 +244,7 @@ struct Lent {
   std::weak_ptr<const void> batch = {};
 
   void CheckFree() const {
-    if (!batch.expired()) throw Error("it has a text in a batch");
+    if (!batch.expired()) throw Error("the session has a text in a batch");
   }
 };
 

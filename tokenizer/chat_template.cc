@@ -112,7 +112,7 @@ std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template) {
   const std::vector<Message> messages = {
       {"user", "Why?"},
       {"assistant", "", "", {{"call00001", "pronk_f", R"({"x": "pronk_x"})"}}},
-      {"tool", "So.", "", {}, "call00001"}};
+      {.role = "tool", .content = "So.", .tool_call_id = "call00001"}};
   for (const CallStyle style : {CallStyle{false, false}, CallStyle{false, true},
                                 CallStyle{true, false}, CallStyle{true, true}}) {
     try {

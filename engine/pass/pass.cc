@@ -288,11 +288,15 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const kernels::AttentionParams params = ParamsOf(layer);
   // Keys and values of few bits are rotated, which spreads what is large in few channels. Scores
   // stay the same if queries are, too, and the mean of rotated values is rotated back.
-  const bool rotates = cache.type == kernels::KvType::kQ8_0 && !plan.values_in_keys;
+  const auto is_rotated = [&](const TextPart& part) {
+    return part.state.layer(i).type == kernels::KvType::kQ8_0 && !plan.values_in_keys;
+  };
+  const bool rotates = std::ranges::any_of(parts_, is_rotated);
   const size_t key_width = cache.n_kv_heads * cache.key_length,
                value_width = cache.n_kv_heads * cache.value_length;
   if (rotates) {
     EachToken("rotate", [&](size_t t) {
+      if (!is_rotated(parts_[PartOf(t)])) return;
       RotateHeads(q + t * plan.n_heads * plan.key_length, plan.n_heads, plan.key_length);
       if (k == nullptr) return;
       RotateHeads(k + t * key_width, cache.n_kv_heads, cache.key_length);
@@ -318,6 +322,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
   if (!rotates) return;
   EachToken("rotate", [&](size_t t) {
+    if (!is_rotated(parts_[PartOf(t)])) return;
     float* const means = scratch_.attended + t * plan.n_heads * plan.value_length;
     RotateHeads(means, plan.n_heads, plan.value_length);
   });

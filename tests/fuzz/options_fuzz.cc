@@ -1,5 +1,7 @@
 // The arguments of the program, a line each, up to what they mean: no subcommand acts.
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -20,9 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (args.empty()) return 0;
   cli::CommandLine line("Fuzzed", "0", "");
   for (const auto add : cli::kCommands) add(line);
-  // They are our own, not constant.
+  // Flags write into options that the actions own, so the actions are kept.
+  std::vector<std::function<int()>> actions;
   for (const cli::Command& command : line.commands()) {
-    const_cast<cli::Command&>(command).action = [] { return 0; };
+    std::function<int()>& action = const_cast<cli::Command&>(command).action;
+    actions.push_back(std::move(action));
+    action = [] { return 0; };
   }
   try {
     line.Run(args);

@@ -110,7 +110,7 @@ TEST(ChatTemplate, NoToolsCanBeLoopedOver) {
 }
 
 TEST(ChatTemplate, ReasoningIsPassedOn) {
-  const ChatInput input({{"user", "a"}, {"assistant", "b", "hm"}});
+  const ChatInput input({{"user", "a"}, {.role = "assistant", .content = "b", .thinking = "hm"}});
   EXPECT_EQ(Render("{% for m in messages %}{{ m.reasoning_content is defined }}"
                    "{{ m.reasoning_content }}{% endfor %}",
                    input),

@@ -21,8 +21,11 @@ TEST(Messages, GoThroughJson) {
   const std::vector<Message> messages = {
       {"system", "Be \"kind\".\n"},
       {"user", "Rome?"},
-      {"assistant", "", "I look.", {{"1", "f", R"({"in": "Rome"})"}, {"", "g", "{}"}}},
-      {"tool", "22", "", {}, "1"}};
+      {.role = "assistant",
+       .content = "",
+       .tool_calls = {{"1", "f", R"({"in": "Rome"})"}, {"", "g", "{}"}},
+       .thinking = "I look."},
+      {.role = "tool", .content = "22", .tool_call_id = "1"}};
   EXPECT_EQ(Read(MessagesJson(messages)), messages) << MessagesJson(messages);
   EXPECT_EQ(Read(MessagesJson({})), std::vector<Message>());
   // What is no UTF-8 would be no JSON.
