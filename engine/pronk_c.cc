@@ -41,7 +41,7 @@ pronk_status Fail(const char* what, pronk_status status) {
 // Calls a function that needs these pointers, and turns what it throws into a status.
 template <class Function, class... Pointers>
 pronk_status Try(Function function, const Pointers*... needed) {
-  if (((needed == nullptr) || ...)) return Fail("an argument is NULL", PRONK_WRONG_USE);
+  if ((!needed || ...)) return Fail("an argument is NULL", PRONK_WRONG_USE);
   try {
     if constexpr (std::is_void_v<decltype(function())>) {
       function();
