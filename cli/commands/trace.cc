@@ -72,28 +72,25 @@ void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t posi
   session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
 }
 
-// Reads the tokens from `begin` on several times and takes each step's median time. Before and
-// after each time the limits are measured; the medians of the higher ones go into the report.
+// Reads the tokens from `begin` on several times and takes each step's median time. The limits are
+// measured before and after that, and the higher ones go into the report.
 engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
                           size_t repetitions, TraceReport& report) {
   kernels::Team team(static_cast<int>(session.n_threads()));
-  const auto measure = [&] { return MeasureLimits(team, session.model()); };
+  const auto measure_limits = [&] {
+    const BenchLimits limits = MeasureLimits(team, session.model());
+    report.read_ceiling = std::max(report.read_ceiling, limits.read);
+    report.dot_ceiling = std::max(report.dot_ceiling, limits.dot);
+  };
   std::vector<engine::Trace> traces(repetitions);
-  std::vector<double> reads, dots;
-  BenchLimits before = measure();
+  measure_limits();
   for (engine::Trace& trace : traces) {
     GoTo(session, tokens, begin);
     session.TraceTo(&trace);
     session.Prefill(tokens.subspan(begin));
     session.TraceTo(nullptr);
-    const BenchLimits after = measure();
-    reads.push_back(std::max(before.read, after.read));
-    dots.push_back(std::max(before.dot, after.dot));
-    before = after;
   }
-  // Those of one token and of a prompt are measured one after the other.
-  report.read_ceiling = std::max(report.read_ceiling, MedianOf(reads));
-  report.dot_ceiling = std::max(report.dot_ceiling, MedianOf(dots));
+  measure_limits();
   engine::Trace result = traces[0];
   for (size_t i = 0; i < result.steps.size(); ++i) {
     std::vector<double> seconds;
