@@ -279,7 +279,7 @@ TEST(Library, APromptCanBeWatchedAndStopped) {
   // says that all of the rest is read.
   session.Clear();
   limits.on_prompt = [&](std::size_t read, std::size_t) { seen.emplace_back(read, 0); };
-  EXPECT_LT(stopped.n_unread, n);
+  EXPECT_LE(stopped.n_unread, n);
   EXPECT_EQ(session.Complete(prompt, {}, limits).n_prompt, stopped.n_unread);
   EXPECT_EQ(seen.back().first, stopped.n_unread);
   session.Clear();
