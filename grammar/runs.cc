@@ -46,7 +46,7 @@ Kinds KindOf(CodePoint c) {
 }
 
 size_t Runs::Set::size() const {
-  return static_cast<size_t>(std::popcount(low) + std::popcount(high));
+  return static_cast<size_t>(std::popcount(low)) + static_cast<size_t>(std::popcount(high));
 }
 
 Runs::Set Runs::Range(uint32_t first, uint32_t last) {
@@ -202,6 +202,7 @@ void Runs::TrySets(std::span<const uint32_t> hubs, uint32_t group) {
   }
   weights.erase(Set{});
   std::vector<std::pair<size_t, Set>> best;
+  best.reserve(weights.size());
   for (const auto& [set, n] : weights) best.emplace_back(n * set.size(), set);
   std::sort(best.rbegin(), best.rend());
   best.resize(std::min(best.size(), kMaxTried));
