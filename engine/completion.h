@@ -21,7 +21,7 @@ enum class StopReason : std::uint8_t {
 };
 
 // A token of the text or the thinking, before either's function gets it. Log probabilities are the
-// model's, before sampling changes them. Where the grammar left no choice, there are none.
+// model's, before sampling changes them. A token that the grammar forced has none.
 struct Token {
   struct Likely {
     std::int32_t id;

@@ -286,7 +286,7 @@ class Batch {
   // batch, until its text has ended. Returns the number of the text: 0, 1, ...
   std::size_t Add(Session& session, const Prompt& prompt, const OnText& on_text = {},
                   const Limits& limits = {});
-  // The same for Chat::Answer().
+  // Adds the answer that Chat::Answer() would give.
   std::size_t Add(Chat& chat, const std::vector<Message>& messages, const OnText& on_text = {},
                   const Limits& limits = {});
   // Every text goes on by a token or more. Returns those that ended, with their numbers. What a

@@ -185,7 +185,7 @@ void pronk_session_free(pronk_session* session);
 pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
                                     const pronk_limits* limits, pronk_on_text on_text, void* user,
                                     pronk_completion* result);
-// The same for a prompt of ids.
+// Completes a prompt of token ids.
 pronk_status pronk_session_complete_ids(pronk_session* session, const int32_t* ids, size_t n_ids,
                                         const pronk_limits* limits, pronk_on_text on_text,
                                         void* user, pronk_completion* result);

@@ -17,7 +17,7 @@ using CodePoint = char32_t;
 // Inclusive ranges, ascending, not touching, without surrogates (which UTF-8 cannot encode).
 using CodePoints = std::vector<std::pair<CodePoint, CodePoint>>;
 
-// The same for ranges in any order.
+// Sorts and joins ranges that are in any order.
 CodePoints Normal(CodePoints ranges);
 // All characters but these.
 CodePoints Complement(const CodePoints& set);

@@ -51,9 +51,9 @@ class Constraint {
   bool Allows(tokenizer::TokenId id);
   // Appends a token to the text. Throws grammar::Error if it is not allowed.
   void Accept(tokenizer::TokenId id);
-  // The same for text that does not come as a token.
+  // Appends text that does not come as a token.
   void AcceptText(std::string_view text);
-  // The same for text in which tokens that the grammar names are spelt.
+  // Appends text in which tokens that the grammar names are spelt out.
   void AcceptSpelt(std::string_view text);
 
   // The only possible next tokens, as the tokenizer splits them; empty if there is a choice. They

@@ -182,7 +182,7 @@ class EarlierResults {
   explicit EarlierResults(const std::string& path);
   static Row RowOf(const Json& fields);  // ResultFields() of a test, perhaps not yet measured
 
-  // The result of the same test; nullptr if there is none.
+  // The earlier result of this test; nullptr if the file has no such test.
   const Row* Find(const Row& test) const;
   // The one field by which a row differs from all that are there, "n_threads: 4, here 2"; or "".
   std::string NearMiss(const Row& test) const;
@@ -209,7 +209,8 @@ double DeviationOf(const std::vector<double>& values);        // standard deviat
 // The ratio of the medians. error: the probability that the interval misses the true ratio; with
 // too few samples for it the interval is everything.
 Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, double error);
-// The same for two programs that took turns: each entry of `now` has its partner in `other`.
+// CompareSamples for two programs that took turns: entry i of `now` is paired with entry i of
+// `other`.
 Comparison ComparePairs(const std::vector<double>& other, const std::vector<double>& now,
                         double error);
 

@@ -28,8 +28,8 @@ gguf::File OpenFile(const std::string& path);
 // file is passed over, and those changes. Throws gguf::Error, engine::Error, UsageError.
 engine::Model ReadModel(const ModelOptions& options);
 
-// The same, ready to run. On a terminal weights that are not in memory are read with a progress
-// line; otherwise they are read when first used. --mlock locks them in memory.
+// ReadModel, then ready to run. On a terminal weights that are not in memory are read with a
+// progress line; otherwise they are read when first used. --mlock locks them in memory.
 engine::Model LoadModel(const ModelOptions& options);
 
 // The model's own name, or the path of its file; in one line, fit to print.

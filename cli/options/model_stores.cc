@@ -293,7 +293,7 @@ Stores FindModels() {
   const auto place = [](const StoredModel& model) { return std::tie(model.store, model.name); };
   std::stable_sort(stores.models.begin() + n_own, stores.models.end(),
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
-  // The same file in two revisions of a repository counts once.
+  // A file that two revisions of a repository share counts once.
   const auto same = [&](const auto& a, const auto& b) { return place(a) == place(b); };
   stores.models.erase(std::unique(stores.models.begin(), stores.models.end(), same),
                       stores.models.end());

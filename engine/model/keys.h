@@ -53,7 +53,7 @@ class Keys {
   size_t UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
     return meta_.GetUintOr(Full(key), fallback, max);
   }
-  // The same; a list counts as no key.
+  // UintOr, except that a list counts as an absent key.
   size_t NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
     return FindArray(key) != nullptr ? fallback : UintOr(key, fallback, max);
   }
@@ -68,12 +68,12 @@ class Keys {
   double PositiveOr(std::string_view key, double fallback) const {
     return Has(key) ? Positive(key) : fallback;
   }
-  // The same; 0 means the fallback, too, as in published files.
+  // PositiveOr, except that 0 also means the fallback, as in published files.
   double PositiveUnlessZero(std::string_view key, double fallback) const {
     return meta_.GetFloatOr(Full(key), 0) == 0 ? fallback : Positive(key);
   }
 
-  // The same; 0 and negative numbers mean the fallback, too.
+  // PositiveOr, except that 0 and negative numbers also mean the fallback.
   double PositiveUnlessNegative(std::string_view key, double fallback) const {
     return Has(key) && Number(key) <= 0 ? fallback : PositiveOr(key, fallback);
   }
@@ -105,7 +105,7 @@ class Keys {
   [[noreturn]] void Fail(std::string_view key, const Parts&... what) const {
     meta_.Fail(Full(key), what...);
   }
-  // The same as a KeyRefused, whose change() is the architecture's prefix and `change`.
+  // Fails with a KeyRefused, whose change() is the architecture's prefix and `change`.
   [[noreturn]] void Refuse(std::string_view key, const std::string& what,
                            const std::string& change) const;
 

@@ -286,8 +286,9 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
                         kernels::KvBytes(cache.type, cache.value_length);
   const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
   const kernels::AttentionParams params = ParamsOf(layer);
-  // Keys and values of few bits are rotated, which spreads what is large in few channels. Scores
-  // stay the same if queries are, too, and the mean of rotated values is rotated back.
+  // Keys and values of 8 bits are rotated, which spreads the large numbers of a few channels over
+  // all of them. Queries are rotated, too, so scores do not change; the mean of values is rotated
+  // back.
   const auto is_rotated = [&](const TextPart& part) {
     return part.state.layer(i).type == kernels::KvType::kQ8_0 && !plan.values_in_keys;
   };

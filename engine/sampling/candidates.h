@@ -29,7 +29,7 @@ class Candidates {
  public:
   // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.
   void Assign(std::span<const float> logits);
-  // The same for the tokens whose bit (id % 64 of word id / 64) is set.
+  // Takes only the tokens whose bit (id % 64 of word id / 64) is set.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
 
   size_t size() const { return items_.size(); }
@@ -56,9 +56,8 @@ class Candidates {
     }
     n_sorted_ = 0;
   }
-  // The same of those that an element of `sorted` has as its id(element): as fast as there are
-  // elements while candidates are in the order of ids, since only a few tokens of a vocabulary
-  // are recent.
+  // Changes only candidates whose id is the id(element) of an element of `sorted`. While candidates
+  // are in the order of ids, this takes time by the number of elements, not by the vocabulary.
   template <class Range, class Id, class Function>
   void ChangeThose(const Range& sorted, Id id, Function function) {
     if (!by_id_) return Change(function);

@@ -76,7 +76,7 @@ struct Mirostat {
   Value<float> eta = Usual(0.1f);  // how fast it learns
 };
 
-// The same options give the same text. What is not set is as the model's file recommends
+// Equal options give equal texts. What is not set is as the model's file recommends
 // (general.sampling.*, as llama.cpp has it), else the value here. A number out of its range is an
 // error, which names the range.
 struct Sampling {

@@ -155,7 +155,7 @@ std::vector<Setting> Settings(Sampling& s) {
       {"presence_penalty", &s.presence_penalty, -kMaxPenalty, kMaxPenalty, "",
        "--presence-penalty X", "Subtract from logits of recent tokens"},
       {"frequency_penalty", &s.frequency_penalty, -kMaxPenalty, kMaxPenalty, "",
-       "--frequency-penalty X", "The same for each time they occurred"},
+       "--frequency-penalty X", "Subtract for each time a recent token occurred"},
       {"logit_bias", &s.logit_bias, 0, 0, "", "--logit-bias ID+BIAS",
        "ID+BIAS or ID-BIAS: make a token likelier or rarer"},
       {"temperature_range", &s.temperature_range, 0, kMax, "", "--dynatemp-range X",

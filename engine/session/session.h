@@ -79,8 +79,9 @@ class Session {
   // CheckRoom(). Returns false if `progress` stopped it.
   bool Prefill(std::span<const tokenizer::TokenId> tokens, const Progress& progress = nullptr);
 
-  // The same with the logits of every token: called with `first` and rows [first, first + n) as
-  // [n][vocab_size], and `progress` during each batch. For comparing engines and for perplexity.
+  // Prefill with the logits of every token: `rows` is called with `first` and rows [first, first +
+  // n) as [n][vocab_size], and `progress` during each batch. For comparing engines and for
+  // perplexity.
   using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
   bool PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows,
                         const Progress& progress = nullptr);
@@ -125,7 +126,7 @@ class Session {
 
   // Keeps what Rewind() needs to return here; the last SequenceState::kSnapshots are kept.
   void Bookmark();
-  // The same without logits, as soon as a prompt reaches this position.
+  // Bookmarks, without logits, as soon as a prompt reaches this position.
   void BookmarkAt(size_t position) { bookmark_at_ = position; }
   // Forgets everything from `position` (<= position()) on, also in the sampler's penalties. Returns
   // the position reached, maybe an earlier one: from there on the text must be read again.

@@ -197,7 +197,9 @@ void Activations::QuantizeOnce(Team& team, WeightKind kind) {
   }
   if (UsesRests(kind) && !has_rests_) {
     has_rests_ = true;
-    for (size_t t = 0; t < n_tokens_; ++t) rests_.QuantizeRest(t, x_ + t * cols_);
+    team.For(n_tokens_, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t t = begin; t < end; ++t) rests_.QuantizeRest(t, x_ + t * cols_);
+    });
   }
 }
 

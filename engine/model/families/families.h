@@ -77,7 +77,7 @@ void SetAttentionScale(float scale, Config& config);
 // Numbers of pairs for time, height and width of an image (M-RoPE), and for a fourth number, which
 // do not rotate in text; a file may lack the fourth.
 std::array<size_t, 4> ReadSections(const Keys& keys);
-// The same where none belong to a fourth: text has one position for the three, so it rotates as
+// Checks that the fourth number is 0: text has one position for the three, so it rotates as
 // without them. Returns whether the file has the key.
 bool CheckSections(const Keys& keys);
 

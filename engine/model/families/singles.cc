@@ -159,7 +159,7 @@ constexpr TensorRule kNanoChat[] = {
 constexpr TensorRule kBitNet[] = {
     {".self_attn.attn_sub_norm", ".attn_sub_norm"},
     {".mlp.ffn_sub_norm", ".ffn_sub_norm"},
-    // The same under older names.
+    // Older names.
     {".self_attn.inner_attn_ln", ".attn_sub_norm"},
     {".mlp.ffn_layernorm", ".ffn_sub_norm"},
 };

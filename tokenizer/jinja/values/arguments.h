@@ -19,7 +19,7 @@ class Params {
 
   // Null if argument i was not given.
   const Value* Get(size_t i) const { return values_[i]; }
-  // The same, but None counts as not given, as for Python's optional parameters.
+  // Get, except that None counts as not given, as for Python's optional parameters.
   const Value* GetSome(size_t i) const;
   Value Or(size_t i, Value absent) const;
   bool Flag(size_t i) const;  // false if absent

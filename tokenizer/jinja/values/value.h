@@ -85,7 +85,7 @@ class Value {
   Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
 
   bool Truth() const;
-  // The same object, or the same number or string: Python's `is`, as `is sameas` tests it.
+  // One object, or equal numbers or strings: Python's `is`, as `is sameas` tests it.
   bool SameAs(const Value& other) const;
   // Python's name of the type: "str", "dict"...
   std::string_view TypeName() const;
