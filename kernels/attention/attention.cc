@@ -10,7 +10,7 @@
 #include "gguf/blocks.h"
 #include "kernels/attention/block.h"
 #include "kernels/half.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 namespace kernels {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernels/buffer.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/experts.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 namespace kernels {
 

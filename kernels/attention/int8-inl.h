@@ -23,7 +23,7 @@
 #include <cstddef>
 
 #include "kernels/attention/lanes-inl.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

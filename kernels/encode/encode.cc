@@ -1,4 +1,4 @@
-// Rows by their type.
+// Encodes rows of floats: calls the encoder of a type for each block.
 #include "kernels/encode/encode.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 #include "kernels/half.h"
 
 namespace kernels {
@@ -23,20 +23,20 @@ constexpr size_t kMaxBlock = 256;
 constexpr float kLeastImportance = 1e-4f;
 
 // Writes one block, at any address.
-using EncodeFunction = void (*)(const Part& part, std::byte* block);
+using EncodeFunction = void (*)(const Source& source, std::byte* block);
 
 template <class Block>
-void Quantized(const Part& part, std::byte* out) {
+void Quantized(const Source& source, std::byte* out) {
   Block block{};
-  EncodeBlock(part, block);
+  EncodeBlock(source, block);
   std::memcpy(out, &block, sizeof(block));
 }
 
-void F32(const Part& part, std::byte* out) { std::memcpy(out, part.x, sizeof(float)); }
+void F32(const Source& source, std::byte* out) { std::memcpy(out, source.x, sizeof(float)); }
 
 template <uint16_t (*kRound)(float)>
-void Half(const Part& part, std::byte* out) {
-  const uint16_t half = kRound(*part.x);
+void Half(const Source& source, std::byte* out) {
+  const uint16_t half = kRound(*source.x);
   std::memcpy(out, &half, sizeof(half));
 }
 
@@ -64,11 +64,11 @@ float Limit(DType dtype) {
   return dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
 }
 
-// The weights of n squared errors, relative to the largest: of the columns, if they are known,
-// times those by size. A large weight counts more than its share of the squared errors: an outlier
+// The weights of n squared errors, relative to the largest: those of the columns, if known, times
+// a weight by size. A large weight counts more than its share of the squared errors: an outlier
 // that a smaller scale clips moves the logits further (README.md has the figures). With ms, the
-// mean square of the weights, that is ms + x^2 for types of more than five bits, its root for those
-// of four and five, and the same for all weights with fewer bits.
+// mean square of the weights, that is ms + x^2 for types of more than five bits, its root for types
+// of four and five, and 1 for types of fewer bits.
 using Importance = std::array<float, kMaxBlock>;
 void SetImportance(const float* x, const float* columns, size_t n, double bits,
                    Importance& shares) {

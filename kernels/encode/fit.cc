@@ -1,15 +1,15 @@
-// Scales for the encoders: see blocks.h.
+// Fits scales, offsets and codes to weights, see block_encoders.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 #include "kernels/half.h"
 
 namespace kernels {
 namespace {
 
-// Scales to try: those with the largest weight up to this many tenths of a level beyond the last
+// Scales to try: they put the largest weight up to this many tenths of a level beyond the last
 // level, or before it. Twice as many take twice as long and make the error 1% smaller.
 constexpr int kTries = 9;
 // For non-uniform codebooks: the largest weight at these shares of the last value.
@@ -21,21 +21,21 @@ float Level(float x, Line line, int levels) {
                     static_cast<float>(levels));
 }
 
-float SquaredError(const Part& part, size_t n, int levels, Line line) {
+float SquaredError(const Source& source, size_t n, int levels, Line line) {
   float sum = 0;
   for (size_t i = 0; i < n; ++i) {
-    const float q = Level(part.x[i], line, levels);
-    const float error = part.x[i] - (line.scale * q + line.offset);
-    sum += part.importance[i] * error * error;
+    const float q = Level(source.x[i], line, levels);
+    const float error = source.x[i] - (line.scale * q + line.offset);
+    sum += source.importance[i] * error * error;
   }
   return sum;
 }
 
 // The line through (q[i], x[i]) with the smallest squared error, q being x rounded by `guess`.
-Line Regression(const Part& part, size_t n, int levels, Line guess, float max_offset) {
+Line Regression(const Source& source, size_t n, int levels, Line guess, float max_offset) {
   float count = 0, sum_q = 0, sum_qq = 0, sum_x = 0, sum_xq = 0;
   for (size_t i = 0; i < n; ++i) {
-    const float w = part.importance[i], x = part.x[i];
+    const float w = source.importance[i], x = source.x[i];
     const float q = Level(x, guess, levels);
     count += w;
     sum_q += w * q;
@@ -69,28 +69,28 @@ float Store(float value, uint16_t& half) {
   return F16ToF32(half);
 }
 
-float FitScale(const Part& part, size_t n, int low, int high) {
-  const float extreme = Extreme(part.x, n);
+float FitScale(const Source& source, size_t n, int low, int high) {
+  const float extreme = Extreme(source.x, n);
   if (std::fabs(extreme) < kTiny) return 0;
-  Sums best;
+  FitSums best;
   for (int i = -kTries; i <= kTries; ++i) {
     const float inverse = (static_cast<float>(low) + 0.1f * static_cast<float>(i)) / extreme;
-    const Sums sums = Rounded(part, n, low, high, inverse);
+    const FitSums sums = Rounded(source, n, low, high, inverse);
     if (sums.Gain() > best.Gain()) best = sums;
   }
   return best.Scale();
 }
 
-Line FitLine(const Part& part, size_t n, int levels, float max_offset) {
-  const auto [low, high] = std::minmax_element(part.x, part.x + n);
+Line FitLine(const Source& source, size_t n, int levels, float max_offset) {
+  const auto [low, high] = std::minmax_element(source.x, source.x + n);
   const float offset = std::min(*low, max_offset), range = *high - offset;
   Line best{range / static_cast<float>(levels), offset};
   if (range < kTiny) return best;
-  float least = SquaredError(part, n, levels, best);
+  float least = SquaredError(source, n, levels, best);
   for (int i = -kTries; i <= kTries; ++i) {
     const float scale = range / (static_cast<float>(levels) + 0.1f * static_cast<float>(i));
-    const Line line = Regression(part, n, levels, {scale, offset}, max_offset);
-    const float error = SquaredError(part, n, levels, line);
+    const Line line = Regression(source, n, levels, {scale, offset}, max_offset);
+    const float error = SquaredError(source, n, levels, line);
     if (error >= least) continue;
     least = error;
     best = line;
@@ -98,7 +98,7 @@ Line FitLine(const Part& part, size_t n, int levels, float max_offset) {
   return best;
 }
 
-float Refit(const Sums& sums, float d, uint16_t& half) {
+float Refit(const FitSums& sums, float d, uint16_t& half) {
   uint16_t fit_half;
   const float fit = Store(sums.Scale(), fit_half);
   if (sums.Gain(fit) <= sums.Gain(d)) return d;
@@ -106,33 +106,33 @@ float Refit(const Sums& sums, float d, uint16_t& half) {
   return fit;
 }
 
-Sums Rounded(const Part& part, size_t n, int low, int high, float inverse) {
-  Sums sums;
+FitSums Rounded(const Source& source, size_t n, int low, int high, float inverse) {
+  FitSums sums;
   for (size_t i = 0; i < n; ++i) {
-    const float q = std::clamp(std::nearbyint(part.x[i] * inverse), static_cast<float>(low),
+    const float q = std::clamp(std::nearbyint(source.x[i] * inverse), static_cast<float>(low),
                                static_cast<float>(high));
-    sums.Add({part.importance[i] * part.x[i] * q, part.importance[i] * q * q});
+    sums.Add({source.importance[i] * source.x[i] * q, source.importance[i] * q * q});
   }
   return sums;
 }
 
-Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d) {
-  Sums sums;
+FitSums Rounded(const Source& source, size_t n, const Ladder& ladder, float d) {
+  FitSums sums;
   const float inverse = d == 0 ? 0 : 1 / d;
   for (size_t i = 0; i < n; ++i) {
-    const float value = ladder.value(ladder.Index(part.x[i] * inverse));
-    sums.Add({part.importance[i] * part.x[i] * value, part.importance[i] * value * value});
+    const float value = ladder.value(ladder.Index(source.x[i] * inverse));
+    sums.Add({source.importance[i] * source.x[i] * value, source.importance[i] * value * value});
   }
   return sums;
 }
 
-float FitLadder(const Part& part, size_t n, const Ladder& ladder) {
-  const float extreme = Extreme(part.x, n);
+float FitLadder(const Source& source, size_t n, const Ladder& ladder) {
+  const float extreme = Extreme(source.x, n);
   if (std::fabs(extreme) < kTiny) return 0;
-  Sums best;
+  FitSums best;
   for (const float end : {ladder.lowest(), ladder.highest()}) {
     for (float share = kFirstShare; share < kLastShare; share += kShareStep) {
-      const Sums sums = Rounded(part, n, ladder, extreme / (share * end));
+      const FitSums sums = Rounded(source, n, ladder, extreme / (share * end));
       if (sums.Gain() > best.Gain()) best = sums;
     }
   }

@@ -26,12 +26,12 @@ struct PointSums {
   Envelope::Choice at(uint32_t point) const { return {{xv[point], vv[point]}, point}; }
 };
 
-void SumPoints(const Grid& grid, const Part& part, PointSums& sums) {
+void SumPoints(const Grid& grid, const Source& source, PointSums& sums) {
   const D d;
   V w[kMaxDims], wx[kMaxDims];
   for (size_t i = 0; i < grid.dims; ++i) {
-    w[i] = hn::Set(d, part.importance[i]);
-    wx[i] = hn::Set(d, part.importance[i] * part.x[i]);
+    w[i] = hn::Set(d, source.importance[i]);
+    wx[i] = hn::Set(d, source.importance[i] * source.x[i]);
   }
   for (size_t p = 0; p < grid.n; p += kLanes) {
     V xv = hn::Zero(d), vv = hn::Zero(d);
@@ -85,11 +85,11 @@ void AddBetween(const PointSums& sums, size_t n, const Envelope::Choice& a,
   AddBetween(sums, n, c, b, envelope);
 }
 
-void FindAll(const Grid& grid, const Part& part, size_t n_parts, const float* low,
+void FindAll(const Grid& grid, const Source& source, size_t n_parts, const float* low,
              const float* high, Envelope* envelopes) {
   PointSums sums;
   for (size_t p = 0; p < n_parts; ++p) {
-    SumPoints(grid, part.from(p * grid.dims), sums);
+    SumPoints(grid, source.from(p * grid.dims), sums);
     Envelope& envelope = envelopes[p];
     envelope.Clear();
     const Envelope::Choice a = Highest(sums, grid.n, low[p]), b = Highest(sums, grid.n, high[p]);
@@ -109,9 +109,9 @@ namespace kernels {
 
 HWY_EXPORT(FindAll);
 
-void FindEnvelopes(const Grid& grid, const Part& part, size_t n_parts, const float* low,
+void FindEnvelopes(const Grid& grid, const Source& source, size_t n_parts, const float* low,
                    const float* high, Envelope* envelopes) {
-  HWY_DYNAMIC_DISPATCH(FindAll)(grid, part, n_parts, low, high, envelopes);
+  HWY_DYNAMIC_DISPATCH(FindAll)(grid, source, n_parts, low, high, envelopes);
 }
 
 }  // namespace kernels

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 
 namespace kernels {
 
@@ -30,7 +30,7 @@ constexpr size_t kMaxDims = 8;
 class Envelope {
  public:
   struct Choice {
-    Sums sums;
+    FitSums sums;
     uint32_t point;
   };
 
@@ -57,7 +57,7 @@ class Envelope {
 };
 
 // Finds envelopes[p] for the p-th `dims` weights, for scales from low[p] to high[p].
-void FindEnvelopes(const Grid& grid, const Part& part, size_t n_parts, const float* low,
+void FindEnvelopes(const Grid& grid, const Source& source, size_t n_parts, const float* low,
                    const float* high, Envelope* envelopes);
 
 }  // namespace kernels

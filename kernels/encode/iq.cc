@@ -65,8 +65,8 @@ void SetSteps(const PointBlock& points, uint8_t (&scales)[n]) {
 
 }  // namespace
 
-void EncodeBlock(const Part& part, gguf::BlockIQ2_XXS& block) {
-  const PointBlock points = EncodePoints(part, kIq2xxsScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ2_XXS& block) {
+  const PointBlock points = EncodePoints(source, kIq2xxsScheme);
   block.d = points.d;
   for (size_t g = 0; g < 8; ++g) {
     uint32_t indices = 0;
@@ -76,8 +76,8 @@ void EncodeBlock(const Part& part, gguf::BlockIQ2_XXS& block) {
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockIQ2_XS& block) {
-  const PointBlock points = EncodePoints(part, kIq2xsScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ2_XS& block) {
+  const PointBlock points = EncodePoints(source, kIq2xsScheme);
   block.d = points.d;
   for (size_t p = 0; p < 32; ++p) {
     block.qs[p] = static_cast<uint16_t>(points.point[p] | (points.signs[p] & 127) << 9);
@@ -85,8 +85,8 @@ void EncodeBlock(const Part& part, gguf::BlockIQ2_XS& block) {
   SetSteps(points, block.scales);
 }
 
-void EncodeBlock(const Part& part, gguf::BlockIQ2_S& block) {
-  const PointBlock points = EncodePoints(part, kIq2sScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ2_S& block) {
+  const PointBlock points = EncodePoints(source, kIq2sScheme);
   block.d = points.d;
   for (size_t p = 0; p < 32; ++p) {
     block.qs[p] = Byte(points.point[p]);
@@ -96,8 +96,8 @@ void EncodeBlock(const Part& part, gguf::BlockIQ2_S& block) {
   SetSteps(points, block.scales);
 }
 
-void EncodeBlock(const Part& part, gguf::BlockIQ3_XXS& block) {
-  const PointBlock points = EncodePoints(part, kIq3xxsScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ3_XXS& block) {
+  const PointBlock points = EncodePoints(source, kIq3xxsScheme);
   block.d = points.d;
   for (size_t p = 0; p < 64; ++p) block.qs[p] = Byte(points.point[p]);
   for (size_t g = 0; g < 8; ++g) {
@@ -106,8 +106,8 @@ void EncodeBlock(const Part& part, gguf::BlockIQ3_XXS& block) {
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockIQ3_S& block) {
-  const PointBlock points = EncodePoints(part, kIq3sScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ3_S& block) {
+  const PointBlock points = EncodePoints(source, kIq3sScheme);
   block.d = points.d;
   for (size_t p = 0; p < 64; ++p) {
     block.qs[p] = Byte(points.point[p]);
@@ -117,8 +117,8 @@ void EncodeBlock(const Part& part, gguf::BlockIQ3_S& block) {
   SetSteps(points, block.scales);
 }
 
-void EncodeBlock(const Part& part, gguf::BlockIQ1_S& block) {
-  const PointBlock points = EncodePoints(part, kIq1sScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ1_S& block) {
+  const PointBlock points = EncodePoints(source, kIq1sScheme);
   block.d = points.d;
   for (size_t g = 0; g < 8; ++g) {
     uint32_t bits = points.k[g] << 12 | points.grid[4 * g] << 15;
@@ -131,8 +131,8 @@ void EncodeBlock(const Part& part, gguf::BlockIQ1_S& block) {
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockIQ1_M& block) {
-  const PointBlock points = EncodePoints(part, kIq1mScheme);
+void EncodeBlock(const Source& source, gguf::BlockIQ1_M& block) {
+  const PointBlock points = EncodePoints(source, kIq1mScheme);
   for (size_t p = 0; p < 32; ++p) {
     const uint32_t nibble = points.point[p] >> 8 | points.grid[p] << 3;
     block.qs[p] = Byte(points.point[p]);

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 
 namespace kernels {
 namespace {
@@ -19,15 +19,15 @@ constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;
 
 // Moves the signs of the weights to a bit each, where the grid has magnitudes only. If their number
 // must be even and is not, the weight with the least effect gets the wrong sign.
-void SplitSigns(const Part& part, Signs signs, float* x, std::array<uint32_t, 32>& bits) {
-  std::copy_n(part.x, 256, x);
+void SplitSigns(const Source& source, Signs signs, float* x, std::array<uint32_t, 32>& bits) {
+  std::copy_n(source.x, 256, x);
   if (signs == Signs::kInGrid) return;
   for (size_t j = 0; j < 32; ++j) {
     size_t least = 8 * j;
     for (size_t i = 8 * j; i < 8 * j + 8; ++i) {
       if (x[i] < 0) bits[j] |= 1u << i % 8;
       x[i] = std::fabs(x[i]);
-      if (part.importance[i] * x[i] < part.importance[least] * x[least]) least = i;
+      if (source.importance[i] * x[i] < source.importance[least] * x[least]) least = i;
     }
     if (signs == Signs::kFree || std::popcount(bits[j]) % 2 == 0) continue;
     bits[j] ^= 1u << least % 8;
@@ -37,21 +37,21 @@ void SplitSigns(const Part& part, Signs signs, float* x, std::array<uint32_t, 32
 
 class Search {
  public:
-  Search(const Part& part, const PointScheme& scheme)
+  Search(const Source& source, const PointScheme& scheme)
       : scheme_(scheme), parts_(256 / scheme.grids[0].dims), n_groups_(256 / scheme.group) {
     std::array<float, 64> low, high;
     for (size_t p = 0; p < parts_; ++p) {
       const size_t g = p * n_groups_ / parts_;
-      const float* const x = part.x + g * scheme.group;
+      const float* const x = source.x + g * scheme.group;
       // A group of nearly zeros still gets a scale that the type can hold.
       plain_[g] =
-          std::max(std::fabs(Extreme(x, scheme.group)), 1e-3f * std::fabs(Extreme(part.x, 256))) /
+          std::max(std::fabs(Extreme(x, scheme.group)), 1e-3f * std::fabs(Extreme(source.x, 256))) /
           scheme.top;
       low[p] = plain_[g] / kWidest;
       high[p] = plain_[g] * kWidest;
     }
     for (size_t i = 0; i < scheme.grids.size(); ++i) {
-      FindEnvelopes(scheme.grids[i], part, parts_, low.data(), high.data(), envelopes_[i].data());
+      FindEnvelopes(scheme.grids[i], source, parts_, low.data(), high.data(), envelopes_[i].data());
     }
   }
 
@@ -72,14 +72,14 @@ class Search {
 
  private:
   // The sums of a group's best points for a scale; `block`, where not null, gets the points.
-  Sums Points(size_t g, float scale, PointBlock* block) const {
+  FitSums Points(size_t g, float scale, PointBlock* block) const {
     const size_t per_group = parts_ / n_groups_;
     const size_t same = scheme_.same_grid != 0 ? scheme_.same_grid / scheme_.grids[0].dims : 1;
-    Sums all;
+    FitSums all;
     for (size_t p = g * per_group; p < (g + 1) * per_group; p += same) {
-      Sums best;
+      FitSums best;
       for (uint32_t i = 0; i < scheme_.grids.size(); ++i) {
-        Sums sums;
+        FitSums sums;
         for (size_t j = p; j < p + same; ++j) sums.Add(envelopes_[i][j].Best(scale).sums);
         if (i > 0 && sums.Gain(scale) <= best.Gain(scale)) continue;
         best = sums;
@@ -94,9 +94,9 @@ class Search {
   }
 
   float FitGroup(size_t g) const {
-    Sums best;
+    FitSums best;
     for (float scale = plain_[g] / kWidest; scale < plain_[g] * kWidest; scale *= kScaleStep) {
-      const Sums sums = Points(g, scale, nullptr);
+      const FitSums sums = Points(g, scale, nullptr);
       if (sums.Gain() > best.Gain()) best = sums;
     }
     return best.Scale();
@@ -108,7 +108,7 @@ class Search {
     const float unit = scheme_.unit * Store(value, half);
     if (unit <= 0) return;
     std::array<int, 16> steps{};
-    Sums all;
+    FitSums all;
     for (size_t g = 0; g < n_groups_; ++g) {
       const int last = scheme_.n_steps - 1;
       steps[g] = ChooseStep(
@@ -136,12 +136,12 @@ class Search {
 
 }  // namespace
 
-PointBlock EncodePoints(const Part& part, const PointScheme& scheme) {
+PointBlock EncodePoints(const Source& source, const PointScheme& scheme) {
   PointBlock block;
-  if (std::fabs(Extreme(part.x, 256)) < kTiny) return block;
+  if (std::fabs(Extreme(source.x, 256)) < kTiny) return block;
   std::array<float, 256> x;
-  SplitSigns(part, scheme.signs, x.data(), block.signs);
-  Search({x.data(), part.importance}, scheme).Run(block);
+  SplitSigns(source, scheme.signs, x.data(), block.signs);
+  Search({x.data(), source.importance}, scheme).Run(block);
   return block;
 }
 

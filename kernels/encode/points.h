@@ -34,7 +34,7 @@ struct PointBlock {
 };
 
 // Chooses all of that for 256 weights.
-PointBlock EncodePoints(const Part& part, const PointScheme& scheme);
+PointBlock EncodePoints(const Source& source, const PointScheme& scheme);
 
 }  // namespace kernels
 

@@ -35,6 +35,13 @@ struct Floats {
     }
   }
 
+  // The product with an activation, which is not rounded.
+  static double DotReference(const Block& weight, const ActivationRow& x) {
+    float w;
+    Dequantize(weight, &w);
+    return double{w} * double{x.x[0]};
+  }
+
   struct Input {
     const float* x;
   };
@@ -64,7 +71,7 @@ struct Floats {
     }
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     AddProducts<1>([&](size_t, size_t v) HWY_ATTR { return w.weights[v]; }, in, &sums);
   }
 #if PRONK_PIECES == 2
@@ -72,13 +79,13 @@ struct Floats {
   // AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
   template <size_t n>
   static HWY_INLINE void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in,
-                                         Sums (&sums)[n]) {
+                                         RowSums (&sums)[n]) {
     AddProducts<n>([&](size_t r, size_t v) HWY_ATTR { return Vector(w[r], v); }, in, sums);
   }
 #endif
   // weights(r, v) is vector v of row r.
   template <size_t n, class Weights>
-  static HWY_INLINE void AddProducts(Weights weights, const Input& in, Sums* HWY_RESTRICT sums) {
+  static HWY_INLINE void AddProducts(Weights weights, const Input& in, RowSums* HWY_RESTRICT sums) {
     VF chains[n][2];
     HWY_UNROLL(8)
     for (size_t v = 0; v < kVectors; ++v) {

@@ -14,7 +14,7 @@ namespace kernels::HWY_NAMESPACE {
 struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ1_M;
   using Block = gguf::BlockIQ1_M;
-  using Form = Int8Form<-9, 9, 2>;
+  using PanelForm = Int8Form<-9, 9, 2>;
 
   // The f16 d, a nibble of it on top of each word.
   static uint16_t ScaleBits(const Block& block) {
@@ -22,15 +22,31 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
     for (int i = 0; i < 4; ++i) bits |= (block.scales[i] >> 12u) << (4 * i);
     return static_cast<uint16_t>(bits);
   }
+  // Of the k-th 8 weights three bits of index and the sign of delta.
+  static uint32_t High(const Block& block, int k) { return block.qh[k / 2] >> (4 * (k % 2)) & 15u; }
+  static uint32_t Index(const Block& block, int k) {
+    return block.qs[k] | (High(block, k) & 7) << 8;
+  }
+  static float Delta(const Block& block, int k) {
+    return (High(block, k) & 8) != 0 ? -kIq1Delta : kIq1Delta;
+  }
+  static int Scale(const Block& block, int s) {  // of the s-th 16 weights
+    return 2 * (block.scales[s / 4] >> (3 * (s % 4)) & 7) + 1;
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(ScaleBits(block));
     for (int k = 0; k < 32; ++k) {
-      const uint32_t high = block.qh[k / 2] >> (4 * (k % 2));  // three bits of index, one of sign
-      const uint32_t index = block.qs[k] | (high & 7) << 8;
-      const uint32_t s = block.scales[k / 8] >> (3 * (k % 8 / 2)) & 7;  // per 16 weights
-      const float delta = (high & 8) != 0 ? -kIq1Delta : kIq1Delta;
-      WriteShifted(kIq1Grid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
+      const float scale = d * static_cast<float>(Scale(block, k / 2));
+      WriteShifted(kIq1Grid[Index(block, k)], Delta(block, k), scale, out + 8 * k);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int k = 0; k < 32; ++k) {
+      const double scale = double{x.scales[k / 4]} * Scale(block, k / 2);
+      sum += scale * DotShifted(kIq1Grid[Index(block, k)], Delta(block, k), x.q + 8 * k);
+    }
+    return double{F16ToF32(ScaleBits(block))} * sum;
   }
 
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
@@ -62,14 +78,11 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const block = reinterpret_cast<const Block*>(w);
     const float d = HalfToFloat(ScaleBits(*block));
-    for (size_t k = 0; k < 32; ++k) {
-      const uint32_t high = block->qh[k / 2] >> (4 * (k % 2));
-      const uint32_t index = block->qs[k] | (high & 7) << 8;
-      Store8(Iq1Bytes(index, (high & 8) != 0), out.weights + 8 * k);
+    for (int k = 0; k < 32; ++k) {
+      Store8(Iq1Bytes(Index(*block, k), Delta(*block, k) < 0), out.weights + 8 * k);
     }
-    for (size_t s = 0; s < 16; ++s) {
-      const int code = block->scales[s / 4] >> (3 * (s % 4)) & 7;
-      out.scales[s] = d * static_cast<float>(2 * code + 1) * kIq1Unit;
+    for (int s = 0; s < 16; ++s) {
+      out.scales[s] = d * static_cast<float>(Scale(*block, s)) * kIq1Unit;
     }
   }
 };

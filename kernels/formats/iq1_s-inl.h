@@ -27,6 +27,13 @@ inline void WriteShifted(uint32_t entry, float delta, float scale, float* out) {
   }
 }
 
+// And its product with 8 activations, without the scale.
+inline double DotShifted(uint32_t entry, float delta, const int8_t* q) {
+  const int dot = DotCodes(q, 0, 8, [&](int i) { return kIq1Levels[LevelOf8(entry, i)]; });
+  const int sum_of_q = DotCodes(q, 0, 8, [](int) { return 1; });
+  return dot + double{delta} * sum_of_q;
+}
+
 // Eight times level + delta is an integer, 8 * level + 1 or - 1.
 constexpr float kIq1Unit = 0.125f;
 
@@ -74,17 +81,29 @@ struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
 struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ1_S;
   using Block = gguf::BlockIQ1_S;
-  using Form = Int8Form<-9, 9>;
+  using PanelForm = Int8Form<-9, 9>;
 
+  static uint32_t Index(const Block& block, int k) {  // of the k-th 8 weights
+    return block.qs[k] | (block.qh[k / 4] >> (3 * (k % 4)) & 7u) << 8;
+  }
+  static float Delta(const Block& block, int g) {  // of the g-th 32 weights
+    return (block.qh[g] & 0x8000) != 0 ? -kIq1Delta : kIq1Delta;
+  }
+  static int Scale(const Block& block, int g) { return 2 * (block.qh[g] >> 12 & 7) + 1; }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
-    for (int k = 0; k < 32; ++k) {  // the k-th 8 weights
-      const uint32_t high = block.qh[k / 4];
-      const uint32_t index = block.qs[k] | (high >> (3 * (k % 4)) & 7) << 8;
-      const uint32_t s = high >> 12 & 7;
-      const float delta = (high & 0x8000) != 0 ? -kIq1Delta : kIq1Delta;
-      WriteShifted(kIq1Grid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
+    for (int k = 0; k < 32; ++k) {
+      const float scale = d * static_cast<float>(Scale(block, k / 4));
+      WriteShifted(kIq1Grid[Index(block, k)], Delta(block, k / 4), scale, out + 8 * k);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int k = 0; k < 32; ++k) {
+      const double scale = double{x.scales[k / 4]} * Scale(block, k / 4);
+      sum += scale * DotShifted(kIq1Grid[Index(block, k)], Delta(block, k / 4), x.q + 8 * k);
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
 
   // Offsets of all four vectors: [0] if the delta is negative or has been added, [1] if it is
@@ -116,7 +135,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
 #if !PRONK_WIDE
   // For one token, instead of adding deltas, a choice between two zero points.
   using Iq1Type::Multiply;
-  static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, RowSums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) {
       GridSlice slice;
       const auto minus = UnpackLevels(w, p, slice);
@@ -130,14 +149,11 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const block = reinterpret_cast<const Block*>(w);
     const float d = HalfToFloat(block->d);
-    for (size_t k = 0; k < 32; ++k) {
-      const uint32_t high = block->qh[k / 4];
-      const uint32_t index = block->qs[k] | (high >> (3 * (k % 4)) & 7) << 8;
-      Store8(Iq1Bytes(index, (high & 0x8000) != 0), out.weights + 8 * k);
+    for (int k = 0; k < 32; ++k) {
+      Store8(Iq1Bytes(Index(*block, k), Delta(*block, k / 4) < 0), out.weights + 8 * k);
     }
-    for (size_t g = 0; g < 8; ++g) {
-      const int s = block->qh[g] >> 12 & 7;
-      out.scales[g] = d * static_cast<float>(2 * s + 1) * kIq1Unit;
+    for (int g = 0; g < 8; ++g) {
+      out.scales[g] = d * static_cast<float>(Scale(*block, g)) * kIq1Unit;
     }
   }
 };

@@ -15,15 +15,26 @@ namespace kernels::HWY_NAMESPACE {
 
 struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_S;
-  using Form = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
+  using PanelForm = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
 
+  static uint32_t Index(const Block& block, size_t k) {  // of the k-th 8 weights
+    return block.qs[k] | (block.qh[k / 4] >> (2 * (k % 4)) & 3u) << 8;
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int k = 0; k < 32; ++k) {
-      const uint32_t index = block.qs[k] | (block.qh[k / 4] >> (2 * (k % 4)) & 3) << 8;
       const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
-      Write8(kIq2sGrid[index], block.signs[k], scale, out + 8 * k);
+      Write8(kIq2sGrid[Index(block, k)], block.signs[k], scale, out + 8 * k);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int k = 0; k < 32; ++k) {
+      const float scale = Iq2Scale(F16ToF32(block.d), ScaleNibble(block.scales, k / 2));
+      const int dot = Dot8(kIq2sGrid[Index(block, k)], block.signs[k], x.q + 8 * k);
+      sum += double{x.scales[k / 4]} * double{scale} * dot;
+    }
+    return sum;
   }
   static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
     return LoadOctets(block + offsetof(Block, signs), p);
@@ -79,8 +90,8 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
     const auto* const block = reinterpret_cast<const Block*>(w);
     const float d = HalfToFloat(block->d);
     for (size_t k = 0; k < 32; ++k) {
-      const uint32_t index = block->qs[k] | (block->qh[k / 4] >> (2 * (k % 4)) & 3u) << 8;
-      Store8(Negate8(kIq2sBytes[index], kSignBytes[block->signs[k]]), out.weights + 8 * k);
+      const uint64_t signs = kSignBytes[block->signs[k]];
+      Store8(Negate8(kIq2sBytes[Index(*block, k)], signs), out.weights + 8 * k);
     }
     for (size_t s = 0; s < 16; ++s) {
       out.scales[s] = Iq2Scale(d, static_cast<uint32_t>(ScaleNibble(block->scales, s)));

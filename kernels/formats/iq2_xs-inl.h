@@ -14,7 +14,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_XS;
-  using Form = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
+  using PanelForm = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
@@ -23,6 +23,16 @@ struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
       const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
       Write8(kIq2xsGrid[q & 511], EvenSigns(q >> 9), scale, out + 8 * k);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int k = 0; k < 32; ++k) {
+      const uint32_t q = block.qs[k];
+      const float scale = Iq2Scale(F16ToF32(block.d), ScaleNibble(block.scales, k / 2));
+      const int dot = Dot8(kIq2xsGrid[q & 511], EvenSigns(q >> 9), x.q + 8 * k);
+      sum += double{x.scales[k / 4]} * double{scale} * dot;
+    }
+    return sum;
   }
   static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
     return EvenSignsOf<9, 16>(LoadGroups<uint64_t>(block + offsetof(Block, qs), p));

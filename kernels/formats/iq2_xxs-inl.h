@@ -26,6 +26,14 @@ inline void Write8(uint32_t entry, uint32_t signs, float scale, float* out) {
   }
 }
 
+// And its product with 8 activations, an integer.
+inline int Dot8(uint32_t entry, uint32_t signs, const int8_t* q) {
+  return DotCodes(q, 0, 8, [&](int i) {
+    const int level = kIq2Levels[LevelOf8(entry, i)];
+    return (signs >> i & 1) != 0 ? -level : level;
+  });
+}
+
 // The scale of IQ2 types: s is an odd multiple of an eighth of d.
 inline float Iq2Scale(float d, uint32_t s) { return d * (0.5f + static_cast<float>(s)) * 0.25f; }
 
@@ -69,7 +77,7 @@ struct Iq2Type {
     w.scale[1] = hn::Zero(DF());
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     for (size_t b = 0; b < 2; ++b) {
       sums.a = AddFourths(sums.a, w.weights[b], w.scale[b], in.block[b]);
     }
@@ -114,7 +122,7 @@ struct Iq2Type : GridType<Type, BlockType, 1, kBits, true> {
 
 struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_XXS;
-  using Form = Int8Form<-kIq2Levels.back(), kIq2Levels.back()>;
+  using PanelForm = Int8Form<-kIq2Levels.back(), kIq2Levels.back()>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
@@ -127,6 +135,20 @@ struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
         Write8(entry, EvenSigns(signs_scale >> (7 * l)), scale, out + 32 * g + 8 * l);
       }
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 8; ++g) {
+      const uint32_t indices = LoadU32(block.qs + 4 * g);
+      const uint32_t signs_scale = LoadU32(block.qs + 4 * g + 2);
+      int dot = 0;
+      for (int l = 0; l < 4; ++l) {
+        const uint32_t entry = kIq2xxsGrid[indices >> (8 * l) & 255];
+        dot += Dot8(entry, EvenSigns(signs_scale >> (7 * l)), x.q + 32 * g + 8 * l);
+      }
+      sum += double{x.scales[g]} * double{Iq2Scale(F16ToF32(block.d), signs_scale >> 28)} * dot;
+    }
+    return sum;
   }
   static HWY_INLINE VU64 Groups(const uint8_t* HWY_RESTRICT block, size_t p) {
     return LoadGroups<uint64_t>(block + offsetof(Block, qs), p);

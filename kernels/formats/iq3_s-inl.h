@@ -19,16 +19,30 @@ constexpr SplitTable<512> kIq3sTable(kIq3sGrid);
 
 struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_S;
-  using Form = Int8Form<-kIq3sLevels.back(), kIq3sLevels.back()>;
+  using PanelForm = Int8Form<-kIq3sLevels.back(), kIq3sLevels.back()>;
 
+  static uint32_t Index(const Block& block, int k) {  // of the k-th 4 weights
+    return block.qs[k] | (block.qh[k / 8] >> (k % 8) & 1u) << 8;
+  }
+  static uint32_t SignBits(const Block& block, int k) {
+    return static_cast<uint32_t>(block.signs[k / 2]) >> (4 * (k % 2));
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int k = 0; k < 64; ++k) {
-      const uint32_t index = block.qs[k] | (block.qh[k / 8] >> (k % 8) & 1) << 8;
       const float scale = d * static_cast<float>(1 + 2 * ScaleNibble(block.scales, k / 8));
-      const uint32_t signs = block.signs[k / 2];  // of 8 weights
-      Write4(kIq3sGrid[index], kIq3sLevels, signs >> (4 * (k % 2)), scale, out + 4 * k);
+      Write4(kIq3sGrid[Index(block, k)], kIq3sLevels, SignBits(block, k), scale, out + 4 * k);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int k = 0; k < 64; ++k) {
+      const int scale = static_cast<int>(1 + 2 * ScaleNibble(block.scales, k / 8));
+      const uint32_t entry = kIq3sGrid[Index(block, k)];
+      const int dot = Dot4(entry, kIq3sLevels, SignBits(block, k), x.q + 4 * k);
+      sum += double{x.scales[k / 8]} * scale * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
 #if !PRONK_WIDE
   static constexpr size_t kIndices = 64;

@@ -28,6 +28,15 @@ inline void Write4(uint32_t entry, const std::array<int8_t, 8>& levels, uint32_t
   }
 }
 
+// And its product with 4 activations, an integer.
+inline int Dot4(uint32_t entry, const std::array<int8_t, 8>& levels, uint32_t signs,
+                const int8_t* q) {
+  return DotCodes(q, 0, 4, [&](int i) {
+    const int level = levels[LevelOf4(entry, i)];
+    return (signs >> i & 1) != 0 ? -level : level;
+  });
+}
+
 #if PRONK_WIDE
 // The weights of a block, in fourths, by look-ups in registers. Byte b of `low` has levels 0 and 2
 // of entry b, byte b of `high` levels 1 and 3. `ninth` are the top bits of the indices.
@@ -53,7 +62,7 @@ struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
   static HWY_INLINE GridInput Load(const ActivationRow& x, size_t i) {
     return LoadFourths(x, i, static_cast<float>(kEighths) / 8);
   }
-  static HWY_INLINE void Multiply(const UnpackedGrid& w, const GridInput& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const UnpackedGrid& w, const GridInput& in, RowSums& sums) {
     sums.a = AddFourths(sums.a, w.slices[0].weights, w.slices[0].scale[0], in);
   }
 #endif
@@ -61,16 +70,30 @@ struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
 
 struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_XXS;
-  using Form = Int8Form<-kIq3xxsLevels.back(), kIq3xxsLevels.back()>;
+  using PanelForm = Int8Form<-kIq3xxsLevels.back(), kIq3xxsLevels.back()>;
 
+  static float Scale(const Block& block, float d, int g) {  // of the g-th 32 weights
+    return d * (0.5f + static_cast<float>(LoadU32(block.signs_scales + 4 * g) >> 28)) * 0.5f;
+  }
+  static uint32_t Signs(const Block& block, int k) {  // of the k-th 4 weights
+    const uint32_t signs_scale = LoadU32(block.signs_scales + 4 * (k / 8));
+    return EvenSigns(signs_scale >> (7 * (k % 8 / 2))) >> (4 * (k % 2));
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
-    for (int k = 0; k < 64; ++k) {  // the k-th 4 weights
-      const uint32_t signs_scale = LoadU32(block.signs_scales + 4 * (k / 8));
-      const float scale = d * (0.5f + static_cast<float>(signs_scale >> 28)) * 0.5f;
-      const uint32_t signs = EvenSigns(signs_scale >> (7 * (k % 8 / 2)));  // of 8 weights
-      Write4(kIq3xxsGrid[block.qs[k]], kIq3xxsLevels, signs >> (4 * (k % 2)), scale, out + 4 * k);
+    for (int k = 0; k < 64; ++k) {
+      const uint32_t entry = kIq3xxsGrid[block.qs[k]];
+      Write4(entry, kIq3xxsLevels, Signs(block, k), Scale(block, d, k / 8), out + 4 * k);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int k = 0; k < 64; ++k) {
+      const double scale = double{x.scales[k / 8]} * double{Scale(block, F16ToF32(block.d), k / 8)};
+      const uint32_t entry = kIq3xxsGrid[block.qs[k]];
+      sum += scale * Dot4(entry, kIq3xxsLevels, Signs(block, k), x.q + 4 * k);
+    }
+    return sum;
   }
 
   static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
@@ -99,7 +122,7 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
         const uint64_t signs = kSignBytes[EvenSigns(signs_scale >> (7 * l))];
         Store8(Negate8(magnitudes, signs), out.weights + 32 * g + 8 * l);
       }
-      out.scales[g] = d * (0.5f + static_cast<float>(signs_scale >> 28)) * 0.5f;
+      out.scales[g] = Scale(*block, d, static_cast<int>(g));
     }
   }
 };

@@ -13,21 +13,33 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
+struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
                 Nibbles32<gguf::BlockIQ4_XS, TableCodes<kIq4nlValues, kSignedZero>, 16> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
-  using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
+  using PanelForm = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
+  static int Scale(const Block& block, int group) {
+    const int low = block.scales_l[group / 2] >> (4 * (group % 2)) & 15;
+    return (low | (block.scales_h >> (2 * group) & 3) << 4) - 32;
+  }
+  static int Value(const Block& block, int j) {
+    const uint8_t byte = block.qs[16 * (j / 32) + j % 16];
+    return kIq4nlValues[j % 32 < 16 ? byte & 15 : byte >> 4];
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < 256; ++j) {
-      const int group = j / 32;
-      const int low = block.scales_l[group / 2] >> (4 * (group % 2)) & 15;
-      const int s = low | (block.scales_h >> (2 * group) & 3) << 4;
-      const uint8_t byte = block.qs[16 * group + j % 16];
-      const int nibble = j % 32 < 16 ? byte & 15 : byte >> 4;
-      out[j] = d * static_cast<float>(s - 32) * static_cast<float>(kIq4nlValues[nibble]);
+      const auto scale = static_cast<float>(Scale(block, j / 32));
+      out[j] = d * scale * static_cast<float>(Value(block, j));
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 8; ++g) {
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Value(block, j); });
+      sum += double{x.scales[g]} * Scale(block, g) * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
 
   // d times six bits less 32: group g's low four are at bit 4g of scales_l, its top two at bit 2g
@@ -47,12 +59,12 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     const hn::FixedTag<int8_t, 8> d8;
     const auto six = hn::BitCast(d8, hn::Set(hn::FixedTag<uint64_t, 1>(), low | high << 4));
     const auto words = hn::PromoteTo(hn::FixedTag<int16_t, 8>(), hn::Sub(six, hn::Set(d8, 32)));
-    factors.scales.part[0] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteLowerTo(DI32(), words)), d);
-    factors.scales.part[1] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteUpperTo(DI32(), words)), d);
+    factors.scales.vectors[0] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteLowerTo(DI32(), words)), d);
+    factors.scales.vectors[1] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteUpperTo(DI32(), words)), d);
 #else
     const hn::RebindToUnsigned<D8> du;
     const hn::RebindToSigned<D8> di;
-    for (size_t k = 0; k < kParts8; ++k) {
+    for (size_t k = 0; k < kVectors8; ++k) {
       uint32_t at[2][hn::MaxLanes(du)];
       for (uint32_t i = 0; i < hn::MaxLanes(du); ++i) {
         const auto group = static_cast<uint32_t>(k * hn::MaxLanes(du) + i);
@@ -62,7 +74,7 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS, true>,
       const auto high = hn::Shr(hn::Set(du, high_bits), hn::LoadU(du, at[1]));
       const auto six = hn::OrAnd(hn::And(low, hn::Set(du, 15u)), high, hn::Set(du, 0x30u));
       const auto scale = hn::Sub(hn::BitCast(di, six), hn::Set(di, 32));
-      factors.scales.part[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
+      factors.scales.vectors[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
     }
 #endif
     return factors;

@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24>,
+struct MXFP4 : UnsignedType32<MXFP4, gguf::BlockMXFP4, 12, 24>,
                Nibbles32<gguf::BlockMXFP4, TableCodes<kFp4Values, 12>> {
   static constexpr gguf::DType kDType = gguf::DType::kMXFP4;
 
@@ -21,6 +21,10 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24>,
       out[j] = d * static_cast<float>(kFp4Values[Q4_0::Nibble(block.qs, j)]);
     }
   }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    const auto value = [&](int j) { return kFp4Values[Q4_0::Nibble(block.qs, j)]; };
+    return double{E8m0HalfToF32(block.e)} * double{x.scales[0]} * DotCodes(x.q, 0, 32, value);
+  }
 
   // E8m0HalfToF32 of half.h for eight blocks.
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
@@ -29,13 +33,14 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24>,
     const hn::RebindToUnsigned<D8> du;
     const hn::Rebind<uint8_t, D8> d_bytes;
     Factors32 factors;
-    for (size_t k = 0; k < kParts8; ++k) {
+    for (size_t k = 0; k < kVectors8; ++k) {
       const auto part = hn::Set(hn::FixedTag<uint64_t, 1>(), bytes >> (32 * k));
       const auto e = hn::PromoteTo(du, hn::ResizeBitCast(d_bytes, part));
       const auto one = hn::Set(du, 1u);
       const auto normal = hn::ShiftLeft<23>(hn::Sub(e, one));
       const auto denormal = hn::ShiftLeft<21>(hn::Add(e, one));  // of 0 and 1
-      factors.scales.part[k] = hn::BitCast(D8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
+      factors.scales.vectors[k] =
+          hn::BitCast(D8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
     }
     return factors;
   }

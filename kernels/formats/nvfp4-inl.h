@@ -15,7 +15,7 @@ namespace kernels::HWY_NAMESPACE {
 // A piece has two groups of 16, and a lane's dots belong to one of them. A block is two pieces.
 struct NVFP4 {
   using Block = gguf::BlockNVFP4;
-  using Form = Int8Form<-12, 12, 2>;
+  using PanelForm = Int8Form<-12, 12, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kNVFP4;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;
@@ -23,13 +23,22 @@ struct NVFP4 {
   static constexpr size_t kScaleVectors = kDotVectors / 2;  // of 16 groups
   static constexpr int kZero = 12;                          // code = value + kZero
 
+  static int Value(const Block& block, int j) {
+    const uint8_t byte = block.qs[8 * (j / 16) + j % 8];
+    return kFp4Values[j % 16 < 8 ? byte & 15 : byte >> 4];
+  }
   static void Dequantize(const Block& block, float* out) {
     for (int j = 0; j < block.kWeights; ++j) {
-      const int group = j / 16;
-      const uint8_t byte = block.qs[8 * group + j % 8];
-      const int nibble = j % 16 < 8 ? byte & 15 : byte >> 4;
-      out[j] = Ue4m3ToF32(block.d[group]) * 0.5f * static_cast<float>(kFp4Values[nibble]);
+      out[j] = Ue4m3ToF32(block.d[j / 16]) * 0.5f * static_cast<float>(Value(block, j));
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 4; ++g) {  // the g-th 16 weights
+      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return Value(block, j); });
+      sum += double{Ue4m3ToF32(block.d[g])} * 0.5 * double{x.scales[g / 2]} * dot;
+    }
+    return sum;
   }
   struct Input {
     VI8 first[kDotVectors], second[kDotVectors];  // the first 8 of each group, and the second
@@ -80,7 +89,7 @@ struct NVFP4 {
     return unpacked;
   }
   static HWY_INLINE Unpacked Keep(const Unpacked& w, size_t /*n*/) { return w; }  // all finite
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     VI32 dots[kDotVectors];
     for (size_t v = 0; v < kDotVectors; ++v) {
       dots[v] = Dot2(in.offset[v], w.codes[v][0], in.first[v], w.codes[v][1], in.second[v]);

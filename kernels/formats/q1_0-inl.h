@@ -22,14 +22,25 @@ HWY_INLINE VU8x16 SpreadBits(uint32_t bits, uint8_t value) {
 }
 
 struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
-  using Form = Int8Form<-1, 1>;
+  using PanelForm = Int8Form<-1, 1>;
   static constexpr gguf::DType kDType = gguf::DType::kQ1_0;
 
+  static int Sign(const Block& block, int j) {
+    return (block.qs[j / 8] >> (j % 8) & 1) != 0 ? 1 : -1;
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = (block.qs[j / 8] >> (j % 8) & 1) != 0 ? d : -d;
+      out[j] = d * static_cast<float>(Sign(block, j));
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 4; ++g) {  // the g-th 32 weights, whose activations share a scale
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Sign(block, j); });
+      sum += double{x.scales[g]} * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     const DI8 d;

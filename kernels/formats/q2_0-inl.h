@@ -72,7 +72,7 @@ struct InOrder {
     w.scale = hn::IfThenElseZero(mask, w.scale);
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     const VF dots = hn::ConvertTo(DF(), DotAll(in.offset, w.codes, in));
     sums.a = hn::MulAdd(dots, hn::Mul(w.scale, in.scale), sums.a);
   }
@@ -94,14 +94,23 @@ HWY_INLINE void StoreTwoBits(const uint8_t* HWY_RESTRICT qs, int8_t* HWY_RESTRIC
 }
 
 struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
-  using Form = Int8Form<-1, 2>;
+  using PanelForm = Int8Form<-1, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kQ2_0;
 
+  static int TwoBits(const Block& block, int j) { return block.qs[j / 4] >> (2 * (j % 4)) & 3; }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = d * static_cast<float>((block.qs[j / 4] >> (2 * (j % 4)) & 3) - 1);
+      out[j] = d * static_cast<float>(TwoBits(block, j) - 1);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 2; ++g) {  // the g-th 32 weights, whose activations share a scale
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return TwoBits(block, j) - 1; });
+      sum += double{x.scales[g]} * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;

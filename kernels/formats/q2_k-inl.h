@@ -27,7 +27,8 @@ inline int TwoBits(const uint8_t (&qs)[64], int j) {
 struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ2_K;
   static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
-  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<0, 3, 2, 2>, Int8Form<0, 15 * 3, 1, 2>>;
+  using PanelForm =
+      std::conditional_t<PRONK_MADDUBS, Int8Form<0, 3, 2, 2>, Int8Form<0, 15 * 3, 1, 2>>;
   static constexpr int kZero = 0;
   // Two shifts less; of dealt codes, which are factors of dots without sums of 16 bits, all.
   static constexpr int kFactors[4] = {1, 4, PRONK_WIDE ? 16 : 1, PRONK_WIDE ? 64 : 4};
@@ -49,6 +50,16 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
       const float min = dmin * static_cast<float>(packed >> 4);
       out[j] = scale * static_cast<float>(TwoBits(block.qs, j)) - min;
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    const double d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
+    double sum = 0;
+    for (int g = 0; g < 16; ++g) {  // the g-th 16 weights
+      const int scale = block.scales[g] & 15, min = block.scales[g] >> 4;
+      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return TwoBits(block.qs, j); });
+      sum += double{x.scales[g / 2]} * (d * scale * dot - dmin * min * x.sums[g]);
+    }
+    return sum;
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {

@@ -17,7 +17,7 @@ namespace kernels::HWY_NAMESPACE {
 struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ3_K;
   static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
-  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<-4, 3, 2>, Int8Form<-128, 127>>;
+  using PanelForm = std::conditional_t<PRONK_MADDUBS, Int8Form<-4, 3, 2>, Int8Form<-128, 127>>;
   static constexpr int kZero = 4;
   static constexpr int kOddFactor = HWY_ARCH_X86 && !PRONK_WIDE ? 8 : 1;  // where dealt
   static constexpr int kFactors[4] = {1, kOddFactor, 1, kOddFactor};
@@ -36,13 +36,23 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
     const int high = (s[8 + group % 4] >> (2 * (group / 4))) & 3;
     return (low | high << 4) - 32;
   }
+  static int ThreeBits(const Block& block, int j) {
+    return TwoBits(block.qs, j) | (block.hmask[j % 32] >> (j / 32) & 1) << 2;
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < 256; ++j) {
       const float scale = d * static_cast<float>(Scale(block.scales, j / 16));
-      const bool third_bit = ((block.hmask[j % 32] >> (j / 32)) & 1) != 0;
-      out[j] = scale * static_cast<float>(TwoBits(block.qs, j) - (third_bit ? 0 : 4));
+      out[j] = scale * static_cast<float>(ThreeBits(block, j) - 4);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 16; ++g) {  // the g-th 16 weights
+      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return ThreeBits(block, j) - 4; });
+      sum += double{x.scales[g / 2]} * Scale(block.scales, g) * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
 
   // hmask for vector v, with the bits of its half of the block in bits 0..3.

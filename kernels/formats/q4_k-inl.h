@@ -48,6 +48,20 @@ void ScaleCodes(const Block& block, Code code, float* out) {
   }
 }
 
+// And the product of a block with 256 activations. A group of 32 adds integers times its scales:
+//   scale of its activations * (d * sc * (sum of code * q) - dmin * min * (sum of q))
+template <class Block, class Code>
+double DotScaledCodes(const Block& block, const ActivationRow& x, Code code) {
+  const double d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
+  double sum = 0;
+  for (int g = 0; g < 8; ++g) {
+    const ScaleMin small = SixBitScaleMin(block.scales, g);
+    const int dot = DotCodes(x.q, 32 * g, 32, code), sum_of_q = x.sums[2 * g] + x.sums[2 * g + 1];
+    sum += double{x.scales[g]} * (d * small.scale * dot - dmin * small.min * sum_of_q);
+  }
+  return sum;
+}
+
 // Eight bytes as floats, times a factor.
 template <class Bytes>
 HWY_INLINE Floats8 ToFloats(Bytes bytes, V8 factor) {
@@ -56,10 +70,10 @@ HWY_INLINE Floats8 ToFloats(Bytes bytes, V8 factor) {
   Floats8 floats;
 #if PRONK_PIECES == 1
   const auto words = hn::PromoteTo(hn::FixedTag<int16_t, 8>(), bytes);
-  floats.part[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteLowerTo(di, words)), factor);
-  floats.part[1] = hn::Mul(hn::ConvertTo(d, hn::PromoteUpperTo(di, words)), factor);
+  floats.vectors[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteLowerTo(di, words)), factor);
+  floats.vectors[1] = hn::Mul(hn::ConvertTo(d, hn::PromoteUpperTo(di, words)), factor);
 #else
-  floats.part[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), factor);
+  floats.vectors[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), factor);
 #endif
   return floats;
 }
@@ -87,7 +101,7 @@ HWY_INLINE V ScalesAndMins(V heads) {
 // d * sc and -dmin * min, for each 32 weights of a block.
 HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
 #if PRONK_PIECES == 2 || HWY_ARCH_ARM_A64
-  // By integer instructions: with one token units for vectors are busy and those are not.
+  // By integer instructions: with one token vector units are busy and integer units are idle.
   uint64_t halfs, packed;
   uint32_t high;
   hwy::CopyBytes<8>(block, &halfs);
@@ -167,13 +181,16 @@ HWY_INLINE void LoadNibblePair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HW
 }
 #endif
 
-struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
+struct Q4_K : UnsignedType32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_K;
   static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
 
   static void Dequantize(const Block& block, float* out) {
     ScaleCodes(
         block, [&](int j) { return FourBits(block.qs, j); }, out);
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    return DotScaledCodes(block, x, [&](int j) { return FourBits(block.qs, j); });
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {

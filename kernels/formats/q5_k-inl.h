@@ -13,16 +13,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
+struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
   static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
 
+  static int FiveBits(const Block& block, int j) {
+    return FourBits(block.qs, j) | (block.qh[j % 32] >> (j / 32) & 1) << 4;
+  }
   static void Dequantize(const Block& block, float* out) {
-    const auto code = [&](int j) {
-      const int fifth_bit = (block.qh[j % 32] >> (j / 32)) & 1;
-      return FourBits(block.qs, j) | fifth_bit << 4;
-    };
-    ScaleCodes(block, code, out);
+    ScaleCodes(
+        block, [&](int j) { return FiveBits(block, j); }, out);
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    return DotScaledCodes(block, x, [&](int j) { return FiveBits(block, j); });
   }
 
   // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits

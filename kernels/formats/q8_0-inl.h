@@ -34,21 +34,27 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
   }
 }
 
-// Signed32 (groups32-inl.h, pairs32-inl.h) multiplies: a step of 256 weights, in vectors of bytes,
+// SignedType32 (groups32-inl.h) multiplies: a step of 256 weights, in vectors of bytes,
 // with int8 activations, each sum times the scales of its 32. A format of signed bytes adds what
 // follows.
 template <class Type, class BlockType>
-struct Q8Type : Signed32<Type, BlockType> {
+struct Q8Type : SignedType32<Type, BlockType> {
   // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.
-  using Form = Int8Form<-128, 127>;
+  using PanelForm = Int8Form<-128, 127>;
 
   // The definition.
   static void Dequantize(const BlockType& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
   }
+  // What the product of a block with activations scale * q means: a sum of integers, exact, times
+  // both scales. Every file has it beside the definition of the weights.
+  static double DotReference(const BlockType& block, const ActivationRow& x) {
+    const int dot = DotCodes(x.q, 0, 32, [&](int j) { return block.qs[j]; });
+    return double{F16ToF32(block.d)} * double{x.scales[0]} * dot;
+  }
 
-  // The bytes in the order that Signed32 multiplies them.
+  // The bytes in the order that SignedType32 multiplies them.
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
   }

@@ -10,12 +10,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct Q8_K : Signed32<Q8_K, gguf::BlockQ8_K> {
+struct Q8_K : SignedType32<Q8_K, gguf::BlockQ8_K> {
   static constexpr gguf::DType kDType = gguf::DType::kQ8_K;
-  using Form = Int8Form<-128, 127>;
+  using PanelForm = Int8Form<-128, 127>;
 
   static void Dequantize(const Block& block, float* out) {
     for (int j = 0; j < 256; ++j) out[j] = block.d * static_cast<float>(block.qs[j]);
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 8; ++g) {  // the g-th 32 weights, whose activations share a scale
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return block.qs[j]; });
+      sum += double{x.scales[g]} * dot;
+    }
+    return double{block.d} * sum;
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
@@ -25,7 +33,7 @@ struct Q8_K : Signed32<Q8_K, gguf::BlockQ8_K> {
     float d;
     hwy::CopyBytes<4>(w + offsetof(Block, d), &d);
     Factors32 factors;
-    for (V8& part : factors.scales.part) part = hn::Set(D8(), d);
+    for (V8& v : factors.scales.vectors) v = hn::Set(D8(), d);
     return factors;
   }
 };

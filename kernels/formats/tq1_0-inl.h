@@ -65,22 +65,20 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
   static constexpr gguf::DType kDType = gguf::DType::kTQ1_0;
   static constexpr size_t kDigits = 5;
 
+  // Digit n of a byte: times 3^n brings it to the front of the fraction (& 255 drops the whole
+  // part), times 3 then makes it the whole part.
+  static int Digit(uint32_t byte, int n) {
+    for (; n > 0; --n) byte = byte * 3 & 255;
+    return static_cast<int>(byte * 3 >> 8);
+  }
+  static int Code(const Block& block, int j) {
+    if (j < 160) return Digit(block.qs[j % 32], j / 32);
+    if (j < 240) return Digit(block.qs[32 + (j - 160) % 16], (j - 160) / 16);
+    return Digit(block.qh[(j - 240) % 4], (j - 240) / 4);
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
-    constexpr std::array<uint32_t, 5> kPowersOf3 = {1, 3, 9, 27, 81};
-    // Digit n of all `bytes` bytes, then the next digit: times 3^n brings it to the front of the
-    // fraction (& 255 drops the whole part), times 3 then makes it the whole part.
-    const auto write = [&](const uint8_t* qs, int bytes, int digits) {
-      for (int n = 0; n < digits; ++n) {
-        for (int i = 0; i < bytes; ++i) {
-          const uint32_t digit = ((qs[i] * kPowersOf3[n]) & 255) * 3 >> 8;
-          *out++ = d * (static_cast<float>(digit) - 1);
-        }
-      }
-    };
-    write(block.qs, 32, 5);
-    write(block.qs + 32, 16, 5);
-    write(block.qh, 4, 4);
+    for (int j = 0; j < 256; ++j) out[j] = d * static_cast<float>(Code(block, j) - 1);
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;

@@ -73,7 +73,17 @@ struct TernaryType {
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
-  using Form = Int8Form<-1, 1>;
+  using PanelForm = Int8Form<-1, 1>;
+
+  // A type's code of weight j is Type::Code(block, j), one more than the weight.
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 8; ++g) {  // the g-th 32 weights, whose activations share a scale
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Type::Code(block, j) - 1; });
+      sum += double{x.scales[g]} * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
+  }
 
   static HWY_INLINE VF Scale(const uint8_t* HWY_RESTRICT w) {
     return SetHalf(DF(), w + offsetof(Block, d));
@@ -84,14 +94,14 @@ struct TernaryType {
     unpacked.d = Scale(w);
     return unpacked;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kByteVectors; ++v) sum = AddVector(sum, w.codes[v], in.of[v]);
     sums.a = hn::MulAdd(sum, w.d, sums.a);
   }
   // One token's products take a vector of bytes at a time: 5% with vectors of 32 bytes.
   static HWY_INLINE Packed UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
-  static HWY_INLINE void Multiply(const Packed& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Packed& w, const Input& in, RowSums& sums) {
     VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kByteVectors; ++v) {
       VU8 codes[kCodes];
@@ -126,13 +136,13 @@ struct TernaryType {
 struct TQ2_0 : TernaryType<TQ2_0, gguf::BlockTQ2_0, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kTQ2_0;
 
+  static int Code(const Block& block, int j) {
+    const int half = j / 128, quarter = j % 128 / 32;
+    return block.qs[32 * half + j % 32] >> (2 * quarter) & 3;
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
-    for (int j = 0; j < block.kWeights; ++j) {
-      const int half = j / 128, quarter = j % 128 / 32;
-      const int q = block.qs[32 * half + j % 32] >> (2 * quarter) & 3;
-      out[j] = d * static_cast<float>(q - 1);
-    }
+    for (int j = 0; j < block.kWeights; ++j) out[j] = d * static_cast<float>(Code(block, j) - 1);
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;

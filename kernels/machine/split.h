@@ -1,8 +1,8 @@
-// Split: how the items of an operation are shared by threads. It waits for nobody, so tests can
-// simulate cores of unequal speed with it.
+// Split: how the items of an operation are shared by threads. Taking items never waits, so tests
+// can simulate cores of unequal speed with it.
 //
-// Each thread has kChunks chunks of contiguous items. It begins with its own and then steals those
-// of others: a thread that waits for a core delays nobody, and one that is slower gets help.
+// Each thread has kChunks chunks of contiguous items. It begins with its own and then steals chunks
+// of other threads: a thread without a core delays no other, and a slow thread gets help.
 #ifndef PRONK_KERNELS_MACHINE_SPLIT_H_
 #define PRONK_KERNELS_MACHINE_SPLIT_H_
 
@@ -16,14 +16,14 @@ namespace kernels {
 
 class Split {
  public:
-  // So that others can steal some. With 16 the streams of memory become too short (NOTEBOOK.md).
+  // Enough for other threads to steal some. With 16 the streams become too short (NOTEBOOK.md).
   static constexpr size_t kChunks = 8;
 
   struct Range {
     size_t begin, end;
   };
   // Where a thread is in a job.
-  struct Place {
+  struct Cursor {
     size_t thread;
     size_t n_claimed = 0;  // chunks
     size_t n_passed = 0;   // threads without unclaimed chunks
@@ -51,7 +51,7 @@ class Split {
   // The next range of job number `job` for a thread; false: there is none. All chunks of a job are
   // claimed before the next begins, so a late thread that still asks for some of a finished job
   // finds them claimed.
-  bool Take(uint64_t job, Place& at, Range& range) {
+  bool Take(uint64_t job, Cursor& at, Range& range) {
     for (;;) {
       if (at.is_open) {
         range.begin = next_item_.fetch_add(grain_, std::memory_order_relaxed);

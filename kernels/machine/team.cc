@@ -23,7 +23,7 @@
 namespace kernels {
 namespace {
 
-// If the caller waits for this many seconds, somebody lacks a core: then spins are short for a
+// If the caller waits for this many seconds, a thread lacks a core: then spins are short for a
 // while.
 constexpr double kLongWait = 1e-3;
 
@@ -188,7 +188,7 @@ struct Team::Shared {
   explicit Shared(size_t max_threads)
       : split(max_threads),
         yields(max_threads > std::thread::hardware_concurrency()),
-        gates(max_threads - 1) {}
+        starts(max_threads - 1) {}
 
   const Work* work = nullptr;
   Split split;
@@ -206,7 +206,7 @@ struct Team::Shared {
   std::atomic<int> spins{kMostSpins};
   const bool yields;
   Bell workers, caller;
-  std::vector<Gate> gates;  // of each worker
+  std::vector<StartSignal> starts;  // of each worker
   std::atomic<size_t> n_workers{0};
   std::atomic<bool> over{false};
   std::thread starter;  // of the workers, and the first of them
@@ -237,7 +237,7 @@ void Team::Shared::Ask() {
 }
 
 void Team::Shared::DoJob(uint64_t job, size_t thread) {
-  Split::Place place{thread};
+  Split::Cursor place{thread};
   for (Split::Range range; split.Take(job, place, range);) {
     if (thread == 0) Ask();
     if (!stopped.load(std::memory_order_relaxed)) (*work)(range.begin, range.end, thread);
@@ -259,7 +259,7 @@ Team::~Team() {
     return;
   }
   s.over = true;
-  for (Gate& gate : s.gates) gate.Open();
+  for (StartSignal& start : s.starts) start.Give();
   s.starter.join();
 }
 
@@ -321,7 +321,7 @@ void Team::Start() {
   CheckThreads(max_size_);
   s.pid = getpid();
   s.starter = std::thread([this, &s] {
-#pragma omp parallel num_threads(static_cast <int>(s.gates.size()))
+#pragma omp parallel num_threads(static_cast <int>(s.starts.size()))
     {
       const auto i = static_cast<size_t>(omp_get_thread_num());
       if (i == 0) {
@@ -345,8 +345,8 @@ void Team::RunTogether(FunctionRef<void()> body) {
   s.done.store(false);
   s.n_left.store(0);
   s.spins.store(
-      std::min(s.spins.load() + kSpins / 2, kMostSpins));  // longer if nobody lacks a core
-  for (size_t i = 0; i + 1 < size_; ++i) s.gates[i].Open();
+      std::min(s.spins.load() + kSpins / 2, kMostSpins));  // longer if no thread lacks a core
+  for (size_t i = 0; i + 1 < size_; ++i) s.starts[i].Give();
   s.running = true;
   std::exception_ptr error;
   try {
@@ -364,9 +364,9 @@ void Team::RunTogether(FunctionRef<void()> body) {
 
 void Team::WorkerLoop(size_t thread) {
   Shared& s = *shared_;
-  Gate& gate = s.gates[thread - 1];
+  StartSignal& start = s.starts[thread - 1];
   for (uint64_t run = 1;; ++run) {
-    WaitUntil([&] { return gate.n_opened.load() >= run; }, gate.bell, s.spins, s.yields);
+    WaitUntil([&] { return start.n_given.load() >= run; }, start.bell, s.spins, s.yields);
     if (s.over) return;
     for (uint64_t seen = s.first_epoch;;) {
       WaitUntil([&] { return s.epoch.load() != seen; }, s.workers, s.spins, s.yields);

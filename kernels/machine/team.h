@@ -3,11 +3,11 @@
 // Starting and joining an OpenMP region costs microseconds, and a token takes hundreds of
 // operations. So one region lasts as long as the team. Run() is a whole forward pass: the caller
 // runs the model like single-threaded code, and the workers wait for For() to give them chunks of
-// an operation. They wait by spinning and then sleeping: briefly where others take the cores. A
-// thread that has done its own chunks steals those of others (split.h): with more threads than free
-// cores the threads that have a core do all the work.
+// an operation. They spin, briefly where other processes take the cores, and then sleep. A
+// thread that has done its chunks steals chunks of other threads (split.h): with more threads than
+// free cores the threads that have a core do all the work.
 //
-// But a thread that loses its core in the middle of a chunk keeps all others at the barrier until
+// But a thread that loses its core in the middle of a chunk keeps the team at the barrier until
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
 // model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where
 // timing chooses the number, team_size.h, it chooses fewer).

@@ -35,8 +35,8 @@ inline double Now() {
   return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// An event count: where threads sleep. (Not atomic::wait(), which yields first: who yields has its
-// turn much later.)
+// An event count: where threads sleep. (Not atomic::wait(), which yields first: a thread that
+// yields may not run again for a long time.)
 class alignas(kCacheLine) Bell {
  public:
   // The condition reads, and whoever makes it true writes, in sequentially consistent order.
@@ -69,7 +69,7 @@ class alignas(kCacheLine) Bell {
 };
 
 // Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`:
-// more of the team's threads want a core than there are, so who polls for long makes room.
+// the team has more threads than cores, so a thread that polls for long makes room.
 template <class Condition>
 double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
   int i = 0;
@@ -87,12 +87,12 @@ double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins,
 }
 
 // Where a worker waits for the next run that it is in.
-struct alignas(kCacheLine) Gate {
-  std::atomic<uint64_t> n_opened{0};
+struct alignas(kCacheLine) StartSignal {
+  std::atomic<uint64_t> n_given{0};
   Bell bell;
 
-  void Open() {
-    n_opened.fetch_add(1);
+  void Give() {
+    n_given.fetch_add(1);
     bell.Ring();
   }
 };

@@ -30,7 +30,7 @@ HWY_INLINE double DotPart(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
   return hn::ReduceSum(d, sum);
 }
 
-// `Rows` of registry.h.
+// `RowsFunction` of registry.h.
 void ExactRowsOf(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
                  float* out, size_t stride, std::span<std::byte> /*scratch*/, bool /*prepared*/) {
   alignas(64) float part[kExactPart];
@@ -71,7 +71,7 @@ struct ExactPacking {
   }
 };
 
-// `Panels` of registry.h.
+// `PanelsFunction` of registry.h.
 void ExactPanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                    const GemmOutput& out, std::span<std::byte> scratch) {
   MultiplyRange<ExactPacking>(w, begin, end, x, out, scratch);

@@ -15,7 +15,7 @@
 #include "kernels/machine/team.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/ops/ops.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 namespace kernels {
 

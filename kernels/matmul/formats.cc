@@ -38,6 +38,12 @@ void DequantizeOf(const std::byte* bytes, float* out) {
   std::memcpy(&block, bytes, sizeof(block));
   Type::Dequantize(block, out);
 }
+template <class Type>
+double DotReferenceOf(const std::byte* bytes, const ActivationRow& x) {
+  typename Type::Block block;
+  std::memcpy(&block, bytes, sizeof(block));
+  return Type::DotReference(block, x);
+}
 
 // Where panels become faster (NOTEBOOK.md).
 template <class Type>
@@ -45,7 +51,7 @@ constexpr size_t kRowTokensOf = PRONK_WIDE && !Type::kReadsFloats ? kMaxRowToken
 
 #ifdef PRONK_NEON_I8MM
 template <class Type>
-void AddPanels(Panels*& panels) {
+void AddPanels(PanelsFunction*& panels) {
   if constexpr (!Type::kReadsFloats) panels = &PanelsOf<Type>;
 }
 #endif
@@ -57,8 +63,8 @@ void Add(FormatTable& table) {
   (AddPanels<Types>(table[FormatIndex(Types::kDType)].panels), ...);
 #else
   ((table[FormatIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>,
-                                         &DequantizeOf<Types>, !Types::kReadsFloats,
-                                         kRowTokensOf<Types>}),
+                                         &DequantizeOf<Types>, &DotReferenceOf<Types>,
+                                         !Types::kReadsFloats, kRowTokensOf<Types>}),
    ...);
 #endif
 }

@@ -90,12 +90,12 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
 // How the rows of a quantized format become a panel.
 template <class Type>
 struct Int8Packing {
-  using Panel = PanelBlock<typename Type::Form>;
+  using Panel = PanelBlock<typename Type::PanelForm>;
   using Input = InputBlock;
   using Multiplier = TileMultiplier;
   static constexpr size_t kRows = kMicroRows, kTokens = kTileTokens;
   static void Pack(const Matrix& w, size_t row, Panel* panel) {
-    PackMicroPanel<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+    PackMicroPanel<typename Type::PanelForm>(w, row, &UnpackPart<Type>, panel);
   }
 };
 
@@ -163,7 +163,7 @@ struct Bf16Panels {
 template <class Type>
 struct Bf16Packing : Bf16Panels {
   static void Pack(const Matrix& w, size_t row, Panel* panel) {
-    PackBf16MicroPanel<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+    PackBf16MicroPanel<typename Type::PanelForm>(w, row, &UnpackPart<Type>, panel);
   }
 };
 

@@ -7,7 +7,7 @@
 
 #include "kernels/machine/cpu.h"
 #include "kernels/matmul/bf16.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/gemm.cc"

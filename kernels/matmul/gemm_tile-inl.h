@@ -20,8 +20,8 @@ using TileDots = VI32[kRowVectors][kTokens];
 template <size_t kTokens>
 using TileSums = VF[kRowVectors][kTokens];
 
-template <class Form>
-HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t k_group, size_t v) {
+template <class PanelForm>
+HWY_INLINE VU8 LoadCodes(const PanelBlock<PanelForm>& w, size_t k_group, size_t v) {
   return hn::Load(DU8(), &w.codes[k_group][v * kFloats / kSumTokens][0]);
 }
 
@@ -57,18 +57,18 @@ HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT r
 
 #if PRONK_MADDUBS
 // The zero point of the codes: -kZero times the sum of the activations.
-template <class Form, size_t kScale>
+template <class PanelForm, size_t kScale>
 HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
   const DI32 d;
-  if constexpr (Form::kSigned) return hn::Zero(d);
-  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, Form::kScales)][t]);
-  return hn::ShiftRight<Form::kZeroShift>(offset);
+  if constexpr (PanelForm::kSigned) return hn::Zero(d);
+  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, PanelForm::kScales)][t]);
+  return hn::ShiftRight<PanelForm::kZeroShift>(offset);
 }
 
 // Products of neighbours, added up in pairs.
-template <class Form>
+template <class PanelForm>
 HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
-  if constexpr (Form::kSigned) {
+  if constexpr (PanelForm::kSigned) {
     const VI8 w = hn::BitCast(DI8(), codes);
     return hn::SatWidenMulPairwiseAdd(DI16(), hn::BitCast(DU8(), hn::Abs(w)),
                                       hn::IfNegativeThenNegOrUndefIfZero(w, x));
@@ -79,10 +79,11 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
 
 // The integer dots of the columns of scale number kScale. Products are summed in i16 as long as
 // they fit.
-template <class Form, size_t kScale, size_t kTokens>
-HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots<kTokens>& dots) {
-  constexpr size_t kKGroups = 8 / Form::kScales;
-  constexpr size_t kRun = std::min(kKGroups, Form::kRun);
+template <class PanelForm, size_t kScale, size_t kTokens>
+HWY_INLINE void DotBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
+                         TileDots<kTokens>& dots) {
+  constexpr size_t kKGroups = 8 / PanelForm::kScales;
+  constexpr size_t kRun = std::min(kKGroups, PanelForm::kRun);
   HWY_UNROLL(8)
   for (size_t first = 0; first < kKGroups; first += kRun) {
     VI16 pairs[kRowVectors][kTokens];
@@ -94,7 +95,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
         HWY_UNROLL(kTokenVectors)
         for (size_t t = 0; t < kTokens; ++t) {
           const VI8 four = hn::BitCast(DI8(), LoadInputs(x, g, t));
-          const VI16 products = MultiplyPairs<Form>(codes, four);
+          const VI16 products = MultiplyPairs<PanelForm>(codes, four);
           pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
         }
       }
@@ -102,7 +103,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
     for (size_t v = 0; v < kRowVectors; ++v) {
       HWY_UNROLL(kTokenVectors)
       for (size_t t = 0; t < kTokens; ++t) {
-        const VI32 start = first == 0 ? Offset<Form, kScale>(x, t) : dots[v][t];
+        const VI32 start = first == 0 ? Offset<PanelForm, kScale>(x, t) : dots[v][t];
         const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
         dots[v][t] = hn::Add(start, sum);
       }
@@ -110,9 +111,10 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
   }
 }
 #else
-template <class Form, size_t kScale, size_t kTokens>
-HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots<kTokens>& dots) {
-  constexpr size_t kKGroups = 32 / kGroupCols / Form::kScales;
+template <class PanelForm, size_t kScale, size_t kTokens>
+HWY_INLINE void DotBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
+                         TileDots<kTokens>& dots) {
+  constexpr size_t kKGroups = 32 / kGroupCols / PanelForm::kScales;
   for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_BIAS
     const VI32 start = hn::Load(DI32(), w.offsets[kScale] + v * kFloats);
@@ -148,11 +150,11 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 #endif
 
 // scaled = the sum of (scale of w) * dot for the scales from kScale on.
-template <class Form, size_t kScale, size_t kTokens>
-HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x,
+template <class PanelForm, size_t kScale, size_t kTokens>
+HWY_INLINE void ScaleDots(const PanelBlock<PanelForm>& w, const InputBlock& x,
                           TileSums<kTokens>& scaled) {
   TileDots<kTokens> dots;
-  DotBlock<Form, kScale>(w, x, dots);
+  DotBlock<PanelForm, kScale>(w, x, dots);
   for (size_t v = 0; v < kRowVectors; ++v) {
     const VF scale = OfRows(w.factors[kScale], v);
     HWY_UNROLL(kTokenVectors)
@@ -161,22 +163,23 @@ HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x,
       scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
     }
   }
-  if constexpr (kScale + 1 < Form::kScales) ScaleDots<Form, kScale + 1>(w, x, scaled);
+  if constexpr (kScale + 1 < PanelForm::kScales) ScaleDots<PanelForm, kScale + 1>(w, x, scaled);
 }
 
 // sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x)
-template <class Form, size_t kTokens>
-HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums<kTokens>& sums) {
+template <class PanelForm, size_t kTokens>
+HWY_INLINE void AddBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
+                         TileSums<kTokens>& sums) {
   TileSums<kTokens> scaled;
-  ScaleDots<Form, 0>(w, x, scaled);
+  ScaleDots<PanelForm, 0>(w, x, scaled);
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTokenVectors)
     for (size_t t = 0; t < kTokens; ++t) {
       sums[v][t] = hn::MulAdd(scaled[v][t], OfTokens(x.scale, t), sums[v][t]);
     }
-    for (size_t m = 0; m < Form::kMins; ++m) {
-      const VF min = OfRows(w.factors[Form::kScales + m], v);
-      const float* const x_sums = x.sums[Columns(m, Form::kMins)];
+    for (size_t m = 0; m < PanelForm::kMins; ++m) {
+      const VF min = OfRows(w.factors[PanelForm::kScales + m], v);
+      const float* const x_sums = x.sums[Columns(m, PanelForm::kMins)];
       HWY_UNROLL(kTokenVectors)
       for (size_t t = 0; t < kTokens; ++t) {
         sums[v][t] = hn::MulAdd(min, OfTokens(x_sums, t), sums[v][t]);

@@ -65,7 +65,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
       const GemmInput input = x.PackOnce(team, p->weights);
-      Panels& panels = *FormatOf(p->weights).panels;
+      PanelsFunction& panels = *FormatOf(p->weights).panels;
       panels(p->weights, first, last, input, output, x.scratch(thread));
       const std::optional<GemmInput> rests = x.PackRestsOnce(team, p->weights);
       if (!rests) continue;

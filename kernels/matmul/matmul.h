@@ -19,7 +19,7 @@
 #include "kernels/buffer.h"
 #include "kernels/machine/team.h"
 #include "kernels/ops/ops.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 namespace kernels {
 

@@ -73,12 +73,13 @@ HWY_INLINE void SetOfToken(float* p, size_t t, float value) {
 }
 
 // 32 columns of a micro-panel.
-template <class Form>
+template <class PanelForm>
 struct alignas(64) PanelBlock {
-  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];             // w + kZero
-  float factors[Form::kScales + Form::kMins][kRowVectors * kFloats];  // scales, then minimums
+  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];  // w + kZero
+  float factors[PanelForm::kScales + PanelForm::kMins]
+               [kRowVectors * kFloats];  // scales, then minimums
 #if PRONK_BIAS
-  int32_t offsets[Form::kScales][kMicroRows];  // -kInputBias * (sum of w)
+  int32_t offsets[PanelForm::kScales][kMicroRows];  // -kInputBias * (sum of w)
 #endif
 };
 struct alignas(64) FloatPanelBlock {
@@ -147,11 +148,11 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
 
 #if PRONK_BIAS
 // The negated contribution of kInputBias to the dots of each row.
-template <class Form>
-HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
+template <class PanelForm>
+HWY_INLINE void SetOffsets(PanelBlock<PanelForm>& block) {
   const DI32 d;
-  constexpr size_t kKGroups = 8 / Form::kScales;
-  for (size_t s = 0; s < Form::kScales; ++s) {
+  constexpr size_t kKGroups = 8 / PanelForm::kScales;
+  for (size_t s = 0; s < PanelForm::kScales; ++s) {
     for (size_t r = 0; r < kMicroRows; r += kFloats) {
       VI32 sum = hn::Zero(d);
       for (size_t g = s * kKGroups; g < (s + 1) * kKGroups; ++g) {
@@ -222,9 +223,9 @@ HWY_INLINE void InterleaveFactors(const float* HWY_RESTRICT factors, size_t n, T
 
 // Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart, a pointer,
 // so that this is compiled once for each form.
-template <class Form>
+template <class PanelForm>
 HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,
-                                 PanelBlock<Form>* HWY_RESTRICT out) {
+                                 PanelBlock<PanelForm>* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
   const auto data = RowPointers<kMicroRows>(w, row);
   // The next micro-panel's rows lie behind these, in one stream: threads take neighbouring ranges.
@@ -236,14 +237,14 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* un
     for (size_t r = 0; r < kMicroRows; ++r, ahead += part_bytes) {
       unpack(data[r], first, n, ahead, rows[r]);
     }
-    InterleaveFactors<Form::kScales>(
+    InterleaveFactors<PanelForm::kScales>(
         rows[0].scales, n, [&](size_t b, size_t i) HWY_ATTR { return out[first + b].factors[i]; });
-    if constexpr (Form::kMins > 0)
-      InterleaveFactors<Form::kMins>(rows[0].mins, n, [&](size_t b, size_t i) HWY_ATTR {
-        return out[first + b].factors[Form::kScales + i];
+    if constexpr (PanelForm::kMins > 0)
+      InterleaveFactors<PanelForm::kMins>(rows[0].mins, n, [&](size_t b, size_t i) HWY_ATTR {
+        return out[first + b].factors[PanelForm::kScales + i];
       });
     for (size_t b = 0; b < n; ++b) {
-      PanelBlock<Form>& block = out[first + b];
+      PanelBlock<PanelForm>& block = out[first + b];
 #ifdef PRONK_NEON_I8MM
       for (size_t g = 0; g < 4; ++g) {
         for (size_t r = 0; r < kMicroRows; ++r) {
@@ -252,7 +253,7 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* un
       }
 #else
       Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
-                                      Form::kZero, &block.codes[0][0][0]);
+                                      PanelForm::kZero, &block.codes[0][0][0]);
 #endif
 #if PRONK_BIAS
       SetOffsets(block);
@@ -263,13 +264,14 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* un
 
 #if PRONK_WIDE
 // Packs a micro-panel in BF16.
-template <class Form>
+template <class PanelForm>
 HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,
                                      Bf16PanelBlock* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
   const auto data = RowPointers<kBf16Rows>(w, row);
   Bytes256 part;
-  const ScaledIntegers integers{part.weights, part.scales, Form::kScales, part.mins, Form::kMins};
+  const ScaledIntegers integers{part.weights, part.scales, PanelForm::kScales, part.mins,
+                                PanelForm::kMins};
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kBf16Rows; ++r) {

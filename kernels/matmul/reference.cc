@@ -1,17 +1,11 @@
 // Dot products and rows by the scalar definitions.
 #include "kernels/matmul/reference.h"
 
-#include <array>
 #include <cassert>
 
 #include "kernels/matmul/registry.h"
 
 namespace kernels {
-namespace {
-
-constexpr size_t kMaxBlock = 256;  // weights
-
-}  // namespace
 
 bool IsWeightType(gguf::DType dtype) { return FormatOf(dtype).dequantize != nullptr; }
 
@@ -22,14 +16,15 @@ void DequantizeRow(gguf::DType dtype, const std::byte* row, size_t n, float* out
   for (size_t i = 0; i < n; i += info.block_size, row += info.block_bytes) dequantize(row, out + i);
 }
 
-double DotReference(gguf::DType dtype, const std::byte* row, const float* x, size_t n) {
-  Dequantize* const dequantize = FormatOf(dtype).dequantize;
+double DotReference(gguf::DType dtype, const std::byte* row, const ActivationRow& x, size_t n) {
+  const Format format = FormatOf(dtype);
   const gguf::DTypeInfo& info = gguf::Info(dtype);
-  std::array<float, kMaxBlock> weights;
   double sum = 0;
   for (size_t i = 0; i < n; i += info.block_size, row += info.block_bytes) {
-    dequantize(row, weights.data());
-    for (size_t j = 0; j < info.block_size; ++j) sum += double{weights[j]} * double{x[i + j]};
+    const ActivationRow block =
+        format.int8 ? ActivationRow{nullptr, x.q + i, x.scales + i / 32, x.sums + i / 16}
+                    : ActivationRow{x.x + i, nullptr, nullptr, nullptr};
+    sum += format.dot_reference(row, block);
   }
   return sum;
 }

@@ -15,19 +15,23 @@ namespace kernels {
 // out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to kRowTokens tokens. A
 // result has the same bits in any range and with any other tokens. scratch: see RowsScratch in
 // rows.h, 64-byte aligned; `prepared` if an earlier call for the type left the same x in it.
-using Rows = void(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
-                  float* out, size_t stride, std::span<std::byte> scratch, bool prepared);
+using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
+                          std::span<const ActivationRow> x, float* out, size_t stride,
+                          std::span<std::byte> scratch, bool prepared);
 
 // Products with batches by panels (gemm.h).
-using Panels = Gemm;
+using PanelsFunction = Gemm;
 
-// The values of a block's weights, at any address: the scalar definition.
+// The scalar definitions of a block, at any address: the values of its weights, and its product
+// with as many activations, of which x has the first.
 using Dequantize = void(const std::byte* block, float* out);
+using DotBlock = double(const std::byte* block, const ActivationRow& x);
 
 struct Format {
-  Rows* rows = nullptr;
-  Panels* panels = nullptr;
+  RowsFunction* rows = nullptr;
+  PanelsFunction* panels = nullptr;
   Dequantize* dequantize = nullptr;
+  DotBlock* dot_reference = nullptr;
   bool int8 = false;               // whether products read their input as int8, or else as floats
   size_t row_tokens = kRowTokens;  // up to which rows are faster than panels
 };

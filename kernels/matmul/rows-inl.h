@@ -24,7 +24,7 @@
 //   static Unpacked Unpack(const uint8_t* w)
 //                               reads nothing outside of [w, w + kStepBytes): the mapping of the
 //                               file may end there.
-//   static void Multiply(const Unpacked& w, const Input& in, Sums& sums)
+//   static void Multiply(const Unpacked& w, const Input& in, RowSums& sums)
 // A type whose step is more than a block, so that the last step of a row may be a partial one, has
 //   static Unpacked Keep(const Unpacked& w, size_t n)
 //                               the same with any finite values for weights from the n-th on, which
@@ -37,7 +37,7 @@
 //   static Input LoadForOne(const ActivationRow& x, size_t i)
 // and of all rows at a time,
 //   template <size_t n>
-//   static void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in, Sums (&sums)[n])
+//   static void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in, RowSums (&sums)[n])
 // A type that computes indices and looks weights up in memory has
 //   kIndices                    the number of indices of a step
 //   static void Look(const uint8_t* w, uint16_t* index)
@@ -84,7 +84,7 @@ constexpr size_t kUnitRows = [] {
   return size_t{1};
 }();
 template <class Type>
-using SumsOf = std::conditional_t<kUnitRows<Type> == 2, PairSums, Sums>;
+using SumsOf = std::conditional_t<kUnitRows<Type> == 2, PairSums, RowSums>;
 
 // Units of rows that are unpacked before they are multiplied, so that a token's vectors are loaded
 // once for all: as many as fit in 32 registers. With 16 registers one fits.
@@ -124,10 +124,10 @@ constexpr bool kUnpacksForOne = requires(const uint8_t* w) {
 };
 template <class Type, size_t n>
 constexpr bool kMultipliesAllRows = requires(const uint8_t* const (&w)[n],
-                                             const typename Type::Input& in, Sums (&sums)[n]) {
+                                             const typename Type::Input& in, RowSums (&sums)[n]) {
   Type::MultiplyAllRows(w, in, sums);
 };
-// Whether a type adds to Sums::mins.
+// Whether a type adds to RowSums::mins.
 template <class Type>
 constexpr bool kAddsMins = [] {
   if constexpr (requires { Type::kSums; }) return Type::kSums;
@@ -225,11 +225,11 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const PairSums& ab, const PairSu
 #endif
 // The sums over the lanes of each of four.
 template <bool kMins>
-HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& s0, const Sums& s1, const Sums& s2,
-                                                const Sums& s3) {
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const RowSums& s0, const RowSums& s1,
+                                                const RowSums& s2, const RowSums& s3) {
 #if PRONK_WIDE
   const DF d;
-  const auto eight = [&](const Sums& a, const Sums& b) HWY_ATTR {
+  const auto eight = [&](const RowSums& a, const RowSums& b) HWY_ATTR {
     const VF low{_mm512_shuffle_f32x4(a.a.raw, b.a.raw, 0x44)};
     const VF high{_mm512_shuffle_f32x4(a.a.raw, b.a.raw, 0xEE)};
     const VF both = hn::Add(low, high);
@@ -240,7 +240,7 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& s0, const Sums& s1, 
 #else
   const hn::FixedTag<float, 4> d4;
   alignas(16) float folded[4][4];
-  const auto fold = [&](const Sums& s, size_t i) HWY_ATTR {
+  const auto fold = [&](const RowSums& s, size_t i) HWY_ATTR {
     V8 eight = hn::ResizeBitCast(D8(), s.a);
     if constexpr (kMins) eight = hn::Add(eight, s.mins);
 #if PRONK_PIECES == 1
@@ -398,7 +398,7 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   }
 }
 
-// A format's Rows, see registry.h.
+// A format's RowsFunction, see registry.h.
 template <class Type>
 void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
                   float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch,

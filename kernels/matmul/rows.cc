@@ -7,7 +7,7 @@
 
 #include "kernels/machine/cpu.h"
 #include "kernels/matmul/registry.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 
 namespace kernels {
 namespace {

@@ -1,3 +1,4 @@
+// The fast Hadamard transform, vectorized, see hadamard.h.
 #include "kernels/ops/hadamard.h"
 
 #include <cstdint>

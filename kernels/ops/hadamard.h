@@ -1,4 +1,4 @@
-// The Hadamard transform, which spreads a number over all others of its block.
+// The Hadamard transform, which spreads each number over its whole block.
 #ifndef PRONK_KERNELS_OPS_HADAMARD_H_
 #define PRONK_KERNELS_OPS_HADAMARD_H_
 

@@ -116,36 +116,36 @@ void RopeT(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const fl
 }
 
 template <Activation kActivation>
-HWY_INLINE void Gate(float* gate, const float* up, size_t n, float limit = 0) {
+HWY_INLINE void Activate(float* gate, const float* up, size_t n, float limit = 0) {
   Zip(gate, up, n, gate, [limit](V g, V u) { return Gated(D(), kActivation, g, u, limit); });
 }
 
 void GatedActivationT(Activation activation, float* gate, const float* up, size_t n, float limit) {
   switch (activation) {
     case Activation::kSilu:
-      return Gate<Activation::kSilu>(gate, up, n);
+      return Activate<Activation::kSilu>(gate, up, n);
     case Activation::kGelu:
-      return Gate<Activation::kGelu>(gate, up, n);
+      return Activate<Activation::kGelu>(gate, up, n);
     case Activation::kGeluAlone:
-      return Gate<Activation::kGeluAlone>(gate, gate, n);  // there may be no up
+      return Activate<Activation::kGeluAlone>(gate, gate, n);  // there may be no up
     case Activation::kGeluErf:
-      return Gate<Activation::kGeluErf>(gate, gate, n);
+      return Activate<Activation::kGeluErf>(gate, gate, n);
     case Activation::kGatedGeluErf:
-      return Gate<Activation::kGatedGeluErf>(gate, up, n);
+      return Activate<Activation::kGatedGeluErf>(gate, up, n);
     case Activation::kRelu:
-      return Gate<Activation::kRelu>(gate, gate, n);
+      return Activate<Activation::kRelu>(gate, gate, n);
     case Activation::kSwigluOai:
-      return Gate<Activation::kSwigluOai>(gate, up, n);
+      return Activate<Activation::kSwigluOai>(gate, up, n);
     case Activation::kSigmoid:
-      return Gate<Activation::kSigmoid>(gate, up, n);
+      return Activate<Activation::kSigmoid>(gate, up, n);
     case Activation::kReluSquared:
-      return Gate<Activation::kReluSquared>(gate, gate, n);
+      return Activate<Activation::kReluSquared>(gate, gate, n);
     case Activation::kGatedReluSquared:
-      return Gate<Activation::kGatedReluSquared>(gate, up, n);
+      return Activate<Activation::kGatedReluSquared>(gate, up, n);
     case Activation::kSoftplus:
-      return Gate<Activation::kSoftplus>(gate, up, n);
+      return Activate<Activation::kSoftplus>(gate, up, n);
     case Activation::kLimitedSilu:
-      return Gate<Activation::kLimitedSilu>(gate, up, n, limit);
+      return Activate<Activation::kLimitedSilu>(gate, up, n, limit);
   }
 }
 

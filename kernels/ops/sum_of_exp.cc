@@ -1,3 +1,4 @@
+// Sums exponentials of logits, vectorized, see sum_of_exp.h.
 #include "kernels/ops/sum_of_exp.h"
 
 #include <algorithm>

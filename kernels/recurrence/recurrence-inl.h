@@ -83,7 +83,7 @@ HWY_INLINE V ReadKey(const float* key, const float* decays, size_t i) {
 }
 
 // The rows of a block of S.
-struct Rows {
+struct StateRows {
   float* first;
   size_t stride;
 };
@@ -97,7 +97,7 @@ HWY_INLINE void PrefetchFloats(const float* p, size_t n) {
 
 // The first read of a batch, sum = S^T key, which copies S on the way.
 template <Rule rule, class C>
-HWY_INLINE C Read(const Rows& from, const Rows& to, const RecurrentHead& head, size_t n) {
+HWY_INLINE C Read(const StateRows& from, const StateRows& to, const RecurrentHead& head, size_t n) {
   C sum;
   sum.SetZero();
   for (size_t i = 0; i < head.n_keys; ++i) {
@@ -112,8 +112,8 @@ HWY_INLINE C Read(const Rows& from, const Rows& to, const RecurrentHead& head, s
 // S = decay * S + key change^T, out = S^T query, and where kReadNext next = S^T next key, for token
 // t.
 template <Rule rule, bool kReadNext, class C>
-HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& head, size_t t,
-                       size_t n, float decay, const C& change, C& out, C& next) {
+HWY_INLINE void Update(const StateRows& from, const StateRows& to, const RecurrentHead& head,
+                       size_t t, size_t n, float decay, const C& change, C& out, C& next) {
   const float* const key = head.key + t * head.stride;
   const float* const query = head.query + t * head.stride;
   const float* decays = nullptr;
@@ -145,9 +145,9 @@ HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
   using C = Columns<kVectors, kWhole>;
   constexpr bool kDelta = rule != Rule::kAdd, kByChannel = rule == Rule::kDeltaByChannel;
   const D d;
-  const Rows state = {head.state + column, head.n_columns};
-  const Rows cached = head.n_keys <= kKeptKeys ? Rows{kept, kVectors * kLanes} : state;
-  Rows from = state;
+  const StateRows state = {head.state + column, head.n_columns};
+  const StateRows cached = head.n_keys <= kKeptKeys ? StateRows{kept, kVectors * kLanes} : state;
+  StateRows from = state;
   C read;  // S^T key, S as the token before left it, or as decayed since
   read.SetZero();
   if constexpr (kDelta) {

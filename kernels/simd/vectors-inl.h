@@ -66,10 +66,10 @@ using VF = hn::Vec<DF>;
 
 // Eight floats, for example a number for each 32 weights of a block of 256.
 using D8 = hn::CappedTag<float, 8>;
-constexpr size_t kParts8 = 8 / hn::MaxLanes(D8());
+constexpr size_t kVectors8 = 8 / hn::MaxLanes(D8());
 using V8 = hn::Vec<D8>;
 struct Floats8 {
-  V8 part[kParts8];
+  V8 vectors[kVectors8];
 };
 
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
@@ -77,7 +77,7 @@ using DU16x8 = hn::FixedTag<uint16_t, 8>;
 
 // The sums of the product of a row with a token, in any lanes: products, and the terms of minimums
 // and zero points.
-struct Sums {
+struct RowSums {
   VF a;
   V8 mins;
 };
@@ -232,8 +232,8 @@ HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {
   return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halfs));
 }
 
-// n half floats (f16), kStride bytes apart, as one number. Integer units are idle, those that
-// shuffle vectors are not (Zen 4: 15 cycles for 256 weights of Q4_0 instead of 19 with unpack
+// n half floats (f16), kStride bytes apart, as one number. Integer units are idle, units
+// that shuffle vectors are busy (Zen 4: 15 cycles for 256 weights of Q4_0 instead of 19 with unpack
 // instructions, 17 by permuting words).
 template <size_t n, size_t kStride>
 HWY_INLINE uint64_t CollectHalfs(const uint8_t* HWY_RESTRICT p) {

@@ -285,7 +285,7 @@ struct GridType {
     for (size_t p = 0; p < kBlockSlices; ++p) Type::UnpackSlice(packed, p, unpacked.slices[p]);
     return unpacked;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) MultiplySlice(w.slices[p], in, p, sums);
   }
 
@@ -296,7 +296,7 @@ struct GridType {
                                             const uint16_t* HWY_RESTRICT index = nullptr) {
     return {w, index, Type::BlockScale(w)};
   }
-  static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, RowSums& sums) {
     const auto multiply = [&](size_t p) HWY_ATTR {
       GridSlice slice;
       Type::UnpackSlice(w, p, slice);
@@ -311,7 +311,8 @@ struct GridType {
   }
 #endif
 
-  static HWY_INLINE void MultiplySlice(const GridSlice& w, const Input& in, size_t p, Sums& sums) {
+  static HWY_INLINE void MultiplySlice(const GridSlice& w, const Input& in, size_t p,
+                                       RowSums& sums) {
     const VI32 none = hn::Zero(DI32());
     AddDots(kSigns ? none : in.offset[p][0], kSigns || kBits == 0 ? none : in.offset[p][1], w, in,
             p, sums);
@@ -319,7 +320,7 @@ struct GridType {
   // The dots of vectors 0 and 1 start with `first`, those of 2 and 3 with `second`. Weights at most
   // 64.
   static HWY_INLINE void AddDots(VI32 first, VI32 second, const GridSlice& w, const Input& in,
-                                 size_t p, Sums& sums) {
+                                 size_t p, RowSums& sums) {
     const DF d;
     VI8 x[4];
     for (size_t v = 0; v < 4; ++v) {

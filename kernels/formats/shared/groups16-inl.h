@@ -43,7 +43,7 @@ using DI8x16 = hn::FixedTag<int8_t, 16>;
 using VI8x16 = hn::Vec<DI8x16>;
 using D16 = hn::Repartition<int16_t, D8>;
 struct Small16 {
-  hn::Vec<D16> part[kParts8];
+  hn::Vec<D16> vectors[kVectors8];
 };
 
 HWY_INLINE Small16 Widen(VI8x16 bytes) {
@@ -79,8 +79,8 @@ HWY_INLINE VLane AddDots(VLane sum, const VU8 (&codes)[4], const VI8 (&x)[4][n],
 }
 #endif
 
-// The activations of 256 weights in the order of the runs. Kept small, because those of many tokens
-// do not fit in the first-level cache (NOTEBOOK.md).
+// The activations of 256 weights in the order of the runs. Kept small: activations of many tokens
+// would not fit in the first-level cache (NOTEBOOK.md).
 template <bool kSums>
 struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
@@ -89,7 +89,7 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
 #else
   VI32 offset[4][kRunVectors];
 #endif
-  VF scale[kParts8];  // of the activations, in the lanes of their groups, / factor
+  VF scale[kVectors8];  // of the activations, in the lanes of their groups, / factor
 };
 
 // A type may leave the codes of run k at their bit position, which makes them Type::kFactors[k]
@@ -136,14 +136,14 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
   in.scale[0] = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)), inverse);
 #else
-  for (size_t part = 0; part < kParts8; ++part) {
+  for (size_t part = 0; part < kVectors8; ++part) {
     in.scale[part] = hn::Mul(hn::LoadU(DF(), scales + part * kFloats), inverse);
   }
 #endif
   if constexpr (Type::kSums) {
     in.scales = LoadScales(x, i);
-    for (size_t k = 0; k < kParts8; ++k) {
-      in.sums.part[k] = hn::LoadU(D16(), x.sums + i / 16 + k * hn::MaxLanes(D16()));
+    for (size_t k = 0; k < kVectors8; ++k) {
+      in.sums.vectors[k] = hn::LoadU(D16(), x.sums + i / 16 + k * hn::MaxLanes(D16()));
     }
   }
   return in;
@@ -153,10 +153,10 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
 // lanes, for minimums.
 HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
   V8 sum = hn::Zero(D8());
-  for (size_t k = 0; k < kParts8; ++k) {
+  for (size_t k = 0; k < kVectors8; ++k) {
     const auto pairs =
-        hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), numbers.part[k], in.sums.part[k]);
-    sum = hn::MulAdd(hn::ConvertTo(D8(), pairs), in.scales.part[k], sum);
+        hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), numbers.vectors[k], in.sums.vectors[k]);
+    sum = hn::MulAdd(hn::ConvertTo(D8(), pairs), in.scales.vectors[k], sum);
   }
   return sum;
 }
@@ -183,7 +183,7 @@ HWY_INLINE VI32 ScaledDots(const VI32 (&dots)[4][2], hn::Vec<D16> scales) {
                        hn::Mul(groups[1], hn::PromoteUpperTo(d, scales)));
 }
 #else
-// Dealt codes from bytes that have those of runs 0 and 1, and of 2 and 3, at the bits of two masks.
+// Dealt codes from bytes with the codes of runs 0 and 1, and of 2 and 3, at the bits of two masks.
 template <uint8_t kEven, uint8_t kOdd>
 HWY_INLINE void DealPairs(VU8 low, VU8 high, VU8 (&codes)[4]) {
   const hn::Repartition<uint32_t, DU8> d;
@@ -278,7 +278,7 @@ struct RunType {
   }
 
 #if PRONK_WIDE
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     const VI32 dots = AddDots(in.offset[0], w.codes[0], in.x, 0);
     AddRuns(w, hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), in, sums);
   }
@@ -288,12 +288,12 @@ struct RunType {
   static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
-  static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, RowSums& sums) {
     const auto unpack = [&](size_t v, VU8(&codes)[4])
                             HWY_ATTR { Type::DealtCodes(w.block, v, codes); };
     MultiplyParts(w, unpack, in, sums);
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     const auto copy = [&](size_t v, VU8(&codes)[4]) HWY_ATTR {
       for (size_t k = 0; k < 4; ++k) codes[k] = w.codes[v][k];
     };
@@ -302,10 +302,10 @@ struct RunType {
   // The block's halves, or both at once.
   template <class GetCodes>
   static HWY_INLINE void MultiplyParts(const RunFactors& w, GetCodes get_codes, const Input& in,
-                                       Sums& sums) {
+                                       RowSums& sums) {
     const Small16 scales = Widen(w.scales);
     VF sum = hn::Zero(DF());
-    for (size_t part = 0; part < kParts8; ++part) {
+    for (size_t part = 0; part < kVectors8; ++part) {
 #if HWY_ARCH_X86
       VI32 dots[2];
       for (size_t i = 0; i < 2; ++i) {
@@ -314,7 +314,7 @@ struct RunType {
         get_codes(v, codes);
         const VLane zero = hn::Zero(hn::DFromV<VLane>());
         const VLane of_lane = AddDots(Type::kZero == 0 ? zero : in.offset[v], codes, in.x, v);
-        const VLane scale = ScalesOf(scales.part[part], i);
+        const VLane scale = ScalesOf(scales.vectors[part], i);
 #if PRONK_MADDUBS
         dots[i] = hn::WidenMulPairwiseAdd(DI32(), of_lane, scale);
 #else
@@ -332,7 +332,7 @@ struct RunType {
           dots[k][i] = Dot(LoadStart(in.offset[k][v]), codes[k], in.x[k][v]);
         }
       }
-      const VI32 scaled = ScaledDots(dots, scales.part[part]);
+      const VI32 scaled = ScaledDots(dots, scales.vectors[part]);
 #endif
       sum = hn::MulAdd(hn::ConvertTo(DF(), scaled), in.scale[part], sum);
     }
@@ -341,7 +341,7 @@ struct RunType {
 #endif
 
   // Adds the sum times d, and the terms of minimums.
-  static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, Sums& sums) {
+  static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, RowSums& sums) {
     sums.a = hn::MulAdd(sum, w.d, sums.a);
     if constexpr (kMinimum) {
       sums.mins = hn::NegMulAdd(DotSums(Widen(w.mins), in), w.dmin, sums.mins);

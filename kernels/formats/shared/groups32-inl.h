@@ -1,5 +1,6 @@
-// Formats with scales (and minimums) for groups of 32: the products in vectors of 16 or 32 bytes
-// (pairs32-inl.h has those of 64), and codes of nibbles. Included once per instruction set.
+// Formats with scales (and minimums) for groups of 32: UnsignedType32 and SignedType32, which
+// formats inherit. Here are the products of single rows in vectors of 16 or 32 bytes (pairs32-inl.h
+// has those of 64), and codes of nibbles. Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
@@ -30,14 +31,14 @@ HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
 constexpr int kMaxDot = 16383;
 template <bool kLarge, bool kAny = false, size_t n>
 HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, const Floats8& x) {
-  for (size_t k = 0; k < std::size(w.part); ++k) {
+  for (size_t k = 0; k < std::size(w.vectors); ++k) {
     VI32 added = dots[0];
     if constexpr (n > 1) {
       const VI32* const four = dots + 4 * k;
       added = AddNeighbours<kLarge>(AddNeighbours<kAny>(four[0], four[1]),
                                     AddNeighbours<kAny>(four[2], four[3]));
     }
-    sum = hn::MulAdd(ToFloats(added), hn::Mul(w.part[k], x.part[k]), sum);
+    sum = hn::MulAdd(ToFloats(added), hn::Mul(w.vectors[k], x.vectors[k]), sum);
   }
   return sum;
 }
@@ -92,16 +93,14 @@ struct Packed32 {
   const uint8_t* step;
 };
 
-// Codes of 0 to kMaxCode.
-//   kMinimum false   weight = scale * (code - kZero)
-//   kMinimum true    weight = scale * code + min;  kZero is about the middle of the codes
-template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
-          bool kEvenOdd = false>
-struct Type32 : Steps32<Type, BlockType> {
+// Products of unsigned codes, a row at a time.
+template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum, bool kEvenOdd>
+struct SingleRows32 : Steps32<Type, BlockType> {
   static_assert(0 <= kZero && kZero <= kMaxCode, "the zero point is one of the codes");
-  static_assert(8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
-                "dots of a lane are sums of 16 bits: codes have at most five bits (or Signed32)");
-  using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
+  static_assert(
+      8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
+      "dots of a lane are sums of 16 bits: codes have at most five bits (or SignedType32)");
+  using PanelForm = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
   // Of codes without a minimum, kZero is subtracted if they are too large for sums of 16 bits, and
   // with VNNI, whose dots have a start value anyway (3 to 7% of Q4_0 in the cache). Arm loads a
   // start value as fast as it makes zeros.
@@ -128,7 +127,7 @@ struct Type32 : Steps32<Type, BlockType> {
     if constexpr (kMinimum) w.mins = KeepFirst(w.mins, n / 32);
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     constexpr size_t n = kDeals ? 1 : kDotVectors;
     VI32 dots[n];
 #if PRONK_MADDUBS && PRONK_PIECES == 2
@@ -158,7 +157,7 @@ struct Type32 : Steps32<Type, BlockType> {
   static HWY_INLINE Input LoadForOne(const ActivationRow& x, size_t i) {
     return LoadInput32<kCenter, kSums, false>(x, i);
   }
-  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, RowSums& sums) {
     VI32 dots[kDotVectors];
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) {
@@ -175,7 +174,7 @@ struct Type32 : Steps32<Type, BlockType> {
   }
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
-                                 Sums& sums) {
+                                 RowSums& sums) {
     sums.a = AddScaledDots<kTwice>(sums.a, dots, w.scales, in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
@@ -200,10 +199,10 @@ struct InputSigned32 : Input32<kSignedZero, false> {
   [[no_unique_address]] Optional<kMagnitudes, Magnitudes32> magnitudes;
 };
 
-// kNo128: no weight is -128, so that without VNNI weights can take the activations' signs, whose
-// magnitudes are stored (one token of IQ4_XS 6%).
-template <class Type, class BlockType, bool kNo128 = false>
-struct Signed32 : Steps32<Type, BlockType> {
+// Products of signed bytes. kNo128: no weight is -128, so that without VNNI weights can take the
+// activations' signs, whose magnitudes are stored (one token of IQ4_XS 6%).
+template <class Type, class BlockType, bool kNo128>
+struct SignedRows32 : Steps32<Type, BlockType> {
   static constexpr bool kMagnitudes = PRONK_MADDUBS && kNo128;
   using Input = InputSigned32<kMagnitudes>;
   using Unpacked = Unpacked32;
@@ -233,7 +232,7 @@ struct Signed32 : Steps32<Type, BlockType> {
     w.scales = KeepFirst(w.scales, n / 32);
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     constexpr size_t n = kDeals ? 1 : kDotVectors;
     VI32 dots[n];
     HWY_UNROLL(8)
@@ -242,7 +241,7 @@ struct Signed32 : Steps32<Type, BlockType> {
     }
     sums.a = AddScaledDots<true, true>(sums.a, dots, w.scales, in.scales);
   }
-  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, RowSums& sums) {
     VI32 dots[kDotVectors];
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) {
@@ -274,6 +273,24 @@ struct Signed32 : Steps32<Type, BlockType> {
     Type::template StoreInOrder<kSignedZero, false, false>(w, out);
   }
 };
+#endif
+
+// What formats inherit. Codes from 0 to kMaxCode, at most 31:
+//   kMinimum false   weight = scale * (code - kZero)
+//   kMinimum true    weight = scale * code + min;  kZero is about the middle of the codes
+// kEvenOdd: a byte's nibbles are of neighbouring groups. kNo128: no signed byte is -128.
+#if PRONK_WIDE
+template <class Type, class Block, int kZero, int kMaxCode, bool kMinimum = false,
+          bool kEvenOdd = false>
+using UnsignedType32 = RowPairs32<Type, Block, kZero, kMaxCode, kMinimum, kEvenOdd>;
+template <class Type, class Block, bool /*kNo128*/ = false>
+using SignedType32 = RowPairs32<Type, Block, kSignedZero, 255, false, false>;
+#else
+template <class Type, class Block, int kZero, int kMaxCode, bool kMinimum = false,
+          bool kEvenOdd = false>
+using UnsignedType32 = SingleRows32<Type, Block, kZero, kMaxCode, kMinimum, kEvenOdd>;
+template <class Type, class Block, bool kNo128 = false>
+using SignedType32 = SignedRows32<Type, Block, kNo128>;
 #endif
 
 // Codes of nibbles as they are, or those of a table.

@@ -4,9 +4,9 @@
 //   bytes    | row 0: group 0, 1, ... 7 | row 1: group 0, 1, ... 7 |    k = 0 ... 7
 //
 // A lane is of the same group in all eight vectors of a step, so that its dots are one sum, and
-// both rows share its conversion to float and the product with both scales. Activations are loaded
-// into both halves. (Vectors of one row had two lanes for each group, and were converted twice:
-// NOTEBOOK.md.) Included once per instruction set.
+// both rows share its conversion to float and the product with both scales (a single row would fill
+// two lanes of each group, and be converted twice). Activations are loaded into both halves.
+// Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_PAIRS32_INL_H_
@@ -60,7 +60,7 @@ template <bool kEvenOdd>
 constexpr size_t GroupOfLane(size_t lane) {
   return kEvenOdd ? lane % 4 * 2 + lane % 8 / 4 : lane % 8;
 }
-// Of groups 0 to 3 in the pieces of a and 4 to 7 in those of b: lanes k of all, then lanes k + 1.
+// The pieces of a have groups 0 to 3, the pieces of b 4 to 7: lanes k of all, then lanes k + 1.
 template <bool kEvenOdd, class V>
 HWY_INLINE V PickGroups(V a, V b, size_t k) {
   return PickLanes(a, b, [=](size_t i) { return GroupOfLane<kEvenOdd>(i) * 4 + k + i / 8; });
@@ -68,10 +68,10 @@ HWY_INLINE V PickGroups(V a, V b, size_t k) {
 // Eight floats of groups in the order of their lanes.
 template <bool kEvenOdd>
 HWY_INLINE V8 OrderGroups(const Floats8& groups) {
-  if constexpr (!kEvenOdd) return groups.part[0];
+  if constexpr (!kEvenOdd) return groups.vectors[0];
   alignas(32) int32_t order[8];
   for (size_t i = 0; i < 8; ++i) order[i] = static_cast<int32_t>(GroupOfLane<kEvenOdd>(i));
-  return hn::TableLookupLanes(groups.part[0], hn::SetTableIndices(D8(), order));
+  return hn::TableLookupLanes(groups.vectors[0], hn::SetTableIndices(D8(), order));
 }
 // From two vectors of each of two rows, two of both.
 HWY_INLINE void PairHalves(VU8 row0, VU8 row1, VU8* HWY_RESTRICT pair) {
@@ -114,11 +114,10 @@ HWY_INLINE void LoadPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_REST
 //   static void PairCodes(const uint8_t* w0, const uint8_t* w1, VU8 (&codes)[8])
 //   static PairFactors FactorsOfPair(const uint8_t* w0, const uint8_t* w1)
 // Both in the order of GroupOfLane.
-template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
-          bool kEvenOdd = false>
-struct Type32 : Steps32<Type, BlockType> {
+template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum, bool kEvenOdd>
+struct RowPairs32 : Steps32<Type, BlockType> {
   static constexpr size_t kUnitRows = 2;  // rows-inl.h
-  using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
+  using PanelForm = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
   // Dots have a start value anyway, so without minimums the zero point costs nothing.
   static constexpr int kCenter = kMinimum ? 0 : kZero;
   static constexpr bool kSums = kMinimum;
@@ -162,9 +161,9 @@ struct Type32 : Steps32<Type, BlockType> {
       static_cast<PairFactors&>(pair) = Type::FactorsOfPair(w0, w1);
     } else {
       const Factors32 row0 = Type::Factors(w0), row1 = Type::Factors(w1);
-      pair.scales = hn::Combine(DF(), row1.scales.part[0], row0.scales.part[0]);
+      pair.scales = hn::Combine(DF(), row1.scales.vectors[0], row0.scales.vectors[0]);
       pair.mins =
-          kMinimum ? hn::Combine(DF(), row1.mins.part[0], row0.mins.part[0]) : hn::Zero(DF());
+          kMinimum ? hn::Combine(DF(), row1.mins.vectors[0], row0.mins.vectors[0]) : hn::Zero(DF());
     }
     return pair;
   }
@@ -190,8 +189,6 @@ struct Type32 : Steps32<Type, BlockType> {
     Type::template StoreInOrder<kZero, kMinimum, kEvenOdd>(w, out);
   }
 };
-template <class Type, class BlockType, bool /*kNo128*/ = false>
-struct Signed32 : Type32<Type, BlockType, kSignedZero, 255> {};
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

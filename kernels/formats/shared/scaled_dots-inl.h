@@ -75,34 +75,28 @@ HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats])
   constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(D8()));
   alignas(64) int32_t lane[kFloats];
   for (size_t i = 0; i < kFloats; ++i) lane[i] = number[i] % kLanes;
-  const VF part = hn::ResizeBitCast(DF(), eight.part[number[0] / kLanes]);
+  const VF part = hn::ResizeBitCast(DF(), eight.vectors[number[0] / kLanes]);
   return hn::TableLookupLanes(part, hn::SetTableIndices(DF(), lane));
-}
-
-HWY_INLINE Floats8 Mul(const Floats8& a, const Floats8& b) {
-  Floats8 product;
-  for (size_t k = 0; k < kParts8; ++k) product.part[k] = hn::Mul(a.part[k], b.part[k]);
-  return product;
 }
 
 // sum + a * b, in any lanes.
 HWY_INLINE V8 MulAdd(const Floats8& a, const Floats8& b, V8 sum) {
-  for (size_t k = 0; k < kParts8; ++k) sum = hn::MulAdd(a.part[k], b.part[k], sum);
+  for (size_t k = 0; k < kVectors8; ++k) sum = hn::MulAdd(a.vectors[k], b.vectors[k], sum);
   return sum;
 }
 
 // a * factor (+ b)
 HWY_INLINE Floats8 Mul(const Floats8& a, float factor) {
   Floats8 product;
-  for (size_t k = 0; k < kParts8; ++k) {
-    product.part[k] = hn::Mul(a.part[k], hn::Set(D8(), factor));
+  for (size_t k = 0; k < kVectors8; ++k) {
+    product.vectors[k] = hn::Mul(a.vectors[k], hn::Set(D8(), factor));
   }
   return product;
 }
 HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
   Floats8 sum;
-  for (size_t k = 0; k < kParts8; ++k) {
-    sum.part[k] = hn::MulAdd(a.part[k], hn::Set(D8(), factor), b.part[k]);
+  for (size_t k = 0; k < kVectors8; ++k) {
+    sum.vectors[k] = hn::MulAdd(a.vectors[k], hn::Set(D8(), factor), b.vectors[k]);
   }
   return sum;
 }
@@ -110,10 +104,10 @@ HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
 // The first n of eight floats, then zeros, also in place of NaN.
 HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
   Floats8 kept;
-  for (size_t k = 0; k < kParts8; ++k) {
+  for (size_t k = 0; k < kVectors8; ++k) {
     const size_t before = k * hn::MaxLanes(D8());
     const auto mask = hn::FirstN(D8(), n > before ? n - before : 0);
-    kept.part[k] = hn::IfThenElseZero(mask, a.part[k]);
+    kept.vectors[k] = hn::IfThenElseZero(mask, a.vectors[k]);
   }
   return kept;
 }
@@ -149,12 +143,12 @@ HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
   const hn::Rebind<hwy::float16_t, D8> d_half;
 #if PRONK_PIECES == 1
   const hn::FixedTag<uint64_t, 1> d_bits;
-  floats.part[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, low)));
-  floats.part[1] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, high)));
+  floats.vectors[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, low)));
+  floats.vectors[1] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, high)));
 #else
   const hn::FixedTag<uint64_t, 2> d_bits;
   const auto bits = hn::Dup128VecFromValues(d_bits, low, high);
-  floats.part[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, bits));
+  floats.vectors[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, bits));
 #endif
   return floats;
 }
@@ -162,8 +156,8 @@ HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
 // The scales of the 256 activations at i.
 HWY_INLINE Floats8 LoadScales(const ActivationRow& x, size_t i) {
   Floats8 scales;
-  for (size_t k = 0; k < kParts8; ++k) {
-    scales.part[k] = hn::LoadU(D8(), x.scales + i / 32 + k * hn::MaxLanes(D8()));
+  for (size_t k = 0; k < kVectors8; ++k) {
+    scales.vectors[k] = hn::LoadU(D8(), x.scales + i / 32 + k * hn::MaxLanes(D8()));
   }
   return scales;
 }
@@ -173,18 +167,18 @@ HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
   const D8 d;
   const hn::Repartition<int16_t, D8> d16;
   Floats8 sums = LoadScales(x, i);
-  for (size_t k = 0; k < kParts8; ++k) {
+  for (size_t k = 0; k < kVectors8; ++k) {
     // Neighbouring sums of 16 make a sum of 32.
     const auto of_16 = hn::LoadU(d16, x.sums + i / 16 + k * hn::MaxLanes(d16));
     const auto of_32 = hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), of_16, hn::Set(d16, 1));
-    sums.part[k] = hn::Mul(sums.part[k], hn::ConvertTo(d, of_32));
+    sums.vectors[k] = hn::Mul(sums.vectors[k], hn::ConvertTo(d, of_32));
   }
   return sums;
 }
 
 HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
-  for (size_t k = 0; k < kParts8; ++k) {
-    hn::StoreU(floats.part[k], D8(), out + k * hn::MaxLanes(D8()));
+  for (size_t k = 0; k < kVectors8; ++k) {
+    hn::StoreU(floats.vectors[k], D8(), out + k * hn::MaxLanes(D8()));
   }
 }
 

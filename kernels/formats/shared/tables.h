@@ -22,7 +22,7 @@ constexpr int ShiftOf4(int i) { return i % 2 * 8 + (i < 2 ? 3 : 0); }
 constexpr int LevelOf8(uint32_t entry, int i) { return static_cast<int>(entry >> ShiftOf8(i) & 3); }
 constexpr int LevelOf4(uint32_t entry, int i) { return static_cast<int>(entry >> ShiftOf4(i) & 7); }
 
-// The value of a level: of IQ1 with its sign, of the others the magnitude.
+// The value of a level: with its sign in IQ1, the magnitude in IQ2 and IQ3.
 inline constexpr std::array<int8_t, 3> kIq1Levels = {-1, 0, 1};
 inline constexpr std::array<int8_t, 3> kIq2Levels = {8, 25, 43};
 inline constexpr std::array<int8_t, 8> kIq3xxsLevels = {4, 12, 20, 28, 36, 44, 52, 62};

@@ -14,7 +14,7 @@
 #include "gguf/blocks.h"
 #include "gguf/dtype.h"
 #include "kernels/half.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 #include "kernels/simd/vectors-inl.h"
 
 // How bytes are multiplied. x86 without VNNI adds neighbours in i16, saturating (maddubs). With
@@ -31,13 +31,13 @@ namespace kernels::HWY_NAMESPACE {
 // kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
 // all of them, or one for each half.
 template <int kBits, size_t kScalesPer32, size_t kMinsPer32>
-struct PanelForm {
+struct Int8FormOfBits {
   static constexpr size_t kScales = kScalesPer32;
   static constexpr size_t kMins = kMinsPer32;
 #if PRONK_MADDUBS
   // Unsigned codes w + kZero of as few bits as possible: kRun sums of two products with an
-  // activation of -127..127 fit in i16. With eight bits none does: those stay signed, and their
-  // sign moves to the activation.
+  // activation of -127..127 fit in i16. With eight bits not even one fits: codes stay signed,
+  // and their sign moves to the activation.
   static constexpr bool kSigned = kBits == 8;
   static constexpr size_t kRun = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
   static constexpr int kZeroShift = 8 - kBits;
@@ -57,12 +57,12 @@ constexpr int BitsOf() {
   return PRONK_MADDUBS ? bits : 8;
 }
 template <int kLowest, int kHighest, size_t kScales = 1, size_t kMins = 0>
-using Int8Form = PanelForm<BitsOf<kLowest, kHighest>(), kScales, kMins>;
+using Int8Form = Int8FormOfBits<BitsOf<kLowest, kHighest>(), kScales, kMins>;
 
 // 256 weights of a row, before they are packed: scale * weight (+ minimum).
 struct Bytes256 {
   alignas(64) int8_t weights[256];
-  float scales[16];  // per 32 or 16 weights, as the type's Form says
+  float scales[16];  // per 32 or 16 weights, as the type's PanelForm says
   float mins[16];
 };
 
@@ -72,6 +72,14 @@ HWY_INLINE float HalfToFloat(uint16_t bits) {
   const hn::FixedTag<hwy::float16_t, 4> d_half;
   const auto halfs = hn::ResizeBitCast(d_half, hn::Set(hn::FixedTag<uint32_t, 1>(), bits));
   return hn::GetLane(hn::PromoteTo(d, halfs));
+}
+
+// The exact sum of code(j) * q[j] for the n weights from `begin` on, for scalar definitions.
+template <class Code>
+int DotCodes(const int8_t* q, int begin, int n, Code code) {
+  int dot = 0;
+  for (int j = begin; j < begin + n; ++j) dot += code(j) * q[j];
+  return dot;
 }
 
 using VU8x16 = hn::Vec<DU8x16>;

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "gguf/blocks.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/matmul/reference.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/matmul/product_reference.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {
@@ -29,33 +28,22 @@ std::vector<float> Integers(size_t n, float x_max) {
   return x;
 }
 
-// Compares all rows with sums in double, on every target.
-//
-// Roundings: integer sums are exact; each block then passes fewer than 16 operations in float, each
-// of which is off by at most eps / 2 of the block's magnitude. Where codes have an offset it is
-// taken off as an integer. x itself is off by an eps, since x_max / 127 * q is rounded.
+// Compares all rows with the scalar definition, on every target. Integer sums are exact; each block
+// then passes fewer than 16 operations in float. Where codes have an offset it is taken off as an
+// integer.
 void ExpectProducts(const Matrix& w, const std::vector<float>& input) {
   Team team(1);
   Activations x(1, w.cols);
   x.Set(input.data(), 1, w.cols);
-  std::vector<double> expected(w.rows), tolerance(w.rows);
-  std::vector<float> weights(w.cols);
-  for (size_t r = 0; r < w.rows; ++r) {
-    DequantizeRow(w.dtype, w.row(r), w.cols, weights.data());
-    double magnitude = 0;
-    for (size_t i = 0; i < w.cols; ++i) {
-      const double term = static_cast<double>(weights[i]) * static_cast<double>(input[i]);
-      expected[r] += term;
-      magnitude += std::abs(term);
-    }
-    tolerance[r] = 10 * std::numeric_limits<float>::epsilon() * magnitude;
-  }
+  x.QuantizeOnce(team, w.dtype);
+  std::vector<Expected> expected;
+  for (size_t r = 0; r < w.rows; ++r) expected.push_back(ExpectProduct(w, r, x.row(0), 16));
   ForEachTarget([&] {
     std::vector<float> out(w.rows, NAN);
     const Product product{w, out.data(), w.rows};
     MatMul(team, {&product, 1}, x);
     for (size_t r = 0; r < w.rows; ++r) {
-      ASSERT_NEAR(out[r], expected[r], tolerance[r]) << "row " << r;
+      ASSERT_NEAR(out[r], expected[r].value, expected[r].tolerance) << "row " << r;
     }
   });
 }

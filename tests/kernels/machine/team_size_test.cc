@@ -28,7 +28,7 @@ class Machine {
     const double share = std::min(1.0, memory / sum);  // of its speed that a core has
     split_.Start(n_threads, job_++);
     split_.Set(n, grain, dynamic);
-    std::vector<Split::Place> places;
+    std::vector<Split::Cursor> places;
     for (size_t i = 0; i < n_threads; ++i) places.push_back({i});
     std::vector<double> clocks(n_threads);
     std::vector<bool> is_done(n_threads);

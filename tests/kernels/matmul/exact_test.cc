@@ -7,9 +7,9 @@
 
 #include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/matmul/product_reference.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {
@@ -44,8 +44,7 @@ TEST_P(ExactOf, RoundsNoActivations) {
       double error = 0, power = 0;
       for (size_t t = 0; t < n_tokens; ++t) {
         for (size_t r = 0; r < kRows; ++r) {
-          const double expected =
-              DotReference(dtype, matrix.row(r), input.data() + t * kCols, kCols);
+          const double expected = UnroundedDot(matrix, r, input.data() + t * kCols);
           error += (out[t * kRows + r] - expected) * (out[t * kRows + r] - expected);
           power += expected * expected;
         }
@@ -84,8 +83,7 @@ TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
       double error = 0, plain_error = 0, power = 0;
       for (size_t t = 0; t < n_tokens; ++t) {
         for (size_t r = 0; r < kRows; ++r) {
-          const double expected =
-              DotReference(dtype, matrix.row(r), input.data() + t * kCols, kCols);
+          const double expected = UnroundedDot(matrix, r, input.data() + t * kCols);
           const double found = 2 * (double{out[t * kRows + r]} - double{bias[r]});
           const double usual = plain[t * kRows + r];
           error += (found - expected) * (found - expected);
@@ -126,13 +124,12 @@ TEST_P(ExactOf, RoundsNothingBetweenExpertsMatrices) {
       std::vector<float> hidden(kHidden);
       for (size_t r = 0; r < kHidden; ++r) {
         const float* const x = input.data() + t * kWidth;
-        const double g = DotReference(dtype, layer.gate.first.row(r), x, kWidth);
-        const double u = DotReference(dtype, layer.up.first.row(r), x, kWidth);
+        const double g = UnroundedDot(layer.gate.first, r, x);
+        const double u = UnroundedDot(layer.up.first, r, x);
         hidden[r] = static_cast<float>(g / (1 + std::exp(-g)) * u);
       }
       for (size_t r = 0; r < kWidth; ++r) {
-        const double expected =
-            DotReference(dtype, layer.down.first.row(r), hidden.data(), kHidden);
+        const double expected = UnroundedDot(layer.down.first, r, hidden.data());
         error += (out[t * kWidth + r] - expected) * (out[t * kWidth + r] - expected);
         power += expected * expected;
       }

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
 
-#include "kernels/matmul/reference.h"
+#include "kernels/half.h"
 #include "kernels/matmul/registry.h"
+#include "kernels/ops/rounding.h"
 #include "tests/kernels/each_target.h"
-#include "tests/kernels/matmul/seen_as.h"
+#include "tests/kernels/matmul/product_reference.h"
 #include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"
 
@@ -22,8 +22,6 @@ namespace kernels {
 namespace {
 
 using gguf::DType;
-
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 
 struct Stack {
   Stack(DType dtype, size_t n, size_t rows, size_t cols, bool with_factors, unsigned seed)
@@ -75,10 +73,35 @@ struct Layer {
   bool has_gate = true;
 };
 
-// A number and how far off the kernel's may be.
-struct Expected {
-  double value, tolerance;
+// The input of a product as the kernels read it, rounded to the form of the batch.
+struct Seen {
+  std::vector<float> x;
+  BatchForm form;
+  // The largest step of the rounding. An input that differs in the last bits may be off by one.
+  double step = 0;
 };
+
+Seen SeenAs(BatchForm form, std::vector<float> input) {
+  Seen seen{std::move(input), form};
+  const size_t n = seen.x.size();
+  if (form == BatchForm::kInt8) {
+    std::vector<int8_t> q(n);
+    std::vector<float> scales(n / 32);
+    std::vector<int16_t> sums(n / 16);
+    QuantizeActivations(seen.x.data(), n, q.data(), scales.data(), sums.data());
+    for (size_t i = 0; i < n; ++i) {
+      seen.x[i] = scales[i / 32] * static_cast<float>(q[i]);
+      seen.step = std::max(seen.step, double{scales[i / 32]});
+    }
+  }
+  if (form == BatchForm::kBf16) {
+    for (float& v : seen.x) {
+      seen.step = std::max(seen.step, std::abs(double{v}) / 128);
+      v = Bf16ToF32(F32ToBf16(v));
+    }
+  }
+  return seen;
+}
 
 // Tokens and where they go.
 struct Batch {

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "kernels/matmul/reference.h"
+#include "kernels/half.h"
 #include "kernels/matmul/registry.h"
-#include "kernels/ops/quantize.h"
 #include "tests/kernels/each_target.h"
-#include "tests/kernels/matmul/seen_as.h"
+#include "tests/kernels/matmul/product_reference.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"
 
@@ -22,7 +20,6 @@ namespace {
 
 using gguf::DType;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 constexpr size_t kBatch = 45;  // a tail of tokens on every instruction set
 
 std::vector<DType> GemmTypes() {
@@ -54,37 +51,41 @@ BatchForm FormFor(DType dtype, size_t n_tokens) {
   return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
-// A product in double and what float arithmetic may be off. In a row of n quantized weights every
-// 32 are rounded up to six times: two scales applied, two added up, a minimum multiplied and added.
-// Each is at most eps / 2 of a partial sum, which is at most the sum of magnitudes of what is added
-// up: scale * (w + zero) * x with codes that count from their zero point, and the minimum's term.
-// With the random scales here that is less than 16 times the sum of |weight * x| over a row. Floats
-// are rounded once per column.
+// In a row of n quantized weights every 32 are rounded up to six times: two scales applied, two
+// added up, a minimum multiplied and added. Each is at most eps / 2 of a partial sum, which is at
+// most the sum of magnitudes of what is added up: scale * (w + zero) * x with codes that count from
+// their zero point, and the minimum's term. With the random scales here that is less than 16 times
+// the sum of |weight * x| over a row. Floats are rounded once per column.
 //
-// With BF16 weights are rounded, too: one rounding for each column, and now and then a weight whose
-// float differs in the last bit from ours is rounded the other way. Four such weights in a row do
-// not happen in practice.
-struct Expected {
-  double value, tolerance;
-};
-Expected Expect(const Matrix& w, size_t row, const float* x, BatchForm form) {
+// With BF16 weights and activations are rounded first, and there is one rounding for each column.
+// Now and then a weight whose float differs in the last bit from ours is rounded the other way.
+// Four such weights in a row do not happen in practice.
+Expected Expect(const Matrix& w, size_t row, const ActivationRow& x, BatchForm form) {
+  const double n = static_cast<double>(w.cols);
+  const bool quantized = gguf::Info(w.dtype).block_size > 1;
+  if (form != BatchForm::kBf16) {
+    return ExpectProduct(w, row, x, quantized ? 6 * n / 32 * 16 : n + 1);
+  }
   std::vector<float> weights(w.cols);
   DequantizeRow(w.dtype, w.row(row), w.cols, weights.data());
   double sum = 0, magnitude = 0, largest = 0;
   for (size_t i = 0; i < w.cols; ++i) {
-    const float weight = form == BatchForm::kBf16 ? Bf16ToF32(F32ToBf16(weights[i])) : weights[i];
-    const double term = double{weight} * double{x[i]};
+    const double term =
+        double{Bf16ToF32(F32ToBf16(weights[i]))} * double{Bf16ToF32(F32ToBf16(x.x[i]))};
     sum += term;
     magnitude += std::abs(term);
     largest = std::max(largest, std::abs(term));
   }
-  const double n = static_cast<double>(w.cols);
-  if (form == BatchForm::kBf16) {
-    return {sum, kEps / 2 * (n + 1) * magnitude + 4 * largest / 128 + 1e-30};
-  }
-  const bool quantized = gguf::Info(w.dtype).block_size > 1;
-  const double roundings = quantized ? 6 * n / 32 * 16 : n + 1;
-  return {sum, kEps / 2 * roundings * magnitude + 1e-30};
+  return {sum, kEps / 2 * (n + 1) * magnitude + 4 * largest / 128 + 1e-30};
+}
+
+// The input of a product, which also has the int8 form that DotReference() reads.
+Activations InputOf(const std::vector<float>& input, size_t cols) {
+  Team team(1);
+  Activations x(input.size() / cols, cols);
+  x.Set(input.data(), input.size() / cols, cols);
+  if (cols % 32 == 0) x.QuantizeOnce(team, DType::kQ8_0);
+  return x;
 }
 
 std::vector<float> Multiply(Team& team, const Matrix& w, const std::vector<float>& input,
@@ -106,15 +107,14 @@ TEST_P(GemmOf, EqualsTheReference) {
     for (const size_t rows : {1, 16, 37}) {
       const RandomMatrix weights(dtype, rows, cols, static_cast<unsigned>(rows + cols));
       const std::vector<float> input = NormalFloats(kBatch * cols, 7);
+      const Activations x = InputOf(input, cols);
       std::map<BatchForm, std::vector<Expected>> expected;  // [kBatch][rows]
       ForEachTarget([&] {
         const BatchForm form = FormFor(dtype, kBatch);
         std::vector<Expected>& of_form = expected[form];  // most targets have the same
         if (of_form.empty()) {
-          const std::vector<float> seen = SeenAs(form, input).x;
           for (size_t i = 0; i < kBatch * rows; ++i) {
-            const float* const x = seen.data() + i / rows * cols;
-            of_form.push_back(Expect(weights.view(), i % rows, x, form));
+            of_form.push_back(Expect(weights.view(), i % rows, x.row(i / rows), form));
           }
         }
         const std::vector<float> out = Multiply(team, weights.view(), input, kBatch);
@@ -151,8 +151,7 @@ TEST_P(GemmOf, HasTheErrorOfItsInputsAlone) {
   std::vector<double> expected;
   for (size_t t = 0; t < kTokens; ++t) {
     for (size_t r = 0; r < kRows; ++r) {
-      expected.push_back(
-          DotReference(dtype, weights.view().row(r), input.data() + t * kCols, kCols));
+      expected.push_back(UnroundedDot(weights.view(), r, input.data() + t * kCols));
     }
   }
   ForEachTarget([&] {
@@ -241,13 +240,13 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
     }
     matrices.push_back(std::move(weights));
   }
+  const Activations x = InputOf(input, kCols);
   const auto check = [&](size_t n_tokens) {
     const BatchForm form = FormFor(dtype, n_tokens);
-    const std::vector<float> seen = SeenAs(form, input).x;
     std::array<double, kRows> tolerance = {};
     for (const RandomMatrix& weights : matrices) {
       for (size_t r = 0; r < kRows; ++r) {
-        const Expected e = Expect(weights.view(), r, seen.data(), form);
+        const Expected e = Expect(weights.view(), r, x.row(0), form);
         tolerance[r] = std::max(tolerance[r], e.tolerance);
       }
     }
@@ -255,7 +254,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t i = 0; i < out.size(); ++i) {
         const size_t t = i / kRows, r = i % kRows;
-        const Expected e = Expect(weights.view(), r, seen.data() + t * kCols, form);
+        const Expected e = Expect(weights.view(), r, x.row(t), form);
         ASSERT_NEAR(out[i], e.value, tolerance[r]) << "row " << r << ", token " << t;
       }
     }
@@ -291,14 +290,14 @@ TEST(Gemm, TakesBatchesOfAnySize) {
   const RandomMatrix weights(DType::kQ4_K, kRows, kCols, 1);
   for (const size_t n_tokens : {1, 7, 8, 16, 17, 32, 33, 128, 513, 2048}) {
     const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
+    const Activations x = InputOf(input, kCols);
     Team team(2);
     ForEachTarget([&] {
       const BatchForm form = FormFor(DType::kQ4_K, n_tokens);
-      const std::vector<float> seen = SeenAs(form, input).x;
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t t = 0; t < n_tokens; t += std::max<size_t>(n_tokens / 40, 1)) {
         for (size_t r = 0; r < kRows; r += 13) {
-          const Expected e = Expect(weights.view(), r, seen.data() + t * kCols, form);
+          const Expected e = Expect(weights.view(), r, x.row(t), form);
           ASSERT_NEAR(out[t * kRows + r], e.value, e.tolerance) << n_tokens << " tokens";
         }
       }
@@ -315,6 +314,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
   const RandomMatrix v(DType::kQ8_0, 33, kCols, 3);
   const std::vector<float> bias = NormalFloats(17, 4);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 5);
+  const Activations read = InputOf(input, kCols);
   Team team(2);
   ForEachTarget([&] {
     Activations x(kTokens, kCols, 2);
@@ -327,10 +327,9 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
     team.Run([&] { MatMul(team, products, x); });
     for (const Product& p : products) {
       const BatchForm form = FormFor(p.weights.dtype, kTokens);
-      const std::vector<float> seen = SeenAs(form, input).x;
       for (size_t t = 0; t < kTokens; ++t) {
         for (size_t r = 0; r < p.weights.rows; ++r) {
-          const Expected e = Expect(p.weights, r, seen.data() + t * kCols, form);
+          const Expected e = Expect(p.weights, r, read.row(t), form);
           const double b = p.bias == nullptr ? 0 : p.bias[r];
           ASSERT_NEAR(p.out[t * p.out_stride + r], e.value + b, e.tolerance + kEps * std::abs(b));
         }

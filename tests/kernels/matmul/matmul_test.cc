@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
-#include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/matmul/product_reference.h"
 #include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"
@@ -19,8 +18,6 @@ namespace kernels {
 namespace {
 
 using gguf::DType;
-
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 
 std::vector<DType> WeightTypes() {
   std::vector<DType> types;
@@ -48,40 +45,14 @@ std::vector<size_t> Cols(DType dtype) {
   }
 }
 
-// x as the kernels read it: for int8 types the rounded numbers.
-std::vector<float> SeenBy(DType dtype, const Activations& x, size_t token) {
-  const ActivationRow row = x.row(token);
-  std::vector<float> seen(row.x, row.x + x.cols());
-  if (!UsesInt8(dtype)) return seen;
-  for (size_t i = 0; i < seen.size(); ++i) {
-    seen[i] = row.scales[i / 32] * static_cast<float>(row.q[i]);
-  }
-  return seen;
-}
-
-// A row's product in double, and how far off arithmetic in float may be. Integer sums are exact, so
-// only the additions of blocks and the products with scales are rounded: fewer than n / 32 + 16 in
-// a row for quantized types, n / 4 + 8 for floats. Each rounding is at most eps / 2 of the sum of
-// magnitudes. Where weights are d * q - m the two terms are rounded apart and may be larger than
-// what is left of them: with the random scales used here by less than 16 times on average over a
-// row.
-struct Expected {
-  double value;
-  double tolerance;
-};
-Expected Expect(const Matrix& w, size_t row, const std::vector<float>& x) {
-  std::vector<float> weights(w.cols);
-  DequantizeRow(w.dtype, w.row(row), w.cols, weights.data());
-  double sum = 0, magnitude = 0;
-  for (size_t i = 0; i < w.cols; ++i) {
-    const double term = static_cast<double>(weights[i]) * static_cast<double>(x[i]);
-    sum += term;
-    magnitude += std::abs(term);
-  }
+// Only the additions of blocks and the products with scales are rounded: fewer than n / 32 + 16 in
+// a row for quantized types, n / 4 + 8 for floats. Where weights are d * q - m the two terms are
+// rounded apart and may be larger than what is left of them: with the random scales used here by
+// less than 16 times on average over a row.
+Expected Expect(const Matrix& w, size_t row, const ActivationRow& x) {
   const bool quantized = gguf::Info(w.dtype).block_size > 1;
   const double n = static_cast<double>(w.cols);
-  const double roundings = quantized ? n / 32 + 16 : n / 4 + 8;
-  return {sum, kEps / 2 * roundings * magnitude * (quantized ? 16 : 1) + 1e-30};
+  return ExpectProduct(w, row, x, quantized ? 16 * (n / 32 + 16) : n / 4 + 8);
 }
 
 class MatMulOf : public testing::TestWithParam<DType> {};
@@ -101,9 +72,8 @@ TEST_P(MatMulOf, EqualsTheReference) {
         const Product product{weights.view(), out.data(), rows};
         MatMul(team, {&product, 1}, x);
         for (size_t t = 0; t < n_tokens; ++t) {
-          const std::vector<float> seen = SeenBy(dtype, x, t);
           for (size_t r = 0; r < rows; ++r) {
-            const Expected e = Expect(weights.view(), r, seen);
+            const Expected e = Expect(weights.view(), r, x.row(t));
             ASSERT_NEAR(out[t * rows + r], e.value, e.tolerance)
                 << rows << " x " << cols << ", row " << r << ", token " << t;
           }
@@ -139,14 +109,13 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
     Activations x(1, kCols);
     x.Set(input.data(), 1, kCols);
     x.QuantizeOnce(team, DType::kQ8_0);
-    const std::vector<float> seen = SeenBy(dtype, x, 0);
     for (size_t r = 0; r < 4; ++r) {
       // A zero point is subtracted after rounding: what matters is the largest weight the scales
       // allow, not the sum that is left.
       double tolerance = 0;
       for (const unsigned byte : kBytes) {
         const RandomMatrix weights = WithBytes(original, byte);
-        tolerance = std::max(tolerance, Expect(weights.view(), r, seen).tolerance);
+        tolerance = std::max(tolerance, Expect(weights.view(), r, x.row(0)).tolerance);
       }
       for (const unsigned byte : kBytes) {
         const RandomMatrix weights = WithBytes(original, byte);
@@ -154,7 +123,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
           std::vector<float> out(4, NAN);
           const Product product{weights.view(), out.data(), 4};
           MatMul(team, {&product, 1}, x);
-          ASSERT_NEAR(out[r], Expect(weights.view(), r, seen).value, tolerance)
+          ASSERT_NEAR(out[r], Expect(weights.view(), r, x.row(0)).value, tolerance)
               << "byte " << byte << ", sign " << sign;
         });
       }
@@ -203,7 +172,7 @@ TEST_P(MatMulOf, HasTheErrorOfInt8Activations) {
     MatMul(team, {&product, 1}, x);
     double error = 0, power = 0;
     for (size_t r = 0; r < kRows; ++r) {
-      const double expected = DotReference(dtype, weights.view().row(r), input.data(), kCols);
+      const double expected = UnroundedDot(weights.view(), r, input.data());
       error += (out[r] - expected) * (out[r] - expected);
       power += expected * expected;
     }
@@ -360,15 +329,15 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
     team.Run([&] { MatMul(team, products, x); });
     for (size_t t = 0; t < kTokens; ++t) {
       for (size_t r = 0; r < 40; ++r) {
-        const Expected e = Expect(q.view(), r, SeenBy(DType::kQ4_0, x, t));
+        const Expected e = Expect(q.view(), r, x.row(t));
         ASSERT_NEAR(qv[t * 80 + r], e.value, e.tolerance);
       }
       for (size_t r = 0; r < 17; ++r) {
-        const Expected e = Expect(k.view(), r, SeenBy(DType::kF32, x, t));
+        const Expected e = Expect(k.view(), r, x.row(t));
         ASSERT_NEAR(ks[t * 17 + r], e.value + bias[r], e.tolerance + kEps * std::abs(bias[r]));
       }
       for (size_t r = 0; r < 33; ++r) {
-        const Expected e = Expect(v.view(), r, SeenBy(DType::kQ8_0, x, t));
+        const Expected e = Expect(v.view(), r, x.row(t));
         ASSERT_NEAR(qv[t * 80 + 40 + r], e.value, e.tolerance);
       }
       for (size_t r = 73; r < 80; ++r) ASSERT_TRUE(std::isnan(qv[t * 80 + r]));

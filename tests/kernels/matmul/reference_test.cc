@@ -12,10 +12,13 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/blocks.h"
 #include "kernels/half.h"
+#include "tests/kernels/matmul/product_reference.h"
+#include "tests/kernels/random_weights.h"
 #include "tests/support/data.h"
 
 namespace kernels {
@@ -115,23 +118,82 @@ TEST(Reference, ReadsRowsAtAnyAddress) {
   EXPECT_EQ(there, here);
 }
 
+class DotReferenceOf : public testing::TestWithParam<DType> {};
+
+// Integers and scales give what the weights give one by one. A weight is rounded once to float.
+TEST_P(DotReferenceOf, IsTheSumOfWeightsTimesActivations) {
+  constexpr size_t kRows = 8, kCols = 1024;
+  const RandomMatrix weights(GetParam(), kRows, kCols, 1);
+  const std::vector<float> input = NormalFloats(kCols, 2);
+  Team team(1);
+  Activations x(1, kCols);
+  x.Set(input.data(), 1, kCols);
+  x.QuantizeOnce(team, GetParam());
+  for (size_t r = 0; r < kRows; ++r) {
+    std::vector<float> row(kCols);
+    DequantizeRow(GetParam(), weights.view().row(r), kCols, row.data());
+    double sum = 0;
+    for (size_t i = 0; i < kCols; ++i) {
+      sum += double{row[i]} * ActivationOf(GetParam(), x.row(0), i);
+    }
+    const Expected e = ExpectProduct(weights.view(), r, x.row(0), 1);
+    EXPECT_NEAR(e.value, sum, e.tolerance) << "row " << r;
+  }
+}
+
+std::vector<DType> WeightTypes() {
+  std::vector<DType> types;
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    if (IsWeightType(info.type)) types.push_back(info.type);
+  }
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, DotReferenceOf, testing::ValuesIn(WeightTypes()),
+                         [](const auto& type) { return std::string(gguf::Info(type.param).name); });
+
 // The sum is kept in double: in float, 2^24 + 1 = 2^24.
 TEST(Reference, DotAccumulatesInDouble) {
   const std::vector<float> row = {0x1p24f, 1.0f, -0x1p24f};
   const std::vector<float> x = {1.0f, 1.0f, 1.0f};
-  EXPECT_EQ(DotReference(DType::kF32, reinterpret_cast<const std::byte*>(row.data()), x.data(), 3),
+  const ActivationRow floats{x.data(), nullptr, nullptr, nullptr};
+  EXPECT_EQ(DotReference(DType::kF32, reinterpret_cast<const std::byte*>(row.data()), floats, 3),
             1.0);
 }
 
-TEST(Reference, DotOfUnitVectorsPicksEachWeight) {
-  const auto blocks = ReadFile(test::DataPath("blocks/q4_k.blocks"));
-  std::vector<float> weights(512), x(512);
-  DequantizeRow(DType::kQ4_K, blocks.data(), 512, weights.data());
-  for (size_t i = 0; i < 512; ++i) {
-    x[i] = 2.0f;
-    EXPECT_EQ(DotReference(DType::kQ4_K, blocks.data(), x.data(), 512), 2.0 * weights[i]) << i;
-    x[i] = 0.0f;
-  }
+// A block and the activations that are not zero.
+template <class Block>
+double DotOf(DType dtype, const Block& block, std::vector<std::pair<size_t, float>> activations) {
+  std::vector<float> input(Block::kWeights);
+  for (const auto& [i, x] : activations) input[i] = x;
+  Team team(1);
+  Activations x(1, input.size());
+  x.Set(input.data(), 1, input.size());
+  x.QuantizeOnce(team, dtype);
+  return DotReference(dtype, reinterpret_cast<const std::byte*>(&block), x.row(0), input.size());
+}
+
+// The blocks that kernels/README.md works out by hand.
+TEST(Reference, BlocksByHand) {
+  gguf::BlockQ4_0 q4_0 = {{}, F32ToF16(0.5f), {}};
+  std::fill(std::begin(q4_0.qs), std::end(q4_0.qs), uint8_t{0x88});
+  q4_0.qs[0] = 0xFB;
+  q4_0.qs[1] = 0x86;
+  EXPECT_NEAR(DotOf(DType::kQ4_0, q4_0, {{0, 1.27f}, {1, -0.64f}, {16, 0.25f}}), 3.42, 1e-6);
+
+  gguf::BlockQ4_K q4_k = {};
+  q4_k.d = F32ToF16(0.0625f);
+  q4_k.dmin = F32ToF16(0.125f);
+  q4_k.scales[0] = 0x0A;
+  q4_k.scales[1] = 0x80;
+  q4_k.scales[4] = 0x05;
+  q4_k.scales[5] = 0x40;
+  q4_k.scales[9] = 0x25;
+  q4_k.qs[0] = 0x0B;
+  q4_k.qs[1] = 0x03;
+  q4_k.qs[64] = 0x90;
+  EXPECT_NEAR(DotOf(DType::kQ4_K, q4_k, {{0, 1.27f}, {1, -0.5f}}), 7.3125, 1e-5);
+  EXPECT_NEAR(DotOf(DType::kQ4_K, q4_k, {{0, 1.27f}, {1, -0.5f}, {160, 2.54f}}), 54.46125, 1e-5);
 }
 
 }  // namespace

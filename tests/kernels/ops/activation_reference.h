@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/ops/reference.h"
+#include "kernels/ops/ops_reference.h"
 
 namespace kernels {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 #include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
 
@@ -25,30 +25,30 @@ int Fp4Code(float level) {
 
 // Writes the codes of 2 * half weights: weight j in the low nibble of byte j, weight half + j in
 // its high.
-void SetNibbles(const Part& part, size_t half, float d, int (*code)(float), uint8_t* qs) {
+void SetNibbles(const Source& source, size_t half, float d, int (*code)(float), uint8_t* qs) {
   const float inverse = d == 0 ? 0 : 1 / d;
   for (size_t j = 0; j < half; ++j) {
-    const int low = code(part.x[j] * inverse), high = code(part.x[half + j] * inverse);
+    const int low = code(source.x[j] * inverse), high = code(source.x[half + j] * inverse);
     qs[j] = Byte(low | high << 4);
   }
 }
 
 }  // namespace
 
-void EncodeBlock(const Part& part, gguf::BlockIQ4_NL& block) {
-  const float d = Store(FitLadder(part, block.kWeights, kIq4nl), block.d);
-  SetNibbles(part, 16, d, Iq4nlCode, block.qs);
+void EncodeBlock(const Source& source, gguf::BlockIQ4_NL& block) {
+  const float d = Store(FitLadder(source, block.kWeights, kIq4nl), block.d);
+  SetNibbles(source, 16, d, Iq4nlCode, block.qs);
 }
 
 // Each 32 weights have a scale of -32 to 31 times the block's.
-void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block) {
+void EncodeBlock(const Source& source, gguf::BlockIQ4_XS& block) {
   std::array<float, 8> scales;
-  for (size_t g = 0; g < 8; ++g) scales[g] = FitLadder(part.from(32 * g), 32, kIq4nl);
+  for (size_t g = 0; g < 8; ++g) scales[g] = FitLadder(source.from(32 * g), 32, kIq4nl);
   float d = Store(Extreme(scales.data(), 8) / -32, block.d);
   std::array<int, 8> steps{};
-  Sums all;
+  FitSums all;
   for (size_t g = 0; g < 8; ++g) {
-    const Part group = part.from(32 * g);
+    const Source group = source.from(32 * g);
     steps[g] = ChooseStep(
         Nearest(scales[g], d, -32, 31), -32, 31, d, [](int step) { return step; },
         [&](float scale) { return Rounded(group, 32, kIq4nl, scale); }, all);
@@ -58,33 +58,33 @@ void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block) {
     const auto bits = static_cast<uint32_t>(steps[g] + 32);
     SetBits(block.scales_l[g / 2], bits & 15, 4 * (g % 2));
     block.scales_h = static_cast<uint16_t>(block.scales_h | (bits >> 4) << 2 * g);
-    SetNibbles(part.from(32 * g), 16, d * static_cast<float>(steps[g]), Iq4nlCode,
+    SetNibbles(source.from(32 * g), 16, d * static_cast<float>(steps[g]), Iq4nlCode,
                block.qs + 16 * g);
   }
 }
 
 // Tries the power of two that clips nothing, and the two below it.
-void EncodeBlock(const Part& part, gguf::BlockMXFP4& block) {
-  const float largest = std::fabs(Extreme(part.x, 32));
+void EncodeBlock(const Source& source, gguf::BlockMXFP4& block) {
+  const float largest = std::fabs(Extreme(source.x, 32));
   if (largest < kTiny) return;
   int exponent;
   std::frexp(largest / kFp4Largest, &exponent);  // largest / 12 <= 2^exponent
   float most = -1;
   for (int e = exponent + 128; e > exponent + 125; --e) {
     const float d = E8m0HalfToF32(static_cast<uint8_t>(e));
-    const float gain = Rounded(part, 32, kFp4, d).Gain(d);
+    const float gain = Rounded(source, 32, kFp4, d).Gain(d);
     if (gain <= most) continue;
     most = gain;
     block.e = static_cast<uint8_t>(e);
   }
-  SetNibbles(part, 16, E8m0HalfToF32(block.e), Fp4Code, block.qs);
+  SetNibbles(source, 16, E8m0HalfToF32(block.e), Fp4Code, block.qs);
 }
 
 // Tries the scale that clips nothing, and the five below it: down to two thirds of it.
-void EncodeBlock(const Part& part, gguf::BlockNVFP4& block) {
+void EncodeBlock(const Source& source, gguf::BlockNVFP4& block) {
   constexpr int kLargest = 0x7E, kTries = 6;
   for (size_t g = 0; g < 4; ++g) {
-    const Part group = part.from(16 * g);
+    const Source group = source.from(16 * g);
     const float largest = std::fabs(Extreme(group.x, 16));
     const auto scale = [](int code) { return Ue4m3ToF32(static_cast<uint8_t>(code)) * 0.5f; };
     int code = 0;

@@ -1,5 +1,5 @@
-// Activations to int8, see quantize.h.
-#include "kernels/ops/quantize.h"
+// Rounds activations to int8 and f16, see rounding.h.
+#include "kernels/ops/rounding.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/ops/quantize.cc"
+#define HWY_TARGET_INCLUDE "kernels/ops/rounding.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "hwy/highway.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 
 namespace kernels {
 namespace {
@@ -14,11 +14,11 @@ namespace {
 constexpr Ladder kQ2Values(std::array<int8_t, 4>{-1, 0, 1, 2});
 
 // d for x ~ -d, 0 or d: the smallest weights become 0. Every number of nonzeros is tried.
-float FitTernary(const Part& part, size_t n) {
+float FitTernary(const Source& source, size_t n) {
   std::array<std::pair<float, float>, 256> largest;  // |x| and its importance
-  for (size_t i = 0; i < n; ++i) largest[i] = {std::fabs(part.x[i]), part.importance[i]};
+  for (size_t i = 0; i < n; ++i) largest[i] = {std::fabs(source.x[i]), source.importance[i]};
   std::sort(largest.begin(), largest.begin() + n, std::greater());
-  Sums sums, best;
+  FitSums sums, best;
   for (size_t i = 0; i < n; ++i) {
     const auto [x, importance] = largest[i];
     sums.Add({importance * x, importance});
@@ -28,35 +28,35 @@ float FitTernary(const Part& part, size_t n) {
 }
 
 // The digits of x, each 0, 1 or 2 for -d, 0 and d.
-std::array<uint8_t, 256> Digits(const Part& part, uint16_t& half) {
-  const float d = Store(FitTernary(part, 256), half);
+std::array<uint8_t, 256> Digits(const Source& source, uint16_t& half) {
+  const float d = Store(FitTernary(source, 256), half);
   std::array<uint8_t, 256> digits;
-  for (size_t i = 0; i < 256; ++i) digits[i] = Byte(1 + Nearest(part.x[i], d, -1, 1));
+  for (size_t i = 0; i < 256; ++i) digits[i] = Byte(1 + Nearest(source.x[i], d, -1, 1));
   return digits;
 }
 
 }  // namespace
 
-void EncodeBlock(const Part& part, gguf::BlockQ1_0& block) {
-  Sums sums;
+void EncodeBlock(const Source& source, gguf::BlockQ1_0& block) {
+  FitSums sums;
   for (size_t i = 0; i < block.kWeights; ++i) {
-    sums.Add({part.importance[i] * std::fabs(part.x[i]), part.importance[i]});
+    sums.Add({source.importance[i] * std::fabs(source.x[i]), source.importance[i]});
   }
   Store(sums.Scale(), block.d);
   for (size_t i = 0; i < block.kWeights; ++i) {
-    SetBits(block.qs[i / 8], part.x[i] >= 0 ? 1 : 0, i % 8);
+    SetBits(block.qs[i / 8], source.x[i] >= 0 ? 1 : 0, i % 8);
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockQ2_0& block) {
-  const float d = Store(FitLadder(part, block.kWeights, kQ2Values), block.d);
+void EncodeBlock(const Source& source, gguf::BlockQ2_0& block) {
+  const float d = Store(FitLadder(source, block.kWeights, kQ2Values), block.d);
   for (size_t i = 0; i < block.kWeights; ++i) {
-    SetBits(block.qs[i / 4], 1 + Nearest(part.x[i], d, -1, 2), 2 * (i % 4));
+    SetBits(block.qs[i / 4], 1 + Nearest(source.x[i], d, -1, 2), 2 * (i % 4));
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockTQ2_0& block) {
-  const std::array<uint8_t, 256> digits = Digits(part, block.d);
+void EncodeBlock(const Source& source, gguf::BlockTQ2_0& block) {
+  const std::array<uint8_t, 256> digits = Digits(source, block.d);
   for (size_t i = 0; i < 256; ++i) {
     SetBits(block.qs[32 * (i / 128) + i % 32], digits[i], 2 * (i % 128 / 32));
   }
@@ -64,8 +64,8 @@ void EncodeBlock(const Part& part, gguf::BlockTQ2_0& block) {
 
 // A byte is the number of its digits, the first one the highest, times 256 / 243, rounded up: the
 // reader truncates.
-void EncodeBlock(const Part& part, gguf::BlockTQ1_0& block) {
-  const std::array<uint8_t, 256> digits = Digits(part, block.d);
+void EncodeBlock(const Source& source, gguf::BlockTQ1_0& block) {
+  const std::array<uint8_t, 256> digits = Digits(source, block.d);
   const auto pack = [](const uint8_t* first, size_t step, int n) {
     uint32_t number = 0;
     for (int i = 0; i < 5; ++i) number = 3 * number + (i < n ? first[i * step] : 0);

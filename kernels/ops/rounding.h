@@ -1,6 +1,7 @@
-// Rounds activations to int8, which products with quantized weights read, and to f16.
-#ifndef PRONK_KERNELS_OPS_QUANTIZE_H_
-#define PRONK_KERNELS_OPS_QUANTIZE_H_
+// Rounds activations to int8, which products with quantized weights read, and to f16. (encode/
+// turns weights into blocks for a file.)
+#ifndef PRONK_KERNELS_OPS_ROUNDING_H_
+#define PRONK_KERNELS_OPS_ROUNDING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -59,4 +60,4 @@ class QuantizedRows {
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_OPS_QUANTIZE_H_
+#endif  // PRONK_KERNELS_OPS_ROUNDING_H_

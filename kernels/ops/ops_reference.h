@@ -1,7 +1,7 @@
 // The operations of ops.h as the papers define them, one number at a time in double: the oracle of
 // the tests. (Softmax is a part of attention/reference.h.)
-#ifndef PRONK_KERNELS_OPS_REFERENCE_H_
-#define PRONK_KERNELS_OPS_REFERENCE_H_
+#ifndef PRONK_KERNELS_OPS_OPS_REFERENCE_H_
+#define PRONK_KERNELS_OPS_OPS_REFERENCE_H_
 
 #include <algorithm>
 #include <cmath>
@@ -94,4 +94,4 @@ inline double GatedReference(Activation activation, double gate, double up,
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_OPS_REFERENCE_H_
+#endif  // PRONK_KERNELS_OPS_OPS_REFERENCE_H_

@@ -1,5 +1,5 @@
-// Blocks of 256 weights whose parts have their own scales: the inverse of formats/q2_k-inl.h to
-// q6_k-inl.h. Each part gets the scale (and minimum) that fits it best. These are rounded to
+// Blocks of 256 weights whose groups have their own scales: the inverse of formats/q2_k-inl.h to
+// q6_k-inl.h. Each group gets the scale (and minimum) that fits it best. These are rounded to
 // multiples of the block's, and then the weights are rounded with the result.
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/encode/blocks.h"
+#include "kernels/encode/block_encoders.h"
 
 namespace kernels {
 namespace {
@@ -44,14 +44,14 @@ struct Regressors {
   }
 };
 
-Regressors RoundGroup(const Part& part, size_t n, int levels, float d, float dmin, int sc, int min,
-                      int* q) {
+Regressors RoundGroup(const Source& source, size_t n, int levels, float d, float dmin, int sc,
+                      int min, int* q) {
   const float scale = d * static_cast<float>(sc), offset = dmin * static_cast<float>(min);
   const float inverse = scale > 0 ? 1 / scale : 0;
   const auto top = static_cast<float>(levels);
   float sum_w = 0, sum_q = 0, sum_qq = 0, sum_x = 0, sum_xq = 0;
   for (size_t i = 0; i < n; ++i) {
-    const float w = part.importance[i], x = part.x[i];
+    const float w = source.importance[i], x = source.x[i];
     const float level = std::clamp(std::nearbyint((x + offset) * inverse), 0.0f, top);
     sum_w += w;
     sum_q += w * level;
@@ -65,15 +65,16 @@ Regressors RoundGroup(const Part& part, size_t n, int levels, float d, float dmi
 }
 
 // Chooses the steps next to `line` that fit the group best.
-Regressors ChooseSteps(const Part& part, const Lines& lines, const Line& line, float d, float dmin,
-                       int& sc, int& min) {
+Regressors ChooseSteps(const Source& source, const Lines& lines, const Line& line, float d,
+                       float dmin, int& sc, int& min) {
   const int near_sc = Nearest(line.scale, d, 0, lines.steps);
   const int near_min = Nearest(-line.offset, dmin, 0, lines.steps);
   Regressors best;
   float most = -std::numeric_limits<float>::infinity();
   for (int s = std::max(0, near_sc - 1); s <= std::min(lines.steps, near_sc + 1); ++s) {
     for (int m = std::max(0, near_min - 1); m <= std::min(lines.steps, near_min + 1); ++m) {
-      const Regressors sums = RoundGroup(part, lines.size(), lines.levels, d, dmin, s, m, nullptr);
+      const Regressors sums =
+          RoundGroup(source, lines.size(), lines.levels, d, dmin, s, m, nullptr);
       const float gain = sums.Gain(d, dmin);
       if (gain <= most) continue;
       most = gain;
@@ -100,11 +101,11 @@ void Refit(const Regressors& all, float& d, float& dmin, Groups& groups) {
   groups.dmin = dmin_half;
 }
 
-Groups EncodeGroups(const Part& part, const Lines& lines) {
+Groups EncodeGroups(const Source& source, const Lines& lines) {
   std::array<Line, 16> fits;
   float max_scale = 0, max_min = 0;
   for (size_t g = 0; g < lines.n_groups; ++g) {
-    fits[g] = FitLine(part.from(g * lines.size()), lines.size(), lines.levels, 0.0f);
+    fits[g] = FitLine(source.from(g * lines.size()), lines.size(), lines.levels, 0.0f);
     max_scale = std::max(max_scale, fits[g].scale);
     max_min = std::max(max_min, -fits[g].offset);
   }
@@ -113,14 +114,14 @@ Groups EncodeGroups(const Part& part, const Lines& lines) {
   float dmin = Store(max_min / static_cast<float>(lines.steps), groups.dmin);
   Regressors all;
   for (size_t g = 0; g < lines.n_groups; ++g) {
-    all.Add(ChooseSteps(part.from(g * lines.size()), lines, fits[g], d, dmin, groups.sc[g],
+    all.Add(ChooseSteps(source.from(g * lines.size()), lines, fits[g], d, dmin, groups.sc[g],
                         groups.min[g]));
   }
   if (all.Gain(d, dmin) <= 0) return {};  // too small for f16
   Refit(all, d, dmin, groups);
   for (size_t g = 0; g < lines.n_groups; ++g) {
     const size_t at = g * lines.size();
-    RoundGroup(part.from(at), lines.size(), lines.levels, d, dmin, groups.sc[g], groups.min[g],
+    RoundGroup(source.from(at), lines.size(), lines.levels, d, dmin, groups.sc[g], groups.min[g],
                &groups.q[at]);
   }
   return groups;
@@ -152,14 +153,14 @@ struct Scales {
 };
 
 // q is low to -low - 1, and sc -steps to steps - 1.
-Scales EncodeScales(const Part& part, int low, int steps) {
+Scales EncodeScales(const Source& source, int low, int steps) {
   std::array<float, 16> fits;
-  for (size_t g = 0; g < 16; ++g) fits[g] = FitScale(part.from(16 * g), 16, low, -low - 1);
+  for (size_t g = 0; g < 16; ++g) fits[g] = FitScale(source.from(16 * g), 16, low, -low - 1);
   Scales scales;
   float d = Store(Extreme(fits.data(), 16) / static_cast<float>(-steps), scales.d);
-  Sums all;
+  FitSums all;
   for (size_t g = 0; g < 16; ++g) {
-    const Part group = part.from(16 * g);
+    const Source group = source.from(16 * g);
     scales.sc[g] = ChooseStep(
         Nearest(fits[g], d, -steps, steps - 1), -steps, steps - 1, d, [](int step) { return step; },
         [&](float scale) { return Rounded(group, 16, low, -low - 1, scale == 0 ? 0 : 1 / scale); },
@@ -167,15 +168,15 @@ Scales EncodeScales(const Part& part, int low, int steps) {
   }
   d = Refit(all, d, scales.d);
   for (size_t i = 0; i < 256; ++i) {
-    scales.q[i] = Nearest(part.x[i], d * static_cast<float>(scales.sc[i / 16]), low, -low - 1);
+    scales.q[i] = Nearest(source.x[i], d * static_cast<float>(scales.sc[i / 16]), low, -low - 1);
   }
   return scales;
 }
 
 }  // namespace
 
-void EncodeBlock(const Part& part, gguf::BlockQ2_K& block) {
-  const Groups groups = EncodeGroups(part, {.n_groups = 16, .levels = 3, .steps = 15});
+void EncodeBlock(const Source& source, gguf::BlockQ2_K& block) {
+  const Groups groups = EncodeGroups(source, {.n_groups = 16, .levels = 3, .steps = 15});
   block.d = groups.d;
   block.dmin = groups.dmin;
   for (size_t g = 0; g < 16; ++g) block.scales[g] = Byte(groups.sc[g] | groups.min[g] << 4);
@@ -184,8 +185,8 @@ void EncodeBlock(const Part& part, gguf::BlockQ2_K& block) {
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockQ3_K& block) {
-  const Scales scales = EncodeScales(part, -4, 32);
+void EncodeBlock(const Source& source, gguf::BlockQ3_K& block) {
+  const Scales scales = EncodeScales(source, -4, 32);
   block.d = scales.d;
   for (size_t g = 0; g < 16; ++g) {
     const int bits = scales.sc[g] + 32;
@@ -199,20 +200,20 @@ void EncodeBlock(const Part& part, gguf::BlockQ3_K& block) {
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockQ4_K& block) {
-  StoreGroups(EncodeGroups(part, {.n_groups = 8, .levels = 15, .steps = 63}), block);
+void EncodeBlock(const Source& source, gguf::BlockQ4_K& block) {
+  StoreGroups(EncodeGroups(source, {.n_groups = 8, .levels = 15, .steps = 63}), block);
 }
 
-void EncodeBlock(const Part& part, gguf::BlockQ5_K& block) {
-  const Groups groups = EncodeGroups(part, {.n_groups = 8, .levels = 31, .steps = 63});
+void EncodeBlock(const Source& source, gguf::BlockQ5_K& block) {
+  const Groups groups = EncodeGroups(source, {.n_groups = 8, .levels = 31, .steps = 63});
   StoreGroups(groups, block);
   for (size_t i = 0; i < 256; ++i) {  // bit g of qh[l], for the l-th of group g
     SetBits(block.qh[i % 32], groups.q[i] >> 4, i / 32);
   }
 }
 
-void EncodeBlock(const Part& part, gguf::BlockQ6_K& block) {
-  const Scales scales = EncodeScales(part, -32, 128);
+void EncodeBlock(const Source& source, gguf::BlockQ6_K& block) {
+  const Scales scales = EncodeScales(source, -32, 128);
   block.d = scales.d;
   for (size_t g = 0; g < 16; ++g) block.scales[g] = static_cast<int8_t>(scales.sc[g]);
   for (size_t i = 0; i < 256; ++i) {

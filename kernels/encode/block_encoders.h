@@ -1,12 +1,13 @@
-// The common part of the encoders of blocks: the choice of scales. Internal to kernels/.
+// What the encoders of blocks share: the choice of scales, and the list of encoders. Internal to
+// kernels/.
 //
 // The scale at which the largest weight has the last level clips nothing. Rounding errors are
 // smaller where the scale is a little smaller, or larger: a few are tried, the weights rounded with
 // each, and the scale becomes the one that fits the rounded weights best (linear regression).
-// Scales of parts are whole numbers times the block's: those next to the nearest one are tried,
+// Scales of groups are whole numbers times the block's: those next to the nearest one are tried,
 // too, and then the block's scale is fitted to the result.
-#ifndef PRONK_KERNELS_ENCODE_BLOCKS_H_
-#define PRONK_KERNELS_ENCODE_BLOCKS_H_
+#ifndef PRONK_KERNELS_ENCODE_BLOCK_ENCODERS_H_
+#define PRONK_KERNELS_ENCODE_BLOCK_ENCODERS_H_
 
 #include <algorithm>
 #include <array>
@@ -19,11 +20,11 @@
 namespace kernels {
 
 // Weights of a row, and the importance of each one's squared error.
-struct Part {
+struct Source {
   const float* x;
   const float* importance;
 
-  Part from(size_t i) const { return {x + i, importance + i}; }
+  Source from(size_t i) const { return {x + i, importance + i}; }
 };
 
 constexpr uint8_t Byte(auto bits) { return static_cast<uint8_t>(bits); }
@@ -45,20 +46,20 @@ int Nearest(float x, float d, int low, int high);
 float Store(float value, uint16_t& half);
 
 // d, for x[i] ~ d * q[i] with low <= q[i] <= high. low is negative, and no nearer to 0 than high.
-float FitScale(const Part& part, size_t n, int low, int high);
+float FitScale(const Source& source, size_t n, int low, int high);
 
 // x[i] ~ scale * q[i] + offset with 0 <= q[i] <= levels and offset <= max_offset.
 struct Line {
   float scale;
   float offset;
 };
-Line FitLine(const Part& part, size_t n, int levels, float max_offset);
+Line FitLine(const Source& source, size_t n, int levels, float max_offset);
 
 // For x ~ d * v the sum of squared errors is xx - 2 d xv + d d vv.
-struct Sums {
+struct FitSums {
   float xv = 0, vv = 0;
 
-  void Add(const Sums& other) {
+  void Add(const FitSums& other) {
     xv += other.xv;
     vv += other.vv;
   }
@@ -68,20 +69,20 @@ struct Sums {
 };
 
 // The best d for these sums instead of the present one, unless its own rounding spoils it.
-float Refit(const Sums& sums, float d, uint16_t& half);
+float Refit(const FitSums& sums, float d, uint16_t& half);
 
-// Chooses among the steps next to `nearest`, from low to high, the one with which a part gains
-// most, and adds the part's sums to those of the block. With step k the part's scale is multiple(k)
-// times d, the block's; sums_of(scale) are the part's sums with a scale.
+// Chooses among the steps next to `nearest`, from low to high, the one with which a group gains
+// most, and adds the group's sums to those of the block. With step k the group's scale is
+// multiple(k) times d, the block's; sums_of(scale) are the group's sums with a scale.
 template <class Multiple, class SumsOf>
 int ChooseStep(int nearest, int low, int high, float d, Multiple multiple, SumsOf sums_of,
-               Sums& block) {
+               FitSums& block) {
   int chosen = 0;
   float most = -std::numeric_limits<float>::infinity();
-  Sums best;
+  FitSums best;
   for (int step = std::max(low, nearest - 1); step <= std::min(high, nearest + 1); ++step) {
     const auto times = static_cast<float>(multiple(step));
-    const Sums sums = sums_of(d * times);
+    const FitSums sums = sums_of(d * times);
     const float gain = sums.Gain(d * times);
     if (gain <= most) continue;
     most = gain;
@@ -115,11 +116,11 @@ class Ladder {
   std::array<float, 16> values_{}, cuts_{};
 };
 // Of the n weights rounded with scale 1 / inverse, to whole numbers from low to high.
-Sums Rounded(const Part& part, size_t n, int low, int high, float inverse);
-// Likewise with scale d, to values of the ladder.
-Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d);
+FitSums Rounded(const Source& source, size_t n, int low, int high, float inverse);
+// Of the n weights rounded with scale d, to values of the ladder.
+FitSums Rounded(const Source& source, size_t n, const Ladder& ladder, float d);
 // d, which may be negative, for x[i] ~ d * one of the values.
-float FitLadder(const Part& part, size_t n, const Ladder& ladder);
+float FitLadder(const Source& source, size_t n, const Ladder& ladder);
 
 // Every quantized type, to be encoded into a block of zeros.
 // clang-format off
@@ -128,10 +129,10 @@ float FitLadder(const Part& part, size_t n, const Ladder& ladder);
   X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) \
   X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S)
 // clang-format on
-#define PRONK_DECLARE(type) void EncodeBlock(const Part& part, gguf::Block##type& block);
+#define PRONK_DECLARE(type) void EncodeBlock(const Source& source, gguf::Block##type& block);
 PRONK_ENCODED(PRONK_DECLARE)
 #undef PRONK_DECLARE
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_ENCODE_BLOCKS_H_
+#endif  // PRONK_KERNELS_ENCODE_BLOCK_ENCODERS_H_
