@@ -23,7 +23,7 @@ class File {
  public:
   // Opens and checks a file; a split model is opened by its first part. Throws gguf::Error.
   static File Open(const std::string& path);
-  // Of a whole model in memory, aligned to 8, which must outlive the File. For fuzzers and tests.
+  // Reads a whole model in memory, aligned to 8; it must outlive the File. For fuzzers and tests.
   static File Parse(const std::string& name, std::span<const std::byte> bytes);
 
   File(File&&) = default;
@@ -46,8 +46,8 @@ class File {
   const std::vector<TensorView>& tensors() const { return tensors_; }
   // The tensor, or nullptr.
   const TensorView* FindTensor(std::string_view name) const;
-  // Puts `by` in the place of `part` in the names of tensors. A part without a dot after it counts
-  // only at the end. Returns whether there was one. Throws if two have one name then.
+  // Replaces `part` by `by` in the names of tensors. A part without a dot after it counts only at
+  // the end of a name. Returns whether a name changed. Throws if two tensors then share a name.
   bool RenameTensors(std::string_view part, std::string_view by);
 
  private:
@@ -62,7 +62,7 @@ class File {
   uint32_t n_parts_ = 1;
   uint64_t file_bytes_;
   uint64_t tensor_bytes_ = 0, elements_ = 0;
-  std::vector<MappedFile> mappings_;  // one per part; none for bytes in memory
+  std::vector<MappedFile> mappings_;  // one per part; empty for bytes in memory
   Metadata metadata_;
   std::vector<TensorView> tensors_;
   // Positions in tensors_, sorted by name. A file could choose names that collide in a hash table.

@@ -31,7 +31,7 @@ std::optional<char32_t> HexDigits(std::string_view text) {
 }
 
 struct Escape {
-  size_t bytes;  // of it in JSON; 0: none that JSON has
+  size_t bytes;  // its length in the text; 0: not an escape of JSON
   char32_t code;
 };
 

@@ -62,7 +62,7 @@ class JsonView {
   std::optional<int64_t> Signed() const;
   std::optional<uint64_t> Unsigned() const;
 
-  // Items of an array (whose keys are empty) or members of an object, in the text's order; none of
+  // Items of an array (whose keys are empty) or members of an object, in text order; empty for
   // other values. Time grows with the part of the text that is passed.
   Iterator begin() const;
   std::default_sentinel_t end() const { return {}; }

@@ -62,7 +62,7 @@ class MappedFile {
   friend const char* MappedFileAt(const void* address);
   struct Mapping;
   explicit MappedFile(std::unique_ptr<Mapping> mapping);
-  std::unique_ptr<Mapping> mapping_;  // none once moved from
+  std::unique_ptr<Mapping> mapping_;  // null once moved from
 };
 
 }  // namespace gguf

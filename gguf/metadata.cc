@@ -43,7 +43,7 @@ uint64_t LoadUnsigned(ValueType type, const std::byte* at) {
   return Load<uint8_t>(at);
 }
 
-// Of any integer type, or bool; none: it is too large.
+// The value of any integer type or bool; empty if it is too large.
 std::optional<int64_t> LoadInteger(ValueType type, const std::byte* at) {
   if (IsSigned(type)) return LoadSigned(type, at);
   const uint64_t number = LoadUnsigned(type, at);

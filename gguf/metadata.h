@@ -96,7 +96,7 @@ class Metadata {
   void SetBool(std::string_view key, bool value);
   void SetString(std::string_view key, std::string_view text);
   void Remove(std::string_view key);
-  // Of all keys that begin with `from`, at once: each of the others takes time for all keys.
+  // Renames all keys that begin with `from`. Each of the calls above takes time for all keys.
   void RenamePrefix(std::string_view from, std::string_view to);
 
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.

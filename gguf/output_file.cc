@@ -106,7 +106,7 @@ void OutputFile::OpenReplacement(std::span<const FileId> inputs) {
   if (exists) KeepOwner(old);
 }
 
-// Before anything is written, so that nobody reads what the old file hid.
+// Called before anything is written, so that no user reads what the old file hid.
 void OutputFile::KeepOwner(const struct stat& old) {
   struct stat created;
   if (fstat(fd_, &created) != 0) Fail(path_);
@@ -119,7 +119,7 @@ void OutputFile::KeepOwner(const struct stat& old) {
   if (fchmod(fd_, old.st_mode & kPermissions) != 0) Fail(path_);
 }
 
-// A file without a name, which nothing can leave behind. False if the file system has none, /proc
+// Opens a file without a name, which never stays behind. False if the file system has none, /proc
 // is missing, or the name that replaces a file would be too long.
 bool OutputFile::OpenNameless() {
 #if defined(O_TMPFILE)
@@ -149,8 +149,8 @@ void OutputFile::TakeName(const std::function<int()>& create) {
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// A device, a pipe or a file that is open already. Refuses a pipe that nobody reads: opening would
-// wait.
+// Opens a device, a pipe or a file that is open already. Refuses a pipe without a reader: opening
+// it would wait.
 void OutputFile::OpenAsItStands(int open_fd, std::span<const FileId> inputs) {
   fd_ = open_fd >= 0 ? fcntl(open_fd, F_DUPFD_CLOEXEC, 0)
                      : open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -12,10 +12,10 @@
 
 namespace gguf {
 
-// Writes to a file without a name in the folder of `path`, to which Commit() gives its name: nobody
-// sees a partial file, an old file stays until then, and without Commit() nothing is left, not even
-// by SIGKILL. Where the file system has no such files it is NAME.tmpPID (NAME.tmpPID-2 and so on if
-// taken), which signal handlers remove.
+// Writes to a file without a name in the folder of `path`, to which Commit() gives its name. No
+// program sees a partial file, an old file stays until then, and without Commit() nothing is left,
+// even after SIGKILL. Where the file system has no such files, it is NAME.tmpPID (NAME.tmpPID-2 and
+// so on if taken), which signal handlers remove.
 //
 // A link stays, and the file that it leads to is replaced. The new file has the old one's
 // permissions and owner. Devices and pipes cannot be replaced by a file and are written directly;
