@@ -189,33 +189,37 @@ int RunTrace(const TraceOptions& options) {
 }  // namespace
 
 void AddTrace(CommandLine& line) {
-  Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
+  Command& command =
+      line.Add("trace", "Follow one token through the model, operation by operation");
   TraceOptions& options = command.Does(RunTrace);
   options.model.AddModelFlag(command);
-  options.text.AddFlags(command, "A text, whose last token is walked",
+  options.text.AddFlags(command, "The text; its last token is followed",
                         "A file (- for stdin) with the text (repeatable: joined by empty lines)");
   command.Add("--token N", options.token, {1, kMaxTokens},
-              "Walk this token of the text, counted from 1");
+              "Follow this token of the text, counted from 1");
   command.Add("--all", options.all,
               "Show every layer; without it, layers with the same operations are shown once");
   command.Add("--values", options.values,
-              "Show, instead of times, what attention looks at and what each layer would say");
-  command.Add("--heads", options.heads, "With --values: every attention head by itself, too");
+              "Instead of times, show what attention looks at and what each layer would say");
+  command.Add("--heads", options.heads, "With --values: show each attention head, too");
   command.Add("--layer N", options.layer, {0, kMaxTokens},
               "With --head: its layer, counted from 0");
   command.Add("--head N", options.head, {0, kMaxTokens},
               "Show the numbers of this head's attention in --layer, counted from 0");
   command.Add("--plain", options.plain,
-              "Write on by the plain pass (engine/plain.cc), and compare its logits");
+              "Continue the text by the plain pass (engine/plain.cc), and compare its logits");
   command.Add("-n,--n-predict N", options.n_predict, {0, kMaxShown},
               "With --plain: tokens to write (default: 32)");
-  command.Add("--plot FILE", options.plot, "Draw the roofline with every operation on it; print the file's name alone").Writes();
+  command
+      .Add("--plot FILE", options.plot,
+           "Draw the roofline with every operation on it; print the file's name alone")
+      .Writes();
   command
       .Add("--html FILE", options.html,
            "Write a page for a browser: attention of every head, each layer's prediction, times")
       .Writes();
   command.Add("--json", options.json,
-              "Print one JSON object; with --values: all that the page of --html shows");
+              "Print one JSON object; with --values, everything that the page of --html shows");
   options.model.AddThreadsFlag(command);
   options.model.AddMachineFlags(command);
   options.model.AddOverrideFlag(command);

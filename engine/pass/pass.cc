@@ -299,7 +299,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   });
 }
 
-void Pass::EndLayer(size_t layer, const float* x) {
+void Pass::EndLayer(size_t layer, const float* /*x*/) {
   ++scratch_.n_layers_done;
   if (scratch_.pager) scratch_.pager->EndLayer(layer);
 }
