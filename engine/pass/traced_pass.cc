@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "engine/pass/input_squares.h"
@@ -21,44 +22,46 @@ void TracedPass::BeginStep(std::string_view kind, uint64_t bytes) {
 
 void TracedPass::EndStep() { trace_.steps.back().seconds = watch_->Seconds(); }
 
-void TracedPass::LastRead(std::span<const TraceWeights> weights, uint64_t bytes) {
+void TracedPass::LastRead(std::vector<TraceWeights> weights, uint64_t bytes) {
   TraceStep& step = trace_.steps.back();
-  step.weights.assign(weights.begin(), weights.end());
   step.bytes = bytes;
   for (const TraceWeights& w : weights) {
     step.operations += 2.0 * static_cast<double>(w.rows * w.cols * n_tokens());
   }
+  step.weights = std::move(weights);
+}
+
+std::vector<TraceWeights> TracedPass::Multiplied(const float* in,
+                                                 std::span<const WeightView* const> weights) {
+  std::vector<TraceWeights> read;
+  for (const WeightView* w : weights) {
+    if (w->tensor == nullptr) continue;
+    const bool is_same = !read.empty() && read.back().tensor == w->tensor;  // parts of one matrix
+    if (trace_.inputs != nullptr && !is_same)
+      trace_.inputs->Add(w->tensor, {in, w->cols, n_tokens(), w->cols});
+    read.push_back({w->tensor, w->rows, w->cols});
+  }
+  return read;
 }
 
 void TracedPass::MatMul(const float* in, std::initializer_list<Output> outputs) {
-  std::vector<TraceWeights> read;
+  std::vector<const WeightView*> weights;
   uint64_t bytes = 0;
   for (const Output& output : outputs) {
-    const WeightView& w = output.weights;
-    if (w.tensor == nullptr) continue;
-    const bool is_same = !read.empty() && read.back().tensor == w.tensor;  // parts of one matrix
-    if (trace_.inputs != nullptr && !is_same) {
-      trace_.inputs->Add(w.tensor, {in, w.cols, n_tokens(), w.cols});
-    }
-    read.push_back({w.tensor, w.rows, w.cols});
-    bytes += BytesOf(w);
+    weights.push_back(&output.weights);
+    if (output.weights.tensor != nullptr) bytes += BytesOf(output.weights);
   }
+  std::vector<TraceWeights> read = Multiplied(in, weights);
   Pass::MatMul(in, outputs);
-  if (!read.empty()) LastRead(read, bytes);
+  if (!read.empty()) LastRead(std::move(read), bytes);
 }
 
 void TracedPass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
                              float limit, float* out) {
-  std::vector<TraceWeights> read = {{up.tensor, up.rows, up.cols}};
-  if (gate.tensor != nullptr) read.push_back({gate.tensor, gate.rows, gate.cols});
-  if (trace_.inputs != nullptr) {
-    trace_.inputs->Add(up.tensor, {in, up.cols, n_tokens(), up.cols});
-    if (gate.tensor != up.tensor) {
-      trace_.inputs->Add(gate.tensor, {in, up.cols, n_tokens(), up.cols});
-    }
-  }
+  const WeightView* const weights[] = {&up, &gate};
+  std::vector<TraceWeights> read = Multiplied(in, weights);
   Pass::GatedMatMul(in, gate, up, limit, out);
-  LastRead(read, BytesOf(gate) + BytesOf(up));
+  LastRead(std::move(read), BytesOf(gate) + BytesOf(up));
 }
 
 void TracedPass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
@@ -69,7 +72,7 @@ void TracedPass::HeadProducts(const ExpertsView& weights, const Heads& in, const
                        weights.n_experts);
   }
   Pass::HeadProducts(weights, in, out);
-  LastRead({{{weights.tensor, rows, cols}}}, rows * weights.first.row_bytes());
+  LastRead({{weights.tensor, rows, cols}}, rows * weights.first.row_bytes());
 }
 
 void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
@@ -133,7 +136,7 @@ void TracedPass::Experts(const LayerView& layer, const float* in, float* out) {
                               team());
   }
   Pass::Experts(layer, in, out);
-  LastRead(read, ChosenBytes(w));
+  LastRead(std::move(read), ChosenBytes(w));
 }
 
 void TracedPass::EndLayer(size_t layer, const float* x) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/pass/pass.h"
 #include "engine/pass/trace.h"
@@ -34,8 +35,11 @@ class TracedPass : public Pass {
  private:
   void BeginStep(std::string_view kind, uint64_t bytes) override;
   void EndStep() override;
+  // Shows `inputs` what these weights, null or not, are multiplied with; returns those that are
+  // not.
+  std::vector<TraceWeights> Multiplied(const float* in, std::span<const WeightView* const> weights);
   // The last step was a product with these weights.
-  void LastRead(std::span<const TraceWeights> weights, uint64_t bytes);
+  void LastRead(std::vector<TraceWeights> weights, uint64_t bytes);
   // The weights of the experts that some token of the batch chose.
   uint64_t ChosenBytes(const LayerWeights& w) const;
 

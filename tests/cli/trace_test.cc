@@ -59,8 +59,12 @@ TEST(Trace, ShowsLayersWithTheSameOperationsOnce) {
       ShareOf(run.out, "token") + ShareOf(run.out, "2 layers") + ShareOf(run.out, "output");
   EXPECT_NEAR(sum, 100, 0.16) << "three numbers, each rounded to a tenth";
   ExpectNarrow(run.out);
-  // Layers of two kinds: some have experts.
-  const Finished mixed = Done(Pronk({"trace", "-m", DataPath("families/glm4moe.gguf"), "-t", "1"}));
+  // A layer of attention, and two with a convolution and experts.
+  const Finished mixed = Done(Pronk({"trace", "-m", DataPath("hybrids/lfm2moe.gguf"), "-t", "1"}));
+  EXPECT_NEAR(ShareOf(mixed.out, "token") + ShareOf(mixed.out, "layer 0") +
+                  ShareOf(mixed.out, "2 layers") + ShareOf(mixed.out, "output"),
+              100, 0.21)
+      << "four numbers, each rounded to a tenth";
   EXPECT_EQ(Count(mixed.out, "\nexperts "), 2u) << "an operation, and its total: " << mixed.out;
 }
 
@@ -258,9 +262,8 @@ TEST(TraceValues, OfOneHeadByHand) {
     EXPECT_TRUE(Has(run.out, word));
   }
   const auto fails = [](const char* layer, const char* head) {
-    ExpectError(
-        Pronk({"trace", "-m", kModel, "-p", "x", "--layer", layer, "--head", head}), 1,
-        "--head: the model has 2 layers of 4 heads of 16 numbers");
+    ExpectError(Pronk({"trace", "-m", kModel, "-p", "x", "--layer", layer, "--head", head}), 1,
+                "--head: the model has 2 layers of 4 heads of 16 numbers");
   };
   fails("2", "0");
   fails("0", "4");
