@@ -69,7 +69,7 @@ int Guarded(int argc, char** argv) {
     cli::Complain(std::string(error.what()) + "; -c makes it larger");
   } catch (const std::bad_alloc&) {
     // fputs allocates no memory.
-    std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);
+    std::fputs("pronk: out of memory: the machine or ulimit -v allows no more\n", stderr);
   } catch (const std::exception& error) {
     cli::Complain(cli::MessageOf(error));
   }

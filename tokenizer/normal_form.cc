@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "gguf/utf8.h"
-#include "tokenizer/character_set.h"
-#include "tokenizer/jinja/values/unicode.h"
+#include "tokenizer/characters.h"
 #include "tokenizer/unicode_data.h"
 
 namespace tokenizer {
@@ -190,26 +189,6 @@ std::string ToNormalForm(std::string_view text, NormalForm form) {
   std::string out;
   out.reserve(text.size());
   for (const char32_t c : characters) out += gguf::ToUtf8(c);
-  return out;
-}
-
-std::string ToLowerCase(std::string_view text) {
-  // Pairs of cases since Unicode 15, and İ, which becomes two characters.
-  constexpr std::pair<char32_t, char32_t> kNewer[] = {
-      {0x1C89, 0x1C8A}, {0xA7CB, 0x264}, {0xA7CC, 0xA7CD}, {0xA7DA, 0xA7DB}, {0xA7DC, 0x19B}};
-  std::string out;
-  out.reserve(text.size());
-  for (const auto& [c, bytes] : gguf::Characters(text)) {
-    if (c == 0x130) {
-      out += "i\u0307";
-      continue;
-    }
-    const auto* const newer = std::ranges::find(kNewer, c, &std::pair<char32_t, char32_t>::first);
-    const char32_t lower = newer != std::end(kNewer)      ? newer->second
-                           : c >= 0x10D50 && c <= 0x10D65 ? c + 0x20
-                                                          : jinja::ToLower(c);
-    lower == c ? out += bytes : out += gguf::ToUtf8(lower);
-  }
   return out;
 }
 

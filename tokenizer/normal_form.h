@@ -17,9 +17,6 @@ enum class NormalForm : uint8_t { kNfd, kNfc, kNfkd, kNfkc };
 inline constexpr size_t kMaxFormGrowth = 11;  // U+FDFA
 std::string ToNormalForm(std::string_view text, NormalForm form);
 
-// Lower case as Unicode's full mapping has it, of each character alone.
-std::string ToLowerCase(std::string_view text);
-
 }  // namespace tokenizer
 
 #endif  // PRONK_TOKENIZER_NORMAL_FORM_H_

@@ -6,7 +6,7 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
-#include "tokenizer/character_set.h"
+#include "tokenizer/characters.h"
 #include "tokenizer/normal_form.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/unicode_data.h"
@@ -27,10 +27,10 @@ const Form* FindForm(std::string_view name) {
 
 std::string Lowercase(std::string_view text) { return ToLowerCase(text); }
 std::string StripLeft(std::string_view text) {
-  return std::string(text.substr(LeadingWhiteSpace(text)));
+  return std::string(text.substr(Leading(IsWhiteSpace, text)));
 }
 std::string StripRight(std::string_view text) {
-  return std::string(text.substr(0, text.size() - TrailingWhiteSpace(text)));
+  return std::string(text.substr(0, text.size() - Trailing(IsWhiteSpace, text)));
 }
 
 // Steps without arguments.

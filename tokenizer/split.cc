@@ -9,7 +9,7 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
-#include "tokenizer/character_set.h"
+#include "tokenizer/characters.h"
 #include "tokenizer/unicode_data.h"
 
 namespace tokenizer {

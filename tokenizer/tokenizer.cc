@@ -6,7 +6,7 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
-#include "tokenizer/character_set.h"
+#include "tokenizer/characters.h"
 #include "tokenizer/families.h"
 #include "tokenizer/spelling.h"
 
@@ -113,12 +113,12 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
     if ((added & kSingleWord) != 0 && IsInWord(text, match.begin, at)) continue;
     if (match.begin > done) {
       std::string_view before = text.substr(done, match.begin - done);
-      if ((added & kLstrip) != 0) before.remove_suffix(TrailingWhiteSpace(before));
+      if ((added & kLstrip) != 0) before.remove_suffix(Trailing(IsWhiteSpace, before));
       if (!before.empty()) EncodeBytes(before, done == 0, out);
     }
     out.push_back(match.id);
     // Tokens may be in the white space that one before them takes; that is not read again.
-    if (done < at) done = at + ((added & kRstrip) != 0 ? LeadingWhiteSpace(text.substr(at)) : 0);
+    if (done < at) done = at + ((added & kRstrip) != 0 ? Leading(IsWhiteSpace, text.substr(at)) : 0);
   }
   if (done < text.size()) EncodeBytes(text.substr(done), done == 0, out);
   if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
@@ -132,7 +132,7 @@ bool Tokenizer::IsInWord(std::string_view text, size_t begin, size_t end) const 
     if (gguf::ValidUtf8Prefix(character) != character.size()) return;
     word_->Match(character, [&](std::string_view) { found = true; });
   };
-  if (begin > 0) look(jinja::CharBefore(text, begin).bytes);
+  if (begin > 0) look(CharBefore(text, begin).bytes);
   if (end < text.size()) look(text.substr(end, gguf::NextUtf8(text.substr(end)).length));
   return found;
 }

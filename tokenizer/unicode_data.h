@@ -9,6 +9,7 @@
 namespace tokenizer {
 
 extern const std::string_view kDecompositions, kCombiningClasses;        // normal_form.cc
+extern const std::string_view kLowerCase, kUpperCase;                    // characters.cc
 extern const std::string_view kMarks, kAccents, kRemoved, kPunctuation;  // sets of characters
 extern const std::string_view kNewerCharacters;                          // split.cc
 

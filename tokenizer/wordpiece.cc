@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gguf/utf8.h"
-#include "tokenizer/character_set.h"
+#include "tokenizer/characters.h"
 #include "tokenizer/families.h"
 #include "tokenizer/normal_form.h"
 #include "tokenizer/spelling.h"

@@ -56,7 +56,7 @@ double Speed(const JsonView& result, const std::string& program) {
 bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
                   const std::function<void(const std::string&)>& say, BenchResult& result) {
   const BenchTest& test = result.test;
-  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": no program is there");
+  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": there is no such program");
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };

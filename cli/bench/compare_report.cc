@@ -1,3 +1,4 @@
+// Writes the report of pronk compare: a table, JSON, and a picture of the models.
 #include "cli/bench/compare_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads what the system says of the machine, and measures its clock and memory.
 #include "cli/bench/machine.h"
 
 #include <sys/resource.h>

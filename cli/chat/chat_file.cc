@@ -1,3 +1,4 @@
+// Writes a saved chat as JSON, reads it back, and checks that its model is the same.
 #include "cli/chat/chat_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Saves a chat after each turn, unless its file has changed in between.
 #include "cli/chat/chat_saver.h"
 
 #include <algorithm>

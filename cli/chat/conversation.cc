@@ -1,3 +1,4 @@
+// Answers what is typed in pronk chat, and runs the commands that begin with a slash.
 #include "cli/chat/conversation.h"
 
 #include <unistd.h>
@@ -70,23 +71,23 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
   static const std::vector<ChatCommand> commands = {
       {"/help", "", "this list", &Conversation::Help},
       {"/regen", "", "answer the last question again", &Conversation::Regenerate},
-      {"/file", "PATH", "read a text into the next question; - drops those read",
+      {"/file", "PATH", "put a file into the next question; - drops the files",
        &Conversation::File},
-      {"/undo", "[N]", "take the last question and its answer back, or the last N",
+      {"/undo", "[N]", "take back the last question and its answer, or the last N",
        &Conversation::Undo},
-      {"/clear", "", "begin anew", &Conversation::Clear},
-      {"/system", "[TEXT]", "what the model is told first: show or change; - is nothing",
+      {"/clear", "", "begin a new conversation", &Conversation::Clear},
+      {"/system", "[TEXT]", "show or change the system message; - removes it",
        &Conversation::System},
-      {"/think", "[LEVEL]", "think first: on, off, low, medium, high, or N tokens",
+      {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high, or N tokens",
        &Conversation::Think},
-      {"/set", "[NAME VALUE]", "how answers are picked, and num_ctx: the context",
+      {"/set", "[NAME VALUE]", "show or change the sampling settings and num_ctx, the context",
        &Conversation::Set},
-      {"/model", "[NAME]", "go on with another model", &Conversation::Model},
+      {"/model", "[NAME]", "continue with another model", &Conversation::Model},
       {"/chats", "", "the saved chats, the last one first", &Conversation::Chats},
-      {"/load", "CHAT", "go on with a saved chat: its number, name or file", &Conversation::Load},
-      {"/save", "[FILE]", "write the conversation (JSON) and what is remembered of it",
+      {"/load", "CHAT", "continue a saved chat, by its number, name or file", &Conversation::Load},
+      {"/save", "[FILE]", "save the conversation (JSON) and the state of the model",
        &Conversation::Save},
-      {"/stats", "", "how the last answer was made", &Conversation::Stats},
+      {"/stats", "", "the tokens, speed and end of the last answer", &Conversation::Stats},
       {"/exit", "", "leave; so do /bye, /quit and Ctrl-D", &Conversation::Exit},
   };
   return commands;
@@ -151,7 +152,8 @@ void Conversation::SwitchTo(const std::string& path, const ChatSetup& setup,
   try {
     options_.kept->Apply(setup.flags);
     auto next = std::make_unique<ReadyModel>(options_, path, setup, /*is_first=*/false);
-    if (ready_->draft_model) Note("(without the model of -md, which belongs to the first one)");
+    if (ready_->draft_model)
+      Note("(the draft model of -md is not used: it belongs to the first model)");
     // Both contexts together may not fit into memory.
     now = std::exchange(ready_, std::move(next));
     chat_.reset();
@@ -323,8 +325,8 @@ void Conversation::Undo(const std::string& argument) {
 
 void Conversation::System(const std::string& argument) {
   if (!argument.empty()) chat_->SetSystem(argument == "-" ? "" : argument);
-  Note(chat_->system().empty() ? "(the model is told nothing before the conversation)"
-                               : "(the model is told: " + chat_->system() + ")");
+  Note(chat_->system().empty() ? "(there is no system message)"
+                               : "(the system message is: " + chat_->system() + ")");
 }
 
 void Conversation::File(const std::string& argument) {
@@ -335,7 +337,7 @@ void Conversation::File(const std::string& argument) {
   }
   size_t n_bytes = 0;
   for (const std::string& text : texts_) n_bytes += text.size();
-  Note(texts_.empty() ? "(the next question is what is typed)"
+  Note(texts_.empty() ? "(no file precedes the next question)"
                       : "(the next question begins with " + Counted(texts_.size(), "text") +
                             " of " + HumanBytes(n_bytes) + ")");
 }
@@ -344,14 +346,14 @@ void Conversation::Model(const std::string& argument) {
   const ModelIdentity now = ready_->identity;
   if (argument.empty()) return Note("(" + now.name + ", " + now.path + ")");
   const std::string path = ResolveModel(WithHome(argument));
-  if (IdentityOf(path).IsSame(now)) return Note("(" + now.name + " answers already)");
+  if (IdentityOf(path).IsSame(now)) return Note("(" + now.name + " is already answering)");
   ChatSetup setup = ready_->setup;
   DropModelsOwn(setup);
   SwitchTo(path, setup, chat_->Messages());
   const std::string& name = ready_->identity.name;
   Note("(" + name +
        (chat_->Messages().empty() ? " answers from here on)"
-                                  : " goes on with the conversation, as a new chat)"));
+                                  : " continues the conversation as a new chat)"));
   saver_.Leave();
   file_ = OwnFile();
 }
@@ -362,7 +364,7 @@ void Conversation::Save(const std::string& argument) {
   OwnFile file = path == file_.path() ? file_ : OwnFile(path);
   for (const std::string& name : {path, path + kSessionSuffix}) {
     if (path != file_.path() && std::filesystem::exists(name)) {
-      throw engine::Error(name, ": is there already; choose another name");
+      throw engine::Error(name, ": already exists; choose another name");
     }
   }
   std::optional<PrivateFiles> private_files;

@@ -1,3 +1,4 @@
+// Tells which flags a saved chat keeps, and sets them again when it goes on.
 #include "cli/chat/kept_flags.h"
 
 #include <algorithm>

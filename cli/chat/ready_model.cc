@@ -1,3 +1,4 @@
+// Loads a model for a chat, and prepares its session, sampler and chat template.
 #include "cli/chat/ready_model.h"
 
 #include <filesystem>
@@ -61,7 +62,7 @@ std::string ModelFileOf(const ModelIdentity& model, const std::string& chat) {
   std::error_code error;
   if (!std::filesystem::exists(model.path, error)) {
     throw engine::Error(what, "is gone (", path,
-                        "): -m names one that goes on with the chat, under a new name");
+                        "): -m names a model to continue the chat with, under a new name");
   }
   try {
     if (IdentityOf(model.path).IsSame(model)) return model.path;
@@ -69,7 +70,7 @@ std::string ModelFileOf(const ModelIdentity& model, const std::string& chat) {
     throw engine::Error(what, "cannot be opened: ", failure.what());
   }
   throw engine::Error(what, "has changed (", path, "): -m ", path,
-                      " goes on with it as it is now, under a new name");
+                      " continues with it as it is now, under a new name");
 }
 
 }  // namespace cli

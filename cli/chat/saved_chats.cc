@@ -1,3 +1,4 @@
+// Names, lists and finds the saved chats in the state folder, and keeps the lines that were typed.
 #include "cli/chat/saved_chats.h"
 
 #include <unistd.h>

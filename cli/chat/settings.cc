@@ -1,3 +1,4 @@
+// Shows and changes the settings of a chat: the command /set.
 #include "cli/chat/settings.h"
 
 #include <optional>
@@ -68,7 +69,7 @@ void ChangeSetting(const std::string& text, ReadyModel& ready) {
     std::vector<std::string> names = {std::string(kContext)};
     for (const engine::Setting& one : settings) names.emplace_back(one.name);
     throw engine::Error("/set ", gguf::Printable(given.name), ": there is no such setting",
-                        Guess(given.name, names), "/set alone shows those there are");
+                        Guess(given.name, names), "/set alone lists them");
   }
   if (!setting->Read(given.number).empty())
     Refuse(given, setting->is_whole(), setting->low, setting->high);

@@ -1,4 +1,4 @@
-// pronk bench: tokens per second, compared with the machine's limits and with earlier runs.
+// pronk bench: measures tokens per second and compares them with the machine's limits.
 #include "cli/bench/bench.h"
 
 #include <unistd.h>
@@ -217,7 +217,7 @@ class Bench {
     const std::vector<BenchTest> tests = PlanFor(options);
     detect_ = ParseShare("--detect", options.detect);
     if (!options.baseline.empty() && !options.against.empty()) {
-      throw UsageError("--baseline and --against are two ways to compare: one of them");
+      throw UsageError("--baseline and --against are two ways to compare: give one of them");
     }
     if (!options.against.empty() && !options.model.override_kv.empty())
       throw UsageError("--override-kv: not with --against, whose program would not know of it");
@@ -236,7 +236,7 @@ class Bench {
     // A ratio of speeds says something of the program if nothing else has changed.
     const std::string machine = baseline_->OtherMachine(Rows(planned)[0]);
     if (machine.empty()) return;
-    throw engine::Error(options.baseline, ": is of another machine, ", machine,
+    throw engine::Error(options.baseline, ": was measured on another machine, ", machine,
                         "; bench --diff compares the files of two machines");
   }
 
@@ -377,7 +377,7 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   };
   options.model.named_by =
       &command.Add("-m,--model,MODEL MODEL", options.models,
-                   "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)");
+                   "A file or a name, repeatable (default: $PRONK_MODEL, else the included model)");
   list("-p,--n-prompt", options.prompts, "Tokens of prompt to read (default: 512)");
   list("-n,--n-gen", options.gens, "Tokens to generate (default: 128)");
   command.Add("--prompt-gen P,N", options.prompt_gens,
@@ -389,9 +389,9 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
        "default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
   list("-t,--threads", options.threads,
-       "Threads (default: one a core, slow ones only for prompts)");
+       "Threads (default: one per core; slow cores only for prompts)");
   list("-b,--batch-size", options.batches,
-       "Tokens of a prompt handed over at a time (default: 2048)");
+       "Tokens of a prompt given to the model at a time (default: 2048)");
   list("--ubatch-size", options.ubatches, "Also -ub: tokens computed at a time (default: 512)");
   command.Add("--kv,--cache-type-k TYPE,...", options.keys,
               "Also -ctk: types of the cache: f16 (default), f32, q8_0");
@@ -414,7 +414,7 @@ int RunBench(const BenchOptions& options) {
 
 void AddBench(CommandLine& line) {
   Command& command =
-      line.Add("bench", "Measure tokens per second and the share of the machine's limits");
+      line.Add("bench", "Measure tokens per second, and compare them with the machine's limits");
   BenchOptions& options = command.Does(RunBench);
   AddWhatIsMeasured(command, options);
   command.Add("-r,--repetitions N", options.repetitions, {1, 1000},
@@ -423,26 +423,25 @@ void AddBench(CommandLine& line) {
   command.Add("-o,--output", options.output, "How the results are written")
       .OneOf({"md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
-  command.Add("--output-err", options.output_err, "Also -oe: how they are written to stderr, too")
+  command
+      .Add("--output-err", options.output_err, "Also -oe: how a second copy is written to stderr")
       .OneOf({"none", "md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
-  command.Add("--progress", options.progress, "Say on stderr, too, what is measured");
+  command.Add("--progress", options.progress, "Report on stderr what is being measured");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
-  command.Add(
-      "--baseline FILE", options.baseline,
-      "Compare with what -o json wrote earlier, in a table on stderr: status 3 if something is "
-      "slower, 5 if it cannot tell");
+  command.Add("--baseline FILE", options.baseline,
+              "Compare with what -o json wrote earlier, in a table on stderr: exit status 3 if a "
+              "test is slower, 5 if that is uncertain");
   command.Add(
       "--against FILE", options.against,
-      "The same, with another program, a pronk or a llama-bench, which takes turns with this "
-      "one");
+      "Compare with another program, a pronk or a llama-bench, which takes turns with this one");
   command.Add("--diff FILE", options.diff,
-              "bench --diff A.json B.json: measure nothing, and compare what -o json wrote twice");
-  command.Add("--detect PERCENT", options.detect, "The change of speed that is looked for")
+              "bench --diff A.json B.json: measure nothing, and compare two files of -o json");
+  command.Add("--detect PERCENT", options.detect, "The smallest change of speed to look for")
       .ShowDefault();
   command
       .Add("--max-time N", options.max_time, {1, 86400},
-           "With --against: seconds after which no test gets more pairs")
+           "With --against: begin no more pairs after this many seconds")
       .ShowDefault();
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);

@@ -239,7 +239,7 @@ ChatSaver SaverFor(const ChatCommandOptions& options, const ChatStart& start) {
       return ChatSaver(OwnFile(path), false);
     }
     if (std::filesystem::exists(options.save))
-      throw engine::Error(options.save, ": is there already; choose another name");
+      throw engine::Error(options.save, ": already exists; choose another name");
     return ChatSaver(OwnFile(options.save), false);
   }
   if (!options.go_on && !IsTerminal(0)) return {};
@@ -292,25 +292,24 @@ int RunChat(const ChatCommandOptions& options) {
 }  // namespace
 
 void AddChat(CommandLine& line) {
-  Command& command = line.Add("chat", "Converse with a model");
+  Command& command = line.Add("chat", "Chat with a model");
   ChatCommandOptions& options = command.Does(RunChat);
   ChatOptions& chat = options.chat;
-  command.Add("--system,--system-prompt TEXT", options.system,
-              "Also -sys: what the model is told before the conversation");
+  command.Add("--system,--system-prompt TEXT", options.system, "Also -sys: the system message");
   command.Add("-p,--prompt TEXT", options.first, "The first question").Once();
   command
       .Add(kPredictFlags, chat.max_tokens, {-2, kMaxTokens},
-           "Tokens of an answer; -1 or -2: until its end, or the context is full")
+           "Tokens of an answer; -1 or -2: until it ends or the context is full")
       .ShowDefault();
   command.Add("-r,--reverse-prompt TEXT", chat.stop_texts, "Stop an answer before this text");
   chat.generation.AddEscapeFlag(command);
   command
       .Add("--continue N", options.go_on,
-           "Go on with the last chat, or one by number or name in --list")
+           "Continue the last chat, or the one with this number or name in --list")
       .MayBeAlone();
   command
       .Add("--load FILE", options.load,
-           "Go on with a chat that /save wrote, with its own model unless -m")
+           "Continue a chat that /save wrote, with its own model unless -m names one")
       .Writes();  // where --save names it, too
   command
       .Add("--save FILE", options.save,

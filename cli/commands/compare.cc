@@ -208,18 +208,16 @@ int RunCompare(const CompareOptions& options) { return Compare(options).Run(); }
 void AddCompare(CommandLine& line) {
   Command& command = line.Add("compare", "Show which of several files suits this machine best");
   CompareOptions& options = command.Does(RunCompare);
-  options.model.named_by =
-      &command
-           .Add("-m,--model,MODEL MODEL", options.models,
-                "Files or names; the first one is what the others are held against")
-           .Required();
+  options.model.named_by = &command
+                                .Add("-m,--model,MODEL MODEL", options.models,
+                                     "Files or names; the others are compared with the first one")
+                                .Required();
   command.Add("-f,--file FILE", options.text,
-              "A text: how well it is predicted is compared, too; - for stdin");
-  command.Add(
-      "-c,--ctx-size N", options.window, {0, kMaxTokens},
-      "Tokens of a window of the text (default: 512); 0: as many as the model was trained for");
+              "A text (- for stdin): also compare how well it is predicted");
+  command.Add("-c,--ctx-size N", options.window, {0, kMaxTokens},
+              "Tokens in a window of the text (default: 512); 0: as many as in training");
   command.Add("--chunks N", options.most_windows, {1, kMaxTokens},
-              "Windows at most (default: all)");
+              "The largest number of windows (default: all)");
   command
       .Add("-p,--n-prompt N", options.n_prompt, {0, kMaxTokens},
            "Tokens of prompt to read; 0: none")
@@ -227,12 +225,13 @@ void AddCompare(CommandLine& line) {
   command.Add("-n,--n-gen N", options.n_gen, {0, kMaxTokens}, "Tokens to generate; 0: none")
       .ShowDefault();
   command
-      .Add("-r,--repetitions N", options.repetitions, {1, 1000}, "How often; the median is shown")
+      .Add("-r,--repetitions N", options.repetitions, {1, 1000},
+           "Repetitions, of which the median is shown")
       .ShowDefault();
   AddThreadsFlag(command, options.model.n_threads);
   options.model.AddCpuFlag(command);
   options.model.AddOverrideFlag(command);
-  command.Add("--plot FILE", options.plot, "Draw the table").Writes();
+  command.Add("--plot FILE", options.plot, "Draw the table as a picture").Writes();
   command.Add("--json", options.json, "Print one JSON object");
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +44,8 @@ std::string NamesOf(const std::deque<Command>& commands) {
 
 // What bash is told about each subcommand: its flags, what follows each, and its places, as
 // "NAMES=KIND" (a place is filled if one of the flags NAMES is given).
-void WriteBashTables(const std::deque<Command>& commands, std::ostream& out) {
-  std::ostringstream kinds, places, flags;
+std::string BashTables(const std::deque<Command>& commands) {
+  std::string kinds, places, flags;
   for (const Command& command : commands) {
     std::vector<std::string> names, entries;
     for (const Flag& flag : command.flags) {
@@ -57,17 +56,17 @@ void WriteBashTables(const std::deque<Command>& commands, std::ostream& out) {
         patterns.push_back(command.name + ":" + name);
       }
       if (!kind.empty() && !patterns.empty())
-        kinds << "  " << Joined(patterns, " | ") << ") kind='" << kind << "' ;;\n";
+        kinds += "  " + Joined(patterns, " | ") + ") kind='" + kind + "' ;;\n";
       const std::string repeated = flag.is_repeatable() ? "*" : "";
       if (!flag.place.empty())
         entries.push_back("'" + Joined(flag.names, ",") + repeated + "=" + kind + "'");
     }
-    flags << "  " << command.name << ") flags='" << Joined(names, " ") << "' ;;\n";
-    places << "  " << command.name << ") places=(" << Joined(entries, " ") << ") ;;\n";
+    flags += "  " + command.name + ") flags='" + Joined(names, " ") + "' ;;\n";
+    places += "  " + command.name + ") places=(" + Joined(entries, " ") + ") ;;\n";
   }
-  out << "_pronk_kind() {\n  kind=\n  case $1:$2 in\n" << kinds.str() << "  esac\n}\n\n";
-  out << "_pronk_tables() {\n  flags= places=()\n  case $1 in\n" << flags.str() << "  esac\n";
-  out << "  case $1 in\n" << places.str() << "  esac\n}\n";
+  return "_pronk_kind() {\n  kind=\n  case $1:$2 in\n" + kinds + "  esac\n}\n\n" +
+         "_pronk_tables() {\n  flags= places=()\n  case $1 in\n" + flags + "  esac\n" +
+         "  case $1 in\n" + places + "  esac\n}\n";
 }
 
 constexpr std::string_view kBash = R"sh(
@@ -193,15 +192,12 @@ complete -F _pronk pronk
 )sh";
 
 std::string Bash(const std::deque<Command>& commands) {
-  std::ostringstream out;
-  out << "# bash completion for pronk, written by 'pronk completion bash'.\n\n";
-  WriteBashTables(commands, out);
   std::string script(kBash);
   const std::string variable = "$commands";
   for (size_t at = 0; (at = script.find(variable, at)) != std::string::npos;)
     script.replace(at, variable.size(), NamesOf(commands));
-  out << script;
-  return out.str();
+  return "# bash completion for pronk, written by 'pronk completion bash'.\n\n" +
+         BashTables(commands) + script;
 }
 
 // How zsh and fish complete it.
@@ -221,20 +217,20 @@ std::string FishOf(const std::string& kind) {
 }
 
 // '--kv[Type of the cache]:f16|f32:(f16 f32)' for zsh's _arguments, for each of the flag's names.
-void WriteZshFlag(const Flag& flag, std::ostream& out) {
+std::string ZshFlag(const Flag& flag) {
   const std::string value =
       flag.type.empty() ? "" : ":" + Escaped(flag.type, ":\\") + ":" + ZshOf(KindOf(flag));
+  std::string text;
   for (const std::string& name : flag.names) {
-    out << " \\\n    " << ShellQuoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
+    text += " \\\n    " + ShellQuoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
   }
-  if (flag.place.empty()) return;
-  out << " \\\n    "
-      << ShellQuoted((flag.is_repeatable() ? "*" : "") + (value.empty() ? ": : " : value));
+  if (flag.place.empty()) return text;
+  return text + " \\\n    " +
+         ShellQuoted((flag.is_repeatable() ? "*" : "") + (value.empty() ? ": : " : value));
 }
 
 std::string Zsh(const std::deque<Command>& commands) {
-  std::ostringstream out;
-  out << R"sh(#compdef pronk
+  std::string out = R"sh(#compdef pronk
 # zsh completion for pronk, written by 'pronk completion zsh'.
 
 # Words are compared without case. Files whose names would be taken for flags are left out.
@@ -252,9 +248,9 @@ _pronk() {
   commands=(
 )sh";
   for (const Command& command : commands) {
-    out << "    " << ShellQuoted(command.name + ":" + Escaped(command.what, ":\\")) << "\n";
+    out += "    " + ShellQuoted(command.name + ":" + Escaped(command.what, ":\\")) + "\n";
   }
-  out << R"sh(  )
+  out += R"sh(  )
   if (( CURRENT == 2 )); then
     _describe command commands
     return
@@ -265,53 +261,53 @@ _pronk() {
   help) (( CURRENT == 2 )) && _describe command commands ;;
 )sh";
   for (const Command& command : commands) {
-    out << "  " << command.name << ") _arguments -M 'm:{a-zA-Z}={A-Za-z}'";
-    for (const Flag& flag : command.flags) WriteZshFlag(flag, out);
-    out << " ;;\n";
+    out += "  " + command.name + ") _arguments -M 'm:{a-zA-Z}={A-Za-z}'";
+    for (const Flag& flag : command.flags) out += ZshFlag(flag);
+    out += " ;;\n";
   }
-  out << "  esac\n}\n\n_pronk \"$@\"\n";
-  return out.str();
+  return out + "  esac\n}\n\n_pronk \"$@\"\n";
 }
 
 std::string Fish(const std::deque<Command>& commands) {
   // In fish's single quotes a backslash escapes quotes and backslashes.
   const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
-  std::ostringstream out;
-  out << "# fish completion for pronk, written by 'pronk completion fish'.\n\n";
+  std::string out = "# fish completion for pronk, written by 'pronk completion fish'.\n\n";
   for (const Command& command : commands) {
-    out << "complete -c pronk -n __fish_use_subcommand -f -a " << command.name << " -d "
-        << quoted(command.what) << "\n";
+    out += "complete -c pronk -n __fish_use_subcommand -f -a " + command.name + " -d " +
+           quoted(command.what) + "\n";
   }
-  out << "complete -c pronk -n __fish_use_subcommand -f -a help -d 'Describe a subcommand'\n"
-      << "complete -c pronk -n '__fish_seen_subcommand_from help' -f -a '" << NamesOf(commands)
-      << "'\n";
+  out +=
+      "complete -c pronk -n __fish_use_subcommand -f -a help -d 'Describe a subcommand'\n"
+      "complete -c pronk -n '__fish_seen_subcommand_from help' -f -a '" +
+      NamesOf(commands) + "'\n";
   for (const Command& command : commands) {
     const std::string begin = "complete -c pronk -n '__fish_seen_subcommand_from " + command.name +
                               "; and not __fish_seen_subcommand_from help'";
     for (const Flag& flag : command.flags) {
       const std::string kind = KindOf(flag);
       if (!flag.place.empty() && kind != "none") {
-        out << begin
-            << (kind == "models"  ? " -F" + std::string(kFishModels)
+        out += begin +
+               (kind == "models"  ? " -F" + std::string(kFishModels)
                 : kind == "files" ? " -F"
-                                  : " -f -a '" + kind + "'")
-            << "\n";
+                                  : " -f -a '" + kind + "'") +
+               "\n";
       }
       if (flag.names.empty()) continue;
-      out << begin;
+      out += begin;
       for (const std::string& name : flag.names) {
-        out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
+        out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
-      out << FishOf(kind) << " -d " << quoted(flag.what) << "\n";
+      out += FishOf(kind) + " -d " + quoted(flag.what) + "\n";
     }
   }
-  return out.str();
+  return out;
 }
 
 }  // namespace
 
 void AddCompletion(CommandLine& line) {
-  Command& command = line.Add("completion", "Print what makes a shell complete pronk's flags");
+  Command& command =
+      line.Add("completion", "Print a script that makes a shell complete pronk's flags");
   const auto shell = std::make_shared<std::string>();
   command.Add("SHELL", *shell, "Which shell").OneOf({"bash", "zsh", "fish"}).Required();
   command.action = [shell, &line] {

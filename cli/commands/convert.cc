@@ -63,13 +63,13 @@ int Convert(const ConvertOptions& options) {
 
 void AddConvert(CommandLine& line) {
   Command& command =
-      line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
+      line.Add("convert", "Convert a Hugging Face folder (config.json, safetensors) to GGUF");
   ConvertOptions& options = command.Does(Convert);
   command.Add("DIR FILE", options.folder, "The model's folder").Required();
   command.Add("--outfile,OUT FILE", options.out, "File to write").Required().Writes();
   command.Add("--outtype,TYPE " + MixNames(/*plain=*/true), options.type,
-              "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default, "
-              "or auto: what they are); vectors become F32");
+              "The type of the matrices: F32, F16, BF16, Q8_0, ... (a wrong name lists them; "
+              "default, or auto: their own); vectors become F32");
   AddThreadsFlag(command, options.n_threads);
 }
 

@@ -212,10 +212,10 @@ int Diff(const DiffOptions& options) {
 }  // namespace
 
 void AddDiff(CommandLine& line) {
-  Command& command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
+  Command& command = line.Add("diff", "Show how two GGUF files differ (exit status 3 if they do)");
   DiffOptions& options = command.Does(Diff);
   command.Add("A MODEL", options.a, "A file or a name").Required();
-  command.Add("B MODEL", options.b, "The one that is compared with it").Required();
+  command.Add("B MODEL", options.b, "The one to compare with it").Required();
   AddThreadsFlag(command, options.n_threads);
   command.Add("--json", options.json, "Print one JSON object");
 }

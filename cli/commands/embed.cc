@@ -272,7 +272,7 @@ std::pair<Command&, EmbedOptions&> AddCommand(CommandLine& line, const std::stri
   options.model.kv = "f32";  // keys and values are kept for one pass
   options.model.AddSessionFlags(command);
   command.Add("-f,--file FILE", options.file,
-              "The texts, one a line (- for stdin); a line in JSON's quotes may hold \\n");
+              "The texts, one per line (- for stdin); a line in quotes is read as JSON, with \\n");
   command.Add(
       "--ids IDS", options.ids,
       "In place of texts, token ids (\"1 300 12\"): write the result as raw little-endian f32");
@@ -286,15 +286,15 @@ void AddEmbed(CommandLine& line) {
   command.Add("TEXT", options.words, "The texts; with --ids, the file to write");
   command
       .Add("--pooling", options.pooling,
-           "How a text's positions become a vector (default: as the file says)")
+           "How the vectors of a text's tokens become one (default: as the file says)")
       .OneOf({"mean", "cls", "last"});
   command.Add("--prompt-name NAME", options.prompt_name,
               "Put the model's prompt of this name, such as query or document, before each text "
               "('': none; default: as the file says)");
   command.Add("--raw", options.raw,
-              "Write raw little-endian f32 instead of a JSON object a line (NaN: no vector)");
+              "Write raw little-endian f32 instead of a JSON object per line (NaN: no vector)");
   command.Add("--truncate", options.truncate,
-              "Cut texts that are too long; otherwise their lines are reported and left out");
+              "Cut texts that are too long, instead of reporting them and leaving them out");
 }
 
 void AddRerank(CommandLine& line) {
@@ -302,7 +302,7 @@ void AddRerank(CommandLine& line) {
       AddCommand(line, "rerank", "Sort texts by how well they answer a query", Rerank);
   command.Add("-p,--query,--prompt TEXT", options.query, "The query");
   command.Add("TEXT", options.words, "The texts to sort; with --ids, the file to write");
-  command.Add("--json", options.json, "Print a JSON object a line: index, score, text");
+  command.Add("--json", options.json, "Print a JSON object per line: index, score, text");
 }
 
 }  // namespace cli

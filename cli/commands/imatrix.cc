@@ -78,8 +78,8 @@ int Imatrix(const ImatrixOptions& options) {
 }  // namespace
 
 void AddImatrix(CommandLine& line) {
-  Command& command = line.Add(
-      "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
+  Command& command =
+      line.Add("imatrix", "Measure how much each column of the matrices matters, for quantize");
   ImatrixOptions& options = command.Does(Imatrix);
   command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required();
   options.model.AddSessionFlags(command);

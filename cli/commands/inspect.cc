@@ -215,8 +215,9 @@ void AddInspect(CommandLine& line) {
   command.Add("-m,--model,MODEL MODEL", options.model, "A file or a name").Required();
   command.Add("--tensors", options.tensors, "List every tensor");
   command.Add("--check", options.check,
-              "Read every tensor: are all numbers finite, their range, their hash; will it run");
-  AddThreadsFlag(command, options.n_threads, "Threads of --check (default: one a core)");
+              "Read every tensor: whether its numbers are finite, their range and hash, and "
+              "whether it will run");
+  AddThreadsFlag(command, options.n_threads, "Threads for --check (default: one per core)");
   command.Add("--json", options.json, "Print one JSON object");
 }
 

@@ -124,12 +124,11 @@ int List(const ListOptions& options) {
 }  // namespace
 
 void AddList(CommandLine& line) {
-  Command& command =
-      line.Add("list", "Show the models found on this machine; -m takes their names");
+  Command& command = line.Add("list", "List the models on this machine; -m takes their names");
   ListOptions& options = command.Does(List);
-  command.Add("--json", options.json, "Print a JSON array with more about each");
+  command.Add("--json", options.json, "Print a JSON array with more about each model");
   command.Add("--names", options.names,
-              "Print the names only, without opening the files; none of files in this folder");
+              "Print only the names, without opening files, and without those in this folder");
 }
 
 }  // namespace cli

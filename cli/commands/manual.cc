@@ -2,7 +2,6 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,21 +31,18 @@ std::string Breakable(const std::string& type) {
   return out;
 }
 
-void WriteFlag(const Flag& flag, std::ostringstream& out) {
-  const auto write = [&](const std::vector<std::string>& names, const std::string& type) {
-    out << ".TP\n";
-    for (size_t i = 0; i < names.size(); ++i) {
-      out << (i == 0 ? "" : ", ") << "\\fB" << Roff(names[i]) << "\\fR";
-    }
-    if (!type.empty()) out << " \\fI" << Breakable(Roff(type)) << "\\fR";
-    out << "\n" << Roff(flag.what);
-    if (!flag.default_text.empty()) out << " (default: " << Roff(flag.default_text) << ")";
-    out << "\n";
+std::string FlagText(const Flag& flag) {
+  const auto text = [&](const std::vector<std::string>& names, const std::string& type) {
+    std::vector<std::string> bold;
+    for (const std::string& name : names) bold.push_back("\\fB" + Roff(name) + "\\fR");
+    return ".TP\n" + Joined(bold, ", ") +
+           (type.empty() ? "" : " \\fI" + Breakable(Roff(type)) + "\\fR") + "\n" + Roff(flag.what) +
+           (flag.default_text.empty() ? "" : " (default: " + Roff(flag.default_text) + ")") + "\n";
   };
   std::vector<std::string> names = flag.names;
-  if (names.empty()) return write({flag.place}, "");
+  if (names.empty()) return text({flag.place}, "");
   if (!flag.place.empty()) names.push_back(flag.place);
-  write(names, flag.type == flag.place ? "" : flag.type);
+  return text(names, flag.type == flag.place ? "" : flag.type);
 }
 
 // Flags that several subcommands have, word for word, are described once.
@@ -59,19 +55,19 @@ class SharedFlags {
     for (const Command& command : commands) {
       for (const Flag& flag : command.flags) {
         if (!Has(flag) || flag.group == kAnywhere || !written_.insert(Key(flag)).second) continue;
-        WriteFlag(flag, groups_[flag.group]);
+        groups_[flag.group] += FlagText(flag);
       }
     }
   }
 
   bool Has(const Flag& flag) const { return n_.at(Key(flag)) > 1; }
 
-  void Write(std::ostringstream& out) const {
-    out << ".SH \"SHARED OPTIONS\"\nOptions that several subcommands have.\n";
+  std::string Text() const {
+    std::string text = ".SH \"SHARED OPTIONS\"\nOptions that several subcommands have.\n";
     for (const auto& [title, flags] : groups_) {
-      out << ".SS \"" << Roff(title == kOwn ? "Several subcommands" : title) << "\"\n"
-          << flags.str();
+      text += ".SS \"" + Roff(title == kOwn ? "Several subcommands" : title) + "\"\n" + flags;
     }
+    return text;
   }
 
  private:
@@ -82,65 +78,63 @@ class SharedFlags {
 
   std::map<std::string, int> n_;
   std::set<std::string> written_;
-  std::map<std::string, std::ostringstream> groups_;
+  std::map<std::string, std::string> groups_;
 };
 
-void WriteCommand(const Command& command, const SharedFlags& shared, std::ostringstream& out) {
-  out << ".SS \"pronk " << Roff(command.name) << "\"\n" << Roff(command.what) << ".\n";
+std::string CommandText(const Command& command, const SharedFlags& shared) {
+  std::string text = ".SS \"pronk " + Roff(command.name) + "\"\n" + Roff(command.what) + ".\n";
   std::vector<std::string> names;
   for (const Flag& flag : command.flags) {
     if (flag.group == kAnywhere) continue;
     if (!shared.Has(flag)) {
-      WriteFlag(flag, out);
+      text += FlagText(flag);
     } else {
       names.push_back("\\fB" + Roff(flag.names.empty() ? flag.place : flag.names[0]) + "\\fR");
     }
   }
   if (!names.empty())
-    out << ".PP\nAlso, as described under SHARED OPTIONS: " << Joined(names, ", ") << ".\n";
-  out << ".PP\n.nf\n";
+    text += ".PP\nAlso, as described under SHARED OPTIONS: " + Joined(names, ", ") + ".\n";
+  text += ".PP\n.nf\n";
   for (const Example& example : Examples()) {
-    if (example.command == command.name) out << Roff(example.line) << "\n";
+    if (example.command == command.name) text += Roff(example.line) + "\n";
   }
-  out << ".fi\n";
+  return text + ".fi\n";
 }
 
 constexpr std::string_view kRest = R"(.SH ENVIRONMENT
 .TP
 \fBPRONK_MODEL\fR
-The model to use where \-m names none.
+The model to use if \-m names none.
 .TP
 \fBHF_HUB_CACHE\fR, \fBHF_HOME\fR, \fBOLLAMA_MODELS\fR, \fBLLAMA_CACHE\fR
-Where the Hugging Face cache, Ollama's store and llama.cpp's cache are, if they are not at their usual places.
+The folders of the Hugging Face cache, Ollama's store and llama.cpp's cache, if they are not in their usual places.
 .TP
 \fBXDG_STATE_HOME\fR
-Chats are saved in its folder pronk; by default in ~/.local/state/pronk.
+Chats are saved in its folder pronk (default: ~/.local/state/pronk).
 .TP
 \fBNO_COLOR\fR
-If set, nothing is in colour.
+If set, output has no colours.
 .SH "EXIT STATUS"
-0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
-pronk bench found something slower or pronk diff a difference, 4 where a text was cut before the end of its
-grammar, 5 where pronk bench could not tell whether something is slower, 130 after Ctrl\-C (by the signal).
+0 on success, 1 if the input or the machine is at fault (one line says how), 2 for wrong usage, 3 if pronk bench
+found something slower or pronk diff found a difference, 4 if a text was cut before the end of its grammar, 5 if
+pronk bench could not tell whether something is slower, 130 after Ctrl\-C (by the signal).
 )";
 
 std::string Manual(const Command& program, const std::deque<Command>& commands) {
-  std::ostringstream out;
-  out << ".TH PRONK 1 \"\" \"pronk " PRONK_VERSION "\"\n"
-      << ".SH NAME\npronk \\- run language models on the CPU\n"
-      << ".SH SYNOPSIS\n\\fBpronk\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
-      << ".SH DESCRIPTION\n"
-      << Roff(program.what)
-      << " Text goes to the standard output and nothing else does; progress, timings and errors go"
-         " to the standard error.\n"
-      << ".SH OPTIONS\n";
-  for (const Flag& flag : program.flags) WriteFlag(flag, out);
-  out << ".SH COMMANDS\n";
+  std::string text =
+      ".TH PRONK 1 \"\" \"pronk " PRONK_VERSION
+      "\"\n"
+      ".SH NAME\npronk \\- run language models on the CPU\n"
+      ".SH SYNOPSIS\n\\fBpronk\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+      ".SH DESCRIPTION\n" +
+      Roff(program.what) +
+      " Only text goes to standard output; progress, timings and errors go to standard error.\n"
+      ".SH OPTIONS\n";
+  for (const Flag& flag : program.flags) text += FlagText(flag);
+  text += ".SH COMMANDS\n";
   const SharedFlags shared(commands);
-  for (const Command& command : commands) WriteCommand(command, shared, out);
-  shared.Write(out);
-  out << kRest;
-  return out.str();
+  for (const Command& command : commands) text += CommandText(command, shared);
+  return text + shared.Text() + std::string(kRest);
 }
 
 }  // namespace

@@ -92,18 +92,17 @@ int Perplexity(const PerplexityOptions& options) {
 }  // namespace
 
 void AddPerplexity(CommandLine& line) {
-  Command& command = line.Add(
-      "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
+  Command& command = line.Add("perplexity", "Measure how well the model predicts a text");
   PerplexityOptions& options = command.Does(Perplexity);
   command.Add("-f,--file FILE", options.file, "The text; - for stdin");
   command.Add("--chunks N", options.most_windows, {1, kMaxTokens},
-              "Windows at most (default: all)");
+              "The largest number of windows (default: all)");
   command
       .Add("--save-logits,--save-all-logits FILE", options.save,
-           "Keep all predictions in this file, for --kl")
+           "Save all predictions in this file, for --kl")
       .Writes();
   command.Add("--kl FILE", options.kl,
-              "How far predictions are from those kept in this file, on its text");
+              "Measure how far the predictions are from those saved in this file, on its text");
   command.Add("--json", options.json, "Print one JSON object");
   options.model.AddSessionFlags(
       command, "Tokens of a window (default: 512, or what the model was trained for if less)");

@@ -185,24 +185,26 @@ int Quantize(const QuantizeOptions& options) {
 }  // namespace
 
 void AddQuantize(CommandLine& line) {
-  Command& command = line.Add("quantize", "Write a model with its matrices in other types");
+  Command& command = line.Add("quantize", "Convert the matrices of a model to other types");
   QuantizeOptions& options = command.Does(Quantize);
   command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required();
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
   command
       .Add("TYPE " + MixNames(), options.types.type,
-           "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
+           "The type of the matrices: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, "
+           "Q2_K, "
            "...; a wrong name lists all")
       .Required();
-  command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix");
-  command.Add(
-      "--tensor-type PATTERN=TYPE", options.types.patterns,
-      "Matrices of which some part of the name matches this regular expression get TYPE; the "
-      "first that matches counts");
-  command.Add("--output-tensor-type TYPE", options.types.output, "Of output.weight");
-  command.Add("--token-embedding-type TYPE", options.types.embedding, "Of token_embd.weight");
-  command.Add("--pure", options.types.pure, "No mix: all matrices get its main type");
-  command.Add("--dry-run", options.dry_run, "Show types and sizes, write nothing");
+  command.Add("--imatrix FILE", options.imatrix,
+              "How much each column matters: a file of pronk imatrix");
+  command.Add("--tensor-type PATTERN=TYPE", options.types.patterns,
+              "Give TYPE to matrices whose names match this regular expression in some part; the "
+              "first match counts");
+  command.Add("--output-tensor-type TYPE", options.types.output, "The type of output.weight");
+  command.Add("--token-embedding-type TYPE", options.types.embedding,
+              "The type of token_embd.weight");
+  command.Add("--pure", options.types.pure, "No mix: all matrices get the main type");
+  command.Add("--dry-run", options.dry_run, "Show types and sizes, and write nothing");
   AddThreadsFlag(command, options.n_threads);
 }
 

@@ -316,41 +316,42 @@ void AddRun(CommandLine& line) {
   RunOptions& options = command.Does(Run);
   options.model.AddModelFlag(command);
   options.text.AddFlags(
-      command, "The text to complete (\\n stays \\n); also after MODEL, or alone",
-      "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)");
+      command, "The text to complete, literally unless -e is given; also after MODEL, or alone",
+      "A file to complete (- for stdin), or one that -p is about (repeatable: joined in order)");
   command.Add("--messages FILE", options.messages,
-              "A conversation in OpenAI's form to answer, by the model's chat template");
+              "A conversation to answer, in OpenAI's format, by the model's chat template");
   command
       .Add("--prompt-cache FILE", options.prompt_cache,
-           "Keep what was read of the prompt in this file, and start from it next time")
+           "Save the state after the prompt in this file, and start from it next time")
       .Writes();
   command
       .Add("-n,--n-predict,--predict N", options.max_tokens, {-2, kMaxTokens},
-           "Tokens to generate; -1 or -2: until the end, or the context is full")
+           "Tokens to generate; -1 or -2: until the text ends or the context is full")
       .ShowDefault();
   command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
   options.generation.AddEscapeFlag(command);
   command.Add("--chat,--single-turn", options.chat,
-              "Also -st: the text is a question; use the model's chat template");
+              "Also -st: take the text as a question, and use the model's chat template");
   command.Add("--system,--system-prompt TEXT", options.system,
-              "Also -sys: with --chat, what the model is told before");
+              "Also -sys: with --chat, the system message");
   command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");
-  command.Add("--no-display-prompt", options.no_display_prompt, "Print the completion only");
+  command.Add("--no-display-prompt", options.no_display_prompt, "Print only the completion");
   command.group = "Results in JSON, and many prompts";
   command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
-  command.Add("--logprobs N", options.n_likeliest, {0, kMaxTokens},
-              "In --json and --jsonl: log probabilities of each token and of the N likeliest");
+  command.Add(
+      "--logprobs N", options.n_likeliest, {0, kMaxTokens},
+      "With --json or --jsonl: log probabilities of each token and of the N most likely ones");
   command.Add(
       "--jsonl", options.jsonl,
       "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
       "with a line of JSON; its seed is --seed and its number");
   command
       .Add("-o,--output FILE", options.output,
-           "Where --jsonl writes; a file that has some of the lines already is continued")
+           "Where --jsonl writes; a file that has some of the lines is continued")
       .Writes();
   command
       .Add("--parallel N", options.parallel, {1, 64},
-           "Also -np: lines of --jsonl answered together")
+           "Also -np: how many lines of --jsonl are answered at once")
       .ShowDefault();
   command.group = kOwn;
   options.form.AddFlags(command);

@@ -79,7 +79,8 @@ class AnswerFile {
     if (!file_ || fstat(fd, &status) != 0) Fail("cannot be opened");
     gguf::RefuseInputs(path, status, Inputs());
     if (!S_ISREG(status.st_mode)) throw engine::Error(path, ": expected a file, to continue it");
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) Fail("cannot be locked; perhaps another run writes it");
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+      Fail("cannot be locked; perhaps another run is writing to it");
     off_t n_bytes = 0;
     bool is_whole = true;  // the last line has its line feed
     for (std::string line; Read(line); ++n_lines_) {
@@ -126,7 +127,7 @@ class AnswerFile {
     return !line.empty();
   }
   [[noreturn]] void FailOther() const {
-    throw engine::Error(path_, ": has other lines than answers: give another name");
+    throw engine::Error(path_, ": has lines that are not answers: give another name");
   }
   [[noreturn]] void Fail(const std::string& what) const {
     throw engine::Error(path_, ": ", what, ": ", std::strerror(errno));

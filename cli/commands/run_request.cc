@@ -1,3 +1,4 @@
+// Reads requests: the members of a line of --jsonl, or a file of --messages.
 #include "cli/commands/run_request.h"
 
 #include <algorithm>

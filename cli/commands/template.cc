@@ -1,5 +1,7 @@
 // pronk template: prints a conversation as the model will see it.
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
@@ -25,20 +27,20 @@ struct RenderOptions {
 };
 
 int RunTemplate(const RenderOptions& options) {
-  tokenizer::ChatInput input;
   std::string source;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
   // With a template from a file a model is needed only if one is named: for its tokens' texts.
   if (options.form.file.empty() || !options.model.model.empty()) {
     const gguf::File file = OpenFile(options.model.ModelPath());
-    const auto tokenizer = tokenizer::Tokenizer::Create(file);
+    tokenizer = tokenizer::Tokenizer::Create(file);
     if (options.form.file.empty()) source = engine::ChatTemplateSource(file, *tokenizer);
-    input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
-    input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
   }
-  const tokenizer::ChatTemplate chat_template = tokenizer::ChatTemplate::Parse(source);
-  input.extra = options.form.Variables(chat_template);
+  engine::ChatForm form(source);
+  form.variables = options.form.Variables(form.chat_template);
+  form.begins_answer = !options.no_generation_prompt;
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
+  tokenizer::ChatInput input;
   const JsonView json = ReadJson(options.messages);
   if (!json.IsObject()) {
     input.messages = tokenizer::ToTemplateValue(json);
@@ -55,9 +57,8 @@ int RunTemplate(const RenderOptions& options) {
   }
   if (!input.messages.IsList())
     throw engine::Error(options.messages, ": holds no list of messages");
-  input.messages = tokenizer::Styled(input.messages, tokenizer::FindTextStyle(chat_template));
-  input.add_generation_prompt = !options.no_generation_prompt;
-  WriteOut(chat_template.Render(input).text);
+  input.messages = tokenizer::Styled(input.messages, form.text_style);
+  WriteOut(form.Render(std::move(input), tokenizer.get()).text);
   return kExitDone;
 }
 
@@ -70,7 +71,8 @@ void AddTemplate(CommandLine& line) {
   options.form.AddFlags(command);
   command.Add("--messages FILE.json", options.messages, "The conversation (- for stdin)")
       .Required();
-  command.Add("--no-generation-prompt", options.no_generation_prompt, "Do not begin an answer");
+  command.Add("--no-generation-prompt", options.no_generation_prompt,
+              "Leave out the beginning of an answer");
 }
 
 }  // namespace cli

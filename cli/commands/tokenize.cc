@@ -57,7 +57,7 @@ void AddTokenize(CommandLine& line) {
   options.text.AddFlags(command, "The text (default: stdin, byte for byte)",
                         "A file with the text (repeatable: joined by empty lines, -p last)");
   command.Add("--ids", options.ids, "Print the ids only: [1, 2, 3]");
-  command.Add("--no-bos", options.no_bos, "Without the token that begins a text");
+  command.Add("--no-bos", options.no_bos, "Leave out the token that begins a text");
   command.Add("--special", options.special, "Read special tokens such as <s> in the text");
 }
 

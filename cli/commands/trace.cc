@@ -33,7 +33,7 @@ struct TraceOptions {
   TextOptions text;
   size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
-  bool values = false, heads = false, json = false, plain = false;
+  bool all = false, values = false, heads = false, json = false, plain = false;
   int n_predict = -1;         // after the text, with --plain; -1: not given
   int layer = -1, head = -1;  // -1: not given
   std::string plot, html;
@@ -129,13 +129,15 @@ void CheckUsage(const TraceOptions& options) {
   const bool page = !options.html.empty(), plot = !options.plot.empty(), head = options.head >= 0;
   const bool has_text = options.text.is_given();
   const bool other = options.heads || options.json || plot || page;
+  const bool table = !options.values && !options.plain && !head && !other;
   refuse(options.depth != 0 && (has_text || options.plain), "-d: not together with -p or --plain");
   refuse(options.token != 0 && !has_text, "--token: only with -p");
   refuse(options.values && !has_text, "--values: expected a text (-p)");
   refuse(options.heads && !options.values, "--heads: only with --values");
   refuse(page && !has_text, "--html: expected a text (-p)");
   refuse(page && plot, "--plot: not together with --html, which has the plot");
-  refuse(head && !options.values, "--head: only with --values");
+  refuse(options.all && !table, "--all: only for the table of operations");
+  refuse(head && !has_text, "--head: expected a text (-p)");
   refuse(head != (options.layer >= 0), "--layer: only with --head");
   refuse(options.n_predict >= 0 && !options.plain, "-n: only with --plain");
   refuse(options.plain && (other || options.values),
@@ -172,40 +174,52 @@ int RunTrace(const TraceOptions& options) {
     file->Write(options.html.empty() ? TraceSvg(report) : TraceHtml(report));
     file->Commit();
   }
-  WriteOut(options.json     ? TraceJson(report)
-           : options.values ? ValuesText(report, options.heads)
-                            : TraceTable(report));
+  if (options.json) {
+    WriteOut(TraceJson(report));
+  } else if (options.values) {
+    WriteOut(ValuesText(report, options.heads));
+  } else if (!file) {
+    WriteOut(TraceTable(report, options.all));
+  } else if (!path.starts_with("/dev/")) {  // else the file may be the output itself
+    WriteOut(gguf::PrintablePath(path) + "\n");
+  }
   return kExitDone;
 }
 
 }  // namespace
 
 void AddTrace(CommandLine& line) {
-  Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
+  Command& command =
+      line.Add("trace", "Follow one token through the model, operation by operation");
   TraceOptions& options = command.Does(RunTrace);
   options.model.AddModelFlag(command);
-  options.text.AddFlags(command, "A text, whose last token is walked",
+  options.text.AddFlags(command, "The text; its last token is followed",
                         "A file (- for stdin) with the text (repeatable: joined by empty lines)");
   command.Add("--token N", options.token, {1, kMaxTokens},
-              "Walk this token of the text, counted from 1");
+              "Follow this token of the text, counted from 1");
+  command.Add("--all", options.all,
+              "Show every layer; without it, layers with the same operations are shown once");
   command.Add("--values", options.values,
-              "Show, instead of times, what attention looks at and what each layer would say");
-  command.Add("--heads", options.heads, "With --values: every attention head by itself, too");
+              "Instead of times, show what attention looks at and what each layer would say");
+  command.Add("--heads", options.heads, "With --values: show each attention head, too");
   command.Add("--layer N", options.layer, {0, kMaxTokens},
               "With --head: its layer, counted from 0");
   command.Add("--head N", options.head, {0, kMaxTokens},
-              "With --values: the numbers of this head's attention, counted from 0");
+              "Show the numbers of this head's attention in --layer, counted from 0");
   command.Add("--plain", options.plain,
-              "Write on by the plain pass (engine/plain.cc), and compare its logits");
+              "Continue the text by the plain pass (engine/plain.cc), and compare its logits");
   command.Add("-n,--n-predict N", options.n_predict, {0, kMaxShown},
               "With --plain: tokens to write (default: 32)");
-  command.Add("--plot FILE", options.plot, "Draw the roofline with every operation on it").Writes();
+  command
+      .Add("--plot FILE", options.plot,
+           "Draw the roofline with every operation on it; print the file's name alone")
+      .Writes();
   command
       .Add("--html FILE", options.html,
            "Write a page for a browser: attention of every head, each layer's prediction, times")
       .Writes();
   command.Add("--json", options.json,
-              "Print one JSON object; with --values: all that the page of --html shows");
+              "Print one JSON object; with --values, everything that the page of --html shows");
   options.model.AddThreadsFlag(command);
   options.model.AddMachineFlags(command);
   options.model.AddOverrideFlag(command);

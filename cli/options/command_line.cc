@@ -1,3 +1,4 @@
+// Reads arguments: finds the subcommand, fills its flags, and checks the files they name.
 #include "cli/options/command_line.h"
 
 #include <unistd.h>
@@ -113,7 +114,7 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
   }
   if (n_taken == words.size()) return;
   command.RefuseValue(words[n_taken]);
-  throw UsageError("pronk ", command.name, " has no use for ", gguf::Quoted(words[n_taken]), ": ",
+  throw UsageError("pronk ", command.name, " does not take ", gguf::Quoted(words[n_taken]), ": ",
                    SeeHelp(command));
 }
 
@@ -130,7 +131,7 @@ void CheckFiles(const Command& command) {
     if (!flag.reads()) continue;
     std::ranges::for_each(flag.given, AddInput);
     if (flag.type == "FILE") n_stdin += std::ranges::count(flag.given, "-");
-    if (n_stdin > 1) throw UsageError(flag.Title(), " -: the standard input can be read once");
+    if (n_stdin > 1) throw UsageError(flag.Title(), " -: standard input can be read only once");
   }
   for (const Flag& flag : command.flags) {
     if (flag.writes) std::ranges::for_each(flag.given, CheckOutput);

@@ -1,3 +1,4 @@
+// Declares the flags of sampling, grammars and drafts, and makes the engine's options of them.
 #include "cli/options/generation_options.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ void GenerationOptions::AddFlags(Command& command) {
 
 void GenerationOptions::AddEscapeFlag(Command& command) {
   command.Add("-e,--escape", escape,
-              "In -p, --system, -r and --dry-sequence-breaker, \\n is a line feed and so on");
+              "Read \\n and other escapes in -p, --system, -r and --dry-sequence-breaker");
 }
 
 std::string GenerationOptions::Typed(const std::string& text) const {
@@ -125,7 +126,7 @@ pronk::Sampling GenerationOptions::Sampler(const engine::Model& model, bool expl
     }
   }
   if (options.mirostat.version.is_set() && options.mirostat.version == 1)
-    throw UsageError("--mirostat 1: pronk has version 2 of it, which does the same simpler");
+    throw UsageError("--mirostat 1: pronk has only version 2, which does the same more simply");
   if (!options.dry.IsOn() && options.dry.breakers.is_set()) {
     throw UsageError("--dry-sequence-breaker has no effect without --dry-multiplier");
   }
@@ -146,15 +147,15 @@ pronk::Sampling GenerationOptions::Sampler(const engine::Model& model, bool expl
 
 void GenerationOptions::AddGrammarFlags(Command& command) {
   command.Add("-j,--json-schema,--json-schema-file FILE", schema,
-              "Write JSON that is valid by this schema: a file, or {...}");
+              "Write JSON that this schema allows: a file, or {...}");
   command.Add("--json-object", json_object, "Write a JSON object");
-  command.Add("--json-free-space", json_free_space,
-              "In JSON, white space as the model wants it: otherwise a space after : and , alone");
   command.Add(
-      "--json-open", json_open,
-      "With a schema, properties that it does not name, and any order, as JSON Schema allows");
+      "--json-free-space", json_free_space,
+      "Let the model choose the white space in JSON; otherwise one space follows each : and ,");
+  command.Add("--json-open", json_open,
+              "Allow properties that the schema does not name, in any order, as JSON Schema does");
   command.Add("--grammar,--grammar-file FILE", grammar,
-              "Write what this grammar (GBNF) allows: a file, or the text with its ::=");
+              "Write what this GBNF grammar allows: a file, or the grammar itself (with ::=)");
 }
 
 std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schema_text) const {
@@ -205,15 +206,14 @@ bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason) {
 void GenerationOptions::AddDraftFlags(Command& command) {
   command
       .Add("--draft N", draft,
-           "Guess tokens ahead and check them in one pass; the text stays the same: auto (while it "
-           "pays), off, or up to N")
+           "Guess tokens ahead and check them in one pass: auto (while it pays), off, or up to N "
+           "tokens")
       .ShowDefault();
   command.Add("--draft-max N", draft_max, {1, engine::kMaxDrafts},
               "With --draft auto, guess at most N tokens (default: 15)");
-  draft_flag_ =
-      &command.Add("--model-draft MODEL", draft_model,
-                   "Also -md: a small model of the same vocabulary, or the model's assistant, that "
-                   "guesses, too");
+  draft_flag_ = &command.Add("--model-draft MODEL", draft_model,
+                             "Also -md: a small model with the same vocabulary, or the model's "
+                             "assistant, that guesses as well");
 }
 
 std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOptions& main) const {

@@ -1,3 +1,4 @@
+// Writes the help of a subcommand, and shortens shared flags to their names where it is too long.
 #include "cli/options/help.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Remembers the files that were named as input, and refuses them as output.
 #include "cli/options/inputs.h"
 
 #include <sys/stat.h>
@@ -47,7 +48,7 @@ void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids)
     struct stat status;
     if (fstat(fd, &status) != 0) continue;
     if (std::ranges::find(ids, gguf::FileId::Of(status)) == ids.end()) continue;
-    throw engine::Error("what is printed would go into ", path, ", the file that is read");
+    throw engine::Error("the output would be written into ", path, ", which is being read");
   }
 }
 

@@ -1,3 +1,4 @@
+// Opens a model, reads its weights from disk with a progress line, and applies --override-kv.
 #include "cli/options/loading.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Declares the flags of a model and its machine, and finds the file that -m means.
 #include "cli/options/model_options.h"
 
 #include <sys/stat.h>
@@ -68,7 +69,8 @@ std::string ResolveModel(const std::string& name) {
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
   if (path.empty()) {
-    throw engine::Error("no model: give one with -m or PRONK_MODEL (the default is not here)");
+    throw engine::Error(
+        "no model: give one with -m or PRONK_MODEL (the included model is missing)");
   }
   return path;
 }
@@ -76,7 +78,7 @@ std::string ResolveModel(const std::string& name) {
 void ModelOptions::AddModelFlag(Command& command) {
   command_ = &command;
   named_by = &command.Add("-m,--model,MODEL MODEL", model,
-                          "A file or a name (default: $PRONK_MODEL, else the one that ships)");
+                          "A file or a name (default: $PRONK_MODEL, else the included model)");
 }
 
 void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
@@ -91,17 +93,17 @@ void ModelOptions::AddMachineFlags(Command& command) {
   command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
   command.Add(
       "--exact", exact,
-      "Use the weights as stored and round nothing else (activations and cache in F32): slow");
+      "Use the weights as stored and round nothing else: activations and cache in F32 (slow)");
   AddCpuFlag(command);
 }
 
 void ModelOptions::AddCpuFlag(Command& command) {
-  command.Add("--cpu NAME", cpu, "Limit the instruction set (a wrong name lists the right ones)");
+  command.Add("--cpu NAME", cpu, "Use at most this instruction set (a wrong name lists them)");
 }
 
 void ModelOptions::AddOverrideFlag(Command& command) {
   command.Add("--override-kv KEY=TYPE:VALUE,...", override_kv,
-              "Put a value in a key's place, or with KEY= take it away: the result is yours");
+              "Replace the value of a metadata key, or with KEY= remove the key, at your own risk");
 }
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
@@ -109,18 +111,18 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
   const std::string group = std::exchange(command.group, "Model and machine");
   AddThreadsFlag(command);
   command.Add("--threads-batch N", n_threads_batch, {1, kMaxThreads},
-              "Also -tb: threads for reading the prompt (default: -t, else one a core)");
+              "Also -tb: threads for reading the prompt (default: -t, else one per core)");
   command.Add("-c,--ctx-size N", context, {0, kMaxTokens}, context_text);
   command
       .Add("-b,--batch-size,--ubatch-size N", batch, {1, 4096}, "Also -ub: tokens read at a time")
       .ShowDefault();
   AddMachineFlags(command);
   command.Add("--cache-type-k", kv_keys, "Also -ctk: as --kv").OneOf(KvTypes());
-  command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv (keys and values have one type)")
+  command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv; keys and values have one type")
       .OneOf(KvTypes());
-  command.Add("--mlock", mlock, "Keep the weights in memory");
+  command.Add("--mlock", mlock, "Lock the weights in memory");
   AddOverrideFlag(command);
-  command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
+  command.Add("-v,--verbose", verbose, "Explain on stderr what was chosen and why");
   command.group = group;
 }
 

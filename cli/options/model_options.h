@@ -17,7 +17,7 @@ using engine::kMaxTokens;
 
 // -t for a subcommand that runs no session.
 void AddThreadsFlag(Command& command, int& n_threads,
-                    const std::string& what = "Threads (default: one a core)");
+                    const std::string& what = "Threads (default: one per core)");
 
 struct ModelOptions {
   std::string model;         // as given; empty: default
@@ -40,9 +40,10 @@ struct ModelOptions {
   void AddCpuFlag(Command& command);
   void AddOverrideFlag(Command& command);
   // All of them; context_text is the help text of -c.
-  void AddSessionFlags(Command& command,
-                       const std::string& context_text =
-                           "Context in tokens; 0: as trained (default: grows up to that)");
+  void AddSessionFlags(
+      Command& command,
+      const std::string& context_text =
+          "Context length in tokens; 0: as in training (default: it grows up to that)");
 
   // True for a name that --kv accepts.
   static bool IsKvType(const std::string& name);

@@ -1,3 +1,4 @@
+// Looks for models in each place where people keep them.
 #include "cli/options/model_stores.h"
 
 #include <algorithm>
@@ -116,7 +117,7 @@ void AddHuggingFace(Stores& stores) {
 // The file in blobs/ of a manifest's model layer, or an error that names the problem.
 fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
   std::error_code error;
-  if (fs::file_size(manifest, error) > kMaxManifest) throw engine::Error("is no manifest");
+  if (fs::file_size(manifest, error) > kMaxManifest) throw engine::Error("is not a manifest");
   std::string digest;
   for (const auto& [key, layer] : ReadJson(manifest.string())["layers"]) {
     const JsonView type = layer["mediaType"], value = layer["digest"];
@@ -131,7 +132,7 @@ fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
     throw engine::Error("names no model");
   }
   fs::path blob = blobs / ("sha256-" + hash);
-  if (!fs::is_regular_file(blob, error)) throw engine::Error("its model is not there");
+  if (!fs::is_regular_file(blob, error)) throw engine::Error("its model is missing");
   return blob;
 }
 
@@ -329,7 +330,7 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
   if (found.size() > 1) throw engine::Error(shown, " could be ", Listed(found));
   found = NearModels(query, stores);
   const std::string what = "no file and no model called " + shown + " ('pronk list')";
-  if (!found.empty()) throw engine::Error(what, "; near: ", Listed(found));
+  if (!found.empty()) throw engine::Error(what, "; similar: ", Listed(found));
   if (is_text) throw engine::Error(what);
   const std::string published = WithoutHost(name);
   const bool is_published =

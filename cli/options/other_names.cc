@@ -1,3 +1,4 @@
+// Has the tables of other programs' flags and subcommands, and finds the nearest word.
 #include "cli/options/other_names.h"
 
 #include <algorithm>
@@ -141,14 +142,13 @@ constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
                                        {"--version", "version"}};
 
 constexpr std::string_view kNoDownloads =
-    "pronk opens no connection: 'pronk pull OWNER/REPO' says which line downloads, and -m takes "
-    "the "
-    "name";
+    "pronk opens no connection: 'pronk pull OWNER/REPO' prints the line that downloads a model, "
+    "and -m takes its name";
 
 // Ollama's subcommands without an equivalent here, by reason.
 constexpr Synonyms kForeignCommands[] = {
     {"pronk opens no network connection", "push"},
-    {"pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
+    {"pronk is not a server, and a model is in memory only while a command runs; pronk.h is for "
      "programs",
      "serve ps stop"},
     {"'pronk convert' and 'pronk quantize' make models", "create"},
@@ -247,7 +247,7 @@ constexpr Synonyms kForeign[] = {
      "--attention"},
     {"'pronk bench' measures speeds: -p, -n and -r say of what",
      "-npp -ntg -pps -nrep --n-repetitions -ns --sequences --output-format"},
-    {"pronk is no server, and uses none",
+    {"pronk is not a server, and uses none",
      "--server-base --host --port --path --webui --webui-mcp-proxy --ui-mcp-proxy --api-key "
      "--api-key-file --ssl-key-file --ssl-cert-file -to --timeout --threads-http --send-done "
      "--metrics --no-slots --slot-save-path -sps --slot-prompt-similarity -cram --cache-ram -crs "

@@ -1,3 +1,4 @@
+// Declares the flags of a chat template, and reads its file and variables.
 #include "cli/options/template_options.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ void TemplateOptions::AddFlags(Command& command) {
               "A variable for the template, for example enable_thinking=false (repeatable)");
   const auto& levels = engine::kThinkingLevels;
   command
-      .Add("--think", think, "Think before answering, where the model's template has that switch")
+      .Add("--think", think,
+           "Whether the model thinks before it answers, if its template has that switch")
       .OneOf({levels.begin(), levels.end()})
       .MayBeAlone();
   command.Add("--no-think,--nothink", no_think, "The same as --think off");
@@ -55,7 +57,7 @@ engine::ChatForm TemplateOptions::For(const engine::Model& model, const std::str
   engine::ChatForm form = given.empty() ? engine::ChatForm(model) : engine::ChatForm(given);
   form.variables = Variables(form.chat_template);
   if (form.is_transcript && IsTerminal(2)) {
-    Note("(this model's file has no chat template: it is to go on with a plain transcript)");
+    Note("(this model's file has no chat template, so it continues a plain transcript)");
   }
   return form;
 }

@@ -1,3 +1,4 @@
+// Joins the texts of -p and -f into one.
 #include "cli/options/text_options.h"
 
 #include <algorithm>

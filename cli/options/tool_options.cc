@@ -1,3 +1,4 @@
+// Declares the flags of tools and thinking, and checks that they fit together.
 #include "cli/options/tool_options.h"
 
 #include <string>
@@ -13,8 +14,9 @@ namespace cli {
 
 void ToolOptions::AddToolFlags(Command& command) {
   command.group = "Calls of functions";
-  command.Add("--tools FILE", tools,
-              "With --chat: functions that the model may call, in OpenAI's form: a file, or [...]");
+  command.Add(
+      "--tools FILE", tools,
+      "With --chat: functions that the model may call, in OpenAI's format: a file, or [...]");
   command.Add("--tool-choice CHOICE", choice,
               "auto (default), none, required, or the name of the function to call");
 }
@@ -22,14 +24,14 @@ void ToolOptions::AddToolFlags(Command& command) {
 void ToolOptions::AddAnswerFlags(Command& command) {
   const std::string group = std::exchange(command.group, "Thinking, and the schema in the prompt");
   command.Add("--schema-in-prompt", schema_in_prompt,
-              "The system message shows the schema of --json-schema (default in a chat)");
+              "Show the schema of --json-schema in the system message (the default in a chat)");
   command.Add("--no-schema-in-prompt", no_schema_in_prompt, "It does not");
   command
       .Add("--reasoning-budget N", thinking_budget, {-1, kMaxTokens},
-           "Tokens of thinking, then its end is written for the model; 0: none, -1: any number")
+           "End the thinking after this many tokens; 0: no thinking, -1: no limit")
       .ShowDefault();
   command.Add("--reasoning-budget-message TEXT", thinking_message,
-              "What is written before that end");
+              "A text to write before that end");
   command.group = group;
 }
 

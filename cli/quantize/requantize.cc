@@ -148,7 +148,8 @@ std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& 
   wanted.CheckPatterns();
   if (n_odd > 0) {
     Complain("note: " + std::to_string(n_odd) + " of " + std::to_string(n_matrices) +
-             " matrices get a type of smaller blocks, or F16: their rows are not whole blocks");
+             " matrices get a type of smaller blocks, or F16: their rows are not a whole number of "
+             "blocks");
   }
   return plan;
 }
@@ -171,7 +172,7 @@ std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
   if (!all_fit) {
     gguf::Fail(file_.path(), "tensor ", gguf::Quoted(tensor.name), ": expected weights that ",
                gguf::Info(planned.type).name,
-               " can hold, found some that are no numbers or too large");
+               " can hold, found some that are not numbers or are too large");
   }
   done += n;
   bytes_read_ += gguf::RowBytes(tensor.dtype, n);

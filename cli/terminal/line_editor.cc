@@ -1,4 +1,4 @@
-// libedit edits the line. Added here: pastes of lines as one entry, Ctrl-C and resizes, usual keys.
+// Edits a line by libedit, and adds pastes as one entry, Ctrl-C, resizing and the usual keys.
 #include "cli/terminal/line_editor.h"
 
 #include <histedit.h>

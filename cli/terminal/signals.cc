@@ -1,4 +1,4 @@
-// The handlers do only what is async-signal-safe.
+// Handles signals. The handlers do only what is async-signal-safe.
 #include "cli/terminal/signals.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What the plain pass (engine/plain.h) shows.
+// Shows the plain pass (engine/plain.h): beside the engine, or one attention head with its numbers.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,3 +1,4 @@
+// A traced token as tables: each operation with its time, and the values of --values.
 #include "cli/trace/trace_report.h"
 
 #include <algorithm>
@@ -61,6 +62,55 @@ size_t PartOf(const engine::Trace& trace, size_t step) {
 std::string PartName(const engine::Trace& trace, size_t part) {
   if (part == 0) return "token";
   return part > trace.layer_ends.size() ? "output" : "layer " + std::to_string(part - 1);
+}
+
+// The first step of a part, and the one after its last.
+std::pair<size_t, size_t> StepsOf(const engine::Trace& trace, size_t part) {
+  size_t begin = 0;
+  while (begin < trace.steps.size() && PartOf(trace, begin) < part) ++begin;
+  size_t end = begin;
+  while (end < trace.steps.size() && PartOf(trace, end) == part) ++end;
+  return {begin, end};
+}
+
+// Parts that have the same operations on the same tensors, in the order of the first of each kind.
+std::vector<std::vector<size_t>> AlikeParts(const engine::Trace& trace) {
+  std::vector<std::vector<size_t>> alike;
+  std::map<std::string, size_t> kinds;
+  for (size_t part = 0; part < trace.layer_ends.size() + 2; ++part) {
+    const auto [begin, end] = StepsOf(trace, part);
+    if (begin == end) continue;
+    const bool is_layer = part > 0 && part <= trace.layer_ends.size();
+    std::string operations = is_layer ? "" : PartName(trace, part);
+    for (size_t i = begin; i < end; ++i) {
+      operations.append(trace.steps[i].kind).append(" ").append(StepTensors(trace.steps[i]));
+      operations += '\n';
+    }
+    const auto [kind, is_new] = kinds.try_emplace(operations, alike.size());
+    if (is_new) alike.emplace_back();
+    alike[kind->second].push_back(part);
+  }
+  return alike;
+}
+
+// "0-4 6 8-9": the layers of these parts.
+std::string LayerNumbers(const std::vector<size_t>& parts) {
+  std::string text;
+  for (size_t i = 0; i < parts.size();) {
+    size_t last = i;
+    while (last + 1 < parts.size() && parts[last + 1] == parts[last] + 1) ++last;
+    text += (text.empty() ? "" : " ") + std::to_string(parts[i] - 1);
+    if (last > i) text += "-" + std::to_string(parts[last] - 1);
+    i = last + 1;
+  }
+  return text;
+}
+
+// The step of these whose time is the median.
+const TraceStep& MedianStep(std::vector<const TraceStep*> steps) {
+  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+  std::ranges::nth_element(steps, middle, {}, &TraceStep::seconds);
+  return **middle;
 }
 
 std::string TraceTitle(const TraceReport& report) {
@@ -140,33 +190,49 @@ std::string StepTensors(const TraceStep& step) {
   return text;
 }
 
-std::string TraceTable(const TraceReport& report) {
+std::string TraceTable(const TraceReport& report, bool all_layers) {
   const engine::Trace& trace = report.token;
   std::map<std::string_view, Cost> totals;
-  std::vector<Cost> parts(trace.layer_ends.size() + 2);
   Cost all;
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const TraceStep& step = trace.steps[i];
-    for (Cost* sum : {&parts[PartOf(trace, i)], &totals[step.kind], &all}) sum->Add(step);
+  for (const TraceStep& step : trace.steps) {
+    totals[step.kind].Add(step);
+    all.Add(step);
   }
-  const auto total = [&](std::string_view what, const Cost& cost) {
-    return Line(what, Format("%.1f%% of the time", 100 * cost.seconds / all.seconds), "", "", cost,
-                report.read_ceiling);
+  const auto total = [&](std::string_view what, const std::string& layers, const Cost& cost) {
+    return Line(what, Format("%.1f%% of the time", 100 * cost.seconds / all.seconds), "",
+                Cut(layers, 11), cost, report.read_ceiling);
   };
   std::string text =
       TraceTitle(report) + Format("\n\n%-9s %-20s %-7s %-11s %8s %8s %5s %4s\n", "operation",
                                   "tensors", "type", "shape", "KB", "us", "GB/s", "max");
-  size_t part = SIZE_MAX;
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    if (const size_t now = PartOf(trace, i); now != part) {
-      part = now;
-      text += "\n" + total(PartName(trace, part), parts[part]);
+  for (const std::vector<size_t>& parts : AlikeParts(trace)) {
+    const size_t n = all_layers ? 1 : parts.size();
+    for (size_t first = 0; first < parts.size(); first += n) {
+      Cost cost;
+      std::vector<std::vector<const TraceStep*>> steps;  // of the layers, by operation
+      for (size_t k = first; k < first + n; ++k) {
+        const auto [begin, end] = StepsOf(trace, parts[k]);
+        steps.resize(end - begin);
+        for (size_t i = begin; i < end; ++i) {
+          steps[i - begin].push_back(&trace.steps[i]);
+          cost.Add(trace.steps[i]);
+        }
+      }
+      text += "\n" + (n == 1 ? total(PartName(trace, parts[first]), "", cost)
+                             : total(Format("%zu layers", n), LayerNumbers(parts), cost));
+      for (auto& of_layers : steps) {
+        text += StepLine(MedianStep(std::move(of_layers)), report.read_ceiling);
+      }
     }
-    text += StepLine(trace.steps[i], report.read_ceiling);
+  }
+  if (!all_layers && trace.layer_ends.size() > 1) {
+    text +=
+        "\nOf layers with the same operations, each line is the layer that takes the median\n"
+        "time for it; the first line adds them up. --all shows every layer.\n";
   }
   text += Format("\nTotals, %zu threads, at most %.1f GB/s from %s (max: the share of it):\n",
                  report.n_threads, report.read_ceiling / 1e9, report.reads_from.c_str());
-  for (const auto& [kind, cost] : totals) text += total(kind, cost);
+  for (const auto& [kind, cost] : totals) text += total(kind, "", cost);
   text += Line("all", "", "", "", all, report.read_ceiling);
   if (!report.prompt.steps.empty()) text += PromptTable(report);
   const bool above = std::ranges::any_of(trace.steps, [&](const TraceStep& step) {

@@ -1,3 +1,4 @@
+// Records each layer of a pass, and applies the logit lens to its residual stream.
 #include "cli/trace/trace_values.h"
 
 #include <algorithm>

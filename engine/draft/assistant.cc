@@ -88,10 +88,10 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
       std::min(assistant_.tokenizer->vocab().size(), model_.config.vocab_size));
   for (TokenId id = text.back(); n > 0; --n) {
     team_.Run([&] {
-      Pass input(model_.config, 1, s, team_, nullptr, {&here, 1});
+      Pass input(model_.config, 1, s, team_, {&here, 1});
       input.Embed(model_.weights.token_embd, {&id, 1}, embedding);
       input.SetPositions();
-      Pass pass(config_, 1, s, team_, nullptr, {&before, 1});
+      Pass pass(config_, 1, s, team_, {&before, 1});
       pass.MatMul(embedding, {{w.pre_projection, s.x}});
       Layers(w, pass);
       const float* const out = pass.Normed(s.x, w.output_norm, config_.embedding_length, s.normed);

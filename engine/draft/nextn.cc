@@ -38,7 +38,7 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
   n_read_ = tokens.size();
   team.Run([&] {
     const TextPart part = {ropes_, state_, first_position, tokens.size()};
-    Pass pass(config_, tokens.size(), s, team, nullptr, {&part, 1});
+    Pass pass(config_, tokens.size(), s, team, {&part, 1});
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
     pass.SetPositions();
@@ -67,7 +67,7 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
                                                           : model_.weights.output_norm;
   Scratch& s = scratch_;
   team.Run([&] {
-    Pass pass(config_, n, s, team, nullptr);
+    Pass pass(config_, n, s, team);
     const float* const x = s.x + first * width();
     const float* const in = pass.Normed(x, norm, width(), s.normed);
     const float* const read = config_.nextn_before_norm ? x : in;

@@ -9,13 +9,15 @@
 #include "engine/pass/mixers.h"
 #include "engine/pass/pass.h"
 #include "engine/pass/residual.h"
+#include "engine/pass/traced_pass.h"
 
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
   float* const x = s.x;
-  Pass pass(model.config, tokens.size(), s, team, trace, parts);
+  AnyPass any(trace, model.config, tokens.size(), s, team, parts);
+  Pass& pass = any.get();
 
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
@@ -68,7 +70,7 @@ void Layers(const Weights& weights, Pass& pass) {
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
   const TextPart part = {.ropes = {}, .state = state, .position = 0, .end = n};
-  Pass pass(model.config, n, s, team, nullptr, {&part, 1});
+  Pass pass(model.config, n, s, team, {&part, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;
@@ -79,7 +81,8 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kern
 void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
-  Pass pass(model.config, n, s, team, trace);
+  AnyPass any(trace, model.config, n, s, team);
+  Pass& pass = any.get();
   const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);
   pass.MatMul(in, {{model.weights.output, logits}});

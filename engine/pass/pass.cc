@@ -5,11 +5,8 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <set>
 
-#include "engine/pass/input_squares.h"
 #include "kernels/attention/head_products.h"
-#include "kernels/matmul/experts.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/ops/hadamard.h"
 #include "kernels/ops/ops.h"
@@ -18,10 +15,6 @@ namespace engine {
 namespace {
 
 constexpr size_t kMaxOutputs = 6;
-
-uint64_t Bytes(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
-
-TraceWeights Traced(const WeightView& view) { return {view.tensor, view.rows, view.cols}; }
 
 }  // namespace
 
@@ -167,14 +160,7 @@ void Pass::Repeat(const float* in, size_t n_heads, size_t length, float* out) {
 }
 
 void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
-  const size_t rows = weights.n_experts * weights.first.rows;
-  const std::array traced = {TraceWeights{weights.tensor, rows, weights.first.cols}};
-  for (size_t h = 0; inputs() != nullptr && h < weights.n_experts; ++h) {
-    inputs()->Add(weights.tensor,
-                  {in.data + h * in.head_stride, in.token_stride, n_tokens_, weights.first.cols}, h,
-                  weights.n_experts);
-  }
-  Step("matmul", rows * weights.first.row_bytes(), traced, [&] {
+  Step("matmul", 0, [&] {
     kernels::HeadProducts(team_, weights, {in.data, in.head_stride, in.token_stride}, n_tokens_,
                           {out.data, out.head_stride, out.token_stride}, scratch_.heads);
   });
@@ -215,21 +201,13 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   assert(outputs.size() <= kMaxOutputs);
   std::array<kernels::Product, kMaxOutputs> products;
-  std::array<TraceWeights, kMaxOutputs> traced;
-  uint64_t bytes = 0;
   size_t n = 0;
   for (const auto& [weights, out, stride] : outputs) {
     if (weights.tensor == nullptr) continue;
-    products[n] = {weights, out, stride != 0 ? stride : weights.rows, weights.bias};
-    traced[n++] = Traced(weights);
-    bytes += Bytes(weights);
+    products[n++] = {weights, out, stride != 0 ? stride : weights.rows, weights.bias};
   }
   if (n == 0) return;
-  for (size_t i = 0; inputs() != nullptr && i < n; ++i) {
-    if (i > 0 && traced[i].tensor == traced[i - 1].tensor) continue;  // parts of one matrix
-    inputs()->Add(traced[i].tensor, {in, traced[i].cols, n_tokens_, traced[i].cols});
-  }
-  Step("matmul", bytes, std::span(traced).first(n), [&] {
+  Step("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
     kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
   });
@@ -237,13 +215,7 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
 
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                        float* out) {
-  const std::array traced = {Traced(up), Traced(gate)};
-  const size_t n = gate.tensor != nullptr ? 2 : 1;
-  if (inputs() != nullptr) {
-    inputs()->Add(up.tensor, {in, up.cols, n_tokens_, up.cols});
-    if (gate.tensor != up.tensor) inputs()->Add(gate.tensor, {in, up.cols, n_tokens_, up.cols});
-  }
-  Step("matmul", Bytes(gate) + Bytes(up), std::span(traced).first(n), [&] {
+  Step("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},
                          scratch_.input, out);
@@ -259,11 +231,13 @@ kernels::AttentionParams Pass::ParamsOf(const LayerView& layer) const {
           .slopes = config_.slopes.empty() ? nullptr : config_.slopes.data()};
 }
 
+size_t Pass::CacheOf(const LayerView& layer) {
+  return layer.plan.kv_layer != LayerPlan::kOwn ? layer.plan.kv_layer : layer.i;
+}
+
 bool Pass::MakesHeads(const LayerView& layer) const {
   const LayerWeights& w = layer.w;
   if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
-  // Observers want to see the inputs of attn_k_b and attn_v_b, and queries that fit the cache.
-  if (trace_ != nullptr && (trace_->inputs != nullptr || trace_->observer != nullptr)) return false;
   double saved = 0;
   EachText([&](const TextPart& part, size_t /*first*/, size_t n) {
     saved += kernels::SavedByHeads(part.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
@@ -280,11 +254,8 @@ void Pass::RotateHeads(float* heads, size_t n_heads, size_t length) {
 void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
-  const size_t i = plan.kv_layer != LayerPlan::kOwn ? plan.kv_layer : layer.i;
+  const size_t i = CacheOf(layer);
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
-  const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
-                        kernels::KvBytes(cache.type, cache.value_length);
-  const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
   const kernels::AttentionParams params = ParamsOf(layer);
   // Keys and values of 8 bits are rotated, which spreads the large numbers of a few channels over
   // all of them. Queries are rotated, too, so scores do not change; the mean of values is rotated
@@ -304,7 +275,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
       RotateHeads(v + t * value_width, cache.n_kv_heads, cache.value_length);
     });
   }
-  Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
+  Step("attention", 0, [&] {
     EachText([&](const TextPart& part, size_t first, size_t n) {
       const kernels::KvLayer own = part.state.layer(i).From(part.slot);
       if (k != nullptr)
@@ -320,7 +291,6 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
       }
     });
   });
-  if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
   if (!rotates) return;
   EachToken("rotate", [&](size_t t) {
     if (!is_rotated(parts_[PartOf(t)])) return;
@@ -329,31 +299,9 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   });
 }
 
-void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
-                          const kernels::AttentionParams& params, const float* q) {
-  const size_t last = parts_[0].position + n_tokens_ - 1;
-  size_t n_scores = 0;  // of a head
-  for (size_t p = parts_[0].position; p <= last; ++p) {
-    n_scores +=
-        kernels::LastVisible(p, plan.ahead, last + 1) + 1 - kernels::FirstVisible(p, plan.window);
-  }
-  trace_->steps.back().operations =
-      2.0 * static_cast<double>(n_scores * plan.n_heads * (plan.key_length + plan.value_length));
-  trace_->steps.back().shape = {plan.n_heads, last + 1 - kernels::FirstVisible(last, plan.window),
-                                cache.key_length};
-  if (trace_->observer == nullptr) return;
-  const float* const row = q + (n_tokens_ - 1) * plan.n_heads * cache.key_length;
-  trace_->observer->Attended({cache, params, plan.n_heads, last, row});
-}
-
-void Pass::EndLayer(size_t layer, const float* x) {
+void Pass::EndLayer(size_t layer, const float* /*x*/) {
   ++scratch_.n_layers_done;
   if (scratch_.pager) scratch_.pager->EndLayer(layer);
-  if (trace_ == nullptr) return;
-  trace_->layer_ends.push_back(trace_->steps.size());
-  if (trace_->observer == nullptr) return;
-  const size_t width = config_.embedding_length;
-  trace_->observer->EndLayer({x + (n_tokens_ - 1) * width, width});
 }
 
 void Pass::Route(const LayerView& layer) {
@@ -364,39 +312,20 @@ void Pass::Route(const LayerView& layer) {
     kernels::Route(config_.router, scratch_.router + t * n, n, layer.w.exp_probs_b, n_used,
                    chosen + t * n_used, shares + t * n_used);
   });
-  if (trace_ == nullptr || trace_->observer == nullptr) return;
-  const size_t last = (n_tokens_ - 1) * n_used;
-  trace_->observer->Routed({chosen + last, n_used}, {shares + last, n_used});
 }
 
-// The weights of all experts that some token of the batch chose.
-uint64_t Pass::ChosenBytes(const LayerWeights& w) const {
-  const uint32_t* const chosen = scratch_.chosen;
-  const std::set<uint32_t> experts(chosen, chosen + n_tokens_ * config_.n_experts_used);
-  return experts.size() *
-         (Bytes(w.ffn_gate_exps.first) + Bytes(w.ffn_up_exps.first) + Bytes(w.ffn_down_exps.first));
+kernels::ExpertLayer Pass::ExpertsOf(const LayerView& layer) const {
+  const LayerWeights& w = layer.w;
+  return {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps, config_.activation,
+          layer.plan.expert_limit};
 }
 
 void Pass::Experts(const LayerView& layer, const float* in, float* out) {
-  const LayerWeights& w = layer.w;
   const uint32_t* const chosen = scratch_.chosen;
-  if (scratch_.pager) scratch_.pager->Expect(w, {chosen, n_tokens_ * config_.n_experts_used});
-  const kernels::ExpertLayer experts = {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps,
-                                        config_.activation, layer.plan.expert_limit};
-  std::vector<TraceWeights> tensors;
-  if (trace_ != nullptr) {
-    for (const ExpertsView* view : w.experts()) {
-      if (view->tensor == nullptr) continue;
-      tensors.push_back(
-          {view->tensor, view->first.rows * config_.n_experts_used, view->first.cols});
-    }
-  }
-  if (inputs() != nullptr) {
-    inputs()->AddExperts(w, experts, in, n_tokens_, chosen, config_.n_experts_used, team_);
-  }
-  Step("experts", trace_ != nullptr ? ChosenBytes(w) : 0, tensors, [&] {
-    kernels::Experts(team_, experts, in, n_tokens_, chosen, scratch_.shares, config_.n_experts_used,
-                     scratch_.experts, out);
+  if (scratch_.pager) scratch_.pager->Expect(layer.w, {chosen, n_tokens_ * config_.n_experts_used});
+  Step("experts", 0, [&] {
+    kernels::Experts(team_, ExpertsOf(layer), in, n_tokens_, chosen, scratch_.shares,
+                     config_.n_experts_used, scratch_.experts, out);
   });
 }
 

@@ -1,9 +1,10 @@
 // Pass: the operations of the forward pass, for a batch of tokens.
 //
 // Each reads and writes rows, one per token, and splits them (or the weights' rows) among the
-// team's threads; with a trace it records its time. The arithmetic is in kernels/. An operation
-// that a model lacks (no norm, no rope, a factor of 1) does nothing. Rows are
-// [n_tokens][embedding_length] unless stated otherwise.
+// team's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no rope,
+// a factor of 1) does nothing. Rows are [n_tokens][embedding_length] unless stated otherwise.
+// TracedPass (traced_pass.h) records the operations; the virtual ones are those that it says more
+// of than their time.
 #ifndef PRONK_ENGINE_PASS_PASS_H_
 #define PRONK_ENGINE_PASS_PASS_H_
 
@@ -16,10 +17,9 @@
 #include "engine/model/weights.h"
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
-#include "engine/pass/trace.h"
-#include "engine/stopwatch.h"
 #include "kernels/attention/attention.h"
 #include "kernels/machine/team.h"
+#include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "tokenizer/tokenizer.h"
 
@@ -41,15 +41,13 @@ struct KeptInput {
 
 class Pass {
  public:
-  // parts: as in Forward(); none for operations that know no positions. trace may be null.
-  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team, Trace* trace,
+  // parts: as in Forward(); none for operations that know no positions.
+  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team,
        std::span<const TextPart> parts = {})
-      : config_(config),
-        n_tokens_(n_tokens),
-        scratch_(scratch),
-        team_(team),
-        trace_(trace),
-        parts_(parts) {}
+      : config_(config), n_tokens_(n_tokens), scratch_(scratch), team_(team), parts_(parts) {}
+  virtual ~Pass() = default;
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
 
   const Config& config() const { return config_; }
   size_t n_tokens() const { return n_tokens_; }
@@ -74,8 +72,8 @@ class Pass {
                           const float* x);
   // gate = activation(gate) * the layer's part of scratch.per_layer; [n_tokens][per_layer_length].
   void GateByLayer(size_t layer, float* gate);
-  // The end of a layer, for a trace and for who waits.
-  void EndLayer(size_t layer, const float* x);
+  // The end of a layer, for the trace and for progress reports.
+  virtual void EndLayer(size_t layer, const float* x);
   // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
   void FinishLogits(float* logits);
 
@@ -114,9 +112,9 @@ class Pass {
   // is [n_tokens][n_heads][key_length], the output, scratch.attended,
   // [n_tokens][n_heads][value_length]. by_head: keys and values of heads are made from the layer's
   // latent vectors, which are in k; then n_kv_heads is 1, and both lengths are those of a head.
-  void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head = false);
+  virtual void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head = false);
   // Whether that takes fewer operations than attention to the latent vectors themselves.
-  bool MakesHeads(const LayerView& layer) const;
+  virtual bool MakesHeads(const LayerView& layer) const;
   // Numbers by token and head; strides are in floats, from one to the next.
   struct Heads {
     float* data;
@@ -130,7 +128,7 @@ class Pass {
   // out[t][h][i] = in[t][h] for each i below `length`
   void Repeat(const float* in, size_t n_heads, size_t length, float* out);
   // out[t][h] = matrix h . in[t][h]
-  void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
+  virtual void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
 
   // --- Recurrences ---
   // What tokens do to the layer's state of their text: Convolve() reads scratch.conv_in
@@ -150,15 +148,15 @@ class Pass {
     float* out;         // [n_tokens][weights.rows]
     size_t stride = 0;  // floats from token to token; 0: weights.rows
   };
-  void MatMul(const float* in, std::initializer_list<Output> outputs);
+  virtual void MatMul(const float* in, std::initializer_list<Output> outputs);
   // out = activation(gate . in) * (up . in); limit: of Activation::kLimitedSilu
-  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
-                   float* out);
+  virtual void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
+                           float limit, float* out);
   // From scratch.router to scratch.chosen and shares: the n_experts_used experts with a token's
   // largest logits, and their shares.
-  void Route(const LayerView& layer);
+  virtual void Route(const LayerView& layer);
   // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]
-  void Experts(const LayerView& layer, const float* in, float* out);
+  virtual void Experts(const LayerView& layer, const float* in, float* out);
 
   // --- Elementwise ---
   // gate = activation(gate) * x; x *= y; rows [n_tokens][width].
@@ -174,16 +172,31 @@ class Pass {
   void Scale(float* x, float factor);                // x *= factor
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
+ protected:
+  // Around each operation, for a trace; bytes: read of tables and states.
+  virtual void BeginStep(std::string_view /*kind*/, uint64_t /*bytes*/) {}
+  virtual void EndStep() {}
+
+  std::span<const TextPart> parts() const { return parts_; }
+  kernels::Team& team() const { return team_; }
+  // The layer whose cache this layer reads.
+  static size_t CacheOf(const LayerView& layer);
+  kernels::AttentionParams ParamsOf(const LayerView& layer) const;
+  kernels::ExpertLayer ExpertsOf(const LayerView& layer) const;
+
  private:
   // Each of a token's heads times Hadamard matrices.
   static void RotateHeads(float* heads, size_t n_heads, size_t length);
   template <class Work>
-  void Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
-            Work work);
+  void Step(std::string_view kind, uint64_t bytes, Work work) {
+    BeginStep(kind, bytes);
+    work();
+    EndStep();
+  }
   // Calls work(i) for each of n rows; they read `bytes` of weights in all.
   template <class Work>
   void EachRow(std::string_view kind, size_t n, uint64_t bytes, Work work) {
-    Step(kind, bytes, {}, [&] { ForRows(n, work); });
+    Step(kind, bytes, [&] { ForRows(n, work); });
   }
   template <class Work>
   void ForRows(size_t n, Work work) {
@@ -204,33 +217,12 @@ class Pass {
   size_t PositionOf(size_t t) const;
   // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
   void Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs);
-  kernels::AttentionParams ParamsOf(const LayerView& layer) const;
-  void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
-                      const kernels::AttentionParams& params, const float* q);
-  // The observer of matrix inputs, or null.
-  InputSquares* inputs() const { return trace_ != nullptr ? trace_->inputs : nullptr; }
-  uint64_t ChosenBytes(const LayerWeights& w) const;
-
   const Config& config_;
   size_t n_tokens_;
   Scratch& scratch_;
   kernels::Team& team_;
-  Trace* trace_;
   std::span<const TextPart> parts_;
 };
-
-template <class Work>
-void Pass::Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
-                Work work) {
-  if (trace_ == nullptr) return work();
-  const Stopwatch watch;
-  work();
-  const double seconds = watch.Seconds();
-  double operations = 0;
-  for (const TraceWeights& w : weights) operations += 2.0 * static_cast<double>(w.rows * w.cols);
-  operations *= static_cast<double>(n_tokens_);
-  trace_->steps.push_back({kind, {weights.begin(), weights.end()}, bytes, operations, seconds});
-}
 
 }  // namespace engine
 

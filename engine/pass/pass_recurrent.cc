@@ -19,7 +19,7 @@ std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
 }  // namespace
 
 void Pass::Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs) {
-  Step("keep", n * sizeof(float), {}, [&] {
+  Step("keep", n * sizeof(float), [&] {
     team_.For(n, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
       std::copy(state + begin, state + end, before + begin);
     });
@@ -42,7 +42,7 @@ void Pass::Convolve(const LayerView& layer) {
     }
     const float* const in = scratch_.conv_in + t * r.channels;
     float* const out = (alone ? scratch_.attended : scratch_.conv_out) + t * r.channels;
-    Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), {}, [&] {
+    Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), [&] {
       for (size_t part = 0; part < n_parts; ++part) {
         const size_t n = r.channels / n_parts, first = part * n;
         const kernels::CausalConv conv = {
@@ -74,7 +74,7 @@ void Pass::Recur(const LayerView& layer) {
     float *const in = scratch_.conv_out + t * r.channels, *const matrices = state.matrices;
     float *const alpha = scratch_.alpha + t * r.n_alpha, *const beta = scratch_.beta + t * r.n_beta;
     float* const out = scratch_.attended + t * r.width();
-    Step(kind, r.state_floats() * sizeof(float), {}, [&] {
+    Step(kind, r.state_floats() * sizeof(float), [&] {
       if (mixer == Mixer::kDeltaNet) {
         const kernels::DeltaNet net = {
             .n_key_heads = r.n_key_heads,

@@ -56,10 +56,10 @@ void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, siz
           Scratch& s, kernels::Team& team, float* pooled) {
   const size_t width = model.config.embedding_length;
   if (pooling == Pooling::kRank) pooling = model.config.rank.from;
-  Pass all(model.config, ends.back(), s, team, nullptr);
+  Pass all(model.config, ends.back(), s, team);
   const float* const rows =
       all.Normed(s.x, model.weights.output_norm, width, s.normed, model.weights.output_norm_bias);
-  Pass(model.config, ends.size(), s, team, nullptr).EachToken("pool", [&](size_t i) {
+  Pass(model.config, ends.size(), s, team).EachToken("pool", [&](size_t i) {
     const size_t first = i == 0 ? 0 : ends[i - 1], last = ends[i] - 1;
     float* const out = pooled + i * width;
     if (pooling == Pooling::kFirst && done == 0) std::copy_n(rows + first * width, width, out);
@@ -77,7 +77,7 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s, ker
                   float* pooled, float* out) {
   const size_t width = model.config.embedding_length;
   const PoolingWeights& w = model.weights.pooling;
-  Pass pass(model.config, n, s, team, nullptr);
+  Pass pass(model.config, n, s, team);
   if (pooling == Pooling::kRank) return Score(model, pass, pooled, out);
   if (w.dense_2.tensor != nullptr) {
     pass.MatMul(pooled, {{w.dense_2, s.hidden}});

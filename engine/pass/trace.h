@@ -1,5 +1,5 @@
 // Trace: each operation of a forward pass and its time, and intermediate values for an observer.
-// Pass fills it for pronk trace; without a trace, recording costs nothing.
+// TracedPass (traced_pass.h) fills it, for pronk trace and pronk imatrix.
 #ifndef PRONK_ENGINE_PASS_TRACE_H_
 #define PRONK_ENGINE_PASS_TRACE_H_
 

@@ -98,23 +98,29 @@ void ChatForm::Prepare(GenerateOptions& options, bool keeps_answer) const {
   options.constrains_calls = tool_choice.kind == ToolChoice::Kind::kAuto && !keeps_answer;
 }
 
+tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
+                                         const tokenizer::Tokenizer* tokenizer) const {
+  if (may_call()) input.tools = tokenizer::ToTemplateValue(tools);
+  input.extra.insert(input.extra.begin(), variables.begin(), variables.end());
+  input.now = now;
+  input.add_generation_prompt = begins_answer;
+  if (tokenizer != nullptr) {
+    input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
+    input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
+  }
+  return chat_template.Render(input);
+}
+
 tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
                                    const std::vector<Message>& messages,
                                    const std::function<bool()>& interrupted) {
-  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
   if (!form.call_style && std::ranges::any_of(messages, has_calls))
     throw Error("this chat template does not show calls of functions");
   tokenizer::ChatInput input(WithInstructions(messages, form.instructions),
                              form.call_style.value_or(tokenizer::CallStyle()), form.text_style);
-  if (form.may_call()) input.tools = tokenizer::ToTemplateValue(form.tools);
-  input.extra = form.variables;
-  input.now = form.now;
-  input.add_generation_prompt = form.begins_answer;
   input.interrupted = interrupted;
-  input.bos_token = tokenizer.Piece(tokenizer.vocab().bos, /*special=*/true);
-  input.eos_token = tokenizer.Piece(tokenizer.vocab().eos, /*special=*/true);
-  return form.chat_template.Render(input);
+  return form.Render(std::move(input), model.tokenizer.get());
 }
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,

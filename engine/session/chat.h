@@ -54,6 +54,10 @@ struct ChatForm {
   std::shared_ptr<const grammar::Grammar> GrammarFor(
       const std::shared_ptr<const grammar::Grammar>& answer,
       const tokenizer::Tokenizer& tokenizer) const;
+  // The text of a conversation, with what the form adds to it: tools, variables before those of the
+  // input, date. The texts of bos and eos are the tokenizer's, if it is not null.
+  tokenizer::RenderedChat Render(tokenizer::ChatInput input,
+                                 const tokenizer::Tokenizer* tokenizer) const;
   // Sets what is known here of the options. keeps_answer: there is an `answer` as above.
   void Prepare(GenerateOptions& options, bool keeps_answer) const;
 };

@@ -144,7 +144,7 @@ TEST(Arguments, DidYouMean) {
               "pronk chat has no flag \"--jsonl\", but pronk run has: 'pronk chat --help' lists");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
               "has no flag \"--frobnicate\": 'pronk run --help'");
-  ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"c\"");
+  ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize does not take \"c\"");
   ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
               "no use for \"c\"");
   ExpectError(Pronk({"run", "-n5x"}), 2, "-n: expected a whole number, found 5x");

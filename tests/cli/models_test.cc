@@ -123,7 +123,7 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
   EXPECT_EQ(small["fits"], "yes");
   EXPECT_NE(models["publisher/repo/broken.gguf"]["problem"], "");
   // What is broken is skipped with a note.
-  for (const char* says : {"Tiny-Q4_0.gguf: leads to no file", "gone/7b: its model is not there",
+  for (const char* says : {"Tiny-Q4_0.gguf: leads to no file", "gone/7b: its model is missing",
                            "evil/1b: names no model", "is not JSON", "HTML"}) {
     EXPECT_TRUE(Has(run.err, says));
   }
@@ -204,10 +204,10 @@ TEST_F(ModelsTest, NamesThatAreNot) {
   expect("somebody/smell", "near: somebody/small:1b");
   const std::string pull = "; to download one: " + cli::SuggestedModel().line + "\n";
   expect("xyz", "pronk: -m: no file and no model called xyz ('pronk list')" + pull);
-  expect("defualt", "no model called defualt ('pronk list'); near: default\n");
+  expect("defualt", "no model called defualt ('pronk list'); similar: default\n");
   // Near in fact: words that all names have, types and owners are no reason.
   const auto near = [&](const std::string& name, const std::string& names) {
-    expect(name, "no model called " + name + " ('pronk list'); near: " + names + "\n");
+    expect(name, "no model called " + name + " ('pronk list'); similar: " + names + "\n");
   };
   near("publisher/repo/othr", "publisher/repo/other-model.gguf");
   near("owner/tinny-gguf:q8_0", "Owner/Tiny-GGUF/Tiny-Q8_0.gguf");

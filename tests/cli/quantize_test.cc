@@ -135,10 +135,9 @@ TEST(Quantize, RowsThatAreNotWholeBlocksGetAnotherType) {
   writer.AddTensor("odd", DType::kF32, {16, 16}, bytes);
   writer.WriteFile(dir.Path("in"));
   const Finished run = Done(Pronk({"quantize", dir.Path("in"), dir.Path("out"), "Q8_0"}));
-  ExpectWritten(
-      run, dir.Path("out"),
-      "pronk: note: 1 of 2 matrices get a type of smaller blocks, or F16: their rows are not "
-      "whole blocks\n");
+  ExpectWritten(run, dir.Path("out"),
+                "pronk: note: 1 of 2 matrices get a type of smaller blocks, or F16: their rows are "
+                "not a whole number of blocks\n");
   const gguf::File file = gguf::File::Open(dir.Path("out"));
   EXPECT_EQ(file.FindTensor("even")->dtype, DType::kQ8_0);
   EXPECT_EQ(file.FindTensor("odd")->dtype, DType::kF16);

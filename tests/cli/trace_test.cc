@@ -33,13 +33,49 @@ void ExpectNarrow(const std::string& text) {
 }
 
 TEST(Trace, ListsEveryOperation) {
-  const Finished run = Done(Pronk({"trace", "-m", kModel, "-t", "1"}));
+  const Finished run = Done(Pronk({"trace", "-m", kModel, "-t", "1", "--all"}));
   for (const char* word :
        {"layer 1 ", "attn_q attn_k attn_v F32     128x64 ", "ffn_down             F32     64x128 ",
         "\noutput", "attention", "Totals, 1 threads"}) {
     EXPECT_TRUE(Has(run.out, word));
   }
   ExpectNarrow(run.out);
+}
+
+// The share of the time that a line of the table states.
+double ShareOf(const std::string& table, const std::string& line) {
+  std::smatch match;
+  const std::regex share("\n" + line + " +([0-9.]+)% of the time");
+  EXPECT_TRUE(std::regex_search(table, match, share)) << table;
+  return match.empty() ? 0 : std::stod(match[1]);
+}
+
+TEST(Trace, ShowsLayersWithTheSameOperationsOnce) {
+  const Finished run = Done(Pronk({"trace", "-m", kModel, "-t", "1"}));
+  EXPECT_FALSE(Has(run.out, "layer 0"));
+  EXPECT_EQ(Count(run.out, "attn_q attn_k attn_v "), 1u);
+  EXPECT_EQ(Count(run.out, "ffn_down "), 1u);
+  const double sum =
+      ShareOf(run.out, "token") + ShareOf(run.out, "2 layers") + ShareOf(run.out, "output");
+  EXPECT_NEAR(sum, 100, 0.16) << "three numbers, each rounded to a tenth";
+  ExpectNarrow(run.out);
+  // A layer of attention, and two with a convolution and experts.
+  const Finished mixed = Done(Pronk({"trace", "-m", DataPath("hybrids/lfm2moe.gguf"), "-t", "1"}));
+  EXPECT_NEAR(ShareOf(mixed.out, "token") + ShareOf(mixed.out, "layer 0") +
+                  ShareOf(mixed.out, "2 layers") + ShareOf(mixed.out, "output"),
+              100, 0.21)
+      << "four numbers, each rounded to a tenth";
+  EXPECT_EQ(Count(mixed.out, "\nexperts "), 2u) << "an operation, and its total: " << mixed.out;
+}
+
+TEST(Trace, SaysTheNameOfTheFileThatItWrote) {
+  const TempDir dir;
+  for (const char* flag : {"--plot", "--html"}) {
+    const std::string path = dir.Path("out");
+    EXPECT_EQ(Done(Pronk({"trace", "-m", kModel, "-p", "Hi", flag, path})).out, path + "\n");
+    const Finished piped = Done(Pronk({"trace", "-m", kModel, "-p", "Hi", flag, "/dev/stdout"}));
+    EXPECT_TRUE(piped.out.ends_with(">\n")) << "only the file";
+  }
 }
 
 // Every matrix is read once, and each of its numbers is multiplied and added.
@@ -220,15 +256,14 @@ TEST(TraceValues, OfATokenInBetween) {
 
 TEST(TraceValues, OfOneHeadByHand) {
   const Finished run =
-      Done(Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--layer", "1", "--head", "2"}));
+      Done(Pronk({"trace", "-m", kModel, "-p", kText, "--layer", "1", "--head", "2"}));
   ExpectNarrow(run.out);
   for (const char* word : {"layer 1", "head 2", "softmax", "k \"<s>\"@1 ", "\nout "}) {
     EXPECT_TRUE(Has(run.out, word));
   }
   const auto fails = [](const char* layer, const char* head) {
-    ExpectError(
-        Pronk({"trace", "-m", kModel, "-p", "x", "--values", "--layer", layer, "--head", head}), 1,
-        "--head: the model has 2 layers of 4 heads of 16 numbers");
+    ExpectError(Pronk({"trace", "-m", kModel, "-p", "x", "--layer", layer, "--head", head}), 1,
+                "--head: the model has 2 layers of 4 heads of 16 numbers");
   };
   fails("2", "0");
   fails("0", "4");
@@ -237,14 +272,14 @@ TEST(TraceValues, OfOneHeadByHand) {
 // Products of this head are above a thousand.
 TEST(TraceValues, LargeNumbersStayInTheirColumns) {
   const Finished run =
-      Done(Pronk({"trace", "-p", "Once upon a time", "--values", "--layer", "1", "--head", "2"}));
+      Done(Pronk({"trace", "-p", "Once upon a time", "--layer", "1", "--head", "2"}));
   EXPECT_TRUE(std::regex_search(run.out, std::regex(" [0-9]{4}\\.")));
   EXPECT_FALSE(std::regex_search(run.out, std::regex("\\.[0-9]+[-.]"))) << run.out;
 }
 
 // The worked head of engine/README.md is what the program prints.
 TEST(TraceValues, AreThoseOfTheReadme) {
-  const Args args = {"trace", "-p", "Once upon a", "--values", "--layer", "0", "--head", "4"};
+  const Args args = {"trace", "-p", "Once upon a", "--layer", "0", "--head", "4"};
   const Finished run = Done(Pronk(args));
   std::string block = "    ";  // as code in Markdown
   for (const char c : run.out.substr(0, run.out.size() - 1)) {
@@ -319,7 +354,8 @@ TEST(TraceUsage, FlagsWithoutEffect) {
   wrong({"--values"}, "--values: expected a text (-p)");
   wrong({"--token", "1"}, "--token: only with -p");
   wrong({"-p", "x", "--heads"}, "--heads: only with --values");
-  wrong({"-p", "x", "--layer", "0", "--head", "0"}, "--head: only with --values");
+  wrong({"--layer", "0", "--head", "0"}, "--head: expected a text (-p)");
+  wrong({"--all", "--json"}, "--all: only for the table of operations");
   wrong({"-p", "x", "--values", "--heads", "--layer", "0", "--head", "0"},
         "--head: not together with --heads");
   wrong({"-p", "x", "--values", "--layer", "0"}, "--layer: only with --head");

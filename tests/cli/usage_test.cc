@@ -62,7 +62,7 @@ TEST(Usage, FlagsWithoutEffect) {
             0);  // an alias
   ExpectError(Pronk({"list", "--json", "--names"}), 2, "give one of them");
   ExpectError(Pronk({"logits", "out", "-m", kModel, "--ids", "1", "text", "/dev/null"}), 2,
-              "has no use for \"/dev/null\"");
+              "does not take \"/dev/null\"");
 }
 
 // With a template of another file, the model that is named gives the texts of its tokens.

@@ -334,7 +334,7 @@ TEST(Convert, WeightsThatTheTypeCannotHold) {
   EXPECT_EQ(test::ErrorOf([&] { Convert(folder, out, {.type = DType::kF16}); }),
             folder +
                 "/model.safetensors: tensor \"model.layers.0.mlp.up_proj.weight\": expected "
-                "weights that F16 can hold, found some that are no numbers or too large");
+                "weights that F16 can hold, found some that are not numbers or are too large");
   EXPECT_EQ(test::ReadText(out), "as before");
 }
 

@@ -162,8 +162,8 @@ TEST(ConvertQuantized, Fp8IsChecked) {
   llama = good;
   llama.tensors[name].bytes[5] = 0x7f;
   EXPECT_EQ(ErrorOf(llama), start +
-                                "\": expected weights that BF16 can hold, found some that are no "
-                                "numbers or too large");
+                                "\": expected weights that BF16 can hold, found some that are not "
+                                "numbers or are too large");
   for (const char* block : {"[0,16]", "[8]", "[8.5,16]", "[8,16,16]", "[8,1e300]", "[-8,16]"}) {
     llama = good;
     const size_t at = llama.config.find("[8,16]");

@@ -147,6 +147,10 @@ namespace(a=1).a, namespace({"b": 2}).b, namespace().zz is defined
 tools | tojson, tools[0].function.parameters | tojson(indent=2), d | tojson(sort_keys=true), "é\u2028<&>'\"\\/\b\f\x01\x7f" | tojson, "é😀\x7f" | tojson(ensure_ascii=true), [1.0, 1e20, 1e-7, 0.1, true, none] | tojson, [] | tojson, {} | tojson, [[], {}] | tojson(indent=2), {"a": [1, {"b": 2}]} | tojson(indent=4), (1, 2) | tojson, {1: 2, none: 3, true: 4, 1.5: 5} | tojson, d | tojson(separators=(",", ":")), {"a": 1} | tojson(indent=0), {"a": 1} | tojson(indent="\t"), "x" | tojson | length, nil | tojson, messages | tojson
 strftime_now("%Y-%m-%d"), strftime_now("%d %b %Y"), strftime_now("%A, %B %-d, %Y %H:%M:%S %p %I %j %y %e %a %% %F %T %D %R %u %w"), strftime_now("")
 strftime_now("%c | %x | %X | %h | %-m/%-d")
+strftime_now("%C %G %g %V %U %W %r %f %%f 100%"), strftime_now("%-I:%M%%-d %-H")
+"\u01c6 \u0149 \ufb01 \u1f80 \u00b5" | upper, "\u0130 \u1fb3 \u2160".lower(), "\u00df".islower(), "\u24d0".upper()
+["\u00ad", "\u0600", "\u180e", "\u2028", "\ue000", "\u00e9", "\U0001f600", "\x7f"] | list, "\u00e9\u4f60".isprintable(), "\u200b".isprintable()
+"abcabcabc".replace("bc", "x", 2), "aXbXc".rsplit("X", 1), ("ab" * 40).find("b" + "ab" * 20)
 messages[0].role, messages[0]["content"], messages[-1].content.split("</think>")[-1].lstrip("\n"), messages[2].content is none, messages[2].tool_calls[0].function.name, messages | length, messages[1:] | length, messages[::-1][0].role, messages[0] == messages[0], messages[0] == messages[1], messages[0]
 messages[-1].content.split("</think>")[0].rstrip("\n").split("<think>")[-1].lstrip("\n")
 messages | map(attribute="role") | join(","), messages | selectattr("role", "in", ["user", "tool"]) | map(attribute="content") | list, (messages | selectattr("role", "equalto", "system") | list)[0].content, messages | rejectattr("content", "none") | list | length

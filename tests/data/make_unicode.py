@@ -89,6 +89,24 @@ def newer():
     return " ".join(out)
 
 
+def cases(mapped):
+    """FIRST[-LAST][/STRIDE]:CASE: the case of FIRST, one character or several; later ones of a run
+    are as far from their case as FIRST."""
+    rows = []
+    for code in CHARACTERS:
+        case = [ord(c) for c in mapped(chr(code))]
+        if case == [code]:
+            continue
+        if rows and len(case) == 1 and len(rows[-1][3]) == 1:
+            first, last, stride, to = rows[-1]
+            if case[0] - code == to[0] - first and code - last == (stride or code - last) <= 2:
+                rows[-1][1:3] = code, code - last
+                continue
+        rows.append([code, code, 0, case])
+    return " ".join(f"{first:X}" + (f"-{last:X}" if last > first else "") + ("/2" if stride == 2 else "") +
+                    ":" + parts("".join(map(chr, to))) for first, last, stride, to in rows)
+
+
 marks = [i for i in CHARACTERS if is_in(strip, i)]
 classes = {}
 for i in marks:
@@ -112,6 +130,9 @@ write_runs("kRemoved", "Control characters and the like, which BERT's normalizer
            [i for i in CHARACTERS if clean.normalize_str(f"a{chr(i)}a") == "aa"])
 write_runs("kPunctuation", "What is a word alone for BERT.",
            [i for i in CHARACTERS if len(words.pre_tokenize_str(f"a{chr(i)}a")) == 3])
+write("kLowerCase", "FIRST[-LAST][/STRIDE]:CASE, as far from FIRST as LAST's is from LAST.",
+      cases(normalizers.Lowercase().normalize_str))
+write("kUpperCase", "Likewise; some have several characters.", cases(str.upper))
 write("kNewerCharacters", "Characters that Unicode 14 has not, and an older one of the same class and length.",
       newer())
 print("}  // namespace tokenizer")

@@ -7,6 +7,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/tokenizer/vocab_file.h"
+#include "tokenizer/characters.h"
 #include "tokenizer/normal_form.h"
 
 namespace tokenizer {

@@ -117,7 +117,7 @@ TEST(BenchGate, TakesTurnsWithAnotherProgram) {
 }
 
 TEST(BenchGate, RefusesWhatCannotTakeTurns) {
-  ExpectError(Bench({"--against", "/no/such"}), 1, "/no/such: no program is there");
+  ExpectError(Bench({"--against", "/no/such"}), 1, "/no/such: there is no such program");
   ExpectError(Bench({"--against", "a", "--baseline", "b"}), 2, "one of them");
   ExpectError(Bench({"--against", "a", "--override-kv", "llama.x="}), 2, "--override-kv: not with");
   ExpectError(Bench({"--detect", "0"}), 2, "--detect: expected from 0.1% to 50%, found 0");

@@ -121,10 +121,10 @@ TEST_F(ChatFileTest, AnotherModelWritesElsewhere) {
                                    "Hello\n/model " + kOther + "\n/model\nWhy?\n/model " + kOther +
                                        "\n/load " + own + "\n/model\n"));
   EXPECT_TRUE(Has(both.err,
-                  "(qwen2 goes on with the conversation, as a new chat)\n(what follows "
+                  "(qwen2 continues the conversation as a new chat)\n(what follows "
                   "is saved as " +
                       dir_.Path("own-2.json") + ")"));
-  EXPECT_TRUE(Has(both.err, "(qwen2 answers already)"));
+  EXPECT_TRUE(Has(both.err, "(qwen2 is already answering)"));
   EXPECT_TRUE(Has(both.err, "(llama answers from here on)\n(what follows is saved as " +
                                 dir_.Path("own-3.json") + ")\n(2 messages loaded"));
   EXPECT_EQ(Json::parse(ReadText(own))["model"]["name"], "llama");

@@ -213,7 +213,7 @@ TEST(Chat, AFileIsPartOfTheNextQuestion) {
                                      "\n/file -\n/file\nAnd?\n/save " + file + "\n",
                                  {"-c", "500"}));
   EXPECT_TRUE(Has(run.err, "(the next question begins with 2 texts of 12 bytes)"));
-  EXPECT_TRUE(Has(run.err, "(the next question is what is typed)"));
+  EXPECT_TRUE(Has(run.err, "(no file precedes the next question)"));
   const auto saved = Json::parse(ReadText(file))["messages"];
   EXPECT_EQ(saved[0]["content"], "One\ntwo\n\nthree\n\nWhat?");
   EXPECT_EQ(saved[2]["content"], "No more");

@@ -34,15 +34,15 @@ TEST_F(TerminalTest, EditingAndHistory) {
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   // "/sstem" with the y inserted, and what follows it deleted.
   tmux.Keys({"/sstem First.xx", "C-a", "Right", "Right", "y", "C-e", "BSpace", "BSpace", "Enter"});
-  EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("(the system message is: First.)")) << tmux.Screen();
   // The arrow brings it back to be changed.
   tmux.Keys({"Up", "BSpace", " and last.", "Enter"});
-  EXPECT_TRUE(tmux.WaitFor("(the model is told: First and last.)")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("(the system message is: First and last.)")) << tmux.Screen();
   tmux.Keys({"Up", "Up", "C-k", "Enter"});
-  EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)", 2)) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("(the system message is: First.)", 2)) << tmux.Screen();
   // Tab completes a command; letters beyond ASCII are one key each to rub out.
   tmux.Keys({"/sy", "Tab", "Gr\xC3\xBC\xC3\x9F", "BSpace", "n", "Enter"});
-  EXPECT_TRUE(tmux.WaitFor("(the model is told: Gr\xC3\xBCn)")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("(the system message is: Gr\xC3\xBCn)")) << tmux.Screen();
   tmux.Keys({"C-d"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
@@ -245,7 +245,7 @@ TEST_F(TerminalTest, Resize) {
   EXPECT_TRUE(tmux.WaitUntil([](std::string screen) {  // in lines as wide as it knows by now
     std::ranges::replace(screen, '\n', ' ');
     return Has(screen,
-               "(the model is told: a line that is longer than forty columns will be after the "
+               "(the system message is: a line that is longer than forty columns will be after the "
                "resize)");
   })) << tmux.Screen();
 }
@@ -272,7 +272,7 @@ TEST_F(TerminalTest, StoppedAndContinued) {
   tmux.Keys({"fg", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("/system One.", 2)) << tmux.Screen();
   tmux.Keys({"BSpace", " two.", "Enter"});
-  EXPECT_TRUE(tmux.WaitFor("(the model is told: One two.)")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("(the system message is: One two.)")) << tmux.Screen();
 }
 
 // After an answer, which other threads than the one that waits for keys have worked on.

@@ -79,7 +79,7 @@ TEST_F(Outputs, ThatAreWherePrintedTextGoes) {
         "trace -m \"$M\" >>\"$M\"", "perplexity -m \"$M\" -f \"$M\" >>\"$M\""}) {
     SCOPED_TRACE(command);
     ExpectError(Shell(std::string("exec \"$PRONK\" ") + command, {"M=" + model_}), 1,
-                model_ + ", the file that is read");
+                model_ + ", which is being read");
   }
 }
 

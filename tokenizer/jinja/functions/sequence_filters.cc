@@ -4,10 +4,8 @@
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
-#include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/jinja/values/strings.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -50,49 +48,46 @@ Value CaseKey(Value key, bool case_sensitive) {
 }
 
 // Stable; `reverse` keeps the order of equal items too.
-Value SortedBy(Interpreter& in, Vector<std::pair<Value, Value>> keyed, bool reverse) {
+Value SortedBy(Runtime& rt, Vector<std::pair<Value, Value>> keyed, bool reverse) {
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
-    return reverse ? Less(in.rt(), b.first, a.first) : Less(in.rt(), a.first, b.first);
+    return reverse ? Less(rt, b.first, a.first) : Less(rt, a.first, b.first);
   });
   Values out;
   for (auto& entry : keyed) out.push_back(std::move(entry.second));
-  return in.rt().Make(std::move(out));
+  return rt.Make(std::move(out));
 }
 
-Value Sort(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("sort", args, {"reverse", "case_sensitive", "attribute"});
-  const AttributePath path(in, params.Get(2));
+Value Sort(const BuiltinCall& call) {
+  const AttributePath path(call.in, call.Get(2));
   Vector<std::pair<Value, Value>> keyed;
-  for (Value& item : ItemsOf(input)) {
-    keyed.emplace_back(CaseKey(path.Follow(item), params.Flag(1)), std::move(item));
+  for (Value& item : ItemsOf(call.self)) {
+    keyed.emplace_back(CaseKey(path.Follow(item), call.Flag(1)), std::move(item));
   }
-  return SortedBy(in, std::move(keyed), params.Flag(0));
+  return SortedBy(call.rt, std::move(keyed), call.Flag(0));
 }
 
-Value DictSort(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("dictsort", args, {"case_sensitive", "by", "reverse"});
-  RequireDefined(input);
-  if (!input.IsDict()) Fail("dictsort() needs a dictionary");
-  const std::string_view by = params.Get(1) != nullptr ? params.String(1).view() : "key";
+Value DictSort(const BuiltinCall& call) {
+  RequireDefined(call.self);
+  if (!call.self.IsDict()) Fail("dictsort() needs a dictionary");
+  const std::string_view by = call.Get(1) != nullptr ? call.String(1).view() : "key";
   if (by != "key" && by != "value") Fail("dictsort()'s by must be key or value");
   Vector<std::pair<Value, Value>> keyed;
-  for (const auto& [key, value] : input.dict().entries) {
-    keyed.emplace_back(CaseKey(by == "key" ? key : value, params.Flag(0)),
-                       in.rt().Make(Values{key, value}, List::Kind::kTuple));
+  for (const auto& [key, value] : call.self.dict().entries) {
+    keyed.emplace_back(CaseKey(by == "key" ? key : value, call.Flag(0)),
+                       call.rt.Make(Values{key, value}, List::Kind::kTuple));
   }
-  return SortedBy(in, std::move(keyed), params.Flag(2));
+  return SortedBy(call.rt, std::move(keyed), call.Flag(2));
 }
 
 // min and max: the first item whose key is the least or the largest.
 template <bool is_max>
-Value Extreme(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params(is_max ? "max" : "min", args, {"case_sensitive", "attribute"});
-  const AttributePath path(in, params.Get(1));
+Value Extreme(const BuiltinCall& call) {
+  const AttributePath path(call.in, call.Get(1));
   Value best = MakeUndefined("No aggregated item, sequence was empty."), best_key;
-  for (const Value& item : ItemsOf(input)) {
-    Value key = CaseKey(path.Follow(item), params.Flag(0));
+  for (const Value& item : ItemsOf(call.self)) {
+    Value key = CaseKey(path.Follow(item), call.Flag(0));
     const bool is_first = best.IsUndefined();
-    if (!is_first && !(is_max ? Less(in.rt(), best_key, key) : Less(in.rt(), key, best_key)))
+    if (!is_first && !(is_max ? Less(call.rt, best_key, key) : Less(call.rt, key, best_key)))
       continue;
     best = item;
     best_key = std::move(key);
@@ -100,72 +95,65 @@ Value Extreme(Interpreter& in, const Value& input, const Arguments& args) {
   return best;
 }
 
-Value Sum(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("sum", args, {"attribute", "start"});
-  const AttributePath path(in, params.Get(0));
-  Value sum = params.Or(1, Value(0));
-  for (const Value& item : ItemsOf(input)) {
-    sum = Calculate(in.rt(), BinaryOp::kAdd, sum, path.Follow(item));
+Value Sum(const BuiltinCall& call) {
+  const AttributePath path(call.in, call.Get(0));
+  Value sum = call.Or(1, Value(0));
+  for (const Value& item : ItemsOf(call.self)) {
+    sum = Calculate(call.rt, BinaryOp::kAdd, sum, path.Follow(item));
   }
   return sum;
 }
 
 // Pairs of a key and the items that have it, sorted by keys.
-Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("groupby", args, {"attribute", "default", "case_sensitive"}, 1);
-  Runtime& rt = in.rt();
-  const AttributePath path(in, params.Get(0), params.GetSome(1));
+Value GroupBy(const BuiltinCall& call) {
+  const AttributePath path(call.in, call.Get(0), call.GetSome(1));
   Vector<std::pair<Value, Value>> keyed;
-  for (Value& item : ItemsOf(input)) {
-    keyed.emplace_back(CaseKey(path.Follow(item), params.Flag(2)), std::move(item));
+  for (Value& item : ItemsOf(call.self)) {
+    keyed.emplace_back(CaseKey(path.Follow(item), call.Flag(2)), std::move(item));
   }
-  const Value sorted = SortedBy(in, keyed, false);
+  const Value sorted = SortedBy(call.rt, keyed, false);
   Values groups, group;
   const auto end = [&] {
     if (group.empty()) return;
     Value key = path.Follow(group[0]);  // as the first item spells it
-    const Value pair =
-        rt.Make(Values{std::move(key), rt.Make(std::exchange(group, {}))}, List::Kind::kTuple);
+    const Value pair = call.rt.Make(Values{std::move(key), call.rt.Make(std::exchange(group, {}))},
+                                    List::Kind::kTuple);
     pair.list().is_group = true;
     groups.push_back(pair);
   };
   Value last;
   for (const Value& item : sorted.list().items) {
-    Value key = CaseKey(path.Follow(item), params.Flag(2));
-    if (!group.empty() && !Equal(rt, key, last)) end();
+    Value key = CaseKey(path.Follow(item), call.Flag(2));
+    if (!group.empty() && !Equal(call.rt, key, last)) end();
     last = std::move(key);
     group.push_back(item);
   }
   end();
-  return rt.Make(std::move(groups));
+  return call.rt.Make(std::move(groups));
 }
 
 // Lists of `linecount` items each; the last is filled up if a filling is given.
-Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("batch", args, {"linecount", "fill_with"}, 1);
-  Runtime& rt = in.rt();
-  const auto size = static_cast<size_t>(std::max<int64_t>(params.Integer(0, 1), 0));
+Value Batch(const BuiltinCall& call) {
+  const auto size = static_cast<size_t>(std::max<int64_t>(call.Integer(0, 1), 0));
   Values batches, batch;
-  for (Value& item : ItemsOf(input)) {
+  for (Value& item : ItemsOf(call.self)) {
     if (!batch.empty() && batch.size() == size)
-      batches.push_back(rt.Make(std::exchange(batch, {})));
+      batches.push_back(call.rt.Make(std::exchange(batch, {})));
     batch.push_back(std::move(item));
   }
   if (!batch.empty()) {
-    if (const Value* filling = params.GetSome(1); filling != nullptr && batch.size() < size) {
+    if (const Value* filling = call.GetSome(1); filling != nullptr && batch.size() < size) {
       batch.resize(size, *filling);
     }
-    batches.push_back(rt.Make(std::move(batch)));
+    batches.push_back(call.rt.Make(std::move(batch)));
   }
-  return rt.Make(std::move(batches), List::Kind::kGenerator);
+  return call.rt.Make(std::move(batches), List::Kind::kGenerator);
 }
 
 // That many lists of about equal lengths.
-Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("slice", args, {"slices", "fill_with"}, 1);
-  Runtime& rt = in.rt();
-  const Values items = ItemsOf(input);
-  const int64_t n = params.Integer(0, 1);
+Value SliceFilter(const BuiltinCall& call) {
+  const Values items = ItemsOf(call.self);
+  const int64_t n = call.Integer(0, 1);
   if (n <= 0) Fail("slice() needs a number of slices above 0");
   const size_t n_slices = static_cast<size_t>(n);
   const size_t least = items.size() / n_slices, n_longer = items.size() % n_slices;
@@ -175,52 +163,49 @@ Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
     const auto begin = items.begin() + static_cast<ptrdiff_t>(at);
     Values slice(begin, begin + static_cast<ptrdiff_t>(size));
     at += size;
-    if (const Value* filling = params.GetSome(1); filling != nullptr && i >= n_longer) {
+    if (const Value* filling = call.GetSome(1); filling != nullptr && i >= n_longer) {
       slice.push_back(*filling);
     }
-    slices.push_back(rt.Make(std::move(slice)));
+    slices.push_back(call.rt.Make(std::move(slice)));
   }
-  return rt.Make(std::move(slices), List::Kind::kGenerator);
+  return call.rt.Make(std::move(slices), List::Kind::kGenerator);
 }
 
 // Some item. A prompt does not depend on chance here: which one it is follows from the template.
-Value Random(Interpreter& in, const Value& input, const Arguments&) {
-  const Values items = ItemsOf(input);
+Value Random(const BuiltinCall& call) {
+  const Values items = ItemsOf(call.self);
   if (items.empty()) return MakeUndefined("No random item, sequence was empty.");
-  return items[in.rt().steps() % items.size()];
+  return items[call.rt.steps() % items.size()];
 }
 
 // An attribute or method, never an item.
-Value Attr(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("attr", args, {"name"}, 1);
-  const std::string_view name = params.String(0).view();
-  const bool is_item = input.IsDict() && FindContainerMethod(input, name) == nullptr;
-  return is_item ? MakeUndefined("there is no such attribute") : in.GetAttribute(input, name);
+Value Attr(const BuiltinCall& call) {
+  const std::string_view name = call.String(0).view();
+  const bool is_item = call.self.IsDict() && FindMethod(call.self, name) == nullptr;
+  return is_item ? MakeUndefined("there is no such attribute")
+                 : call.in.GetAttribute(call.self, name);
 }
 
-Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("unique", args, {"case_sensitive", "attribute"});
-  const AttributePath path(in, params.Get(1));
+Value Unique(const BuiltinCall& call) {
+  const AttributePath path(call.in, call.Get(1));
   Dict seen;
   Values out;
-  for (Value& item : ItemsOf(input)) {
-    const Value key = CaseKey(path.Follow(item), params.Flag(0));
+  for (Value& item : ItemsOf(call.self)) {
+    const Value key = CaseKey(path.Follow(item), call.Flag(0));
     if (seen.Find(key) != nullptr) continue;
     seen.Set(key, Value());
     out.push_back(std::move(item));
   }
-  return in.rt().Make(std::move(out), List::Kind::kGenerator);
+  return call.rt.Make(std::move(out), List::Kind::kGenerator);
 }
 
-Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("join", args, {"d", "attribute"});
-  Runtime& rt = in.rt();
-  const AttributePath path(in, params.Get(1));
+Value JoinFilter(const BuiltinCall& call) {
+  const AttributePath path(call.in, call.Get(1));
   Vector<Text> parts;
-  for (Value& item : ItemsOf(input)) {
-    parts.push_back(Str(rt, path.Follow(std::move(item))));
+  for (Value& item : ItemsOf(call.self)) {
+    parts.push_back(Str(call.rt, path.Follow(std::move(item))));
   }
-  return JoinTexts(Str(rt, params.Or(0, Value(""))), parts);
+  return JoinTexts(Str(call.rt, call.Or(0, Value(""))), parts);
 }
 
 // The first argument of a filter that calls another by name; the rest is passed to that one.
@@ -239,101 +224,117 @@ Arguments WithoutFirst(const Arguments& args, size_t n) {
   return out;
 }
 
-Value Map(Interpreter& in, const Value& input, const Arguments& args) {
+Value Map(const BuiltinCall& call) {
   Values out;
-  if (!input.Truth()) return in.rt().Make(std::move(out), List::Kind::kGenerator);
-  const auto attribute = std::ranges::find(args.named, "attribute", &NamedValue::first);
-  if (args.positional.empty() && attribute != args.named.end()) {
-    const Params params("map", args, {"attribute", "default"});
-    const AttributePath path(in, params.Get(0), params.GetSome(1));
-    for (Value& item : ItemsOf(input)) out.push_back(path.Follow(std::move(item)));
+  if (!call.self.Truth()) return call.rt.Make(std::move(out), List::Kind::kGenerator);
+  const auto attribute = std::ranges::find(call.args.named, "attribute", &NamedValue::first);
+  if (call.args.positional.empty() && attribute != call.args.named.end()) {
+    const BuiltinCall named(call.in, {Owner::kFilter, "map", Map, "attribute | default"}, call.self,
+                            call.args);
+    const AttributePath path(call.in, named.Get(0), named.GetSome(1));
+    for (Value& item : ItemsOf(call.self)) out.push_back(path.Follow(std::move(item)));
   } else {
-    const std::string_view filter = NameIn(args, "map");
-    const Arguments rest = WithoutFirst(args, 1);
-    for (const Value& item : ItemsOf(input)) out.push_back(in.CallFilter(filter, item, rest));
+    const std::string_view filter = NameIn(call.args, "map");
+    const Arguments rest = WithoutFirst(call.args, 1);
+    for (const Value& item : ItemsOf(call.self))
+      out.push_back(call.in.CallFilter(filter, item, rest));
   }
-  return in.rt().Make(std::move(out), List::Kind::kGenerator);
+  return call.rt.Make(std::move(out), List::Kind::kGenerator);
 }
 
 // select, reject, selectattr, rejectattr: items whose test (without one: truth value) is `wanted`.
 template <bool by_attribute, bool wanted>
-Value Select(Interpreter& in, const Value& input, const Arguments& args) {
+Value Select(const BuiltinCall& call) {
   constexpr std::string_view kName = by_attribute ? "selectattr" : "select";
   Values out;
-  if (!input.Truth()) return in.rt().Make(std::move(out), List::Kind::kGenerator);
-  if (by_attribute && args.positional.empty()) Fail("Missing parameter for attribute name");
-  const AttributePath path(in, by_attribute ? &args.positional[0] : nullptr);
-  const Arguments test_args = WithoutFirst(args, by_attribute ? 1 : 0);
+  if (!call.self.Truth()) return call.rt.Make(std::move(out), List::Kind::kGenerator);
+  if (by_attribute && call.args.positional.empty()) Fail("Missing parameter for attribute name");
+  const AttributePath path(call.in, by_attribute ? &call.args.positional[0] : nullptr);
+  const Arguments test_args = WithoutFirst(call.args, by_attribute ? 1 : 0);
   const bool has_test = !test_args.positional.empty();
   const std::string_view test = has_test ? NameIn(test_args, kName) : std::string_view();
   const Arguments rest = has_test ? WithoutFirst(test_args, 1) : Arguments();
-  for (Value& item : ItemsOf(input)) {
+  for (Value& item : ItemsOf(call.self)) {
     const Value tested = path.Follow(item);
-    const bool passes = has_test ? in.CallTest(test, tested, rest) : tested.Truth();
+    const bool passes = has_test ? call.in.CallTest(test, tested, rest) : tested.Truth();
     if (passes == wanted) out.push_back(std::move(item));
   }
-  return in.rt().Make(std::move(out), List::Kind::kGenerator);
+  return call.rt.Make(std::move(out), List::Kind::kGenerator);
 }
 
-Value First(Interpreter&, const Value& input, const Arguments&) {
-  const Values items = ItemsOf(input);
+Value First(const BuiltinCall& call) {
+  const Values items = ItemsOf(call.self);
   return items.empty() ? MakeUndefined("No first item, sequence was empty.") : items.front();
 }
 
-Value Last(Interpreter&, const Value& input, const Arguments&) {
-  if (input.IsList() && !input.list().HasLength()) Fail("'generator' object is not reversible");
-  const Values items = ItemsOf(input);
+Value Last(const BuiltinCall& call) {
+  if (call.self.IsList() && !call.self.list().HasLength())
+    Fail("'generator' object is not reversible");
+  const Values items = ItemsOf(call.self);
   return items.empty() ? MakeUndefined("No last item, sequence was empty.") : items.back();
 }
 
-Value Reverse(Interpreter& in, const Value& input, const Arguments&) {
-  if (input.IsString()) return Slice(in.rt(), input, Value(), Value(), Value(-1));
-  Values items = ItemsOf(input);
+Value Reverse(const BuiltinCall& call) {
+  if (call.self.IsString()) return Slice(call.rt, call.self, Value(), Value(), Value(-1));
+  Values items = ItemsOf(call.self);
   std::reverse(items.begin(), items.end());
-  return in.rt().Make(std::move(items), List::Kind::kGenerator);
+  return call.rt.Make(std::move(items), List::Kind::kGenerator);
 }
 
-Value Length(Interpreter&, const Value& input, const Arguments&) { return LengthOf(input); }
+Value Length(const BuiltinCall& call) { return LengthOf(call.self); }
 
-Value Default(Interpreter&, const Value& input, const Arguments& args) {
-  const Params params("default", args, {"default_value", "boolean"});
-  const bool absent = input.IsUndefined() || (params.Flag(1) && !input.Truth());
-  return absent ? params.Or(0, Value("")) : input;
+Value Default(const BuiltinCall& call) {
+  const bool absent = call.self.IsUndefined() || (call.Flag(1) && !call.self.Truth());
+  return absent ? call.Or(0, Value("")) : call.self;
 }
 
 // clang-format off
-constexpr Named<FilterFn> kSequenceFilters[] = {
-    {"list", ListFilter}, {"items", ItemsFilter}, {"d", Default}, {"default", Default},
-    {"count", Length}, {"length", Length}, {"first", First}, {"last", Last},
-    {"join", JoinFilter}, {"map", Map},
-    {"select", Select<false, true>}, {"reject", Select<false, false>},
-    {"selectattr", Select<true, true>}, {"rejectattr", Select<true, false>},
-    {"sort", Sort}, {"dictsort", DictSort}, {"unique", Unique}, {"reverse", Reverse},
-    {"min", Extreme<false>}, {"max", Extreme<true>}, {"sum", Sum}, {"groupby", GroupBy},
-    {"batch", Batch}, {"slice", SliceFilter}, {"random", Random}, {"attr", Attr},
+constexpr Builtin kSequenceFilters[] = {
+    {Owner::kFilter, "list", ListFilter},
+    {Owner::kFilter, "items", ItemsFilter},
+    {Owner::kFilter, "default", Default, "| default_value boolean"},
+    {Owner::kFilter, "d", Default, "| default_value boolean"},
+    {Owner::kFilter, "count", Length},
+    {Owner::kFilter, "length", Length},
+    {Owner::kFilter, "first", First},
+    {Owner::kFilter, "last", Last},
+    {Owner::kFilter, "random", Random},
+    {Owner::kFilter, "reverse", Reverse},
+    {Owner::kFilter, "join", JoinFilter, "| d attribute"},
+    {Owner::kFilter, "map", Map, "*"},
+    {Owner::kFilter, "select", Select<false, true>, "*"},
+    {Owner::kFilter, "reject", Select<false, false>, "*"},
+    {Owner::kFilter, "selectattr", Select<true, true>, "*"},
+    {Owner::kFilter, "rejectattr", Select<true, false>, "*"},
+    {Owner::kFilter, "sort", Sort, "| reverse case_sensitive attribute"},
+    {Owner::kFilter, "dictsort", DictSort, "| case_sensitive by reverse"},
+    {Owner::kFilter, "unique", Unique, "| case_sensitive attribute"},
+    {Owner::kFilter, "min", Extreme<false>, "| case_sensitive attribute"},
+    {Owner::kFilter, "max", Extreme<true>, "| case_sensitive attribute"},
+    {Owner::kFilter, "sum", Sum, "| attribute start"},
+    {Owner::kFilter, "groupby", GroupBy, "attribute | default case_sensitive"},
+    {Owner::kFilter, "batch", Batch, "linecount | fill_with"},
+    {Owner::kFilter, "slice", SliceFilter, "slices | fill_with"},
+    {Owner::kFilter, "attr", Attr, "name"},
 };
 // clang-format on
 
 }  // namespace
 
-Value ListFilter(Interpreter& in, const Value& input, const Arguments&) {
-  return in.rt().Make(ItemsOf(input));
-}
+Value ListFilter(const BuiltinCall& call) { return call.rt.Make(ItemsOf(call.self)); }
 
-Value ItemsFilter(Interpreter& in, const Value& input, const Arguments&) {
-  if (!input.IsDict() && !input.IsUndefined()) Fail("Can only get item pairs from a mapping.");
+Value ItemsFilter(const BuiltinCall& call) {
+  if (!call.self.IsDict() && !call.self.IsUndefined())
+    Fail("Can only get item pairs from a mapping.");
   Values out;
-  if (input.IsDict()) {
-    for (const auto& [key, value] : input.dict().entries) {
-      out.push_back(in.rt().Make(Values{key, value}, List::Kind::kTuple));
+  if (call.self.IsDict()) {
+    for (const auto& [key, value] : call.self.dict().entries) {
+      out.push_back(call.rt.Make(Values{key, value}, List::Kind::kTuple));
     }
   }
-  return in.rt().Make(std::move(out));
+  return call.rt.Make(std::move(out));
 }
 
-FilterFn FindFilter(std::string_view name) {
-  const FilterFn found = FindNamed(kSequenceFilters, name);
-  return found != nullptr ? found : FindTextFilter(name);
-}
+std::span<const Builtin> SequenceFilters() { return kSequenceFilters; }
 
 }  // namespace tokenizer::jinja

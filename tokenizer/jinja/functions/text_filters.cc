@@ -6,15 +6,16 @@
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
-#include "tokenizer/jinja/values/arguments.h"
-#include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/jinja/values/strings.h"
-#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {
+
+template <Text (*map)(const Text&)>
+Value Mapped(const BuiltinCall& call) {
+  return map(Str(call.rt, call.self));
+}
 
 Text Same(const Text& text) { return text; }
 
@@ -29,35 +30,31 @@ Text Escape(const Text& text) {
   return out;
 }
 
-// The input of filters that accept only strings.
+// The call.self of filters that accept only strings.
 const Text& RequireString(const Value& input, std::string_view filter) {
   RequireDefined(input);
   if (!input.IsString()) Fail(filter, "() needs a string, not '", input.TypeName(), "'");
   return input.text();
 }
 
-Value Trim(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("trim", args, {"chars"});
+Value Trim(const BuiltinCall& call) {
   std::optional<std::string_view> chars;
-  if (params.GetSome(0) != nullptr) chars = params.String(0).view();
-  return Strip(Str(in.rt(), input), Side::kBoth, chars);
+  if (call.GetSome(0) != nullptr) chars = call.String(0).view();
+  return Strip(Str(call.rt, call.self), Side::kBoth, chars);
 }
 
-Value ReplaceFilter(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("replace", args, {"old", "new", "count"}, 2);
-  Runtime& rt = in.rt();
-  const Text from = Str(rt, *params.Get(0));
-  const int64_t count = params.GetSome(2) != nullptr ? params.Integer(2, -1) : -1;
-  return Replace(Str(rt, input), from.view(), Str(rt, *params.Get(1)), count);
+Value ReplaceFilter(const BuiltinCall& call) {
+  const Text from = Str(call.rt, *call.Get(0));
+  const int64_t count = call.GetSome(2) != nullptr ? call.Integer(2, -1) : -1;
+  return Replace(Str(call.rt, call.self), from.view(), Str(call.rt, *call.Get(1)), count);
 }
 
-Value Indent(Interpreter&, const Value& input, const Arguments& args) {
-  const Params params("indent", args, {"width", "first", "blank"});
-  Text text = RequireString(input, "indent");
+Value Indent(const BuiltinCall& call) {
+  Text text = RequireString(call.self, "indent");
   text.Append("\n");  // so that an empty last line counts
-  const bool by_text = params.Get(0) != nullptr && params.Get(0)->IsString();
-  const Text indent = by_text ? params.String(0) : Repeated(Text(" "), params.Integer(0, 4));
-  const bool first = params.Flag(1), blank = params.Flag(2);
+  const bool by_text = call.Get(0) != nullptr && call.Get(0)->IsString();
+  const Text indent = by_text ? call.String(0) : Repeated(Text(" "), call.Integer(0, 4));
+  const bool first = call.Flag(1), blank = call.Flag(2);
   Text out;
   bool at_first = true;
   for (const Text& line : SplitLines(text, false)) {
@@ -69,41 +66,38 @@ Value Indent(Interpreter&, const Value& input, const Arguments& args) {
   return out;
 }
 
-Value FormatFilter(Interpreter& in, const Value& input, const Arguments& args) {
-  if (!args.named.empty() && !args.positional.empty())
+Value FormatFilter(const BuiltinCall& call) {
+  if (!call.args.named.empty() && !call.args.positional.empty())
     Fail("can't handle positional and keyword arguments at the same time");
-  Value values = in.rt().Make(Values(args.positional), List::Kind::kTuple);
-  if (!args.named.empty()) {
-    values = in.rt().Make(Dict());
-    values.dict().SetAll(args.named);
+  Value values = call.rt.Make(Values(call.args.positional), List::Kind::kTuple);
+  if (!call.args.named.empty()) {
+    values = call.rt.Make(Dict());
+    values.dict().SetAll(call.args.named);
   }
-  return PercentFormat(in.rt(), Str(in.rt(), input), values);
+  return PercentFormat(call.rt, Str(call.rt, call.self), values);
 }
 
-Value Center(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("center", args, {"width"});
-  return Centered(Str(in.rt(), input), params.Integer(0, 80));
+Value Center(const BuiltinCall& call) {
+  return Centered(Str(call.rt, call.self), call.Integer(0, 80));
 }
 
-Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("truncate", args, {"length", "killwords", "end", "leeway"});
-  Runtime& rt = in.rt();
-  const Text text = Str(rt, input), end = Str(rt, params.Or(2, Value("...")));
-  const int64_t length = params.Integer(0, 255);
-  const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
+Value Truncate(const BuiltinCall& call) {
+  const Text text = Str(call.rt, call.self), end = Str(call.rt, call.Or(2, Value("...")));
+  const int64_t length = call.Integer(0, 255);
+  const int64_t leeway = call.GetSome(3) != nullptr ? call.Integer(3, 5) : 5;
   const auto ending = static_cast<int64_t>(CountChars(end.view()));
   if (length < ending || leeway < 0) Fail("truncate() needs a length of at least ", ending);
   const auto size = static_cast<int64_t>(CountChars(text.view()));
-  if (size - length <= leeway) return input.IsUndefined() ? input : Value(text);
+  if (size - length <= leeway) return call.self.IsUndefined() ? call.self : Value(text);
   Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - ending)));
-  const size_t blank = params.Flag(1) ? kNotFound : out.view().rfind(' ');
+  const size_t blank = call.Flag(1) ? kNotFound : out.view().rfind(' ');
   if (blank != kNotFound) out = out.Sub(0, blank);
   out.Append(end);
   return out;
 }
 
-Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
-  const Text text = Str(in.rt(), input);
+Value WordCount(const BuiltinCall& call) {
+  const Text text = Str(call.rt, call.self);
   int64_t count = 0;
   bool in_word = false;
   for (const auto& [code, bytes] : gguf::Characters(text.view())) {
@@ -136,133 +130,143 @@ Text Quoted(const Text& text, bool is_query) {
   return out;
 }
 
-Value UrlEncode(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("urlencode", args, {});
-  Runtime& rt = in.rt();
-  if (!input.IsDict() && !input.IsList()) return Quoted(Str(rt, input), false);
+Value UrlEncode(const BuiltinCall& call) {
+  if (!call.self.IsDict() && !call.self.IsList()) return Quoted(Str(call.rt, call.self), false);
   Text out;
-  const Value pairs = input.IsDict() ? ItemsFilter(in, input, {}) : input;
+  const Value pairs = call.self.IsDict() ? ItemsFilter(call) : call.self;
   for (const Value& item : ItemsOf(pairs)) {
     const Values pair = ItemsOf(item);
     if (pair.size() != 2) Fail("urlencode() needs pairs");
     if (!out.empty()) out.Append("&");
-    out.Append(Quoted(Str(rt, pair[0]), true));
+    out.Append(Quoted(Str(call.rt, pair[0]), true));
     out.Append("=");
-    out.Append(Quoted(Str(rt, pair[1]), true));
+    out.Append(Quoted(Str(call.rt, pair[1]), true));
   }
   return out;
 }
 
 // To a number of digits behind the point, as Python rounds: to the even neighbour if between two.
-Value Round(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("round", args, {"precision", "method"});
-  RequireDefined(input);
-  if (!input.IsNumber()) Fail("type ", input.TypeName(), " doesn't define __round__ method");
-  const int64_t digits = std::clamp<int64_t>(params.Integer(0, 0), -400, 400);
-  const std::string_view method = params.Get(1) != nullptr ? params.String(1).view() : "common";
+Value Round(const BuiltinCall& call) {
+  RequireDefined(call.self);
+  if (!call.self.IsNumber())
+    Fail("type ", call.self.TypeName(), " doesn't define __round__ method");
+  const int64_t digits = std::clamp<int64_t>(call.Integer(0, 0), -400, 400);
+  const std::string_view method = call.Get(1) != nullptr ? call.String(1).view() : "common";
   const auto power = [&](int64_t n) {
-    return Calculate(in.rt(), BinaryOp::kPow, Value(10), Value(n));
+    return Calculate(call.rt, BinaryOp::kPow, Value(10), Value(n));
   };
   if (method == "ceil" || method == "floor") {
-    const double scaled = Calculate(in.rt(), BinaryOp::kMul, input, power(digits)).number();
+    const double scaled = Calculate(call.rt, BinaryOp::kMul, call.self, power(digits)).number();
     const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
     const auto integer = WholePart(whole);
     if (!integer) Fail("cannot round that");
-    return Calculate(in.rt(), BinaryOp::kDiv, Value(*integer), power(digits));
+    return Calculate(call.rt, BinaryOp::kDiv, Value(*integer), power(digits));
   }
   if (method != "common") Fail("method must be common, ceil or floor");
-  if (input.IsIntegral()) {
-    if (digits >= 0) return input.integer();
+  if (call.self.IsIntegral()) {
+    if (digits >= 0) return call.self.integer();
     if (digits < -18) return 0;
     const int64_t unit = power(-digits).integer();
     const Value below =
-        Calculate(in.rt(), BinaryOp::kFloorDiv, Value(input.integer()), Value(unit));
-    const int64_t rest = input.integer() - below.integer() * unit, twice = unit - rest;
+        Calculate(call.rt, BinaryOp::kFloorDiv, Value(call.self.integer()), Value(unit));
+    const int64_t rest = call.self.integer() - below.integer() * unit, twice = unit - rest;
     const bool up = rest > twice || (rest == twice && below.integer() % 2 != 0);
-    return Calculate(in.rt(), BinaryOp::kMul, Value(below.integer() + (up ? 1 : 0)), Value(unit));
+    return Calculate(call.rt, BinaryOp::kMul, Value(below.integer() + (up ? 1 : 0)), Value(unit));
   }
-  if (!std::isfinite(input.number())) return input;
+  if (!std::isfinite(call.self.number())) return call.self;
   if (digits >= 0) {
     const std::string text =
-        PercentFormat(in.rt(), Text("%." + std::to_string(digits) + "f"), input).view().data();
+        PercentFormat(call.rt, Text("%." + std::to_string(digits) + "f"), call.self).view().data();
     return ParseFloat(text).value_or(0);
   }
   const double unit = std::pow(10.0, static_cast<double>(-digits));
-  return std::isinf(unit) ? 0.0 : std::nearbyint(input.number() / unit) * unit;
+  return std::isinf(unit) ? 0.0 : std::nearbyint(call.self.number() / unit) * unit;
 }
 
-Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
+Value ToJsonFilter(const BuiltinCall& call) {
   // The parameters are those that the transformers library adds to this filter.
-  const Params params("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"});
-  Runtime& rt = in.rt();
   JsonOptions options;
-  options.ensure_ascii = params.Flag(0);
-  options.sort_keys = params.Flag(3);
-  if (const Value* indent = params.GetSome(1)) {
+  options.ensure_ascii = call.Flag(0);
+  options.sort_keys = call.Flag(3);
+  if (const Value* indent = call.GetSome(1)) {
     options.item_separator = ",";
     const Text blanks =
-        indent->IsString() ? indent->text() : Repeated(Text(" "), params.Integer(1, 0));
+        indent->IsString() ? indent->text() : Repeated(Text(" "), call.Integer(1, 0));
     options.indent = blanks.view();
   }
-  if (const Value* separators = params.GetSome(2)) {
+  if (const Value* separators = call.GetSome(2)) {
     const Values pair = ItemsOf(*separators);
     if (pair.size() != 2) Fail("tojson()'s separators must be two");
-    options.item_separator = Str(rt, pair[0]).view();
-    options.key_separator = Str(rt, pair[1]).view();
+    options.item_separator = Str(call.rt, pair[0]).view();
+    options.key_separator = Str(call.rt, pair[1]).view();
   }
-  return ToJson(rt, input, options);
+  return ToJson(call.rt, call.self, options);
 }
 
-Value ToInt(Interpreter&, const Value& input, const Arguments& args) {
-  const Params params("int", args, {"default", "base"});
-  RequireDefined(input);
-  if (input.IsBigInteger()) return input;
-  if (input.IsIntegral()) return input.integer();
+Value ToInt(const BuiltinCall& call) {
+  RequireDefined(call.self);
+  if (call.self.IsBigInteger()) return call.self;
+  if (call.self.IsIntegral()) return call.self.integer();
   std::optional<double> number;
-  if (input.IsString()) {
-    if (const auto value = ParseInt(input.view(), params.Integer(1, 10))) return *value;
-    number = ParseFloat(input.view());
-  } else if (input.IsFloat()) {
-    number = input.number();
+  if (call.self.IsString()) {
+    if (const auto value = ParseInt(call.self.view(), call.Integer(1, 10))) return *value;
+    number = ParseFloat(call.self.view());
+  } else if (call.self.IsFloat()) {
+    number = call.self.number();
   }
   if (number) {
     if (const auto value = WholePart(*number)) return *value;
   }
-  return params.Or(0, Value(0));
+  return call.Or(0, Value(0));
 }
 
-Value ToFloat(Interpreter&, const Value& input, const Arguments& args) {
-  const Params params("float", args, {"default"});
-  RequireDefined(input);
-  if (input.IsNumber()) return input.number();
-  if (input.IsString()) {
-    if (const auto value = ParseFloat(input.view())) return *value;
+Value ToFloat(const BuiltinCall& call) {
+  RequireDefined(call.self);
+  if (call.self.IsNumber()) return call.self.number();
+  if (call.self.IsString()) {
+    if (const auto value = ParseFloat(call.self.view())) return *value;
   }
-  return params.Or(0, Value(0.0));
+  return call.Or(0, Value(0.0));
 }
 
-Value Absolute(Interpreter& in, const Value& input, const Arguments&) {
-  RequireDefined(input);
-  if (!input.IsNumber()) Fail("abs() of what is no number");
-  const bool negative = input.IsFloat() ? std::signbit(input.number()) : input.integer() < 0;
-  if (negative) return Negate(input);
-  return Calculate(in.rt(), BinaryOp::kAdd, input, Value(0));  // True becomes 1
+Value Absolute(const BuiltinCall& call) {
+  RequireDefined(call.self);
+  if (!call.self.IsNumber()) Fail("abs() of what is no number");
+  const bool negative =
+      call.self.IsFloat() ? std::signbit(call.self.number()) : call.self.integer() < 0;
+  if (negative) return Negate(call.self);
+  return Calculate(call.rt, BinaryOp::kAdd, call.self, Value(0));  // True becomes 1
 }
 
 // clang-format off
-constexpr Named<FilterFn> kTextFilters[] = {
-    {"string", MapText<Same>}, {"safe", MapText<Same>}, {"tojson", ToJsonFilter},
-    {"e", MapText<Escape>}, {"escape", MapText<Escape>},
-    {"upper", MapText<UpperText>}, {"lower", MapText<LowerText>},
-    {"capitalize", MapText<Capitalize>}, {"title", MapText<TitleFilter>},
-    {"format", FormatFilter}, {"center", Center}, {"truncate", Truncate}, {"round", Round},
-    {"wordcount", WordCount}, {"urlencode", UrlEncode}, {"forceescape", MapText<Escape>}, {"indent", Indent}, {"replace", ReplaceFilter}, {"trim", Trim},
-    {"abs", Absolute}, {"float", ToFloat}, {"int", ToInt},
+constexpr Builtin kTextFilters[] = {
+    {Owner::kFilter, "string", Mapped<Same>},
+    {Owner::kFilter, "safe", Mapped<Same>},
+    {Owner::kFilter, "e", Mapped<Escape>},
+    {Owner::kFilter, "escape", Mapped<Escape>},
+    {Owner::kFilter, "forceescape", Mapped<Escape>},
+    {Owner::kFilter, "upper", Mapped<UpperText>},
+    {Owner::kFilter, "lower", Mapped<LowerText>},
+    {Owner::kFilter, "capitalize", Mapped<Capitalize>},
+    {Owner::kFilter, "title", Mapped<TitleFilter>},
+    {Owner::kFilter, "trim", Trim, "| chars"},
+    {Owner::kFilter, "replace", ReplaceFilter, "old new | count"},
+    {Owner::kFilter, "indent", Indent, "| width first blank"},
+    {Owner::kFilter, "format", FormatFilter, "*"},
+    {Owner::kFilter, "center", Center, "| width"},
+    {Owner::kFilter, "truncate", Truncate, "| length killwords end leeway"},
+    {Owner::kFilter, "wordcount", WordCount},
+    {Owner::kFilter, "urlencode", UrlEncode},
+    {Owner::kFilter, "tojson", ToJsonFilter, "| ensure_ascii indent separators sort_keys"},
+    {Owner::kFilter, "int", ToInt, "| default base"},
+    {Owner::kFilter, "float", ToFloat, "| default"},
+    {Owner::kFilter, "abs", Absolute},
+    {Owner::kFilter, "round", Round, "| precision method"},
 };
 // clang-format on
 
 }  // namespace
 
-FilterFn FindTextFilter(std::string_view name) { return FindNamed(kTextFilters, name); }
+std::span<const Builtin> TextFilters() { return kTextFilters; }
 
 }  // namespace tokenizer::jinja

@@ -1,54 +1,74 @@
-// The predefined names of a template; ../functions defines them.
+// The names that a template can use without defining them: the form of a function, and of its row
+// in the tables of ../functions.
 #ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
 
 #include <cstddef>
+#include <span>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "tokenizer/jinja/interpreter/interpreter.h"
-#include "tokenizer/jinja/values/arguments.h"
-#include "tokenizer/jinja/values/print.h"
+#include "tokenizer/jinja/values/value.h"
 
 namespace tokenizer::jinja {
 
-// Filters, and methods, which have the same form.
-using FilterFn = Value (*)(Interpreter& in, const Value& input, const Arguments& args);
-using TestFn = bool (*)(Interpreter& in, const Value& input, const Arguments& args);
-using TypeTestFn = bool (*)(const Value& input);  // looks at no more than the type
+class BuiltinCall;
 
-template <typename Fn>
-using Named = std::pair<std::string_view, Fn>;
+// Whose name it is. A type test looks at no more than the type; a sequence is a list or a tuple.
+enum class Owner { kGlobal, kFilter, kTest, kTypeTest, kString, kSequence, kList, kDict };
 
-// The function of that name in a table, or null.
-template <typename Fn, size_t n>
-Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
-  for (const auto& [known, fn] : table) {
-    if (known == name) return fn;
-  }
-  return nullptr;
-}
+struct Builtin {
+  Owner owner;
+  std::string_view name;
+  Value (*function)(const BuiltinCall& call);
+  // Names in order, those after "|" optional: "old new | count". "*": the function matches its
+  // arguments itself.
+  std::string_view parameters = "";
+};
 
-// What changes a text and has no parameters.
-template <Text (*map)(const Text&)>
-Value MapText(Interpreter& in, const Value& input, const Arguments& args) {
-  const Params params("a function without parameters", args, {});
-  return map(Str(in.rt(), input));
-}
+// One call, with the arguments matched to the parameters. The evaluator has paid for reading them.
+class BuiltinCall {
+ public:
+  // self: a filter's input, the value of a test, the owner of a method. Throws TemplateError if
+  // arguments are missing, too many or have unknown names.
+  BuiltinCall(Interpreter& interpreter, const Builtin& builtin, const Value& input,
+              const Arguments& arguments);
+
+  // Null if argument i was not given.
+  const Value* Get(size_t i) const { return values_[i]; }
+  // Get, except that None counts as not given, as for Python's optional parameters.
+  const Value* GetSome(size_t i) const;
+  Value Or(size_t i, Value absent) const { return values_[i] != nullptr ? *values_[i] : absent; }
+  bool Flag(size_t i) const { return values_[i] != nullptr && values_[i]->Truth(); }
+  int64_t Integer(size_t i, int64_t absent) const;
+  // A string; throws for other types.
+  const Text& String(size_t i) const;
+
+  Interpreter& in;
+  Runtime& rt;
+  const Value& self;
+  const Arguments& args;
+
+ private:
+  std::string_view function_;
+  std::vector<std::string_view> names_;
+  std::vector<const Value*> values_;
+};
 
 // Null if there is none of that name.
-FilterFn FindFilter(std::string_view name);
-FilterFn FindTextFilter(std::string_view name);  // only those that return text or numbers
-// Methods of dictionaries, too: keys and items.
-Value ListFilter(Interpreter& in, const Value& input, const Arguments& args);
-Value ItemsFilter(Interpreter& in, const Value& input, const Arguments& args);
-TypeTestFn FindTypeTest(std::string_view name);
-TestFn FindTest(std::string_view name);  // the others
-FilterFn FindStringMethod(std::string_view name);
-FilterFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries
+const Builtin* FindBuiltin(Owner owner, std::string_view name);
+const Builtin* FindMethod(const Value& self, std::string_view name);
 
-// range, namespace, dict, joiner, raise_exception, strftime_now.
-void AddGlobals(Interpreter& in);
+// The tables.
+std::span<const Builtin> TextFilters();
+std::span<const Builtin> SequenceFilters();
+std::span<const Builtin> Methods();
+std::span<const Builtin> GlobalsAndTests();
+
+// Methods of dictionaries, too: keys and items.
+Value ListFilter(const BuiltinCall& call);
+Value ItemsFilter(const BuiltinCall& call);
 
 }  // namespace tokenizer::jinja
 

@@ -157,20 +157,22 @@ Value Interpreter::Call(const Value& callee, const Arguments& args) {
 }
 
 Value Interpreter::CallFilter(std::string_view name, const Value& input, const Arguments& args) {
-  const FilterFn filter = FindFilter(name);
+  const Builtin* const filter = FindBuiltin(Owner::kFilter, name);
   if (filter == nullptr) Fail("No filter named '", name, "'.");
   rt_.Read(input);
   rt_.Read(args);
-  return filter(*this, input, args);
+  return filter->function(BuiltinCall(*this, *filter, input, args));
 }
 
 bool Interpreter::CallTest(std::string_view name, const Value& input, const Arguments& args) {
-  if (const TypeTestFn test = FindTypeTest(name)) return test(input);
-  const TestFn test = FindTest(name);
-  if (test == nullptr) Fail("No test named '", name, "'.");
-  rt_.Read(input);
-  rt_.Read(args);
-  return test(*this, input, args);
+  const Builtin* test = FindBuiltin(Owner::kTypeTest, name);
+  if (test == nullptr) {
+    test = FindBuiltin(Owner::kTest, name);
+    if (test == nullptr) Fail("No test named '", name, "'.");
+    rt_.Read(input);
+    rt_.Read(args);
+  }
+  return test->function(BuiltinCall(*this, *test, input, args)).Truth();
 }
 
 Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
@@ -181,9 +183,9 @@ Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
   } else if (value.IsList() && value.list().is_group && (name == "grouper" || name == "list")) {
     return value.list().items[name == "grouper" ? 0 : 1];
   } else {
-    const FilterFn method =
-        value.IsString() ? FindStringMethod(name) : FindContainerMethod(value, name);
-    if (method != nullptr) return Value(rt_.MakeObject<BoundMethod>(value, method));
+    if (const Builtin* method = FindMethod(value, name)) {
+      return Value(rt_.MakeObject<Function>(*method, value));
+    }
     if (value.IsDict()) {
       if (const Value* item = value.dict().Find(Value(name))) return *item;
     }

@@ -100,6 +100,8 @@ class Interpreter {
   int line_ = 0;  // being executed, for messages
 };
 
+// Sets the variables range, namespace, dict, joiner, raise_exception, strftime_now.
+void AddGlobals(Interpreter& in);
 // An undefined value with its message.
 Value MakeUndefined(std::string_view message);
 

@@ -38,8 +38,8 @@ Value Loop::Changed(Interpreter& in, const Arguments& args) {
 
 Value Loop::Call(Interpreter& in, const Arguments& args) {
   if (!stmt_.is_recursive) Fail("the loop must have the 'recursive' marker to be called");
-  const Params params("loop", args, {"iterable"}, 1);
-  return in.CallLoop(stmt_, closure_, *params.Get(0), level_ + 1);
+  if (args.positional.size() != 1 || !args.named.empty()) Fail("loop() takes one argument");
+  return in.CallLoop(stmt_, closure_, args.positional[0], level_ + 1);
 }
 
 std::optional<Value> Loop::Attribute(Interpreter& in, std::string_view name) {

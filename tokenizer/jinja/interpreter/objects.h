@@ -12,21 +12,22 @@
 
 namespace tokenizer::jinja {
 
-// A method bound to its value: the value of "text".strip before it is called.
-class BoundMethod : public Object {
+// A global function, or a method bound to its value: "text".strip before it is called.
+class Function : public Object {
  public:
-  BoundMethod(Value self, FilterFn fn) : self_(std::move(self)), fn_(fn) {}
+  explicit Function(const Builtin& builtin, Value self = Value())
+      : builtin_(builtin), self_(std::move(self)) {}
   std::string_view TypeName() const override { return "builtin_function_or_method"; }
   bool IsCallable() const override { return true; }
   Value Call(Interpreter& in, const Arguments& args) override {
     in.rt().Read(self_);  // Interpreter::Call has paid for the arguments
-    return fn_(in, self_, args);
+    return builtin_.function(BuiltinCall(in, builtin_, self_, args));
   }
   void Clear() override { self_ = Value(); }
 
  private:
+  const Builtin& builtin_;
   Value self_;
-  FilterFn fn_;
 };
 
 // Its attributes can be set from inside a loop: {% set ns.name = value %}.

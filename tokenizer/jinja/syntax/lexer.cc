@@ -5,7 +5,6 @@
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -74,7 +73,7 @@ class Lexer {
     return true;
   }
 
-  void SkipSpace() { Advance(LeadingSpace(Rest())); }
+  void SkipSpace() { Advance(Leading(IsSpace, Rest())); }
 
   // Literal text up to the next mark, then what the mark begins.
   void LexText() {
@@ -113,13 +112,13 @@ class Lexer {
   // statement or comment are removed.
   static std::string_view StripBefore(std::string_view text, char sign, bool lstrip,
                                       bool at_line_start) {
-    if (sign == '-') return text.substr(0, text.size() - TrailingSpace(text));
+    if (sign == '-') return text.substr(0, text.size() - Trailing(IsSpace, text));
     if (sign == '+' || !lstrip) return text;
     const size_t newline = text.rfind('\n');
     const size_t line_begin = newline == kNowhere ? 0 : newline + 1;
     if (newline == kNowhere && !at_line_start) return text;
     const std::string_view line = text.substr(line_begin);
-    return LeadingSpace(line) == line.size() ? text.substr(0, line_begin) : text;
+    return Leading(IsSpace, line) == line.size() ? text.substr(0, line_begin) : text;
   }
 
   void LexComment() {

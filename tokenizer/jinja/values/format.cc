@@ -1,5 +1,4 @@
-#include "tokenizer/jinja/values/format.h"
-
+// Python's two languages of formats.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -10,8 +9,6 @@
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/jinja/values/strings.h"
-#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -39,6 +36,11 @@ int64_t TakeNumber(std::string_view& rest) {
   return number;
 }
 
+std::string UpperAscii(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return text;
+}
+
 // Digits of |value|, as to_chars writes them.
 std::string Digits(double value, std::chars_format form, int precision) {
   std::string out(400 + static_cast<size_t>(precision), '\0');
@@ -64,7 +66,7 @@ std::string FloatDigits(double value, const Spec& spec) {
     if (type == 'g' || spec.type == 0) out = Digits(value, std::chars_format::general, precision);
     if (spec.type == 0 && out.find_first_of(".e") == std::string::npos) out += ".0";
   }
-  if (spec.type >= 'A' && spec.type <= 'Z') out = std::string_view(Upper(out));
+  if (spec.type >= 'A' && spec.type <= 'Z') out = UpperAscii(out);
   return spec.type == '%' ? out + "%" : out;
 }
 
@@ -75,7 +77,7 @@ std::string IntegerDigits(int64_t value, const Spec& spec) {
   char buffer[64];
   const auto end = std::to_chars(buffer, std::end(buffer), size, base);
   std::string out(buffer, end.ptr);
-  if (spec.type == 'X') out = std::string_view(Upper(out));
+  if (spec.type == 'X') out = UpperAscii(out);
   return out;
 }
 
@@ -394,17 +396,6 @@ Text PercentFormat(Runtime& rt, const Text& format, const Value& values) {
 
 Text BraceFormat(Runtime& rt, const Text& format, const FieldOf& field) {
   return BraceFormatter(rt, field).Run(format, 1);
-}
-
-Text Padded(const Text& text, char align, int64_t width, std::string_view fill) {
-  const auto size = static_cast<int64_t>(CountChars(text.view()));
-  if (width <= size) return text;
-  const int64_t blanks = width - size;
-  const int64_t before = align == '<' ? 0 : align == '>' ? blanks : blanks / 2;
-  Text out = Repeated(Text(fill), before);
-  out.Append(text);
-  out.Append(Repeated(Text(fill), blanks - before));
-  return out;
 }
 
 }  // namespace tokenizer::jinja

@@ -1,9 +1,10 @@
-// Values as text: the output of {{ value }}, Python's repr() inside lists, and JSON.
+// Values as text: the output of {{ value }}, Python's repr() inside lists, JSON, and Python's two
+// languages of formats, '%5.2f' % x and '{:>8}'.format(x) (format.cc).
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
 
-#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,11 +35,12 @@ struct JsonOptions {
 // As Python's json.dumps. Throws TemplateError for values without JSON (undefined, functions).
 Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 
-// A date as in the C locale's strftime. Not the library's, because the program's locale must not
-// change a prompt, and an untrusted format must not reach strftime. Conversions are %a %A %b %B %c
-// %d %D %e %f %F %h %H %I %j %m %M %n %p %R %S %t %T %u %w %x %X %y %Y %%, and %-d and the like
-// without the leading zero; others are copied.
-std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
+// '%s %d' % values: a tuple's items, a dictionary for %(name)s, or one value.
+Text PercentFormat(Runtime& rt, const Text& format, const Value& values);
+
+// '{} {0} {name!r:>8}'.format(...). field finds the value of what stands before ! and :.
+using FieldOf = std::function<Value(std::string_view name)>;
+Text BraceFormat(Runtime& rt, const Text& format, const FieldOf& field);
 
 // As Python's int() and float() of a string, perhaps with white space around it. Empty: no number.
 std::optional<int64_t> ParseInt(std::string_view text, int64_t base = 10);

@@ -1,6 +1,6 @@
 // The limits of one rendering, and the owner of its values.
 //
-// A template is untrusted. It pays in two places: the allocator of values (budget.h) charges bytes,
+// A template is untrusted. It pays in two places: the allocator of values (text.h) charges bytes,
 // and steps for writing them; the evaluator charges steps for each expression and statement, and
 // for reading what an operator, filter, test, method or function is given. TemplateError ends a
 // rendering that used up its budget. Lists, dictionaries and objects live until the rendering ends,

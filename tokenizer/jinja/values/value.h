@@ -1,8 +1,7 @@
 // A template's values, as Python's None, bool, int, float, str, list, tuple, dict and callables.
 //
 // Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Those made at
-// run time are made by the Runtime (runtime.h), which owns them. Their memory is counted
-// (budget.h).
+// run time are made by the Runtime (runtime.h), which owns them. Their memory is counted (text.h).
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
 

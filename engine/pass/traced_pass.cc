@@ -1,0 +1,150 @@
+// Records the operations of a pass: what they read, how long they took, what observers see.
+#include "engine/pass/traced_pass.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/pass/input_squares.h"
+
+namespace engine {
+namespace {
+
+uint64_t BytesOf(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
+
+}  // namespace
+
+void TracedPass::BeginStep(std::string_view kind, uint64_t bytes) {
+  trace_.steps.push_back({.kind = kind, .weights = {}, .bytes = bytes});
+  watch_.emplace();
+}
+
+void TracedPass::EndStep() { trace_.steps.back().seconds = watch_->Seconds(); }
+
+void TracedPass::LastRead(std::vector<TraceWeights> weights, uint64_t bytes) {
+  TraceStep& step = trace_.steps.back();
+  step.bytes = bytes;
+  for (const TraceWeights& w : weights) {
+    step.operations += 2.0 * static_cast<double>(w.rows * w.cols * n_tokens());
+  }
+  step.weights = std::move(weights);
+}
+
+std::vector<TraceWeights> TracedPass::Multiplied(const float* in,
+                                                 std::span<const WeightView* const> weights) {
+  std::vector<TraceWeights> read;
+  for (const WeightView* w : weights) {
+    if (w->tensor == nullptr) continue;
+    const bool is_same = !read.empty() && read.back().tensor == w->tensor;  // parts of one matrix
+    if (trace_.inputs != nullptr && !is_same)
+      trace_.inputs->Add(w->tensor, {in, w->cols, n_tokens(), w->cols});
+    read.push_back({w->tensor, w->rows, w->cols});
+  }
+  return read;
+}
+
+void TracedPass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+  std::vector<const WeightView*> weights;
+  uint64_t bytes = 0;
+  for (const Output& output : outputs) {
+    weights.push_back(&output.weights);
+    if (output.weights.tensor != nullptr) bytes += BytesOf(output.weights);
+  }
+  std::vector<TraceWeights> read = Multiplied(in, weights);
+  Pass::MatMul(in, outputs);
+  if (!read.empty()) LastRead(std::move(read), bytes);
+}
+
+void TracedPass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
+                             float limit, float* out) {
+  const WeightView* const weights[] = {&up, &gate};
+  std::vector<TraceWeights> read = Multiplied(in, weights);
+  Pass::GatedMatMul(in, gate, up, limit, out);
+  LastRead(std::move(read), BytesOf(gate) + BytesOf(up));
+}
+
+void TracedPass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
+  const size_t cols = weights.first.cols, rows = weights.n_experts * weights.first.rows;
+  for (size_t h = 0; trace_.inputs != nullptr && h < weights.n_experts; ++h) {
+    trace_.inputs->Add(weights.tensor,
+                       {in.data + h * in.head_stride, in.token_stride, n_tokens(), cols}, h,
+                       weights.n_experts);
+  }
+  Pass::HeadProducts(weights, in, out);
+  LastRead({{weights.tensor, rows, cols}}, rows * weights.first.row_bytes());
+}
+
+void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
+  const LayerPlan& plan = layer.plan;
+  const size_t first_step = trace_.steps.size();
+  Pass::Attend(layer, q, k, v, by_head);
+  const TextPart& part = parts()[0];
+  const kernels::KvLayer& cache = part.state.layer(CacheOf(layer));
+  const size_t end = part.position + n_tokens();
+  const auto begin_of = [&](size_t position) {
+    return kernels::FirstVisible(position, plan.window);
+  };
+  size_t n_scores = 0;  // of a head
+  for (size_t p = part.position; p < end; ++p) {
+    n_scores += kernels::LastVisible(p, plan.ahead, end) + 1 - begin_of(p);
+  }
+  const auto step =
+      std::find_if(trace_.steps.begin() + static_cast<std::ptrdiff_t>(first_step),
+                   trace_.steps.end(), [](const TraceStep& s) { return s.kind == "attention"; });
+  step->bytes = std::min(end, cache.capacity) * cache.n_kv_heads *
+                (kernels::KvBytes(cache.type, cache.key_length) +
+                 kernels::KvBytes(cache.type, cache.value_length));
+  step->operations =
+      2.0 * static_cast<double>(n_scores * plan.n_heads * (plan.key_length + plan.value_length));
+  step->shape = {plan.n_heads, end - begin_of(end - 1), cache.key_length};
+  if (trace_.observer == nullptr) return;
+  const float* const row = q + (n_tokens() - 1) * plan.n_heads * cache.key_length;
+  trace_.observer->Attended({cache, ParamsOf(layer), plan.n_heads, end - 1, row});
+}
+
+bool TracedPass::MakesHeads(const LayerView& layer) const {
+  // Observers want to see the inputs of attn_k_b and attn_v_b, and queries that fit the cache.
+  if (trace_.inputs != nullptr || trace_.observer != nullptr) return false;
+  return Pass::MakesHeads(layer);
+}
+
+void TracedPass::Route(const LayerView& layer) {
+  Pass::Route(layer);
+  if (trace_.observer == nullptr) return;
+  const size_t n_used = config().n_experts_used, last = (n_tokens() - 1) * n_used;
+  trace_.observer->Routed({scratch().chosen + last, n_used}, {scratch().shares + last, n_used});
+}
+
+uint64_t TracedPass::ChosenBytes(const LayerWeights& w) const {
+  const uint32_t* const chosen = scratch().chosen;
+  const std::set<uint32_t> experts(chosen, chosen + n_tokens() * config().n_experts_used);
+  return experts.size() * (BytesOf(w.ffn_gate_exps.first) + BytesOf(w.ffn_up_exps.first) +
+                           BytesOf(w.ffn_down_exps.first));
+}
+
+void TracedPass::Experts(const LayerView& layer, const float* in, float* out) {
+  const LayerWeights& w = layer.w;
+  const size_t n_used = config().n_experts_used;
+  std::vector<TraceWeights> read;
+  for (const ExpertsView* view : w.experts()) {
+    if (view->tensor == nullptr) continue;
+    read.push_back({view->tensor, view->first.rows * n_used, view->first.cols});
+  }
+  if (trace_.inputs != nullptr) {
+    trace_.inputs->AddExperts(w, ExpertsOf(layer), in, n_tokens(), scratch().chosen, n_used,
+                              team());
+  }
+  Pass::Experts(layer, in, out);
+  LastRead(std::move(read), ChosenBytes(w));
+}
+
+void TracedPass::EndLayer(size_t layer, const float* x) {
+  Pass::EndLayer(layer, x);
+  trace_.layer_ends.push_back(trace_.steps.size());
+  if (trace_.observer == nullptr) return;
+  const size_t width = config().embedding_length;
+  trace_.observer->EndLayer({x + (n_tokens() - 1) * width, width});
+}
+
+}  // namespace engine

@@ -1,0 +1,67 @@
+// TracedPass: a Pass that fills a Trace with each operation, its weights and its time. Pass itself
+// knows nothing of it.
+#ifndef PRONK_ENGINE_PASS_TRACED_PASS_H_
+#define PRONK_ENGINE_PASS_TRACED_PASS_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/pass/pass.h"
+#include "engine/pass/trace.h"
+#include "engine/stopwatch.h"
+
+namespace engine {
+
+class TracedPass : public Pass {
+ public:
+  TracedPass(Trace& trace, const Config& config, size_t n_tokens, Scratch& scratch,
+             kernels::Team& team, std::span<const TextPart> parts)
+      : Pass(config, n_tokens, scratch, team, parts), trace_(trace) {}
+
+  void MatMul(const float* in, std::initializer_list<Output> outputs) override;
+  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                   float* out) override;
+  void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) override;
+  void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) override;
+  bool MakesHeads(const LayerView& layer) const override;
+  void Route(const LayerView& layer) override;
+  void Experts(const LayerView& layer, const float* in, float* out) override;
+  void EndLayer(size_t layer, const float* x) override;
+
+ private:
+  void BeginStep(std::string_view kind, uint64_t bytes) override;
+  void EndStep() override;
+  // Shows `inputs` what these weights, null or not, are multiplied with; returns those that are
+  // not.
+  std::vector<TraceWeights> Multiplied(const float* in, std::span<const WeightView* const> weights);
+  // The last step was a product with these weights.
+  void LastRead(std::vector<TraceWeights> weights, uint64_t bytes);
+  // The weights of the experts that some token of the batch chose.
+  uint64_t ChosenBytes(const LayerWeights& w) const;
+
+  Trace& trace_;
+  std::optional<Stopwatch> watch_;  // of the running step
+};
+
+// A Pass, or a TracedPass if there is a trace.
+class AnyPass {
+ public:
+  AnyPass(Trace* trace, const Config& config, size_t n_tokens, Scratch& scratch,
+          kernels::Team& team, std::span<const TextPart> parts = {})
+      : plain_(config, n_tokens, scratch, team, parts) {
+    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, parts);
+  }
+  Pass& get() { return traced_ ? *traced_ : plain_; }
+
+ private:
+  Pass plain_;
+  std::optional<TracedPass> traced_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_TRACED_PASS_H_
