@@ -92,7 +92,7 @@ void Nextn::Hidden(const float* x, float* hidden) const {
   }
 }
 
-NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type,
+NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type,
                            kernels::Team& team)
     : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type},
              team.max_size()),

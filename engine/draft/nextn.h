@@ -60,7 +60,7 @@ class Nextn {
 class NextnDrafter : public Drafter {
  public:
   // The team must outlive the drafter.
-  NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type, kernels::Team& team);
+  NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type, kernels::Team& team);
 
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,

@@ -175,8 +175,8 @@ class Pass {
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
  private:
-  // Each of a token's heads times Hadamard matrices.
-  static void RotateHeads(float* heads, size_t n_heads, size_t length);
+  // Numbers times Hadamard matrices of so many rows.
+  static void RotateHeads(float* heads, size_t n, size_t rows);
   template <class Work>
   void Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
             Work work);

@@ -72,6 +72,17 @@ std::vector<TokenId> BreakersOf(const Model& model, const Sampling& options) {
   return TokensWith(options.dry.breakers, *model.tokenizer);
 }
 
+// A latent vector is key and value in one (LayerPlan::values_in_keys).
+kernels::KvTypes CheckedTypes(const Config& config, kernels::KvTypes types) {
+  const auto is_latent = [](const LayerPlan& plan) { return plan.values_in_keys; };
+  if (types.k != types.v && std::ranges::any_of(config.layers, is_latent)) {
+    throw Error(
+        "--kv: expected one type, since this model's cache has keys and values in one, "
+        "found two");
+  }
+  return types;
+}
+
 }  // namespace
 
 kernels::ThreadCounts SessionOptions::Threads() const {
@@ -98,7 +109,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
            .batch = options.batch,
            .n_threads = team_->max_size(),
            .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
-           .kv_type = options.kv_type},
+           .kv_type = CheckedTypes(model.config, options.kv_type)},
           memory.available)),
       memory_(memory.available),
       capacity_(std::max(plan_.context, plan_.max_context)),

@@ -32,11 +32,14 @@ std::vector<TokenId> Prompt(const Model& model, size_t i) {
 }
 
 SessionOptions Options(size_t i) {
-  constexpr kernels::KvType kTypes[] = {kernels::KvType::kF16, kernels::KvType::kF32,
-                                        kernels::KvType::kQ8_0};
+  constexpr kernels::KvTypes kTypes[] = {kernels::KvType::kF16,
+                                         kernels::KvType::kF32,
+                                         kernels::KvType::kQ8_0,
+                                         kernels::KvType::kQ4_0,
+                                         {kernels::KvType::kQ8_0, kernels::KvType::kQ4_0}};
   SessionOptions options;
   options.context = i == 2 ? 20 : 64 + 7 * i;  // one is full before its text ends
-  options.kv_type = kTypes[i % 3];
+  options.kv_type = kTypes[i % std::size(kTypes)];
   options.n_threads = 1;
   options.sampler.seed = i;
   options.sampler.temperature = i == 1 ? 0 : 0.9f;
