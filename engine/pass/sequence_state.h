@@ -25,7 +25,7 @@ class SequenceState {
     size_t capacity = 0;  // positions
     size_t batch = 0;     // tokens read at a time, at most
     size_t max_undo = 0;  // tokens of a batch that Undo() can take back, at most
-    kernels::KvTypes kv_type;
+    kernels::KvTypes kv_type = {};
   };
   // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);

@@ -30,7 +30,7 @@ constexpr size_t kKvTile = 128;
 
 // The cache of one key-value head, read-only.
 struct KvHead {
-  KvTypes type;
+  KvTypes type = {};
   const std::byte* k;  // [capacity][key_length]
   const std::byte* v;  // [capacity][value_stride]
   size_t capacity;     // positions
@@ -46,7 +46,7 @@ struct KvHead {
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
 // 2024), as the key is kept: its last block may hold numbers of both under one scale.
 struct KvLayer {
-  KvTypes type;
+  KvTypes type = {};
   std::byte* k = nullptr;  // [n_kv_heads][capacity][key_length]
   std::byte* v = nullptr;  // [n_kv_heads][capacity][value_length], or null
   size_t n_kv_heads = 0;
