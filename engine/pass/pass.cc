@@ -272,6 +272,25 @@ bool Pass::MakesHeads(const LayerView& layer) const {
   return saved > 0;
 }
 
+// A vector that is added to all keys adds the same to all scores of a query, which the softmax does
+// not see. Qwen 2's keys have biases of a hundred times their other numbers, in pairs that rotate
+// hardly at all.
+std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextPart& part) const {
+  const auto& [plan, w, i] = layer;
+  if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||
+      w.attn_sinks != nullptr || config_.attention_softcap != 0) {
+    return {};
+  }
+  std::vector<float> common(w.attn_k.bias, w.attn_k.bias + plan.n_kv_heads * plan.key_length);
+  if (plan.rope != LayerPlan::kNoRope) {
+    const RopeConfig& rope = config_.ropes[plan.rope];
+    const RopeAngles& angles = part.ropes[plan.rope];
+    kernels::Rope(common.data() + plan.rope_offset, plan.n_kv_heads, plan.key_length, rope.n_dims,
+                  angles.mean_cos(), angles.mean_sin(), rope.pairs);
+  }
+  return common;
+}
+
 void Pass::RotateHeads(float* heads, size_t n, size_t rows) {
   for (size_t i = 0; i < n; i += rows) kernels::Hadamard(heads + i, rows);
 }
@@ -285,10 +304,11 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
                         kernels::KvBytes(cache.type.v, cache.value_length);
   const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
   const kernels::AttentionParams params = ParamsOf(layer);
-  // Keys and values of 8 and 4 bits are rotated, which spreads the large numbers of a few channels
-  // over all of them. Queries are rotated, too, so scores do not change; the mean of values is
-  // rotated back. A matrix has as many rows as the largest power of two that divides the length; of
-  // a latent vector also the length of the value in it.
+  // Keys of 8 and 4 bits are stored without what they have in common. They and values are rotated,
+  // which spreads the large numbers of a few channels over all of them. Queries are rotated, too,
+  // so scores do not change; the mean of values is rotated back. A matrix has as many rows as the
+  // largest power of two that divides the length; of a latent vector also the length of the value
+  // in it.
   const auto rows_for = [](size_t length) { return length & -length; };
   const bool in_keys = plan.values_in_keys;
   const size_t value_rows = rows_for(cache.value_length);
@@ -303,11 +323,18 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const bool rotates =
       std::ranges::any_of(parts_, keys_are) || std::ranges::any_of(parts_, values_are);
   if (rotates) {
+    std::vector<std::vector<float>> common(parts_.size());
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      if (keys_are(parts_[p]) && k != nullptr) common[p] = CommonKeys(layer, parts_[p]);
+    }
     EachToken("rotate", [&](size_t t) {
       const TextPart& part = parts_[PartOf(t)];
       if (keys_are(part)) {
         const size_t width = plan.n_heads * plan.key_length;
         if (!by_head) RotateHeads(q + t * width, width, key_rows);
+        for (size_t j = 0; j < common[PartOf(t)].size(); ++j) {
+          k[t * key_width + j] -= common[PartOf(t)][j];
+        }
         if (k != nullptr) RotateHeads(k + t * key_width, key_width, key_rows);
       }
       if (values_are(part) && k != nullptr && !in_keys) {

@@ -175,6 +175,9 @@ class Pass {
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
  private:
+  // What the keys of a text have in common by their bias, [n_kv_heads][key_length]; empty where
+  // scores depend on it.
+  std::vector<float> CommonKeys(const LayerView& layer, const TextPart& part) const;
   // Numbers times Hadamard matrices of so many rows.
   static void RotateHeads(float* heads, size_t n, size_t rows);
   template <class Work>

@@ -262,7 +262,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // More than this share of all weights takes a second byte.
   static constexpr float kShareOfByte = 1.0f / 64, kOneByte = 255;
 
-  // FindRuns() of either type.
+  // FindRuns() of either type. Scales of Q4_0 may be negative; then the numbers become so instead,
+  // from -7 to 8.
   CachedRows FindBlocks(KvType type, const std::byte* cache, size_t length, const TileKeys& tile,
                         size_t first, size_t n, const std::byte*& next) {
     if (type == KvType::kQ8_0) return this->FindRuns(cache, length, tile, first, n, next);
@@ -279,10 +280,15 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       Block* const to = reinterpret_cast<Block*>(to_row);
       for (size_t b = 0; b < (n + 31) / 32; ++b) {
         const auto codes = hn::LoadU(d, from[b].qs), zero = hn::Set(d, 8);
-        auto* const numbers = reinterpret_cast<uint8_t*>(to[b].qs);
-        to[b].d = from[b].d;
-        hn::StoreU(hn::Sub(hn::And(codes, hn::Set(d, 15)), zero), d, numbers);
-        hn::StoreU(hn::Sub(hn::ShiftRight<4>(codes), zero), d, numbers + 16);
+        const uint16_t scale = from[b].d;
+        const auto sign = hn::Set(d, scale >> 15 != 0 ? 0xFF : 0);
+        const auto put = [&](auto code, size_t i) HWY_ATTR {  // -x is the complement, plus 1
+          const auto number = hn::Xor(hn::Sub(code, zero), sign);
+          hn::StoreU(hn::Sub(number, sign), d, reinterpret_cast<uint8_t*>(to[b].qs) + i);
+        };
+        to[b].d = scale & 0x7FFF;
+        put(hn::And(codes, hn::Set(d, 15)), 0);
+        put(hn::ShiftRight<4>(codes), 16);
       }
     }
     return {this->copy, Base::kPartBytes};
