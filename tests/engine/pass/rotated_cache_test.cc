@@ -135,7 +135,7 @@ TEST(RotatedCache, HoldsKeysTimesTheHadamardMatrix) {
   }
 }
 
-// Against a cache of floats.
+// Against a cache of floats. Without the matrix the errors are 9e-3 and 0.93.
 TEST(RotatedCache, LargeChannelsDoNotSpoilOthers) {
   const test::TempDir dir;
   WriteWithLargeKeys(dir.Path("m.gguf"), 30);
@@ -144,11 +144,12 @@ TEST(RotatedCache, LargeChannelsDoNotSpoilOthers) {
     return test::AllLogits(model, Ids(model, 48), {.context = 64, .n_threads = 1, .kv_type = type});
   };
   const std::vector<float> exact = logits(kernels::KvType::kF32);
-  EXPECT_LT(test::Nmse(logits(kernels::KvType::kQ8_0), exact), 1e-3);
-  EXPECT_LT(test::Nmse(logits(kernels::KvType::kQ4_0), exact), 1e-1);
+  EXPECT_LT(test::Nmse(logits(kernels::KvType::kQ8_0), exact), 3e-3);
+  EXPECT_LT(test::Nmse(logits(kernels::KvType::kQ4_0), exact), 0.4);
 }
 
-// Latent vectors, too: absorbed, and (of a long batch) with keys and values of each head.
+// Latent vectors, too: absorbed, and (of a long batch) with keys and values of each head. Where these
+// are not multiplied back the error is 1.7.
 TEST(RotatedCache, OfLatentVectors) {
   for (const char* const name : {"hybrids/deepseek2.gguf", "hybrids/deepseek2-lite.gguf"}) {
     const Model model = Model::Load(test::DataPath(name));
@@ -160,7 +161,7 @@ TEST(RotatedCache, OfLatentVectors) {
       return test::Nmse(logits(type), logits(kernels::KvType::kF32));
     };
     for (const size_t batch : {8, 300}) {
-      EXPECT_LT(nmse(kernels::KvType::kQ8_0, batch), 1e-3) << name << ", " << batch;
+      EXPECT_LT(nmse(kernels::KvType::kQ8_0, batch), 5e-3) << name << ", " << batch;
       EXPECT_LT(nmse(kernels::KvType::kQ4_0, batch), 1e-1) << name << ", " << batch;
     }
     EXPECT_EQ(test::ErrorOf<Error>([&] {
