@@ -112,7 +112,7 @@ Callback<Args...> Marked(const Callback<Args...>& function) {
 std::vector<engine::Setting> OwnSettings(Options& options) {
   return {{"context", &options.context, 0, engine::kMaxTokens},
           {"threads", &options.threads, 0, engine::kMaxThreads},
-          {"cache_bits", &options.cache_bits, 8, 32}};
+          {"cache_bits", &options.cache_bits, 4, 32}};
 }
 
 engine::SessionOptions ToEngine(Options options, const engine::Model& model,
@@ -122,10 +122,11 @@ engine::SessionOptions ToEngine(Options options, const engine::Model& model,
   engine::SessionOptions result = {.n_threads = options.threads};
   if (options.context != 0) result.context = options.context;
   const int bits = options.cache_bits;
-  if (bits != 8 && bits != 16 && bits != 32) {
-    throw engine::Error("cache_bits: expected 8, 16 or 32, found ", bits);
+  if (bits != 4 && bits != 8 && bits != 16 && bits != 32) {
+    throw engine::Error("cache_bits: expected 4, 8, 16 or 32, found ", bits);
   }
   result.kv_type = model.exact  ? kernels::KvType::kF32
+                   : bits == 4  ? kernels::KvType::kQ4_0
                    : bits == 8  ? kernels::KvType::kQ8_0
                    : bits == 16 ? kernels::KvType::kF16
                                 : kernels::KvType::kF32;

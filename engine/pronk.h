@@ -147,7 +147,7 @@ class Grammar {
 struct Options {
   std::size_t context = 0;  // tokens; 0: grows with the text, to what the model was trained for
   int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
-  int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
+  int cache_bits = 16;      // of a number in the key-value cache: 32, 16, 8 or 4
   Sampling sampling = {};
   // A small model with the same vocabulary, or an assistant made for this one (Gemma 4's): guesses
   // ahead. Can be faster, does not change the text.

@@ -69,7 +69,7 @@ struct BenchCost {
   double weights = 0, cache = 0, operations = 0;
 };
 
-BenchCost CostOf(const BenchTest& test, kernels::KvType kv_type);
+BenchCost CostOf(const BenchTest& test, kernels::KvTypes kv_type);
 
 // Measured right before or after a repetition.
 struct BenchLimits {

@@ -8,6 +8,7 @@
 
 #include "cli/bench/bench.h"
 #include "cli/bench/machine.h"
+#include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "gguf/error.h"
@@ -243,8 +244,8 @@ Json ResultFields(const BenchSetting& setting, const BenchResult& result) {
                  {"n_batch", test.n_batch},
                  {"n_ubatch", test.n_ubatch},
                  {"n_threads", test.n_threads},
-                 {"type_k", test.kv},
-                 {"type_v", test.kv},
+                 {"type_k", ModelOptions::KeysAndValues(test.kv).first},
+                 {"type_v", ModelOptions::KeysAndValues(test.kv).second},
                  {"n_prompt", test.n_prompt},
                  {"n_gen", test.n_gen},
                  {"n_depth", test.n_depth},

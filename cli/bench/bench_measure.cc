@@ -198,7 +198,7 @@ std::vector<double> Each(const BenchResult& result, Of of) {
 }
 
 // The bytes of a text's cache after so many of its generated tokens.
-double CacheBytes(const BenchTest& test, kernels::KvType type, size_t n_generated) {
+double CacheBytes(const BenchTest& test, kernels::KvTypes type, size_t n_generated) {
   const auto bytes = [&](size_t capacity) {
     return engine::SequenceState::BytesFor(test.model->opened.config,
                                            {.capacity = capacity, .kv_type = type});
@@ -208,7 +208,7 @@ double CacheBytes(const BenchTest& test, kernels::KvType type, size_t n_generate
 
 }  // namespace
 
-BenchCost CostOf(const BenchTest& test, kernels::KvType kv_type) {
+BenchCost CostOf(const BenchTest& test, kernels::KvTypes kv_type) {
   const engine::Model& model = test.model->opened;
   return {static_cast<double>(model.BytesPerToken()), CacheBytes(test, kv_type, test.n_gen / 2),
           model.OperationsPerToken()};

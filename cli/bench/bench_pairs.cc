@@ -69,7 +69,8 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
   if (test.n_depth > 0) flags += flag("-d", test.n_depth);
   if (test.n_pass > 1) flags += flag("--draft", test.n_pass);
   if (test.n_texts > 1) flags += flag("--parallel", test.n_texts);
-  if (test.kv != BenchTest().kv) flags += " -ctk " + test.kv + " -ctv " + test.kv;
+  const auto kv = ModelOptions::KeysAndValues(test.kv);
+  if (test.kv != BenchTest().kv) flags += " -ctk " + kv.first + " -ctv " + kv.second;
   const std::string own = ProgramPath();
   const std::string own_flags = cpu.empty() ? flags : flags + " --cpu " + ShellQuoted(cpu);
   BenchConditions& conditions = result.conditions;

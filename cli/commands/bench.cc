@@ -42,9 +42,9 @@ struct BenchOptions {
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
-  std::vector<std::string> keys, values;  // cache types
-  int repetitions = 0;                    // 5, or 1 a turn
-  int delay = 0;                          // seconds
+  std::vector<std::string> kv, keys, values;  // cache types
+  int repetitions = 0;                        // 5, or 1 a turn
+  int delay = 0;                              // seconds
   std::string output = "md";
   std::string output_err = "none";
   std::string plot;
@@ -59,8 +59,8 @@ std::vector<std::string> ParseTypes(const std::vector<std::string>& texts) {
   for (std::string text : texts) {
     for (text += ','; !text.empty(); text.erase(0, text.find(',') + 1)) {
       types.push_back(text.substr(0, text.find(',')));
-      if (!ModelOptions::IsKvType(types.back())) {
-        throw UsageError("-ctk, -ctv: expected f16, f32 or q8_0, found ", types.back());
+      if (std::ranges::count(ModelOptions::KvTypes(), types.back()) == 0) {
+        throw UsageError("--kv, -ctk, -ctv: expected f16, f32, q8_0 or q4_0, found ", types.back());
       }
     }
   }
@@ -71,14 +71,15 @@ using Texts = std::vector<std::string>;
 Texts Or(const Texts& given, const Texts& usual) { return given.empty() ? usual : given; }
 
 std::vector<std::string> CacheTypes(const BenchOptions& options) {
-  const std::vector<std::string> keys = ParseTypes(options.keys);
-  const std::vector<std::string> values = ParseTypes(options.values);
-  if (!keys.empty() && !values.empty() && keys != values) {
-    throw UsageError(
-        "-ctk and -ctv: keys and values have one type, so give one of the flags, or "
-        "both the same");
+  if (options.keys.empty() && options.values.empty()) return Or(ParseTypes(options.kv), {"f16"});
+  if (!options.kv.empty()) throw UsageError("--kv: not with -ctk or -ctv");
+  std::vector<std::string> types;
+  for (const std::string& k : Or(ParseTypes(options.keys), {"f16"})) {
+    for (const std::string& v : Or(ParseTypes(options.values), {"f16"})) {
+      types.push_back(k == v ? k : k + ',' + v);
+    }
   }
-  return Or(keys, Or(values, {"f16"}));
+  return types;
 }
 
 // Tokens of prompts and of generation: -p, -n, -pg.
@@ -393,10 +394,11 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   list("-b,--batch-size", options.batches,
        "Tokens of a prompt given to the model at a time (default: 2048)");
   list("--ubatch-size", options.ubatches, "Also -ub: tokens computed at a time (default: 512)");
-  command.Add("--kv,--cache-type-k TYPE,...", options.keys,
-              "Also -ctk: types of the cache: f16 (default), f32, q8_0");
-  command.Add("--cache-type-v TYPE,...", options.values,
-              "Also -ctv: the same; keys and values have one type");
+  command.Add("--kv TYPE,...", options.kv,
+              "Types of keys and values: f16 (default), f32, q8_0, q4_0");
+  command.Add("--cache-type-k TYPE,...", options.keys,
+              "Also -ctk: types of keys, each with all of -ctv");
+  command.Add("--cache-type-v TYPE,...", options.values, "Also -ctv: types of values");
 }
 
 int RunBench(const BenchOptions& options) {

@@ -182,7 +182,14 @@ void Flag::Read() const {
 }
 
 std::string Flag::ReadOne(const std::string& text) const {
-  if (!choices.empty() && std::ranges::count(choices, text) == 0) return type;
+  const auto is_choice = [&](const std::string& part) {
+    return choices.empty() || std::ranges::count(choices, part) > 0;
+  };
+  const size_t comma = two_values ? text.find(',') : std::string::npos;
+  const bool is_one = comma == std::string::npos;
+  if (!is_choice(text.substr(0, comma)) || (!is_one && !is_choice(text.substr(comma + 1)))) {
+    return two_values ? type + ", or two with a comma" : type;
+  }
   // Checked first: for a number too large for its type, too, the range is the better message.
   const double number = range.low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
   const std::string end = range.high < HUGE_VAL ? Format(" to %.15g", range.high) : " on";

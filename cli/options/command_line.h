@@ -33,6 +33,7 @@ struct Range {
 // One flag, declared as command.Add("-t,--threads N", n_threads, {1, 9}, "Threads").
 struct Flag {
   Flag& OneOf(std::vector<std::string> values);
+  Flag& OrTwo() { return Set(two_values, true); }  // choices, with a comma between them
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Required() { return Set(required, true); }
@@ -55,6 +56,7 @@ struct Flag {
   // stdin), and completed by shells.
   std::string type;
   std::vector<std::string> choices;
+  bool two_values = false;   // one or two of the choices
   std::string default_text;  // "" where none is shown
   std::string group;         // its part of --help; kAnywhere: not shown with a subcommand
   Range range;

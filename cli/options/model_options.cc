@@ -23,9 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string>& KvTypes() {
-  static const std::vector<std::string> types = {"f16", "f32", "q8_0"};
-  return types;
+kernels::KvType KvTypeOf(const std::string& name) {
+  return name == "f32"    ? kernels::KvType::kF32
+         : name == "q8_0" ? kernels::KvType::kQ8_0
+         : name == "q4_0" ? kernels::KvType::kQ4_0
+                          : kernels::KvType::kF16;
 }
 
 // True if the path exists or cannot be checked; opening it will report the error.
@@ -90,7 +92,10 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {
-  command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
+  command.Add("--kv", kv, "Type of the key-value cache; q8_0,q4_0: of keys and of values")
+      .OneOf(KvTypes())
+      .OrTwo()
+      .ShowDefault();
   command.Add(
       "--exact", exact,
       "Use the weights as stored and round nothing else: activations and cache in F32 (slow)");
@@ -117,17 +122,22 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
       .Add("-b,--batch-size,--ubatch-size N", batch, {1, 4096}, "Also -ub: tokens read at a time")
       .ShowDefault();
   AddMachineFlags(command);
-  command.Add("--cache-type-k", kv_keys, "Also -ctk: as --kv").OneOf(KvTypes());
-  command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv; keys and values have one type")
-      .OneOf(KvTypes());
+  command.Add("--cache-type-k", kv_keys, "Also -ctk: --kv of keys").OneOf(KvTypes());
+  command.Add("--cache-type-v", kv_values, "Also -ctv: --kv of values").OneOf(KvTypes());
   command.Add("--mlock", mlock, "Lock the weights in memory");
   AddOverrideFlag(command);
   command.Add("-v,--verbose", verbose, "Explain on stderr what was chosen and why");
   command.group = group;
 }
 
-bool ModelOptions::IsKvType(const std::string& name) {
-  return std::find(KvTypes().begin(), KvTypes().end(), name) != KvTypes().end();
+const std::vector<std::string>& ModelOptions::KvTypes() {
+  static const std::vector<std::string> types = {"f16", "f32", "q8_0", "q4_0"};
+  return types;
+}
+
+std::pair<std::string, std::string> ModelOptions::KeysAndValues(const std::string& kv) {
+  const size_t comma = kv.find(',');
+  return {kv.substr(0, comma), comma == std::string::npos ? kv : kv.substr(comma + 1)};
 }
 
 std::string ModelOptions::ModelPath() const {
@@ -164,20 +174,14 @@ engine::SessionOptions ModelOptions::Session() const {
     }
     throw UsageError("--cpu ", cpu, ": this machine and build have ", names);
   }
-  if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
-    throw UsageError("-ctk ", kv_keys, " and -ctv ", kv_values, ": keys and values have one type");
-  }
-  const std::string type = exact                ? "f32"
-                           : !kv_keys.empty()   ? kv_keys
-                           : !kv_values.empty() ? kv_values
-                                                : kv;
+  auto [keys, values] = KeysAndValues(exact ? "f32" : kv);
+  if (!exact && !kv_keys.empty()) keys = kv_keys;
+  if (!exact && !kv_values.empty()) values = kv_values;
   return {.context = context,
           .batch = batch,
           .n_threads = n_threads,
           .n_threads_batch = n_threads_batch,
-          .kv_type = type == "f32"    ? kernels::KvType::kF32
-                     : type == "q8_0" ? kernels::KvType::kQ8_0
-                                      : kernels::KvType::kF16};
+          .kv_type = {KvTypeOf(keys), KvTypeOf(values)}};
 }
 
 }  // namespace cli

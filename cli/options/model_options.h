@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/options/command_line.h"
@@ -23,8 +24,8 @@ struct ModelOptions {
   std::string model;         // as given; empty: default
   Flag* named_by = nullptr;  // what gave it; nullptr: no flag
   std::string cpu;
-  std::string kv = "f16";
-  std::string kv_keys, kv_values;  // the same under llama.cpp's names; empty: as kv
+  std::string kv = "f16";          // of keys and values, or "q8_0,q4_0": of each
+  std::string kv_keys, kv_values;  // of each, under llama.cpp's names; empty: as kv
   size_t context = engine::kUsualContext;
   size_t batch = 512;
   int n_threads = 0;
@@ -45,8 +46,10 @@ struct ModelOptions {
       const std::string& context_text =
           "Context length in tokens; 0: as in training (default: it grows up to that)");
 
-  // True for a name that --kv accepts.
-  static bool IsKvType(const std::string& name);
+  // The names that --kv accepts.
+  static const std::vector<std::string>& KvTypes();
+  // The types of keys and of values that its value names.
+  static std::pair<std::string, std::string> KeysAndValues(const std::string& kv);
   // The file to open: -m, else $PRONK_MODEL, else the default model; see ResolveModel. Throws
   // engine::Error, which names the one that was wrong, and UsageError.
   std::string ModelPath() const;

@@ -100,6 +100,7 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
     id = static_cast<TokenId>(std::max_element(logits_.begin(), logits_.begin() + n_common) -
                               logits_.begin());
     drafts.push_back(id);
+    if (n > 1 && wants_more && !wants_more(ShareOf(logits_, id))) return;
   }
 }
 

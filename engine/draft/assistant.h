@@ -32,6 +32,7 @@ class AssistantDrafter : public Drafter {
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   double cost() const override;
+  bool knows_confidence() const override { return true; }
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Cut(size_t n) override;
 

@@ -99,6 +99,21 @@ std::array<double, kMaxDrafts> Acceptance::All() const {
   return all;
 }
 
+size_t Confidence::Tenth(double share) {
+  return static_cast<size_t>(std::clamp(share, 0.0, 0.999) * 10);
+}
+
+void Confidence::Tell(double share, bool right) {
+  constexpr double kKept = 1 - 1 / 64.0;
+  Seen& seen = tenths_[Tenth(share)];
+  seen = {seen.right * kKept + (right ? 1 : 0), seen.all * kKept + 1};
+}
+
+double Confidence::Of(double share) const {
+  const Seen& seen = tenths_[Tenth(share)];
+  return (seen.right + kGuessWeight * share) / (seen.all + kGuessWeight);
+}
+
 DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts)
     : max_drafts_(std::min(max_drafts, kMaxDrafts)) {
   for (const KindGuess& guess : guesses) {
@@ -106,16 +121,18 @@ DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t m
   }
 }
 
-DraftController::Choice DraftController::Best(const Kind& kind, size_t available) const {
+DraftController::Choice DraftController::Best(const Kind& kind, size_t available,
+                                              size_t n_known) const {
   const bool costs_unknown = !kind.is_free && kind.n_measured == 0;
   const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
   const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
-  double tokens = 1, reached = 1;  // expected of a pass with n drafts; how often the n-th is right
+  // Expected of a pass with n drafts; how often the n-th is right.
+  double tokens = static_cast<double>(n_known), reached = 1;
   for (size_t n = 0; n <= most; ++n) {
     if (n > 0) tokens += reached *= acceptance[n - 1];
-    const double seconds = costs_.Of(1 + n) + static_cast<double>(n) * DraftSeconds(kind);
-    if (tokens / seconds > best.tokens_per_s) best = {n, tokens / seconds};
+    const double seconds = costs_.Of(n_known + n) + static_cast<double>(n) * DraftSeconds(kind);
+    if (tokens / seconds > best.tokens_per_s) best = {n, tokens / seconds, n};
   }
   return best;
 }
@@ -147,28 +164,50 @@ void DraftController::Judge(Kind& kind) const {
   trial = {};
 }
 
-DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
+DraftController::Choice DraftController::Choose(size_t kind, size_t available, size_t n_known) {
   Kind& of = kinds_[kind];
   if (n_plain_ < (of.is_free ? kPlainBeforeFree : kPlainBeforeOthers)) return {};
-  Choice best = Best(of, available);
+  Choice best = Best(of, available, n_known);
   if (!of.is_free) {
     const double one = costs_.Of(1);
     Judge(of);
-    if (of.is_off) best = {0, 1 / one};
+    const double known = costs_.Of(n_known);
+    if (of.is_off) best = {0, static_cast<double>(n_known) / known, 0};
     // Not even drafts that are all right would pay.
-    if (best.n == 0 && costs_.Of(2) + DraftSeconds(of) > 2 * one) return best;
+    if (best.n == 0 && costs_.Of(n_known + 1) + DraftSeconds(of) > known + one) return best;
+    if (best.n > 0 && of.n_measured > 0) best.most = std::min(available, max_drafts_);
   }
   // Trying more drafts shows whether they are right, and what longer passes cost.
   const size_t most = std::min(available, max_drafts_);
   size_t tried = std::min(best.n + 1, most);
-  if (costs_.IsFresh(1 + tried)) tried = std::min(2 * best.n, most);
+  if (costs_.IsFresh(n_known + tried)) tried = std::min(2 * best.n, most);
   if (best.n == 0) tried = std::min<size_t>(1, most);
-  if (tried <= best.n || (best.n > 0 && costs_.IsFresh(1 + tried))) return best;
+  if (tried <= best.n || (best.n > 0 && costs_.IsFresh(n_known + tried))) return best;
   const double more = static_cast<double>(tried - best.n) * DraftSeconds(of);
-  const double loss = costs_.Of(1 + tried) - costs_.Of(1 + best.n) + more;
+  const double loss = costs_.Of(n_known + tried) - costs_.Of(n_known + best.n) + more;
   if (budget_ < loss) return best;
   budget_ -= loss;
-  return {tried, best.tokens_per_s};
+  return {tried, best.tokens_per_s, std::max(tried, best.most)};
+}
+
+bool DraftController::WantsMore(Chain& chain, double share) const {
+  const Kind& kind = kinds_[chain.kind];
+  const double before = chain.reached.empty() ? 1 : chain.reached.back();
+  chain.reached.push_back(before * kind.confidence.Of(share));
+  const size_t n = chain.reached.size(), n_pass = chain.n_known + n;
+  if (n >= kMaxDrafts || n_pass >= kMaxPassTokens) return false;
+  const double next = chain.reached.back() * kind.acceptance.All()[n];
+  const double cost = DraftSeconds(kind) + costs_.Of(n_pass + 1) - costs_.Of(n_pass);
+  return next > cost * chain.tokens_per_s;
+}
+
+size_t DraftController::WorthReading(const Chain& chain) const {
+  size_t n = chain.reached.size();
+  for (; n > 0; --n) {
+    const double more = costs_.Of(chain.n_known + n) - costs_.Of(chain.n_known + n - 1);
+    if (chain.reached[n - 1] > more * chain.tokens_per_s) break;
+  }
+  return n;
 }
 
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {

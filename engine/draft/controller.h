@@ -55,6 +55,20 @@ class Acceptance {
   std::array<Seen, kMaxDrafts> places_ = {};
 };
 
+// How often drafts are right for which their model had this probability: measured in tenths.
+class Confidence {
+ public:
+  void Tell(double share, bool right);
+  double Of(double share) const;
+
+ private:
+  struct Seen {
+    double right = 0, all = 0;  // old ones discounted
+  };
+  static size_t Tenth(double share);
+  std::array<Seen, 10> tenths_ = {};
+};
+
 class DraftController {
  public:
   struct KindGuess {
@@ -68,16 +82,32 @@ class DraftController {
   struct Choice {
     size_t n = 0;             // drafts
     double tokens_per_s = 0;  // expected
+    size_t most = 0;          // drafts, if each is confident enough
   };
-  // How many of `available` drafts of a kind pay, often 0; now and then another number, to measure.
-  Choice Choose(size_t kind, size_t available);
+  // How many of `available` drafts of a kind pay, often 0, in a pass with so many tokens of the
+  // text; now and then another number, to measure.
+  Choice Choose(size_t kind, size_t available, size_t n_known = 1);
+
+  // The drafts of a chain so far: the probability that all up to each are right.
+  struct Chain {
+    size_t kind = 0, n_known = 1;
+    double tokens_per_s = 0;
+    std::vector<double> reached = {};
+  };
+  // Adds a draft of which its model has this probability. False if the next one would cost more
+  // than it brings: the making of it, and a longer pass.
+  bool WantsMore(Chain& chain, double share) const;
+  // How many of its drafts are worth reading.
+  size_t WorthReading(const Chain& chain) const;
 
   // Record what was measured: the making of n drafts, whether a draft was right (as
-  // Acceptance::Tell()), and a pass.
+  // Acceptance::Tell()), in a pass that read it or not, and its model's probability if that is
+  // known; and a pass.
   void Drafted(size_t kind, size_t n, double seconds);
-  void Checked(size_t kind, size_t place, bool right) {
+  void Checked(size_t kind, size_t place, bool right, bool was_read = true, double share = -1) {
     kinds_[kind].acceptance.Tell(place, right);
-    kinds_[kind].trial.tokens += right ? 1 : 0;
+    if (share >= 0) kinds_[kind].confidence.Tell(share, right);
+    kinds_[kind].trial.tokens += right && was_read ? 1 : 0;
   }
   void Passed(size_t n_tokens, double seconds);
 
@@ -94,6 +124,7 @@ class DraftController {
     Acceptance acceptance;
     bool is_free;
     double cost;
+    Confidence confidence = {};
     bool has_begun = false;
     double draft_seconds = 0;  // of one, a mean
     double n_measured = 0;
@@ -104,7 +135,7 @@ class DraftController {
   double DraftSeconds(const Kind& kind) const {
     return kind.n_measured > 0 ? kind.draft_seconds : kind.cost * costs_.Of(1);
   }
-  Choice Best(const Kind& kind, size_t available) const;
+  Choice Best(const Kind& kind, size_t available, size_t n_known) const;
   void Judge(Kind& kind) const;
 
   std::vector<Kind> kinds_;

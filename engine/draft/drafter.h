@@ -4,13 +4,21 @@
 #define PRONK_ENGINE_DRAFT_DRAFTER_H_
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "kernels/ops/sum_of_exp.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
+
+// The probability of the likeliest token, by its logits.
+inline double ShareOf(std::span<const float> logits, tokenizer::TokenId likeliest) {
+  const float most = logits[static_cast<size_t>(likeliest)];
+  return 1 / kernels::SumOfExp(logits.data(), logits.size(), most);
+}
 
 class Drafter {
  public:
@@ -27,6 +35,12 @@ class Drafter {
   // Appends up to n tokens that may follow the text of the last Look().
   virtual void Draft(std::span<const tokenizer::TokenId> text, size_t n,
                      std::vector<tokenizer::TokenId>& drafts) = 0;
+  // Whether Draft() calls wants_more.
+  virtual bool knows_confidence() const { return false; }
+  // Called, if it is set, after each draft but the n-th, with the probability that the drafter gave
+  // it. false: no more drafts.
+  std::function<bool(double)> wants_more = {};
+
   // Whether drafts cost next to nothing: then they are made, to learn from, even if none is read.
   virtual bool is_free() const { return false; }
   // A guess at the time of a draft, relative to a pass of the model with one token.

@@ -92,7 +92,7 @@ void Nextn::Hidden(const float* x, float* hidden) const {
   }
 }
 
-NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type,
+NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type,
                            kernels::Team& team)
     : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type},
              team.max_size()),
@@ -150,6 +150,7 @@ void NextnDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<To
     drafts.push_back(id);
     const size_t position = n_read_ + i - start_;
     if (i + 1 == n || position == nextn_.capacity()) return;
+    if (wants_more && !wants_more(nextn_.ShareOfGuess(id))) return;
     nextn_.Forward({&id, 1}, nextn_.OwnHidden(), position, team_);
   }
 }

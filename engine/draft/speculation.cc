@@ -64,10 +64,15 @@ void Speculation::Make(Source& source, size_t kind, std::span<const TokenId> tex
   source.watch.kind = kind;
   source.watch.place = 0;
   source.watch.drafts.clear();
+  source.watch.shares.clear();
+  source.watch.n_read = 0;
   source.drafter->Draft(text, n, source.watch.drafts);
 }
 
-std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, size_t room) {
+std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, size_t room,
+                                              size_t n_known) {
+  counts_.drafted += n_known - 1;
+  counts_.accepted += n_known - 1;
   const Stopwatch watch;
   const size_t most = std::min(room, options_.max);
   drafts_.clear();
@@ -82,8 +87,8 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
     const DraftController::Choice choice =
-        is_fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1}
-                 : controller_.Choose(kind, most);
+        is_fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1, 0}
+                 : controller_.Choose(kind, most, n_known);
     if (best_source == nullptr || choice.tokens_per_s > best.tokens_per_s) {
       best_source = &source;
       best_kind = kind;
@@ -100,23 +105,40 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     best_source->drafter->Draft(text, best.n, drafts_);
   } else {
     const Stopwatch drafting;
+    Watch& watch_of = best_source->watch;
+    Drafter& drafter = *best_source->drafter;
+    DraftController::Chain chain = {best_kind, n_known, best.tokens_per_s};
+    const bool asks = !is_fixed && drafter.knows_confidence();
+    if (asks) {
+      best.n = std::max(best.n, best.most);
+      drafter.wants_more = [&](double share) {
+        watch_of.shares.push_back(share);
+        return controller_.WantsMore(chain, share);
+      };
+    }
     Make(*best_source, best_kind, text, best.n);
-    drafts_ = best_source->watch.drafts;
+    drafter.wants_more = nullptr;
+    drafts_ = watch_of.drafts;
     controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
+    // The last one of a chain that ended by itself was made in vain if it is unlikely.
+    if (asks && chain.reached.size() == drafts_.size()) {
+      drafts_.resize(controller_.WorthReading(chain));
+    }
   }
   // The caller's own drafter may return more, and ids outside the vocabulary.
   drafts_.resize(std::min(drafts_.size(), best.n));
   const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
   drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());
+  best_source->watch.n_read = drafts_.size();
   counts_.drafted += drafts_.size();
   drafting_seconds_ = watch.Seconds();
   return drafts_;
 }
 
-void Speculation::Passed(size_t n_tokens, double seconds) {
-  controller_.Passed(n_tokens, seconds);
+void Speculation::Passed(size_t n_tokens, double seconds, bool has_all_logits) {
+  if (has_all_logits) controller_.Passed(n_tokens, seconds);
   ++counts_.n_passes;
-  if (n_tokens == 1) {
+  if (n_tokens == 1 && has_all_logits) {
     ++counts_.n_plain;
     counts_.plain_seconds += seconds;
   }
@@ -130,7 +152,9 @@ void Speculation::Took(TokenId id, bool was_ahead) {
     Watch& watch = source.watch;
     if (!watch.is_on()) continue;
     const bool right = watch.drafts[watch.place] == id;
-    controller_.Checked(watch.kind, watch.place, right);
+    const bool was_read = watch.place < watch.n_read;
+    const double share = watch.place < watch.shares.size() ? watch.shares[watch.place] : -1;
+    controller_.Checked(watch.kind, watch.place, right, was_read, share);
     watch.place = right ? watch.place + 1 : watch.drafts.size();
   }
 }

@@ -54,11 +54,14 @@ class Speculation {
   Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options,
               size_t n_tokens);
 
-  // Drafts after this text, at most `room`.
-  std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text,
-                                              size_t room);
-  // Records the time of a pass, including the undoing of the previous pass's rejected drafts.
-  void Passed(size_t n_tokens, double seconds);
+  // Drafts after this text, at most `room`, in a pass that also reads its last n_known tokens. All
+  // of these but one could not have been others (a grammar forces them): they count as accepted
+  // drafts.
+  std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text, size_t room,
+                                              size_t n_known = 1);
+  // Records the time of a pass, including the undoing of the previous pass's rejected drafts. Of
+  // one that made few logits nothing can be learned.
+  void Passed(size_t n_tokens, double seconds, bool has_all_logits = true);
   // This token joined the text; it was an accepted draft or not.
   void Took(tokenizer::TokenId id, bool was_ahead);
 
@@ -79,7 +82,9 @@ class Speculation {
   struct Watch {
     size_t kind = 0;
     std::vector<tokenizer::TokenId> drafts;
-    size_t place = 0;  // of the next one to compare; drafts.size(): none
+    std::vector<double> shares = {};  // their model's probabilities, as far as they are known
+    size_t n_read = 0;                // of the drafts
+    size_t place = 0;                 // of the next one to compare; drafts.size(): none
     bool is_on() const { return place < drafts.size(); }
   };
   struct Source {

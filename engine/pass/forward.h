@@ -3,6 +3,7 @@
 #define PRONK_ENGINE_PASS_FORWARD_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "engine/model/model.h"
@@ -35,6 +36,13 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch
 // The logits [n][vocab_size] of n tokens of the last batch, from `first` on. Called in team.Run().
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
             float* logits, Trace* trace = nullptr);
+
+// Of one token only the logits whose bits are set (bit id % 64 of word id / 64), with the bits that
+// Logits() gives them; others keep what is there. Called in team.Run(). The first says whether so
+// few are set that this takes less time, and the model allows it.
+bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids);
+void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& scratch,
+              kernels::Team& team, float* logits);
 
 }  // namespace engine
 

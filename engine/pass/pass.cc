@@ -246,9 +246,27 @@ bool Pass::MakesHeads(const LayerView& layer) const {
   return saved > 0;
 }
 
-void Pass::RotateHeads(float* heads, size_t n_heads, size_t length) {
-  const size_t block = length & -length;  // the largest power of two that divides it
-  for (size_t i = 0; i < n_heads * length; i += block) kernels::Hadamard(heads + i, block);
+// A vector that is added to all keys adds the same to all scores of a query, which the softmax does
+// not see. Qwen 2's keys have biases of a hundred times their other numbers, in pairs that rotate
+// hardly at all.
+std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextPart& part) const {
+  const auto& [plan, w, i] = layer;
+  if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||
+      w.attn_sinks != nullptr || config_.attention_softcap != 0) {
+    return {};
+  }
+  std::vector<float> common(w.attn_k.bias, w.attn_k.bias + plan.n_kv_heads * plan.key_length);
+  if (plan.rope != LayerPlan::kNoRope) {
+    const RopeConfig& rope = config_.ropes[plan.rope];
+    const RopeAngles& angles = part.ropes[plan.rope];
+    kernels::Rope(common.data() + plan.rope_offset, plan.n_kv_heads, plan.key_length, rope.n_dims,
+                  angles.mean_cos(), angles.mean_sin(), rope.pairs);
+  }
+  return common;
+}
+
+void Pass::RotateHeads(float* heads, size_t n, size_t rows) {
+  for (size_t i = 0; i < n; i += rows) kernels::Hadamard(heads + i, rows);
 }
 
 void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
@@ -257,22 +275,42 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const size_t i = CacheOf(layer);
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const kernels::AttentionParams params = ParamsOf(layer);
-  // Keys and values of 8 bits are rotated, which spreads the large numbers of a few channels over
-  // all of them. Queries are rotated, too, so scores do not change; the mean of values is rotated
-  // back.
-  const auto is_rotated = [&](const TextPart& part) {
-    return part.state.layer(i).type == kernels::KvType::kQ8_0 && !plan.values_in_keys;
+  // Keys of 8 and 4 bits are stored without what they have in common. They and values are rotated,
+  // which spreads the large numbers of a few channels over all of them. Queries are rotated, too,
+  // so scores do not change; the mean of values is rotated back. A matrix has as many rows as the
+  // largest power of two that divides the length; of a latent vector also the length of the value
+  // in it.
+  const auto rows_for = [](size_t length) { return length & -length; };
+  const bool in_keys = plan.values_in_keys;
+  const size_t value_rows = rows_for(cache.value_length);
+  const size_t key_rows = std::min(rows_for(cache.key_length), in_keys ? value_rows : SIZE_MAX);
+  const auto type_of = [&](const TextPart& part) { return part.state.layer(i).type; };
+  const auto keys_are = [&](const TextPart& part) { return kernels::IsBlocks(type_of(part).k); };
+  const auto values_are = [&](const TextPart& part) {
+    return kernels::IsBlocks(in_keys ? type_of(part).k : type_of(part).v);
   };
-  const bool rotates = std::ranges::any_of(parts_, is_rotated);
   const size_t key_width = cache.n_kv_heads * cache.key_length,
                value_width = cache.n_kv_heads * cache.value_length;
+  const bool rotates =
+      std::ranges::any_of(parts_, keys_are) || std::ranges::any_of(parts_, values_are);
   if (rotates) {
+    std::vector<std::vector<float>> common(parts_.size());
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      if (keys_are(parts_[p]) && k != nullptr) common[p] = CommonKeys(layer, parts_[p]);
+    }
     EachToken("rotate", [&](size_t t) {
-      if (!is_rotated(parts_[PartOf(t)])) return;
-      RotateHeads(q + t * plan.n_heads * plan.key_length, plan.n_heads, plan.key_length);
-      if (k == nullptr) return;
-      RotateHeads(k + t * key_width, cache.n_kv_heads, cache.key_length);
-      RotateHeads(v + t * value_width, cache.n_kv_heads, cache.value_length);
+      const TextPart& part = parts_[PartOf(t)];
+      if (keys_are(part)) {
+        const size_t width = plan.n_heads * plan.key_length;
+        if (!by_head) RotateHeads(q + t * width, width, key_rows);
+        for (size_t j = 0; j < common[PartOf(t)].size(); ++j) {
+          k[t * key_width + j] -= common[PartOf(t)][j];
+        }
+        if (k != nullptr) RotateHeads(k + t * key_width, key_width, key_rows);
+      }
+      if (values_are(part) && k != nullptr && !in_keys) {
+        RotateHeads(v + t * value_width, value_width, value_rows);
+      }
     });
   }
   Step("attention", 0, [&] {
@@ -285,17 +323,18 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
       float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
       if (by_head) {
         kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, part.position,
-                                 params, scratch_.latents, scratch_.heads, means);
+                                 params, scratch_.latents, scratch_.heads, means,
+                                 keys_are(part) ? key_rows : 0);
       } else {
         kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, params, means);
       }
     });
   });
-  if (!rotates) return;
+  if (by_head || std::ranges::none_of(parts_, values_are)) return;
   EachToken("rotate", [&](size_t t) {
-    if (!is_rotated(parts_[PartOf(t)])) return;
-    float* const means = scratch_.attended + t * plan.n_heads * plan.value_length;
-    RotateHeads(means, plan.n_heads, plan.value_length);
+    if (!values_are(parts_[PartOf(t)])) return;
+    const size_t width = plan.n_heads * plan.value_length;
+    RotateHeads(scratch_.attended + t * width, width, in_keys ? key_rows : value_rows);
   });
 }
 

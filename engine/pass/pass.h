@@ -185,8 +185,11 @@ class Pass {
   kernels::ExpertLayer ExpertsOf(const LayerView& layer) const;
 
  private:
-  // Each of a token's heads times Hadamard matrices.
-  static void RotateHeads(float* heads, size_t n_heads, size_t length);
+  // What the keys of a text have in common by their bias, [n_kv_heads][key_length]; empty where
+  // scores depend on it.
+  std::vector<float> CommonKeys(const LayerView& layer, const TextPart& part) const;
+  // Numbers times Hadamard matrices of so many rows.
+  static void RotateHeads(float* heads, size_t n, size_t rows);
   template <class Work>
   void Step(std::string_view kind, uint64_t bytes, Work work) {
     BeginStep(kind, bytes);

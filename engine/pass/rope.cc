@@ -58,6 +58,13 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
     const double growth = 0.1 * std::log(config.factor);
     magnitude_ *= (1 + growth) / (1 + config.log_multiplier * growth);
   }
+  for (const double f : frequencies_) {
+    const double whole = f * kMeanPositions;  // the integrals of cos and sin from 0 to here
+    mean_cos_.push_back(
+        static_cast<float>(f == 0 ? magnitude_ : magnitude_ * std::sin(whole) / whole));
+    mean_sin_.push_back(
+        static_cast<float>(f == 0 ? 0 : magnitude_ * (1 - std::cos(whole)) / whole));
+  }
 }
 
 void RopeAngles::Fill(size_t position, float* cos, float* sin) const {

@@ -21,10 +21,16 @@ class RopeAngles {
   size_t n_pairs() const { return frequencies_.size(); }
   // cos and sin ([n_pairs] each) for one position.
   void Fill(size_t position, float* cos, float* sin) const;
+  // Their means over the positions up to kMeanPositions: 0 of fast pairs, nearly 1 and 0 of slow
+  // ones.
+  static constexpr size_t kMeanPositions = 4096;
+  const float* mean_cos() const { return mean_cos_.data(); }
+  const float* mean_sin() const { return mean_sin_.data(); }
 
  private:
   std::vector<double> frequencies_;  // radians per position
   double magnitude_ = 1.0;           // multiplies cos and sin
+  std::vector<float> mean_cos_, mean_sin_;
 };
 
 // One Rope for each of Config::ropes, all with the same divisors ([n_dims / 2] or null).

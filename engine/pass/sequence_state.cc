@@ -21,11 +21,11 @@ size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
 }
 
 // Bytes of a position's keys and of its values. Latent vectors are keys and values in one.
-size_t KeyBytes(const LayerPlan& plan, kernels::KvType type) {
-  return plan.n_kv_heads * kernels::KvBytes(type, plan.key_length);
+size_t KeyBytes(const LayerPlan& plan, kernels::KvTypes type) {
+  return plan.n_kv_heads * kernels::KvBytes(type.k, plan.key_length);
 }
-size_t ValueBytes(const LayerPlan& plan, kernels::KvType type) {
-  return plan.values_in_keys ? 0 : plan.n_kv_heads * kernels::KvBytes(type, plan.value_length);
+size_t ValueBytes(const LayerPlan& plan, kernels::KvTypes type) {
+  return plan.values_in_keys ? 0 : plan.n_kv_heads * kernels::KvBytes(type.v, plan.value_length);
 }
 
 // A layer's cache, in memory that `data` gets.
@@ -117,8 +117,8 @@ void SequenceState::Grow(const Config& config, size_t capacity) {
         std::copy_n(from + head * old.capacity * bytes, n * bytes, to + head * kv.capacity * bytes);
       }
     };
-    copy(old.k, kv.k, kernels::KvBytes(kv.type, kv.key_length));
-    if (kv.v != nullptr) copy(old.v, kv.v, kernels::KvBytes(kv.type, kv.value_length));
+    copy(old.k, kv.k, kernels::KvBytes(kv.type.k, kv.key_length));
+    if (kv.v != nullptr) copy(old.v, kv.v, kernels::KvBytes(kv.type.v, kv.value_length));
     old = kv;
     layers_[i].data = std::move(data);
   }
@@ -184,8 +184,8 @@ void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
     const kernels::KvLayer& kv = layers_[i].kv;
     if (kv.capacity == 0 || position == 0) continue;
     const size_t first = kernels::FirstVisible(position, layers_[i].window);
-    each_head(kv, kv.k, kernels::KvBytes(kv.type, kv.key_length), first);
-    if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type, kv.value_length), first);
+    each_head(kv, kv.k, kernels::KvBytes(kv.type.k, kv.key_length), first);
+    if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type.v, kv.value_length), first);
   }
   if (n_floats_ > 0) piece(std::as_writable_bytes(std::span(now(), n_floats_)));
 }

@@ -25,7 +25,7 @@ class SequenceState {
     size_t capacity = 0;  // positions
     size_t batch = 0;     // tokens read at a time, at most
     size_t max_undo = 0;  // tokens of a batch that Undo() can take back, at most
-    kernels::KvType kv_type = kernels::KvType::kF16;
+    kernels::KvTypes kv_type = {};
   };
   // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
@@ -52,7 +52,7 @@ class SequenceState {
   size_t capacity() const { return size_.capacity; }
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
-  kernels::KvType kv_type() const { return size_.kv_type; }
+  kernels::KvTypes kv_type() const { return size_.kv_type; }
   // A layer's own keys and values; of none where it uses an earlier layer's (LayerPlan::kv_layer).
   const kernels::KvLayer& layer(size_t i) const { return layers_[i].kv; }
   Recurrent recurrent(size_t i) const;

@@ -93,8 +93,8 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v, bo
       std::find_if(trace_.steps.begin() + static_cast<std::ptrdiff_t>(first_step),
                    trace_.steps.end(), [](const TraceStep& s) { return s.kind == "attention"; });
   step->bytes = std::min(end, cache.capacity) * cache.n_kv_heads *
-                (kernels::KvBytes(cache.type, cache.key_length) +
-                 kernels::KvBytes(cache.type, cache.value_length));
+                (kernels::KvBytes(cache.type.k, cache.key_length) +
+                 kernels::KvBytes(cache.type.v, cache.value_length));
   step->operations =
       2.0 * static_cast<double>(n_scores * plan.n_heads * (plan.key_length + plan.value_length));
   step->shape = {plan.n_heads, end - begin_of(end - 1), cache.key_length};

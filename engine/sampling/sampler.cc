@@ -1,10 +1,13 @@
+// The order of the sampling steps, the greedy choice, and the draw.
 #include "engine/sampling/sampler.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "engine/error.h"
+#include "kernels/ops/largest.h"
 
 namespace engine {
 namespace {
@@ -30,6 +33,31 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>(
 bool Cuts(SamplerStep step) {
   return step != SamplerStep::kPenalties && step != SamplerStep::kDry &&
          step != SamplerStep::kTemperature;
+}
+
+std::vector<std::pair<TokenId, float>> ById(std::vector<std::pair<TokenId, float>> biases) {
+  std::ranges::stable_sort(biases, {}, &std::pair<TokenId, float>::first);
+  return biases;
+}
+
+// Calls range(begin, end) for each run of bits that are set, of the first n.
+template <class Range>
+void EachRun(std::span<const uint64_t> bits, size_t n, Range range) {
+  size_t begin = 0, end = 0;  // of a run that may go on
+  for (size_t word = 0; word < bits.size(); ++word) {
+    for (uint64_t left = bits[word]; left != 0;) {
+      const auto low = static_cast<size_t>(std::countr_zero(left));
+      const auto length = static_cast<size_t>(std::countr_one(left >> low));
+      const size_t first = std::min(64 * word + low, n);
+      if (first != end) {
+        if (begin < end) range(begin, end);
+        begin = first;
+      }
+      end = std::min(64 * word + low + length, n);
+      left = low + length == 64 ? 0 : left >> (low + length) << (low + length);
+    }
+  }
+  if (begin < end) range(begin, end);
 }
 
 }  // namespace
@@ -61,6 +89,7 @@ std::string SamplerStepNames() {
 
 Sampler::Sampler(Sampling options, std::vector<TokenId> breakers)
     : options_(std::move(options)),
+      biases_(ById(options_.logit_bias)),
       breakers_(std::move(breakers)),
       random_(static_cast<uint64_t>(options_.seed.value)),
       mu_(2.0 * options_.mirostat.tau) {
@@ -73,6 +102,7 @@ void Sampler::SetOptions(const Sampling& options, std::vector<TokenId> breakers)
   if (options.seed != options_.seed) random_.seed(static_cast<uint64_t>(options.seed.value));
   if (options.mirostat.tau != options_.mirostat.tau) mu_ = 2.0 * options.mirostat.tau;
   options_ = options;
+  biases_ = ById(options_.logit_bias);
   breakers_ = std::move(breakers);
 }
 
@@ -138,6 +168,61 @@ TokenId Sampler::DrawByMirostat() {
   return picked.id;
 }
 
+// Whether no step of the greedy choice changes a logit, but for biases.
+bool Sampler::KeepsLogits() const {
+  const Penalties penalties = {options_.repeat_penalty, options_.frequency_penalty,
+                               options_.presence_penalty};
+  return std::ranges::none_of(options_.steps.value, [&](SamplerStep step) {
+    return (step == SamplerStep::kPenalties && penalties.Active()) ||
+           (step == SamplerStep::kDry && options_.dry.IsOn());
+  });
+}
+
+// The token with the largest finite logit, read where it is: no candidates. Those with a bias are
+// compared one by one. -1: there is none.
+TokenId Sampler::Likeliest(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  TokenId best = -1;
+  float most = 0;
+  const auto take = [&](size_t i, float logit) {
+    const auto id = static_cast<TokenId>(i);
+    if (best >= 0 && (logit < most || (logit == most && id > best))) return;
+    best = id;
+    most = logit;
+  };
+  const auto search = [&](size_t begin, size_t end) {
+    const kernels::Largest found = kernels::FindLargest(logits.data() + begin, end - begin);
+    has_met_broken_ = has_met_broken_ || !found.all_finite;
+    if (begin + found.index < end) take(begin + found.index, logits[begin + found.index]);
+  };
+  size_t n_allowed = 0, only = 0;
+  const auto search_biased = [&](size_t begin, size_t end) {
+    auto bias = std::ranges::lower_bound(biases_, static_cast<TokenId>(begin), {},
+                                         &std::pair<TokenId, float>::first);
+    while (bias != biases_.end() && static_cast<size_t>(bias->first) < end) {
+      const auto id = static_cast<size_t>(bias->first);
+      search(begin, id);
+      float logit = logits[id];
+      has_met_broken_ = has_met_broken_ || !std::isfinite(logit);
+      for (; bias != biases_.end() && bias->first == static_cast<TokenId>(id); ++bias) {
+        logit += bias->second;
+      }
+      if (std::isfinite(logit)) take(id, logit);
+      begin = id + 1;
+    }
+    search(begin, end);
+  };
+  if (allowed.empty()) {
+    search_biased(0, logits.size());
+    return best;
+  }
+  EachRun(allowed, logits.size(), [&](size_t begin, size_t end) {
+    n_allowed += end - begin;
+    only = begin;
+    search_biased(begin, end);
+  });
+  return n_allowed == 1 ? static_cast<TokenId>(only) : best;  // a single one whatever its logit
+}
+
 void Sampler::AddBiases() {
   const auto all = candidates_.items();
   for (const auto& [id, bias] : options_.logit_bias) {
@@ -149,25 +234,31 @@ void Sampler::AddBiases() {
 
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
-  has_met_broken_ = has_met_broken_ ||
-                    !std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); });
+  const auto fail = [&] {
+    throw Error(
+        allowed.empty()
+            ? "the model's logits are not numbers: its weights are broken"
+            : "no token is left of those that the grammar allows: biases, or broken weights");
+  };
+  const bool greedy = options_.temperature < kColdest;
+  if (greedy && KeepsLogits()) {
+    const TokenId id = Likeliest(logits, allowed);
+    if (id < 0) fail();
+    return id;
+  }
   if (allowed.empty()) {
     candidates_.Assign(logits);
   } else {
     candidates_.Assign(logits, allowed);
     if (candidates_.size() == 1) return candidates_[0].id;
   }
+  const auto is_broken = [](const Candidate& c) { return !std::isfinite(c.logit); };
+  const bool met_broken = std::ranges::any_of(candidates_.items(), is_broken);
+  has_met_broken_ = has_met_broken_ || met_broken;
   AddBiases();
   // No step can compare NaN or infinity.
-  candidates_.RemoveIf(
-      [](const Candidate& c) { return !(c.logit < INFINITY && c.logit > -INFINITY); });
-  if (candidates_.size() == 0 && !allowed.empty()) {
-    throw Error("no token is left of those that the grammar allows: biases, or broken weights");
-  }
-  if (candidates_.size() == 0) {
-    throw Error("the model's logits are not numbers: its weights are broken");
-  }
-  const bool greedy = options_.temperature < kColdest;
+  if (met_broken || !biases_.empty()) candidates_.RemoveIf(is_broken);
+  if (candidates_.size() == 0) fail();
   for (const SamplerStep step : options_.steps.value) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
                : options_.mirostat.version == 0 || !Cuts(step)) {

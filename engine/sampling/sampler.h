@@ -41,16 +41,20 @@ class Sampler {
   // sees the other tokens. Empty: all are allowed. A single allowed token takes no random number.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {},
                             std::span<const tokenizer::TokenId> text = {});
-  // Whether some logits were no finite numbers: of broken weights. Their tokens were left out.
+  // Whether some logits of allowed tokens were no finite numbers: of broken weights. Their tokens
+  // were left out.
   bool has_met_broken() const { return has_met_broken_; }
 
  private:
+  bool KeepsLogits() const;
+  tokenizer::TokenId Likeliest(std::span<const float> logits, std::span<const uint64_t> allowed);
   void AddBiases();
   void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();
 
   Sampling options_;
+  std::vector<std::pair<tokenizer::TokenId, float>> biases_;  // options_.logit_bias, by id
   std::vector<tokenizer::TokenId> breakers_;
   std::mt19937_64 random_;
   std::vector<tokenizer::TokenId> recent_;  // the last repeat_last_n, for the penalties to sort

@@ -1,3 +1,4 @@
+// The settings of sampling by name: ranges, defaults, and what a model file says of them.
 #include "engine/sampling/settings.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Batch: texts generated together, a token of each in every pass.
 #include "engine/session/batch.h"
 
 #include <algorithm>

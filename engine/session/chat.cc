@@ -1,3 +1,4 @@
+// Chats: templates, and what of a conversation a session knows already.
 #include "engine/session/chat.h"
 
 #include <algorithm>

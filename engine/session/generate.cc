@@ -1,3 +1,4 @@
+// The generation loop: sampling, stop texts, grammars, and reading what was sampled.
 #include "engine/session/generate.h"
 
 #include <algorithm>
@@ -229,16 +230,22 @@ void Generation::LimitThinking() {
   std::reverse(forced_.begin(), forced_.end());
 }
 
+// The tokens that the grammar leaves to the sampler next; empty: all, or all logits are asked for.
+std::span<const uint64_t> Generation::AllowedNext() {
+  if (constraint_ == nullptr || options_.on_logits || options_.n_likeliest >= 0) return {};
+  try {
+    return constraint_->Allowed();
+  } catch (const grammar::Error&) {  // reported if a token is sampled
+    return {};
+  }
+}
+
 // Forced tokens are read together, in passes in which each has the bits that it has alone.
 void Generation::Read() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));
-    if (pass.size() == 1) {
-      session_.Decode(pass[0]);
-    } else {
-      session_.Prefill(pass);
-    }
     rest = rest.subspan(pass.size());
+    session_.Decode(pass, rest.empty() ? AllowedNext() : std::span<const uint64_t>());
   }
 }
 
@@ -267,6 +274,7 @@ GenerateResult Generation::Finish() {
   result_.generate_seconds = watch_.Seconds();
   result_.drafts = CountsOf(session_) - before_;
   result_.n_passes = session_.n_batches() - batches_before_;
+  session_.CompleteLogits();
   if (options_.bookmarks) session_.Bookmark();
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
   splitter_->Finish(sink_);

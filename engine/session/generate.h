@@ -116,6 +116,7 @@ class Generation {
   void StartConstraint();
   void Follow(tokenizer::TokenId id);
   void LimitThinking();
+  std::span<const uint64_t> AllowedNext();
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   Session& session_;

@@ -30,7 +30,7 @@ struct MemoryPlan {
   size_t batch = 0;        // tokens of the scratch buffers
   size_t n_threads = 1;
   size_t pass_tokens = 0;  // of passes with drafts (draft/speculation.h); 0: no drafts
-  kernels::KvType kv_type = kernels::KvType::kF16;
+  kernels::KvTypes kv_type = {};
 };
 
 SequenceState::Size StateSize(const MemoryPlan& plan);

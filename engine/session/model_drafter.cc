@@ -75,6 +75,7 @@ void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<To
     if (static_cast<size_t>(id) >= n_common_) return;
     drafts.push_back(id);
     if (i + 1 == n || session.position() == session.capacity()) return;
+    if (wants_more && !wants_more(ShareOf(session.logits(), id))) return;
     session.Decode(id);
   }
 }

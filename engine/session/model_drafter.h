@@ -32,6 +32,7 @@ class ModelDrafter : public Drafter {
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   double cost() const override { return cost_; }  // by their bytes
+  bool knows_confidence() const override { return true; }
 
  private:
   void Write(std::span<const tokenizer::TokenId> text, size_t n,

@@ -1,3 +1,4 @@
+// Reading and rewinding one text, with drafts or without.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -72,6 +73,17 @@ std::vector<TokenId> BreakersOf(const Model& model, const Sampling& options) {
   return TokensWith(options.dry.breakers, *model.tokenizer);
 }
 
+// A latent vector is key and value in one (LayerPlan::values_in_keys).
+kernels::KvTypes CheckedTypes(const Config& config, kernels::KvTypes types) {
+  const auto is_latent = [](const LayerPlan& plan) { return plan.values_in_keys; };
+  if (types.k != types.v && std::ranges::any_of(config.layers, is_latent)) {
+    throw Error(
+        "--kv: expected one type, since this model's cache has keys and values in one, "
+        "found two");
+  }
+  return types;
+}
+
 }  // namespace
 
 kernels::ThreadCounts SessionOptions::Threads() const {
@@ -98,7 +110,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
            .batch = options.batch,
            .n_threads = team_->max_size(),
            .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
-           .kv_type = options.kv_type},
+           .kv_type = CheckedTypes(model.config, options.kv_type)},
           memory.available)),
       memory_(memory.available),
       capacity_(std::max(plan_.context, plan_.max_context)),
@@ -168,7 +180,7 @@ bool Session::Reserve(size_t n_positions) {
   tokens_.reserve(fits);
   ropes_ = MakeRopes(model_, fits);
   room_for_weights_ -= std::min(room_for_weights_, state_.bytes() - bytes_before);
-  scratch_.reset();  // its pager counts on more room
+  ReleaseScratch();  // its pager counts on more room
   return true;
 }
 
@@ -183,12 +195,14 @@ bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   return Read(tokens, progress, rows);
 }
 
-// Reads in batches. If `rows` is null, keeps the last token's logits; else `rows` gets all.
-bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
-                   const LogitRows& rows) {
+// Reads in batches. If `rows` is null, keeps the last token's logits (of `allowed`, if these are
+// few); else `rows` gets all.
+bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, const LogitRows& rows,
+                   std::span<const uint64_t> allowed) {
   if (tokens.empty()) return true;
   ForgetAhead();
   const size_t begin = position();
+  const bool is_few = trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
   kernels::Team& team = *team_;
   const size_t vocab_size = model_.config.vocab_size;
   Scratch& s = scratch();
@@ -201,7 +215,8 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
       Forward(model_, batch, {&part, 1}, s, team, trace_);
-      if (is_last) Logits(model_, n - 1, 1, s, team, logits_.get(), trace_);
+      if (is_last && is_few) LogitsOf(model_, n - 1, allowed, s, team, logits_.get());
+      if (is_last && !is_few) Logits(model_, n - 1, 1, s, team, logits_.get(), trace_);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
         Logits(model_, first, count, s, team, buffer.data(), trace_);
@@ -209,15 +224,17 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
       }
     };
     row_ = 0;
+    has_few_logits_ = is_last && is_few;
+    few_row_ = n - 1;
     if (!RunWhile(progress, done, n, pass)) {
-      has_logits_ = false;
+      has_logits_ = has_few_logits_ = false;
       break;
     }
     ++n_batches_;
     if (speculation_) speculation_->Read(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
-    has_logits_ = is_last;
+    has_logits_ = is_last && !is_few;
     if (position() == bookmark_at_) {
       state_.Snapshot();
       bookmark_at_ = 0;
@@ -263,7 +280,8 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
   const Stopwatch watch;
   const bool is_whole = wanted == nullptr || team_->RunWhile(*wanted, pass);
   if (wanted == nullptr) team_->Run(pass);
-  if (is_whole && !is_prompt) excess_seconds_ = team_size_.Measured(n, watch.Seconds());
+  if (is_whole && !is_prompt && !has_few_logits_)
+    excess_seconds_ = team_size_.Measured(n, watch.Seconds());
   team_->set_size(n_threads());
   return is_whole;
 }
@@ -283,17 +301,27 @@ size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   return n;
 }
 
-void Session::Decode(TokenId id) {
-  if (!speculation_) {
-    Prefill({&id, 1});
+void Session::Decode(std::span<const TokenId> tokens, std::span<const uint64_t> allowed) {
+  if (!speculation_ || tokens.size() > std::min(kMaxPassTokens, scratch().max_tokens)) {
+    Claim(tokens);
+    Read(tokens.subspan(speculation_ ? TakeAhead(tokens) : 0), nullptr, nullptr, allowed);
     return;
   }
-  if (TakeAhead({&id, 1}) == 1) return;
-  speculation_->Took(id, /*was_ahead=*/false);
-  Claim({&id, 1});
+  tokens = tokens.subspan(TakeAhead(tokens));
+  if (tokens.empty()) return;
+  for (const TokenId id : tokens) speculation_->Took(id, /*was_ahead=*/false);
+  Claim(tokens);
   ForgetAhead();
-  tokens_.push_back(id);
-  ReadWithDrafts();
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  ReadWithDrafts(tokens.size(), allowed);
+}
+
+void Session::CompleteLogits() {
+  if (!std::exchange(has_few_logits_, false)) return;
+  team_->Run([&] {
+    Logits(model_, few_row_, 1, scratch(), *team_, logits_.get() + row_ * model_.config.vocab_size);
+  });
+  has_logits_ = true;
 }
 
 void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
@@ -319,6 +347,7 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
     std::copy_n(logits + i * width, width, session.logits_.get());
     session.row_ = 0;
     session.has_logits_ = true;
+    session.has_few_logits_ = false;
     ++session.n_batches_;
     session.tokens_.push_back(ids[i]);
     session.state_.Extend(session.position());
@@ -326,35 +355,42 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
   }
 }
 
-// Reads the last token of the text and the drafts after it.
-void Session::ReadWithDrafts() {
+// Reads the last n_known tokens of the text and the drafts after them.
+void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxPassTokens, s.max_tokens);
-  const size_t room = std::min(most - 1, state_.capacity() - position());
+  const size_t room = std::min(most - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
-    drafts = speculation_->Propose(tokens_, room);
-  } catch (...) {  // the token is not read
-    tokens_.pop_back();
+    drafts = speculation_->Propose(tokens_, room, n_known);
+  } catch (...) {  // the tokens are not read
+    tokens_.resize(tokens_.size() - n_known);
     throw;
   }
-  pass_begin_ = position() - 1;
-  pass_.assign(1, tokens_.back());
+  pass_begin_ = position() - n_known;
+  pass_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
   pass_.insert(pass_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
+  row_ = few_row_ = n_known - 1;
+  has_few_logits_ = trace_ == nullptr && drafts.empty() && IsWorthLogitsOf(model_, allowed);
+  float* const logits = logits_.get() + row_ * model_.config.vocab_size;
   const Stopwatch watch;
   RunPass(pass_.size(), /*is_prompt=*/false, [&] {
     Forward(model_, pass_, {&part, 1}, s, *team_, trace_);
-    Logits(model_, 0, pass_.size(), s, *team_, logits_.get(), trace_);
+    if (has_few_logits_) {
+      LogitsOf(model_, row_, allowed, s, *team_, logits);
+    } else {
+      Logits(model_, row_, pass_.size() - row_, s, *team_, logits, trace_);
+    }
   });
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());
   speculation_->Read(pass_, pass_begin_, s.x);
   speculation_->Passed(pass_.size(),
-                       watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0));
-  row_ = 0;
-  has_logits_ = true;
+                       watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0),
+                       !has_few_logits_);
+  has_logits_ = !has_few_logits_;
 }
 
 // The text does not continue with the tokens read ahead.
@@ -390,6 +426,7 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
   std::ranges::copy(logits, logits_.get());
   row_ = 0;
   has_logits_ = true;
+  has_few_logits_ = false;
   bookmarks_.clear();
   if (speculation_) speculation_->Cut(0);
   state_.Restore(tokens_.size());
@@ -432,6 +469,7 @@ size_t Session::Rewind(size_t position) {
   if (speculation_) speculation_->Cut(tokens_.size());
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
   has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
+  has_few_logits_ = false;
   row_ = 0;
   if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.get());
   return tokens_.size();

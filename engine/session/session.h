@@ -32,7 +32,7 @@ struct SessionOptions {
   size_t batch = 512;              // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
-  kernels::KvType kv_type = kernels::KvType::kF16;
+  kernels::KvTypes kv_type = {};  // of the cache's keys and values
   Sampling sampler = {};
   DraftOptions draft = {};                        // reads ahead while generating
   std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
@@ -96,7 +96,13 @@ class Session {
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed);
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
-  void Decode(tokenizer::TokenId id);
+  void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
+  // Several that are known, of which only the logits after the last count. `allowed` has a bit for
+  // each token that may be sampled next (constraint.h): if these are few, only their logits are
+  // computed, and has_logits() is false until CompleteLogits(). Empty: all.
+  void Decode(std::span<const tokenizer::TokenId> tokens, std::span<const uint64_t> allowed = {});
+  // Computes the others, too.
+  void CompleteLogits();
   // Decode() for several sessions of one model in one pass, without drafts: each gets the bits it
   // has alone. At most kMaxPassTokens and the scratch's; logits: [sessions][vocab_size].
   struct Next {
@@ -109,7 +115,10 @@ class Session {
   // cache. Throws engine::NoMemory, and then has no text.
   void CopyFrom(Session& other);
   // Frees the buffers of passes until the next one of this session alone.
-  void ReleaseScratch() { scratch_.reset(); }
+  void ReleaseScratch() {
+    scratch_.reset();
+    has_few_logits_ = false;
+  }
 
   // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
   std::span<const float> logits() const {
@@ -135,7 +144,7 @@ class Session {
   // have logits after reading the rest of them, or to the beginning if these need other angles
   // (Reserve). Returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
-  // Whether logits() belong to the text so far: not after Rewind() where no bookmark is.
+  // Whether all logits() belong to the text so far: not after Rewind() where no bookmark is.
   bool has_logits() const { return has_logits_; }
 
   // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, the
@@ -153,12 +162,12 @@ class Session {
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
-            const LogitRows& rows);
+            const LogitRows& rows, std::span<const uint64_t> allowed = {});
   bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                const kernels::FunctionRef<bool()>* wanted = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
-  void ReadWithDrafts();
+  void ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed);
   void ForgetAhead();
 
   const Model& model_;
@@ -179,6 +188,8 @@ class Session {
   size_t n_batches_ = 0;
   size_t row_ = 0;  // of the last token
   bool has_logits_ = false;
+  bool has_few_logits_ = false;  // of the last pass's token few_row_, only of those then allowed
+  size_t few_row_ = 0;
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> pass_;

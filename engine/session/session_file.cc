@@ -23,7 +23,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-constexpr std::string_view kMagic = "pronk session 3\n", kAnyVersion = "pronk session ";
+constexpr std::string_view kMagic = "pronk session 4\n", kAnyVersion = "pronk session ";
 
 struct Header {
   std::array<char, 16> magic;
@@ -110,7 +110,8 @@ Header HeaderOf(Session& session, SequenceState& state, size_t n_tokens) {
   const Model& model = session.model();
   header.n_tokens = n_tokens;
   header.vocab_size = model.tokenizer->vocab().size();
-  header.kv_type = static_cast<uint64_t>(state.kv_type());
+  const kernels::KvTypes types = state.kv_type();
+  header.kv_type = static_cast<uint64_t>(types.k) | static_cast<uint64_t>(types.v) << 8;
   // RoPE angles may depend on the context's length.
   header.is_long = HasLongFactors(model, state.capacity()) ? 1 : 0;
   header.state_bytes = state.PieceBytes(n_tokens);

@@ -31,6 +31,15 @@ void StoreQ8(const float* x, size_t n, std::byte* out) {
   }
 }
 
+void StoreQ4(const float* x, size_t n, std::byte* out) {
+  auto* block = reinterpret_cast<gguf::BlockQ4_0*>(out);
+  for (size_t i = 0; i < n; i += 32, ++block) {
+    std::array<float, 32> padded{};
+    std::copy_n(x + i, std::min<size_t>(32, n - i), padded.data());
+    RoundToQ4(padded.data(), *block);
+  }
+}
+
 void Store(KvType type, const float* x, size_t n, std::byte* out) {
   switch (type) {
     case KvType::kF32:
@@ -40,6 +49,8 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
       return RoundToF16(x, n, reinterpret_cast<uint16_t*>(out));
     case KvType::kQ8_0:
       return StoreQ8(x, n, out);
+    case KvType::kQ4_0:
+      return StoreQ4(x, n, out);
   }
 }
 
@@ -245,15 +256,18 @@ size_t KvBytes(KvType type, size_t length) {
       return length * sizeof(uint16_t);
     case KvType::kQ8_0:
       return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
+    case KvType::kQ4_0:
+      return (length + 31) / 32 * sizeof(gguf::BlockQ4_0);
   }
   return 0;
 }
 
 KvHead KvLayer::head(size_t i) const {
   const size_t stride = v != nullptr ? value_length : key_length;
-  return {.type = type,
-          .k = k + i * capacity * KvBytes(type, key_length),
-          .v = (v != nullptr ? v : k) + i * capacity * KvBytes(type, stride),
+  const KvType of_values = v != nullptr ? type.v : type.k;
+  return {.type = {type.k, of_values},
+          .k = k + i * capacity * KvBytes(type.k, key_length),
+          .v = (v != nullptr ? v : k) + i * capacity * KvBytes(of_values, stride),
           .capacity = capacity - skipped,
           .key_length = key_length,
           .value_length = value_length,
@@ -263,8 +277,8 @@ KvHead KvLayer::head(size_t i) const {
 KvLayer KvLayer::From(size_t first) const {
   KvLayer rest = *this;
   rest.skipped += first;
-  rest.k += first * KvBytes(type, key_length);
-  if (v != nullptr) rest.v += first * KvBytes(type, value_length);
+  rest.k += first * KvBytes(type.k, key_length);
+  if (v != nullptr) rest.v += first * KvBytes(type.v, value_length);
   return rest;
 }
 
@@ -275,11 +289,11 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
       for (size_t h = 0; h < cache.n_kv_heads; ++h) {
         const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
         const size_t from = t * cache.n_kv_heads + h;
-        Store(cache.type, k + from * cache.key_length, cache.key_length,
-              cache.k + to * KvBytes(cache.type, cache.key_length));
+        Store(cache.type.k, k + from * cache.key_length, cache.key_length,
+              cache.k + to * KvBytes(cache.type.k, cache.key_length));
         if (cache.v == nullptr) continue;
-        Store(cache.type, v + from * cache.value_length, cache.value_length,
-              cache.v + to * KvBytes(cache.type, cache.value_length));
+        Store(cache.type.v, v + from * cache.value_length, cache.value_length,
+              cache.v + to * KvBytes(cache.type.v, cache.value_length));
       }
     }
   });

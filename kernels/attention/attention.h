@@ -8,9 +8,19 @@
 
 namespace kernels {
 
-// Keys and values are kept as floats, rounded to f16, or rounded to int8 with an f16 scale for each
-// 32 (gguf's Q8_0), which takes half the memory of f16.
-enum class KvType { kF32, kF16, kQ8_0 };
+// Numbers are kept as floats, rounded to f16, or rounded to integers of 8 or 4 bits with an f16
+// scale for each 32 (gguf's Q8_0 and Q4_0): 0.53 or 0.28 of f16's memory.
+enum class KvType { kF32, kF16, kQ8_0, kQ4_0 };
+
+constexpr bool IsBlocks(KvType type) { return type >= KvType::kQ8_0; }
+
+// The types of a cache's keys and of its values.
+struct KvTypes {
+  KvType k, v;
+  constexpr KvTypes(KvType both = KvType::kF16) : k(both), v(both) {}
+  constexpr KvTypes(KvType keys, KvType values) : k(keys), v(values) {}
+  bool operator==(const KvTypes&) const = default;
+};
 
 // Bytes of one cached key or value of `length` numbers.
 size_t KvBytes(KvType type, size_t length);
@@ -20,7 +30,7 @@ constexpr size_t kKvTile = 128;
 
 // The cache of one key-value head, read-only.
 struct KvHead {
-  KvType type;
+  KvTypes type = {};
   const std::byte* k;  // [capacity][key_length]
   const std::byte* v;  // [capacity][value_stride]
   size_t capacity;     // positions
@@ -34,9 +44,9 @@ struct KvHead {
 // multiple of kKvTile, so that a tile of keys never wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
-// 2024), as the key is kept: with kQ8_0 the last block may hold numbers of both under one scale.
+// 2024), as the key is kept: its last block may hold numbers of both under one scale.
 struct KvLayer {
-  KvType type = KvType::kF16;
+  KvTypes type = {};
   std::byte* k = nullptr;  // [n_kv_heads][capacity][key_length]
   std::byte* v = nullptr;  // [n_kv_heads][capacity][value_length], or null
   size_t n_kv_heads = 0;
@@ -102,9 +112,9 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
-// of threads or the capacity. On x86, with a Q8_0 cache queries are rounded to int8 (int8-inl.h);
-// with f16, from kFewTokens + 1 tokens on, products are of int16, with an error of some 2e-8 of the
-// result's power (int16-inl.h).
+// of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
+// int8 (int8-inl.h); with f16, from kFewTokens + 1 tokens on, products are of int16, with an error
+// of some 2e-8 of the result's power (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);
 

@@ -10,21 +10,22 @@
 #include <type_traits>
 
 #include "gguf/blocks.h"
+#include "kernels/attention/attention.h"
 #include "kernels/formats/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// T is the element of a cache: float, hwy::float16_t, or gguf::BlockQ8_0 for 32 numbers, zeros past
-// the end of a vector.
+// T is the element of a cache: float, hwy::float16_t, or for 32 numbers gguf::BlockQ8_0 or
+// gguf::BlockQ4_0, zeros past the end of a vector.
 template <typename T>
-constexpr bool kIsQ8 = std::is_same_v<T, gguf::BlockQ8_0>;
+constexpr bool kIsBlock = std::is_same_v<T, gguf::BlockQ8_0> || std::is_same_v<T, gguf::BlockQ4_0>;
 
 // Bytes of a cached vector.
 template <typename T>
 constexpr size_t CachedBytes(size_t length) {
-  return (kIsQ8<T> ? (length + 31) / 32 : length) * sizeof(T);
+  return (kIsBlock<T> ? (length + 31) / 32 : length) * sizeof(T);
 }
 
 // The first n numbers at p, or a vector of them.
@@ -45,10 +46,17 @@ HWY_INLINE void StoreUpTo(D d, hn::Vec<D> v, float* p, size_t n) {
 // the lanes, of which there are at most 32.
 template <typename T, class D>
 HWY_INLINE hn::Vec<D> LoadCached(D d, const std::byte* HWY_RESTRICT row, size_t i, size_t length) {
-  if constexpr (kIsQ8<T>) {
+  const hn::RebindToSigned<D> di;
+  if constexpr (kIsBlock<T>) {
     const T& block = reinterpret_cast<const T*>(row)[i / 32];
-    const auto q = hn::LoadU(hn::Rebind<int8_t, D>(), block.qs + i % 32);
-    const auto integers = hn::PromoteTo(hn::RebindToSigned<D>(), q);
+    hn::Vec<decltype(di)> integers;
+    if constexpr (std::is_same_v<T, gguf::BlockQ8_0>) {
+      integers = hn::PromoteTo(di, hn::LoadU(hn::Rebind<int8_t, D>(), block.qs + i % 32));
+    } else {  // byte j has number j, and in its high bits number j + 16
+      const auto both = hn::PromoteTo(di, hn::LoadU(hn::Rebind<uint8_t, D>(), block.qs + i % 16));
+      const auto code = i % 32 < 16 ? hn::And(both, hn::Set(di, 15)) : hn::ShiftRight<4>(both);
+      integers = hn::Sub(code, hn::Set(di, 8));
+    }
     return hn::Mul(hn::ConvertTo(d, integers), hn::Set(d, HalfToFloat(block.d)));
   } else {
     const hn::Rebind<T, D> dt;
@@ -59,6 +67,21 @@ HWY_INLINE hn::Vec<D> LoadCached(D d, const std::byte* HWY_RESTRICT row, size_t 
     } else {
       return hn::PromoteTo(d, v);
     }
+  }
+}
+
+// Calls read(T()) with the element of a cache of `type`.
+template <class Read>
+HWY_INLINE void WithElement(KvType type, Read read) {
+  switch (type) {
+    case KvType::kF32:
+      return read(float());
+    case KvType::kF16:
+      return read(hwy::float16_t());
+    case KvType::kQ8_0:
+      return read(gguf::BlockQ8_0());
+    case KvType::kQ4_0:
+      return read(gguf::BlockQ4_0());
   }
 }
 

@@ -1,6 +1,7 @@
-// The products of attention for caches in Q8_0 on x86. Included once per instruction set.
+// The products of attention for caches in Q8_0 and Q4_0 on x86. Included once per instruction set.
 //
-// Keys stay the bytes that they are, and queries are rounded to int8 with a scale for each 32
+// Numbers of Q4_0 become blocks of Q8_0 without rounding, a part of a tile at a time. Keys stay the
+// bytes that they are, and queries are rounded to int8 with a scale for each 32
 // numbers, as keys are. Values become int16 without rounding; weights, 15 bits, are multiplied by
 // their values' scales in steps of the tile's largest. All sums are integers below 2^31 (128 keys *
 // 32767 * 127). A few tokens get the bits that they have alone; in a batch weights have steps of
@@ -74,7 +75,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   void PackKeys(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
     const Range runs = Runs<kShare>(tile.seen);
     first_key_ = runs.begin;
-    rows_ = this->FindRuns(block.kv.k, block.kv.key_length, tile, first, n, this->next_keys);
+    rows_ = FindBlocks(block.kv.type.k, block.kv.k, block.kv.key_length, tile, first, n,
+                       this->next_keys);
     const size_t last = (n - 1) / 32;  // stands for the second block where there is none
     const hn::CappedTag<uint8_t, 32> d;
     const std::byte* at = rows_.first;
@@ -97,8 +99,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // Values as words of kWordKeys keys, in the order of the weights' words.
   void PackValues(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
     const Range runs = Runs<kShare>(tile.seen);
-    const CachedRows rows =
-        this->FindRuns(block.kv.v, block.kv.value_stride, tile, first, n, this->next_values);
+    const CachedRows rows = FindBlocks(block.kv.type.v, block.kv.v, block.kv.value_stride, tile,
+                                       first, n, this->next_values);
     n_blocks_ = (n + 31) / 32;
     const auto blocks = [&](size_t key) HWY_ATTR {
       return reinterpret_cast<const Block*>(rows[key - runs.begin]);
@@ -259,6 +261,38 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
   // More than this share of all weights takes a second byte.
   static constexpr float kShareOfByte = 1.0f / 64, kOneByte = 255;
+
+  // FindRuns() of either type. Scales of Q4_0 may be negative; then the numbers become so instead,
+  // from -7 to 8.
+  CachedRows FindBlocks(KvType type, const std::byte* cache, size_t length, const TileKeys& tile,
+                        size_t first, size_t n, const std::byte*& next) {
+    if (type == KvType::kQ8_0) return this->FindRuns(cache, length, tile, first, n, next);
+    using Half = gguf::BlockQ4_0;
+    const hn::FixedTag<uint8_t, 16> d;
+    const size_t bytes = CachedBytes<Half>(length);
+    next = NextTile(cache, bytes, tile, CachedBytes<Half>(first));
+    const std::byte* const rows = cache + tile.slot * bytes + CachedBytes<Half>(first);
+    const Range runs = Runs<kShare>(tile.seen);
+    std::byte* to_row = this->copy;
+    for (size_t p = runs.begin; p < runs.end; ++p, to_row += Base::kPartBytes) {
+      const size_t row = std::clamp(p, tile.seen.begin, tile.seen.end - 1);
+      const Half* const from = reinterpret_cast<const Half*>(rows + row * bytes);
+      Block* const to = reinterpret_cast<Block*>(to_row);
+      for (size_t b = 0; b < (n + 31) / 32; ++b) {
+        const auto codes = hn::LoadU(d, from[b].qs), zero = hn::Set(d, 8);
+        const uint16_t scale = from[b].d;
+        const auto sign = hn::Set(d, scale >> 15 != 0 ? 0xFF : 0);
+        const auto put = [&](auto code, size_t i) HWY_ATTR {  // -x is the complement, plus 1
+          const auto number = hn::Xor(hn::Sub(code, zero), sign);
+          hn::StoreU(hn::Sub(number, sign), d, reinterpret_cast<uint8_t*>(to[b].qs) + i);
+        };
+        to[b].d = scale & 0x7FFF;
+        put(hn::And(codes, hn::Set(d, 15)), 0);
+        put(hn::ShiftRight<4>(codes), 16);
+      }
+    }
+    return {this->copy, Base::kPartBytes};
+  }
 
   // The pairs of weights of a vector of queries times factors, in block b. kHigh: some may need two
   // bytes. kMasked: only of the lanes that are `mine`.

@@ -130,7 +130,7 @@ struct LaneBuffers {
   CachedRows FindRuns(const std::byte* cache, size_t length, const TileKeys& tile, size_t first,
                       size_t n, const std::byte*& next) {
     const size_t bytes = CachedBytes<T>(length);
-    next = NextTile<T>(cache, bytes, tile, first);
+    next = NextTile(cache, bytes, tile, CachedBytes<T>(first));
     const Range runs = Runs<kShare>(tile.seen);
     return FindRows(cache, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
                     CachedBytes<T>(first), CachedBytes<T>(n), copy, kPartBytes);

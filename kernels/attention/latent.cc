@@ -7,6 +7,7 @@
 
 #include "kernels/attention/block.h"
 #include "kernels/matmul/reference.h"
+#include "kernels/ops/hadamard.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/latent.cc"
@@ -26,9 +27,7 @@ void ReadRow(const std::byte* HWY_RESTRICT row, size_t n, float* HWY_RESTRICT ou
 }
 
 void ReadCached(KvType type, const std::byte* row, size_t n, float* out) {
-  if (type == KvType::kF32) return ReadRow<float>(row, n, out);
-  if (type == KvType::kF16) return ReadRow<hwy::float16_t>(row, n, out);
-  ReadRow<gguf::BlockQ8_0>(row, n, out);
+  WithElement(type, [&](auto element) HWY_ATTR { ReadRow<decltype(element)>(row, n, out); });
 }
 
 }  // namespace kernels::HWY_NAMESPACE
@@ -96,7 +95,7 @@ double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tok
 
 void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads, const float* q,
                      size_t n_tokens, size_t first_pos, const AttentionParams& params,
-                     LatentScratch& scratch, HeadScratch& products, float* out) {
+                     LatentScratch& scratch, HeadScratch& products, float* out, size_t rotation) {
   const size_t latent = cache.value_length, cached = cache.key_length, all = heads.k_t.n_experts;
   const size_t plain = heads.k_t.first.cols, value = heads.v.first.rows;
   const size_t key = plain + cached - latent;
@@ -105,7 +104,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   const size_t n_keys = first_pos + n_tokens - first;
   const bool int8 = UsesInt8(heads.k_t.first) && latent % 32 == 0;
   const KvType matrix_type = int8 ? KvType::kQ8_0 : KvType::kF32;
-  const KvType type = std::min(cache.type, KvType::kF16);
+  const KvType type = std::min(cache.type.k, KvType::kF16);
 
   const size_t part = std::min(kMadeKeys, products.max_tokens());
 
@@ -141,10 +140,14 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
       team.For(count, 8, [&](size_t begin, size_t end, size_t /*thread*/) {
         for (size_t i = begin; i < end; ++i) {
           const size_t slot = (first + p + i) % cache.capacity;
+          float* const read = x + i * cached;
           HWY_DYNAMIC_DISPATCH(ReadCached)
-          (cache.type, cache.k + slot * KvBytes(cache.type, cached), cached, x + i * cached);
+          (cache.type.k, cache.k + slot * KvBytes(cache.type.k, cached), cached, read);
+          for (size_t at = 0; rotation != 0 && at < cached; at += rotation) {
+            Hadamard(read + at, rotation);
+          }
           for (size_t h = 0; h < n; ++h) {
-            std::copy_n(x + i * cached + latent, cached - latent, k + (i * n + h) * key + plain);
+            std::copy_n(read + latent, cached - latent, k + (i * n + h) * key + plain);
           }
         }
       });

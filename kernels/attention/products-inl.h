@@ -60,11 +60,10 @@ class Ahead {
   size_t step_;
 };
 
-// What a loop over a part of numbers from `first` on prefetches of the next tile.
-template <typename T>
+// What a loop over a part of numbers, `before` bytes of a vector, prefetches of the next tile.
 HWY_INLINE const std::byte* NextTile(const std::byte* cache, size_t bytes, const TileKeys& keys,
-                                     size_t first) {
-  return cache + (keys.slot + kKeys) * bytes + kKeys * CachedBytes<T>(first);
+                                     size_t before) {
+  return cache + (keys.slot + kKeys) * bytes + kKeys * before;
 }
 
 // Rows of bytes in memory.
@@ -137,7 +136,11 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
   }
 }
 
-// In floats. A sum is one chain of additions, whatever the other queries of its block are.
+// Stands for the elements of a cache of any types, which become floats before they are used.
+struct Converted {};
+
+// In floats. A sum is one chain of additions, whatever the other queries of its block are. T: the
+// element of both keys and values.
 template <typename T>
 class FloatProducts {
  public:
@@ -162,23 +165,25 @@ class FloatProducts {
   // Numbers in f16 are moved as pairs and separated afterwards.
   void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
                 size_t n) {
-    const size_t bytes = CachedBytes<T>(block.kv.key_length);
-    next_keys_ = NextTile<T>(block.kv.k, bytes, keys, first) + group * CachedBytes<T>(n);
+    const KvType type = block.kv.type.k;
+    const size_t bytes = KvBytes(type, block.kv.key_length);
+    next_keys_ = NextTile(block.kv.k, bytes, keys, KvBytes(type, first)) + group * KvBytes(type, n);
     const size_t left = keys.seen.end - group;
     const size_t n_keys = std::min(kGroupKeys, (left + kMicroRows - 1) / kMicroRows * kMicroRows);
     CachedRows rows;
-    if constexpr (kIsQ8<T>) {
-      std::byte copy[kGroupKeys * 2 * sizeof(T)];
-      const CachedRows blocks =
-          FindRows(block.kv.k, bytes, keys, keys.stored, group, n_keys, CachedBytes<T>(first),
-                   CachedBytes<T>(n), copy, 2 * sizeof(T));
-      for (size_t r = 0; r < n_keys; ++r) LoadRow<T>(blocks[r], 0, n, rows_[r]);
+    if constexpr (kConverts) {
+      WithElement(type, [&](auto element) HWY_ATTR {
+        for (size_t r = 0; r < n_keys; ++r) {
+          const size_t key = std::clamp(group + r, keys.seen.begin, keys.seen.end - 1);
+          LoadRow<decltype(element)>(block.kv.k + (keys.slot + key) * bytes, first, n, rows_[r]);
+        }
+      });
       rows = {reinterpret_cast<const std::byte*>(rows_), sizeof(rows_[0])};
     } else {
-      const bool whole = n * sizeof(T) % kChunk == 0;  // else a row's end may be that of the cache
-      rows = FindRows(block.kv.k, bytes, keys, whole ? keys.stored : Range{}, group, n_keys,
-                      first * sizeof(T), n * sizeof(T), reinterpret_cast<std::byte*>(rows_),
-                      sizeof(rows_[0]));
+      const bool whole = n * kUnit % kChunk == 0;  // else a row's end may be that of the cache
+      rows =
+          FindRows(block.kv.k, bytes, keys, whole ? keys.stored : Range{}, group, n_keys,
+                   first * kUnit, n * kUnit, reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]));
     }
     for (size_t key = 0; key < n_keys; key += kMicroRows) {
       for (size_t chunk = 0; chunk < n * kUnit; chunk += kChunk) {
@@ -216,19 +221,23 @@ class FloatProducts {
         return hn::Load(d, panel_ + at);
       }
     };
-    Ahead<kStep<kRows>> ahead(next_keys_ + key * CachedBytes<T>(n), prefetches);
+    Ahead<kStep<kRows>> ahead(next_keys_ + key * n * kUnit, prefetches);
     Multiply<kRows, kPart>(load, {0, n}, q_[slot], scales_, ahead, sums);
   }
 
-  // Numbers [first, first + n) of a tile's values, n <= kPart. Those of Q8_0 are converted once for
-  // all queries, others where they are used.
+  // Numbers [first, first + n) of a tile's values, n <= kPart: converted once for all queries, or
+  // where they are used.
   void PackValues(const QueryBlock& block, const TileKeys& keys, size_t first, size_t n) {
-    bytes_ = CachedBytes<T>(block.kv.value_stride);
+    const KvType type = block.kv.type.v;
+    bytes_ = KvBytes(type, block.kv.value_stride);
     values_ = block.kv.v + keys.slot * bytes_;
-    next_values_ = NextTile<T>(block.kv.v, bytes_, keys, first);
-    if constexpr (!kIsQ8<T>) return;
-    for (size_t p = keys.seen.begin; p < keys.seen.end; ++p) {
-      LoadRow<T>(values_ + p * bytes_, first, n, panel_ + p * kPart);
+    next_values_ = NextTile(block.kv.v, bytes_, keys, KvBytes(type, first));
+    if constexpr (kConverts) {
+      WithElement(type, [&](auto element) HWY_ATTR {
+        for (size_t p = keys.seen.begin; p < keys.seen.end; ++p) {
+          LoadRow<decltype(element)>(values_ + p * bytes_, first, n, panel_ + p * kPart);
+        }
+      });
     }
   }
 
@@ -237,8 +246,8 @@ class FloatProducts {
   HWY_INLINE void Mean(const BlockState& s, size_t unit, Range keys, size_t first, size_t lane,
                        size_t n, VSums<kRows, kVectors<kRows>>& sums) const {
     const DF d;
-    Ahead<kStep<kRows>> ahead(next_values_ + kKeys * lane * CachedBytes<T>(32) / 32, unit == 0);
-    if constexpr (kIsQ8<T>) {
+    Ahead<kStep<kRows>> ahead(next_values_ + kKeys * lane * kUnit, unit == 0 && !kConverts);
+    if constexpr (kConverts) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         return hn::Load(d, panel_ + p * kPart + lane + v * kFloats);
       };
@@ -296,14 +305,16 @@ class FloatProducts {
     }
   }
 
-  static constexpr size_t kUnit = kIsQ8<T> ? sizeof(float) : sizeof(T);  // bytes of a packed number
-  static constexpr size_t kChunk = 32;                                   // transposed at a time
+  static constexpr bool kConverts = std::is_same_v<T, Converted>;
+  static constexpr size_t kUnit =
+      kConverts ? sizeof(float) : sizeof(T);  // bytes of a packed number
+  static constexpr size_t kChunk = 32;        // transposed at a time
 
-  // Cached bytes of the vectors that a step of Multiply reads.
+  // Bytes of the vectors that a step of Multiply reads.
   template <size_t kRows>
-  static constexpr size_t kStep = kVectors<kRows>* kFloats* CachedBytes<T>(32) / 32;
+  static constexpr size_t kStep = kVectors<kRows>* kFloats* kUnit;
 
-  alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kGroupKeys)];
+  alignas(64) float panel_[kPart * (kConverts ? kKeys : kGroupKeys)];
   alignas(64) float q_[kSlots][kPart];
   alignas(64) float rows_[kGroupKeys][kPart];  // of keys that are not read in place
   float scales_[kQueryUnit];                   // of scores, all the same

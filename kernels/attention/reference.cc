@@ -38,14 +38,16 @@ void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_le
 
 void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out) {
   const size_t length = cache.key_length;
+  const KvType type = cache.type.k;
   const std::byte* const key =
-      cache.head(head).k + position % cache.capacity * KvBytes(cache.type, length);
-  if (cache.type == KvType::kF32) return DequantizeRow(gguf::DType::kF32, key, length, out);
-  if (cache.type == KvType::kF16) return DequantizeRow(gguf::DType::kF16, key, length, out);
+      cache.head(head).k + position % cache.capacity * KvBytes(type, length);
+  if (type == KvType::kF32) return DequantizeRow(gguf::DType::kF32, key, length, out);
+  if (type == KvType::kF16) return DequantizeRow(gguf::DType::kF16, key, length, out);
+  const gguf::DType blocks = type == KvType::kQ8_0 ? gguf::DType::kQ8_0 : gguf::DType::kQ4_0;
   constexpr size_t kBlock = 32;  // the last one may extend beyond the key
   float block[kBlock];
   for (size_t i = 0; i < length; i += kBlock) {
-    DequantizeRow(gguf::DType::kQ8_0, key + KvBytes(cache.type, i), kBlock, block);
+    DequantizeRow(blocks, key + KvBytes(type, i), kBlock, block);
     std::copy_n(block, std::min(kBlock, length - i), out + i);
   }
 }

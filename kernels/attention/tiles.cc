@@ -206,7 +206,10 @@ void AttendF16(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bo
 #endif
   AttendFloats<FloatProducts<hwy::float16_t>>(block, part);
 }
-void AttendQ8(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
+void AttendConverted(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
+  AttendFloats<FloatProducts<Converted>>(block, part);
+}
+void AttendBlocks(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86
   // Queries fill one vector of lanes, or two where that takes no more than two lanes for each.
   const size_t n = block.n_tokens * block.n_heads;
@@ -220,7 +223,7 @@ void AttendQ8(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] boo
   }
   AttendUnits<kQueryUnit, 2 * kFloats, Int8Products<1>>(block, part, few);
 #else
-  AttendFloats<FloatProducts<gguf::BlockQ8_0>>(block, part);
+  AttendFloats<FloatProducts<Converted>>(block, part);
 #endif
 }
 
@@ -240,17 +243,17 @@ namespace kernels {
 
 PRONK_EXPORT(AttendF32);
 PRONK_EXPORT(AttendF16);
-PRONK_EXPORT(AttendQ8);
+PRONK_EXPORT(AttendBlocks);
+PRONK_EXPORT(AttendConverted);
 
 void AttendBlock(const QueryBlock& block, const KeyPart& part, bool few) {
-  switch (block.kv.type) {
-    case KvType::kF32:
-      return PRONK_DISPATCH(AttendF32)(block, part, few);
-    case KvType::kF16:
-      return PRONK_DISPATCH(AttendF16)(block, part, few);
-    case KvType::kQ8_0:
-      return PRONK_DISPATCH(AttendQ8)(block, part, few);
+  const KvTypes type = block.kv.type;
+  if (IsBlocks(type.k) && IsBlocks(type.v)) {
+    return PRONK_DISPATCH(AttendBlocks)(block, part, few);
   }
+  if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(block, part, few);
+  if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(block, part, few);
+  PRONK_DISPATCH(AttendConverted)(block, part, few);
 }
 
 }  // namespace kernels

@@ -405,8 +405,10 @@ void RegisterAll() {
   RegisterAttention(KvType::kF32, "f32");
   RegisterAttention(KvType::kF16, "f16");
   RegisterAttention(KvType::kQ8_0, "q8_0");
+  RegisterAttention(KvType::kQ4_0, "q4_0");
   RegisterKeys(KvType::kF16, "f16");
   RegisterKeys(KvType::kQ8_0, "q8_0");
+  RegisterKeys(KvType::kQ4_0, "q4_0");
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
     if (!IsWeightType(info.type)) continue;
     for (const std::string& target : CpuTargets()) {

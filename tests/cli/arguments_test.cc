@@ -84,8 +84,6 @@ TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   }
   ExpectError(Pronk({"tokenize", "--mlock"}), 2, "does not keep the weights");
   ExpectError(Pronk({"chat", "-no-cnv"}), 2, "pronk run completes");
-  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-ctk", "f16", "-ctv", "q8_0"}), 2,
-              "keys and values have one type");
 }
 
 // Scripts for llama-cli and llama-bench go on, with one note.
@@ -127,7 +125,11 @@ TEST(Arguments, CommandsOfOllama) {
 
 TEST(Arguments, ValuesThatAreNone) {
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "q4"}), 2,
-              "--kv: expected f16|f32|q8_0, found q4");
+              "--kv: expected f16|f32|q8_0|q4_0, or two with a comma, found q4");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "q4_0,"}), 2, "found q4_0,");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "f16,q4_0,f16"}), 2, "f16,q4_0,f16");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-ctk", "f16,q4_0"}), 2,
+              "-ctk: expected f16|f32|q8_0|q4_0, found f16,q4_0");
 }
 
 // The first wrong one is named, with what was probably meant and where help is.

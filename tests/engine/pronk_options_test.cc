@@ -130,7 +130,7 @@ TEST(Library, SetsOptionsByName) {
   options = Greedy();
   const pronk::Model model(kDefault);
   std::vector<std::vector<float>> logits;
-  for (const int bits : {32, 16, 8}) {
+  for (const int bits : {32, 16, 8, 4}) {
     options.cache_bits = bits;
     pronk::Session session(model, options);
     session.Complete("Once upon a time", {}, AtMost(0));
@@ -138,6 +138,7 @@ TEST(Library, SetsOptionsByName) {
   }
   EXPECT_NE(logits[0], logits[1]);
   EXPECT_NE(logits[1], logits[2]);
+  EXPECT_NE(logits[2], logits[3]);
 }
 
 // What the file recommends, which the caller's options win over.

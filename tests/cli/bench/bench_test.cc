@@ -17,7 +17,7 @@ namespace {
 TEST(Bench, MeasuresEveryCombination) {
   const Finished run = Done(
       Pronk({"bench", "-m",  kModel, "-p", "4,8",  "-n",       "4",  "-pg", "4,2", "-d",  "0,3",
-             "-t",    "1-2", "-ub",  "4",  "-ctk", "f16,q8_0", "-r", "1",   "-o",  "json"}));
+             "-t",    "1-2", "-ub",  "4",  "--kv", "f16,q8_0", "-r", "1",   "-o",  "json"}));
   const Json tests = Json::parse(run.out);
   std::map<std::string, int> seen;
   for (const Json& test : tests) {
@@ -28,6 +28,17 @@ TEST(Bench, MeasuresEveryCombination) {
   EXPECT_EQ(tests.size(), 4u * 2 * 2 * 2);
   EXPECT_EQ(seen.size(), tests.size());
   EXPECT_EQ(seen[R"(4 2 3 2 "q8_0")"], 1);
+}
+
+// As llama-bench has it: each type of keys with each of values.
+TEST(Bench, KeysAndValuesOfTwoTypes) {
+  const Finished run = Done(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-ctk", "f16,q8_0",
+                                   "-ctv", "q8_0,q4_0", "-r", "1", "-o", "json"}));
+  std::string seen;
+  for (const Json& test : Json::parse(run.out)) {
+    seen += test["type_k"].get<std::string>() + "/" + test["type_v"].get<std::string>() + " ";
+  }
+  EXPECT_EQ(seen, "f16/q8_0 f16/q4_0 q8_0/q8_0 q8_0/q4_0 ");
 }
 
 // Texts generated together are beside one; their prompts are read one after the other.
@@ -80,8 +91,8 @@ TEST(Bench, GoesOnWhileStderrIsRead) {
 }
 
 TEST(Bench, RefusesWhatItCannotDo) {
-  ExpectError(Bench({"-ctk", "f16", "-ctv", "q8_0"}), 2, "keys and values have one type");
-  ExpectError(Bench({"-ctk", "f17"}), 2, "expected f16, f32 or q8_0");
+  ExpectError(Bench({"-ctk", "f16", "--kv", "q8_0"}), 2, "--kv: not with -ctk or -ctv");
+  ExpectError(Bench({"-ctk", "f17"}), 2, "expected f16, f32, q8_0 or q4_0");
   ExpectError(Bench({"-pg", "4"}), 2, "-pg: expected two numbers");
   ExpectError(Pronk({"bench", "-m", kModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
   ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");

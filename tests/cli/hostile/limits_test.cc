@@ -383,7 +383,7 @@ TEST_F(Limits, SmallStacks) {
               "OMP_STACKSIZE: expected at least 512K");
   // Attention takes most of a stack.
   const std::string text = dir_.Write("text", std::string(99, 'x'));
-  for (const std::string kv : {"f32", "f16", "q8_0"}) {
+  for (const std::string kv : {"f32", "f16", "q8_0", "q4_0", "f16,q4_0"}) {
     const std::string line = "exec \"$PRONK\" run -m \"$MODEL\" -f \"$TEXT\" -n 2 -t 2 --kv " + kv;
     EXPECT_EQ(Shell(line, {"OMP_STACKSIZE=512K", "TEXT=" + text}).status, 0) << kv;
   }

@@ -173,6 +173,53 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
   }
 }
 
+// A model that knows which of its drafts are doubtful: a chain that ends there beats every fixed
+// number of drafts, and one that is sure of what is wrong is found out.
+TEST(DraftController, EndsAChainWhereItIsDoubtful) {
+  constexpr double kDraft = 0.25;
+  const auto pass = [](size_t n) { return 1 + 0.06 * static_cast<double>(n - 1); };
+  for (const bool lies : {false, true}) {
+    const double rate = Mean([&](uint64_t seed) {
+      std::mt19937_64 random(seed);
+      std::uniform_real_distribution<double> uniform(0, 1);
+      DraftController controller({{0.6, /*is_free=*/false, kDraft}}, kMaxDrafts);
+      double time = 0, n_tokens = 0;
+      for (int i = 0; n_tokens < 3000; ++i) {
+        const DraftController::Choice choice = controller.Choose(0, kMaxDrafts);
+        DraftController::Chain chain = {0, 1, choice.tokens_per_s};
+        std::vector<double> shares, chances;
+        for (size_t n = 0; n < std::max(choice.n, choice.most); ++n) {
+          const bool is_sure = uniform(random) < 0.7;
+          chances.push_back(is_sure ? 0.95 : 0.2);
+          shares.push_back(lies ? 0.9 : chances.back());
+          if (!controller.WantsMore(chain, shares.back())) break;
+        }
+        const double drafting = kDraft * static_cast<double>(chances.size());
+        controller.Drafted(0, chances.size(), drafting);
+        const size_t n_read = controller.WorthReading(chain);
+        const double seconds = pass(1 + n_read);
+        controller.Passed(1 + n_read, seconds);
+        size_t right = 0;
+        for (size_t n = 0; n < chances.size(); ++n) {
+          const bool is_right = uniform(random) < chances[n];
+          controller.Checked(0, n, is_right, n < n_read, shares[n]);
+          if (!is_right) break;
+          if (n < n_read) ++right;
+        }
+        time += drafting + seconds;
+        n_tokens += 1 + static_cast<double>(right);
+      }
+      return n_tokens / time;
+    });
+    double best = 0, tokens = 1, reached = 1;  // of fixed numbers, 0.725 of the drafts being right
+    for (size_t n = 0; n < kMaxDrafts; ++n) {
+      best = std::max(best, tokens / (pass(1 + n) + kDraft * static_cast<double>(n)));
+      tokens += reached *= 0.7 * 0.95 + 0.3 * 0.2;
+    }
+    EXPECT_GT(rate, (lies ? 0.95 : 1.06) * best) << lies;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, DraftControllerTest, testing::ValuesIn(Worlds()),
                          [](const auto& tested) { return test::TestName(tested.param.name); });
 

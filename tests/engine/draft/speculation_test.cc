@@ -79,7 +79,7 @@ Written Write(const Model& model, const SessionOptions& options, size_t n_tokens
   return written;
 }
 
-SessionOptions Options(kernels::KvType kv, int n_threads, float temperature) {
+SessionOptions Options(kernels::KvTypes kv, int n_threads, float temperature) {
   SessionOptions options;
   options.context = 512;
   options.kv_type = kv;
@@ -99,7 +99,8 @@ class SpeculationTest : public testing::TestWithParam<std::filesystem::path> {};
 TEST_P(SpeculationTest, WritesTheSameWithDraftsThatAreRightAndWrong) {
   const Model model = Model::Load(GetParam());
   for (const auto& [kv, n_threads] :
-       {std::pair(kernels::KvType::kF16, 2), std::pair(kernels::KvType::kQ8_0, 1)}) {
+       {std::pair(kernels::KvType::kF16, 2), std::pair(kernels::KvType::kQ8_0, 1),
+        std::pair(kernels::KvType::kQ4_0, 1)}) {
     const SessionOptions plain = Options(kv, n_threads, /*temperature=*/0.8f);
     const Written expected = Write(model, plain, 80);
     for (const double right : {0.0, 0.8, 1.0}) {

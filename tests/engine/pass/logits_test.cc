@@ -23,7 +23,7 @@ using tokenizer::TokenId;
 
 const std::vector<TokenId> kTinyIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
 
-SessionOptions Options(kernels::KvType kv, int threads, size_t batch) {
+SessionOptions Options(kernels::KvTypes kv, int threads, size_t batch) {
   return {.batch = batch, .n_threads = threads, .kv_type = kv};
 }
 
@@ -122,7 +122,11 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
 TEST(DefaultModel, GivesATokenTheSameBitsInAFewAsAlone) {
   const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);
-  for (const auto kv : {kernels::KvType::kF32, kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
+  for (const kernels::KvTypes kv :
+       {kernels::KvTypes(kernels::KvType::kF32), kernels::KvTypes(kernels::KvType::kF16),
+        kernels::KvTypes(kernels::KvType::kQ8_0), kernels::KvTypes(kernels::KvType::kQ4_0),
+        kernels::KvTypes(kernels::KvType::kQ8_0, kernels::KvType::kQ4_0),
+        kernels::KvTypes(kernels::KvType::kF16, kernels::KvType::kQ8_0)}) {
     const std::vector<float> alone = AllLogits(model, ids, Options(kv, 2, 1));
     for (const size_t batch : {2u, 3u, 8u, 16u}) {
       SCOPED_TRACE(batch);

@@ -1,12 +1,15 @@
+// The order of the sampling steps, distributions, biases and masks.
 #include "engine/sampling/sampler.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "engine/error.h"
+#include "tests/support/allocations.h"
 
 namespace engine {
 namespace {
@@ -238,6 +241,68 @@ TEST(Sampler, OnlyWhatIsAllowed) {
   EXPECT_THROW(Sampler(options).Sample(logits, allowed), Error);
   // Bits beyond the logits mean nothing.
   EXPECT_EQ(Sampler({}).Sample(logits, std::vector<uint64_t>{uint64_t{1} << 63 | 2, 1}), 1);
+}
+
+// The greedy choice is read from the logits; with a penalty of next to nothing it goes by way of
+// candidates. Both beside a plain search.
+TEST(Sampler, TheLikeliestIsThatOfAPlainSearch) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    const size_t n = 1 + random() % 400;
+    std::vector<float> logits(n);
+    for (float& logit : logits) {  // few different ones, so that many are equal
+      logit = static_cast<float>(random() % 50);
+      if (round % 4 == 3 && random() % 30 == 0) logit = random() % 2 == 0 ? kNan : kInf;
+    }
+    Sampling options = {.temperature = 0};
+    for (size_t i = 0; i < random() % 6; ++i) {
+      const float bias = random() % 3 == 0 ? -kInf : static_cast<float>(random() % 20) - 10;
+      options.logit_bias.emplace_back(static_cast<TokenId>(random() % (n + 5)), bias);
+    }
+    std::vector<uint64_t> allowed((round % 3 == 0 ? 0 : n + 63) / 64);
+    for (uint64_t& word : allowed) {
+      word = (uint64_t{random()} << 32 | random()) & (random() % 2 == 0 ? random() : ~uint64_t{0});
+      if (random() % 4 == 0) word = ~uint64_t{0};
+    }
+    TokenId best = -1;
+    float most = 0;
+    size_t n_allowed = 0;
+    bool has_broken = false;
+    for (size_t id = 0; id < n; ++id) {
+      if (!allowed.empty() && (allowed[id / 64] >> id % 64 & 1) == 0) continue;
+      ++n_allowed;
+      float logit = logits[id];
+      has_broken |= !std::isfinite(logit);
+      for (const auto& [biased, bias] : options.logit_bias) {
+        if (biased == static_cast<TokenId>(id)) logit += bias;
+      }
+      if (!std::isfinite(logit) || (best >= 0 && logit <= most)) continue;
+      best = static_cast<TokenId>(id);
+      most = logit;
+    }
+    if (best < 0 || n_allowed < 2) continue;
+    Sampler sampler(options);
+    EXPECT_EQ(sampler.Sample(logits, allowed), best) << round;
+    EXPECT_EQ(sampler.has_met_broken(), has_broken) << round;
+    options.presence_penalty = 1e-9f;
+    EXPECT_EQ(Sampler(options).Sample(logits, allowed), best) << round;
+  }
+}
+
+// A large vocabulary, of which nothing is copied.
+TEST(Sampler, TheLikeliestTakesNoMemory) {
+  std::vector<float> logits(262'144, 1);
+  logits[200'001] = 2;
+  std::vector<uint64_t> allowed(logits.size() / 64, ~uint64_t{0});
+  allowed[200'001 / 64] = 0;
+  logits[77] = 1.5f;
+  Sampler sampler({.temperature = 0, .logit_bias = {{5, 0.2f}, {200'000, -kInf}}});
+  test::ResetPeak();
+  const test::Allocations before = test::CountAllocations();
+  const TokenId free = sampler.Sample(logits), masked = sampler.Sample(logits, allowed);
+  EXPECT_EQ(test::CountAllocations().count, before.count);
+  EXPECT_EQ(free, 200'001);
+  EXPECT_EQ(masked, 77);
 }
 
 // All allowed is as without a mask; where there is no choice, no random number is taken.

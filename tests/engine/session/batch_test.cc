@@ -31,12 +31,18 @@ std::vector<TokenId> Prompt(const Model& model, size_t i) {
   return ids;
 }
 
-SessionOptions Options(size_t i) {
-  constexpr kernels::KvType kTypes[] = {kernels::KvType::kF16, kernels::KvType::kF32,
-                                        kernels::KvType::kQ8_0};
+SessionOptions Options(const Model& model, size_t i) {
+  constexpr kernels::KvTypes kTypes[] = {kernels::KvType::kF16,
+                                         kernels::KvType::kF32,
+                                         kernels::KvType::kQ8_0,
+                                         kernels::KvType::kQ4_0,
+                                         {kernels::KvType::kQ8_0, kernels::KvType::kQ4_0}};
   SessionOptions options;
   options.context = i == 2 ? 20 : 64 + 7 * i;  // one is full before its text ends
-  options.kv_type = kTypes[i % 3];
+  options.kv_type = kTypes[i % std::size(kTypes)];
+  for (const LayerPlan& plan : model.config.layers) {
+    if (plan.values_in_keys) options.kv_type.v = options.kv_type.k;
+  }
   options.n_threads = 1;
   options.sampler.seed = i;
   options.sampler.temperature = i == 1 ? 0 : 0.9f;
@@ -79,7 +85,7 @@ TEST_P(BatchTest, TextsAreAsAlone) {
   const Model model = Model::Load(GetParam());
   std::vector<Written> alone;
   for (size_t i = 0; i < kTexts; ++i) {
-    Session session(model, Options(i));
+    Session session(model, Options(model, i));
     alone.push_back(Of(session, Generate(session, Prompt(model, i), Limits(i), Any)));
   }
   Batch batch(model, 2);
@@ -93,7 +99,7 @@ TEST_P(BatchTest, TextsAreAsAlone) {
   };
   // Some begin together, the others join, the last one takes the place of one that has ended.
   for (size_t i = 0; i < kTexts; ++i) {
-    sessions.push_back(std::make_unique<Session>(model, Options(i)));
+    sessions.push_back(std::make_unique<Session>(model, Options(model, i)));
     while (i + 1 == kTexts && n_ended == 0) step();
     EXPECT_EQ(batch.Add(*sessions[i], Prompt(model, i), Limits(i), Any), i);
     if (i > 2) step();
@@ -121,14 +127,14 @@ TEST(Batch, MoreThanAPass) {
   std::vector<Written> alone;
   constexpr size_t kMany = kMaxPassTokens + 4;
   for (size_t i = 0; i < kMany; ++i) {
-    Session session(model, Options(i % kTexts));
+    Session session(model, Options(model, i % kTexts));
     alone.push_back(Of(session, Generate(session, Prompt(model, 1), limits(i), Any)));
   }
   EXPECT_TRUE(test::Has(alone[3].text, " forced words"));
   Batch batch(model, 1);
   std::vector<std::unique_ptr<Session>> sessions;
   for (size_t i = 0; i < kMany; ++i) {
-    sessions.push_back(std::make_unique<Session>(model, Options(i % kTexts)));
+    sessions.push_back(std::make_unique<Session>(model, Options(model, i % kTexts)));
     batch.Add(*sessions[i], Prompt(model, 1), limits(i), Any);
   }
   size_t n_ended = 0;
@@ -144,13 +150,13 @@ TEST(Batch, MoreThanAPass) {
 // What throws ends its own text, at any place of the batch.
 TEST(Batch, AnExceptionEndsItsText) {
   const Model model = Tiny();
-  Session reference(model, Options(0));
+  Session reference(model, Options(model, 0));
   const std::string alone = Generate(reference, Prompt(model, 0), Limits(0), Any).text;
   for (size_t place = 0; place < 3; ++place) {
     Batch batch(model, 1);
     std::vector<std::unique_ptr<Session>> sessions;
     for (size_t i = 0; i < 3; ++i) {
-      sessions.push_back(std::make_unique<Session>(model, Options(0)));
+      sessions.push_back(std::make_unique<Session>(model, Options(model, 0)));
       size_t n = 0;
       batch.Add(*sessions[i], Prompt(model, 0), Limits(0), [=](std::string_view) mutable -> bool {
         if (i == place && ++n == 4) throw 7;
@@ -177,7 +183,7 @@ TEST(Batch, AnExceptionEndsItsText) {
 TEST(Batch, MemoryIsOneStateEach) {
   if (!test::kAllocationsAreCounted) GTEST_SKIP();
   const Model model = Tiny();
-  SessionOptions options = Options(0);
+  SessionOptions options = Options(model, 0);
   options.context = 256;
   constexpr size_t kSessions = 8, kTokens = 200;
   const std::vector<TokenId> prompt(kTokens, 5);

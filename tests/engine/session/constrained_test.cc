@@ -96,5 +96,74 @@ TEST(ForcedText, IsReadAsTokenByToken) {
   EXPECT_TRUE(std::ranges::equal(session.logits(), other.logits()));
 }
 
+// Of few tokens that are allowed only the logits of these are computed, with the same bits.
+TEST(FewLogits, AreThoseOfAll) {
+  for (const auto& path : test::SmallModels()) {
+    const Model model = Model::Load(path);
+    if (!model.config.WritesText()) continue;
+    const size_t n = model.tokenizer->vocab().size();
+    std::vector<uint64_t> allowed((n + 63) / 64);
+    for (size_t id = 3; id < n; id += 29) allowed[id / 64] |= uint64_t{1} << id % 64;
+    for (const bool drafts : {false, true}) {
+      SessionOptions options = {.context = 64, .n_threads = drafts ? 2 : 1};
+      options.draft.on = drafts;
+      Session few(model, options), all(model, options);
+      const std::vector<TokenId> ids = {1, 2, 3, 4, 5, 6, 7, 8};
+      few.Prefill(ids);
+      all.Prefill(ids);
+      for (const size_t n_known : {1, 3}) {
+        few.Decode(std::span(ids).first(n_known), allowed);
+        all.Decode(std::span(ids).first(n_known));
+        const bool is_few = IsWorthLogitsOf(model, allowed);
+        EXPECT_EQ(few.has_logits(), !is_few) << path;
+        for (size_t id = 0; id < n; ++id) {
+          if ((allowed[id / 64] >> id % 64 & 1) != 0) {
+            EXPECT_EQ(few.logits()[id], all.logits()[id]) << path << id;
+          }
+        }
+      }
+      few.CompleteLogits();
+      EXPECT_TRUE(few.has_logits());
+      EXPECT_TRUE(std::ranges::equal(few.logits(), all.logits())) << path;
+    }
+  }
+}
+
+// Whether all logits are computed or few, with drafts after forced tokens or without: one text.
+TEST(FewLogits, ChangeNoText) {
+  const Model model = Model::Load(test::kDefault);
+  constexpr std::string_view kList =
+      R"(root ::= "[" item ("," item){5} "]"
+         item ::= "{\"name\": \"" [A-Z] [a-z]{2,6} "\", \"age\": " [0-9]{1,2} ", \"kind\": \"" ("dog" | "cat") "\"}")";
+  const std::vector<TokenId> prompt = model.tokenizer->Encode("Once upon a time.");
+  std::string expected;
+  for (const float temperature : {0.0f, 0.9f}) {
+    expected.clear();
+    for (const bool drafts : {false, true}) {
+      for (const bool all : {true, false}) {
+        SessionOptions options = {
+            .context = 512, .n_threads = 1, .sampler = {.seed = 3, .temperature = temperature}};
+        options.draft.on = drafts;
+        if (drafts) options.draft.fixed = 4;
+        Session session(model, options);
+        grammar::Constraint constraint(
+            std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(kList)), *model.tokenizer);
+        GenerateOptions generate = {.constraint = &constraint};
+        if (all) generate.on_logits = [](std::span<float>) { return true; };
+        const GenerateResult result =
+            Generate(session, prompt, generate, [](std::string_view) { return true; });
+        if (expected.empty()) expected = result.text;
+        EXPECT_EQ(result.text, expected);
+        EXPECT_TRUE(session.has_logits());
+        if (drafts) {  // forced tokens are read together, and drafts after them
+          EXPECT_GT(result.drafts.accepted, result.n_generated / 4);
+          EXPECT_LT(result.n_passes, result.n_generated * 3 / 4);
+        }
+      }
+    }
+    EXPECT_GT(expected.size(), 200u);
+  }
+}
+
 }  // namespace
 }  // namespace engine

@@ -1,3 +1,4 @@
+// The generation loop: stop texts, limits, and batches beside single tokens.
 #include "engine/session/generate.h"
 
 #include <gtest/gtest.h>

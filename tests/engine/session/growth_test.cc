@@ -21,7 +21,7 @@ using tokenizer::TokenId;
 
 constexpr size_t kStart = 24, kMost = 320;
 
-SessionOptions Options(bool grows, kernels::KvType type = kernels::KvType::kF16) {
+SessionOptions Options(bool grows, kernels::KvTypes type = kernels::KvType::kF16) {
   SessionOptions options = {.context = grows ? kStart : kMost, .n_threads = 1, .kv_type = type};
   options.max_context = kMost;
   options.batch = 64;
@@ -61,7 +61,8 @@ class GrowthInFamilies : public testing::TestWithParam<std::filesystem::path> {}
 
 TEST_P(GrowthInFamilies, ChangesNoBit) {
   const Model model = Model::Load(GetParam());
-  for (const auto type : {kernels::KvType::kF16, kernels::KvType::kQ8_0, kernels::KvType::kF32}) {
+  for (const kernels::KvTypes type : {kernels::KvType::kF16, kernels::KvType::kQ8_0,
+                                      kernels::KvType::kQ4_0, kernels::KvType::kF32}) {
     Session fixed(model, Options(false, type)), growing(model, Options(true, type));
     EXPECT_EQ(growing.state().capacity(), kStart);
     EXPECT_EQ(Texts(growing), Texts(fixed));

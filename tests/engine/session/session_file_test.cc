@@ -38,7 +38,7 @@ std::vector<TokenId> Text(const Model& model, size_t n) {
   return ids;
 }
 
-SessionOptions Options(size_t context, size_t batch, kernels::KvType kv = kernels::KvType::kF16) {
+SessionOptions Options(size_t context, size_t batch, kernels::KvTypes kv = kernels::KvType::kF16) {
   return {.context = context,
           .batch = batch,
           .n_threads = 1,
@@ -68,7 +68,10 @@ TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
   const Model model = Model::Load(GetParam());
   // 300 tokens: windows are passed, and rings have wrapped.
   const std::vector<TokenId> text = Text(model, 300);
-  for (const auto kv : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
+  const bool is_latent = std::ranges::any_of(
+      model.config.layers, [](const LayerPlan& plan) { return plan.values_in_keys; });
+  const kernels::KvTypes two = {kernels::KvType::kQ8_0, kernels::KvType::kQ4_0};
+  for (const kernels::KvTypes kv : {kernels::KvTypes(), is_latent ? kernels::KvType::kQ4_0 : two}) {
     Session session(model, Options(400, 40, kv));
     session.Prefill(text);
     SaveSession(session, path);
@@ -119,6 +122,9 @@ TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
   EXPECT_TRUE(test::Has(error_of(other, Options(64, 64)), "belongs to another model"));
   EXPECT_TRUE(
       test::Has(error_of(model_, Options(64, 64, kernels::KvType::kF32)), "another type of cache"));
+  EXPECT_TRUE(
+      test::Has(error_of(model_, Options(64, 64, {kernels::KvType::kF16, kernels::KvType::kQ8_0})),
+                "another type of cache"));
   EXPECT_TRUE(test::Has(error_of(model_, Options(29, 64)),
                         "holds 30 tokens, and the context has room for 29"));
   EXPECT_EQ(error_of(model_, Options(30, 64)), "");

@@ -1,3 +1,4 @@
+// Sessions: reading, rewinding and sampling.
 #include "engine/session/session.h"
 
 #include <gtest/gtest.h>

@@ -16,13 +16,25 @@
 
 #include "kernels/attention/reference.h"
 #include "kernels/half.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/ops/rounding.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {
 namespace {
 
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kQ8_0};
+constexpr KvTypes kTypes[] = {KvType::kF32,
+                              KvType::kF16,
+                              KvType::kQ8_0,
+                              KvType::kQ4_0,
+                              {KvType::kQ8_0, KvType::kQ4_0},
+                              {KvType::kF16, KvType::kQ8_0},
+                              {KvType::kQ4_0, KvType::kF32}};
+
+std::string Name(KvTypes type) {
+  return std::to_string(static_cast<int>(type.k)) + "/" + std::to_string(static_cast<int>(type.v));
+}
 
 struct Case {
   AttentionShape shape;
@@ -124,8 +136,8 @@ const std::vector<Case> kBothWays = {
 };
 
 // Whether queries are rounded to int8.
-bool RoundsQueries(KvType type) {
-  return type == KvType::kQ8_0 && !CpuTarget().starts_with("neon");
+bool RoundsQueries(KvTypes type) {
+  return IsBlocks(type.k) && IsBlocks(type.v) && !CpuTarget().starts_with("neon");
 }
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -135,7 +147,8 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
 // Queries and a cache with the positions before them. All else in it is NaN.
 class Attended {
  public:
-  Attended(const Case& c, KvType type, float spread = 1) : c_(c), type_(type) {
+  Attended(const Case& c, KvTypes type, float spread = 1)
+      : c_(c), type_(type.k, c.values_in_keys ? type.k : type.v) {
     const AttentionShape& s = c.shape;
     const size_t n_keys = c.first_pos + c.n_tokens;
     q_ = NormalFloats(c.n_tokens * s.n_heads * s.key_length, 1);
@@ -150,8 +163,8 @@ class Attended {
       const double power = 8 * static_cast<double>(i + 1) / static_cast<double>(s.n_heads);
       slopes_.push_back(static_cast<float>(std::exp2(-power)));
     }
-    k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.key_length), std::byte{0xFF});
-    v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.value_length), std::byte{0xFF});
+    k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.k, s.key_length), std::byte{0xFF});
+    v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.v, s.value_length), std::byte{0xFF});
     Team team(1);
     Store(team, 0, c.first_pos);
   }
@@ -174,11 +187,14 @@ class Attended {
   }
   std::vector<float> Run(int threads = 1) { return Run(threads, c_.n_tokens); }
 
-  // The exact result of keys and values as a cache of `type` holds them.
-  std::vector<double> Expected(KvType type, bool rounds_queries) const {
+  // The exact result of keys and values as they are cached.
+  std::vector<double> Expected(bool rounds_queries) const {
+    return Expected(type_, rounds_queries);
+  }
+  std::vector<double> Expected(KvTypes type, bool rounds_queries) const {
     std::vector<double> out(c_.n_tokens * c_.shape.n_heads * c_.shape.value_length);
-    const std::vector<float> k = Cached(type, k_, c_.shape.key_length);
-    const std::vector<float> v = Cached(type, v_, c_.shape.value_length);
+    const std::vector<float> k = Cached(type.k, k_, c_.shape.key_length);
+    const std::vector<float> v = Cached(type.v, v_, c_.shape.value_length);
     const std::vector<float> q = rounds_queries ? RoundedTo127(q_, c_.shape.key_length, false) : q_;
     AttentionReference(c_.shape, q.data(), k.data(), c_.values_in_keys ? nullptr : v.data(),
                        c_.n_tokens, c_.first_pos, params(), out.data());
@@ -243,7 +259,23 @@ class Attended {
     if (type == KvType::kF16) {
       for (float& number : x) number = F16ToF32(F32ToF16(number));
     }
+    if (type == KvType::kQ4_0) return RoundedToQ4(std::move(x), length);
     return type == KvType::kQ8_0 ? RoundedTo127(std::move(x), length, true) : x;
+  }
+
+  // By the code that stores them, and back by the definition of Q4_0.
+  static std::vector<float> RoundedToQ4(std::vector<float> x, size_t length) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (i % length % 32 != 0) continue;
+      const size_t n = std::min<size_t>(32, length - i % length);
+      float numbers[32] = {};
+      std::copy_n(&x[i], n, numbers);
+      gguf::BlockQ4_0 block;
+      RoundToQ4(numbers, block);
+      DequantizeRow(gguf::DType::kQ4_0, reinterpret_cast<const std::byte*>(&block), 32, numbers);
+      std::copy_n(numbers, n, &x[i]);
+    }
+    return x;
   }
 
   // In steps of 1/127 of the largest of each 32 numbers.
@@ -262,12 +294,12 @@ class Attended {
   }
 
   Case c_;
-  KvType type_;
+  KvTypes type_;
   std::vector<float> q_, k_, v_, sinks_, slopes_;
   std::vector<std::byte> k_bytes_, v_bytes_;
 };
 
-void ExpectNear(const Case& c, KvType type, float spread, const std::vector<float>& out,
+void ExpectNear(const Case& c, KvTypes type, float spread, const std::vector<float>& out,
                 const std::vector<double>& expected) {
   double difference = 0, error = 0, power = 0;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -289,7 +321,7 @@ void ExpectNear(const Case& c, KvType type, float spread, const std::vector<floa
     const bool coarse = cpu.ends_with("vnni") || cpu == "avx512bf16" || cpu == "amx";
     const double steps = coarse && (spread == 1 || cap != 0) ? 5.5e-5 : 4e-8;
     EXPECT_LT(error / power, steps + cap * cap + std::pow(6e-8 * 0.125 * spread * length * 4, 2));
-  } else if (c.n_tokens <= kFewTokens || type == KvType::kF32) {
+  } else if (c.n_tokens <= kFewTokens || type != KvType::kF16) {
     // A score is a sum of key_length products of about 0.125 * spread each, whose rounding errors
     // (eps / 2 of the sum of magnitudes) become relative errors of the weights; values are below 5.
     // Exponentials err by 2e-7, and sums of n keys are chains of 64 + n / 64 additions, whose
@@ -307,14 +339,14 @@ void ExpectNear(const Case& c, KvType type, float spread, const std::vector<floa
 TEST(Attention, IsTheWeightedMeanOfValues) {
   for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kBothWays, &kSloped}) {
     for (const Case& c : *cases) {
-      for (const KvType type : kTypes) {
+      for (const KvTypes type : kTypes) {
+        if (c.values_in_keys && type.k != type.v) continue;
         for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
-          SCOPED_TRACE(testing::Message()
-                       << c << ", type " << static_cast<int>(type) << ", spread " << spread);
+          SCOPED_TRACE(testing::Message() << c << ", type " << Name(type) << ", spread " << spread);
           Attended attended(c, type, spread);
-          const std::vector<double> expected = attended.Expected(type, false);
+          const std::vector<double> expected = attended.Expected(false);
           const std::vector<double> of_rounded =
-              type == KvType::kQ8_0 ? attended.Expected(type, true) : expected;
+              IsBlocks(type.k) ? attended.Expected(true) : expected;
           ForEachTarget([&] {
             ExpectNear(c, type, spread, attended.Run(),
                        RoundsQueries(type) ? of_rounded : expected);
@@ -348,7 +380,7 @@ TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
       c.n_tokens = kFewTokens;
       if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;
       SCOPED_TRACE(testing::Message() << c);
-      for (const KvType type : kTypes) {
+      for (const KvTypes type : kTypes) {
         // Values that no token sees, and those of later tokens, are larger than all before.
         Attended before(c, type, 0.1f);
         before.ScaleValues([&](size_t position) {
@@ -372,7 +404,7 @@ TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
   for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kBothWays}) {
     for (const Case& c : *cases) {
       SCOPED_TRACE(testing::Message() << c);
-      for (const KvType type : kTypes) {
+      for (const KvTypes type : kTypes) {
         Attended attended(c, type);
         ForEachTarget([&] {
           const std::vector<float> expected = attended.Run(1);
@@ -390,7 +422,7 @@ TEST(Attention, GivesTheSameBitsInARing) {
     SCOPED_TRACE(testing::Message() << c);
     Case straight = c;
     straight.capacity = 0;
-    for (const KvType type : kTypes) {
+    for (const KvTypes type : kTypes) {
       ForEachTarget(
           [&] { EXPECT_TRUE(SameBits(Attended(c, type).Run(), Attended(straight, type).Run())); });
     }
@@ -400,9 +432,9 @@ TEST(Attention, GivesTheSameBitsInARing) {
 TEST(Attention, GivesTheSameBitsWhereValuesAreInKeys) {
   for (const Case& c : kInKeys) {
     SCOPED_TRACE(testing::Message() << c);
-    for (const KvType type : kTypes) {
+    for (const KvTypes type : kTypes) {
       // Where a value ends within a block, its own last block has another scale.
-      if (type == KvType::kQ8_0 && c.shape.value_length % 32 != 0 &&
+      if (IsBlocks(type.k) && c.shape.value_length % 32 != 0 &&
           c.shape.value_length != c.shape.key_length) {
         continue;
       }
@@ -496,7 +528,7 @@ TEST(Attention, KeepsNaNs) {
   constexpr uint32_t kInfinity = 0x7F800000;
   for (const size_t n_tokens : {1, 3, 16, 20}) {
     const Case c = {{4, 2, 64, 64}, 30, n_tokens};
-    for (const KvType type : kTypes) {
+    for (const KvTypes type : kTypes) {
       for (const Spoiled spoiled : {kQuery, kKey, kValue}) {
         for (const uint32_t bits : {0x7FC00000u, 0x7FC00080u, 0xFFFFFFFFu, kInfinity}) {
           if (bits == kInfinity && spoiled != kValue) continue;  // a weight may be zero
@@ -524,8 +556,9 @@ TEST(Attention, KeepsNaNs) {
 TEST(Attention, OfATextAtTheEndOfACache) {
   constexpr size_t kCapacity = 100, kFirst = 95, kTokens = 5, kLength = 64;
   const std::vector<float> x = NormalFloats(kTokens * kLength, 1);
-  for (const KvType type : kTypes) {
-    std::vector<std::byte> k(kCapacity * KvBytes(type, kLength)), v = k, k2 = k, v2 = k;
+  for (const KvTypes type : kTypes) {
+    std::vector<std::byte> k(kCapacity * KvBytes(type.k, kLength)), k2 = k;
+    std::vector<std::byte> v(kCapacity * KvBytes(type.v, kLength)), v2 = v;
     const KvLayer all = {type, k.data(), v.data(), 1, kCapacity, kLength, kLength};
     const KvLayer own = {type, k2.data(), v2.data(), 1, kCapacity, kLength, kLength};
     ForEachTarget([&] {
@@ -565,8 +598,9 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
 TEST(ReadCachedKey, OfEveryTypeAndSlot) {
   constexpr size_t kLength = 48, kHeads = 2, kCapacity = kKvTile, kFirst = 200, kTokens = 100;
   const std::vector<float> keys = NormalFloats(kTokens * kHeads * kLength, 1);
-  for (const KvType type : kTypes) {
-    std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type, kLength)), v = k;
+  for (const KvTypes type : kTypes) {
+    std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type.k, kLength));
+    std::vector<std::byte> v(kHeads * kCapacity * KvBytes(type.v, kLength));
     const KvLayer cache{type, k.data(), v.data(), kHeads, kCapacity, kLength, kLength};
     Team team(3);
     team.Run([&] { StoreKv(team, cache, kFirst, kTokens, keys.data(), keys.data()); });
@@ -580,13 +614,46 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
           most = std::max(most, std::abs(key[n]));
         }
         // Half a step of f16, of a number and, with int8, of the scale of 127 steps.
-        const float tolerance = type == KvType::kF32   ? 0
-                                : type == KvType::kF16 ? std::abs(key[j]) / 2048 + 6e-8f
-                                                       : most / 254 + most / 2048;
+        // With 4 bits the largest number is at least 6.5 steps, and may be cut off by 1.5 of 9.5.
+        const float tolerance = type.k == KvType::kF32    ? 0
+                                : type.k == KvType::kF16  ? std::abs(key[j]) / 2048 + 6e-8f
+                                : type.k == KvType::kQ8_0 ? most / 254 + most / 2048
+                                                          : most * 0.2f;
         EXPECT_NEAR(found[j], key[j], tolerance);
       }
     }
   }
+}
+
+// Beside llama.cpp's rounding to Q4_0, where the largest number is -8 steps.
+TEST(RoundToQ4, ErrsLessThanByTheLargestNumber) {
+  constexpr size_t kBlocks = 400;
+  const std::vector<float> x = NormalFloats(kBlocks * 32, 1);
+  ForEachTarget([&] {
+    double all = 0, all_usual = 0, power = 0;
+    for (size_t b = 0; b < kBlocks; ++b) {
+      const float* const numbers = &x[b * 32];
+      gguf::BlockQ4_0 block;
+      RoundToQ4(numbers, block);
+      float found[32];
+      DequantizeRow(gguf::DType::kQ4_0, reinterpret_cast<const std::byte*>(&block), 32, found);
+      const double largest = *std::max_element(
+          numbers, numbers + 32, [](float a, float c) { return std::abs(a) < std::abs(c); });
+      const double step = largest / -8;
+      double error = 0, usual = 0;
+      for (size_t i = 0; i < 32; ++i) {
+        const double q = std::min(std::nearbyint(numbers[i] / step), 7.0);
+        error += std::pow(found[i] - numbers[i], 2);
+        usual += std::pow(q * step - numbers[i], 2);
+        power += std::pow(numbers[i], 2);
+      }
+      EXPECT_LT(error, 1.01 * usual) << b;  // a scale in f16
+      all += error;
+      all_usual += usual;
+    }
+    EXPECT_LT(all, 0.92 * all_usual);
+    EXPECT_LT(all, 0.007 * power);
+  });
 }
 
 TEST(AttentionWeights, SumUpToOneWithTheSink) {

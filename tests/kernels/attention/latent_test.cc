@@ -48,6 +48,7 @@ const std::vector<Case> kCases = {
     {DType::kQ8_0, KvType::kF16, 6, 96, 16, 32, 24, 0, 210, kInt8},
     {DType::kQ4_0, KvType::kF16, 4, 512, 64, 128, 128, 130, 60, kInt8},
     {DType::kQ8_0, KvType::kQ8_0, 3, 64, 16, 64, 32, 300, 40, kInt8, 150},
+    {DType::kQ8_0, KvType::kQ4_0, 3, 64, 16, 64, 32, 300, 40, kInt8, 150},
     {DType::kQ8_0, KvType::kF16, 2, 64, 32, 32, 48, 700, 33, kInt8, 100, 256},
 };
 

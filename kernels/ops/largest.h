@@ -1,0 +1,17 @@
+// The largest of many numbers: the likeliest token of a vocabulary.
+#ifndef PRONK_KERNELS_OPS_LARGEST_H_
+#define PRONK_KERNELS_OPS_LARGEST_H_
+
+#include <cstddef>
+
+namespace kernels {
+
+struct Largest {
+  size_t index;     // of the largest finite number, the first of equals; n if none is finite
+  bool all_finite;  // of all n
+};
+Largest FindLargest(const float* x, size_t n);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_OPS_LARGEST_H_
