@@ -1,3 +1,4 @@
+// What `pronk compare` found, as a table, as JSON and as a picture.
 #include "cli/bench/compare_report.h"
 
 #include <algorithm>

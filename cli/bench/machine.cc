@@ -1,3 +1,5 @@
+// Reads and measures the machine that runs a benchmark: Linux's /proc and /sys, a chain of
+// additions.
 #include "cli/bench/machine.h"
 
 #include <sys/resource.h>

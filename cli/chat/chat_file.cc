@@ -1,3 +1,4 @@
+// Reads and writes saved chats, and checks that each belongs to its model.
 #include "cli/chat/chat_file.h"
 
 #include <fcntl.h>

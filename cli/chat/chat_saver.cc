@@ -1,3 +1,4 @@
+// Saves a chat as it goes on: the conversation, and beside it the state of the session.
 #include "cli/chat/chat_saver.h"
 
 #include <algorithm>

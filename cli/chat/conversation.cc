@@ -1,3 +1,4 @@
+// The conversation of `pronk chat`: questions, and the table of commands that begin with a slash.
 #include "cli/chat/conversation.h"
 
 #include <unistd.h>

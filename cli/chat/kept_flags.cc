@@ -1,3 +1,4 @@
+// The flags that a saved chat keeps: which they are, their values, and how they are set again.
 #include "cli/chat/kept_flags.h"
 
 #include <algorithm>

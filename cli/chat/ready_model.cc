@@ -1,3 +1,4 @@
+// Opens the model of a chat, new or saved.
 #include "cli/chat/ready_model.h"
 
 #include <filesystem>

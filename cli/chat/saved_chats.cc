@@ -1,3 +1,4 @@
+// Finds, lists and names the chats that `pronk chat` saves under the user's state folder.
 #include "cli/chat/saved_chats.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// /set: shows and changes the numbers by which a chat samples.
 #include "cli/chat/settings.h"
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Reads what `pronk run` answers: flags, lines of --jsonl, and the file of --messages.
 #include "cli/commands/run_request.h"
 
 #include <algorithm>

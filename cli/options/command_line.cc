@@ -1,3 +1,4 @@
+// Reads arguments by the declarations of subcommands and flags.
 #include "cli/options/command_line.h"
 
 #include <unistd.h>

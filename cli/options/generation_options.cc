@@ -1,3 +1,4 @@
+// Declares the flags of generating, and turns them into a sampler, a grammar and drafts.
 #include "cli/options/generation_options.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes --help from the declarations of flags, with the examples of each subcommand.
 #include "cli/options/help.h"
 
 #include <algorithm>

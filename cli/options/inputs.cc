@@ -1,3 +1,4 @@
+// Notes the files that a command reads, and refuses outputs that would overwrite one.
 #include "cli/options/inputs.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// Opens the model of -m, with its overrides, and explains what was chosen for it.
 #include "cli/options/loading.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Declares the flags of a model and of the machine, and finds the model that a name means.
 #include "cli/options/model_options.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// Walks the folders in which people keep models, and finds one by a part of its name.
 #include "cli/options/model_stores.h"
 
 #include <algorithm>

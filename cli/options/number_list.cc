@@ -1,3 +1,4 @@
+// Parses lists of numbers and of token ids.
 #include "cli/options/number_list.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Declares the flags of chat templates, and reads templates and variables.
 #include "cli/options/template_options.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Declares the flags of a text, and joins its files and words.
 #include "cli/options/text_options.h"
 
 #include <algorithm>

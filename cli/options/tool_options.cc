@@ -1,3 +1,4 @@
+// Declares the flags of answers in a chat, and reads tools.
 #include "cli/options/tool_options.h"
 
 #include <string>

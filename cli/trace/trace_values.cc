@@ -1,3 +1,4 @@
+// Watches a pass, and keeps what attention, experts and the prediction of each layer are.
 #include "cli/trace/trace_values.h"
 
 #include <algorithm>

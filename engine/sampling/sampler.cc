@@ -1,3 +1,4 @@
+// Applies the sampling steps in order, and draws the token.
 #include "engine/sampling/sampler.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Generates several texts by passes that they share.
 #include "engine/session/batch.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Renders the turns of a conversation, and reads only what is new of them.
 #include "engine/session/chat.h"
 
 #include <algorithm>

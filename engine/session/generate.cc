@@ -1,3 +1,4 @@
+// The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars.
 #include "engine/session/generate.h"
 
 #include <algorithm>

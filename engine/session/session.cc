@@ -1,3 +1,4 @@
+// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead.
 #include "engine/session/session.h"
 
 #include <cmath>

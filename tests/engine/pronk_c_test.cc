@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/pronk.h"
 #include "tests/support/data.h"
+#include "tests/support/paths.h"
+#include "tests/support/regex.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -350,6 +353,95 @@ TEST_F(LibraryForC, NullIsAStatus) {
   EXPECT_EQ(result.n_generated, 2u);
   EXPECT_EQ(result.prompt_seconds, -1);
   pronk_session_free(session);
+}
+
+// Zero for each argument, after a handle or instead of it.
+template <class... Args>
+pronk_status CallWithZeros(pronk_status (*function)(Args...)) {
+  return function(Args{}...);
+}
+template <class Handle, class First, class... Args>
+pronk_status CallWithZeros(pronk_status (*function)(First, Args...), Handle* handle) {
+  return function(handle, Args{}...);
+}
+
+// Every function of the header: NULL in place of what it needs is a status, with or without a
+// handle, and never a crash.
+TEST_F(LibraryForC, EveryFunctionTakesNull) {
+  std::set<std::string> called;
+  const auto expect = [&](const char* name, pronk_status without, pronk_status with) {
+    called.insert(name);
+    EXPECT_EQ(without, PRONK_WRONG_USE) << name;
+    EXPECT_TRUE(with == PRONK_WRONG_USE || with == PRONK_OK) << name << ": " << with;
+  };
+  pronk_session* session = nullptr;
+  pronk_batch* batch = nullptr;
+  pronk_chat* chat = nullptr;
+  pronk_embedder* embedder = nullptr;
+  ASSERT_EQ(pronk_session_open(model_, "threads=1", &session), PRONK_OK);
+  ASSERT_EQ(pronk_batch_open(model_, 1, &batch), PRONK_OK);
+  ASSERT_EQ(pronk_chat_open(model_, nullptr, "threads=1", &chat), PRONK_OK);
+  ASSERT_EQ(pronk_embedder_open(model_, "mean", "threads=1", &embedder), PRONK_OK);
+#define PRONK_EXPECT(function, handle) \
+  expect(#function, CallWithZeros(function), CallWithZeros(function, handle))
+  PRONK_EXPECT(pronk_model_metadata, model_);
+  PRONK_EXPECT(pronk_model_metadata_key, model_);
+  PRONK_EXPECT(pronk_model_facts, model_);
+  PRONK_EXPECT(pronk_model_render, model_);
+  PRONK_EXPECT(pronk_model_tokenize_chat, model_);
+  PRONK_EXPECT(pronk_model_chat_template, model_);
+  PRONK_EXPECT(pronk_model_tokenize, model_);
+  PRONK_EXPECT(pronk_model_detokenize, model_);
+  PRONK_EXPECT(pronk_session_open, model_);
+  PRONK_EXPECT(pronk_batch_open, model_);
+  PRONK_EXPECT(pronk_chat_open, model_);
+  PRONK_EXPECT(pronk_embedder_open, model_);
+  PRONK_EXPECT(pronk_reranker_open, model_);
+  PRONK_EXPECT(pronk_session_complete, session);
+  PRONK_EXPECT(pronk_session_complete_ids, session);
+  PRONK_EXPECT(pronk_session_score, session);
+  PRONK_EXPECT(pronk_session_copy, session);
+  PRONK_EXPECT(pronk_session_truncate, session);
+  PRONK_EXPECT(pronk_session_memory, session);
+  PRONK_EXPECT(pronk_session_tokens, session);
+  PRONK_EXPECT(pronk_session_logits, session);
+  PRONK_EXPECT(pronk_session_clear, session);
+  PRONK_EXPECT(pronk_session_save, session);
+  PRONK_EXPECT(pronk_session_load, session);
+  PRONK_EXPECT(pronk_batch_add, batch);
+  PRONK_EXPECT(pronk_batch_add_chat, batch);
+  PRONK_EXPECT(pronk_batch_step, batch);
+  PRONK_EXPECT(pronk_chat_say, chat);
+  PRONK_EXPECT(pronk_chat_answer, chat);
+  PRONK_EXPECT(pronk_chat_history, chat);
+  PRONK_EXPECT(pronk_chat_set_history, chat);
+  PRONK_EXPECT(pronk_chat_set_tools, chat);
+  PRONK_EXPECT(pronk_chat_set_tool_choice, chat);
+  PRONK_EXPECT(pronk_chat_count, chat);
+  PRONK_EXPECT(pronk_chat_set_thinking, chat);
+  PRONK_EXPECT(pronk_chat_set_thinking_budget, chat);
+  PRONK_EXPECT(pronk_chat_on_thinking, chat);
+  PRONK_EXPECT(pronk_chat_clear, chat);
+  PRONK_EXPECT(pronk_chat_memory, chat);
+  PRONK_EXPECT(pronk_chat_save, chat);
+  PRONK_EXPECT(pronk_chat_load, chat);
+  PRONK_EXPECT(pronk_embedder_embed, embedder);
+  expect("pronk_reranker_score", CallWithZeros(pronk_reranker_score), PRONK_OK);
+  expect("pronk_model_open", CallWithZeros(pronk_model_open), PRONK_OK);
+  expect("pronk_model_open_exact", CallWithZeros(pronk_model_open_exact), PRONK_OK);
+  expect("pronk_grammar_json_schema", CallWithZeros(pronk_grammar_json_schema), PRONK_OK);
+  expect("pronk_grammar_json_object", CallWithZeros(pronk_grammar_json_object), PRONK_OK);
+  expect("pronk_grammar_gbnf", CallWithZeros(pronk_grammar_gbnf), PRONK_OK);
+#undef PRONK_EXPECT
+  pronk_session_free(session);
+  pronk_batch_free(batch);
+  pronk_chat_free(chat);
+  pronk_embedder_free(embedder);
+  std::set<std::string> declared;
+  const std::string header = test::ReadText(test::SourceDir() + "/engine/pronk_c.h");
+  for (const auto& groups : test::FindAll(header, "\npronk_status (pronk_[a-z_]+)\\("))
+    declared.insert(groups[1]);
+  EXPECT_EQ(called, declared);
 }
 
 // Numbers that no program means: each is refused before anything is read or written by it.

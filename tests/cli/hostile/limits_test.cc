@@ -252,7 +252,7 @@ TEST_F(Limits, TextsWithoutEnd) {
   for (const std::string command :
        {"run -m \"$MODEL\" -f", "tokenize -m \"$MODEL\" -f", "embed -m \"$MODEL\" -f",
         "perplexity -m \"$MODEL\" -f", "compare \"$MODEL\" -f", "trace -m \"$MODEL\" -f",
-        "logits \"$MODEL\" \"$OUT\" -f", "imatrix -m \"$MODEL\" -o \"$OUT\" -f"}) {
+        "logits \"$MODEL\" \"$OUT\" -f", "imatrix -m \"$MODEL\" \"$OUT\" -f"}) {
     expect(command + " \"$LONG\"", long_text, 0);
     if (command.starts_with("run")) expect(command + " /dev/zero", zero + long_text, kText);
   }
