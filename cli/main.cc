@@ -27,8 +27,10 @@ int Main(int argc, char** argv) {
       PRONK_VERSION,
       "'pronk COMMAND --help' lists a subcommand's options, and 'pronk help COMMAND all' "
       "describes\n"
-      "each of them. In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME'\n"
-      "tries damaged inputs, and './pronk clean' removes what was built.");
+      "each of them. 'pronk-pull OWNER/REPO' downloads a model; in a checkout, './pronk pull' "
+      "does.\n"
+      "There './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged inputs,\n"
+      "and './pronk clean' removes what was built.");
   for (const auto add : cli::kCommands) add(line);
   return line.Run({argv + 1, argv + argc});
 }

@@ -8,7 +8,8 @@
 // a grammar may be used by any number of threads, the others by one at a time. Texts are UTF-8.
 // What is returned in a buffer is cut where its room ends; *n becomes its whole size, and a buffer
 // without room may be NULL. NULL for a handle, a text or a place for a result is PRONK_WRONG_USE,
-// unless a function says what it means.
+// unless a function says what it means; so are flags that do not exist, numbers out of range, and
+// counts of more than 2^30.
 #ifndef PRONK_ENGINE_PRONK_C_H_
 #define PRONK_ENGINE_PRONK_C_H_
 
@@ -56,7 +57,8 @@ enum {
 };
 
 // Structures begin with their size, which the macros set: a later library knows by it which fields
-// the program has. Fields that are 0 mean the default.
+// the program has, and an earlier one refuses a field that it does not know. Fields that are 0 mean
+// the default.
 typedef struct pronk_facts {
   size_t size;
   size_t context_length;  // in training, in tokens

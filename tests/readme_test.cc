@@ -277,6 +277,26 @@ TEST(Documents, ReadingPathIsTheRouteOfAToken) {
   }
 }
 
+// What tests read beside the checkout is in the table of tests/README.
+TEST(Documents, NameWhatTestsReadOfShared) {
+  std::string table;
+  for (const std::string& line : ReadLines("tests/README.md")) {
+    if (line.starts_with("|")) table += line + "\n";
+  }
+  size_t n = 0;
+  for (const std::string& path : FilesOfTree({".cc"})) {
+    if (!path.starts_with("tests/")) continue;
+    for (const std::string& line : ReadLines(path)) {
+      for (const Lines& groups : test::FindAll(line, R"re(SharedPath\("(\w+)(/(\w+))?)re")) {
+        ++n;
+        for (const std::string& name : {groups[1], groups[3]})
+          EXPECT_NE(table.find(name), std::string::npos) << path << ": " << name;
+      }
+    }
+  }
+  EXPECT_GT(n, 10u);
+}
+
 // Text fits a terminal or an editor's window; tables and code are as wide as they have to be.
 TEST(Documents, LinesOfTextHaveAtMost120Columns) {
   for (const std::string& path : FilesOfTree({".md"})) {

@@ -185,7 +185,8 @@ _pronk() {
   _pronk_answers
   [[ -n $slash && ${#COMPREPLY[@]} -eq 1 ]] && compopt -o nospace 2>/dev/null
   for i in "${!COMPREPLY[@]}"; do
-    printf -v COMPREPLY[i] %q "${COMPREPLY[i]#"$head"}"
+    # In quotes: as a pattern it would be replaced by the name of a file COMPREPLYi.
+    printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]#"$head"}"
   done
 }
 complete -F _pronk pronk

@@ -184,9 +184,11 @@ int Run(const RunOptions& options) {
                             .n_likeliest = n_likeliest};
   RequestReader reader(flags, options.generation);
   const auto& files = options.text.files;
-  const std::vector<RunRequest> requests =
-      options.jsonl ? reader.ReadLines(files.empty() ? "-" : files[0])
-                    : std::vector<RunRequest>{RequestOf(options, flags, reader)};
+  std::vector<RunRequest> requests;
+  if (options.jsonl)
+    requests = reader.ReadLines(files.empty() ? "-" : files[0]);
+  else
+    requests.push_back(RequestOf(options, flags, reader));
   const bool is_chat = options.chat || std::ranges::any_of(requests, [](const RunRequest& request) {
                          return !request.messages.empty();
                        });

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -34,19 +35,33 @@ termios original;
 const char* original_undo = "";
 volatile std::sig_atomic_t changed = 0;
 
+// In pieces, which are freed as they are joined: a string that grows would need twice the text and
+// more while it moves.
 std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
-  std::string text;
+  constexpr size_t kPiece = size_t{1} << 20;
+  const auto check = [&](size_t size) {
+    if (size > most) throw engine::Error(name, ": is longer than ", most, " bytes");
+  };
+  struct stat status = {};
+  if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode))
+    check(static_cast<size_t>(std::max<off_t>(status.st_size - ftello(file), 0)));
+  std::deque<std::string> pieces(1);
+  size_t size = 0;
   std::array<char, 1 << 16> buffer;
   // Not until fread returns 0: after the Ctrl-D of a terminal it would read on.
   while (std::feof(file) == 0 && std::ferror(file) == 0) {
-    text.append(buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file));
-    if (text.size() > most) {
-      throw engine::Error(name, ": is longer than ", most, " bytes");
-    }
+    const size_t n = std::fread(buffer.data(), 1, buffer.size(), file);
+    check(size += n);
+    if (pieces.back().size() + n > kPiece) pieces.emplace_back();
+    pieces.back().append(buffer.data(), n);
   }
   if (std::ferror(file) != 0) {
     throw engine::Error(name, ": cannot be read: ", std::strerror(errno));
   }
+  if (pieces.size() == 1) return std::move(pieces.front());
+  std::string text;
+  text.reserve(size);
+  for (; !pieces.empty(); pieces.pop_front()) text += pieces.front();
   return text;
 }
 

@@ -1,4 +1,4 @@
-// The order of the sampling steps, the greedy choice, and the draw.
+// Applies the sampling steps in order, and draws the token.
 #include "engine/sampling/sampler.h"
 
 #include <algorithm>

@@ -267,12 +267,16 @@ std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
                                          Sampling& sampling) {
   std::vector<std::string> notes = ReadSampling(metadata, sampling);
   for (const Setting& setting : Settings(sampling)) {
-    const bool is_seed = setting.name == "seed";  // may be more than a double tells apart
-    if (setting.is_number() && !is_seed)
+    // A seed may be more than a double tells apart.
+    const bool may_be_large = setting.name == "seed" && sampling.seed >= -1;
+    if (setting.is_number() && !may_be_large)
       CheckRange(setting.name, setting.Get(), setting.low, setting.high);
   }
+  for (const SamplerStep step : sampling.steps.value)
+    CheckRange("steps", static_cast<int>(step), 0, static_cast<int>(SamplerStep::kTemperature));
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (!tokenizer.vocab().Has(id)) throw Error("logit_bias: the vocabulary has no token ", id);
+    if (std::isnan(bias)) throw Error("logit_bias: the bias of token ", id, " is not a number");
   }
   if (sampling.dry.IsOn()) {
     try {

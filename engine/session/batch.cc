@@ -1,4 +1,4 @@
-// Batch: texts generated together, a token of each in every pass.
+// Generates several texts by passes that they share.
 #include "engine/session/batch.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Chats: templates, and what of a conversation a session knows already.
+// Renders the turns of a conversation, and reads only what is new of them.
 #include "engine/session/chat.h"
 
 #include <algorithm>

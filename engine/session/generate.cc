@@ -1,4 +1,4 @@
-// The generation loop: sampling, stop texts, grammars, and reading what was sampled.
+// The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars.
 #include "engine/session/generate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading and rewinding one text, with drafts or without.
+// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead.
 #include "engine/session/session.h"
 
 #include <cmath>

@@ -97,6 +97,7 @@ TEST(Completion, NamesAreNotCommands) {
       const TempDir dir;
       const std::string home = HomeWithPronk(dir);
       dir.Write("here/" + name, std::string_view("GGUF"));
+      dir.Write("here/COMPREPLYi", "");  // a name that patterns of the script itself may match
       Tmux tmux("cd '" + home + "/here' && export HOME='" + home + "' PATH='" + home +
                 "/bin:'$PATH" + " TERM=xterm && exec env " + command);
       tmux.Keys({"clear; " + set_up.at(shell), "Enter"});
@@ -128,7 +129,8 @@ TEST(Completion, NamesOfStoresAndLeadingDashes) {
         "cd \"$HOME/here\" && PATH=$HOME/bin:$PATH && bash -c '"
         "source <(pronk completion bash); COMP_WORDS=(" +
             words + "); COMP_CWORD=" + std::to_string(at) +
-            "; _pronk; for w in \"${COMPREPLY[@]}\"; do eval \"printf %s\\\\\\\\n $w\"; done'",
+            "; shopt -s nullglob; _pronk; for w in \"${COMPREPLY[@]}\"; do eval \"printf "
+            "%s\\\\\\\\n $w\"; done'",
         {"HOME=" + home});
   };
   const Finished run = complete("pronk run -m EVIL", 3);

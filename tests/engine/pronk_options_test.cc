@@ -60,6 +60,17 @@ TEST(Library, NumbersOutOfRange) {
   expect("threads" + number + "0 to 1024, found 1000000", [](O& o) { o.threads = 1'000'000; });
   expect("context" + number + "0 to 1073741824, found 1.1529215e+18",
          [](O& o) { o.context = size_t{1} << 60; });
+  expect("seed" + number + "-1 to 9.00719925474099e+15, found -2",
+         [](O& o) { o.sampling.seed = -2; });
+  expect("mirostat" + number + "0 to 2, found 3", [](O& o) { o.sampling.mirostat.version = 3; });
+  expect("steps" + number + "0 to 8, found 77",
+         [](O& o) { o.sampling.steps = {static_cast<pronk::SamplerStep>(77)}; });
+  expect("logit_bias: the bias of token 5 is not a number", [](O& o) {
+    o.sampling.logit_bias = {{5, NAN}};
+  });
+  EXPECT_EQ(test::ErrorOf<pronk::Error>(
+                [&] { pronk::Embedder(model, static_cast<pronk::Pooling>(77), Greedy()); }),
+            "pooling" + number + "0 to 3, found 77");
   pronk::Session session(model, Greedy());
   EXPECT_THROW(session.Complete("a", {}, AtMost(-2)), pronk::Error);
   // Limits are called by the names of their fields, not by the program's flags.

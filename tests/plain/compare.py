@@ -21,7 +21,7 @@ except ModuleNotFoundError:
     sys.exit(77)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "data"))
-from reference_logits import read_gguf
+from references.arithmetic import read_gguf
 
 # Both sides compute in f64: what they differ by is around 1e-30, and a factor of 1 + 1e-6 somewhere is 1e-12.
 LIMIT = 1e-15

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <random>
@@ -31,8 +33,19 @@ const std::vector<std::string> kWords = {"Once", "upon", "a time", "the dog", "s
                                          "12",   ","};
 const std::vector<std::string> kSchemas = {
     R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})",
-    R"({"enum": ["yes", "no", null]})", R"({"type": "array", "items": {"type": "boolean"}})",
-    R"({"type": "string", "pattern": "^[a-f]{3,5}$"})"};
+    R"({"enum": ["yes", "no", null]})",
+    R"({"type": "array", "items": {"type": "boolean"}, "minItems": 2})",
+    R"({"type": "string", "pattern": "^[a-f]{3,5}$"})",
+    R"({"type": "string", "format": "date"})",
+    R"({"type": "number", "minimum": 3, "exclusiveMaximum": 17.5})",
+    R"({"anyOf": [{"const": 1}, {"type": "array", "prefixItems": [{"const": "a"}]}]})",
+    R"({"allOf": [{"type": "integer"}, {"not": {"enum": [1, 2, 3]}}]})",
+    R"({"type": "object", "additionalProperties": {"type": "null"}, "maxProperties": 2})",
+    R"({"$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+        "$ref": "#/$defs/tree"})"};
+const std::vector<std::string> kGrammars = {"root ::= \"yes\" | \"no\"",
+                                            "root ::= [a-z]{2,6} (\" \" [a-z]{1,6})* \".\"",
+                                            "root ::= \"(\" root \")\" | [0-9]+"};
 
 // Of this process alone, in MB.
 double OwnMemory() {
@@ -80,25 +93,14 @@ class Worker {
       : soak_(soak), random_(seed), session_(soak.model(), Options(0)) {}
 
   void Round() {
-    switch (Below(9)) {
-      case 0:
-      case 1:
-        return Write();
-      case 2:
-        return FollowASchema();
-      case 3:
-        return Cancel();
-      case 4:
-        return FillTheContext();
-      case 5:
-        return OpenAndClose();
-      case 6:
-        return WriteTogether();
-      case 7:
-        return SaveAndLoad();
-      default:
-        return BeWrong();
-    }
+    using Task = void (Worker::*)();
+    static constexpr Task kTasks[] = {
+        &Worker::Write,           &Worker::Write,          &Worker::TellTheStory,
+        &Worker::FollowASchema,   &Worker::FollowAGrammar, &Worker::Cancel,
+        &Worker::CancelThePrompt, &Worker::FillTheContext, &Worker::Converse,
+        &Worker::OpenAndClose,    &Worker::WriteTogether,  &Worker::SaveAndLoad,
+        &Worker::Embed,           &Worker::BeWrong};
+    (this->*kTasks[Below(std::size(kTasks))])();
   }
 
  private:
@@ -130,13 +132,30 @@ class Worker {
                  session.Complete(prompt, {}, AtMost(kMostTokens)).text);
   }
 
-  void FollowASchema() {
-    const std::string& schema = kSchemas[Below(kSchemas.size())];
+  // A text that the tree has, by the plain pass (tests/engine/plain_test.cc).
+  void TellTheStory() {
+    static const std::string story = test::ReadText(test::DataPath("default.greedy.txt"));
+    const std::string beginning = "Once upon a time, there lived a boy";
+    session_.Clear();
+    const std::string text = session_.Complete(beginning, {}, AtMost(40)).text;
+    if (text.size() < 40 || !story.starts_with(beginning + text))
+      soak_.Fail("another story: " + text);
+  }
+
+  void Follow(const pronk::Grammar& grammar, const std::string& source) {
     const std::string prompt = Prompt();
     pronk::Limits limits = AtMost(kMostTokens);
-    limits.grammar = pronk::Grammar::JsonSchema(schema);
+    limits.grammar = grammar;
     session_.Clear();
-    soak_.Expect(schema + " " + prompt, session_.Complete(prompt, {}, limits).text);
+    soak_.Expect(source + " " + prompt, session_.Complete(prompt, {}, limits).text);
+  }
+  void FollowASchema() {
+    const std::string& schema = kSchemas[Below(kSchemas.size())];
+    Follow(pronk::Grammar::JsonSchema(schema), schema);
+  }
+  void FollowAGrammar() {
+    const std::string& rules = kGrammars[Below(kGrammars.size())];
+    Follow(pronk::Grammar::Gbnf(rules), rules);
   }
 
   void Cancel() {
@@ -154,6 +173,16 @@ class Worker {
     if (!Greedy(prompt).starts_with(heard)) soak_.Fail("a cancelled text is another: " + prompt);
   }
 
+  void CancelThePrompt() {
+    session_.Clear();
+    pronk::Limits limits = AtMost(1);
+    limits.on_prompt = [](size_t, size_t) { return false; };
+    if (session_.Complete(Prompt(), {}, limits).stop_reason != pronk::StopReason::kInterrupted)
+      soak_.Fail("a cancelled prompt was read");
+    const std::string prompt = Prompt();
+    soak_.Expect("greedy " + prompt, Greedy(prompt));
+  }
+
   void FillTheContext() {
     session_.Clear();
     const pronk::Completion all = session_.Complete(Prompt());
@@ -162,28 +191,48 @@ class Worker {
     soak_.Expect("greedy " + prompt, Greedy(prompt));
   }
 
-  void OpenAndClose() {
-    const pronk::Model model(soak_.path());
+  // Until the oldest turns are dropped.
+  void Converse() {
     const std::string prompt = Prompt();
+    pronk::Chat chat(soak_.model(), "Be kind.", Options(0));
+    std::string said;
+    for (size_t turn = 0, n_dropped = 0; turn < 20 && n_dropped == 0; ++turn) {
+      const pronk::Completion answer = chat.Say(prompt, {}, AtMost(8));
+      n_dropped = answer.n_dropped;
+      said += answer.text + "|" + std::to_string(n_dropped) + "\n";
+    }
+    soak_.Expect("turns " + prompt, said);
+  }
+
+  void OpenAndClose() {
+    const bool is_exact = Below(4) == 0;
+    const pronk::Model model(soak_.path(), is_exact);
+    const std::string prompt = Prompt();
+    const std::string kind = is_exact ? "exact " : "";
     pronk::Session session(model, Options(0));
-    soak_.Expect("greedy " + prompt, session.Complete(prompt, {}, AtMost(kMostTokens)).text);
+    soak_.Expect(kind + "greedy " + prompt, session.Complete(prompt, {}, AtMost(kMostTokens)).text);
     pronk::Chat chat(model, "Be kind.", Options(0));
-    soak_.Expect("chat " + prompt, chat.Say(prompt, {}, AtMost(8)).text);
+    soak_.Expect(kind + "chat " + prompt, chat.Say(prompt, {}, AtMost(8)).text);
   }
 
   void WriteTogether() {
     pronk::Batch batch(soak_.model(), 1);
     std::vector<std::string> tasks;
-    const size_t stopped = Below(4);
+    const size_t stopped = Below(5);  // or none
     for (size_t i = 0; i < 3; ++i) {
-      const std::string prompt = Prompt();
+      const std::string beginning = Prompt();
       pronk::Session session(soak_.model(), Options(0));
       batch.Add(
-          session, prompt, [i, stopped](std::string_view) { return i != stopped; },
+          session, beginning, [i, stopped](std::string_view) { return i != stopped; },
           AtMost(kMostTokens));
-      tasks.push_back("greedy " + prompt);
+      tasks.push_back("greedy " + beginning);
     }
-    while (batch.size() > 0) {
+    const std::string prompt = Prompt();
+    pronk::Chat chat(soak_.model(), "Be kind.", Options(0));
+    batch.Add(chat, {{"user", prompt}}, {}, AtMost(8));
+    tasks.push_back("chat " + prompt);
+    const bool is_left = Below(8) == 0;  // before its texts have ended
+    for (size_t step = 0; batch.size() > 0 && !(is_left && step == 4); ++step) {
       for (const auto& [i, completion] : batch.Step()) {
         if (i != stopped) soak_.Expect(tasks[i], completion.text);
       }
@@ -198,6 +247,18 @@ class Worker {
     pronk::Session other(soak_.model(), Options(0));
     other.Load(dir_.Path("session"));
     soak_.Expect("greedy " + prompt, other.Complete("", {}, AtMost(kMostTokens)).text);
+  }
+
+  void Embed() {
+    std::vector<std::string> texts(1 + Below(3));
+    std::string task = "vectors";
+    for (std::string& text : texts) task += " | " + (text = kWords[Below(kWords.size())]);
+    pronk::Embedder embedder(soak_.model(), pronk::Pooling::kMean, Options(0));
+    std::string numbers;
+    for (const std::vector<float>& row : embedder.Embed(texts)) {
+      numbers.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+    }
+    soak_.Expect(task, std::to_string(std::hash<std::string>()(numbers)));
   }
 
   template <class Fn>

@@ -235,28 +235,56 @@ TEST_F(Limits, ALineOfTwentyMegabytes) {
   ExpectCost(run, kModel, (4 * 20 + 64) * kMB);
 }
 
+// A text that is refused costs what may be read of it, and a longer file nothing.
 TEST_F(Limits, TextsWithoutEnd) {
-  const std::string m = kModel;
-  const auto expect = [&](const std::string& command, int status, const std::string& says) {
+  constexpr size_t kText = size_t{256} << 20, kLine = size_t{64} << 20,
+                   kDocument = size_t{16} << 20;
+  const std::string long_file = dir_.Write("long", "");
+  fs::resize_file(long_file, kText + 1);  // without blocks on the disk
+  const auto expect = [&](const std::string& command, const std::string& says, size_t most_read) {
     SCOPED_TRACE(command);
-    const Finished run = Shell("exec \"$PRONK\" " + command);
-    ExpectError(run, status, says);
-    ExpectCost(run, m, 700 * kMB);
+    const Finished run =
+        Shell("exec \"$PRONK\" " + command, {"LONG=" + long_file, "OUT=" + dir_.Path("out")});
+    ExpectError(run, 1, says);
+    ExpectCost(run, kModel, most_read + 64 * kMB);
   };
-  expect("run -m \"$MODEL\" -f /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
-  expect("run -m \"$MODEL\" </dev/zero", 1, "stdin: is longer than 268435456 bytes");
-  expect("tokenize -m \"$MODEL\" </dev/zero", 1, "stdin: is longer than 268435456 bytes");
-  expect("perplexity -m \"$MODEL\" -f /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
-  expect("chat -m \"$MODEL\" </dev/zero", 1, "stdin: a line is longer than 67108864 bytes");
-  expect("run -m \"$MODEL\" --chat -p x --template /dev/zero", 1,
-         "/dev/zero: is longer than 1048576 bytes");
-  expect("template -m \"$MODEL\" --messages /dev/zero", 1,
-         "/dev/zero: is longer than 16777216 bytes");
-  expect("run -m \"$MODEL\" -p x --grammar-file /dev/zero", 1,
-         "/dev/zero: is longer than 16777216 bytes");
-  expect("run -m \"$MODEL\" -p x --json-schema-file /dev/zero", 1,
-         "/dev/zero: is longer than 16777216 bytes");
-  expect("bench -m \"$MODEL\" --baseline /dev/zero", 1, "/dev/zero: is longer than 1048576 bytes");
+  const std::string long_text = "is longer than 268435456 bytes", zero = "/dev/zero: ";
+  for (const std::string command :
+       {"run -m \"$MODEL\" -f", "tokenize -m \"$MODEL\" -f", "embed -m \"$MODEL\" -f",
+        "perplexity -m \"$MODEL\" -f", "compare \"$MODEL\" -f", "trace -m \"$MODEL\" -f",
+        "logits \"$MODEL\" \"$OUT\" -f", "imatrix -m \"$MODEL\" \"$OUT\" -f"}) {
+    expect(command + " \"$LONG\"", long_text, 0);
+    if (command.starts_with("run")) expect(command + " /dev/zero", zero + long_text, kText);
+  }
+  expect("run -m \"$MODEL\" </dev/zero", "stdin: " + long_text, kText);
+  expect("tokenize -m \"$MODEL\" <\"$LONG\"", "stdin: " + long_text, 0);
+  // A line grows in memory that doubles.
+  expect("chat -m \"$MODEL\" </dev/zero", "stdin: a line is longer than 67108864 bytes", 2 * kLine);
+  const std::string long_document = zero + "is longer than 16777216 bytes";
+  expect("template -m \"$MODEL\" --messages /dev/zero", long_document, kDocument);
+  expect("run -m \"$MODEL\" -p x --grammar-file /dev/zero", long_document, kDocument);
+  expect("run -m \"$MODEL\" -p x --json-schema-file /dev/zero", long_document, kDocument);
+  expect("run -m \"$MODEL\" -p x --chat --tools /dev/zero", long_document, kDocument);
+  const std::string long_template = zero + "is longer than 1048576 bytes";
+  expect("run -m \"$MODEL\" --chat -p x --template /dev/zero", long_template, 0);
+  expect("bench -m \"$MODEL\" --baseline /dev/zero", long_template, 0);
+  const std::string device = ", found a device";
+  expect("run -m /dev/zero -p x", zero + "expected a GGUF file" + device, 0);
+  expect("quantize --imatrix /dev/zero \"$MODEL\" \"$OUT\" Q4_0",
+         zero + "expected an importance matrix" + device, 0);
+  EXPECT_FALSE(fs::exists(dir_.Path("out")));
+}
+
+// The longest text that may be read takes its own size and little more before it is refused, since
+// it cannot fit into the context.
+TEST_F(Limits, TheLongestText) {
+  const std::string text = dir_.Write("text", "");
+  fs::resize_file(text, size_t{256} << 20);
+  for (const std::string from : {"-f \"$T\"", "<\"$T\""}) {
+    const Finished run = Shell("exec \"$PRONK\" run -m \"$MODEL\" " + from, {"T=" + text});
+    ExpectError(run, 1, "tokens, and the context has room for");
+    ExpectCost(run, text, 64 * kMB);
+  }
 }
 
 // --- JSON -------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // Gemma 4's assistants: small ones of tests/data/assistants, each beside the model of its name in
-// hybrids/, against the drafts of an independent model (reference_assistant.py).
+// hybrids/, against the drafts of an independent model (reference.py).
 #include "engine/draft/assistant.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Vectors and scores of texts, against an independent model's: small models of tests/data/vectors
-// (reference_vectors.py), and where the shared folder exists those of golden/embeddings.
+// (reference.py), and where the shared folder exists those of golden/embeddings.
 #include "engine/session/embedder.h"
 
 #include <gtest/gtest.h>

@@ -13,17 +13,20 @@
 #include <utility>
 #include <vector>
 
+#include "engine/library/pronk_c_values.h"
 #include "engine/pronk.h"
 
-struct pronk_model : pronk::Model {
-  pronk::SpecialTokens special = special_tokens();
-};
-struct pronk_grammar : pronk::Grammar {};
-struct pronk_session : pronk::Session {};
-struct pronk_batch : pronk::Batch {};
-struct pronk_chat : pronk::Chat {};
-struct pronk_embedder : pronk::Embedder {};
-struct pronk_reranker : pronk::Reranker {};
+using library::Caller;
+using library::Give;
+using library::ReadBytes;
+using library::ReadIds;
+using library::ReadLimits;
+using library::ReadMessages;
+using library::ReadOptions;
+using library::ReadPooling;
+using library::ReadReading;
+using library::ReadRendering;
+using library::ReadTexts;
 
 namespace {
 
@@ -69,147 +72,11 @@ pronk_status New(Handle** handle, Make make, const Pointers*... needed) {
   return Try([&] { *handle = new Handle{make()}; }, handle, needed...);
 }
 
-// What a structure has of the fields that are known here; the others are zero.
-template <class Struct>
-Struct Known(const Struct& from) {
-  Struct known = {};
-  if (from.size < sizeof(from.size)) throw pronk::Error("a structure's size is 0: it was not set");
-  std::memcpy(&known, &from, std::min(from.size, sizeof(known)));
-  return known;
-}
-
-template <class Items, class Item>
-void Give(const Items& items, Item* to, size_t room, size_t* n) {
-  if (to != nullptr) std::copy_n(items.begin(), std::min(items.size(), room), to);
-  *n = items.size();
-}
-
-// "temperature=0.5 draft=\"my model.gguf\""
-pronk::Options ReadOptions(const char* text) {
-  pronk::Options options;
-  std::string word;
-  const auto set = [&] {
-    const size_t equals = word.find('=');
-    if (word.empty()) return;
-    if (equals == std::string::npos) throw pronk::Error("'" + word + "': expected NAME=VALUE");
-    pronk::Set(options, word.substr(0, equals), word.substr(equals + 1));
-    word.clear();
-  };
-  bool is_quoted = false;
-  for (const char* c = text == nullptr ? "" : text; *c != 0; ++c) {
-    if (*c == '\\' && is_quoted && c[1] != 0) {
-      word += *++c;
-    } else if (*c == '"') {
-      is_quoted = !is_quoted;
-    } else if (*c == ' ' && !is_quoted) {
-      set();
-    } else {
-      word += *c;
-    }
-  }
-  if (is_quoted) throw pronk::Error("'" + word + "': its quotes have no end");
-  set();
-  return options;
-}
-
-pronk::Pooling ReadPooling(const char* name) {
-  if (name == nullptr) return pronk::Pooling::kOfFile;
-  const std::pair<std::string_view, pronk::Pooling> named[] = {{"mean", pronk::Pooling::kMean},
-                                                               {"first", pronk::Pooling::kFirst},
-                                                               {"last", pronk::Pooling::kLast}};
-  for (const auto& [text, pooling] : named) {
-    if (text == name) return pooling;
-  }
-  throw pronk::Error("there is no pooling '" + std::string(name) + "'");
-}
-
-pronk::Reading ReadReading(unsigned flags) {
-  pronk::Reading reading;
-  const auto has = [&](unsigned flag) { return (flags & flag) != 0; };
-  reading.joined = !has(PRONK_READ_APART);
-  if (has(PRONK_READ_BOS | PRONK_READ_NO_BOS)) reading.bos = has(PRONK_READ_BOS);
-  reading.special = has(PRONK_READ_SPECIAL);
-  return reading;
-}
-
-pronk::Rendering ReadRendering(const pronk_rendering* rendering_or_null) {
-  pronk::Rendering rendering;
-  if (rendering_or_null == nullptr) return rendering;
-  const pronk_rendering from = Known(*rendering_or_null);
-  const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
-  rendering.chat_template = text(from.chat_template);
-  rendering.tools = text(from.tools);
-  rendering.variables = text(from.variables);
-  if (from.now != 0) rendering.now = from.now;
-  rendering.begins_answer = from.continues == 0;
-  return rendering;
-}
-
-bool Give(const pronk::Token& token, pronk_on_token to, void* user) {
-  std::vector<pronk_likely> likeliest;
-  likeliest.reserve(token.likeliest.size());
-  for (const auto& [id, log] : token.likeliest) likeliest.push_back({id, log});
-  const pronk_token given = {token.id, token.seconds, token.log_probability, likeliest.data(),
-                             likeliest.size()};
-  return to(&given, user) == 0;
-}
-
-pronk::Limits ReadLimits(const pronk_limits* limits_or_null, void* user) {
-  pronk::Limits limits;
-  if (limits_or_null == nullptr) return limits;
-  const pronk_limits known = Known(*limits_or_null), *const from = &known;
-  if (from->max_tokens != 0) limits.max_tokens = from->max_tokens == -1 ? 0 : from->max_tokens;
-  if (from->grammar != nullptr) limits.grammar = *from->grammar;
-  for (const char* const* stop = from->stops; stop != nullptr && *stop != nullptr; ++stop) {
-    limits.stops.emplace_back(*stop);
-  }
-  if (from->on_prompt != nullptr) {
-    limits.on_prompt = [user, call = from->on_prompt](size_t n_read, size_t n) {
-      return call(n_read, n, user) == 0;
-    };
-  }
-  limits.reading = ReadReading(from->reading);
-  if (from->on_token != nullptr) {
-    limits.n_likeliest = from->n_likeliest == 0 ? -1 : from->n_likeliest;
-    limits.on_token = [user, call = from->on_token](const pronk::Token& token) {
-      return Give(token, call, user);
-    };
-  }
-  if (from->on_logits != nullptr) {
-    limits.on_logits = [user, call = from->on_logits](float* logits, size_t n) {
-      return call(logits, n, user) == 0;
-    };
-  }
-  return limits;
-}
-
-std::vector<pronk::Message> MessagesIn(const char* json) {
-  if (json == nullptr) return {};
-  return pronk::ParseMessages(json);
-}
-
-pronk::OnText Caller(pronk_on_text on_text, void* user) {
-  if (on_text == nullptr) return {};
-  return [=](std::string_view text) { return on_text(text.data(), text.size(), user) == 0; };
-}
-
-// As much of a structure as the program's has room for.
-template <class Struct>
-void Give(Struct whole, Struct* to) {
-  if (to == nullptr) return;
-  whole.size = Known(*to).size;
-  std::memcpy(to, &whole, std::min(whole.size, sizeof(whole)));
-}
-
-void Give(const pronk::Completion& from, pronk_completion* to) {
-  Give(pronk_completion{0, static_cast<pronk_stop_reason>(from.stop_reason), from.n_prompt,
-                        from.n_unread, from.n_generated, from.prompt_seconds, from.generate_seconds,
-                        from.n_dropped},
-       to);
-}
-
-void Give(const pronk::MemoryUse& from, pronk_memory_use* to) {
-  Give(pronk_memory_use{0, from.weights, from.cache, from.scratch}, to);
+// Calls a function that returns a Completion, once it is clear that its place can take it.
+template <class Complete>
+void CompleteInto(pronk_completion* result, Complete complete) {
+  if (result != nullptr) library::CheckedSize(*result);
+  Give(complete(), result);
 }
 
 }  // namespace
@@ -305,18 +172,13 @@ int pronk_model_ends(const pronk_model* model, int32_t id) {
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
                                   unsigned reading, int32_t* ids, size_t room, size_t* n) {
   return Try(
-      [&] {
-        Give(model->Tokenize(std::string_view(text, n_bytes), ReadReading(reading)), ids, room, n);
-      },
+      [&] { Give(model->Tokenize(ReadBytes(text, n_bytes), ReadReading(reading)), ids, room, n); },
       model, text, n);
 }
 pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
                                     int special, char* text, size_t room, size_t* n) {
-  return Try(
-      [&] {
-        Give(model->Detokenize({ids, ids + n_ids}, special != 0), text, room, n);
-      },
-      model, ids, n);
+  return Try([&] { Give(model->Detokenize(ReadIds(ids, n_ids), special != 0), text, room, n); },
+             model, ids, n);
 }
 
 pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar) {
@@ -343,7 +205,9 @@ pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
                                     pronk_completion* result) {
   return Try(
       [&] {
-        Give(session->Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)), result);
+        CompleteInto(result, [&] {
+          return session->Complete(prompt, Caller(on_text, user), ReadLimits(limits, user));
+        });
       },
       session, prompt);
 }
@@ -352,9 +216,9 @@ pronk_status pronk_session_complete_ids(pronk_session* session, const int32_t* i
                                         void* user, pronk_completion* result) {
   return Try(
       [&] {
-        Give(session->Complete(std::vector<int32_t>(ids, ids + n_ids), Caller(on_text, user),
-                               ReadLimits(limits, user)),
-             result);
+        Give(
+            session->Complete(ReadIds(ids, n_ids), Caller(on_text, user), ReadLimits(limits, user)),
+            result);
       },
       session, ids);
 }
@@ -365,9 +229,8 @@ pronk_status pronk_session_score(pronk_session* session, const char* text, const
       [&] {
         if ((text == nullptr && ids == nullptr) || on_token == nullptr)
           throw pronk::Error("an argument is NULL");
-        const pronk::Prompt prompt = ids == nullptr
-                                         ? pronk::Prompt(text)
-                                         : pronk::Prompt(std::vector<int32_t>(ids, ids + n_ids));
+        const pronk::Prompt prompt =
+            ids == nullptr ? pronk::Prompt(text) : pronk::Prompt(ReadIds(ids, n_ids));
         for (const pronk::Token& token :
              session->Score(prompt, n_likeliest, ReadReading(reading))) {
           if (!Give(token, on_token, user)) return;
@@ -424,7 +287,7 @@ pronk_status pronk_batch_add_chat(pronk_batch* batch, pronk_chat* chat, const ch
                                   size_t* number) {
   return Try(
       [&] {
-        const size_t added = batch->Add(*chat, MessagesIn(messages), Caller(on_text, user),
+        const size_t added = batch->Add(*chat, ReadMessages(messages), Caller(on_text, user),
                                         ReadLimits(limits, user));
         if (number != nullptr) *number = added;
       },
@@ -454,15 +317,21 @@ void pronk_chat_free(pronk_chat* chat) { delete chat; }
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
-      [&] { Give(chat->Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); }, chat,
-      text);
+      [&] {
+        CompleteInto(result, [&] {
+          return chat->Say(text, Caller(on_text, user), ReadLimits(limits, user));
+        });
+      },
+      chat, text);
 }
 pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
                                pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
       [&] {
-        Give(chat->Answer(MessagesIn(messages), Caller(on_text, user), ReadLimits(limits, user)),
-             result);
+        CompleteInto(result, [&] {
+          return chat->Answer(ReadMessages(messages), Caller(on_text, user),
+                              ReadLimits(limits, user));
+        });
       },
       chat);
 }
@@ -515,7 +384,7 @@ pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* t
   return Try(
       [&] {
         std::vector<float> all;
-        for (const auto& row : embedder->Embed({texts, texts + n_texts})) {
+        for (const auto& row : embedder->Embed(ReadTexts(texts, n_texts))) {
           all.insert(all.end(), row.begin(), row.end());
         }
         Give(all, vectors, room, n);
@@ -533,7 +402,7 @@ pronk_status pronk_reranker_score(pronk_reranker* reranker, const char* query,
                                   const char* const* texts, size_t n_texts, float* scores) {
   return Try(
       [&] {
-        const std::vector<float> found = reranker->Score(query, {texts, texts + n_texts});
+        const std::vector<float> found = reranker->Score(query, ReadTexts(texts, n_texts));
         std::copy(found.begin(), found.end(), scores);
       },
       reranker, query, texts, scores);

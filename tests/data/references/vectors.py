@@ -1,17 +1,7 @@
-#!/usr/bin/env python3
-"""Computes a text's vector or scores slowly and plainly, in float64, for the families of vectors/.
-
-  reference_vectors.py MODEL.gguf OUT.f32 --ids "1 30 12" --ids "2 9"
-
-OUT gets the results of all texts, one after the other. As reference_logits.py, whose arithmetic of norms, rope and products
-it uses. Written from the definitions of the families alone, not from the engine; made the .f32 files of vectors/.
-"""
-import argparse
-import sys
-
+"""A text's vector or scores, of the families of vectors/. Written from the definitions alone, not from the engine."""
 import numpy as np
 
-from reference_logits import Model, gelu, largest, linear, rms_norm, rotate, silu, softmax, unit_rms
+from references.arithmetic import gelu, largest, linear, rms_norm, rotate, silu, softmax, unit_rms
 
 
 def window(model, l):
@@ -157,19 +147,3 @@ def result(model, ids):
     y = {1: x.mean(axis=0), 2: x[0], 3: x[-1]}[pooling]
     y = matrix(model, "dense_3", matrix(model, "dense_2", y))
     return y / np.linalg.norm(y)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("out")
-    parser.add_argument("--ids", required=True, action="append", help="token ids of a text, with spaces between")
-    args = parser.parse_args()
-    model = Model(args.model)
-    np.concatenate([result(model, [int(word) for word in ids.split()]) for ids in args.ids]).astype("<f4").tofile(args.out)
-    if np.isfinite(model.router_margin):
-        print("smallest margin of the router: %.4f" % model.router_margin, file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,14 @@
-#!/usr/bin/env python3
-"""Makes a small assistant (gemma4-assistant) for a small Gemma 4, and computes its drafts plainly, in float64.
+"""Makes a small assistant (gemma4-assistant) for a small Gemma 4, and computes its drafts: assistants/.
 
-  reference_assistant.py TARGET.gguf OUT --ids "1 300 12" [--pattern sfs] [--seed N]
-
-OUT.gguf has random weights and the keys and tensors of published assistants. OUT.f32 has, for each beginning of the ids of two
-tokens and more, the logits of DRAFTS drafts, each the most likely token: [beginnings][DRAFTS][vocabulary]. Written from the
-definitions, not from the engine: the reference of a whole text is reference_hybrids.py's. Needs numpy. Made assistants/.
+The file has random weights and the keys and tensors of published assistants. For each beginning of the ids of two tokens
+and more there are the logits of DRAFTS drafts, each the most likely token: [beginnings][DRAFTS][vocabulary]. Written from
+the definitions, not from the engine: the reference of a whole text is that of hybrids.
 """
-import argparse
-
 import numpy as np
 
 import family_gguf
-import reference_hybrids as target_of
-from reference_logits import gelu, linear, rms_norm, softmax, unit_rms
+from references import hybrids
+from references.arithmetic import Model, gelu, linear, rms_norm, softmax, unit_rms
 
 DRAFTS = 3
 
@@ -22,7 +17,7 @@ def make(target, path, pattern, heads, embd, ffn, seed):
     """The file: queries only, and projections from and to the target's width."""
     key, rng = lambda name, *default: target.key(name, *default), np.random.default_rng(seed)
     n, wide = len(pattern), [key("attention.key_length"), key("attention.key_length_swa")]
-    of_kind = {bool(target_of.slides(target, l)): target.kv_heads(l) for l in range(target.n_layers)}
+    of_kind = {bool(hybrids.slides(target, l)): target.kv_heads(l) for l in range(target.n_layers)}
     keys = {"block_count": n, "context_length": key("context_length"), "embedding_length": embd, "embedding_length_out": target.E,
             "feed_forward_length": ffn, "attention.head_count": heads, "attention.head_count_kv": [of_kind[k == "s"] for k in pattern],
             "attention.layer_norm_rms_epsilon": target.epsilon, "attention.key_length": wide[0], "attention.value_length": wide[0],
@@ -75,26 +70,20 @@ def step(assistant, target, token, hidden, position, kept):
     return assistant.tensors["token_embd.weight"] @ x, assistant.tensors["nextn.post_projection.weight"] @ x
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("target"); p.add_argument("out"); p.add_argument("--ids", required=True); p.add_argument("--pattern", default="sfs")
-    for name, default in (("heads", 4), ("embd", 6), ("ffn", 10), ("seed", 1)): p.add_argument("--" + name, type=int, default=default)
-    a = p.parse_args()
-    target, ids = target_of.Model(a.target), [int(i) for i in a.ids.split()]
-    make(target, a.out + ".gguf", a.pattern, a.heads, a.embd, a.ffn, a.seed)
-    assistant, rows, margin = target_of.Model(a.out + ".gguf"), [], np.inf
-    hidden = unit_rms(target, target_of.trunk(target, np.array(ids))) * target.tensors["output_norm.weight"]
+def drafts(path, out, ids, pattern="sfs", heads=4, embd=6, ffn=10, seed=1):
+    """Writes OUT.gguf and OUT.f32, and returns by how much the most likely token is clear at least."""
+    target = Model(path)
+    make(target, out + ".gguf", pattern, heads, embd, ffn, seed)
+    assistant, rows, margin = Model(out + ".gguf"), [], np.inf
+    hidden = unit_rms(target, hybrids.trunk(target, np.array(ids))) * target.tensors["output_norm.weight"]
     # The last layer of each kind uses what the last of its kind among those with keys of their own kept.
-    kept = {bool(target_of.slides(target, l)): target.kept[l] for l in sorted(target.kept)}
+    kept = {bool(hybrids.slides(target, l)): target.kept[l] for l in sorted(target.kept)}
     for n in range(2, len(ids) + 1):
         token, h = ids[n - 1], hidden[n - 2]
         for _ in range(DRAFTS):
             logits, h = step(assistant, target, token, h, n - 1, kept)
             token, best = int(np.argmax(logits)), np.sort(logits)[-2:]
-            rows.append(logits); margin = min(margin, best[1] - best[0])
-    np.array(rows).astype("<f4").tofile(a.out + ".f32")
-    print("%s: the most likely token is clear by %.3g" % (a.out, margin))
-
-
-if __name__ == "__main__":
-    main()
+            rows.append(logits)
+            margin = min(margin, best[1] - best[0])
+    np.array(rows).astype("<f4").tofile(out + ".f32")
+    return margin

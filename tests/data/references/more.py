@@ -1,19 +1,14 @@
-#!/usr/bin/env python3
-"""Computes a model's logits slowly and plainly, in float64, for the families of more/.
+"""The logits of families whose layers differ in heads, windows and ropes, and in whether they have experts: those of more/.
 
-  reference_more.py MODEL.gguf OUT.f32 --ids "1 30 12" [--ctx N]
-
-As reference_logits.py, whose arithmetic of norms, rope and products it uses. Here layers differ from each other: in heads,
-windows and ropes, and in whether they have experts. Written from the definitions of the families alone, not from the
-engine; made the .f32 files of more/. An OUT that ends in .nextn.f32 gets the logits of the block that predicts further tokens. FAMILIES says what neither keys nor the presence of tensors do.
+Written from the definitions of the families alone, not from the engine. FAMILIES says what neither keys nor the presence
+of tensors do.
 """
-import sys
 from typing import NamedTuple
 
 import numpy as np
 
-from reference_logits import (Model, linear, main, output_matrix, largest, rms_norm, rotate, sigmoid, silu, softmax, stretched,
-                              unit_rms)
+from references.arithmetic import largest, linear, rms_norm, rotate, sigmoid, silu, softmax, stretched, unit_rms
+from references.dense import output_matrix
 
 
 class Family(NamedTuple):
@@ -265,7 +260,3 @@ def logits(model, ids):
     """[T, vocabulary]"""
     x = stream(model, ids)
     return norm(model, "output_norm", x) @ output_matrix(model).T * (model.key("logit_scale") if model.arch == "cohere2" else 1)
-
-
-if __name__ == "__main__":
-    main(__doc__, Model, nextn_logits if sys.argv[2].endswith(".nextn.f32") else logits)

@@ -1,35 +1,14 @@
-#!/usr/bin/env python3
-"""Computes the logits of models whose layers are not all plain attention; reference_logits.py does those of others.
+"""The logits of models whose layers are not all plain attention: those of hybrids/.
 
-  reference_hybrids.py MODEL.gguf OUT.f32 --ids "1 300 12"
-
-Short convolutions (lfm2), gated delta nets (qwen35, qwen3next, kimi-linear), Mamba (mamba, jamba), Mamba-2 (mamba2, granitehybrid,
-nemotron_h, falcon-h1), compressed keys and values (deepseek2, kimi-linear), per-layer embeddings (gemma4) and parallel streams (gemma3n). Written from the definitions of the
-families alone, not from the engine; made the .f32 files of hybrids/. A recurrence runs token by token.
-T is the number of tokens, E the embedding's length, H the heads, K the key/value heads, D a head's width.
+Short convolutions (lfm2), gated delta nets (qwen35, qwen3next, kimi-linear), Mamba (mamba, jamba), Mamba-2 (mamba2,
+granitehybrid, nemotron_h, falcon-h1), compressed keys and values (deepseek2, kimi-linear), per-layer embeddings (gemma4)
+and parallel streams (gemma3n). Written from the definitions of the families alone, not from the engine. A recurrence runs
+token by token.
 """
 import numpy as np
 
-import reference_logits
-from reference_logits import gelu, largest, linear, main, rms_norm, rotate, sigmoid, silu, softmax, stretched, unit_rms
-
-
-class Model(reference_logits.Model):
-    def __init__(self, path, context=None):
-        super().__init__(path, context)
-        self.kept = {}  # by layer: keys and values that later layers may share
-
-    def of_layer(self, l, name, *default):
-        """A key that is one value for all layers or one for each."""
-        value = self.key(name, *default)
-        return value[l] if isinstance(value, list) else value
-
-    def kv_heads(self, l):
-        return self.of_layer(l, "attention.head_count_kv", self.H)
-
-    def tensor(self, l, name):
-        """By its name with the suffix."""
-        return self.tensors["blk.%d.%s" % (l, name)]
+from references.arithmetic import (gelu, largest, linear, rms_norm, rotate, sigmoid, silu, softmax, stretched,
+                                   unit_rms)
 
 
 def softplus(x):
@@ -485,7 +464,3 @@ def logits(model, ids):
         cap = 30.0 if model.arch == "gemma3n" else model.key("final_logit_softcapping", 30.0)
         y = cap * np.tanh(y / cap) if cap else y
     return y
-
-
-if __name__ == "__main__":
-    main(__doc__, Model, logits)

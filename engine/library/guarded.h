@@ -1,0 +1,75 @@
+// How a function of the library is called: its exceptions become pronk::Error, and an object is
+// used by one caller at a time.
+#ifndef PRONK_ENGINE_LIBRARY_GUARDED_H_
+#define PRONK_ENGINE_LIBRARY_GUARDED_H_
+
+#include <atomic>
+#include <exception>
+#include <memory>
+
+#include "engine/pronk.h"
+
+// Not in namespace pronk, all of whose symbols the shared library shows.
+namespace library {
+
+// What a function of the host threw, on its way through the engine.
+struct HostError {
+  std::exception_ptr thrown;
+};
+
+// The Error of an exception of the engine's.
+pronk::Error ErrorFor(const std::exception& error);
+
+// Calls a function and turns any exception into an Error, but those of the host's own functions.
+template <class Function>
+auto Guarded(Function function) {
+  try {
+    return function();
+  } catch (const HostError& error) {
+    std::rethrow_exception(error.thrown);
+  } catch (const pronk::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw ErrorFor(error);
+  }
+}
+
+// Marks what is in use: by a callback of its own, or by another thread.
+class InUse {
+ public:
+  explicit InUse(std::atomic<bool>& flag) : flag_(flag) {
+    if (flag.exchange(true))
+      throw pronk::Error("it is in use, by another thread or by its own callback");
+  }
+  ~InUse() { flag_ = false; }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+// Calls it for an object that nothing else uses meanwhile.
+template <class Impl, class Function>
+auto Use(const std::shared_ptr<Impl>& impl, Function function) {
+  return Guarded([&] {
+    if (impl == nullptr) throw pronk::Error("it was moved away");
+    const InUse in_use(impl->in_use);
+    return function(*impl);
+  });
+}
+
+template <class... Args>
+pronk::Callback<Args...> Marked(const pronk::Callback<Args...>& function) {
+  return [function](Args... args) {
+    try {
+      return function(args...);
+    } catch (...) {
+      throw HostError{std::current_exception()};
+    }
+  };
+}
+
+}  // namespace library
+
+#endif  // PRONK_ENGINE_LIBRARY_GUARDED_H_
