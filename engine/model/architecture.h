@@ -2,6 +2,7 @@
 #ifndef PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 #define PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,7 +22,8 @@ enum class DenseLayers {
 };
 
 struct Architecture {
-  std::string_view name;  // general.architecture
+  std::string_view name;                             // general.architecture
+  std::array<std::string_view, 2> other_names = {};  // in files of other programs
   kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
   Traits traits = {};
   // The mixer of layers that have no key-value heads.

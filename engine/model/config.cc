@@ -5,6 +5,7 @@
 
 #include "engine/model/architecture.h"
 #include "engine/model/keys.h"
+#include "engine/model/rotations.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -23,7 +24,7 @@ const Architecture& FindArchitecture(const Metadata& meta) {
   const std::string_view name = meta.GetString(kKey);
   std::string known;
   for (const Architecture& arch : Architectures()) {
-    if (arch.name == name) return arch;
+    if (arch.name == name || std::ranges::count(arch.other_names, name) > 0) return arch;
     known += (known.empty() ? "" : ", ") + std::string(arch.name);
   }
   meta.Fail(kKey, "architecture ", gguf::Quoted(name, 40), " is not supported (this program runs ",
@@ -241,9 +242,9 @@ Config Config::Read(const gguf::File& file) {
   }
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr) gguf::Fail(file.path(), "tensor token_embd.weight is missing");
-  const Keys keys(meta, arch.name);
   Config config;
-  config.architecture = arch.name;
+  config.architecture = meta.GetString("general.architecture");
+  const Keys keys(meta, config.architecture);
   config.vocab_size = embedding->rows();
   static_cast<Traits&>(config) = arch.traits;
   config.context_length = keys.Count("context_length", UINT32_MAX);
@@ -259,6 +260,7 @@ Config Config::Read(const gguf::File& file) {
   config.norm_eps = static_cast<float>(keys.Positive(is_rms ? kRmsEps : kEps));
   config.ropes = {ReadRope(keys, arch, config)};
   ReadPooling(keys, config);
+  config.rotates = Rotations::AreIn(file);
   if (arch.refine != nullptr) arch.refine(keys, config);
   CheckLayers(keys, config);
   if (config.nextn) CheckLayers(keys, config.OfNextn());

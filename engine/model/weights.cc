@@ -105,6 +105,13 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
     if (config.layer_norm) w.output_norm_bias = bind.OptionalFloats(name + ".bias", {width});
   }
   w.ones = bind.ones();
+  w.rotations = bind.rotations();
+  for (size_t i = 0; i < w.layers.size(); ++i) {
+    const LayerWeights& l = w.layers[i];
+    if (l.ffn_gate.tensor == nullptr || l.ffn_gate.rotation == l.ffn_up.rotation) continue;
+    gguf::Fail(file.path(), "tensor blk.", i,
+               ".ffn_gate.weight: prism.hadamard's keys name it or ffn_up, but not both");
+  }
   const bool own = config.output == OutputMatrix::kOwn ||
                    (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/model/rotations.h"
 #include "engine/pass/input_squares.h"
 #include "kernels/attention/head_products.h"
 #include "kernels/matmul/experts.h"
@@ -31,6 +32,7 @@ void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenI
     float* const row = out + t * width;
     kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])), width,
                            row);
+    if (token_embd.row_rotation != nullptr) token_embd.row_rotation->Undo(row);
     if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
   });
 }
@@ -211,7 +213,25 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
   });
 }
 
+const float* Pass::Rotated(const float* in, const WeightView& weights) {
+  if (weights.rotation == nullptr) return in;
+  EachToken("rotate", [&](size_t t) {
+    weights.rotation->Apply(in + t * weights.cols, scratch_.rotated + t * weights.cols);
+  });
+  return scratch_.rotated;
+}
+
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+  const std::span<const Output> all(outputs.begin(), outputs.size());
+  if (!config_.rotates) return MatMulOf(in, all);
+  for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
+    const WeightView& weights = all[i].weights;
+    for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
+    if (weights.tensor != nullptr) MatMulOf(Rotated(in, weights), all.subspan(i, end - i));
+  }
+}
+
+void Pass::MatMulOf(const float* in, std::span<const Output> outputs) {
   assert(outputs.size() <= kMaxOutputs);
   std::array<kernels::Product, kMaxOutputs> products;
   std::array<TraceWeights, kMaxOutputs> traced;
@@ -236,6 +256,7 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
 
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                        float* out) {
+  in = Rotated(in, up);
   const std::array traced = {Traced(up), Traced(gate)};
   const size_t n = gate.tensor != nullptr ? 2 : 1;
   if (inputs() != nullptr) {
@@ -271,8 +292,12 @@ bool Pass::MakesHeads(const LayerView& layer) const {
   return saved > 0;
 }
 
-void Pass::Attend(const LayerView& layer, const float* q, const float* k, const float* v,
-                  bool by_head) {
+void Pass::RotateHeads(float* heads, size_t n_heads, size_t length) {
+  const size_t block = length & -length;  // the largest power of two that divides it
+  for (size_t i = 0; i < n_heads * length; i += block) kernels::Hadamard(heads + i, block);
+}
+
+void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
   const size_t i = plan.kv_layer != LayerPlan::kOwn ? plan.kv_layer : layer.i;
@@ -281,13 +306,25 @@ void Pass::Attend(const LayerView& layer, const float* q, const float* k, const 
                         kernels::KvBytes(cache.type, cache.value_length);
   const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
   const kernels::AttentionParams params = ParamsOf(layer);
+  // Keys and values of few bits are rotated, which spreads what is large in few channels. Scores
+  // stay the same if queries are, too, and the mean of rotated values is rotated back.
+  const bool rotates = cache.type == kernels::KvType::kQ8_0 && !plan.values_in_keys;
+  const size_t key_width = cache.n_kv_heads * cache.key_length,
+               value_width = cache.n_kv_heads * cache.value_length;
+  if (rotates) {
+    EachToken("rotate", [&](size_t t) {
+      RotateHeads(q + t * plan.n_heads * plan.key_length, plan.n_heads, plan.key_length);
+      if (k == nullptr) return;
+      RotateHeads(k + t * key_width, cache.n_kv_heads, cache.key_length);
+      RotateHeads(v + t * value_width, cache.n_kv_heads, cache.value_length);
+    });
+  }
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
-    const size_t keys = cache.n_kv_heads * cache.key_length;
-    const size_t values = cache.n_kv_heads * cache.value_length;
     EachText([&](const TextPart& part, size_t first, size_t n) {
       const kernels::KvLayer own = part.state.layer(i).From(part.slot);
       if (k != nullptr)
-        kernels::StoreKv(team_, own, part.position, n, k + first * keys, v + first * values);
+        kernels::StoreKv(team_, own, part.position, n, k + first * key_width,
+                         v + first * value_width);
       const float* const queries = q + first * plan.n_heads * plan.key_length;
       float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
       if (by_head) {
@@ -299,6 +336,11 @@ void Pass::Attend(const LayerView& layer, const float* q, const float* k, const 
     });
   });
   if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
+  if (!rotates) return;
+  EachToken("rotate", [&](size_t t) {
+    float* const means = scratch_.attended + t * plan.n_heads * plan.value_length;
+    RotateHeads(means, plan.n_heads, plan.value_length);
+  });
 }
 
 void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,

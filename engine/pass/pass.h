@@ -114,8 +114,7 @@ class Pass {
   // is [n_tokens][n_heads][key_length], the output, scratch.attended,
   // [n_tokens][n_heads][value_length]. by_head: keys and values of heads are made from the layer's
   // latent vectors, which are in k; then n_kv_heads is 1, and both lengths are those of a head.
-  void Attend(const LayerView& layer, const float* q, const float* k, const float* v,
-              bool by_head = false);
+  void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head = false);
   // Whether that takes fewer operations than attention to the latent vectors themselves.
   bool MakesHeads(const LayerView& layer) const;
   // Numbers by token and head; strides are in floats, from one to the next.
@@ -176,6 +175,11 @@ class Pass {
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
  private:
+  // The input of a product, as its matrix wants it: in itself, or scratch.rotated.
+  const float* Rotated(const float* in, const WeightView& weights);
+  void MatMulOf(const float* in, std::span<const Output> outputs);
+  // Each of a token's heads times Hadamard matrices.
+  static void RotateHeads(float* heads, size_t n_heads, size_t length);
   template <class Work>
   void Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
             Work work);

@@ -174,6 +174,44 @@ void ScaleT(float* x, float factor, size_t n) {
   Zip(x, x, n, x, [f](V a, V) { return hn::Mul(a, f); });
 }
 
+// Sums and differences of numbers `step` apart, for each power of two: first within vectors.
+void HadamardT(float* x, size_t n) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  if (n < kLanes) {
+    for (size_t step = 1; step < n; step *= 2) {
+      for (size_t i = 0; i < n; ++i) {
+        if ((i & step) != 0) continue;
+        const float a = x[i], b = x[i + step];
+        x[i] = a + b;
+        x[i + step] = a - b;
+      }
+    }
+    return ScaleT(x, 1 / std::sqrt(static_cast<float>(n)), n);
+  }
+  const V scale = hn::Set(d, 1 / std::sqrt(static_cast<float>(n)));
+  const auto iota = hn::Iota(di, 0);
+  for (size_t i = 0; i < n; i += kLanes) {
+    V v = hn::Mul(hn::LoadU(d, x + i), scale);
+    for (size_t step = 1; step < kLanes; step *= 2) {
+      const auto bit = hn::Set(di, static_cast<int32_t>(step));
+      const V other = hn::TableLookupLanes(v, hn::IndicesFromVec(d, hn::Xor(iota, bit)));
+      const auto minus = hn::RebindMask(d, hn::TestBit(iota, bit));
+      v = hn::Add(other, hn::IfThenElse(minus, hn::Neg(v), v));
+    }
+    hn::StoreU(v, d, x + i);
+  }
+  for (size_t step = kLanes; step < n; step *= 2) {
+    for (size_t i = 0; i < n; i += 2 * step) {
+      for (size_t j = i; j < i + step; j += kLanes) {
+        const V a = hn::LoadU(d, x + j), b = hn::LoadU(d, x + j + step);
+        hn::StoreU(hn::Add(a, b), d, x + j);
+        hn::StoreU(hn::Sub(a, b), d, x + j + step);
+      }
+    }
+  }
+}
+
 void SoftCapT(float* x, float cap, size_t n) {
   Zip(x, x, n, x, [cap](V a, V) { return SoftCap(D(), a, cap); });
 }
@@ -192,6 +230,7 @@ HWY_EXPORT(GatedActivationT);
 HWY_EXPORT(AddT);
 HWY_EXPORT(AddScaledT);
 HWY_EXPORT(ScaleT);
+HWY_EXPORT(HadamardT);
 HWY_EXPORT(SoftCapT);
 
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
@@ -222,6 +261,8 @@ void AddScaled(float* x, float factor, const float* y, size_t n) {
 }
 
 void Scale(float* x, float factor, size_t n) { HWY_DYNAMIC_DISPATCH(ScaleT)(x, factor, n); }
+
+void Hadamard(float* x, size_t n) { HWY_DYNAMIC_DISPATCH(HadamardT)(x, n); }
 
 void SoftCap(float* x, float cap, size_t n) { HWY_DYNAMIC_DISPATCH(SoftCapT)(x, cap, n); }
 

@@ -69,6 +69,10 @@ void AddScaled(float* x, float factor, const float* y, size_t n);
 // x[i] *= factor
 void Scale(float* x, float factor, size_t n);
 
+// x times the Hadamard matrix of n rows (Sylvester's, 1867: entry i, j is -1 to the number of bits
+// that i and j share), over the root of n, a power of two. Twice is x again.
+void Hadamard(float* x, size_t n);
+
 // x[i] = cap * tanh(x[i] / cap), within [-cap, cap]. Gemma 2 (2024).
 void SoftCap(float* x, float cap, size_t n);
 

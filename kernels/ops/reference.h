@@ -4,6 +4,7 @@
 #define PRONK_KERNELS_OPS_REFERENCE_H_
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -51,6 +52,14 @@ inline void RopeReference(const float* head, size_t head_dim, size_t n_rot, cons
     out[first] = a * double{cos[i]} - b * double{sin[i]};
     out[second] = a * double{sin[i]} + b * double{cos[i]};
   }
+}
+
+// Element i of Hadamard().
+inline double HadamardReference(const float* x, size_t n, size_t i) {
+  double sum = 0;
+  for (size_t j = 0; j < n; ++j)
+    sum += std::popcount(i & j) % 2 == 0 ? double{x[j]} : -double{x[j]};
+  return sum / std::sqrt(static_cast<double>(n));
 }
 
 // act(gate) * up, see Activation.

@@ -48,9 +48,10 @@ void NanoChat(const Keys& keys, Config& config) {
   config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
 }
 
-// Models older than 2B4T lack this key.
+// Models older than 2B4T lack this key; bitnet.cpp has other names for the newer ones.
 void BitNet(const Keys& keys, Config& config) {
-  const std::string_view activation = keys.StringOr("hidden_activation", "silu");
+  const char* const usual = config.architecture == "bitnet" ? "silu" : "relu2";
+  const std::string_view activation = keys.StringOr("hidden_activation", usual);
   if (activation == "relu2") {
     config.activation = Activation::kGatedReluSquared;
   } else if (activation != "silu") {
@@ -131,6 +132,7 @@ constexpr Architecture kSingleRows[] = {
                 .activation = Activation::kReluSquared},
      .refine = NanoChat},
     {.name = "bitnet",
+     .other_names = {"bitnet-b1.58", "bitnet-25"},
      .traits = {.sub_norms = true, .output = OutputMatrix::kEmbedding},
      .refine = BitNet},
     {.name = "ernie4_5", .rope_pairs = kAdjacent, .refine = Ernie45},
