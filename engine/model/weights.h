@@ -15,11 +15,15 @@
 namespace engine {
 
 class Binder;
+class Rotations;
+struct Rotation;
 
 // A matrix: a tensor, or some of its rows.
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
   const float* bias = nullptr;               // [rows]; optional
+  const Rotation* rotation = nullptr;        // of inputs; null: none
+  const Rotation* row_rotation = nullptr;    // of its rows as a table
 };
 
 // All experts' matrices of one role in a layer, one after the other in a tensor.
@@ -177,6 +181,7 @@ struct Weights {
   const float* output_norm_bias = nullptr;
   std::shared_ptr<const std::vector<float>> ones;  // of norms without weights
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
+  std::shared_ptr<const Rotations> rotations;  // or null
   PoolingWeights pooling;
   NextnWeights nextn;  // eh_proj.tensor is null where the file has none
   // If Config::backbone_length > 0:

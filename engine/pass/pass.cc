@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/model/rotations.h"
 #include "engine/pass/input_squares.h"
 #include "kernels/attention/head_products.h"
 #include "kernels/matmul/experts.h"
@@ -32,6 +33,7 @@ void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenI
     float* const row = out + t * width;
     kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])), width,
                            row);
+    if (token_embd.row_rotation != nullptr) token_embd.row_rotation->Undo(row);
     if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
   });
 }
@@ -212,7 +214,25 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
   });
 }
 
+const float* Pass::Rotated(const float* in, const WeightView& weights) {
+  if (weights.rotation == nullptr) return in;
+  EachToken("rotate", [&](size_t t) {
+    weights.rotation->Apply(in + t * weights.cols, scratch_.rotated + t * weights.cols);
+  });
+  return scratch_.rotated;
+}
+
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+  const std::span<const Output> all(outputs.begin(), outputs.size());
+  if (!config_.rotates) return MatMulOf(in, all);
+  for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
+    const WeightView& weights = all[i].weights;
+    for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
+    if (weights.tensor != nullptr) MatMulOf(Rotated(in, weights), all.subspan(i, end - i));
+  }
+}
+
+void Pass::MatMulOf(const float* in, std::span<const Output> outputs) {
   assert(outputs.size() <= kMaxOutputs);
   std::array<kernels::Product, kMaxOutputs> products;
   std::array<TraceWeights, kMaxOutputs> traced;
@@ -237,6 +257,7 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
 
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                        float* out) {
+  in = Rotated(in, up);
   const std::array traced = {Traced(up), Traced(gate)};
   const size_t n = gate.tensor != nullptr ? 2 : 1;
   if (inputs() != nullptr) {

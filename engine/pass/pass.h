@@ -175,6 +175,9 @@ class Pass {
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
  private:
+  // The input of a product, as its matrix wants it: in itself, or scratch.rotated.
+  const float* Rotated(const float* in, const WeightView& weights);
+  void MatMulOf(const float* in, std::span<const Output> outputs);
   // Each of a token's heads times Hadamard matrices.
   static void RotateHeads(float* heads, size_t n_heads, size_t length);
   template <class Work>

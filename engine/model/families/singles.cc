@@ -29,9 +29,10 @@ void Glm4(const Keys& keys, Config& config) {
 
 void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
 
-// Models older than 2B4T lack this key.
+// Models older than 2B4T lack this key; bitnet.cpp has other names for the newer ones.
 void BitNet(const Keys& keys, Config& config) {
-  const std::string_view activation = keys.StringOr("hidden_activation", "silu");
+  const char* const usual = config.architecture == "bitnet" ? "silu" : "relu2";
+  const std::string_view activation = keys.StringOr("hidden_activation", usual);
   if (activation == "relu2") {
     config.activation = kernels::Activation::kGatedReluSquared;
   } else if (activation != "silu") {
@@ -317,6 +318,7 @@ constexpr Family kSingleRows[] = {
             .defaults = kNanoChatDefaults,
             .refine = NanoChat}},
     {.name = "bitnet",
+     .other_names = {"bitnet-b1.58", "bitnet-25"},
      .traits = {.sub_norms = true, .output = OutputMatrix::kEmbedding},
      .refine = BitNet,
      .hf = {.names = {"BitNetForCausalLM", "BitnetForCausalLM"},
