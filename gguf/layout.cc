@@ -69,7 +69,7 @@ uint64_t CheckedBytes(const TensorInfo& info, const DTypeInfo& type, const Curso
   }
   const uint64_t elements = cols * info.dims[1] * info.dims[2] * info.dims[3];
   const uint64_t blocks = elements / type.block_size;
-  if (blocks > INT64_MAX / type.block_bytes) {
+  if (blocks > (UINT64_MAX - type.tail_bytes) / type.block_bytes) {
     cursor.Fail(info.info_at, "expected fewer than 2^64 bytes of data, found ", elements,
                 " elements of type ", type.name);
   }

@@ -185,6 +185,7 @@ struct Traits {
   Presence sinks = Presence::kNone;  // each head has an extra score without a token
   bool biases = false;               // attention, router and experts must have biases
   bool shared_gate = false;          // the shared expert's weight depends on the token
+  bool halves_experts = false;       // experts and a shared one are averaged, not added
   bool value_norm = false;           // RMSNorm of values, without weights
   AttentionGate attention_gate = AttentionGate::kNone;
   kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of that gate

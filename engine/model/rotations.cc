@@ -1,3 +1,4 @@
+// Reads prism.hadamard.*, and rotates an input or a row as these keys say.
 #include "engine/model/rotations.h"
 
 #include <algorithm>

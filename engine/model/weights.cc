@@ -57,8 +57,9 @@ void CheckRotations(const gguf::File& file, const LayerWeights& w) {
       {&w.ffn_gate, &w.ffn_up}, {&w.ffn_gate_shexp, &w.ffn_up_shexp}};
   for (const auto& [gate, up] : pairs) {
     if (gate->tensor == nullptr || gate->rotation == up->rotation) continue;
-    gguf::Fail(file.path(), "tensor ", gguf::Quoted(gate->tensor->name), ": prism.hadamard's keys name it or ",
-               gguf::Quoted(up->tensor->name), ", but not both");
+    gguf::Fail(file.path(), "tensor ", gguf::Quoted(gate->tensor->name),
+               ": prism.hadamard's keys name it or ", gguf::Quoted(up->tensor->name),
+               ", but not both");
   }
 }
 

@@ -1,4 +1,5 @@
-#include "cli/options/other_names.h"
+// Tables of the flags and subcommands of llama.cpp and Ollama, and the answers to unknown words.
+#include "cli/options/other_programs.h"
 
 #include <algorithm>
 #include <array>
