@@ -11,6 +11,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct I2_S : Ternary128<I2_S, gguf::BlockI2_S, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kI2_S;
+  static constexpr size_t kSlotBytes = 32;
 
   static void Dequantize(const Block& block, float* out) {
     for (int j = 0; j < block.kWeights; ++j) {

@@ -8,7 +8,8 @@
 //   byte     its digits to the base of 3 as a fraction of 243, scaled to 256, as in TQ1_0
 //   weight   d * (digit - 1)
 //
-// A vector has bytes 0 to 15 and 12 to 27. What is there twice, or is no digit, has no weight.
+// A vector of 64 bytes has two blocks as they are. Others have bytes 0 to 15 and 12 to 27 of one.
+// What is there twice, or is no digit, has no weight.
 #include "kernels/formats/shared/ternary128-inl.h"
 #include "kernels/formats/tq1_0-inl.h"
 
@@ -17,6 +18,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
   static constexpr gguf::DType kDType = gguf::DType::kPTQ1_0;
+  static constexpr size_t kSlotBytes = PRONK_WIDE ? sizeof(Block) : 32;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
@@ -34,24 +36,23 @@ struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
   }
   static constexpr size_t WeightOf(size_t byte, size_t n) {
     if (byte < 16) return 16 * n + byte;
-    if (byte >= 20 && byte < 28) return 80 + 8 * n + byte - 20;
-    return (byte == 28 || byte == 29) && n < 4 ? 120 + 2 * n + byte - 28 : kNoWeight;
+    const size_t again = kSlotBytes - sizeof(Block);  // bytes that are there twice
+    if (byte < 16 + again) return kNoWeight;
+    byte -= again;
+    if (byte < 24) return 80 + 8 * n + byte - 16;
+    return byte < 26 && n < 4 ? 120 + 2 * n + byte - 24 : kNoWeight;
   }
   static HWY_INLINE float Scale(const Block& block) { return HalfToFloat(block.d); }
   static HWY_INLINE VU8 LoadBytes(const uint8_t* HWY_RESTRICT w, size_t v) {
     static_assert(sizeof(Block) == 28 && offsetof(Block, qh) == 24);
 #if PRONK_PIECES == 1
     return Load16(w + 12 * v);
+#elif PRONK_PIECES == 2
+    (void)v;
+    return hn::Combine(DU8(), Load16(w + 12), Load16(w));
 #else
     (void)v;
-    const hn::CappedTag<uint8_t, 32> d32;
-    const auto load = [&](const uint8_t* block)
-                          HWY_ATTR { return hn::Combine(d32, Load16(block + 12), Load16(block)); };
-#if PRONK_PIECES == 2
-    return load(w);
-#else
-    return hn::Combine(DU8(), load(w + sizeof(Block)), load(w));
-#endif
+    return hn::LoadN(DU8(), w, 2 * sizeof(Block));
 #endif
   }
   static HWY_INLINE void Split(VU8 bytes, VU8 (&digits)[5]) { FiveDigits(bytes, digits); }

@@ -152,7 +152,12 @@ void GraniteWindows(OutModel& model) {
 }
 
 constexpr TensorRule kSinks[] = {{".self_attn.sinks", ".attn_sinks.weight"}};
-constexpr TensorRule kGraniteSharedInOne[] = {{".shared_mlp.input_linear", ".ffn_up_shexp"}};
+constexpr TensorRule kGraniteInOne[] = {
+    {".mlp.router", ".ffn_gate_inp"},
+    {".mlp.experts.gate_up_proj", ".ffn_gate_up_exps.weight"},
+    {".mlp.experts.down_proj", ".ffn_down_exps.weight"},
+    {".shared_mlp.input_linear", ".ffn_up_shexp"},
+};
 
 constexpr TensorRule kHyperClovaX[] = {
     {".post_norm1", ".post_attention_norm"},
@@ -185,14 +190,13 @@ constexpr HfClass kGraniteWindowsClass = {.names = {"GraniteSWAForCausalLM"},
                                           .keys = {kGraniteKeys},
                                           .defaults = kGraniteWindowsDefaults,
                                           .refine = GraniteWindows};
-constexpr HfClass kGraniteMoeWindowsClass[] = {
-    {.names = {"GraniteMoeSWAForCausalLM"},
-     .pairs_halves = true,
-     .has_windows = false,
-     .tensors = {kSinks, kGraniteSharedInOne, kGraniteExperts},
-     .keys = {kGraniteKeys},
-     .defaults = kGraniteWindowsDefaults,
-     .refine = GraniteWindows}};
+constexpr HfClass kGraniteMoeWindowsClass[] = {{.names = {"GraniteMoeSWAForCausalLM"},
+                                                .pairs_halves = true,
+                                                .has_windows = false,
+                                                .tensors = {kSinks, kGraniteInOne, kGraniteExperts},
+                                                .keys = {kGraniteKeys},
+                                                .defaults = kGraniteWindowsDefaults,
+                                                .refine = GraniteWindows}};
 
 constexpr Family kGraniteRows[] = {
     {.name = "granite",

@@ -1,5 +1,5 @@
-// Code common to ternary formats of 128 weights in a block, whose codes fill 32 bytes. Included
-// once per instruction set.
+// Code common to ternary formats of 128 weights in a block, whose codes fill at most 32 bytes.
+// Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_TERNARY128_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_TERNARY128_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_TERNARY128_INL_H_
@@ -13,9 +13,11 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // A step is two blocks where a vector has 64 bytes, else one. A type has
-//   static VU8 LoadBytes(const uint8_t* w, size_t v)      vector v of the step's 32 bytes a block
+//   kSlotBytes                                            of a block, of which a step's follow
+//                                                         each other in vectors
+//   static VU8 LoadBytes(const uint8_t* w, size_t v)      vector v of the step's slots
 //   static void Split(VU8 bytes, VU8 (&codes)[kCodes])    their codes, as FourCodes() keeps them
-//   static size_t WeightOf(size_t byte, size_t n)         of code n, or kNoWeight
+//   static size_t WeightOf(size_t byte, size_t n)         of code n of a slot's byte, or kNoWeight
 //   static float Scale(const Block& block)
 constexpr size_t kNoWeight = 128;
 template <class Type, class BlockType, size_t kCodes>
@@ -44,11 +46,13 @@ struct Ternary128 {
         alignas(64) int8_t q[kVectorBytes];
         int32_t group[kFloats];
         for (size_t byte = 0; byte < kVectorBytes; ++byte) {
-          const size_t at = v * kVectorBytes + byte, weight = Type::WeightOf(at % 32, n);
-          q[byte] = weight == kNoWeight ? int8_t{0} : x.q[i + at / 32 * 128 + weight];
+          const size_t at = v * kVectorBytes + byte, block = at / Type::kSlotBytes;
+          const size_t weight =
+              block < kStepBlocks ? Type::WeightOf(at % Type::kSlotBytes, n) : kNoWeight;
+          q[byte] = weight == kNoWeight ? int8_t{0} : x.q[i + block * 128 + weight];
           // A lane's four codes are of one group.
           if (weight != kNoWeight)
-            group[byte / 4] = static_cast<int32_t>((at / 32 * 128 + weight) / 32);
+            group[byte / 4] = static_cast<int32_t>((block * 128 + weight) / 32);
           else if (byte % 4 == 0)
             group[byte / 4] = 0;
         }
@@ -63,13 +67,13 @@ struct Ternary128 {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
     unpacked.d = hn::Set(DF(), Type::Scale(blocks[0]));
     if constexpr (kStepBlocks == 2) {
-      const auto first = hn::FirstN(DF(), kFloats / 2);
+      const auto first = hn::FirstN(DF(), Type::kSlotBytes / 4);
       unpacked.d = hn::IfThenElse(first, unpacked.d, hn::Set(DF(), Type::Scale(blocks[1])));
     }
     return unpacked;
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
-    w.d = hn::IfThenElseZero(hn::FirstN(DF(), n / 16), w.d);
+    w.d = hn::IfThenElseZero(hn::FirstN(DF(), n / 128 * Type::kSlotBytes / 4), w.d);
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
