@@ -133,6 +133,7 @@ std::string Missing(const Model& model) {
                         config.architecture == "qwen3";
   if (!is_known) return "the family " + config.architecture;
   if (plan.n_experts > 0) return "experts";
+  if (config.rotates) return "matrices whose inputs are rotated";
   if (plan.key_length != plan.value_length) return "keys and values of different lengths";
   if (std::ranges::any_of(config.layers, has_window)) return "a window of attention";
   if (config.pooling != Pooling::kNone) return "vectors of texts, not logits";

@@ -227,6 +227,28 @@ struct BlockTQ2_0 : Weights<256> {
   uint16_t d;      // f16
 };
 
+// Types of other programs: 128 weights.
+
+// 2 b/w. x = q - 1, times the tensor's scale: an f32 after the last row, the first of 32 bytes
+// (bitnet.cpp, as its x86 build and Microsoft's files have it)
+struct BlockI2_S : Weights<128> {
+  uint8_t qs[32];  // two bits
+};
+inline constexpr uint32_t kI2_STail = 32;
+
+// 2.125 b/w. x = d * (q - 1) (PrismML's llama.cpp)
+struct BlockPQ2_0 : Weights<128> {
+  uint16_t d;      // f16
+  uint8_t qs[32];  // two bits
+};
+
+// 1.75 b/w. x = d * (digit - 1), base-3 digits, five to a byte (PrismML's llama.cpp)
+struct BlockPTQ1_0 : Weights<128> {
+  uint8_t qs[24];  // five digits each
+  uint8_t qh[2];   // four digits each
+  uint16_t d;      // f16
+};
+
 }  // namespace gguf
 
 #endif  // PRONK_GGUF_BLOCKS_H_

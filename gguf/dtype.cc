@@ -13,15 +13,15 @@ namespace {
 // A type without blocks.
 template <uint32_t kBytes>
 constexpr DTypeInfo Plain(DType type, std::string_view name) {
-  return {type, name, 1, kBytes};
+  return {type, name, 1, kBytes, 0};
 }
 
 template <typename Block, uint32_t kBytes>
-constexpr DTypeInfo Packed(DType type, std::string_view name) {
+constexpr DTypeInfo Packed(DType type, std::string_view name, uint32_t tail_bytes = 0) {
   static_assert(sizeof(Block) == kBytes);
   // The reader guarantees blocks at multiples of 8, so that they can be read in place.
   static_assert(8 % alignof(Block) == 0);
-  return {type, name, Block::kWeights, kBytes};
+  return {type, name, Block::kWeights, kBytes, tail_bytes};
 }
 
 constexpr std::array kTypes = {
@@ -56,10 +56,13 @@ constexpr std::array kTypes = {
     Plain<2>(DType::kBF16, "BF16"),
     Packed<BlockTQ1_0, 54>(DType::kTQ1_0, "TQ1_0"),
     Packed<BlockTQ2_0, 66>(DType::kTQ2_0, "TQ2_0"),
+    Packed<BlockI2_S, 32>(DType::kI2_S, "I2_S", kI2_STail),
     Packed<BlockMXFP4, 17>(DType::kMXFP4, "MXFP4"),
     Packed<BlockNVFP4, 36>(DType::kNVFP4, "NVFP4"),
     Packed<BlockQ1_0, 18>(DType::kQ1_0, "Q1_0"),
     Packed<BlockQ2_0, 18>(DType::kQ2_0, "Q2_0"),
+    Packed<BlockPQ2_0, 34>(DType::kPQ2_0, "PQ2_0"),
+    Packed<BlockPTQ1_0, 28>(DType::kPTQ1_0, "PTQ1_0"),
 };
 
 // kRowOf[id] is 1 + the row of the type in kTypes, 0 for an unknown id: RowBytes is called for

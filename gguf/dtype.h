@@ -44,10 +44,13 @@ enum class DType : uint32_t {
   kBF16 = 30,
   kTQ1_0 = 34,
   kTQ2_0 = 35,
+  kI2_S = 36,
   kMXFP4 = 39,
   kNVFP4 = 40,
   kQ1_0 = 41,
   kQ2_0 = 42,
+  kPQ2_0 = 142,
+  kPTQ1_0 = 143,
 };
 
 struct DTypeInfo {
@@ -55,6 +58,7 @@ struct DTypeInfo {
   std::string_view name;  // as commonly written: "Q4_K", "BF16"
   uint32_t block_size;    // weights per block
   uint32_t block_bytes;   // bytes per block
+  uint32_t tail_bytes;    // of a tensor, after its last row
 };
 
 // Every known type, in the order of the ids.

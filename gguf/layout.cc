@@ -15,8 +15,8 @@ namespace {
 // Types removed from the format, and those of other programs, named in messages.
 std::string ForeignTypeName(uint32_t id) {
   constexpr std::pair<uint32_t, std::string_view> kRetired[] = {
-      {4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
-      {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
+      {4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},  {32, "Q4_0_4_8"},
+      {33, "Q4_0_8_8"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
   for (const auto& [retired, name] : kRetired) {
     if (retired == id) return std::string(name);
   }
@@ -25,7 +25,6 @@ std::string ForeignTypeName(uint32_t id) {
       {"Q6_0",  "IQ1_BN", "IQ2_BN", "Q8_K64", "IQ2_K",   "IQ3_K",  "IQ4_K",  "IQ5_K",  "IQ6_K",
        "",      "",       "IQ4_KS", "IQ2_KS", "IQ4_KSS", "Q8_K16", "Q8_K32", "Q8_KR8", "Q8_K128",
        "Q8_KV", "IQ5_KS", "IQ2_KT", "IQ3_KT", "IQ4_KT",  "IQ3_KS", "IQ2_KL", "IQ1_KT"});
-  if (id == 142 || id == 143) return "a type of PrismML's llama.cpp";
   if (id >= kFirst && id < kFirst + kIk.size()) {
     return std::string(kIk[id - kFirst]) + " of ik_llama.cpp";
   }
@@ -70,16 +69,15 @@ uint64_t CheckedBytes(const TensorInfo& info, const DTypeInfo& type, const Curso
   }
   const uint64_t elements = cols * info.dims[1] * info.dims[2] * info.dims[3];
   const uint64_t blocks = elements / type.block_size;
-  if (blocks > UINT64_MAX / type.block_bytes) {
+  if (blocks > (UINT64_MAX - type.tail_bytes) / type.block_bytes) {
     cursor.Fail(info.info_at, "expected fewer than 2^64 bytes of data, found ", elements,
                 " elements of type ", type.name);
   }
-  return blocks * type.block_bytes;
+  return blocks * type.block_bytes + type.tail_bytes;
 }
 
-TensorView Place(const TensorInfo& info, std::span<const std::byte> data, uint64_t data_at,
-                 uint64_t alignment, const Cursor& cursor) {
-  const DTypeInfo& type = *FindDType(info.type_id);
+TensorView Place(const TensorInfo& info, const DTypeInfo& type, std::span<const std::byte> data,
+                 uint64_t data_at, uint64_t alignment, const Cursor& cursor) {
   const uint64_t bytes = CheckedBytes(info, type, cursor);
   if (info.offset % alignment != 0) {
     cursor.Fail(info.info_at, "expected a data offset that is a multiple of ", alignment,
@@ -99,27 +97,28 @@ TensorView Place(const TensorInfo& info, std::span<const std::byte> data, uint64
           .bytes = bytes};
 }
 
-// PrismML's llama.cpp has written Q2_0 with groups of 128 weights, 34 bytes, under the id of Q2_0:
-// then the data between two offsets is that much smaller.
-void CheckGroupsOfQ2_0(const std::vector<TensorInfo>& infos, uint64_t data_bytes,
-                       uint64_t alignment, Cursor& cursor) {
-  constexpr uint64_t kGroup = 128, kGroupBytes = 34;
-  std::vector<uint64_t> offsets = {data_bytes};
-  for (const TensorInfo& info : infos) offsets.push_back(info.offset);
-  std::ranges::sort(offsets);
-  for (const TensorInfo& info : infos) {
-    if (info.type_id != static_cast<uint32_t>(DType::kQ2_0) || info.dims[0] % kGroup != 0) continue;
-    const uint64_t groups = info.dims[0] / kGroup * info.dims[1] * info.dims[2] * info.dims[3];
-    const auto next = std::ranges::upper_bound(offsets, info.offset);
-    if (next == offsets.end() || groups > data_bytes / kGroupBytes) continue;
-    const uint64_t room = *next - info.offset, bytes = groups * kGroupBytes;
-    if (room < bytes || room - bytes >= alignment) continue;
-    if (room >= RowBytes(DType::kQ2_0, groups * kGroup)) continue;
-    cursor.set_item({"tensor", static_cast<uint64_t>(&info - infos.data()), info.name});
-    cursor.Fail(info.info_at,
-                "expected type Q2_0 with a scale for 64 weights, found one for 128, as PrismML's "
-                "llama.cpp wrote it: get the model in another quantization");
-  }
+// A type's id may stand for another type, told apart by the room that a tensor's data has up to the
+// next offset, in `ends`. PrismML's llama.cpp has written PQ2_0 under the id of Q2_0, and for a
+// while llama.cpp had IQ4_NL, repacked, under that of I2_S.
+const DTypeInfo& TypeOf(const TensorInfo& info, std::span<const uint64_t> ends, uint64_t alignment,
+                        Cursor& cursor) {
+  const DTypeInfo& type = *FindDType(info.type_id);
+  const bool may_be_pq2_0 = type.type == DType::kQ2_0, may_be_iq4 = type.type == DType::kI2_S;
+  if (!may_be_pq2_0 && !may_be_iq4) return type;
+  const DTypeInfo& other = Info(may_be_pq2_0 ? DType::kPQ2_0 : DType::kIQ4_NL);
+  const auto end = std::ranges::upper_bound(ends, info.offset);
+  const uint64_t elements = info.dims[0] * info.dims[1] * info.dims[2] * info.dims[3];
+  if (end == ends.end() || info.dims[0] % other.block_size != 0 ||
+      elements / other.block_size > ends.back() / other.block_bytes)
+    return type;
+  const uint64_t room = *end - info.offset;
+  const uint64_t bytes = elements / other.block_size * other.block_bytes;
+  if (room < bytes || room - bytes >= alignment) return type;
+  if (may_be_pq2_0) return room < CheckedBytes(info, type, cursor) ? other : type;
+  if (room - bytes >= other.block_bytes) return type;
+  cursor.Fail(info.info_at,
+              "expected type I2_S, found IQ4_NL_4_4, which had its number: get the "
+              "model in another quantization, for example Q4_K_M");
 }
 
 void CheckOverlaps(const std::vector<TensorView>& tensors, const std::vector<TensorInfo>& infos,
@@ -146,13 +145,16 @@ std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint6
   const std::span<const std::byte> bytes = cursor.bytes();
   const uint64_t data_at = (cursor.offset() + alignment - 1) / alignment * alignment;
   const std::span<const std::byte> data = bytes.subspan(std::min(data_at, bytes.size()));
-  CheckGroupsOfQ2_0(infos, data.size(), alignment, cursor);
+  std::vector<uint64_t> ends = {data.size()};
+  for (const TensorInfo& info : infos) ends.push_back(info.offset);
+  std::ranges::sort(ends);
 
   std::vector<TensorView> tensors;
   tensors.reserve(infos.size());
   for (const TensorInfo& info : infos) {
     cursor.set_item({"tensor", tensors.size(), info.name});
-    tensors.push_back(Place(info, data, data_at, alignment, cursor));
+    const DTypeInfo& type = TypeOf(info, ends, alignment, cursor);
+    tensors.push_back(Place(info, type, data, data_at, alignment, cursor));
   }
   CheckOverlaps(tensors, infos, cursor);
   return tensors;

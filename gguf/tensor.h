@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +30,12 @@ struct TensorView {
   uint64_t elements() const { return cols() * rows(); }
   uint64_t row_bytes() const { return RowBytes(dtype, cols()); }
   const std::byte* row(uint64_t r) const { return data + r * row_bytes(); }
+  // What all weights are multiplied by, of types that have it after the last row; else 1.
+  float scale() const {
+    float scale = 1;
+    if (Info(dtype).tail_bytes != 0) std::memcpy(&scale, row(rows()), sizeof(scale));
+    return scale;
+  }
 };
 
 // N of "blk.N."; none for a tensor of no layer.

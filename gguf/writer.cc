@@ -50,7 +50,7 @@ uint64_t CheckedTensorBytes(std::string_view name, DType dtype, std::span<const 
     throw Error(where, "expected fewer than 2^63 bytes, found ", elements, " elements of type ",
                 info.name);
   }
-  return RowBytes(dtype, elements);
+  return RowBytes(dtype, elements) + info.tail_bytes;
 }
 
 // Inserts a name that must be new.

@@ -16,7 +16,7 @@
 #include "cli/chat/settings.h"
 #include "cli/options/model_options.h"
 #include "cli/options/model_stores.h"
-#include "cli/options/other_names.h"
+#include "cli/options/other_programs.h"
 #include "cli/output/report.h"
 #include "cli/output/text.h"
 #include "cli/terminal/charset.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/options/other_names.h"
+#include "cli/options/other_programs.h"
 #include "cli/output/text.h"
 #include "engine/error.h"
 #include "engine/session/thinking.h"

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/options/help.h"
 #include "cli/options/inputs.h"
-#include "cli/options/other_names.h"
+#include "cli/options/other_programs.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"

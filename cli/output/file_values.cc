@@ -14,6 +14,7 @@
 #include "gguf/dtype.h"
 #include "gguf/load.h"
 #include "kernels/matmul/reference.h"
+#include "kernels/ops/ops.h"
 
 namespace cli {
 namespace {
@@ -140,6 +141,7 @@ uint64_t Parts(const gguf::TensorView& tensor) {
 void Unpack(const gguf::TensorView& tensor, uint64_t at, uint64_t n, Piece& piece) {
   kernels::DequantizeRow(tensor.dtype, tensor.data + gguf::RowBytes(tensor.dtype, at), n,
                          piece.data());
+  if (const float scale = tensor.scale(); scale != 1) kernels::Scale(piece.data(), scale, n);
 }
 
 // Calls work(at, n) for each piece of a part.

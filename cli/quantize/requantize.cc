@@ -16,6 +16,7 @@
 #include "gguf/utf8.h"
 #include "kernels/encode/encode.h"
 #include "kernels/matmul/reference.h"
+#include "kernels/ops/ops.h"
 #include "tokenizer/split.h"
 
 namespace cli {
@@ -186,6 +187,7 @@ bool Converter::EncodePart(const PlannedTensor& planned, std::span<const float> 
   const gguf::TensorView& tensor = *planned.tensor;
   std::array<float, kPart> weights;
   kernels::DequantizeRow(tensor.dtype, At(tensor, first), n, weights.data());
+  if (const float scale = tensor.scale(); scale != 1) kernels::Scale(weights.data(), scale, n);
   if (importance_ == nullptr && factors.empty()) {
     return kernels::EncodeRow(planned.type, weights.data(), n, to);
   }
@@ -214,6 +216,7 @@ std::vector<float> Converter::Factors(const gguf::TensorView& tensor) {
   std::vector<float> weights(tensor.cols());
   for (uint64_t row = 0; row < tensor.rows(); ++row) {
     kernels::DequantizeRow(tensor.dtype, tensor.row(row), weights.size(), weights.data());
+    kernels::Scale(weights.data(), tensor.scale(), weights.size());
     float& largest = factors[row / tensor.dims[1]];
     for (const float weight : weights) largest = std::max(largest, std::fabs(weight));
   }

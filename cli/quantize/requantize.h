@@ -31,7 +31,9 @@ struct PlannedTensor {
   gguf::DType type;
 
   bool is_changed() const { return type != tensor->dtype; }
-  uint64_t bytes() const { return gguf::RowBytes(type, tensor->elements()); }
+  uint64_t bytes() const {
+    return is_changed() ? gguf::RowBytes(type, tensor->elements()) : tensor->bytes;
+  }
 };
 
 // "F32|F16|..."; plain: only names with one type for all matrices.

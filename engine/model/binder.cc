@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 
 #include "kernels/matmul/reference.h"
@@ -48,16 +49,37 @@ const float* Binder::Floats(const std::string& name, const std::vector<uint64_t>
   return reinterpret_cast<const float*>(tensor.data);
 }
 
+const gguf::TensorView& Binder::CheckedOwnScales(const std::string& name,
+                                                 const std::vector<uint64_t>& dims) {
+  const gguf::TensorView& tensor = CheckedWeights(name, dims);
+  if (gguf::Info(tensor.dtype).tail_bytes != 0) {
+    Fail(name, "expected a type whose blocks have scales, found ", gguf::Info(tensor.dtype).name);
+  }
+  return tensor;
+}
+
 WeightView Binder::Table(const std::string& name, uint64_t rows, uint64_t cols) {
-  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows});
+  const gguf::TensorView& tensor = CheckedOwnScales(name + ".weight", {cols, rows});
   matrix_elements_ += rows * cols;
   return {{tensor.dtype, tensor.data, rows, cols, 1, exact_}, &tensor};
 }
 
+WeightView Binder::Embedding(const std::string& name, uint64_t width, uint64_t vocab_size) {
+  WeightView view = Table(name, vocab_size, width);
+  if (rotations_ == nullptr) return view;
+  view.rotation = rotations_->OfInput(view.tensor->name, width);
+  view.row_rotation = rotations_->OfRows(view.tensor->name, width);
+  return view;
+}
+
 WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols) {
-  WeightView view = Table(name, rows, cols);
+  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows});
+  matrix_elements_ += rows * cols;
+  WeightView view = {{tensor.dtype, tensor.data, rows, cols, tensor.scale(), exact_}, &tensor};
+  if (rotations_ != nullptr) view.rotation = rotations_->OfInput(tensor.name, cols);
+  if (!std::isfinite(view.scale)) Fail(name + ".weight", "expected a scale that is a number");
   const float* const scale = OptionalFloats(name + ".scale", {1});
-  if (scale != nullptr) view.scale = *scale;
+  if (scale != nullptr) view.scale *= *scale;
   OptionalFloats(name + ".input_scale", {1});  // for engines that round activations to NVFP4
   view.bias = OptionalFloats(name + ".bias", {rows});
   return view;
@@ -77,7 +99,7 @@ WeightView Binder::Rows(const WeightView& matrix, uint64_t first, uint64_t n) {
 }
 
 ExpertsView Binder::Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols) {
-  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows, n});
+  const gguf::TensorView& tensor = CheckedOwnScales(name + ".weight", {cols, rows, n});
   ExpertsView view;
   view.first = {tensor.dtype, tensor.data, rows, cols, 1, exact_};
   view.n_experts = n;
@@ -97,7 +119,7 @@ ExpertsView Binder::Rows(const ExpertsView& experts, uint64_t first, uint64_t n)
 }
 
 WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
-  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols});
+  const gguf::TensorView& tensor = CheckedOwnScales(name + ".weight", {cols});
   matrix_elements_ += cols;
   return {{tensor.dtype, tensor.data, 1, cols, 1, exact_}, &tensor};
 }
@@ -126,6 +148,7 @@ uint64_t Binder::Skip(std::string_view prefix) {
 }
 
 void Binder::RequireAllBound() const {
+  if (rotations_ != nullptr) rotations_->RequireAllUsed();
   const auto unused = std::find(bound_->begin(), bound_->end(), false);
   if (unused == bound_->end()) return;
   const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_->begin())];

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/model/rotations.h"
 #include "engine/model/weights.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
@@ -23,7 +24,9 @@ class Binder {
   explicit Binder(const gguf::File& file, bool exact = false)
       : file_(file),
         exact_(exact),
-        bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {}
+        bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {
+    if (Rotations::AreIn(file)) rotations_ = std::make_shared<Rotations>(file);
+  }
   // For the tensors whose names begin with this, which is left out of the names here.
   Binder Of(const std::string& prefix) const {
     Binder binder(*this);
@@ -37,6 +40,8 @@ class Binder {
   WeightView Matrix(const std::string& name, uint64_t rows, uint64_t cols);
   // A matrix without scale and bias.
   WeightView Table(const std::string& name, uint64_t rows, uint64_t cols);
+  // A table of tokens, which may be an output matrix, too: its rows may have to be rotated back.
+  WeightView Embedding(const std::string& name, uint64_t width, uint64_t vocab_size);
   // The rows of a matrix in the file; 0 if there is none.
   uint64_t Rows(const std::string& name) const;
   // Rows [first, first + n) of a matrix, with their part of its bias.
@@ -70,6 +75,7 @@ class Binder {
   void MakeOnes(uint64_t n) { ones_ = std::make_shared<std::vector<float>>(n, 1.0f); }
   const float* Ones(uint64_t n) const { return n <= ones_->size() ? ones_->data() : nullptr; }
   std::shared_ptr<const std::vector<float>> ones() const { return ones_; }
+  std::shared_ptr<const Rotations> rotations() const { return rotations_; }
 
   // Numbers of type F32 in a tensor of any shape; the name has its ".weight" or other end.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
@@ -96,6 +102,9 @@ class Binder {
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,
                                          const std::vector<uint64_t>& dims);
+  // Throws if the type's weights have a scale for the whole tensor.
+  const gguf::TensorView& CheckedOwnScales(const std::string& name,
+                                           const std::vector<uint64_t>& dims);
   void Note(const gguf::TensorView& tensor);
 
   const gguf::File& file_;
@@ -103,6 +112,7 @@ class Binder {
   std::string prefix_;
   std::shared_ptr<std::vector<bool>> bound_;  // by place in file_.tensors()
   std::shared_ptr<std::vector<float>> ones_;
+  std::shared_ptr<Rotations> rotations_;
   uint64_t matrix_elements_ = 0;
 };
 

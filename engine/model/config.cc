@@ -6,6 +6,7 @@
 #include "engine/model/families/families.h"
 #include "engine/model/family.h"
 #include "engine/model/keys.h"
+#include "engine/model/rotations.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -24,7 +25,7 @@ const Family& FindFamily(const Metadata& meta) {
   const std::string_view name = meta.GetString(kKey);
   std::string known;
   for (const Family& family : Families()) {
-    if (family.name == name) return family;
+    if (family.name == name || std::ranges::count(family.other_names, name) > 0) return family;
     known += (known.empty() ? "" : ", ") + std::string(family.name);
   }
   meta.Fail(kKey, "architecture ", gguf::Quoted(name, 40), " is not supported (this program runs ",
@@ -272,9 +273,9 @@ Config Config::Read(const gguf::File& file) {
   }
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr) gguf::Fail(file.path(), "tensor token_embd.weight is missing");
-  const Keys keys(meta, family.name);
   Config config;
-  config.architecture = family.name;
+  config.architecture = meta.GetString("general.architecture");
+  const Keys keys(meta, config.architecture);
   config.vocab_size = embedding->rows();
   static_cast<Traits&>(config) = family.traits;
   config.context_length = keys.Count("context_length", UINT32_MAX);
@@ -294,6 +295,7 @@ Config Config::Read(const gguf::File& file) {
   ReadPooling(keys, config);
   ReadWindows(keys, family.windows, config);
   ReadRouter(keys, family, config);
+  config.rotates = Rotations::AreIn(file);
   if (family.refine != nullptr) family.refine(keys, config);
   if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);

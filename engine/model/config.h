@@ -185,6 +185,7 @@ struct Traits {
   Presence sinks = Presence::kNone;  // each head has an extra score without a token
   bool biases = false;               // attention, router and experts must have biases
   bool shared_gate = false;          // the shared expert's weight depends on the token
+  bool halves_experts = false;       // experts and a shared one are averaged, not added
   bool value_norm = false;           // RMSNorm of values, without weights
   AttentionGate attention_gate = AttentionGate::kNone;
   kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of that gate
@@ -243,6 +244,7 @@ struct Config : Traits {
   // layers' kv_layer is an own layer that looks at the same one of the other.
   size_t backbone_length = 0;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
+  bool rotates = false;       // inputs of some products are rotated (rotations.h)
   bool encoders = false;      // the file has keys of encoders of images or sound, which are not run
 
   // Throws gguf::Error (file, key, expected, found).

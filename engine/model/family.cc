@@ -13,7 +13,7 @@ std::span<const Family> Families() {
   static const std::vector<Family> kAll = [] {
     std::vector<Family> all;
     for (const auto lineage :
-         {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
+         {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), LlamaLikeLineages(),
           Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), MambaLineage(), ExpertsLineage(),
           GptLineage(), BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());

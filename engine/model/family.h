@@ -87,7 +87,8 @@ struct HfClass {
 };
 
 struct Family {
-  std::string_view name;  // general.architecture
+  std::string_view name;                             // general.architecture
+  std::array<std::string_view, 2> other_names = {};  // in files of other programs
   kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
   Traits traits = {};
   bool scales_embeddings = false;  // by the root of their length

@@ -330,8 +330,14 @@ class LayerBinder {
     if (config_.shared_gate) {
       w.ffn_gate_inp_shexp = bind_.OneRow("ffn_gate_inp_shexp", width_);
     }
-    if (IsGated()) w.ffn_gate_shexp = bind_.Matrix("ffn_gate_shexp", shared, width_);
-    w.ffn_up_shexp = bind_.Matrix("ffn_up_shexp", shared, width_);
+    if (IsGated() && !bind_.Has("ffn_gate_shexp")) {  // both in one, the gate's rows first
+      const WeightView both = bind_.Matrix("ffn_up_shexp", 2 * shared, width_);
+      w.ffn_gate_shexp = Binder::Rows(both, 0, shared);
+      w.ffn_up_shexp = Binder::Rows(both, shared, shared);
+    } else {
+      if (IsGated()) w.ffn_gate_shexp = bind_.Matrix("ffn_gate_shexp", shared, width_);
+      w.ffn_up_shexp = bind_.Matrix("ffn_up_shexp", shared, width_);
+    }
     w.ffn_down_shexp = bind_.Matrix("ffn_down_shexp", width_, shared);
   }
 

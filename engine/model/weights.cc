@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/model/binder.h"
 
@@ -30,7 +31,7 @@ NextnWeights BindNextn(const Binder& all, const Config& config) {
   if (w.shared_head_norm == nullptr)
     w.shared_head_norm = bind.OptionalVector("layer_output_norm", width);
   if (bind.Has("nextn.embed_tokens"))
-    w.embed_tokens = bind.Table("nextn.embed_tokens", config.vocab_size, width);
+    w.embed_tokens = bind.Embedding("nextn.embed_tokens", width, config.vocab_size);
   if (bind.Has("nextn.shared_head_head"))
     w.shared_head_head = bind.Matrix("nextn.shared_head_head", config.vocab_size, width);
   return w;
@@ -50,6 +51,18 @@ PoolingWeights BindPooling(Binder& bind, const Config& config) {
   return w;
 }
 
+// A gate and the values that it multiplies have one input.
+void CheckRotations(const gguf::File& file, const LayerWeights& w) {
+  const std::pair<const WeightView*, const WeightView*> pairs[] = {
+      {&w.ffn_gate, &w.ffn_up}, {&w.ffn_gate_shexp, &w.ffn_up_shexp}};
+  for (const auto& [gate, up] : pairs) {
+    if (gate->tensor == nullptr || gate->rotation == up->rotation) continue;
+    gguf::Fail(file.path(), "tensor ", gguf::Quoted(gate->tensor->name),
+               ": prism.hadamard's keys name it or ", gguf::Quoted(up->tensor->name),
+               ", but not both");
+  }
+}
+
 }  // namespace
 
 Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) {
@@ -61,7 +74,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
   const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;
   Weights w;
-  w.token_embd = bind.Table("token_embd", config.vocab_size, width);
+  w.token_embd = bind.Embedding("token_embd", width, config.vocab_size);
   if (config.learned_positions)
     w.position_embd = bind.Table("position_embd", config.context_length, width);
   if (config.n_token_types > 0 && bind.Has("token_types"))
@@ -105,6 +118,9 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
     if (config.layer_norm) w.output_norm_bias = bind.OptionalFloats(name + ".bias", {width});
   }
   w.ones = bind.ones();
+  w.rotations = bind.rotations();
+  for (const LayerWeights& layer : w.layers) CheckRotations(file, layer);
+  CheckRotations(file, w.nextn.layer);
   const bool own = config.output == OutputMatrix::kOwn ||
                    (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;

@@ -15,11 +15,15 @@
 namespace engine {
 
 class Binder;
+class Rotations;
+struct Rotation;
 
 // A matrix: a tensor, or some of its rows.
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
   const float* bias = nullptr;               // [rows]; optional
+  const Rotation* rotation = nullptr;        // of inputs; null: none
+  const Rotation* row_rotation = nullptr;    // of its rows as a table
 };
 
 // All experts' matrices of one role in a layer, one after the other in a tensor.
@@ -35,24 +39,28 @@ struct NormView {
 
 // Members are named as the tensors, norms as in NormRoles. What a layer lacks is null.
 struct LayerWeights {
+  // ---- Around every mixer: norms of its input, of its output, of the sum with the stream.
   const float* attn_norm = nullptr;       // [embedding_length]
   const float* attn_norm_bias = nullptr;  // of LayerNorm; optional
-  WeightView attn_q;                      // [n_heads * key_length][embedding_length]
-  WeightView attn_k;                      // [n_kv_heads * key_length][embedding_length]
-  WeightView attn_v;                      // [n_kv_heads * value_length][embedding_length]
-  const float* attn_q_norm = nullptr;     // [key_length], or all heads (Config::qk_norm)
-  const float* attn_k_norm = nullptr;
-  const float* attn_q_norm_bias = nullptr;  // of LayerNorm; optional
-  const float* attn_k_norm_bias = nullptr;
-  bool qk_norm_by_head = false;           // [heads][key_length] both
-  const float* attn_sinks = nullptr;      // [n_heads]
-  WeightView attn_gate;                   // [n_heads or n_heads * value_length][embedding_length]
-  const float* attn_sub_norm = nullptr;   // [n_heads * value_length]
-  WeightView attn_output;                 // [embedding_length][n_heads * value_length]
   const float* attn_post_norm = nullptr;  // [embedding_length]
   NormView attn_sum_norm;                 // [embedding_length]
 
-  // Mixer::kLatentAttention. Queries come from two matrices, or from attn_q alone:
+  // ---- Mixer::kAttention, in most families.
+  WeightView attn_q;                   // [n_heads * key_length][embedding_length]
+  WeightView attn_k;                   // [n_kv_heads * key_length][embedding_length]
+  WeightView attn_v;                   // [n_kv_heads * value_length][embedding_length]
+  const float* attn_q_norm = nullptr;  // [key_length], or all heads (Config::qk_norm)
+  const float* attn_k_norm = nullptr;
+  const float* attn_q_norm_bias = nullptr;  // of LayerNorm; optional
+  const float* attn_k_norm_bias = nullptr;
+  bool qk_norm_by_head = false;          // [heads][key_length] both
+  const float* attn_sinks = nullptr;     // [n_heads]
+  WeightView attn_gate;                  // [n_heads or n_heads * value_length][embedding_length]
+  const float* attn_sub_norm = nullptr;  // [n_heads * value_length]
+  WeightView attn_output;                // [embedding_length][n_heads * value_length]
+
+  // ---- Mixer::kLatentAttention (DeepSeek, Kimi, MiniCPM3), with attn_output. Queries come from
+  // two matrices, or from attn_q alone.
   WeightView attn_q_a;  // [query_rank][embedding_length]
   const float* attn_q_a_norm = nullptr;
   WeightView attn_q_b;                    // [n_heads * head_key_length][query_rank]
@@ -62,54 +70,60 @@ struct LayerWeights {
   ExpertsView attn_v_b;  // for each head [head_value_length][latent_length]
   WeightView attn_kv_b;  // in older files: for each head its keys' rows, then its values'
 
-  // Mixers with a convolution (RecurrentPlan):
-  WeightView conv_in;    // [channels][embedding_length] its input; or attn_q, attn_k and attn_v
-  WeightView conv_gate;  // [channels][embedding_length] the gate of its input
+  // ---- Mixers with a convolution (RecurrentPlan): all have conv, mixer_gate and mixer_out.
+  WeightView conv_in;  // [channels][embedding_length] its input; or attn_q, attn_k and attn_v
   std::array<const float*, 3> conv = {};  // [channels][n_taps], now last; or of q, k and v each
   const float* conv_bias = nullptr;       // [channels]; optional
   WeightView mixer_gate;                  // [width][embedding_length] the gate of its output
-  WeightView ssm_alpha;                   // [n_alpha][embedding_length, or rank] the state's decay
-  WeightView ssm_beta;  // [n_beta][embedding_length]; Mamba's [n_beta][channels], after conv
-  WeightView ssm_ba;    // both in one, by key head
-  WeightView alpha_in, gate_in;  // [rank][as ssm_beta]: what ssm_alpha and mixer_gate read
-  WeightView ssm_in;             // conv_in and mixer_gate in one, by key head (older files of it)
+  WeightView mixer_out;                   // [embedding_length][width]
+  // Mixer::kShortConv (LFM2):
+  WeightView conv_gate;  // [channels][embedding_length] the gate of its input
+  // Mixer::kDeltaNet (Qwen3-Next, Qwen3.5, Kimi Linear), kMamba and kMamba2:
+  WeightView ssm_alpha;                // [n_alpha][embedding_length, or rank] the state's decay
+  WeightView ssm_beta;                 // [n_beta][embedding_length]; Mamba's after conv [channels]
+  WeightView ssm_ba;                   // both in one, by key head (Qwen3-Next)
+  WeightView ssm_in;                   // conv_in and mixer_gate in one, likewise (older files)
+  WeightView alpha_in, gate_in;        // [rank][as ssm_beta]: what ssm_alpha and mixer_gate read
   const float* ssm_dt_bias = nullptr;  // [n_alpha]
   const float* ssm_a = nullptr;        // [n_value_heads]; Mamba [n_value_heads][key_length]
-  const float* ssm_d = nullptr;        // [n_value_heads]; Mamba, Mamba-2
   const float* ssm_norm = nullptr;     // delta nets [value_length], Mamba-2 [width]; optional there
+  // kMamba and kMamba2:
+  const float* ssm_d = nullptr;                // [n_value_heads]
   std::array<const float*, 3> ssm_norms = {};  // Mamba: of dt [rank], B, C [key_length]; optional
-  WeightView mixer_out;                        // [embedding_length][width]
 
+  // ---- Around every network: norms of its input, of its output, of the sum with the stream.
   const float* ffn_norm = nullptr;       // [embedding_length]
   const float* ffn_norm_bias = nullptr;  // of LayerNorm; optional
-  WeightView ffn_gate;                   // [ffn_length][embedding_length]
-  WeightView ffn_up;                     // [ffn_length][embedding_length]
-  const float* ffn_sub_norm = nullptr;   // [ffn_length]
-  WeightView ffn_down;                   // [embedding_length][ffn_length]
   const float* ffn_post_norm = nullptr;  // [embedding_length]
   NormView ffn_sum_norm;                 // [embedding_length]
 
-  // If LayerPlan::n_experts > 0:
+  // ---- A dense network, if LayerPlan::ffn_length > 0.
+  WeightView ffn_gate;                  // [ffn_length][embedding_length]
+  WeightView ffn_up;                    // [ffn_length][embedding_length]
+  const float* ffn_sub_norm = nullptr;  // [ffn_length]
+  WeightView ffn_down;                  // [embedding_length][ffn_length]
+
+  // ---- Experts, if LayerPlan::n_experts > 0.
   WeightView ffn_gate_inp;                    // [n_experts][embedding_length] the router
   const float* ffn_gate_inp_scale = nullptr;  // [embedding_length] of its input; optional
-  const float* exp_probs_b = nullptr;  // [n_experts] added while experts are chosen; optional
-  // If Config::expert_width > 0:
-  WeightView ffn_latent_down;  // [expert_width][embedding_length]
-  WeightView ffn_latent_up;    // [embedding_length][expert_width]
-  ExpertsView ffn_gate_exps;   // each [expert_length][embedding_length or expert_width]
+  const float* exp_probs_b = nullptr;         // [n_experts] added to choose them; optional
+  ExpertsView ffn_gate_exps;  // each [expert_length][embedding_length or expert_width]
   ExpertsView ffn_up_exps;
   ExpertsView ffn_down_exps;  // each [embedding_length or expert_width][expert_length]
-  // Layers that have a dense network beside experts:
-  const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of the dense network's output
-  const float* ffn_pre_norm_2 = nullptr;   // of experts' input
-  const float* ffn_post_norm_2 = nullptr;  // of their output
+  // If Config::expert_width > 0 (Nemotron 3):
+  WeightView ffn_latent_down;  // [expert_width][embedding_length]
+  WeightView ffn_latent_up;    // [embedding_length][expert_width]
   // The shared expert, if LayerPlan::shared_ffn_length > 0:
   WeightView ffn_gate_inp_shexp;  // [1][embedding_length] its weight; optional
   WeightView ffn_gate_shexp;      // [shared_ffn_length][embedding_length]
   WeightView ffn_up_shexp;
   WeightView ffn_down_shexp;  // [embedding_length][shared_ffn_length]
+  // Layers that have a dense network beside experts (Gemma 4):
+  const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of the dense network's output
+  const float* ffn_pre_norm_2 = nullptr;   // of experts' input
+  const float* ffn_post_norm_2 = nullptr;  // of their output
 
-  // If Config::n_streams > 0 (pass/residual.h):
+  // ---- Several residual streams, if Config::n_streams > 0 (Gemma 3n; pass/residual.h).
   WeightView laurel_l;  // [laurel_length][embedding_length]
   WeightView laurel_r;  // [embedding_length][laurel_length]
   const float* laurel_post_norm = nullptr;
@@ -118,7 +132,8 @@ struct LayerWeights {
   WeightView altup_correct_coef;               // [n_streams][n_streams]
   const float* altup_router_norm = nullptr;    // [embedding_length]
   const float* altup_correct_scale = nullptr;  // [embedding_length]
-  // A token's per-layer input, if Config::per_layer_length > 0:
+
+  // ---- A token's per-layer input, if Config::per_layer_length > 0 (Gemma 3n and 4).
   WeightView inp_gate;                        // [per_layer_length][embedding_length]
   WeightView proj;                            // [embedding_length][per_layer_length]
   const float* post_norm = nullptr;           // [embedding_length]
@@ -177,6 +192,7 @@ struct Weights {
   const float* output_norm_bias = nullptr;
   std::shared_ptr<const std::vector<float>> ones;  // of norms without weights
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
+  std::shared_ptr<const Rotations> rotations;  // or null
   PoolingWeights pooling;
   NextnWeights nextn;  // eh_proj.tensor is null where the file has none
   // If Config::backbone_length > 0:

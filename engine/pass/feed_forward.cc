@@ -45,6 +45,7 @@ void Experts(const LayerView& layer, const float* in, Pass& pass) {
     pass.ScaleBySigmoid(s.shared_gate, s.shared);
   }
   pass.Add(s.delta, s.shared, 1);
+  if (pass.config().halves_experts) pass.Scale(s.delta, 0.5f);
 }
 
 // Dense network and experts have sandwich norms; router and experts read the residual stream.

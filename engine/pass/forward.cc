@@ -17,6 +17,60 @@
 
 namespace engine {
 
+namespace {
+
+// The steps that only some families have. A Llama has the six calls of Layers(): a norm, a mixer
+// and a sum, a norm, a network and a sum.
+
+void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
+                Pass& pass) {
+  const Config& c = pass.config();
+  float* const x = pass.scratch().x;
+  if (layer.i > 0 && c.block(layer.i) == 0 && c.norm_between_runs)  // Nanbeige runs layers twice
+    pass.Normed(x, weights.output_norm, c.embedding_length, x, weights.output_norm_bias);
+  residual.BeginLayer(layer.w);  // Gemma 3n
+}
+
+void FinishMixer(const LayerView& layer, Pass& pass) {
+  const LayerWeights& w = layer.w;
+  const Scratch& s = pass.scratch();
+  const size_t width = pass.config().embedding_length;
+  if (pass.config().parallel)  // Falcon, GPT-J, Command R: mixer and network have one input, x
+    pass.Normed(s.x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
+  pass.Normed(s.delta, w.attn_post_norm, width, s.delta);  // Gemma, GLM-4, OLMo 2
+}
+
+void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass) {
+  if (layer.plan.beside != Mixer::kNone) {  // Falcon-H1
+    MixTokens(layer, layer.plan.beside, in, pass);
+    residual.Add({});
+  }
+  AugmentResidual(layer.w, in, pass);  // Gemma 3n
+}
+
+const float* NetworkInput(const LayerView& layer, Pass& pass) {
+  const LayerWeights& w = layer.w;
+  const Scratch& s = pass.scratch();
+  if (pass.config().parallel) return s.normed;  // by FinishMixer()
+  return pass.Normed(s.x, w.ffn_norm, pass.config().embedding_length, s.normed, w.ffn_norm_bias);
+}
+
+void FinishNetwork(const LayerView& layer, Pass& pass) {  // Gemma, GLM-4, OLMo 2
+  float* const delta = pass.scratch().delta;
+  pass.Normed(delta, layer.w.ffn_post_norm, pass.config().embedding_length, delta);
+}
+
+void FinishLayer(const LayerView& layer, ResidualStream& residual, Pass& pass) {
+  const float* const scale = layer.w.layer_output_scale;
+  float* const x = pass.scratch().x;
+  residual.EndLayer(layer.w);                   // Gemma 3n
+  AddPerLayerEmbedding(layer, residual, pass);  // Gemma 3n and 4
+  if (scale != nullptr) pass.Scale(x, *scale);  // Gemma 4
+  pass.EndLayer(layer.i, x);
+}
+
+}  // namespace
+
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
   float* const x = s.x;
@@ -25,51 +79,41 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
 
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
-  pass.EmbedPositions(model.weights, x);
+  pass.EmbedPositions(model.weights, x);  // GPT-2, BERT
   pass.SetPositions();
-  pass.PerLayerEmbeddings(model.weights, tokens, x);
+  pass.PerLayerEmbeddings(model.weights, tokens, x);  // Gemma 3n and 4
   Layers(model.weights, pass);
 }
 
 void Layers(const Weights& weights, Pass& pass) {
-  const Config& c = pass.config();
   const Scratch& s = pass.scratch();
-  const size_t width = c.embedding_length;
+  const size_t width = pass.config().embedding_length;
   float* const x = s.x;
   ResidualStream residual(pass);
-  residual.Begin(weights);
-  for (size_t i = 0; i < c.n_layers(); ++i) {
-    const LayerView layer = {c.layers[i], weights.layers[i], i};
-    const LayerPlan& plan = layer.plan;
+  residual.Begin(weights);  // Gemma 3n
+  for (size_t i = 0; i < pass.config().n_layers(); ++i) {
+    const LayerView layer = {pass.config().layers[i], weights.layers[i], i};
     const LayerWeights& w = layer.w;
-    if (i > 0 && c.block(i) == 0 && c.norm_between_runs)
-      pass.Normed(x, weights.output_norm, width, x, weights.output_norm_bias);
-    residual.BeginLayer(w);
-    if (plan.mixer != Mixer::kNone) {
+    BeginLayer(layer, weights, residual, pass);
+
+    // A token takes in earlier ones: attention, or a recurrence.
+    if (layer.plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed, w.attn_norm_bias);
-      MixTokens(layer, plan.mixer, in, pass);  // attention, or a recurrence
-      if (c.parallel) pass.Normed(x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
-      pass.Normed(s.delta, w.attn_post_norm, width, s.delta);
+      MixTokens(layer, layer.plan.mixer, in, pass);
+      FinishMixer(layer, pass);
       residual.Add(w.attn_sum_norm);
-      if (plan.beside != Mixer::kNone) {
-        MixTokens(layer, plan.beside, in, pass);
-        residual.Add({});
-      }
-      AugmentResidual(w, in, pass);
+      AddBesideMixer(layer, in, residual, pass);
     }
-    if (plan.ffn_length > 0 || plan.n_experts > 0) {
-      const float* const in =
-          c.parallel ? s.normed : pass.Normed(x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
-      FeedForward(layer, in, pass);  // dense, or experts
-      pass.Normed(s.delta, w.ffn_post_norm, width, s.delta);
+    // A network for each token by itself: dense, or experts.
+    if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
+      const float* const in = NetworkInput(layer, pass);
+      FeedForward(layer, in, pass);
+      FinishNetwork(layer, pass);
       residual.Add(w.ffn_sum_norm);
     }
-    residual.EndLayer(w);
-    AddPerLayerEmbedding(layer, residual, pass);
-    if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
-    pass.EndLayer(i, x);
+    FinishLayer(layer, residual, pass);
   }
-  residual.End(weights);
+  residual.End(weights);  // Gemma 3n
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "engine/model/rotations.h"
 #include "kernels/attention/head_products.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/ops/hadamard.h"
@@ -25,6 +26,7 @@ void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenI
     float* const row = out + t * width;
     kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])), width,
                            row);
+    if (token_embd.row_rotation != nullptr) token_embd.row_rotation->Undo(row);
     if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
   });
 }
@@ -198,7 +200,25 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
   });
 }
 
+const float* Pass::Rotated(const float* in, const WeightView& weights) {
+  if (weights.rotation == nullptr) return in;
+  EachToken("rotate", [&](size_t t) {
+    weights.rotation->Apply(in + t * weights.cols, scratch_.rotated + t * weights.cols);
+  });
+  return scratch_.rotated;
+}
+
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+  const std::span<const Output> all(outputs.begin(), outputs.size());
+  if (!config_.rotates) return Products(in, all);
+  for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
+    const WeightView& weights = all[i].weights;
+    for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
+    if (weights.tensor != nullptr) Products(Rotated(in, weights), all.subspan(i, end - i));
+  }
+}
+
+void Pass::Products(const float* in, std::span<const Output> outputs) {
   assert(outputs.size() <= kMaxOutputs);
   std::array<kernels::Product, kMaxOutputs> products;
   size_t n = 0;
@@ -215,6 +235,11 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
 
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                        float* out) {
+  GatedProduct(Rotated(in, up), gate, up, limit, out);
+}
+
+void Pass::GatedProduct(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                        float* out) {
   Step("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},

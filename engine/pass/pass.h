@@ -148,10 +148,10 @@ class Pass {
     float* out;         // [n_tokens][weights.rows]
     size_t stride = 0;  // floats from token to token; 0: weights.rows
   };
-  virtual void MatMul(const float* in, std::initializer_list<Output> outputs);
+  void MatMul(const float* in, std::initializer_list<Output> outputs);
   // out = activation(gate . in) * (up . in); limit: of Activation::kLimitedSilu
-  virtual void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
-                           float limit, float* out);
+  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                   float* out);
   // From scratch.router to scratch.chosen and shares: the n_experts_used experts with a token's
   // largest logits, and their shares.
   virtual void Route(const LayerView& layer);
@@ -176,6 +176,10 @@ class Pass {
   // Around each operation, for a trace; bytes: read of tables and states.
   virtual void BeginStep(std::string_view /*kind*/, uint64_t /*bytes*/) {}
   virtual void EndStep() {}
+  // MatMul() and GatedMatMul() of inputs that are rotated as the weights want them.
+  virtual void Products(const float* in, std::span<const Output> outputs);
+  virtual void GatedProduct(const float* in, const WeightView& gate, const WeightView& up,
+                            float limit, float* out);
 
   std::span<const TextPart> parts() const { return parts_; }
   kernels::Team& team() const { return team_; }
@@ -185,6 +189,8 @@ class Pass {
   kernels::ExpertLayer ExpertsOf(const LayerView& layer) const;
 
  private:
+  // The input of a product, as its matrix wants it: in itself, or scratch.rotated.
+  const float* Rotated(const float* in, const WeightView& weights);
   // What the keys of a text have in common by their bias, [n_kv_heads][key_length]; empty where
   // scores depend on it.
   std::vector<float> CommonKeys(const LayerView& layer, const TextPart& part) const;

@@ -44,7 +44,7 @@ std::vector<TraceWeights> TracedPass::Multiplied(const float* in,
   return read;
 }
 
-void TracedPass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+void TracedPass::Products(const float* in, std::span<const Output> outputs) {
   std::vector<const WeightView*> weights;
   uint64_t bytes = 0;
   for (const Output& output : outputs) {
@@ -52,15 +52,15 @@ void TracedPass::MatMul(const float* in, std::initializer_list<Output> outputs) 
     if (output.weights.tensor != nullptr) bytes += BytesOf(output.weights);
   }
   std::vector<TraceWeights> read = Multiplied(in, weights);
-  Pass::MatMul(in, outputs);
+  Pass::Products(in, outputs);
   if (!read.empty()) LastRead(std::move(read), bytes);
 }
 
-void TracedPass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
-                             float limit, float* out) {
+void TracedPass::GatedProduct(const float* in, const WeightView& gate, const WeightView& up,
+                              float limit, float* out) {
   const WeightView* const weights[] = {&up, &gate};
   std::vector<TraceWeights> read = Multiplied(in, weights);
-  Pass::GatedMatMul(in, gate, up, limit, out);
+  Pass::GatedProduct(in, gate, up, limit, out);
   LastRead(std::move(read), BytesOf(gate) + BytesOf(up));
 }
 

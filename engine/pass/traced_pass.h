@@ -4,7 +4,6 @@
 #define PRONK_ENGINE_PASS_TRACED_PASS_H_
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -22,9 +21,6 @@ class TracedPass : public Pass {
              kernels::Team& team, std::span<const TextPart> parts)
       : Pass(config, n_tokens, scratch, team, parts), trace_(trace) {}
 
-  void MatMul(const float* in, std::initializer_list<Output> outputs) override;
-  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
-                   float* out) override;
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) override;
   void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) override;
   bool MakesHeads(const LayerView& layer) const override;
@@ -35,6 +31,9 @@ class TracedPass : public Pass {
  private:
   void BeginStep(std::string_view kind, uint64_t bytes) override;
   void EndStep() override;
+  void Products(const float* in, std::span<const Output> outputs) override;
+  void GatedProduct(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                    float* out) override;
   // Shows `inputs` what these weights, null or not, are multiplied with; returns those that are
   // not.
   std::vector<TraceWeights> Multiplied(const float* in, std::span<const WeightView* const> weights);

@@ -1,4 +1,4 @@
-// The settings of sampling by name: ranges, defaults, and what a model file says of them.
+// The rows of the table, and how a value is read from text, a number or a file.
 #include "engine/sampling/settings.h"
 
 #include <algorithm>
@@ -67,6 +67,20 @@ std::string ReadInto(std::vector<std::pair<TokenId, float>>& biases, const std::
   return "";
 }
 
+// Calls work(variable, its value) if that is a number; a variable may keep its value's origin, too.
+template <class Work>
+void VisitNumber(const Setting::Variable& variable, Work work) {
+  std::visit(
+      [&](auto* at) {
+        if constexpr (kHasOrigin<std::remove_reference_t<decltype(*at)>>) {
+          if constexpr (std::is_arithmetic_v<decltype(at->value)>) work(*at, at->value);
+        } else if constexpr (std::is_arithmetic_v<std::remove_reference_t<decltype(*at)>>) {
+          work(*at, *at);
+        }
+      },
+      variable);
+}
+
 // As they are compared: "--top-k" is top_k, and "dry_base" is dry.base.
 std::string Normalized(std::string_view name) {
   std::string plain(name.substr(std::min(name.find_first_not_of('-'), name.size())));
@@ -78,30 +92,15 @@ std::string Normalized(std::string_view name) {
 }  // namespace
 
 double Setting::Get() const {
-  return std::visit(
-      [](const auto* from) -> double {
-        using T = std::remove_cvref_t<decltype(*from)>;
-        if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(*from);
-        if constexpr (kHasOrigin<T>) {
-          if constexpr (std::is_arithmetic_v<decltype(from->value)>)
-            return static_cast<double>(from->value);
-        }
-        return 0;
-      },
-      variable);
+  double number = 0;
+  VisitNumber(variable, [&](auto&, auto& value) { number = static_cast<double>(value); });
+  return number;
 }
 
 void Setting::Set(double number) const {
-  std::visit(
-      [&](auto* to) {
-        using T = std::remove_reference_t<decltype(*to)>;
-        if constexpr (std::is_arithmetic_v<T>) *to = static_cast<T>(number);
-        if constexpr (kHasOrigin<T>) {
-          if constexpr (std::is_arithmetic_v<decltype(to->value)>)
-            *to = static_cast<decltype(to->value)>(number);
-        }
-      },
-      variable);
+  VisitNumber(variable, [&](auto& to, auto& value) {
+    to = static_cast<std::remove_reference_t<decltype(value)>>(number);
+  });
 }
 
 std::string Setting::Read(const std::string& text) const {

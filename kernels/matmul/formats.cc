@@ -145,9 +145,12 @@ PRONK_FORMATS(6, IQ4_NL, IQ4_XS, MXFP4, NVFP4)
 
 // One and two bits, and ternary weights.
 #if PRONK_IS_PART(7)
+#include "kernels/formats/i2_s-inl.h"
+#include "kernels/formats/pq2_0-inl.h"
+#include "kernels/formats/ptq1_0-inl.h"
 #include "kernels/formats/q1_0-inl.h"
 #include "kernels/formats/q2_0-inl.h"
 #include "kernels/formats/tq1_0-inl.h"
 #include "kernels/formats/tq2_0-inl.h"
-PRONK_FORMATS(7, Q1_0, Q2_0, TQ1_0, TQ2_0)
+PRONK_FORMATS(7, Q1_0, Q2_0, TQ1_0, TQ2_0, I2_S, PQ2_0, PTQ1_0)
 #endif

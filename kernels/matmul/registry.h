@@ -37,7 +37,7 @@ struct Format {
 };
 
 // By the id of the type; ids without a format have an empty row.
-using FormatTable = std::array<Format, 64>;
+using FormatTable = std::array<Format, 144>;
 constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
 // For weights of this kind, on the instruction set in use (LimitCpu); empty if products do not

@@ -12,7 +12,7 @@
 
 #include "cli/options/help.h"
 #include "cli/options/model_stores.h"
-#include "cli/options/other_names.h"
+#include "cli/options/other_programs.h"
 #include "cli/terminal/terminal.h"
 #include "tests/cli/command_text.h"
 #include "tests/cli/pronk.h"

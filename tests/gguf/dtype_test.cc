@@ -28,7 +28,8 @@ constexpr Fact kFacts[] = {
     {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
     {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
     {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
-    {41, "Q1_0", 128, 18},    {42, "Q2_0", 64, 18},
+    {41, "Q1_0", 128, 18},    {42, "Q2_0", 64, 18},     {36, "I2_S", 128, 32},
+    {142, "PQ2_0", 128, 34},  {143, "PTQ1_0", 128, 28},
 };
 
 TEST(DTypeTest, TableHoldsTheFacts) {
@@ -38,6 +39,7 @@ TEST(DTypeTest, TableHoldsTheFacts) {
     EXPECT_EQ(row->name, fact.name);
     EXPECT_EQ(row->block_size, fact.block_size) << fact.name;
     EXPECT_EQ(row->block_bytes, fact.block_bytes) << fact.name;
+    EXPECT_EQ(row->tail_bytes, fact.id == 36 ? 32u : 0u) << fact.name;
   }
 }
 
@@ -52,7 +54,7 @@ TEST(DTypeTest, EveryRowIsFound) {
 
 TEST(DTypeTest, UnknownIdsAndNamesAreNotFound) {
   const auto last = static_cast<uint32_t>(AllDTypes().back().type);
-  for (const uint32_t id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, last + 1, 255u, 0xffffffffu}) {
+  for (const uint32_t id : {4u, 5u, 31u, 32u, 33u, 37u, 38u, last + 1, 255u, 0xffffffffu}) {
     EXPECT_EQ(FindDType(id), nullptr) << id;
   }
   for (const char* name : {"", "Q4", "Q4_K_M", "Q4_KK", "F3"}) {

@@ -317,8 +317,6 @@ TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
   const std::pair<uint32_t, std::string> named[] = {
       {133, "133 (Q6_0 of ik_llama.cpp, 1 tensor)"},
       {141, "141 (IQ6_K of ik_llama.cpp, 1 tensor)"},
-      {142, "142 (a type of PrismML's llama.cpp, 1 tensor)"},
-      {143, "143 (a type of PrismML's llama.cpp, 1 tensor)"},
       {144, "144 (IQ4_KS of ik_llama.cpp, 1 tensor)"},
       {151, "151 (Q8_KV of ik_llama.cpp, 1 tensor)"},
       {158, "158 (IQ1_KT of ik_llama.cpp, 1 tensor)"},
@@ -331,24 +329,42 @@ TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
   }
 }
 
-// Another program uses this id for another type: only the sizes tell them apart.
-TEST(HostileTest, Q2_0WithOtherGroupsIsToldApart) {
-  const std::string what = "found one for 128, as PrismML's llama.cpp wrote it";
+// An id that had another meaning: only the sizes show it.
+TEST(HostileTest, Q2_0WithOtherGroupsIsPQ2_0) {
   const auto two = [](uint64_t second, uint64_t bytes) {
-    return ErrorOf(GgufBytes(2, 0)
-                       .Tensor("a", {1024, 4}, DType::kQ2_0, 0)
-                       .Tensor("b", {1024, 4}, DType::kQ2_0, second)
-                       .Data(bytes));
+    return GgufBytes(2, 0)
+        .Tensor("a", {1024, 4}, DType::kQ2_0, 0)
+        .Tensor("b", {1024, 4}, DType::kQ2_0, second)
+        .Data(bytes);
+  };
+  const auto types = [&](uint64_t second, uint64_t bytes) {
+    const std::vector<std::byte> data = two(second, bytes).bytes();
+    const File file = File::Parse("f.gguf", data);
+    return std::pair(file.tensors()[0].dtype, file.tensors()[1].dtype);
   };
   constexpr uint64_t kOurs = 1024 * 4 / 64 * 18, kTheirs = 1024 * 4 / 128 * 34;
-  EXPECT_EQ(two(kOurs, 2 * kOurs), "");
-  EXPECT_TRUE(
-      test::Has(two(kTheirs, 2 * kTheirs), "tensor \"a\": expected type Q2_0 with a scale"));
-  EXPECT_TRUE(test::Has(two(kTheirs, 2 * kTheirs), what));
-  EXPECT_TRUE(test::Has(two(kOurs, kOurs + kTheirs), "tensor \"b\": expected type Q2_0"));
+  EXPECT_EQ(types(kOurs, 2 * kOurs), std::pair(DType::kQ2_0, DType::kQ2_0));
+  EXPECT_EQ(types(kTheirs, 2 * kTheirs), std::pair(DType::kPQ2_0, DType::kPQ2_0));
+  EXPECT_EQ(types(kOurs, kOurs + kTheirs), std::pair(DType::kQ2_0, DType::kPQ2_0));
   // Damage of another kind is not taken for it.
-  EXPECT_FALSE(test::Has(two(kOurs, 2 * kOurs - 32), what));
-  EXPECT_FALSE(test::Has(two(kTheirs - 32, 2 * kOurs), what));
+  EXPECT_TRUE(test::Has(ErrorOf(two(kOurs, 2 * kOurs - 32)), "truncated"));
+  EXPECT_TRUE(test::Has(ErrorOf(two(kTheirs - 32, 2 * kOurs)), "overlapping"));
+}
+
+TEST(HostileTest, I2_SHasAScaleAfterItsRows) {
+  constexpr uint64_t kRows = 1024 * 4 / 4, kAll = kRows + 32, kRepacked = 1024 * 4 / 32 * 18;
+  const auto one = [](uint64_t bytes) {
+    return GgufBytes(1, 0).Tensor("a", {1024, 4}, DType::kI2_S, 0).Data(bytes);
+  };
+  EXPECT_EQ(ErrorOf(one(kAll)), "");
+  EXPECT_TRUE(test::Has(ErrorOf(one(kRows)), "expected 1056 bytes of data"));
+  EXPECT_TRUE(test::Has(ErrorOf(one(kRepacked)), "found IQ4_NL_4_4"));
+  std::vector<std::byte> bytes = one(kAll).bytes();
+  const float scale = 0.75f;
+  std::memcpy(bytes.data() + bytes.size() - 32, &scale, sizeof(scale));
+  const File file = File::Parse("f.gguf", bytes);
+  EXPECT_EQ(file.tensors()[0].scale(), 0.75f);
+  EXPECT_EQ(file.tensors()[0].bytes, kAll);
 }
 
 TEST(HostileTest, RowsAreWholeBlocks) {

@@ -34,7 +34,8 @@ TEST(WriterTest, EveryTypeOfTensorComesBack) {
   Writer writer;
   writer.Add("general.name", "all types");
   std::vector<std::vector<std::byte>> data;
-  for (const DTypeInfo& info : AllDTypes()) data.push_back(Ramp(3 * RowBytes(info.type, 256)));
+  for (const DTypeInfo& info : AllDTypes())
+    data.push_back(Ramp(3 * RowBytes(info.type, 256) + info.tail_bytes));
   for (size_t i = 0; i < data.size(); ++i) {
     const DTypeInfo& info = AllDTypes()[i];
     writer.AddTensor(info.name, info.type, {256, 3}, data[i]);

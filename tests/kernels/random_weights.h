@@ -35,6 +35,8 @@ inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {
       return {offsetof(gguf::BlockTQ1_0, d)};
     case DType::kTQ2_0:
       return {offsetof(gguf::BlockTQ2_0, d)};
+    case DType::kPTQ1_0:
+      return {offsetof(gguf::BlockPTQ1_0, d)};
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16:
@@ -42,6 +44,7 @@ inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {
     case DType::kMXFP4:
     case DType::kNVFP4:
     case DType::kIQ1_M:
+    case DType::kI2_S:
       return {};  // no f16, or elsewhere: RandomMatrix::FixBlock
     default:
       return {0};

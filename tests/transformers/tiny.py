@@ -32,8 +32,10 @@ F = {  # family: overrides (youtu: as published; transformers zeroes a padding's
  'gemma': dict(head_dim=32), 'gemma2': dict(head_dim=32, sliding_window=8, num_hidden_layers=4, query_pre_attn_scalar=32), 'gemma3_text': dict(head_dim=32, sliding_window=8, num_hidden_layers=6, query_pre_attn_scalar=32),
  'gemma4_text': dict(vocab_size_per_layer_input=320, hidden_size_per_layer_input=32, head_dim=32, sliding_window=8, num_hidden_layers=6), 'phi': {}, 'phi3': dict(rope_scaling=None), 'phimoe': dict(num_local_experts=E), 'granite': dict(attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=3.0),
  'granitemoe': dict(num_local_experts=E, num_experts_per_tok=2), 'granitemoeshared': dict(num_local_experts=E, num_experts_per_tok=2, shared_intermediate_size=64),
+ 'granite_swa': dict(attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=3.0, sliding_window=8, num_hidden_layers=5, layer_rope_theta=[10000.0, 0, 10000.0, 10000.0, 0]),
+ 'granitemoe_swa': dict(attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=3.0, num_local_experts=E, num_experts_per_tok=2, shared_intermediate_size=64 * s, sliding_window=8, num_hidden_layers=5),
  'granitemoehybrid': dict(num_local_experts=E, num_experts_per_tok=2, shared_intermediate_size=64, layer_types=['mamba', 'attention', 'mamba'] + ['mamba'] * (L - 3), mamba_n_heads=8, mamba_d_state=16, mamba_d_head=2 * H // 8, mamba_n_groups=1),
- 'olmo': {}, 'olmo2': {}, 'olmo3': dict(sliding_window=8, num_hidden_layers=4), 'olmoe': dict(num_experts=E, num_experts_per_tok=2), 'cohere': dict(logit_scale=0.2), 'cohere2': dict(logit_scale=0.2, sliding_window=8, num_hidden_layers=4),
+ 'olmo': {}, 'olmo2': {}, 'olmo3': dict(sliding_window=8, num_hidden_layers=4), 'olmoe': dict(num_experts=E, num_experts_per_tok=2), 'cohere': dict(logit_scale=0.2), 'cohere2': dict(logit_scale=0.2, sliding_window=8, num_hidden_layers=4), 'cohere2_moe': dict(num_experts=E, num_experts_per_tok=2, num_shared_experts=1, head_dim=16, logit_scale=0.2, sliding_window=8, num_hidden_layers=6, first_k_dense_replace=1, prefix_dense_intermediate_size=112, expert_selection_fn=('sigmoid', 'softmax')[s], rms_norm_eps=(None, 1e-5)[s]),
  'glm': dict(head_dim=16, partial_rotary_factor=0.5), 'glm4': dict(head_dim=16, partial_rotary_factor=0.5), 'glm4_moe': dict(**moe, head_dim=16, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, partial_rotary_factor=0.5),
  'deepseek_v2': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=1, topk_group=1, head_dim=16),
  'deepseek_v3': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=2, topk_group=1, head_dim=16),
@@ -75,6 +77,9 @@ def sentence_files(n, m):
 def save(n, m, d):
     """Saves a model as a folder."""
     m.save_pretrained(d); tokenizer(d)
+    if n.startswith('gemma4'):  # merges of characters, with marked spaces
+        j = json.load(open(d + '/tokenizer.json')); j['pre_tokenizer'] = j['decoder'] = None
+        j['normalizer'] = {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'}; json.dump(j, open(d + '/tokenizer.json', 'w'))
     for name, value in sentence_files(n, m).items():
         os.makedirs(os.path.dirname(d + '/' + name), exist_ok=True); json.dump(value, open(d + '/' + name, 'w'))
 def theirs(n, m, ids):

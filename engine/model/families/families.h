@@ -19,7 +19,7 @@ std::span<const Family> LlamaLineage();
 std::span<const Family> QwenLineage();
 std::span<const Family> GraniteLineage();
 std::span<const Family> GemmaLineage();
-std::span<const Family> SingleLineages();
+std::span<const Family> LlamaLikeLineages();
 std::span<const Family> Lfm2Lineage();
 std::span<const Family> DeepSeekLineage();
 std::span<const Family> NemotronLineage();

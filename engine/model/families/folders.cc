@@ -1,3 +1,4 @@
+// Writes the keys that several lineages take from config.json in the same way.
 #include "engine/model/families/folders.h"
 
 #include <algorithm>

@@ -28,6 +28,17 @@ void HyperClovaX(const Keys& keys, Config& config) {
   config.logit_scale = static_cast<float>(keys.PositiveOr("logit_scale", 1));
 }
 
+// Granite SWA (2026): windows and sinks; a file may list the layers that rotate.
+void GraniteWindows(const Keys& keys, Config& config) {
+  Granite(keys, config);
+  constexpr std::string_view kRotates = "attention.rope_pattern";
+  if (keys.Length(kRotates) == 0) return;
+  const auto rotates = keys.PerLayer(kRotates, config.n_layers(), 0, 1);
+  for (size_t i = 0; i < rotates.size(); ++i) {
+    if (rotates[i] == 0) config.layers[i].rope = LayerPlan::kNoRope;
+  }
+}
+
 void GraniteHybrid(const Keys& keys, Config& config) {
   SetMamba2(keys, config);
   config.logit_scale = static_cast<float>(1 / keys.PositiveUnlessZero("logit_scale", 1));
@@ -77,6 +88,11 @@ constexpr Usual kGraniteDefaults[] = {{"attention_multiplier", 1},
                                       {"embedding_multiplier", 1},
                                       {"residual_multiplier", 1},
                                       {"logits_scaling", 1}};
+constexpr Usual kGraniteWindowsDefaults[] = {{"attention_multiplier", 1},
+                                             {"embedding_multiplier", 1},
+                                             {"residual_multiplier", 1},
+                                             {"logits_scaling", 1},
+                                             {"rms_norm_eps", 1e-5}};
 constexpr Usual kBambaDefaults[] = {{"attention_multiplier", 0}, {"logits_scaling", 1},
                                     {"num_key_value_heads", 8},  {"mamba_n_groups", 1},
                                     {"mamba_d_conv", 4},         {"mamba_d_state", 256},
@@ -113,6 +129,36 @@ void Bamba(OutModel& model) {
   AddMamba(attends, model);
 }
 
+// Each layer has a base of its own in config.json, or 0 where it does not rotate.
+void GraniteWindows(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> local = LayersOfType(model, "sliding_attention"), rotates;
+  for (size_t i = local.size(); i < model.n_layers(); ++i) local.push_back(i % 4 != 0);
+  model.Uint("attention.sliding_window", config.CountOr("sliding_window", 128));
+  model.PerLayer("attention.sliding_window_pattern", local);
+  double base = 0;
+  for (const double theta : config.Numbers("layer_rope_theta")) {
+    rotates.push_back(theta != 0);
+    if (theta == 0) continue;
+    if (base != 0 && theta != base)
+      config.Fail("layer_rope_theta", "expected one base for all layers that rotate");
+    base = theta;
+  }
+  if (rotates.empty()) return;
+  if (rotates.size() != model.n_layers())
+    config.Fail("layer_rope_theta", "expected a number for each layer");
+  if (base != 0) model.Float("rope.freq_base", base);
+  model.PerLayer("attention.rope_pattern", rotates);
+}
+
+constexpr TensorRule kSinks[] = {{".self_attn.sinks", ".attn_sinks.weight"}};
+constexpr TensorRule kGraniteInOne[] = {
+    {".mlp.router", ".ffn_gate_inp"},
+    {".mlp.experts.gate_up_proj", ".ffn_gate_up_exps.weight"},
+    {".mlp.experts.down_proj", ".ffn_down_exps.weight"},
+    {".shared_mlp.input_linear", ".ffn_up_shexp"},
+};
+
 constexpr TensorRule kHyperClovaX[] = {
     {".post_norm1", ".post_attention_norm"},
     {".post_attention_layernorm", ".ffn_norm"},
@@ -136,6 +182,21 @@ constexpr HfClass kHybridClasses[] = {
      .defaults = kBambaDefaults,
      .refine = Bamba},
 };
+
+constexpr HfClass kGraniteWindowsClass = {.names = {"GraniteSWAForCausalLM"},
+                                          .pairs_halves = true,
+                                          .has_windows = false,  // by GraniteWindows()
+                                          .tensors = {kSinks},
+                                          .keys = {kGraniteKeys},
+                                          .defaults = kGraniteWindowsDefaults,
+                                          .refine = GraniteWindows};
+constexpr HfClass kGraniteMoeWindowsClass[] = {{.names = {"GraniteMoeSWAForCausalLM"},
+                                                .pairs_halves = true,
+                                                .has_windows = false,
+                                                .tensors = {kSinks, kGraniteInOne, kGraniteExperts},
+                                                .keys = {kGraniteKeys},
+                                                .defaults = kGraniteWindowsDefaults,
+                                                .refine = GraniteWindows}};
 
 constexpr Family kGraniteRows[] = {
     {.name = "granite",
@@ -161,6 +222,14 @@ constexpr Family kGraniteRows[] = {
             .tensors = {kGraniteExperts},
             .keys = {kGraniteKeys},
             .defaults = kGraniteDefaults}},
+    {.name = "granite_swa",
+     .rope_pairs = kAdjacent,
+     .traits = {.sinks = Presence::kRequired},
+     .windows = {Windows::When::kIfListed},
+     .router = kSoftmax,
+     .refine = GraniteWindows,
+     .hf = kGraniteWindowsClass,
+     .others = kGraniteMoeWindowsClass},
     {.name = "granitehybrid",
      .rope_pairs = kAdjacent,
      .without_heads = Mixer::kMamba2,

@@ -53,7 +53,9 @@ TEST(EncodedBytes, AreTheSameOnEveryCpu) {
   const std::vector<float> x = Weights();
   std::vector<float> importance(kN);
   for (size_t i = 0; i < kN; ++i) importance[i] = static_cast<float>(1 + i * 7 % 16) / 8;
-  for (const auto& [dtype, name, block_size, block_bytes] : gguf::AllDTypes()) {
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    const gguf::DType dtype = info.type;
+    const std::string_view name = info.name;
     if (!CanEncode(dtype) || (name.starts_with("IQ") && !name.starts_with("IQ4"))) continue;
     std::vector<std::byte> rows(2 * gguf::RowBytes(dtype, kN));
     ASSERT_TRUE(EncodeRow(dtype, x.data(), kN, rows.data()));

@@ -1,7 +1,8 @@
-// Lineages with a single supported architecture: Phi-3 (Abdin et al. 2024), gpt-oss (OpenAI 2025),
-// OLMo 2 and 3 (OLMo et al. 2025), GLM-4 (GLM et al. 2024), BitNet (Ma et al. 2025), ERNIE 4.5
-// (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research 2025), Seed-OSS (ByteDance
-// 2025), Command R7B and A (Cohere 2024, 2025), Apertus (Swiss AI 2025).
+// Families that differ from Llama in a step or two, one row for each author: Phi-3 (Abdin et al.
+// 2024), gpt-oss (OpenAI 2025), OLMo 2 and 3 (OLMo et al. 2025), GLM-4 (GLM et al. 2024), BitNet
+// (Ma et al. 2025), ERNIE 4.5 (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research
+// 2025), Seed-OSS (ByteDance 2025), Command R7B, A and A+ (Cohere 2024 to 2026), Apertus (Swiss AI
+// 2025).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,9 +30,10 @@ void Glm4(const Keys& keys, Config& config) {
 
 void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
 
-// Models older than 2B4T lack this key.
+// Models older than 2B4T lack this key; bitnet.cpp has other names for the newer ones.
 void BitNet(const Keys& keys, Config& config) {
-  const std::string_view activation = keys.StringOr("hidden_activation", "silu");
+  const char* const usual = config.architecture == "bitnet" ? "silu" : "relu2";
+  const std::string_view activation = keys.StringOr("hidden_activation", usual);
   if (activation == "relu2") {
     config.activation = kernels::Activation::kGatedReluSquared;
   } else if (activation != "silu") {
@@ -85,6 +87,16 @@ void Cohere2(const Keys& keys, Config& config) {
   config.logit_scale = static_cast<float>(keys.Positive("logit_scale"));
 }
 
+// Command A+ (Cohere 2026): dense layers at the beginning always rotate, and norms may be RMSNorm.
+void Cohere2Moe(const Keys& keys, Config& config) {
+  Cohere2(keys, config);
+  config.layer_norm = keys.Has("attention.layer_norm_epsilon");
+  for (LayerPlan& layer : config.layers) {
+    if (layer.n_experts > 0) break;
+    layer.rope = 0;
+  }
+}
+
 void HunyuanMoe(const Keys&, Config& config) { SetSharedExperts(1, config); }
 
 // ---- What a folder means.
@@ -99,6 +111,9 @@ constexpr Usual kNanoChatDefaults[] = {{"rms_norm_eps", 1e-6}, {"final_logit_sof
 constexpr Usual kHunyuanOnly[] = {{"use_cla", 0}};
 constexpr Usual kCohere2Only[] = {
     {"use_qk_norm", 0}, {"use_parallel_block", 1}, {"use_gated_activation", 1}, {"rotary_pct", 1}};
+
+constexpr Usual kCohere2MoeDefaults[] = {
+    {"layer_norm_eps", 1e-5}, {"logit_scale", 0.0625}, {"head_dim", 128}};
 
 constexpr TensorRule kPhi3[] = {
     {".self_attn.qkv_proj", ".attn_qkv"},
@@ -258,9 +273,44 @@ void Exaone4(OutModel& model) {
   AddWindows({.period = 4}, model);
 }
 
+// In config.json intermediate_size is that of experts.
+void Cohere2Moe(OutModel& model) {
+  const Fields& config = model.config;
+  const uint64_t length = config.Count("intermediate_size"),
+                 n_shared = config.UintOr("num_shared_experts", 0);
+  AddLeadingDense(model);
+  const bool has_dense = std::ranges::count(config.Texts("mlp_layer_types"), "dense") > 0 ||
+                         config.UintOr("first_k_dense_replace", 0) > 0;
+  if (has_dense) {
+    model.Uint("feed_forward_length", config.CountOr("prefix_dense_intermediate_size", length));
+    if (config.UintOr("prefix_dense_sliding_window_pattern", 1) != 1)
+      config.Fail("prefix_dense_sliding_window_pattern", "expected 1");
+  }
+  model.Uint("expert_feed_forward_length", length);
+  model.Uint("expert_shared_feed_forward_length", n_shared * length);
+  model.Uint("expert_count", config.CountOr("num_experts", 8));
+  model.Uint("expert_used_count", config.CountOr("num_experts_per_tok", 2));
+  const std::string gate = config.TextOr("expert_selection_fn", "softmax"),
+                    sum = config.TextOr("shared_expert_combination_strategy", "average");
+  if (gate != "softmax" && gate != "sigmoid")
+    config.Fail("expert_selection_fn", "expected softmax or sigmoid");
+  if (n_shared > 0 && sum != "average")
+    config.Fail("shared_expert_combination_strategy", "expected average");
+  model.Uint("expert_gating_func", gate == "softmax" ? 1 : 2);
+  model.Bool("expert_weights_norm", gate == "softmax" || config.BoolOr("norm_topk_prob", true));
+  std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (local.empty()) config.Fail("layer_types", "expected a name for each layer");
+  model.Uint("attention.sliding_window", config.CountOr("sliding_window", 4096));
+  model.PerLayer("attention.sliding_window_pattern", local);
+  if (config.Has("rms_norm_eps")) {
+    model.Float("attention.layer_norm_rms_epsilon", config.Number("rms_norm_eps"));
+    model.Without("attention.layer_norm_epsilon");
+  }
+}
+
 constexpr HfClass kOlmo3Class[] = {{.names = {"Olmo3ForCausalLM"}, .rope_theta = 5e5}};
 
-constexpr Family kSingleRows[] = {
+constexpr Family kLlamaLikeRows[] = {
     // llama.cpp's files name a window, which no program uses.
     {.name = "phi3",
      .windows = {Windows::When::kIfListed},
@@ -317,6 +367,7 @@ constexpr Family kSingleRows[] = {
             .defaults = kNanoChatDefaults,
             .refine = NanoChat}},
     {.name = "bitnet",
+     .other_names = {"bitnet-b1.58", "bitnet-25"},
      .traits = {.sub_norms = true, .output = OutputMatrix::kEmbedding},
      .refine = BitNet,
      .hf = {.names = {"BitNetForCausalLM", "BitnetForCausalLM"},
@@ -358,6 +409,18 @@ constexpr Family kSingleRows[] = {
      .windows = {Windows::When::kAlways, 4, Windows::Rope::kOnlyThere},
      .refine = Cohere2,
      .hf = {.names = {"Cohere2ForCausalLM"}, .only = kCohere2Only}},
+    {.name = "cohere2moe",
+     .rope_pairs = kAdjacent,
+     .traits = {.norms = {.ffn = ""}, .layer_norm = true, .parallel = true, .halves_experts = true},
+     .windows = {Windows::When::kAlways, 4, Windows::Rope::kOnlyThere},
+     .router = kSigmoidByKeys,
+     .dense_layers = DenseLayers::kLeading,
+     .refine = Cohere2Moe,
+     .hf = {.names = {"Cohere2MoeForCausalLM"},
+            .has_windows = false,  // by Cohere2Moe()
+            .tied = true,
+            .defaults = kCohere2MoeDefaults,
+            .refine = Cohere2Moe}},
     {.name = "apertus",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope, .output = OutputMatrix::kOwn},
      .refine = Apertus,
@@ -371,6 +434,6 @@ constexpr Family kSingleRows[] = {
 
 }  // namespace
 
-std::span<const Family> SingleLineages() { return kSingleRows; }
+std::span<const Family> LlamaLikeLineages() { return kLlamaLikeRows; }
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// Has the tables of other programs' flags and subcommands, and finds the nearest word.
-#include "cli/options/other_names.h"
+// Tables of the flags and subcommands of llama.cpp and Ollama, and the answers to unknown words.
+#include "cli/options/other_programs.h"
 
 #include <algorithm>
 #include <array>

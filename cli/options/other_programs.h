@@ -1,6 +1,6 @@
 // llama.cpp's and Ollama's names of our flags and subcommands, and answers to unknown words.
-#ifndef PRONK_CLI_OPTIONS_OTHER_NAMES_H_
-#define PRONK_CLI_OPTIONS_OTHER_NAMES_H_
+#ifndef PRONK_CLI_OPTIONS_OTHER_PROGRAMS_H_
+#define PRONK_CLI_OPTIONS_OTHER_PROGRAMS_H_
 
 #include <cstddef>
 #include <span>
@@ -35,4 +35,4 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
 
 }  // namespace cli
 
-#endif  // PRONK_CLI_OPTIONS_OTHER_NAMES_H_
+#endif  // PRONK_CLI_OPTIONS_OTHER_PROGRAMS_H_

@@ -1,3 +1,6 @@
+// Reads the keys that mean the same in several lineages: windows, rope, routers, Mamba-2.
+#include "engine/model/families/families.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -6,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/model/families/families.h"
 #include "gguf/error.h"
 #include "kernels/recurrence/recurrence.h"
 

@@ -1,0 +1,61 @@
+// Rotations of matrices' inputs. PrismML's files have matrices whose rows were multiplied by signs
+// and Hadamard matrices, so that their weights are easier to round; inputs have to be, too. The
+// keys prism.hadamard.* name these matrices. Chee et al. 2023 (QuIP), Ashkboos et al. 2024
+// (QuaRot).
+#ifndef PRONK_ENGINE_MODEL_ROTATIONS_H_
+#define PRONK_ENGINE_MODEL_ROTATIONS_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gguf/file.h"
+
+namespace engine {
+
+struct Rotation {
+  size_t block = 0;          // numbers that a Hadamard matrix covers
+  std::vector<float> signs;  // [width]; 1 or -1
+  // Of a delta net's output, whose value heads lie head by head of the keys that they share, and
+  // which the rows have side by side: the number of key heads, and of value heads for each.
+  size_t n_groups = 1, n_in_group = 1;
+
+  // Neither may be the other.
+  void Apply(const float* in, float* out) const;
+  // Of a row of the matrix: what the row was before.
+  void Undo(float* row) const;
+};
+
+class Rotations {
+ public:
+  static bool AreIn(const gguf::File& file);
+  // Throws gguf::Error if a key is missing, unknown, or has another value than is computed here.
+  explicit Rotations(const gguf::File& file);
+
+  // Of the inputs of a matrix with `width` columns, or of its rows as a table; null: none. Throws
+  // gguf::Error if there are no signs for this width.
+  const Rotation* OfInput(std::string_view tensor, size_t width);
+  const Rotation* OfRows(std::string_view tensor, size_t width);
+  // Throws gguf::Error if a tensor that the keys name was not asked for.
+  void RequireAllUsed() const;
+
+ private:
+  const Rotation* Find(std::string_view tensor, size_t width, bool grouped);
+
+  std::string path_;
+  size_t block_ = 0, n_groups_ = 1, n_in_group_ = 1;
+  bool groups_values_ = false;
+  std::set<std::string, std::less<>> inputs_, rows_;  // names of tensors
+  std::set<std::string, std::less<>> used_;
+  std::map<size_t, std::vector<float>> signs_;  // by width
+  std::map<std::pair<size_t, bool>, Rotation> made_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MODEL_ROTATIONS_H_
