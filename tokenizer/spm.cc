@@ -24,6 +24,8 @@ constexpr size_t kLongestPiece = 4096;
 // recursion that is at most as deep as the token is long.
 constexpr size_t kLongestUnused = 1024;
 
+constexpr size_t kAscii = 128;
+
 bool StartsCharacter(char c) { return (c & 0xC0) != 0x80; }
 
 // A higher score has a lower rank; equal scores are equal ranks. Never kNoMerge: no score is NaN.
@@ -36,25 +38,28 @@ class SpmTokenizer final : public Tokenizer {
  public:
   SpmTokenizer(const gguf::Metadata& metadata, size_t rows)
       : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true, .rows = rows})),
-        bytes_(FindByteTokens(metadata, vocab())) {
-    for (const std::string_view token : vocab().tokens) {
+        bytes_(FindByteTokens(metadata, vocab())),
+        pairs_(kAscii * kAscii, -1) {
+    for (size_t id = 0; id < vocab().tokens.size(); ++id) {
+      const std::string_view token = vocab().tokens[id];
       if (token.size() > kSpaceMark.size()) NoteSpaces(token);
       if (token.size() <= kLongestPiece) longest_ = std::max(longest_, token.size());
+      if (token.size() == 2 && IsAscii(token)) pairs_[PairIndex(token)] = FindIndexed(token);
     }
   }
 
  private:
   // The pairs that together are a token. Symbols are places in `word`.
   struct Pairs {
-    Rank Find(const Symbol& left, const Symbol& right) {
-      const TokenId id = Joined(left, right);
+    Rank Find(Symbol& left, const Symbol& right) {
+      const TokenId id = left.joined = Joined(left, right);
       if (id < 0) return kNoMerge;
       if (tokenizer.TypeOf(id) == TokenType::kUnused) {
         parts[Text(left, right)] = static_cast<size_t>(left.end - left.begin);
       }
       return RankOfScore(tokenizer.vocab().scores[static_cast<size_t>(id)]);
     }
-    TokenId Result(const Symbol& left, const Symbol& right) { return Joined(left, right); }
+    TokenId Result(const Symbol& left, const Symbol&) const { return left.joined; }
 
     TokenId Joined(const Symbol& left, const Symbol& right) {
       const std::string_view text = Text(left, right);
@@ -111,25 +116,29 @@ class SpmTokenizer final : public Tokenizer {
     for (size_t at = 0; at < word.size();) {
       size_t end = at + 1;
       while (end < word.size() && !StartsCharacter(word[end])) ++end;
-      merger.Add(-1, at, end);  // a token, if it has one, is looked up at the end
+      merger.Add(-1, at, end);  // its token, if it has one, is looked up if nothing merges it
       at = end;
     }
     bool has_tokens = true;
     merger.Merge([&](const Symbol& symbol) {
-      AppendPiece(merger.pairs().Text(symbol, symbol), merger.pairs(), after_unknown, out);
+      const std::string_view text = merger.pairs().Text(symbol, symbol);
+      AppendPiece(symbol.id >= 0 ? symbol.id : FindPiece(text), text, merger.pairs(), after_unknown,
+                  out);
       has_tokens &= !after_unknown;
     });
     return has_tokens;
   }
 
-  void AppendPiece(std::string_view text, const Pairs& pairs, bool& after_unknown,
+  // id: FindPiece(text)
+  void AppendPiece(TokenId id, std::string_view text, const Pairs& pairs, bool& after_unknown,
                    IdList& out) const {
-    const TokenId id = FindPiece(text);
     if (id >= 0 && TypeOf(id) == TokenType::kUnused) {
       const auto parts = pairs.parts.find(text);
       if (parts != pairs.parts.end()) {
-        AppendPiece(text.substr(0, parts->second), pairs, after_unknown, out);
-        AppendPiece(text.substr(parts->second), pairs, after_unknown, out);
+        for (const std::string_view part :
+             {text.substr(0, parts->second), text.substr(parts->second)}) {
+          AppendPiece(FindPiece(part), part, pairs, after_unknown, out);
+        }
         return;
       }
     }
@@ -151,6 +160,10 @@ class SpmTokenizer final : public Tokenizer {
 
   // The token that text can become, or -1. Control and user-defined tokens are found before it.
   TokenId FindPiece(std::string_view text) const {
+    if (text.size() == 2 && IsAscii(text)) return pairs_[PairIndex(text)];
+    return FindIndexed(text);
+  }
+  TokenId FindIndexed(std::string_view text) const {
     if (text.size() > longest_) return -1;
     const TokenId id = Find(text);
     if (id < 0 || TypeOf(id) == TokenType::kNormal) return id;
@@ -182,7 +195,13 @@ class SpmTokenizer final : public Tokenizer {
     return at;
   }
 
+  static bool IsAscii(std::string_view two) { return ((two[0] | two[1]) & 0x80) == 0; }
+  static size_t PairIndex(std::string_view two) {
+    return static_cast<size_t>(two[0]) * kAscii + static_cast<size_t>(two[1]);
+  }
+
   ByteTokens bytes_;
+  std::vector<TokenId> pairs_;     // of two ASCII characters: most of what is looked up first
   size_t longest_ = 0;             // bytes of a token
   std::bitset<256> before_space_;  // last bytes of what is before a space within a token
 };

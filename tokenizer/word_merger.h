@@ -21,6 +21,7 @@ struct Symbol {
   int32_t begin, end;      // bytes of the word; unused where pairs are found by their ids
   int32_t previous, next;  // -1: none
   Rank rank;               // of the pair of this and the next symbol; kNoMerge also if removed
+  TokenId joined = -1;     // the pair's token, where Pairs looks it up by its text
 };
 
 // The pairs of a list of merges.
@@ -39,7 +40,7 @@ class ListedPairs {
 // A word is a linked list of symbols. The pair of neighbours with the lowest rank merges first; of
 // equal ranks the leftmost. All pairs that may merge are in a priority queue; a pair that has
 // changed since it was queued is skipped. n symbols take O(n log n). Pairs says which two may
-// merge: Find() gives the rank of a pair, or kNoMerge, and Result() its token.
+// merge: Find() gives the rank of a pair, or kNoMerge, and Result() the token of a pair found.
 template <class Pairs = ListedPairs>
 class WordMerger {
  public:
