@@ -214,7 +214,7 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
     const WeightView& weights = all[i].weights;
     for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
-    if (weights.tensor != nullptr) Products(Rotated(in, weights), all.subspan(i, end - i));
+    Products(Rotated(in, weights), all.subspan(i, end - i));
   }
 }
 
