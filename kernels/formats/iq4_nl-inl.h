@@ -23,7 +23,7 @@ struct IQ4_NL : SignedType32<IQ4_NL, gguf::BlockIQ4_NL, true>,
   }
   static double DotReference(const Block& block, const ActivationRow& x) {
     const auto value = [&](int j) { return kIq4nlValues[Q4_0::Nibble(block.qs, j)]; };
-    return double{F16ToF32(block.d)} * double{x.scales[0]} * DotCodes(x.q, 0, 32, value);
+    return double{F16ToF32(block.d)} * DotGroups(x, 32, value);
   }
 };
 

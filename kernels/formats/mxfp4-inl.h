@@ -23,7 +23,7 @@ struct MXFP4 : UnsignedType32<MXFP4, gguf::BlockMXFP4, 12, 24>,
   }
   static double DotReference(const Block& block, const ActivationRow& x) {
     const auto value = [&](int j) { return kFp4Values[Q4_0::Nibble(block.qs, j)]; };
-    return double{E8m0HalfToF32(block.e)} * double{x.scales[0]} * DotCodes(x.q, 0, 32, value);
+    return double{E8m0HalfToF32(block.e)} * DotGroups(x, 32, value);
   }
 
   // E8m0HalfToF32 of half.h for eight blocks.

@@ -35,12 +35,7 @@ struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
     }
   }
   static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 4; ++g) {  // the g-th 32 weights, whose activations share a scale
-      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Sign(block, j); });
-      sum += double{x.scales[g]} * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+    return double{F16ToF32(block.d)} * DotGroups(x, 128, [&](int j) { return Sign(block, j); });
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     const DI8 d;

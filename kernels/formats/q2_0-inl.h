@@ -105,12 +105,8 @@ struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
     }
   }
   static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 2; ++g) {  // the g-th 32 weights, whose activations share a scale
-      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return TwoBits(block, j) - 1; });
-      sum += double{x.scales[g]} * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+    const auto weight = [&](int j) { return TwoBits(block, j) - 1; };
+    return double{F16ToF32(block.d)} * DotGroups(x, block.kWeights, weight);
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;

@@ -47,11 +47,10 @@ struct Q8Type : SignedType32<Type, BlockType> {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
   }
-  // What the product of a block with activations scale * q means: a sum of integers, exact, times
-  // both scales. Every file has it beside the definition of the weights.
+  // What the product of a block with activations scale * q means: an exact sum of integers, times
+  // both scales. Every format has it beside the definition of its weights.
   static double DotReference(const BlockType& block, const ActivationRow& x) {
-    const int dot = DotCodes(x.q, 0, 32, [&](int j) { return block.qs[j]; });
-    return double{F16ToF32(block.d)} * double{x.scales[0]} * dot;
+    return double{F16ToF32(block.d)} * DotGroups(x, 32, [&](int j) { return block.qs[j]; });
   }
 
   // The bytes in the order that SignedType32 multiplies them.

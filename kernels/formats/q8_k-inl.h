@@ -18,12 +18,7 @@ struct Q8_K : SignedType32<Q8_K, gguf::BlockQ8_K> {
     for (int j = 0; j < 256; ++j) out[j] = block.d * static_cast<float>(block.qs[j]);
   }
   static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 8; ++g) {  // the g-th 32 weights, whose activations share a scale
-      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return block.qs[j]; });
-      sum += double{x.scales[g]} * dot;
-    }
-    return double{block.d} * sum;
+    return double{block.d} * DotGroups(x, 256, [&](int j) { return block.qs[j]; });
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {

@@ -77,12 +77,8 @@ struct TernaryType {
 
   // A type's code of weight j is Type::Code(block, j), one more than the weight.
   static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 8; ++g) {  // the g-th 32 weights, whose activations share a scale
-      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Type::Code(block, j) - 1; });
-      sum += double{x.scales[g]} * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+    const auto weight = [&](int j) { return Type::Code(block, j) - 1; };
+    return double{F16ToF32(block.d)} * DotGroups(x, block.kWeights, weight);
   }
 
   static HWY_INLINE VF Scale(const uint8_t* HWY_RESTRICT w) {

@@ -93,9 +93,37 @@ struct Packed32 {
   const uint8_t* step;
 };
 
+// What both kinds of codes share. A kind adds, for vector v of the step and for the step's dots,
+//   static VI32 DotVector(VI32 start, const VU8 (&codes)[2], const Input& in, size_t v)
+//   static void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in, RowSums& sums)
+template <class Type, class BlockType>
+struct RowOf32 : Steps32<Type, BlockType> {
+  static HWY_INLINE Unpacked32 Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked32 unpacked = Type::UnpackInOrder(w);
+    Deal(unpacked.codes);
+    return unpacked;
+  }
+  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
+  // The dots of a single token are added up lane by lane, which takes less than dealing the codes;
+  // the numbers are the same.
+  template <class Input>
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, RowSums& sums) {
+    VI32 dots[kDotVectors];
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      VU8 codes[2][2];
+      Type::Codes(w.step, v, codes);
+      for (size_t k = 0; k < 2; ++k) {
+        dots[v + k] = Type::DotVector(in.Start(v + k), codes[k], in, v + k);
+      }
+    }
+    Type::AddDots(dots, Type::Factors(w.step), in, sums);
+  }
+};
+
 // Products of unsigned codes, a row at a time.
 template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum, bool kEvenOdd>
-struct SingleRows32 : Steps32<Type, BlockType> {
+struct SingleRows32 : RowOf32<Type, BlockType> {
   static_assert(0 <= kZero && kZero <= kMaxCode, "the zero point is one of the codes");
   static_assert(
       8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
@@ -113,14 +141,10 @@ struct SingleRows32 : Steps32<Type, BlockType> {
   static constexpr bool kSums = kMinimum || kCenter != kZero;
   using Input = Input32<kCenter, kSums>;
   using Unpacked = Unpacked32;
+  using RowOf32<Type, BlockType>::Multiply;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     return LoadInput32<kCenter, kSums, kDeals>(x, i);
-  }
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked = Type::UnpackInOrder(w);
-    Deal(unpacked.codes);
-    return unpacked;
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
     w.scales = KeepFirst(w.scales, n / 32);
@@ -146,31 +170,16 @@ struct SingleRows32 : Steps32<Type, BlockType> {
     }
 #else
     for (size_t v = 0; v < kDotVectors; ++v) {
-      dots[v % n] = DotVector(v < n ? in.Start(v) : dots[v % n], w.codes[v], in.x[v]);
+      dots[v % n] = DotVector(v < n ? in.Start(v) : dots[v % n], w.codes[v], in, v);
     }
 #endif
     AddDots(dots, w, in, sums);
   }
-  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
-  // The dots of a single token are added up lane by lane, which takes less than dealing the codes;
-  // the numbers are the same.
   static HWY_INLINE Input LoadForOne(const ActivationRow& x, size_t i) {
     return LoadInput32<kCenter, kSums, false>(x, i);
   }
-  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, RowSums& sums) {
-    VI32 dots[kDotVectors];
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kDotVectors; v += 2) {
-      VU8 codes[2][2];
-      Type::Codes(w.step, v, codes);
-      for (size_t k = 0; k < 2; ++k) {
-        dots[v + k] = DotVector(in.Start(v + k), codes[k], in.x[v + k]);
-      }
-    }
-    AddDots(dots, Type::Factors(w.step), in, sums);
-  }
-  static HWY_INLINE VI32 DotVector(VI32 start, const VU8 (&codes)[2], const VI8 (&x)[2]) {
-    return Dot2(start, codes[0], x[0], codes[1], x[1]);
+  static HWY_INLINE VI32 DotVector(VI32 start, const VU8 (&codes)[2], const Input& in, size_t v) {
+    return Dot2(start, codes[0], in.x[v][0], codes[1], in.x[v][1]);
   }
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
@@ -202,10 +211,11 @@ struct InputSigned32 : Input32<kSignedZero, false> {
 // Products of signed bytes. kNo128: no weight is -128, so that without VNNI weights can take the
 // activations' signs, whose magnitudes are stored (one token of IQ4_XS 6%).
 template <class Type, class BlockType, bool kNo128>
-struct SignedRows32 : Steps32<Type, BlockType> {
+struct SignedRows32 : RowOf32<Type, BlockType> {
   static constexpr bool kMagnitudes = PRONK_MADDUBS && kNo128;
   using Input = InputSigned32<kMagnitudes>;
   using Unpacked = Unpacked32;
+  using RowOf32<Type, BlockType>::Multiply;
 
   template <bool kDealt>
   static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
@@ -222,12 +232,6 @@ struct SignedRows32 : Steps32<Type, BlockType> {
   static HWY_INLINE Input LoadForOne(const ActivationRow& x, size_t i) {
     return LoadInput<false>(x, i);
   }
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked = Type::UnpackInOrder(w);
-    Deal(unpacked.codes);
-    return unpacked;
-  }
-  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
     w.scales = KeepFirst(w.scales, n / 32);
     return w;
@@ -239,19 +243,12 @@ struct SignedRows32 : Steps32<Type, BlockType> {
     for (size_t v = 0; v < kDotVectors; ++v) {
       dots[v % n] = DotVector(v < n ? in.Start(v) : dots[v % n], w.codes[v], in, v);
     }
-    sums.a = AddScaledDots<true, true>(sums.a, dots, w.scales, in.scales);
+    AddDots(dots, w, in, sums);
   }
-  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, RowSums& sums) {
-    VI32 dots[kDotVectors];
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kDotVectors; v += 2) {
-      VU8 codes[2][2];
-      Type::Codes(w.step, v, codes);
-      for (size_t k = 0; k < 2; ++k) {
-        dots[v + k] = DotVector(in.Start(v + k), codes[k], in, v + k);
-      }
-    }
-    sums.a = AddScaledDots<true, true>(sums.a, dots, Type::Factors(w.step).scales, in.scales);
+  template <size_t n>
+  static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
+                                 RowSums& sums) {
+    sums.a = AddScaledDots<true, true>(sums.a, dots, w.scales, in.scales);
   }
   static HWY_INLINE VI32 DotVector(VI32 dot, const VU8 (&codes)[2], const Input& in, size_t v) {
     for (size_t half = 0; half < 2; ++half) {

@@ -81,6 +81,14 @@ int DotCodes(const int8_t* q, int begin, int n, Code code) {
   for (int j = begin; j < begin + n; ++j) dot += code(j) * q[j];
   return dot;
 }
+// The sum of scale * (sum of code(j) * q[j]) over the n / 32 groups whose activations share a
+// scale.
+template <class Code>
+double DotGroups(const ActivationRow& x, int n, Code code) {
+  double sum = 0;
+  for (int g = 0; g < n / 32; ++g) sum += double{x.scales[g]} * DotCodes(x.q, 32 * g, 32, code);
+  return sum;
+}
 
 using VU8x16 = hn::Vec<DU8x16>;
 
