@@ -318,22 +318,22 @@ void AddRun(CommandLine& line) {
   RunOptions& options = command.Does(Run);
   options.model.AddModelFlag(command);
   options.text.AddFlags(
-      command, "The text to complete, literally unless -e is given; also after MODEL, or alone",
+      command, "The text to complete, literal without -e; also after MODEL, or alone",
       "A file to complete (- for stdin), or one that -p is about (repeatable: joined in order)");
   command.Add("--messages FILE", options.messages,
               "A conversation to answer, in OpenAI's format, by the model's chat template");
   command
       .Add("--prompt-cache FILE", options.prompt_cache,
-           "Save the state after the prompt in this file, and start from it next time")
+           "Save the state after the prompt here, and start from it next time")
       .Writes();
   command
       .Add("-n,--n-predict,--predict N", options.max_tokens, {-2, kMaxTokens},
-           "Tokens to generate; -1 or -2: until the text ends or the context is full")
+           "Tokens to generate; -1 or -2: to the end of the text or the context")
       .ShowDefault();
   command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
   options.generation.AddEscapeFlag(command);
   command.Add("--chat,--single-turn", options.chat,
-              "Also -st: take the text as a question, and use the model's chat template");
+              "Also -st: take the text as a question, in the model's chat template");
   command.Add("--system,--system-prompt TEXT", options.system,
               "Also -sys: with --chat, the system message");
   command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");

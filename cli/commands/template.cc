@@ -1,5 +1,6 @@
 // pronk template: prints a conversation as the model will see it.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,13 +29,14 @@ struct RenderOptions {
 
 int RunTemplate(const RenderOptions& options) {
   std::string source;
+  std::optional<gguf::File> file;  // outlives the tokenizer, which reads it
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
   // With a template from a file a model is needed only if one is named: for its tokens' texts.
   if (options.form.file.empty() || !options.model.model.empty()) {
-    const gguf::File file = OpenFile(options.model.ModelPath());
-    tokenizer = tokenizer::Tokenizer::Create(file);
-    if (options.form.file.empty()) source = engine::ChatTemplateSource(file, *tokenizer);
+    file.emplace(OpenFile(options.model.ModelPath()));
+    tokenizer = tokenizer::Tokenizer::Create(*file);
+    if (options.form.file.empty()) source = engine::ChatTemplateSource(*file, *tokenizer);
   }
   engine::ChatForm form(source);
   form.variables = options.form.Variables(form.chat_template);

@@ -55,7 +55,7 @@ void GenerationOptions::AddFlags(Command& command) {
 
 void GenerationOptions::AddEscapeFlag(Command& command) {
   command.Add("-e,--escape", escape,
-              "Read \\n and other escapes in -p, --system, -r and --dry-sequence-breaker");
+              "Read escapes such as \\n in -p, --system, -r, --dry-sequence-breaker");
 }
 
 std::string GenerationOptions::Typed(const std::string& text) const {

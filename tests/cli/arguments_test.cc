@@ -114,7 +114,7 @@ TEST(Arguments, CommandsOfOllama) {
   const std::string pull = "pull: pronk opens no connection; this line does: ./pronk pull ";
   ExpectError(Pronk({"pull", "acme/Wee-GGUF:Q4_0"}), 2, pull + "acme/Wee-GGUF:Q4_0\n");
   ExpectError(Pronk({"pull"}), 2, pull + cli::SuggestedModel().name + "\n");
-  ExpectError(Pronk({"serve"}), 2, "serve: pronk is no server");
+  ExpectError(Pronk({"serve"}), 2, "serve: pronk is not a server");
   ExpectError(Pronk({"rm", "x"}), 2, "rm: models are files");
   ExpectError(Pronk({"test"}), 2, "test: only ./pronk");
   for (const char* word : {"help", "-h", "--help"}) {
@@ -150,7 +150,7 @@ TEST(Arguments, DidYouMean) {
               "has no flag \"--frobnicate\": 'pronk run --help'");
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize does not take \"c\"");
   ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
-              "no use for \"c\"");
+              "does not take \"c\"");
   ExpectError(Pronk({"run", "-n5x"}), 2, "-n: expected a whole number, found 5x");
   ExpectError(Pronk({"run", "--samplers"}), 2,
               "--samplers: expected NAMES after it: 'pronk run --help' tells more");
@@ -206,7 +206,7 @@ TEST(Arguments, StdinIsThePromptOrADocument) {
   EXPECT_EQ(all({"-f", a, "-f", c, "-f", b, "-p", "Sum"}), "A\n\nB\n\nSum\n");
   EXPECT_EQ(all({"-f", b, "-f", "-", "-f", a}), "B\n\npiped\n\nA\n");
   EXPECT_EQ(all({}), "piped\n");
-  ExpectError(Pronk({"run", "-m", kModel, "-f", "-", "-j", "-"}), 2, "can be read once");
+  ExpectError(Pronk({"run", "-m", kModel, "-f", "-", "-j", "-"}), 2, "can be read only once");
 }
 
 // Stop texts and what ends a repetition are texts as well.

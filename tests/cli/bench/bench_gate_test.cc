@@ -189,7 +189,7 @@ TEST_F(BaselineTest, KnowsMachinesAndFiles) {
     Json other = old;
     other[0][key] = "none";
     ExpectError(Against(other.dump()), 1,
-                std::string("is of another machine, ") + key + ": none, here ");
+                std::string("was measured on another machine, ") + key + ": none, here ");
   }
   old[0]["cpu_info"] = "CPU";  // a llama-bench that does not know its machine
   EXPECT_EQ(Against(old.dump()).status, 0);

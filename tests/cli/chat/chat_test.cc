@@ -71,7 +71,7 @@ TEST(Chat, SavesAndLoads) {
 
   const Finished again = Done(Chat("/load " + file + "\n/system\n/undo\n/system -\n/save\n"));
   EXPECT_TRUE(Has(again.err, "5 messages loaded"));
-  EXPECT_TRUE(Has(again.err, "told: Be kind."));
+  EXPECT_TRUE(Has(again.err, "message is: Be kind."));
   EXPECT_TRUE(Has(again.err, "taken back: And then?"));
   EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 2u);
 }
@@ -101,7 +101,7 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   EXPECT_EQ(damaged.out, again.out);
   // Another file of that name stays.
   dir.Write("other.json.session", "precious");
-  ExpectError(Chat("/save " + dir.Path("other.json") + "\n"), 1, "there already");
+  ExpectError(Chat("/save " + dir.Path("other.json") + "\n"), 1, "already exists");
 }
 
 // In a script a command that fails ends the program: one line, status 1.
@@ -117,7 +117,7 @@ TEST(Chat, RefusesWhatIsNoConversation) {
   ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1, "the turn of 'user'");
   ExpectError(load(R"([{"role": "user", "content": "x"}])"), 1, "has no answer");
   ExpectError(Chat("/load " + dir.Path("none") + "\n"), 1, "cannot be opened");
-  ExpectError(Chat("/save " + dir.Write("mine", "precious") + "\n"), 1, "there already");
+  ExpectError(Chat("/save " + dir.Write("mine", "precious") + "\n"), 1, "already exists");
   EXPECT_EQ(ReadText(dir.Path("mine")), "precious");
   ExpectError(Chat("a message that needs more room than there is\n", {"-c", "16"}), 1,
               "room for 16");
