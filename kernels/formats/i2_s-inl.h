@@ -13,10 +13,9 @@ struct I2_S : Ternary128<I2_S, gguf::BlockI2_S, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kI2_S;
   static constexpr size_t kSlotBytes = 32;
 
+  static int Code(const Block& block, int j) { return block.qs[j % 32] >> (6 - 2 * (j / 32)) & 3; }
   static void Dequantize(const Block& block, float* out) {
-    for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = static_cast<float>((block.qs[j % 32] >> (6 - 2 * (j / 32)) & 3) - 1);
-    }
+    for (int j = 0; j < block.kWeights; ++j) out[j] = static_cast<float>(Code(block, j) - 1);
   }
   static constexpr size_t WeightOf(size_t byte, size_t n) { return 32 * (3 - n) + byte; }
   static HWY_INLINE float Scale(const Block&) { return 1; }

@@ -11,7 +11,7 @@ namespace kernels::HWY_NAMESPACE {
 // A step is two blocks where a vector has 64 bytes, else one.
 struct PQ2_0 {
   using Block = gguf::BlockPQ2_0;
-  using Form = Int8Form<-1, 2>;
+  using PanelForm = Int8Form<-1, 2>;
   using Vector = InOrder<gguf::BlockQ2_0, 4>;
   static constexpr gguf::DType kDType = gguf::DType::kPQ2_0;
   static constexpr bool kReadsFloats = false;
@@ -20,11 +20,20 @@ struct PQ2_0 {
   static constexpr size_t kStepWeights = 128 * kStepBlocks;
   static constexpr size_t kStepBytes = kStepBlocks * sizeof(Block);
 
+  static int TwoBits(const Block& block, int j) { return block.qs[j / 4] >> (2 * (j % 4)) & 3; }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = d * static_cast<float>((block.qs[j / 4] >> (2 * (j % 4)) & 3) - 1);
+      out[j] = d * static_cast<float>(TwoBits(block, j) - 1);
     }
+  }
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 4; ++g) {  // the g-th 32 weights, whose activations share a scale
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return TwoBits(block, j) - 1; });
+      sum += double{x.scales[g]} * dot;
+    }
+    return double{F16ToF32(block.d)} * sum;
   }
 
   struct Input {
@@ -65,7 +74,7 @@ struct PQ2_0 {
     w.scale = hn::IfThenElseZero(hn::FirstN(DF(), n / 16), w.scale);
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     for (size_t v = 0; v < kVectors; ++v) {
       const Vector::Input& x = in.of[v];
       const VF dots = hn::ConvertTo(DF(), Vector::DotAll(x.offset, w.codes[v], x));

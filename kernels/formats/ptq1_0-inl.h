@@ -20,19 +20,17 @@ struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
   static constexpr gguf::DType kDType = gguf::DType::kPTQ1_0;
   static constexpr size_t kSlotBytes = PRONK_WIDE ? sizeof(Block) : 32;
 
+  static int Code(const Block& block, int j) {
+    const int n = j < 80 ? j / 16 : j < 120 ? (j - 80) / 8 : (j - 120) / 2;
+    const int byte = j < 80    ? block.qs[j % 16]
+                     : j < 120 ? block.qs[16 + (j - 80) % 8]
+                               : block.qh[(j - 120) % 2];
+    constexpr int kPowers[] = {1, 3, 9, 27, 81};
+    return ((byte * kPowers[n]) & 255) * 3 >> 8;
+  }
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
-    const auto write = [&](const uint8_t* qs, int bytes, int digits) {
-      for (int n = 0, power = 1; n < digits; ++n, power *= 3) {
-        for (int i = 0; i < bytes; ++i) {
-          const int digit = ((qs[i] * power) & 255) * 3 >> 8;
-          *out++ = d * static_cast<float>(digit - 1);
-        }
-      }
-    };
-    write(block.qs, 16, 5);
-    write(block.qs + 16, 8, 5);
-    write(block.qh, 2, 4);
+    for (int j = 0; j < block.kWeights; ++j) out[j] = d * static_cast<float>(Code(block, j) - 1);
   }
   static constexpr size_t WeightOf(size_t byte, size_t n) {
     if (byte < 16) return 16 * n + byte;

@@ -19,11 +19,12 @@ namespace kernels::HWY_NAMESPACE {
 //   static void Split(VU8 bytes, VU8 (&codes)[kCodes])    their codes, as FourCodes() keeps them
 //   static size_t WeightOf(size_t byte, size_t n)         of code n of a slot's byte, or kNoWeight
 //   static float Scale(const Block& block)
+//   static int Code(const Block& block, int j)            of weight j, one more than the weight
 constexpr size_t kNoWeight = 128;
 template <class Type, class BlockType, size_t kCodes>
 struct Ternary128 {
   using Block = BlockType;
-  using Form = Int8Form<-1, 1>;
+  using PanelForm = Int8Form<-1, 1>;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepBlocks = PRONK_WIDE ? 2 : 1;
   static constexpr size_t kVectors = 32 * kStepBlocks / kVectorBytes;
@@ -37,6 +38,15 @@ struct Ternary128 {
     VU8 codes[kVectors][kCodes];
     VF d;
   };
+
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    double sum = 0;
+    for (int g = 0; g < 4; ++g) {  // the g-th 32 weights, whose activations share a scale
+      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Type::Code(block, j) - 1; });
+      sum += double{x.scales[g]} * dot;
+    }
+    return double{Type::Scale(block)} * sum;
+  }
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
@@ -76,7 +86,7 @@ struct Ternary128 {
     w.d = hn::IfThenElseZero(hn::FirstN(DF(), n / 128 * Type::kSlotBytes / 4), w.d);
     return w;
   }
-  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kVectors; ++v) {
       for (size_t n = 0; n < kCodes; ++n) sum = AddProducts(sum, w.codes[v][n], in.of[v][n]);
