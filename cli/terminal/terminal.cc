@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -35,33 +34,31 @@ termios original;
 const char* original_undo = "";
 volatile std::sig_atomic_t changed = 0;
 
-// In pieces, which are freed as they are joined: a string that grows would need twice the text and
-// more while it moves.
 std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
-  constexpr size_t kPiece = size_t{1} << 20;
+  std::string text;
   const auto check = [&](size_t size) {
     if (size > most) throw engine::Error(name, ": is longer than ", most, " bytes");
   };
   struct stat status = {};
-  if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode))
-    check(static_cast<size_t>(std::max<off_t>(status.st_size - ftello(file), 0)));
-  std::deque<std::string> pieces(1);
-  size_t size = 0;
+  if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode)) {
+    const auto left = static_cast<size_t>(std::max<off_t>(status.st_size - ftello(file), 0));
+    check(left);
+    text.reserve(left);
+  }
   std::array<char, 1 << 16> buffer;
+  // Memory doubles up to exactly the limit: a text that turns out to be longer takes no more, since
+  // the old half and its copy are as much as the new whole.
+  unsigned n_doublings = 12;
   // Not until fread returns 0: after the Ctrl-D of a terminal it would read on.
   while (std::feof(file) == 0 && std::ferror(file) == 0) {
     const size_t n = std::fread(buffer.data(), 1, buffer.size(), file);
-    check(size += n);
-    if (pieces.back().size() + n > kPiece) pieces.emplace_back();
-    pieces.back().append(buffer.data(), n);
+    check(text.size() + n);
+    while (text.size() + n > text.capacity()) text.reserve((most + buffer.size()) >> n_doublings--);
+    text.append(buffer.data(), n);
   }
   if (std::ferror(file) != 0) {
     throw engine::Error(name, ": cannot be read: ", std::strerror(errno));
   }
-  if (pieces.size() == 1) return std::move(pieces.front());
-  std::string text;
-  text.reserve(size);
-  for (; !pieces.empty(); pieces.pop_front()) text += pieces.front();
   return text;
 }
 

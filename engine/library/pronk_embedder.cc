@@ -4,12 +4,7 @@
 #include "engine/sampling/settings.h"
 #include "engine/session/embedder.h"
 
-namespace pronk {
-
-using library::Guarded;
-using library::Use;
-
-namespace {
+namespace library {
 
 // What embedding and reranking have in common.
 struct Texts {
@@ -41,9 +36,14 @@ struct Texts {
   }
 };
 
-}  // namespace
+}  // namespace library
 
-struct Embedder::Impl : Texts {
+namespace pronk {
+
+using library::Guarded;
+using library::Use;
+
+struct Embedder::Impl : library::Texts {
   using Texts::Texts;
 };
 
@@ -73,7 +73,7 @@ std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& 
   });
 }
 
-struct Reranker::Impl : Texts {
+struct Reranker::Impl : library::Texts {
   using Texts::Texts;
 };
 

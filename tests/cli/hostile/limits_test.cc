@@ -470,14 +470,18 @@ TEST_F(Limits, ThreadsThatCannotStart) {
 
 // --- Interrupts -------------------------------------------------------------------------------
 
-// While a long text is cut, which takes seconds.
+// While a long text is cut, which takes seconds. On a busy machine the text may not be read yet
+// when the signal comes, and the program ends without a word: then it gets more time.
 TEST_F(Limits, InterruptsWhileCutting) {
   const std::string text = dir_.Path("text");
   ASSERT_EQ(Shell("seq -s ' ' 30000000 | head -c 200000000 >\"$T\"", {"T=" + text}).status, 0);
-  const Finished run = Shell(
-      "timeout --foreground --preserve-status -s INT 1.5 "
-      "\"$PRONK\" run -m \"$MODEL\" -f \"$T\" -c 1073741824",
-      {"T=" + text});
+  Finished run;
+  for (const std::string seconds : {"1.5", "5", "15"}) {
+    run = Shell("timeout --foreground --preserve-status -s INT " + seconds +
+                    " \"$PRONK\" run -m \"$MODEL\" -f \"$T\" -c 1073741824",
+                {"T=" + text});
+    if (!run.err.empty()) break;
+  }
   EXPECT_EQ(run.err, "pronk: interrupted\n");
   EXPECT_LT(run.seconds, 10);
 }
