@@ -14,7 +14,7 @@
 
 #include "engine/model/model.h"
 #include "gguf/writer.h"
-#include "kernels/ops/reference.h"
+#include "kernels/ops/hadamard.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/logits.h"
