@@ -124,8 +124,6 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   const bool own = config.output == OutputMatrix::kOwn ||
                    (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;
-  // Nothing evens out its errors. Where it is most of the model, twice its arithmetic is too much.
-  w.output.fine = 4 * config.vocab_size * width <= file.elements();
   for (const char* const encoder : {"v.", "a.", "mm."}) w.encoder_bytes += bind.Skip(encoder);
   w.skipped_bytes += w.encoder_bytes + bind.Skip("mtp.");  // and drafts, in Ollama's files
   bind.RequireAllBound();

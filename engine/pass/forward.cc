@@ -134,6 +134,7 @@ void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Tea
   const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);
   pass.MatMul(in, {{model.weights.output, logits}});
+  pass.RefineLogits(model.weights.output, logits);
   pass.FinishLogits(logits);
 }
 

@@ -440,6 +440,14 @@ void Pass::StatisticalTopK(float deviations, size_t width, float* gate) {
   });
 }
 
+void Pass::RefineLogits(const WeightView& output, float* logits) {
+  // The likeliest token is 400 times as likely as what remains: exp(6).
+  constexpr float kMargin = 6;
+  const float scale = std::max(std::abs(config_.logit_scale), 1e-6f);
+  kernels::RefineLargest(team_, {output, logits, output.rows, output.bias}, kMargin / scale,
+                         scratch_.input);
+}
+
 void Pass::FinishLogits(float* logits) {
   if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
   // A row of logits can be as long as a whole batch of other rows, so threads share it.

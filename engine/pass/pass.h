@@ -74,6 +74,8 @@ class Pass {
   void GateByLayer(size_t layer, float* gate);
   // The end of a layer, for the trace and for progress reports.
   virtual void EndLayer(size_t layer, const float* x);
+  // Multiplies the rows of the likeliest tokens more exactly, after their product.
+  void RefineLogits(const WeightView& output, float* logits);
   // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
   void FinishLogits(float* logits);
 

@@ -25,6 +25,9 @@ size_t TileTokens() { return kTileTokens; }
 // Columns that are rounded at a time.
 constexpr size_t kChunk = 512;
 
+// A block is loud if its power is more than this share of the mean of the token's blocks.
+constexpr float kLoud = 0.5f;
+
 HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
   SetOfToken(block.sums[columns], t, block.scale[t * kSumTokens] * static_cast<float>(sum));
 #if PRONK_MADDUBS
@@ -86,6 +89,45 @@ void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
   }
 }
 
+float Squared(float scale) { return scale * scale; }
+
+void PackInt8Rests(const float* x, size_t n_tokens, size_t cols, size_t tile,
+                   const std::byte* blocks, std::byte* rests, uint32_t* numbers) {
+  const size_t n_blocks = cols / 32, first = tile * kTileTokens;
+  const size_t n = std::min(kTileTokens, n_tokens - first);
+  const auto* in = reinterpret_cast<const InputBlock*>(blocks) + tile * n_blocks;
+  auto* out = reinterpret_cast<InputBlock*>(rests) + tile * n_blocks;
+  numbers += tile * (1 + n_blocks);
+  uint32_t& n_rests = numbers[0] = 0;
+  float loud[kTileTokens] = {};
+  for (size_t b = 0; b < n_blocks; ++b) {
+    for (size_t t = 0; t < n; ++t) loud[t] += Squared(in[b].scale[t * kSumTokens]);
+  }
+  for (float& power : loud) power *= kLoud / static_cast<float>(n_blocks);
+  for (size_t b = 0; b < n_blocks; ++b) {
+    const auto is_loud = [&](size_t t) {
+      return t < n && Squared(in[b].scale[t * kSumTokens]) > loud[t];
+    };
+    size_t t = 0;
+    while (t < n && !is_loud(t)) ++t;
+    if (t == n) continue;
+    numbers[++n_rests] = static_cast<uint32_t>(b);
+    for (t = 0; t < kTileTokens; ++t) {
+      if (is_loud(t)) {
+        int8_t q[2][32];
+        float scale[2];
+        int16_t sums[2][2];
+        QuantizeTwice(x + (first + t) * cols + 32 * b, 32, {q[0], &scale[0], sums[0]},
+                      {q[1], &scale[1], sums[1]});
+        PackRounded(q[1], &scale[1], sums[1], 32, t, out);
+      } else {
+        PackNothing(32, t, out);
+      }
+    }
+    ++out;
+  }
+}
+
 // Stores n_rows results of a micro-panel for token number `token`.
 HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
                          size_t n_rows, const GemmOutput& output) {
@@ -96,12 +138,29 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
     const size_t n = std::min(kFloats, n_rows - i);
     VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
     if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
-    if (output.adds) v = hn::Add(v, hn::LoadN(d, out + i, n));
     if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v, output.limit);
     if (output.factors != nullptr) {
       v = hn::MulAdd(v, hn::Set(d, output.factors[token]), hn::LoadN(d, out + i, n));
     }
     hn::StoreN(v, d, out + i, n);
+  }
+}
+
+// sums += the rests of a tile, block by block, so that a token's do not depend on its neighbours'.
+HWY_NOINLINE void AddRests(const PanelLoops& loops, const void* multiplier,
+                           const std::byte* micro_panel, const GemmInput& x, size_t tile,
+                           size_t n_tokens, float* HWY_RESTRICT sums) {
+  const DF d;
+  const size_t n_blocks = x.cols / 32;
+  const uint32_t* const numbers = x.rest_numbers + tile * (1 + n_blocks);
+  const std::byte* rest = x.rests + tile * n_blocks * loops.input_bytes;
+  for (size_t i = 1; i <= numbers[0]; ++i, rest += loops.input_bytes) {
+    alignas(64) float part[kMaxTileTokens * kGemmMaxRows];
+    loops.multiply(multiplier, micro_panel + numbers[i] * loops.panel_bytes, rest, 1, n_tokens,
+                   part);
+    for (size_t k = 0; k < n_tokens * loops.n_rows; k += kFloats) {
+      hn::Store(hn::Add(hn::Load(d, sums + k), hn::Load(d, part + k)), d, sums + k);
+    }
   }
 }
 
@@ -126,6 +185,9 @@ void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix
       for (size_t row = first; row < last; row += n_rows) {
         alignas(64) float sums[kMaxTileTokens * kGemmMaxRows];
         loops.multiply(multiplier, micro_panel(row), tile, n_blocks, n_tokens, sums);
+        if (x.rests != nullptr) {
+          AddRests(loops, multiplier, micro_panel(row), x, token / loops.n_tokens, n_tokens, sums);
+        }
         for (size_t t = 0; t < n_tokens; ++t) {
           StoreRow(sums + t * n_rows, w.scale, token + t, row, std::min(n_rows, last - row),
                    output);
@@ -143,6 +205,7 @@ namespace kernels {
 
 PRONK_EXPORT(TileTokens);
 PRONK_EXPORT(PackInt8Tile);
+PRONK_EXPORT(PackInt8Rests);
 
 namespace {
 
@@ -223,6 +286,11 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
   const size_t n = std::min(BatchTileTokens(form), n_tokens - first);
   for (size_t t = 0; t < n; ++t) rows[t] = {x + (first + t) * cols, nullptr, nullptr, nullptr};
   PackTile(form, {rows.data(), n}, cols, tile, blocks);
+}
+
+void PackRests(const float* x, size_t n_tokens, size_t cols, size_t tile, const std::byte* blocks,
+               std::byte* rests, uint32_t* numbers) {
+  PRONK_DISPATCH(PackInt8Rests)(x, n_tokens, cols, tile, blocks, rests, numbers);
 }
 
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,

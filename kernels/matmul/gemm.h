@@ -30,6 +30,9 @@ struct GemmInput {
   const std::byte* blocks;
   size_t n_tokens;
   size_t cols;
+  // What PackRests made of each tile, for a fine matrix (Matrix::fine).
+  const std::byte* rests = nullptr;
+  const uint32_t* rest_numbers = nullptr;
 };
 
 // Bytes of n_tokens vectors of `cols` numbers, at most.
@@ -46,13 +49,19 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 // already rounded are used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
+// Also packs what rounding left of tile number `tile`, whose kInt8 blocks have been packed: only
+// blocks that are loud for a token, and of that token. rests has room for all blocks, numbers for
+// 1 + cols / 32: how many blocks were packed, then which. A block's error is that of its scale's
+// square, and loud are those above half of the token's mean. They are few: some channels of a model
+// are much larger than all others, and their blocks have most of the error.
+void PackRests(const float* x, size_t n_tokens, size_t cols, size_t tile, const std::byte* blocks,
+               std::byte* rests, uint32_t* numbers);
 
 // The processing of a result, in this order.
 struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
-  bool adds = false;                               // to what is in out
   std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
   float limit = 0;                                 // of that activation
   // If not null: out[tokens[t]] += factors[t] * (result of token t).

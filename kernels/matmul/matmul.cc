@@ -39,6 +39,12 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
+// Of PackRests, for all tiles.
+size_t RestNumbers(size_t max_tokens, size_t cols) {
+  const size_t tile_tokens = BatchTileTokens(BatchForm::kInt8);
+  return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
+}
+
 // Threads take panels as they become free, since cores may differ in speed. With few tokens memory
 // counts more, so a thread's panels adjoin: it prefetches the next one while it packs one.
 void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
@@ -52,7 +58,6 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
   for (const Product& p : products) {
     total_rows += p.weights.rows;
     x.PackOnce(team, p.weights);
-    x.PackRestsOnce(team, p.weights);
   }
   const size_t grain = RowsAtATime(total_rows, team.size());
   size_t n_items = 0;
@@ -64,13 +69,8 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       for (; first >= p->weights.rows; ++p) first -= (p->weights.rows + grain - 1) / grain * grain;
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
-      const GemmInput input = x.PackOnce(team, p->weights);
-      PanelsFunction& panels = *FormatOf(p->weights).panels;
-      panels(p->weights, first, last, input, output, x.scratch(thread));
-      const std::optional<GemmInput> rests = x.PackRestsOnce(team, p->weights);
-      if (!rests) continue;
-      const GemmOutput sum{.out = p->out, .stride = p->out_stride, .adds = true};
-      panels(p->weights, first, last, *rests, sum, x.scratch(thread));
+      FormatOf(p->weights)
+          .panels(p->weights, first, last, x.PackOnce(team, p->weights), output, x.scratch(thread));
     }
   });
 }
@@ -93,9 +93,9 @@ bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
 
 bool UsesRests(WeightKind kind) { return kind.fine && UsesInt8(kind); }
 
-Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
+Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols)
     : quantized_(max_tokens, max_cols),
-      rests_(max_tokens, max_cols),
+      rests_(std::min(max_tokens, kMaxRowTokens), fine_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
       tokens_(std::min(max_tokens, kMaxRowTokens)),
@@ -104,18 +104,23 @@ Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
   if (max_tokens <= kRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
-    if (form == BatchForm::kInt8) {
-      rest_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
-    }
+    if (form != BatchForm::kInt8) continue;
+    rest_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, fine_cols));
+    rest_numbers_ = Buffer<uint32_t>(RestNumbers(max_tokens, fine_cols));
   }
 }
 
-size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads) {
-  size_t bytes = 2 * QuantizedRows::BytesFor(max_tokens, max_cols) +
+size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads,
+                             size_t fine_cols) {
+  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
+                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxRowTokens), fine_cols) +
                  max_threads * ScratchBytes(max_tokens, max_cols);
   if (max_tokens <= kRowTokens) return bytes;
   for (const BatchForm form : BatchForms()) {
-    bytes += BatchBytes(form, max_tokens, max_cols) * (form == BatchForm::kInt8 ? 2 : 1);
+    bytes += BatchBytes(form, max_tokens, max_cols);
+    if (form != BatchForm::kInt8) continue;
+    bytes += BatchBytes(form, max_tokens, fine_cols) +
+             RestNumbers(max_tokens, fine_cols) * sizeof(uint32_t);
   }
   return bytes;
 }
@@ -147,42 +152,27 @@ std::span<std::byte> Activations::scratch(size_t thread) {
 
 GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
   const BatchForm form = BatchFormFor(kind);
+  // BF16 has more than 8 bits anyway.
+  const bool needs_rests = UsesRests(kind) && form == BatchForm::kInt8;
   std::byte* const blocks = packs_[Index(form)].get();
   bool& is_packed = packed_[Index(form)];
-  if (!is_packed) {
+  if (!is_packed || (needs_rests && !packed_rests_)) {
+    const bool packs = !is_packed;
     is_packed = true;
+    packed_rests_ |= needs_rests;
     const size_t tile_tokens = BatchTileTokens(form);
     const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
     team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t tile = begin; tile < end; ++tile) {
-        PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
+        if (packs) PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
+        if (!needs_rests) continue;
+        PackRests(x_, n_tokens_, cols_, tile, blocks, rest_pack_.get(), rest_numbers_.get());
       }
     });
   }
-  return {form, blocks, n_tokens_, cols_};
-}
-
-std::optional<GemmInput> Activations::PackRestsOnce(Team& team, WeightKind kind) {
-  // BF16 has more than 8 bits anyway.
-  if (!UsesRests(kind) || BatchFormFor(kind) != BatchForm::kInt8) return std::nullopt;
-  std::byte* const blocks = rest_pack_.get();
-  if (!packed_rests_) {
-    packed_rests_ = true;
-    const size_t tile_tokens = BatchTileTokens(BatchForm::kInt8);
-    const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
-    team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
-      for (size_t tile = begin; tile < end; ++tile) {
-        std::array<ActivationRow, kMaxTileTokens> rows;
-        const size_t first = tile * tile_tokens, n = std::min(tile_tokens, n_tokens_ - first);
-        for (size_t t = 0; t < n; ++t) {
-          rests_.QuantizeRest(first + t, x_ + (first + t) * cols_);
-          rows[t] = rests_.row(first + t, nullptr);
-        }
-        PackTile(BatchForm::kInt8, {rows.data(), n}, cols_, tile, blocks);
-      }
-    });
-  }
-  return GemmInput{BatchForm::kInt8, blocks, n_tokens_, cols_};
+  GemmInput input{form, blocks, n_tokens_, cols_};
+  if (needs_rests) input.rests = rest_pack_.get(), input.rest_numbers = rest_numbers_.get();
+  return input;
 }
 
 ActivationRow Activations::row(size_t token) const {
@@ -191,15 +181,17 @@ ActivationRow Activations::row(size_t token) const {
 }
 
 void Activations::QuantizeOnce(Team& team, WeightKind kind) {
+  if (UsesRests(kind) && !has_rests_) {
+    is_quantized_ = has_rests_ = true;
+    const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t t = begin; t < end; ++t) quantized_.QuantizeTwice(t, x(t), rests_);
+    };
+    // As in QuantizeAll.
+    return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);
+  }
   if (UsesInt8(kind) && !is_quantized_) {
     is_quantized_ = true;
     quantized_.QuantizeAll(team, x_, n_tokens_);
-  }
-  if (UsesRests(kind) && !has_rests_) {
-    has_rests_ = true;
-    team.For(n_tokens_, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
-      for (size_t t = begin; t < end; ++t) rests_.QuantizeRest(t, x_ + t * cols_);
-    });
   }
 }
 
@@ -212,8 +204,9 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
     total += Bytes(p.weights);
-    x.QuantizeOnce(team, p.weights);
+    if (UsesRests(p.weights)) x.QuantizeOnce(team, p.weights);  // in both parts at once
   }
+  for (const Product& p : products) x.QuantizeOnce(team, p.weights);
   x.SetRows();
   // Parts equal in bytes rather than rows: types may differ.
   const size_t n_parts = team.size() * Team::kChunks;

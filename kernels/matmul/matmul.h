@@ -75,9 +75,10 @@ struct RowsInput {
 // for teams of up to max_threads.
 class Activations {
  public:
-  Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1);
+  // fine_cols: the most columns of a fine matrix or of RefineLargest, 0 without
+  Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1, size_t fine_cols = 0);
   // The total size of the buffers for these arguments.
-  static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads);
+  static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols);
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
@@ -85,8 +86,6 @@ class Activations {
   void QuantizeOnce(Team& team, WeightKind kind);
   // The form for products of a whole batch with weights of this kind.
   GemmInput PackOnce(Team& team, WeightKind kind);
-  // The rests for products of a whole batch; null if such products do not read them.
-  std::optional<GemmInput> PackRestsOnce(Team& team, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
@@ -95,6 +94,7 @@ class Activations {
   // Makes rows() of all tokens, at most kMaxRowTokens (gemm.h), for each thread.
   void SetRows();
   RowsInput& rows(size_t thread) { return rows_[thread]; }
+  const float* x(size_t token) const { return x_ + token * cols_; }
 
  private:
   size_t n_tokens_ = 0, cols_ = 0;
@@ -104,6 +104,7 @@ class Activations {
   QuantizedRows quantized_, rests_;
   std::array<Buffer<std::byte>, 3> packs_;  // [BatchForm]
   Buffer<std::byte> rest_pack_;
+  Buffer<uint32_t> rest_numbers_;
   size_t scratch_bytes_;
   Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
   std::vector<ActivationRow> tokens_, token_rests_;
@@ -122,6 +123,13 @@ struct Product {
 // weights.cols must equal x.cols(). The result does not depend on the number of threads; a token's
 // has the same bits alone and among up to 16.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
+
+// For a product whose results are logits: of each token, takes the rows again whose results are at
+// most `margin` below its largest, and multiplies them as if the matrix were fine. All others have
+// no share in what the token's softmax says. Of each token at most kMostRefined rows, so the work
+// is small beside the product's. x is the product's input.
+constexpr size_t kMostRefined = 128;
+void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
 // (gate.rows == 0) the activation applies to up alone.

@@ -23,8 +23,12 @@ constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
-              float* HWY_RESTRICT scales, int16_t* HWY_RESTRICT sums) {
+// Steps of the rests in one of the numbers: a rest is at most half a step.
+constexpr float kRestSteps = 254;
+
+template <bool kRests>
+HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Rounded& out,
+                               const Rounded& rests) {
   const hn::CappedTag<float, 16> df;
   const hn::RebindToSigned<decltype(df)> di32;
   const hn::Rebind<int8_t, decltype(df)> di8;
@@ -39,19 +43,38 @@ void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
       max = hn::Max(max, hn::BitCast(di32, hn::Abs(hn::LoadU(df, in + i))));
     }
     const float max_abs = std::bit_cast<float>(hn::ReduceMax(di32, max));
-    scales[block] = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
+    const float scale = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
+    out.scales[block] = scale;
+    if constexpr (kRests) rests.scales[block] = scale / kRestSteps;
     // Below the smallest normal number the quotient would overflow, and the block becomes zero.
     const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {
-      auto sum = hn::Zero(di32);
+      auto sum = hn::Zero(di32), rest_sum = hn::Zero(di32);
       for (size_t i = half * 16; i < half * 16 + 16; i += kLanes) {
-        const auto rounded = hn::NearestInt(hn::Mul(hn::LoadU(df, in + i), inverse));
+        const auto steps = hn::Mul(hn::LoadU(df, in + i), inverse);
+        const auto rounded = hn::NearestInt(steps);
         sum = hn::Add(sum, rounded);
-        hn::StoreU(hn::DemoteTo(di8, rounded), di8, q + block * kActivationBlock + i);
+        hn::StoreU(hn::DemoteTo(di8, rounded), di8, out.q + block * kActivationBlock + i);
+        if constexpr (kRests) {
+          const auto rest = hn::NearestInt(hn::Mul(hn::Sub(steps, hn::ConvertTo(df, rounded)),  //
+                                                   hn::Set(df, kRestSteps)));
+          rest_sum = hn::Add(rest_sum, rest);
+          hn::StoreU(hn::DemoteTo(di8, rest), di8, rests.q + block * kActivationBlock + i);
+        }
       }
-      sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, sum));
+      out.sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, sum));
+      if constexpr (kRests) {
+        rests.sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, rest_sum));
+      }
     }
   }
+}
+
+void Quantize(const float* x, size_t n, const Rounded& out) {
+  QuantizeBlocks</*kRests=*/false>(x, n, out, {});
+}
+void QuantizeBoth(const float* x, size_t n, const Rounded& out, const Rounded& rests) {
+  QuantizeBlocks</*kRests=*/true>(x, n, out, rests);
 }
 
 void ToF16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
@@ -124,11 +147,16 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 
 HWY_EXPORT(Quantize);
+HWY_EXPORT(QuantizeBoth);
 HWY_EXPORT(ToF16);
 HWY_EXPORT(ToQ4);
 
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
-  HWY_DYNAMIC_DISPATCH(Quantize)(x, n, q, scales, sums);
+  HWY_DYNAMIC_DISPATCH(Quantize)(x, n, {q, scales, sums});
+}
+
+void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& rests) {
+  HWY_DYNAMIC_DISPATCH(QuantizeBoth)(x, n, numbers, rests);
 }
 
 void RoundToF16(const float* x, size_t n, uint16_t* out) { HWY_DYNAMIC_DISPATCH(ToF16)(x, n, out); }
@@ -152,36 +180,29 @@ size_t QuantizedRows::BytesFor(size_t max_rows, size_t max_cols) {
                      padded / 16 * sizeof(int16_t));
 }
 
+Rounded QuantizedRows::At(size_t row, size_t begin) {
+  const size_t at = row * Padded(cols_) + begin;
+  return {q_.get() + at, scales_.get() + at / kActivationBlock, sums_.get() + at / 16};
+}
+
+void QuantizedRows::Pad(size_t row) {
+  const Rounded end = At(row, cols_);
+  const size_t n = Padded(cols_) - cols_;
+  std::fill_n(end.q, n, int8_t{0});
+  std::fill_n(end.scales, n / kActivationBlock, 0.0f);
+  std::fill_n(end.sums, n / 16, int16_t{0});
+}
+
 void QuantizedRows::Quantize(size_t row, size_t begin, size_t end, const float* x) {
-  QuantizePart(row, begin, end, x + begin);
+  const Rounded part = At(row, begin);
+  QuantizeActivations(x + begin, end - begin, part.q, part.scales, part.sums);
+  if (end >= cols_) Pad(row);
 }
 
-void QuantizedRows::QuantizeRest(size_t row, const float* x) {
-  constexpr size_t kPart = kActivationPad;
-  float rest[kPart], scales[kPart / kActivationBlock];
-  int8_t q[kPart];
-  int16_t sums[kPart / 16];
-  for (size_t begin = 0; begin < cols_; begin += kPart) {
-    const size_t n = std::min(kPart, cols_ - begin);
-    QuantizeActivations(x + begin, n, q, scales, sums);
-    for (size_t i = 0; i < n; ++i) {
-      rest[i] = x[begin + i] - scales[i / kActivationBlock] * static_cast<float>(q[i]);
-    }
-    QuantizePart(row, begin, begin + n, rest);
-  }
-}
-
-void QuantizedRows::QuantizePart(size_t row, size_t begin, size_t end, const float* x) {
-  const size_t padded = Padded(cols_);
-  int8_t* const q = q_.get() + row * padded;
-  float* const scales = scales_.get() + row * (padded / kActivationBlock);
-  int16_t* const sums = sums_.get() + row * (padded / 16);
-  QuantizeActivations(x, end - begin, q + begin, scales + begin / kActivationBlock,
-                      sums + begin / 16);
-  if (end < cols_) return;
-  std::fill(q + cols_, q + padded, int8_t{0});
-  std::fill(scales + cols_ / kActivationBlock, scales + padded / kActivationBlock, 0.0f);
-  std::fill(sums + cols_ / 16, sums + padded / 16, int16_t{0});
+void QuantizedRows::QuantizeTwice(size_t row, const float* x, QuantizedRows& rests) {
+  kernels::QuantizeTwice(x, cols_, At(row, 0), rests.At(row, 0));
+  Pad(row);
+  rests.Pad(row);
 }
 
 void QuantizedRows::QuantizeAll(Team& team, const float* x, size_t n_rows) {

@@ -19,6 +19,16 @@ constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a mult
 // q = x / scale to the nearest (even); sums of each 16 q. The same bits on every instruction set.
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
 
+// Numbers in int8: [n], [n / 32], [n / 16].
+struct Rounded {
+  int8_t* q;
+  float* scales;
+  int16_t* sums;
+};
+// QuantizeActivations, and what its rounding leaves, x - scale * q, in steps of scale / 254: both
+// together have 16 bits.
+void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& rests);
+
 // To the nearest f16 (even).
 void RoundToF16(const float* x, size_t n, uint16_t* out);
 
@@ -46,16 +56,18 @@ class QuantizedRows {
   void SetCols(size_t cols) { cols_ = cols; }
   // Columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
   void Quantize(size_t row, size_t begin, size_t end, const float* x);
-  // What rounding leaves of a row, x - scale * q, as a row of its own: both together have 16 bits.
-  void QuantizeRest(size_t row, const float* x);
+  // A whole row, and what its rounding leaves as a row of `rests`.
+  void QuantizeTwice(size_t row, const float* x, QuantizedRows& rests);
   // All n_rows rows of x ([n_rows][cols]).
   void QuantizeAll(Team& team, const float* x, size_t n_rows);
   // x: the floats of the row
   ActivationRow row(size_t row, const float* x) const;
 
  private:
-  // Columns [begin, end), which are at x.
-  void QuantizePart(size_t row, size_t begin, size_t end, const float* x);
+  // Columns of a row, from a multiple of 32 on.
+  Rounded At(size_t row, size_t begin);
+  // Zeros after the last column.
+  void Pad(size_t row);
 
   size_t cols_ = 0;
   Buffer<int8_t> q_;

@@ -1,0 +1,148 @@
+// Finds the largest logits of each token and multiplies their rows again, more exactly.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+
+#include "kernels/matmul/registry.h"
+#include "kernels/matmul/rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul/refine.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels::HWY_NAMESPACE {
+
+// The largest of n numbers, of which NaN is none.
+float LargestOf(const float* x, size_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::CappedTag<float, 16> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto a = least, b = least;  // two chains
+  const auto larger = [](auto v, auto max)
+                          HWY_ATTR { return hn::IfThenElse(hn::Gt(v, max), v, max); };
+  size_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    a = larger(hn::LoadU(d, x + i), a);
+    b = larger(hn::LoadU(d, x + i + kLanes), b);
+  }
+  float max = hn::ReduceMax(d, hn::Max(a, b));
+  for (; i < n; ++i) max = x[i] > max ? x[i] : max;
+  return max;
+}
+
+}  // namespace kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(LargestOf);
+
+namespace {
+
+// A token's results in spans, each with its maximum: most spans have no candidate.
+constexpr size_t kSpans = 256;
+
+struct Spans {
+  explicit Spans(size_t n_rows) : rows(n_rows), span((n_rows + kSpans - 1) / kSpans) {}
+  size_t begin(size_t i) const { return std::min(rows, i * span); }
+
+  size_t rows, span;
+  std::array<float, kSpans> maxima;
+};
+
+// The rows whose results are at most `margin` below the largest. If they are too many, the margin
+// becomes so small that about a quarter of kMostRefined remains: as many as have spans that are
+// above the new limit.
+size_t Collect(const float* results, const Spans& spans, float margin,
+               std::array<uint32_t, kMostRefined>& rows) {
+  constexpr size_t kSure = kMostRefined / 4;
+  std::array<float, kSpans> sorted = spans.maxima;
+  std::nth_element(sorted.begin(), sorted.begin() + kSure - 1, sorted.end(), std::greater<>());
+  const float max = *std::max_element(sorted.begin(), sorted.begin() + kSure);
+  const float least = std::max(max - margin, sorted[kSure - 1]);
+  size_t n = 0;
+  for (size_t i = 0; i < kSpans; ++i) {
+    if (!(spans.maxima[i] >= least)) continue;
+    for (size_t row = spans.begin(i); row < spans.begin(i + 1); ++row) {
+      if (results[row] >= least) rows[n++] = static_cast<uint32_t>(row);
+      if (n == rows.size()) return n;
+    }
+  }
+  return n;
+}
+
+// The products of up to kMaxRowTokens tokens.
+void RefineTokens(Team& team, const Product& product, float margin, Activations& x) {
+  const Matrix& w = product.weights;
+  x.QuantizeOnce(team, w);
+  x.SetRows();
+  const auto results = [&](size_t token) { return product.out + token * product.out_stride; };
+  const auto find_maxima = [&](Spans& spans, size_t token, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t first = spans.begin(i);
+      spans.maxima[i] =
+          HWY_DYNAMIC_DISPATCH(LargestOf)(results(token) + first, spans.begin(i + 1) - first);
+    }
+  };
+  const auto multiply = [&](size_t token, std::span<const uint32_t> rows, size_t thread) {
+    const RowsInput& in = x.rows(thread);
+    const std::array parts = {in.x[token], in.rests[token]};
+    const RowsScratch scratch(in.scratch, parts.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const size_t row = rows[i];
+      std::array<float, 2> sums;
+      FormatOf(w).rows(w, row, row + 1, parts, sums.data(), 1, scratch.product, /*prepared=*/i > 0);
+      const float bias = product.bias == nullptr ? 0.0f : product.bias[row];
+      results(token)[row] = w.scale * (sums[0] + sums[1]) + bias;
+    }
+  };
+  if (x.n_tokens() >= team.size()) {
+    return team.For(x.n_tokens(), 1, [&](size_t begin, size_t end, size_t thread) {
+      for (size_t token = begin; token < end; ++token) {
+        Spans spans(w.rows);
+        std::array<uint32_t, kMostRefined> rows;
+        find_maxima(spans, token, 0, kSpans);
+        const size_t n = Collect(results(token), spans, margin, rows);
+        multiply(token, {rows.data(), n}, thread);
+      }
+    });
+  }
+  for (size_t token = 0; token < x.n_tokens(); ++token) {
+    Spans spans(w.rows);
+    std::array<uint32_t, kMostRefined> rows;
+    team.For(kSpans, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+      find_maxima(spans, token, begin, end);
+    });
+    const size_t n = Collect(results(token), spans, margin, rows);
+    team.For(n, 1, [&](size_t begin, size_t end, size_t thread) {
+      multiply(token, {rows.data() + begin, end - begin}, thread);
+    });
+  }
+}
+
+}  // namespace
+
+void RefineLargest(Team& team, const Product& product, float margin, Activations& x) {
+  Product part = product;
+  part.weights.fine = true;
+  if (!UsesRests(part.weights)) return;
+  const float* const all = x.x(0);
+  const size_t n_tokens = x.n_tokens(), cols = x.cols();
+  for (size_t first = 0; first < n_tokens; first += kMaxRowTokens) {
+    const size_t n = std::min(kMaxRowTokens, n_tokens - first);
+    if (n < n_tokens) x.Set(all + first * cols, n, cols);
+    part.out = product.out + first * product.out_stride;
+    RefineTokens(team, part, margin, x);
+  }
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

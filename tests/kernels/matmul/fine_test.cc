@@ -1,0 +1,196 @@
+// Products that also multiply what the rounding of activations leaves, against sums in double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "kernels/matmul/reference.h"
+#include "kernels/matmul/registry.h"
+#include "kernels/ops/quantize.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr size_t kRows = 96, kCols = 576;
+
+// Normal numbers with three channels that are 40 times as large, as models have them.
+std::vector<float> Inputs(size_t n_tokens) {
+  std::vector<float> x = NormalFloats(n_tokens * kCols, 5);
+  for (size_t t = 0; t < n_tokens; ++t) {
+    for (const size_t channel : {7, 300, 301}) x[t * kCols + channel] *= 40;
+  }
+  return x;
+}
+
+std::vector<float> Multiply(const Matrix& w, const std::vector<float>& input, int n_threads = 1) {
+  Team team(n_threads);
+  const size_t n_tokens = input.size() / w.cols;
+  Activations x(n_tokens, w.cols, static_cast<size_t>(n_threads), w.cols);
+  x.Set(input.data(), n_tokens, w.cols);
+  std::vector<float> out(n_tokens * w.rows, NAN);
+  const Product product{w, out.data(), w.rows};
+  team.Run([&] { MatMul(team, {&product, 1}, x); });
+  return out;
+}
+
+std::vector<double> Exact(const Matrix& w, const std::vector<float>& input) {
+  std::vector<double> out;
+  std::vector<float> weights(w.cols);
+  for (size_t t = 0; t < input.size() / w.cols; ++t) {
+    for (size_t r = 0; r < w.rows; ++r) {
+      DequantizeRow(w.dtype, w.row(r), w.cols, weights.data());
+      out.push_back(std::inner_product(weights.begin(), weights.end(), input.data() + t * w.cols,
+                                       0.0, std::plus<>(),
+                                       [](float a, float b) { return double{a} * b; }));
+    }
+  }
+  return out;
+}
+
+// The part of the power that is lost.
+double Loss(const std::vector<float>& out, const std::vector<double>& exact) {
+  double lost = 0, power = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    lost += (out[i] - exact[i]) * (out[i] - exact[i]);
+    power += exact[i] * exact[i];
+  }
+  return lost / power;
+}
+
+TEST(QuantizeTwice, BothPartsHaveSixteenBits) {
+  const std::vector<float> x = Inputs(1);
+  ForEachTarget([&] {
+    std::vector<int8_t> q[3] = {std::vector<int8_t>(kCols), std::vector<int8_t>(kCols),
+                                std::vector<int8_t>(kCols)};
+    std::vector<float> scales[3];
+    std::vector<int16_t> sums[3];
+    for (auto& s : scales) s.resize(kCols / 32);
+    for (auto& s : sums) s.resize(kCols / 16);
+    QuantizeActivations(x.data(), kCols, q[0].data(), scales[0].data(), sums[0].data());
+    QuantizeTwice(x.data(), kCols, {q[1].data(), scales[1].data(), sums[1].data()},
+                  {q[2].data(), scales[2].data(), sums[2].data()});
+    EXPECT_EQ(q[1], q[0]);
+    EXPECT_EQ(scales[1], scales[0]);
+    EXPECT_EQ(sums[1], sums[0]);
+    for (size_t i = 0; i < kCols; ++i) {
+      const double step = scales[2][i / 32];
+      const double both = double{scales[1][i / 32]} * q[1][i] + step * q[2][i];
+      // Half a step, and three roundings of the number itself.
+      EXPECT_NEAR(both, x[i], 0.51 * step + 2e-7 * std::abs(x[i])) << i;
+    }
+    for (size_t i = 0; i < kCols / 16; ++i) {
+      EXPECT_EQ(sums[2][i], std::accumulate(&q[2][16 * i], &q[2][16 * i] + 16, 0)) << i;
+    }
+  });
+}
+
+// Single products multiply all that was left, batches what is large.
+TEST(FineMatrix, LosesLess) {
+  for (const DType dtype : {DType::kQ4_1, DType::kQ8_0, DType::kQ5_0}) {
+    const RandomMatrix weights(dtype, kRows, kCols, 3);
+    Matrix w = weights.view();
+    for (const size_t n_tokens : {1, 5, 16, 45}) {
+      const std::vector<float> input = Inputs(n_tokens);
+      const std::vector<double> exact = Exact(w, input);
+      ForEachTarget([&] {
+        w.fine = false;
+        const double plain = Loss(Multiply(w, input), exact);
+        w.fine = true;
+        const std::vector<float> out = Multiply(w, input);
+        const bool batch = n_tokens > RowTokens(w);
+        if (batch && BatchFormFor(w) != BatchForm::kInt8) return;
+        EXPECT_GT(plain, 1e-5);
+        EXPECT_LT(Loss(out, exact), batch ? plain / 20 : 1e-8) << n_tokens;
+        EXPECT_EQ(Multiply(w, input, 3), out);
+      });
+    }
+  }
+}
+
+// The loud blocks of its neighbours in a tile do not change a token's results.
+TEST(FineMatrix, ATokenHasTheSameBitsInAnyBatch) {
+  const RandomMatrix weights(DType::kQ4_0, kRows, kCols, 4);
+  Matrix w = weights.view();
+  w.fine = true;
+  std::vector<float> input = Inputs(45);
+  ForEachTarget([&] {
+    const std::vector<float> out = Multiply(w, input);
+    std::vector<float> other = input;
+    for (size_t t = 0; t < 45; t += 2) other[t * kCols + 100 + t] = 1000;
+    const std::vector<float> among = Multiply(w, other);
+    for (size_t t = 1; t < 45; t += 2) {
+      for (size_t r = 0; r < kRows; ++r) ASSERT_EQ(among[t * kRows + r], out[t * kRows + r]) << t;
+    }
+  });
+}
+
+TEST(RefineLargest, TakesTheLargestResultsAgain) {
+  constexpr size_t kVocabulary = 1100;
+  const RandomMatrix weights(DType::kQ8_0, kVocabulary, kCols, 6);
+  const Matrix w = weights.view();
+  for (const size_t n_tokens : {1, 3, 45}) {
+    const std::vector<float> input = Inputs(n_tokens);
+    const std::vector<double> exact = Exact(w, input);
+    const auto of_token = [&](size_t t) {
+      return exact.begin() + static_cast<ptrdiff_t>(t * kVocabulary);
+    };
+    ForEachTarget([&] {
+      const std::vector<float> before = Multiply(w, input);
+      std::vector<float> first;
+      for (const int n_threads : {1, 3}) {
+        Team team(n_threads);
+        Activations x(n_tokens, kCols, static_cast<size_t>(n_threads), kCols);
+        x.Set(input.data(), n_tokens, kCols);
+        std::vector<float> out = before;
+        // Of each token a twentieth or so of the results.
+        double power = 0;
+        for (const double v : exact) power += v * v;
+        const float deviation =
+            static_cast<float>(std::sqrt(power / static_cast<double>(exact.size())));
+        team.Run([&] { RefineLargest(team, {w, out.data(), kVocabulary}, 1.5f * deviation, x); });
+        for (size_t t = 0; t < n_tokens; ++t) {
+          size_t n_changed = 0;
+          const size_t best = static_cast<size_t>(
+              std::max_element(of_token(t), of_token(t) + kVocabulary) - of_token(t));
+          EXPECT_NEAR(out[t * kVocabulary + best], exact[t * kVocabulary + best], 1e-3 * deviation);
+          const float largest = before[t * kVocabulary + best];
+          for (size_t i = t * kVocabulary; i < (t + 1) * kVocabulary; ++i) {
+            if (out[i] == before[i]) continue;
+            ++n_changed;
+            EXPECT_GT(before[i], largest - 1.6f * deviation);
+            EXPECT_NEAR(out[i], exact[i], 1e-3 * deviation);
+          }
+          EXPECT_GT(n_changed, 0u);
+          EXPECT_LE(n_changed, kMostRefined);
+        }
+        if (first.empty()) first = out;
+        EXPECT_EQ(out, first) << n_threads << " threads";
+      }
+    });
+  }
+}
+
+// Equal results could all be candidates, and one that is no number none.
+TEST(RefineLargest, LimitsItsWork) {
+  constexpr size_t kVocabulary = 3000;
+  const std::vector<std::byte> zeros(kVocabulary * gguf::RowBytes(DType::kQ8_0, kCols));
+  const Matrix w{DType::kQ8_0, zeros.data(), kVocabulary, kCols};
+  const std::vector<float> input = Inputs(1);
+  std::vector<float> out(kVocabulary, 2.0f);
+  out[1] = NAN;
+  Team team(1);
+  Activations x(1, kCols, 1, kCols);
+  x.Set(input.data(), 1, kCols);
+  team.Run([&] { RefineLargest(team, {w, out.data(), kVocabulary}, 1, x); });
+  EXPECT_EQ(std::ranges::count(out, 0.0f), static_cast<ptrdiff_t>(kMostRefined));
+  EXPECT_TRUE(std::isnan(out[1]));
+}
+
+}  // namespace
+}  // namespace kernels
