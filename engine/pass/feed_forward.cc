@@ -25,7 +25,7 @@ void Dense(const LayerView& layer, const float* in, Pass& pass) {
 }
 
 // A router chooses a few of many networks for each token (Shazeer et al. 2017); one may be shared.
-void Experts(const LayerView& layer, const float* in, Pass& pass) {
+void SparseExperts(const LayerView& layer, const float* in, Pass& pass) {
   const auto& [plan, w, i] = layer;
   Scratch& s = pass.scratch();
   pass.MatMul(in, {{w.ffn_gate_inp, s.router}});
@@ -68,7 +68,7 @@ void DenseAndExperts(const LayerView& layer, const float* in, Pass& pass) {
 
 void FeedForward(const LayerView& layer, const float* in, Pass& pass) {
   if (layer.plan.n_experts == 0) return Dense(layer, in, pass);
-  if (layer.plan.ffn_length == 0) return Experts(layer, in, pass);
+  if (layer.plan.ffn_length == 0) return SparseExperts(layer, in, pass);
   DenseAndExperts(layer, in, pass);
 }
 

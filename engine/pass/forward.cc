@@ -141,6 +141,11 @@ void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Tea
 bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids) {
   // Rows far apart are read at half the speed, and each has its own call.
   constexpr size_t kMostRows = 1024, kLeastShare = 16;
+  const WeightView& output = model.weights.output;
+  // Which logits RefineLogits() multiplies again depends on all of them.
+  kernels::WeightKind kind = output;
+  kind.fine = true;
+  if (kernels::UsesRests(kind) || output.rotation != nullptr) return false;
   size_t n = 0;
   for (const uint64_t word : ids) n += static_cast<size_t>(std::popcount(word));
   return n > 0 && n <= std::min(kMostRows, model.config.vocab_size / kLeastShare) &&
@@ -162,7 +167,7 @@ void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, S
       rows.push_back({row, logits + id, 1, output.bias != nullptr ? output.bias + id : nullptr});
     }
   }
-  Pass pass(model.config, 1, s, team, nullptr);
+  Pass pass(model.config, 1, s, team, {});
   const float* const in = pass.Normed(s.x + token * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);
   s.input.Set(in, 1, output.cols);

@@ -8,7 +8,7 @@
 
 #include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
-#include "kernels/ops/quantize.h"
+#include "kernels/ops/rounding.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 

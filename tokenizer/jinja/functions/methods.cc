@@ -144,7 +144,7 @@ Value AllAre(const BuiltinCall& call) {
 }
 
 template <Text (*map)(const Text&)>
-Value Mapped(const BuiltinCall& call) {
+Value MappedSelf(const BuiltinCall& call) {
   return map(call.self.text());
 }
 
@@ -325,12 +325,12 @@ constexpr Builtin kMethods[] = {
     {Owner::kString, "rjust", JustMethod<'>'>, "width | fillchar"},
     {Owner::kString, "center", JustMethod<'^'>, "width | fillchar"},
     {Owner::kString, "zfill", ZeroFill, "width"},
-    {Owner::kString, "upper", Mapped<UpperText>},
-    {Owner::kString, "lower", Mapped<LowerText>},
-    {Owner::kString, "casefold", Mapped<LowerText>},
-    {Owner::kString, "swapcase", Mapped<SwapCase>},
-    {Owner::kString, "capitalize", Mapped<Capitalize>},
-    {Owner::kString, "title", Mapped<TitleMethod>},
+    {Owner::kString, "upper", MappedSelf<UpperText>},
+    {Owner::kString, "lower", MappedSelf<LowerText>},
+    {Owner::kString, "casefold", MappedSelf<LowerText>},
+    {Owner::kString, "swapcase", MappedSelf<SwapCase>},
+    {Owner::kString, "capitalize", MappedSelf<Capitalize>},
+    {Owner::kString, "title", MappedSelf<TitleMethod>},
     {Owner::kString, "isalpha", AllAre<IsLetter>},
     {Owner::kString, "isdigit", AllAre<IsDigitOrRaised>},
     {Owner::kString, "isdecimal", AllAre<IsDecimal>},
