@@ -1,11 +1,10 @@
-// Rounds activations to int8, which products with quantized weights read, to f16 and to Q4_0.
+// Rounds activations to int8, which products with quantized weights read, and to f16.
 #ifndef PRONK_KERNELS_OPS_QUANTIZE_H_
 #define PRONK_KERNELS_OPS_QUANTIZE_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "gguf/blocks.h"
 #include "kernels/buffer.h"
 #include "kernels/machine/team.h"
 
@@ -20,10 +19,6 @@ void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int
 
 // To the nearest f16 (even).
 void RoundToF16(const float* x, size_t n, uint16_t* out);
-
-// 32 numbers in Q4_0, with the scale of several that has the smallest squared error; NaNs if one is
-// not finite.
-void RoundToQ4(const float* x, gguf::BlockQ4_0& out);
 
 // One input vector as the kernels read it: x ~ scale * q, q in -127..127, both padded with zeros as
 // if cols were a multiple of 512. q, scales and sums are null if only floats are needed.

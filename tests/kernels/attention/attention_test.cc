@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "kernels/attention/reference.h"
+#include "kernels/attention/round_to_q4.h"
 #include "kernels/half.h"
 #include "kernels/matmul/reference.h"
-#include "kernels/ops/quantize.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 
