@@ -359,7 +359,12 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
 void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxPassTokens, s.max_tokens);
-  const size_t room = std::min(most - n_known, state_.capacity() - position());
+  // Where few logits are wanted and all take a quarter of a pass or more, drafts cost too much.
+  const WeightView& output = model_.weights.output;
+  const bool is_few = trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
+  const bool is_dear = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
+  const size_t room =
+      is_few && is_dear ? 0 : std::min(most - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);
@@ -373,7 +378,7 @@ void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed) 
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
   row_ = few_row_ = n_known - 1;
-  has_few_logits_ = trace_ == nullptr && drafts.empty() && IsWorthLogitsOf(model_, allowed);
+  has_few_logits_ = is_few && drafts.empty();
   float* const logits = logits_.get() + row_ * model_.config.vocab_size;
   const Stopwatch watch;
   RunPass(pass_.size(), /*is_prompt=*/false, [&] {

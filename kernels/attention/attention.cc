@@ -9,6 +9,7 @@
 
 #include "gguf/blocks.h"
 #include "kernels/attention/block.h"
+#include "kernels/attention/round_to_q4.h"
 #include "kernels/half.h"
 #include "kernels/ops/rounding.h"
 

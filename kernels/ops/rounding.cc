@@ -1,4 +1,4 @@
-// Rounds activations to int8, f16 and Q4_0, see rounding.h.
+// Rounds activations to int8 and f16, see rounding.h.
 #include "kernels/ops/rounding.h"
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "hwy/highway.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
@@ -89,57 +88,6 @@ void ToF16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
   if (i < n) hn::StoreN(hn::DemoteTo(dh, hn::LoadN(d, x + i, n - i)), dh, to + i, n - i);
 }
 
-// Codes q of -8..7 for a scale d, and the best scale for these codes: x . q / q . q, whose squared
-// error is smaller than that of zeros by (x . q)^2 / q . q. The scales that are tried make of the
-// largest number -6.5 to -9.5; above 8.5 it is cut off.
-void ToQ4(const float* HWY_RESTRICT x, gguf::BlockQ4_0& out) {
-  const hn::CappedTag<float, 16> df;
-  const hn::RebindToSigned<decltype(df)> di32;
-  const hn::Rebind<int8_t, decltype(df)> di8;
-  constexpr size_t kLanes = hn::MaxLanes(df), kNumbers = 32;
-  auto high = hn::LoadU(df, x), low = high;
-  for (size_t i = kLanes; i < kNumbers; i += kLanes) {
-    high = hn::Max(high, hn::LoadU(df, x + i));
-    low = hn::Min(low, hn::LoadU(df, x + i));
-  }
-  auto any = hn::Zero(df);
-  for (size_t i = 0; i < kNumbers; i += kLanes) {
-    any = hn::MulAdd(hn::LoadU(df, x + i), hn::Zero(df), any);
-  }
-  const float most = hn::ReduceMax(df, high), least = hn::ReduceMin(df, low);
-  const float largest = most > -least ? most : least;
-  alignas(64) int8_t codes[kNumbers] = {};
-  out.d = hn::ReduceSum(df, any) == 0 ? 0 : F32ToF16(kNaN);
-  if (out.d == 0 && std::abs(largest) >= 1e-30f) {
-    float best = 0;
-    for (float to = -6.5f; to >= -9.5f; to -= 0.5f) {
-      const auto inverse = hn::Set(df, to / largest);
-      alignas(64) int8_t tried[kNumbers];
-      auto dot = hn::Zero(df), square = dot;
-      for (size_t i = 0; i < kNumbers; i += kLanes) {
-        const auto v = hn::LoadU(df, x + i);
-        const auto rounded = hn::NearestInt(hn::Mul(v, inverse));
-        const auto q = hn::Max(hn::Min(rounded, hn::Set(di32, 7)), hn::Set(di32, -8));
-        const auto f = hn::ConvertTo(df, q);
-        dot = hn::MulAdd(f, v, dot);
-        square = hn::MulAdd(f, f, square);
-        hn::StoreU(hn::DemoteTo(di8, q), di8, tried + i);
-      }
-      const float product = hn::ReduceSum(df, dot), power = hn::ReduceSum(df, square);
-      const float scale = product / power;
-      if (std::abs(product * scale) <= best) continue;
-      best = std::abs(product * scale);
-      out.d = F32ToF16(scale);
-      std::copy_n(tried, kNumbers, codes);
-    }
-  }
-  const hn::FixedTag<uint8_t, 16> d8;
-  const auto code = [&](size_t i) HWY_ATTR {
-    return hn::Add(hn::LoadU(d8, reinterpret_cast<const uint8_t*>(codes) + i), hn::Set(d8, 8));
-  };
-  hn::StoreU(hn::Or(code(0), hn::ShiftLeft<4>(code(16))), d8, out.qs);
-}
-
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -149,7 +97,6 @@ namespace kernels {
 HWY_EXPORT(Quantize);
 HWY_EXPORT(QuantizeBoth);
 HWY_EXPORT(ToF16);
-HWY_EXPORT(ToQ4);
 
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
   HWY_DYNAMIC_DISPATCH(Quantize)(x, n, {q, scales, sums});
@@ -160,8 +107,6 @@ void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Round
 }
 
 void RoundToF16(const float* x, size_t n, uint16_t* out) { HWY_DYNAMIC_DISPATCH(ToF16)(x, n, out); }
-
-void RoundToQ4(const float* x, gguf::BlockQ4_0& out) { HWY_DYNAMIC_DISPATCH(ToQ4)(x, out); }
 
 namespace {
 

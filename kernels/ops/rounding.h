@@ -1,12 +1,11 @@
-// Rounds activations to int8, which products with quantized weights read, to f16 and to Q4_0.
-// (encode/ turns weights into blocks for a file.)
+// Rounds activations to int8, which products with quantized weights read, and to f16. (encode/
+// turns weights into blocks for a file.)
 #ifndef PRONK_KERNELS_OPS_ROUNDING_H_
 #define PRONK_KERNELS_OPS_ROUNDING_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "gguf/blocks.h"
 #include "kernels/buffer.h"
 #include "kernels/machine/team.h"
 
@@ -31,10 +30,6 @@ void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Round
 
 // To the nearest f16 (even).
 void RoundToF16(const float* x, size_t n, uint16_t* out);
-
-// 32 numbers in Q4_0, with the scale of several that has the smallest squared error; NaNs if one is
-// not finite.
-void RoundToQ4(const float* x, gguf::BlockQ4_0& out);
 
 // One input vector as the kernels read it: x ~ scale * q, q in -127..127, both padded with zeros as
 // if cols were a multiple of 512. q, scales and sums are null if only floats are needed.

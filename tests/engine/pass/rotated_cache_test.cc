@@ -148,8 +148,8 @@ TEST(RotatedCache, LargeChannelsDoNotSpoilOthers) {
   EXPECT_LT(test::Nmse(logits(kernels::KvType::kQ4_0), exact), 0.4);
 }
 
-// Latent vectors, too: absorbed, and (of a long batch) with keys and values of each head. Where these
-// are not multiplied back the error is 1.7.
+// Latent vectors, too: absorbed, and (of a long batch) with keys and values of each head. Where
+// these are not multiplied back the error is 1.7.
 TEST(RotatedCache, OfLatentVectors) {
   for (const char* const name : {"hybrids/deepseek2.gguf", "hybrids/deepseek2-lite.gguf"}) {
     const Model model = Model::Load(test::DataPath(name));

@@ -1,0 +1,15 @@
+// Rounds keys and values to Q4_0.
+#ifndef PRONK_KERNELS_ATTENTION_ROUND_TO_Q4_H_
+#define PRONK_KERNELS_ATTENTION_ROUND_TO_Q4_H_
+
+#include "gguf/blocks.h"
+
+namespace kernels {
+
+// 32 numbers, with the scale of several that has the smallest squared error; NaNs if one is not
+// finite.
+void RoundToQ4(const float* x, gguf::BlockQ4_0& out);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_ATTENTION_ROUND_TO_Q4_H_
