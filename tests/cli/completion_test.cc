@@ -189,7 +189,7 @@ TEST(Completion, ShellsTakeIt) {
 TEST(Manual, HoldsEveryFlagAndIsWellFormed) {
   const Finished run = Done(Pronk({"man"}));
   // A shared option is described once.
-  EXPECT_EQ(Count(run.out, "Put a value in a key"), 1u);
+  EXPECT_EQ(Count(run.out, "Replace the value of a metadata key"), 1u);
   EXPECT_EQ(Count(run.out, "Locally typical sampling"), 1u);
   EXPECT_LT(Count(run.out, "\n"), 900u);
   EXPECT_EQ(run.out.rfind(".TH PRONK 1", 0), 0u);

@@ -201,7 +201,7 @@ TEST_F(ModelsTest, NamesThatAreNot) {
     ExpectError(Pronk({"run", "-m", name, "-p", "x"}), 1, says);
   };
   expect("smal", "could be small:latest, somebody/small:1b");
-  expect("somebody/smell", "near: somebody/small:1b");
+  expect("somebody/smell", "similar: somebody/small:1b");
   const std::string pull = "; to download one: " + cli::SuggestedModel().line + "\n";
   expect("xyz", "pronk: -m: no file and no model called xyz ('pronk list')" + pull);
   expect("defualt", "no model called defualt ('pronk list'); similar: default\n");

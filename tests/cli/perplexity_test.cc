@@ -227,7 +227,7 @@ TEST_F(Divergence, OutputsAndInputs) {
   const std::string before = ReadText(base_);
   ExpectError(Shell("exec \"$PRONK\" perplexity -m \"$MODEL\" --kl \"$BASE\" >>\"$BASE\"",
                     {"BASE=" + base_}),
-              1, "what is printed would go into");
+              1, "the output would be written into");
   EXPECT_EQ(ReadText(base_), before);
   const std::string none = dir_.Path("none/out");
   ExpectError(save(none), 1, "none/out");

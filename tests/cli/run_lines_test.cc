@@ -83,7 +83,7 @@ TEST_F(RunLines, WritesIntoNoOtherFile) {
   for (const std::string& text :
        {std::string("my notes"), std::string("{\"a\": 1}\n"), std::string("\n"), prompts}) {
     const std::string other = dir_.Write("other", text);
-    ExpectError(Run({"-o", other}, prompts_), 1, other + ": has other lines than answers");
+    ExpectError(Run({"-o", other}, prompts_), 1, other + ": has lines that are not answers");
     EXPECT_EQ(ReadText(other), text);
   }
   for (const char* const text :
@@ -97,7 +97,7 @@ TEST_F(RunLines, WritesIntoNoOtherFile) {
   ExpectError(Run({"-o", dir_.Path("pipe")}, prompts_), 1, "pipe: expected a file");
   // No line is longer than an answer can be.
   const std::string endless = dir_.Write("long", "{\"text\":\"" + std::string(17'000'000, 'x'));
-  ExpectError(Run({"-o", endless}, prompts_), 1, endless + ": has other lines than answers");
+  ExpectError(Run({"-o", endless}, prompts_), 1, endless + ": has lines that are not answers");
   ExpectError(Run({"-o", dir_.Path("")}, prompts_), 1, "cannot be opened");
 }
 

@@ -132,7 +132,7 @@ TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
   const std::string talk = dir.Write("talk.json", R"([{"role": "system", "content": "s\u001b]0;t"},
       {"role": "user", "content": "q\u001b]0;t"}, {"role": "assistant", "content": "x"}])");
   const Finished run = Done(Chat("/load " + talk + "\n/system\n/undo\n/no\x1b\n"));
-  EXPECT_TRUE(Has(run.err, "told: s\uFFFD]0;t"));
+  EXPECT_TRUE(Has(run.err, "message is: s\uFFFD]0;t"));
   EXPECT_TRUE(Has(run.err, "taken back: q\uFFFD]0;t"));
   EXPECT_FALSE(Has(run.err, "\033"));
 }
