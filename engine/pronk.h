@@ -92,6 +92,9 @@ class Model {
   // exact: the weights count as stored, and everything else is computed in 32-bit floats, as if the
   // file held those. Several times slower; Options::cache_bits is then not read.
   explicit Model(const std::string& path, bool exact = false);
+  // Copies share the model. It is never moved away, so that each can be used.
+  Model(const Model&) = default;
+  Model& operator=(const Model&) = default;
 
   std::string architecture() const;    // "llama", "qwen3", ...
   std::size_t context_length() const;  // in training, in tokens

@@ -272,7 +272,18 @@ _pronk() {
 std::string Fish(const std::deque<Command>& commands) {
   // In fish's single quotes a backslash escapes quotes and backslashes.
   const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
-  std::string out = "# fish completion for pronk, written by 'pronk completion fish'.\n\n";
+  std::string out = R"sh(# fish completion for pronk, written by 'pronk completion fish'.
+
+# A file whose name would be taken for a flag is left out. Where there is none, fish completes by
+# itself, which knows names with line feeds, too.
+function __pronk_has_dashes
+    count -* >/dev/null
+end
+function __pronk_files
+    __fish_complete_path (commandline -ct) | string match -v -- '-*'
+end
+
+)sh";
   for (const Command& command : commands) {
     out += "complete -c pronk -n __fish_use_subcommand -f -a " + command.name + " -d " +
            quoted(command.what) + "\n";
@@ -286,12 +297,15 @@ std::string Fish(const std::deque<Command>& commands) {
                               "; and not __fish_seen_subcommand_from help'";
     for (const Flag& flag : command.flags) {
       const std::string kind = KindOf(flag);
-      if (!flag.place.empty() && kind != "none") {
-        out += begin +
-               (kind == "models"  ? " -F" + std::string(kFishModels)
-                : kind == "files" ? " -F"
-                                  : " -f -a '" + kind + "'") +
-               "\n";
+      if (kind == "models" || kind == "files") {
+        if (!flag.place.empty()) {
+          const std::string when = begin.substr(0, begin.size() - 1);
+          out += when + "; and not __pronk_has_dashes' -F\n" + when +
+                 "; and __pronk_has_dashes' -f -a '(__pronk_files)'\n";
+          if (kind == "models") out += begin + std::string(kFishModels) + "\n";
+        }
+      } else if (!flag.place.empty() && kind != "none") {
+        out += begin + " -f -a '" + std::string(kind) + "'\n";
       }
       if (flag.names.empty()) continue;
       out += begin;

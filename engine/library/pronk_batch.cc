@@ -82,6 +82,9 @@ std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
   });
 }
 
-std::size_t Batch::size() const { return impl_->batch.size(); }
+std::size_t Batch::size() const {
+  if (impl_ == nullptr) throw Error("it was moved away");
+  return impl_->batch.size();
+}
 
 }  // namespace pronk

@@ -147,10 +147,16 @@ TEST(Completion, NamesOfStoresAndLeadingDashes) {
   const Finished fish = Shell(
       "cd \"$HOME/here\" && PATH=$HOME/bin:$PATH fish --no-config -c 'pronk completion fish | "
       "source; "
-      "complete -C \"pronk help quan\"; complete -C \"pronk quantize a b q4_k_m\"'",
+      "complete -C \"pronk help quan\"; complete -C \"pronk quantize a b q4_k_m\"; "
+      "touch plain.gguf; complete -C \"pronk inspect \"; rm ./-rf.gguf; touch last.gguf; "
+      "complete -C \"pronk inspect \"'",
       {"HOME=" + home});
   EXPECT_TRUE(Has(fish.out, "quantize\n")) << fish.out << fish.err;
   EXPECT_TRUE(Has(fish.out, "Q4_K_M\n")) << fish.out << fish.err;
+  EXPECT_TRUE(Has(fish.out, "\nplain.gguf\n")) << fish.out << fish.err;
+  EXPECT_TRUE(Has(fish.out, "\nlast.gguf\n")) << fish.out << fish.err;
+  EXPECT_TRUE(Has(fish.out, "evil/x/")) << fish.out << fish.err;
+  EXPECT_FALSE(Has(fish.out, "\n-rf.gguf")) << fish.out;
 }
 
 // Bash splits a word at colons; of files, only those that can be models are offered.
