@@ -118,7 +118,8 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
     }
     out.push_back(match.id);
     // Tokens may be in the white space that one before them takes; that is not read again.
-    if (done < at) done = at + ((added & kRstrip) != 0 ? Leading(IsWhiteSpace, text.substr(at)) : 0);
+    if (done < at)
+      done = at + ((added & kRstrip) != 0 ? Leading(IsWhiteSpace, text.substr(at)) : 0);
   }
   if (done < text.size()) EncodeBytes(text.substr(done), done == 0, out);
   if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);

@@ -26,8 +26,8 @@ struct TraceReport {
   std::vector<TokenValues> values = {};
 };
 
-// Every operation with its time, and totals; those of all tokens at once, summed over the layers; at
-// most 80 columns. Layers with the same operations are shown once, unless all_layers is set.
+// Every operation with its time, and totals; those of all tokens at once, summed over the layers;
+// at most 80 columns. Layers with the same operations are shown once, unless all_layers is set.
 std::string TraceTable(const TraceReport& report, bool all_layers);
 // What --values shows, likewise. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);

@@ -179,8 +179,9 @@ TEST(Quantize, RefusesWhatItCannotDo) {
   refused(dir.Path("none"), "no such file");
   std::vector<float> weights(64 * 1024, 1.0f);
   weights[60000] = std::nanf("");
-  refused(WriteTensor(dir, "nan", weights, {64, 1024}),
-          "nan: tensor \"t\": expected weights that Q8_0 can hold, found some that are not numbers");
+  refused(
+      WriteTensor(dir, "nan", weights, {64, 1024}),
+      "nan: tensor \"t\": expected weights that Q8_0 can hold, found some that are not numbers");
   weights[60000] = 70000.0f;
   refused(WriteTensor(dir, "large", weights, {64, 1024}), "or are too large", 1, "F16");
   EXPECT_EQ(ReadText(out), "as before");

@@ -78,7 +78,8 @@ TEST_F(ChatFileTest, AModelThatIsGoneOrChangedIsRefused) {
   Begin({"-n", "3"});
   const std::string moved = dir_.Path("moved.gguf"), before = ReadText(file_);
   fs::rename(model_, moved);
-  ExpectError(GoOn("Why?\n"), 1, file_ + ": its model tiny is gone (" + model_ + "): -m names a model");
+  ExpectError(GoOn("Why?\n"), 1,
+              file_ + ": its model tiny is gone (" + model_ + "): -m names a model");
   // -m may say where it is: that is no other model.
   EXPECT_FALSE(Has(Done(GoOn("Why?\n", {"-m", moved})).err, "goes on"));
   fs::copy_file(kOther, model_);
