@@ -373,9 +373,20 @@ struct Splitter::Run {
   MatchData match;
 };
 
+// Jais 2 cuts a run of spaces into pieces. Behind a space no line end can follow in its run, or the
+// run would have been one word up to there: without the lookbehind each piece would search the rest
+// of the run. The table keeps the published pattern, by which files are recognized.
+static std::string WithoutSearches(string_view pattern) {
+  constexpr string_view kSlow = R"(|\s*[\r\n]+|\s{512})";
+  std::string text(pattern);
+  if (const size_t at = text.find(kSlow); at != text.npos)
+    text.insert(at + 1, R"((?<!(?![\r\n])\s))");
+  return text;
+}
+
 Splitter::Splitter(const SplitRule& rule) {
   for (const string_view pattern : rule.Patterns()) {
-    patterns_.push_back(std::make_unique<Pattern>(pattern));
+    patterns_.push_back(std::make_unique<Pattern>(WithoutSearches(pattern)));
   }
 }
 

@@ -269,6 +269,16 @@ TEST(Split, TimeIsLinear) {
   }
 }
 
+// Its words are pieces of a run: none may search the rest of it, which would take minutes here.
+TEST(Split, RunsOfSpacesInPowersOfTwo) {
+  EXPECT_EQ(Split("jais-2", "!\n\t\t\nb   \n c     d"),
+            (Words{"!\n", "\t\t\n", "b", "   \n", " c", "    ", " d"}));
+  const std::string text = std::string(size_t{512} << 15, '\t') + "\u0301";
+  size_t n = 0;
+  Splitter(*FindSplitRule("jais-2")).Split(text, [&](std::string_view) { ++n; });
+  EXPECT_GT(n, size_t{1} << 15);
+}
+
 // Repeated groups take the matcher's stack for each letter.
 TEST(Split, LongRunsFitTheStack) {
   for (const SplitRule& rule : SplitRules()) {
