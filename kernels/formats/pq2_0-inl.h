@@ -28,12 +28,7 @@ struct PQ2_0 {
     }
   }
   static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 4; ++g) {  // the g-th 32 weights, whose activations share a scale
-      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return TwoBits(block, j) - 1; });
-      sum += double{x.scales[g]} * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+    return F16ToF32(block.d) * DotGroups(x, 128, [&](int j) { return TwoBits(block, j) - 1; });
   }
 
   struct Input {

@@ -10,7 +10,7 @@
 //
 // A vector of 64 bytes has two blocks as they are. Others have bytes 0 to 15 and 12 to 27 of one.
 // What is there twice, or is no digit, has no weight.
-#include "kernels/formats/shared/ternary128-inl.h"
+#include "kernels/formats/i2_s-inl.h"
 #include "kernels/formats/tq1_0-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -439,6 +439,7 @@ constexpr Family kGemmaRows[] = {
      .refine = Gemma4,
      .hf = {.names = {"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
             .raw_bpe = true,
+            .says_rope = true,
             .tensors = {kGemma4, kGemmaPerLayer},
             .refine = Gemma4}},
     {.name = "gemma4-assistant",

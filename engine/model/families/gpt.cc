@@ -503,6 +503,7 @@ constexpr Family kGptRows[] = {
      .hf = {.names = {"CohereForCausalLM"}, .rope_theta = 500000, .defaults = kCommandRDefaults}},
     {.name = "phimoe",
      .traits = {.layer_norm = true},
+     .windows = {Windows::When::kIfListed},
      .router = kernels::Router{.gate = kernels::Router::Gate::kSparseMixer, .normed = false},
      .hf = {.names = {"PhimoeForCausalLM", "PhiMoEForCausalLM"},
             .rope_theta = 1e6,

@@ -19,7 +19,7 @@
 namespace engine {
 namespace {
 
-const std::vector<tokenizer::TokenId> kIds = {3, 9, 27, 81, 5, 44, 101, 7};
+const std::vector<tokenizer::TokenId> kIds = {3, 9, 27, 51, 5, 44, 11, 7};
 const SessionOptions kExact = {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
 
 // Weight i of any matrix of three values.
@@ -74,7 +74,7 @@ TEST(OtherPrograms, I2_SHasTheLogitsOfItsWeights) {
   };
   const std::vector<float> expected = logits("plain.gguf", true);
   EXPECT_LT(test::Nmse(logits("packed.gguf", true), expected), 1e-10);
-  EXPECT_LT(test::Nmse(logits("packed.gguf", false), expected), 1e-4);  // rounded activations
+  EXPECT_LT(test::Nmse(logits("packed.gguf", false), expected), 1e-3);  // int8 activations
   WriteTernary(dir.Path("packed.gguf"), true, NAN);
   EXPECT_TRUE(test::Has(test::ErrorOf([&] { Model::Load(dir.Path("packed.gguf")); }),
                         "expected a scale that is a number"));

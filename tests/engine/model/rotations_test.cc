@@ -23,7 +23,7 @@
 namespace engine {
 namespace {
 
-constexpr size_t kBlock = 16;
+constexpr size_t kBlock = 8;
 
 // Any signs.
 int8_t Sign(size_t i) { return (i * i + i / 3) % 5 < 2 ? 1 : -1; }

@@ -37,11 +37,11 @@ constexpr std::array kPatterns = {
     Pattern{"denormal", 0x0001},  Pattern{"all ones", 0xFFFF},      Pattern{"zero", 0x0000},
 };
 
+// Those that all of a model's matrices may have: I2_S has a scale for a matrix, and none for a row.
 std::vector<DType> WeightTypes() {
   std::vector<DType> types;
-  for (uint32_t id = 0; id < 64; ++id) {
-    const gguf::DTypeInfo* const info = gguf::FindDType(id);
-    if (info != nullptr && kernels::IsWeightType(info->type)) types.push_back(info->type);
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    if (kernels::IsWeightType(info.type) && info.tail_bytes == 0) types.push_back(info.type);
   }
   return types;
 }

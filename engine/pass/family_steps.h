@@ -1,0 +1,29 @@
+// The steps of a layer that a Llama lacks. A Llama has a norm, a mixer and a sum, a norm, a network
+// and a sum; Layers() (forward.cc) calls these between them.
+#ifndef PRONK_ENGINE_PASS_FAMILY_STEPS_H_
+#define PRONK_ENGINE_PASS_FAMILY_STEPS_H_
+
+#include "engine/model/weights.h"
+#include "engine/pass/pass.h"
+#include "engine/pass/residual.h"
+
+namespace engine {
+
+// Before a layer: a norm between runs of the same layers, predictions of several streams.
+void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
+                Pass& pass);
+// Between the mixer and its sum: the norm of its output, scratch.delta.
+void FinishMixer(const LayerView& layer, Pass& pass);
+// After that sum: what runs beside the mixer, on its input `in`.
+void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);
+// The network's input: x, normed, or what the mixer read.
+const float* NetworkInput(const LayerView& layer, Pass& pass);
+// Between the network and its sum: the norm of its output, scratch.delta.
+void FinishNetwork(const LayerView& layer, Pass& pass);
+// After a layer: corrections of several streams, a token's embedding for this layer, a scale; then
+// the end of the layer for a trace.
+void FinishLayer(const LayerView& layer, ResidualStream& residual, Pass& pass);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_FAMILY_STEPS_H_
