@@ -59,11 +59,11 @@ struct Spans {
 };
 
 // The rows whose results are at most `margin` below the largest. If they are too many, the margin
-// becomes so small that about a quarter of kMostRefined remains: as many as have spans that are
+// becomes so small that about an eighth of kMostRefined remains: as many as have spans that are
 // above the new limit.
 size_t Collect(const float* results, const Spans& spans, float margin,
                std::array<uint32_t, kMostRefined>& rows) {
-  constexpr size_t kSure = kMostRefined / 4;
+  constexpr size_t kSure = kMostRefined / 8;
   std::array<float, kSpans> sorted = spans.maxima;
   std::nth_element(sorted.begin(), sorted.begin() + kSure - 1, sorted.end(), std::greater<>());
   const float max = *std::max_element(sorted.begin(), sorted.begin() + kSure);

@@ -17,7 +17,7 @@ namespace {
 
 using gguf::DType;
 
-constexpr size_t kRows = 96, kCols = 576;
+constexpr size_t kRows = 48, kCols = 576;
 
 // Normal numbers with three channels that are 40 times as large, as models have them.
 std::vector<float> Inputs(size_t n_tokens) {
@@ -92,10 +92,10 @@ TEST(QuantizeTwice, BothPartsHaveSixteenBits) {
 
 // Single products multiply all that was left, batches what is large.
 TEST(FineMatrix, LosesLess) {
-  for (const DType dtype : {DType::kQ4_1, DType::kQ8_0, DType::kQ5_0}) {
+  for (const DType dtype : {DType::kQ4_1, DType::kQ8_0}) {
     const RandomMatrix weights(dtype, kRows, kCols, 3);
     Matrix w = weights.view();
-    for (const size_t n_tokens : {1, 5, 16, 45}) {
+    for (const size_t n_tokens : {1, 16, 45}) {
       const std::vector<float> input = Inputs(n_tokens);
       const std::vector<double> exact = Exact(w, input);
       ForEachTarget([&] {
@@ -131,7 +131,7 @@ TEST(FineMatrix, ATokenHasTheSameBitsInAnyBatch) {
 }
 
 TEST(RefineLargest, TakesTheLargestResultsAgain) {
-  constexpr size_t kVocabulary = 1100;
+  constexpr size_t kVocabulary = 600;
   const RandomMatrix weights(DType::kQ8_0, kVocabulary, kCols, 6);
   const Matrix w = weights.view();
   for (const size_t n_tokens : {1, 3, 45}) {
