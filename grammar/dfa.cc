@@ -1,7 +1,11 @@
+// Automata of strings: combining two, and the smallest one of a set.
 #include "grammar/dfa.h"
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "gguf/utf8.h"
@@ -10,6 +14,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxDfaStates = 20'000;
+constexpr size_t kMaxTransitions = 400'000;  // that are looked at to join states
 
 // Adds an edge after the others; joins it to the last one if it can.
 void AddEdge(std::vector<Dfa::Edge>& edges, const Dfa::Edge& edge) {
@@ -194,7 +199,126 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
   return Minimal(dfa, budget);
 }
 
-// Moore 1956: classes of states are split until all of one class have equal edges.
+namespace {
+
+// Elements in disjoint sets. Marked ones are split off.
+class Partition {
+ public:
+  explicit Partition(size_t n) : elements_(n), place_(n), set_of_(n) {
+    std::iota(elements_.begin(), elements_.end(), 0u);
+    std::iota(place_.begin(), place_.end(), 0u);
+    if (n > 0) sets_.push_back({.end = static_cast<uint32_t>(n)});
+  }
+  uint32_t size() const { return static_cast<uint32_t>(sets_.size()); }
+  uint32_t SetOf(uint32_t element) const { return set_of_[element]; }
+  std::span<const uint32_t> operator[](uint32_t set) const {
+    return std::span(elements_).subspan(sets_[set].begin, sets_[set].end - sets_[set].begin);
+  }
+  void Mark(uint32_t element) {
+    Set& set = sets_[set_of_[element]];
+    const uint32_t from = place_[element], to = set.begin + set.n_marked;
+    if (from < to) return;  // it is marked already
+    if (set.n_marked++ == 0) touched_.push_back(set_of_[element]);
+    std::swap(elements_[from], elements_[to]);
+    place_[elements_[from]] = from;
+    place_[element] = to;
+  }
+  // The smaller part of each set becomes a new one, so an element moves at most log n times.
+  void Split() {
+    for (const uint32_t old : touched_) {
+      Set& set = sets_[old];
+      const uint32_t middle = set.begin + std::exchange(set.n_marked, 0);
+      if (middle == set.end) continue;
+      Set part = set;
+      if (middle - set.begin <= set.end - middle) {
+        part.end = set.begin = middle;
+      } else {
+        part.begin = set.end = middle;
+      }
+      for (uint32_t i = part.begin; i < part.end; ++i) set_of_[elements_[i]] = size();
+      sets_.push_back(part);
+    }
+    touched_.clear();
+  }
+
+ private:
+  struct Set {
+    uint32_t begin = 0, end = 0, n_marked = 0;  // in elements_; marked ones come first
+  };
+  std::vector<uint32_t> elements_, place_, set_of_;
+  std::vector<Set> sets_;
+  std::vector<uint32_t> touched_;
+};
+
+// By one of the classes of characters that no edge tells apart.
+struct Transition {
+  uint32_t label, from, to;
+};
+
+// Between states that can accept, by label. Empty if they are too many to be worth the time.
+std::optional<std::vector<Transition>> TransitionsOf(const Dfa& dfa,
+                                                     const std::vector<bool>& lives) {
+  std::vector<CodePoint> cuts;
+  for (const Dfa::State& state : dfa.states) {
+    for (const Dfa::Edge& edge : state.edges) {
+      cuts.push_back(edge.low);
+      cuts.push_back(edge.high + 1);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::vector<Transition> all;
+  for (uint32_t s = 0; s < dfa.states.size(); ++s) {
+    for (const Dfa::Edge& edge : dfa.states[s].edges) {
+      if (!lives[edge.to]) continue;
+      for (auto cut = std::ranges::lower_bound(cuts, edge.low); *cut <= edge.high; ++cut)
+        all.push_back({static_cast<uint32_t>(cut - cuts.begin()), s, edge.to});
+      if (all.size() > kMaxTransitions) return std::nullopt;
+    }
+  }
+  std::ranges::sort(all, {}, &Transition::label);
+  return all;
+}
+
+// A class for each state; states of one class are followed by the same strings. Valmari and
+// Lehtinen 2008: states are split by the transitions into one class, transitions by the class to
+// which they lead.
+std::vector<uint32_t> ClassesOf(const Dfa& dfa, std::span<const Transition> transitions) {
+  const auto n = static_cast<uint32_t>(dfa.states.size());
+  Partition states(n), moves(transitions.size());
+  for (uint32_t s = 0; s < n; ++s) {
+    if (dfa.states[s].accepts) states.Mark(s);
+  }
+  states.Split();
+  std::vector<uint32_t> first(n + size_t{2}), into(transitions.size());
+  for (uint32_t t = 0; t < transitions.size(); ++t) {
+    ++first[transitions[t].to + size_t{2}];
+    moves.Mark(t);
+    if (t + 1 == transitions.size() || transitions[t].label != transitions[t + 1].label)
+      moves.Split();
+  }
+  // The transitions into s are at [first[s], first[s + 1]).
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (uint32_t t = 0; t < transitions.size(); ++t)
+    into[first[transitions[t].to + size_t{1}]++] = t;
+  uint32_t n_states_seen = 1;
+  for (uint32_t m = 0; m < moves.size(); ++m) {
+    for (const uint32_t t : moves[m]) states.Mark(transitions[t].from);
+    states.Split();
+    for (; n_states_seen < states.size(); ++n_states_seen) {
+      for (const uint32_t s : states[n_states_seen]) {
+        for (uint32_t i = first[s]; i < first[s + 1]; ++i) moves.Mark(into[i]);
+      }
+      moves.Split();
+    }
+  }
+  std::vector<uint32_t> classes(n);
+  for (uint32_t s = 0; s < n; ++s) classes[s] = states.SetOf(s);
+  return classes;
+}
+
+}  // namespace
+
 Dfa Minimal(const Dfa& dfa, Budget& budget) {
   const size_t n = dfa.states.size();
   if (n == 0) return {};
@@ -220,39 +344,15 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
     }
   }
   if (!lives[0]) return {};
-  constexpr uint32_t kDead = kNone;
-  std::vector<uint32_t> of(n, kDead);
-  size_t n_classes = 0;
-  for (uint32_t s = 0; s < n; ++s) {
-    if (lives[s]) of[s] = dfa.states[s].accepts ? 1 : 0;
-  }
-  std::vector<std::vector<Dfa::Edge>> edges(n);
-  const bool is_small = n_edges < 30'000;  // otherwise it would take too long
-  for (bool splits = true; splits;) {
-    std::map<std::pair<uint32_t, std::vector<uint64_t>>, uint32_t> classes;
-    std::vector<uint32_t> next(n, kDead);
-    budget.Charge(n + n_edges);
-    for (uint32_t s = 0; s < n; ++s) {
-      if (!lives[s]) continue;
-      edges[s].clear();
-      std::vector<uint64_t> key;
-      for (const Dfa::Edge& edge : dfa.states[s].edges) {
-        if (of[edge.to] != kDead)
-          AddEdge(edges[s], {edge.low, edge.high, is_small ? of[edge.to] : edge.to});
-      }
-      for (const Dfa::Edge& edge : edges[s]) {
-        key.push_back(uint64_t{edge.low} << 32 | edge.high);
-        key.push_back(edge.to);
-      }
-      if (!is_small) key = {s};
-      next[s] = classes.try_emplace({of[s], std::move(key)}, classes.size()).first->second;
-    }
-    splits = classes.size() > n_classes && is_small;
-    n_classes = classes.size();
-    of = std::move(next);
+  std::vector<uint32_t> of(n);
+  if (const auto transitions = TransitionsOf(dfa, lives)) {
+    budget.Charge(transitions->size());
+    of = ClassesOf(dfa, *transitions);
+  } else {
+    std::iota(of.begin(), of.end(), 0u);
   }
   // Numbers in the order of the first visit.
-  std::vector<uint32_t> renamed(n_classes, kNone);
+  std::vector<uint32_t> renamed(n, kNone);
   std::vector<uint32_t> order;
   const auto visit = [&](uint32_t s) {
     uint32_t& name = renamed[of[s]];

@@ -1,3 +1,4 @@
+// A JSON Schema as rules: values of each type. Lists and objects have files of their own.
 #include "grammar/json_schema.h"
 
 #include <algorithm>

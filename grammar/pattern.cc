@@ -1,3 +1,4 @@
+// Reads a regular expression and makes an automaton of it.
 #include "grammar/pattern.h"
 
 #include <algorithm>

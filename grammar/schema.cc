@@ -1,3 +1,4 @@
+// The nodes of a schema, and whether a value is valid under one.
 #include "grammar/schema.h"
 
 #include <algorithm>
@@ -49,6 +50,7 @@ Schemas::Schemas(const JsonView& root, bool nullable, std::function<void(const s
                  Budget& budget)
     : budget_(budget), nodes_(1) {
   root_ = ReadAll(root, nullable, std::move(note));
+  n_read_ = nodes_.size();
 }
 
 Literal Schemas::Add(Schema schema) {
