@@ -142,6 +142,17 @@ const std::vector<JsonView>* Conjunctions::ValuesOf(Literal l) const {
   return nullptr;
 }
 
+// Whether nothing is valid under both, as the values that they list say.
+bool Conjunctions::Differ(Literal a, Literal b) const {
+  if (schemas_.IsFalse(a) || schemas_.IsFalse(b)) return true;
+  const auto* const values = ValuesOf(a);
+  const auto* const others = values == nullptr ? nullptr : ValuesOf(b);
+  if (others == nullptr) return false;
+  schemas_.budget().Charge(1 + values->size() * others->size() / 2);
+  return std::ranges::none_of(
+      *values, [&](const JsonView& v) { return std::ranges::find(*others, v) != others->end(); });
+}
+
 // Objects are often told apart by a property's value, or by the properties that they may have. True
 // only if what is valid under all that was taken is not valid under the other schema.
 bool Conjunctions::Excludes(const Partial& partial, const Schema& other) {
@@ -161,24 +172,15 @@ bool Conjunctions::Excludes(const Partial& partial, const Schema& other) {
     if (found != s.properties.end()) return found->second;
     return s.by_pattern.empty() ? s.additional : Literal();
   };
-  const auto differ = [&](Literal a, Literal b) {
-    if (schemas_.IsFalse(a) || schemas_.IsFalse(b)) return true;
-    const auto* const values = ValuesOf(a);
-    const auto* const others = values == nullptr ? nullptr : ValuesOf(b);
-    if (others == nullptr) return false;
-    schemas_.budget().Charge(values->size() * others->size() / 8);
-    return std::ranges::none_of(
-        *values, [&](const JsonView& v) { return std::ranges::find(*others, v) != others->end(); });
-  };
   for (const uint32_t node : partial.nodes) {
     const Schema& s = schemas_[Literal{node}];
     schemas_.budget().Charge(10 + s.required.size() + other.properties.size());
     for (const auto& [name, value] : other.properties) {
-      if (differ(value, value_of(s, name)) && requires_it(name)) return true;
+      if (Differ(value, value_of(s, name)) && requires_it(name)) return true;
     }
     for (const Names* const names : {&s.required, &other.required}) {
       for (const std::string& name : *names) {
-        if (differ(value_of(s, name), value_of(other, name))) return true;
+        if (Differ(value_of(s, name), value_of(other, name))) return true;
       }
     }
   }
@@ -240,7 +242,12 @@ void Conjunctions::Solve(Partial all, std::vector<Partial>& found) {
   };
   std::vector<Frame> frames;
   const auto enter = [&](Partial partial) {
-    schemas_.budget().Charge(100 + 10 * partial.choices.size() + found.size() / 4);
+    // What a frame takes, in units of a few bytes, and comparing.
+    uint64_t cost = 100 + 24 * partial.taken.size() + found.size() / 4;
+    for (const Partial::Choice& choice : partial.choices) {
+      for (const std::vector<Literal>& way : choice.ways) cost += 70 + 9 * way.size();
+    }
+    schemas_.budget().Charge(cost);
     if (found.size() > kMaxShapes || frames.size() > kMaxChoices) {
       FailAt(schemas_[Literal{partial.nodes.empty() ? 0 : partial.nodes[0]}].place,
              "too many alternatives together");
@@ -286,7 +293,7 @@ const Conjunctions::Ways& Conjunctions::OneOf(uint32_t node) {
       Conjunction both;
       const bool may_both = Add(both, one[i]) && Add(both, one[j]);
       schemas_.budget().Charge(20);
-      if (!may_both || IsEmpty(both)) continue;
+      if (!may_both || Differ(one[i], one[j]) || IsEmpty(both)) continue;
       ways[i].push_back(!one[j]);
       ways[j].push_back(!one[i]);
     }
@@ -307,6 +314,7 @@ void Conjunctions::AddShapes(const Partial& partial, std::vector<Shape>& shapes)
   }
   for (const Type type : {kObject, kArray, kString, kNumber, kBool, kNull}) {
     if ((partial.types & type) == 0) continue;
+    schemas_.budget().Charge(600);
     Shape shape;
     shape.type = type;
     shape.place = place;

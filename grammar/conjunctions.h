@@ -81,6 +81,7 @@ class Conjunctions {
   const Ways& WaysNegated(uint32_t node);
   const Ways& OneOf(uint32_t node);
   const std::vector<JsonView>* ValuesOf(Literal l) const;
+  bool Differ(Literal a, Literal b) const;
   bool Excludes(const Partial& partial, const Schema& other);
   Dfa KeysUnder(const Conjunction& names);
   std::vector<Shape> Shapes(const Conjunction& all);

@@ -14,6 +14,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxDfaStates = 20'000;
+constexpr uint64_t kCostOfState = 50;        // for its memory
 constexpr size_t kMaxTransitions = 400'000;  // that are looked at to join states
 
 // Adds an edge after the others; joins it to the last one if it can.
@@ -110,25 +111,26 @@ Dfa Everything() {
 }
 
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget) {
-  std::vector<std::map<CodePoint, uint32_t>> next(1);
-  std::vector<bool> accepts(1);
-  for (const std::string& text : texts) {
-    uint32_t at = 0;
-    budget.Charge(text.size() + 1);
-    for (const auto& [c, bytes] : gguf::Characters(text)) {
-      const auto [found, is_new] = next[at].try_emplace(c, next.size());
-      at = found->second;
-      if (!is_new) continue;
-      next.emplace_back();
-      accepts.push_back(false);
+  std::vector<std::string_view> sorted(texts.begin(), texts.end());
+  std::sort(sorted.begin(), sorted.end());
+  Dfa dfa = {.states = std::vector<Dfa::State>(1)};
+  std::vector<CodePoint> last;       // the characters of the previous text
+  std::vector<uint32_t> path = {0};  // and its states
+  for (const std::string_view text : sorted) {
+    std::vector<CodePoint> characters;
+    for (const auto& [c, bytes] : gguf::Characters(text)) characters.push_back(c);
+    budget.Charge(4 * kCostOfState * (characters.size() + 1));
+    const auto [own, other] = std::ranges::mismatch(characters, last);
+    const auto n_common = static_cast<size_t>(own - characters.begin());
+    path.resize(n_common + 1);
+    for (size_t n = n_common; n < characters.size(); ++n) {
+      const auto to = static_cast<uint32_t>(dfa.states.size());
+      AddEdge(dfa.states[path.back()].edges, {characters[n], characters[n], to});
+      dfa.states.emplace_back();
+      path.push_back(to);
     }
-    accepts[at] = true;
-  }
-  Dfa dfa;
-  for (size_t s = 0; s < next.size(); ++s) {
-    Dfa::State& state = dfa.states.emplace_back();
-    state.accepts = accepts[s];
-    for (const auto& [c, to] : next[s]) AddEdge(state.edges, {c, c, to});
+    dfa.states[path.back()].accepts = true;
+    last = std::move(characters);
   }
   return Minimal(dfa, budget);
 }
@@ -158,7 +160,10 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
                                             : x == kNone;
     if (is_dead) return kNone;
     const auto [found, is_new] = numbers.try_emplace({x, y}, pairs.size());
-    if (is_new) pairs.emplace_back(x, y);
+    if (is_new) {
+      pairs.emplace_back(x, y);
+      budget.Charge(kCostOfState);
+    }
     if (pairs.size() > 4 * kMaxDfaStates) budget.Charge(UINT64_MAX);
     return found->second;
   };
@@ -174,7 +179,7 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
                                        : in_a && !in_b;
     const std::vector<Dfa::Edge>& from_a = x == kNone ? kNothing : a.states[x].edges;
     const std::vector<Dfa::Edge>& from_b = y == kNone ? kNothing : b.states[y].edges;
-    budget.Charge(4 + from_a.size() + from_b.size());
+    budget.Charge(2 * (from_a.size() + from_b.size()));
     size_t j = 0, k = 0;
     for (CodePoint c = 0; j < from_a.size() || k < from_b.size();) {
       // Up to the next place where one of them changes.
@@ -333,7 +338,7 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
     lives[s] = dfa.states[s].accepts;
     if (lives[s]) todo.push_back(s);
   }
-  budget.Charge(n + n_edges);
+  budget.Charge(2 * (n + n_edges));
   while (!todo.empty()) {
     const uint32_t s = todo.back();
     todo.pop_back();
@@ -346,7 +351,7 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
   if (!lives[0]) return {};
   std::vector<uint32_t> of(n);
   if (const auto transitions = TransitionsOf(dfa, lives)) {
-    budget.Charge(transitions->size());
+    budget.Charge(2 * transitions->size());
     of = ClassesOf(dfa, *transitions);
   } else {
     std::iota(of.begin(), of.end(), 0u);

@@ -54,7 +54,7 @@ Schemas::Schemas(const JsonView& root, bool nullable, std::function<void(const s
 }
 
 Literal Schemas::Add(Schema schema) {
-  budget_.Charge(50);
+  budget_.Charge(400);
   nodes_.push_back(std::move(schema));
   return {static_cast<uint32_t>(nodes_.size() - 1), false};
 }

@@ -241,6 +241,14 @@ TEST(JsonSchema, Hostile) {
                                            R"("]}, {"required": ["b)" + n + R"("]}]})");
   }
   EXPECT_NE(FaultOf(choices + "}"), "");
+  // Objects of which any two may be valid at once.
+  std::string objects;
+  for (int i = 0; i < 300; ++i) {
+    objects += (i > 0 ? "," : "") + (R"({"properties": {"p)" + std::to_string(i)) +
+               R"(": {"type": "integer"}}})";
+  }
+  EXPECT_TRUE(test::Has(FaultOf(R"({"oneOf": [)" + objects + "]}"),
+                        "more time or memory than a schema may (2 s, 64 MB)"));
   EXPECT_NE(FaultOf(R"j({"type": "string", "pattern": "(a|b)*a(a|b){20}$"})j"), "");
 }
 
