@@ -1,3 +1,4 @@
+// Where the references of a schema lead: pointers, anchors, own addresses.
 #include "grammar/addresses.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sets of characters, and their bytes in UTF-8.
 #include "grammar/code_points.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Takes a conjunction of schemas apart into shapes: alternatives are tried, negations replaced.
 #include "grammar/conjunctions.h"
 
 #include <algorithm>
@@ -17,6 +18,8 @@ struct Conjunctions::Partial {
   uint8_t types = kAllTypes;
   std::set<Literal> taken;
   std::vector<uint32_t> nodes;  // the schemas among them, not negated
+  uint64_t node_bits = 0;       // a bit for each node modulo 64
+  size_t n_read = 0;            // nodes that are in the text
   // Of each of them one way has to be taken. `negated`: the ways are those not to be valid under
   // it.
   struct Choice {
@@ -45,16 +48,17 @@ std::vector<Shape> Conjunctions::Shapes(const Conjunction& all) {
   // A list of values: each is valid or not.
   if (auto listed = ListedShape(partial, all)) return std::move(*listed);
   std::vector<Partial> found;
-  Solve(std::move(partial), 0, found);
+  Solve(std::move(partial), found);
   std::vector<Shape> shapes;
-  std::set<std::pair<uint8_t, std::vector<uint32_t>>> seen;
-  for (Partial& one : found) {
-    std::vector<uint32_t> nodes = one.nodes;
+  for (size_t n = 0; n < found.size(); ++n) {
+    // One that was found later may cover it.
+    const auto covers = [&](const Partial& other) { return IsWithin(found[n], other); };
+    schemas_.budget().Charge((found.size() - n) / 4);
+    if (std::any_of(found.begin() + static_cast<ptrdiff_t>(n) + 1, found.end(), covers)) continue;
     const size_t n_before = shapes.size();
-    std::sort(nodes.begin(), nodes.end());
-    if (seen.emplace(one.types, std::move(nodes)).second) AddShapes(one, shapes);
-    for (size_t i = n_before; i < shapes.size() && one.types == kAllTypes; ++i) {
-      shapes[i].untyped = seen.size();
+    AddShapes(found[n], shapes);
+    for (size_t i = n_before; i < shapes.size() && found[n].types == kAllTypes; ++i) {
+      shapes[i].untyped = n + 1;
     }
   }
   return shapes;
@@ -100,6 +104,8 @@ bool Conjunctions::Take(Partial& partial, std::vector<Literal> todo) {
     partial.types &= schema.types;
     if (partial.types == 0) return false;
     partial.nodes.push_back(literal.node);
+    partial.node_bits |= uint64_t{1} << (literal.node % 64);
+    partial.n_read += schemas_.IsRead(literal.node);
     if (schema.no.is_there()) todo.push_back(!schema.no);
     todo.insert(todo.end(), schema.all.rbegin(), schema.all.rend());  // the first one next
     if (!schema.any.empty()) {
@@ -136,6 +142,17 @@ const std::vector<JsonView>* Conjunctions::ValuesOf(Literal l) const {
   return nullptr;
 }
 
+// Whether nothing is valid under both, as the values that they list say.
+bool Conjunctions::Differ(Literal a, Literal b) const {
+  if (schemas_.IsFalse(a) || schemas_.IsFalse(b)) return true;
+  const auto* const values = ValuesOf(a);
+  const auto* const others = values == nullptr ? nullptr : ValuesOf(b);
+  if (others == nullptr) return false;
+  schemas_.budget().Charge(1 + values->size() * others->size() / 2);
+  return std::ranges::none_of(
+      *values, [&](const JsonView& v) { return std::ranges::find(*others, v) != others->end(); });
+}
+
 // Objects are often told apart by a property's value, or by the properties that they may have. True
 // only if what is valid under all that was taken is not valid under the other schema.
 bool Conjunctions::Excludes(const Partial& partial, const Schema& other) {
@@ -155,81 +172,106 @@ bool Conjunctions::Excludes(const Partial& partial, const Schema& other) {
     if (found != s.properties.end()) return found->second;
     return s.by_pattern.empty() ? s.additional : Literal();
   };
-  const auto differ = [&](Literal a, Literal b) {
-    if (schemas_.IsFalse(a) || schemas_.IsFalse(b)) return true;
-    const auto* const values = ValuesOf(a);
-    const auto* const others = values == nullptr ? nullptr : ValuesOf(b);
-    if (others == nullptr) return false;
-    schemas_.budget().Charge(values->size() * others->size() / 8);
-    return std::ranges::none_of(
-        *values, [&](const JsonView& v) { return std::ranges::find(*others, v) != others->end(); });
-  };
   for (const uint32_t node : partial.nodes) {
     const Schema& s = schemas_[Literal{node}];
     schemas_.budget().Charge(10 + s.required.size() + other.properties.size());
     for (const auto& [name, value] : other.properties) {
-      if (differ(value, value_of(s, name)) && requires_it(name)) return true;
+      if (Differ(value, value_of(s, name)) && requires_it(name)) return true;
     }
     for (const Names* const names : {&s.required, &other.required}) {
       for (const std::string& name : *names) {
-        if (differ(value_of(s, name), value_of(other, name))) return true;
+        if (Differ(value_of(s, name), value_of(other, name))) return true;
       }
     }
   }
   return false;
 }
 
-void Conjunctions::Solve(Partial partial, size_t depth, std::vector<Partial>& found) {
-  schemas_.budget().Charge(100 + 10 * partial.choices.size());
-  if (found.size() > kMaxShapes || depth > kMaxChoices) {
-    FailAt(schemas_[Literal{partial.nodes.empty() ? 0 : partial.nodes[0]}].place,
-           "too many alternatives together");
-  }
-  for (;;) {
-    // Ways that are possible so far; a choice of one way is taken at once.
-    size_t best = partial.choices.size();
-    bool has_changed = false;
-    for (size_t i = 0; i < partial.choices.size();) {
-      Ways ways;
-      const uint32_t negated = partial.choices[i].negated;
-      bool is_met = negated != kNone && Excludes(partial, schemas_[Literal{negated}]);
-      for (const std::vector<Literal>& way : partial.choices[i].ways) {
-        bool fits = true, is_taken = true;
-        for (const Literal& l : way) {
-          if (!l.is_there() || l == schemas_.True()) continue;
-          is_taken &= partial.taken.contains(l);
-          fits &= l != !schemas_.True() && !partial.taken.contains(!l) &&
-                  (l.negated || (schemas_[l].types & partial.types) != 0);
-        }
-        is_met |= is_taken;
-        if (fits) ways.push_back(way);
+// Whether all that is valid under `partial` is valid under another one, as it has all its nodes.
+// Where objects are closed, nodes that name more properties would allow more.
+bool Conjunctions::IsWithin(const Partial& partial, const Partial& other) const {
+  if ((other.node_bits & ~partial.node_bits) != 0) return false;
+  if (closed_ && other.n_read != partial.n_read) return false;
+  return std::ranges::all_of(other.nodes, [&](uint32_t n) {
+    return partial.taken.contains({n, false});
+  });
+}
+
+// Drops ways that are no longer possible, and takes a choice of one way at once. `best` becomes the
+// choice with the fewest ways. False: no value is valid.
+bool Conjunctions::Reduce(Partial& partial, size_t& best) {
+  std::vector<Partial::Choice>& choices = partial.choices;
+  const auto is_known = [&](Literal l) { return !l.is_there() || l == schemas_.True(); };
+  best = 0;
+  for (size_t i = 0; i < choices.size();) {
+    Ways ways;
+    const uint32_t negated = choices[i].negated;
+    bool is_met = negated != kNone && Excludes(partial, schemas_[Literal{negated}]);
+    for (const std::vector<Literal>& way : choices[i].ways) {
+      bool fits = true, is_taken = true;
+      for (const Literal& l : way) {
+        if (is_known(l)) continue;
+        is_taken &= partial.taken.contains(l);
+        fits &= l != !schemas_.True() && !partial.taken.contains(!l) &&
+                (l.negated || (schemas_[l].types & partial.types) != 0);
       }
-      if (!is_met && ways.empty()) return;
-      if (is_met || ways.size() == 1) {
-        partial.choices.erase(partial.choices.begin() + static_cast<ptrdiff_t>(i));
-        if (is_met) continue;
-        if (!Take(partial, ways[0])) return;
-        has_changed = true;
-        break;
-      }
-      partial.choices[i].ways = std::move(ways);
-      if (best >= partial.choices.size() ||
-          partial.choices[i].ways.size() < partial.choices[best].ways.size())
-        best = i;
-      ++i;
+      is_met |= is_taken;
+      if (fits) ways.push_back(way);
     }
-    if (has_changed) continue;
+    if (!is_met && ways.empty()) return false;
+    if (is_met || ways.size() == 1) {
+      choices.erase(choices.begin() + static_cast<ptrdiff_t>(i));
+      if (is_met) continue;
+      if (!Take(partial, ways[0])) return false;
+      best = i = 0;  // others may be decided by it
+      continue;
+    }
+    choices[i].ways = std::move(ways);
+    if (choices[i].ways.size() < choices[best].ways.size()) best = i;
+    ++i;
+  }
+  return true;
+}
+
+// Depth first: a partial conjunction, and the ways of one choice that are still to be taken.
+void Conjunctions::Solve(Partial all, std::vector<Partial>& found) {
+  struct Frame {
+    Partial partial;
+    Ways ways;
+    size_t next = 0;
+  };
+  std::vector<Frame> frames;
+  const auto enter = [&](Partial partial) {
+    // What a frame takes, in units of a few bytes, and comparing.
+    uint64_t cost = 100 + 24 * partial.taken.size() + found.size() / 4;
+    for (const Partial::Choice& choice : partial.choices) {
+      for (const std::vector<Literal>& way : choice.ways) cost += 70 + 9 * way.size();
+    }
+    schemas_.budget().Charge(cost);
+    if (found.size() > kMaxShapes || frames.size() > kMaxChoices) {
+      FailAt(schemas_[Literal{partial.nodes.empty() ? 0 : partial.nodes[0]}].place,
+             "too many alternatives together");
+    }
+    const auto covers = [&](const Partial& other) { return IsWithin(partial, other); };
+    size_t best = 0;
+    if (std::ranges::any_of(found, covers) || !Reduce(partial, best)) return;
     if (partial.choices.empty()) {
       found.push_back(std::move(partial));
       return;
     }
-    const Ways ways = std::move(partial.choices[best].ways);
+    Ways ways = std::move(partial.choices[best].ways);
     partial.choices.erase(partial.choices.begin() + static_cast<ptrdiff_t>(best));
-    for (const std::vector<Literal>& way : ways) {
-      Partial with = partial;
-      if (Take(with, way)) Solve(std::move(with), depth + 1, found);
+    frames.push_back({std::move(partial), std::move(ways)});
+  };
+  enter(std::move(all));
+  while (!frames.empty()) {
+    Frame& top = frames.back();
+    if (top.next == top.ways.size()) {
+      frames.pop_back();
+      continue;
     }
-    return;
+    Partial with = top.partial;
+    if (Take(with, top.ways[top.next++])) enter(std::move(with));
   }
 }
 
@@ -251,7 +293,7 @@ const Conjunctions::Ways& Conjunctions::OneOf(uint32_t node) {
       Conjunction both;
       const bool may_both = Add(both, one[i]) && Add(both, one[j]);
       schemas_.budget().Charge(20);
-      if (!may_both || IsEmpty(both)) continue;
+      if (!may_both || Differ(one[i], one[j]) || IsEmpty(both)) continue;
       ways[i].push_back(!one[j]);
       ways[j].push_back(!one[i]);
     }
@@ -272,6 +314,7 @@ void Conjunctions::AddShapes(const Partial& partial, std::vector<Shape>& shapes)
   }
   for (const Type type : {kObject, kArray, kString, kNumber, kBool, kNull}) {
     if ((partial.types & type) == 0) continue;
+    schemas_.budget().Charge(600);
     Shape shape;
     shape.type = type;
     shape.place = place;

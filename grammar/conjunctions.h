@@ -40,7 +40,8 @@ struct Shape {
 
 class Conjunctions {
  public:
-  explicit Conjunctions(Schemas& schemas) : schemas_(schemas) {}
+  // `closed`: objects have only the properties that are named (SchemaOptions).
+  Conjunctions(Schemas& schemas, bool closed) : schemas_(schemas), closed_(closed) {}
 
   // Throws grammar::Error where that cannot be told, or there are too many.
   const std::vector<Shape>& ShapesOf(const Conjunction& all);
@@ -73,11 +74,14 @@ class Conjunctions {
   template <class Literals>
   std::optional<std::vector<Shape>> ListedShape(const Partial& partial, const Literals& all);
   bool Take(Partial& partial, std::vector<Literal> todo);
-  void Solve(Partial partial, size_t depth, std::vector<Partial>& found);
+  bool IsWithin(const Partial& partial, const Partial& other) const;
+  bool Reduce(Partial& partial, size_t& best);
+  void Solve(Partial all, std::vector<Partial>& found);
   Ways Negated(const Schema& schema, uint32_t node);
   const Ways& WaysNegated(uint32_t node);
   const Ways& OneOf(uint32_t node);
   const std::vector<JsonView>* ValuesOf(Literal l) const;
+  bool Differ(Literal a, Literal b) const;
   bool Excludes(const Partial& partial, const Schema& other);
   Dfa KeysUnder(const Conjunction& names);
   std::vector<Shape> Shapes(const Conjunction& all);
@@ -85,6 +89,7 @@ class Conjunctions {
   bool IsEmptyShape(const Shape& shape, size_t depth);
 
   Schemas& schemas_;
+  bool closed_;
   std::map<Conjunction, std::vector<Shape>> shapes_;
   std::map<Conjunction, bool> empty_;
   std::map<uint32_t, Ways> negated_, one_of_;

@@ -1,3 +1,4 @@
+// Follows a text through a grammar for the sampler: masks, forced tokens.
 #include "grammar/constraint.h"
 
 #include <algorithm>

@@ -20,7 +20,7 @@ class Converter {
   Converter(Schemas& schemas, const SchemaOptions& options, Builder& builder)
       : options_(options),
         schemas_(schemas),
-        all_(schemas),
+        all_(schemas, options.closed),
         builder_(builder),
         json_(builder, options.free_space) {}
 

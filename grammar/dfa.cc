@@ -1,7 +1,11 @@
+// Automata of strings: combining two, and the smallest one of a set.
 #include "grammar/dfa.h"
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "gguf/utf8.h"
@@ -10,6 +14,8 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxDfaStates = 20'000;
+constexpr uint64_t kCostOfState = 50;        // for its memory
+constexpr size_t kMaxTransitions = 400'000;  // that are looked at to join states
 
 // Adds an edge after the others; joins it to the last one if it can.
 void AddEdge(std::vector<Dfa::Edge>& edges, const Dfa::Edge& edge) {
@@ -105,25 +111,26 @@ Dfa Everything() {
 }
 
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget) {
-  std::vector<std::map<CodePoint, uint32_t>> next(1);
-  std::vector<bool> accepts(1);
-  for (const std::string& text : texts) {
-    uint32_t at = 0;
-    budget.Charge(text.size() + 1);
-    for (const auto& [c, bytes] : gguf::Characters(text)) {
-      const auto [found, is_new] = next[at].try_emplace(c, next.size());
-      at = found->second;
-      if (!is_new) continue;
-      next.emplace_back();
-      accepts.push_back(false);
+  std::vector<std::string_view> sorted(texts.begin(), texts.end());
+  std::sort(sorted.begin(), sorted.end());
+  Dfa dfa = {.states = std::vector<Dfa::State>(1)};
+  std::vector<CodePoint> last;       // the characters of the previous text
+  std::vector<uint32_t> path = {0};  // and its states
+  for (const std::string_view text : sorted) {
+    std::vector<CodePoint> characters;
+    for (const auto& [c, bytes] : gguf::Characters(text)) characters.push_back(c);
+    budget.Charge(4 * kCostOfState * (characters.size() + 1));
+    const auto [own, other] = std::ranges::mismatch(characters, last);
+    const auto n_common = static_cast<size_t>(own - characters.begin());
+    path.resize(n_common + 1);
+    for (size_t n = n_common; n < characters.size(); ++n) {
+      const auto to = static_cast<uint32_t>(dfa.states.size());
+      AddEdge(dfa.states[path.back()].edges, {characters[n], characters[n], to});
+      dfa.states.emplace_back();
+      path.push_back(to);
     }
-    accepts[at] = true;
-  }
-  Dfa dfa;
-  for (size_t s = 0; s < next.size(); ++s) {
-    Dfa::State& state = dfa.states.emplace_back();
-    state.accepts = accepts[s];
-    for (const auto& [c, to] : next[s]) AddEdge(state.edges, {c, c, to});
+    dfa.states[path.back()].accepts = true;
+    last = std::move(characters);
   }
   return Minimal(dfa, budget);
 }
@@ -153,7 +160,10 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
                                             : x == kNone;
     if (is_dead) return kNone;
     const auto [found, is_new] = numbers.try_emplace({x, y}, pairs.size());
-    if (is_new) pairs.emplace_back(x, y);
+    if (is_new) {
+      pairs.emplace_back(x, y);
+      budget.Charge(kCostOfState);
+    }
     if (pairs.size() > 4 * kMaxDfaStates) budget.Charge(UINT64_MAX);
     return found->second;
   };
@@ -169,7 +179,7 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
                                        : in_a && !in_b;
     const std::vector<Dfa::Edge>& from_a = x == kNone ? kNothing : a.states[x].edges;
     const std::vector<Dfa::Edge>& from_b = y == kNone ? kNothing : b.states[y].edges;
-    budget.Charge(4 + from_a.size() + from_b.size());
+    budget.Charge(2 * (from_a.size() + from_b.size()));
     size_t j = 0, k = 0;
     for (CodePoint c = 0; j < from_a.size() || k < from_b.size();) {
       // Up to the next place where one of them changes.
@@ -194,7 +204,126 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
   return Minimal(dfa, budget);
 }
 
-// Moore 1956: classes of states are split until all of one class have equal edges.
+namespace {
+
+// Elements in disjoint sets. Marked ones are split off.
+class Partition {
+ public:
+  explicit Partition(size_t n) : elements_(n), place_(n), set_of_(n) {
+    std::iota(elements_.begin(), elements_.end(), 0u);
+    std::iota(place_.begin(), place_.end(), 0u);
+    if (n > 0) sets_.push_back({.end = static_cast<uint32_t>(n)});
+  }
+  uint32_t size() const { return static_cast<uint32_t>(sets_.size()); }
+  uint32_t SetOf(uint32_t element) const { return set_of_[element]; }
+  std::span<const uint32_t> operator[](uint32_t set) const {
+    return std::span(elements_).subspan(sets_[set].begin, sets_[set].end - sets_[set].begin);
+  }
+  void Mark(uint32_t element) {
+    Set& set = sets_[set_of_[element]];
+    const uint32_t from = place_[element], to = set.begin + set.n_marked;
+    if (from < to) return;  // it is marked already
+    if (set.n_marked++ == 0) touched_.push_back(set_of_[element]);
+    std::swap(elements_[from], elements_[to]);
+    place_[elements_[from]] = from;
+    place_[element] = to;
+  }
+  // The smaller part of each set becomes a new one, so an element moves at most log n times.
+  void Split() {
+    for (const uint32_t old : touched_) {
+      Set& set = sets_[old];
+      const uint32_t middle = set.begin + std::exchange(set.n_marked, 0);
+      if (middle == set.end) continue;
+      Set part = set;
+      if (middle - set.begin <= set.end - middle) {
+        part.end = set.begin = middle;
+      } else {
+        part.begin = set.end = middle;
+      }
+      for (uint32_t i = part.begin; i < part.end; ++i) set_of_[elements_[i]] = size();
+      sets_.push_back(part);
+    }
+    touched_.clear();
+  }
+
+ private:
+  struct Set {
+    uint32_t begin = 0, end = 0, n_marked = 0;  // in elements_; marked ones come first
+  };
+  std::vector<uint32_t> elements_, place_, set_of_;
+  std::vector<Set> sets_;
+  std::vector<uint32_t> touched_;
+};
+
+// By one of the classes of characters that no edge tells apart.
+struct Transition {
+  uint32_t label, from, to;
+};
+
+// Between states that can accept, by label. Empty if they are too many to be worth the time.
+std::optional<std::vector<Transition>> TransitionsOf(const Dfa& dfa,
+                                                     const std::vector<bool>& lives) {
+  std::vector<CodePoint> cuts;
+  for (const Dfa::State& state : dfa.states) {
+    for (const Dfa::Edge& edge : state.edges) {
+      cuts.push_back(edge.low);
+      cuts.push_back(edge.high + 1);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::vector<Transition> all;
+  for (uint32_t s = 0; s < dfa.states.size(); ++s) {
+    for (const Dfa::Edge& edge : dfa.states[s].edges) {
+      if (!lives[edge.to]) continue;
+      for (auto cut = std::ranges::lower_bound(cuts, edge.low); *cut <= edge.high; ++cut)
+        all.push_back({static_cast<uint32_t>(cut - cuts.begin()), s, edge.to});
+      if (all.size() > kMaxTransitions) return std::nullopt;
+    }
+  }
+  std::ranges::sort(all, {}, &Transition::label);
+  return all;
+}
+
+// A class for each state; states of one class are followed by the same strings. Valmari and
+// Lehtinen 2008: states are split by the transitions into one class, transitions by the class to
+// which they lead.
+std::vector<uint32_t> ClassesOf(const Dfa& dfa, std::span<const Transition> transitions) {
+  const auto n = static_cast<uint32_t>(dfa.states.size());
+  Partition states(n), moves(transitions.size());
+  for (uint32_t s = 0; s < n; ++s) {
+    if (dfa.states[s].accepts) states.Mark(s);
+  }
+  states.Split();
+  std::vector<uint32_t> first(n + size_t{2}), into(transitions.size());
+  for (uint32_t t = 0; t < transitions.size(); ++t) {
+    ++first[transitions[t].to + size_t{2}];
+    moves.Mark(t);
+    if (t + 1 == transitions.size() || transitions[t].label != transitions[t + 1].label)
+      moves.Split();
+  }
+  // The transitions into s are at [first[s], first[s + 1]).
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (uint32_t t = 0; t < transitions.size(); ++t)
+    into[first[transitions[t].to + size_t{1}]++] = t;
+  uint32_t n_states_seen = 1;
+  for (uint32_t m = 0; m < moves.size(); ++m) {
+    for (const uint32_t t : moves[m]) states.Mark(transitions[t].from);
+    states.Split();
+    for (; n_states_seen < states.size(); ++n_states_seen) {
+      for (const uint32_t s : states[n_states_seen]) {
+        for (uint32_t i = first[s]; i < first[s + 1]; ++i) moves.Mark(into[i]);
+      }
+      moves.Split();
+    }
+  }
+  std::vector<uint32_t> classes(n);
+  for (uint32_t s = 0; s < n; ++s) classes[s] = states.SetOf(s);
+  return classes;
+}
+
+}  // namespace
+
 Dfa Minimal(const Dfa& dfa, Budget& budget) {
   const size_t n = dfa.states.size();
   if (n == 0) return {};
@@ -209,7 +338,7 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
     lives[s] = dfa.states[s].accepts;
     if (lives[s]) todo.push_back(s);
   }
-  budget.Charge(n + n_edges);
+  budget.Charge(2 * (n + n_edges));
   while (!todo.empty()) {
     const uint32_t s = todo.back();
     todo.pop_back();
@@ -220,39 +349,15 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
     }
   }
   if (!lives[0]) return {};
-  constexpr uint32_t kDead = kNone;
-  std::vector<uint32_t> of(n, kDead);
-  size_t n_classes = 0;
-  for (uint32_t s = 0; s < n; ++s) {
-    if (lives[s]) of[s] = dfa.states[s].accepts ? 1 : 0;
-  }
-  std::vector<std::vector<Dfa::Edge>> edges(n);
-  const bool is_small = n_edges < 30'000;  // otherwise it would take too long
-  for (bool splits = true; splits;) {
-    std::map<std::pair<uint32_t, std::vector<uint64_t>>, uint32_t> classes;
-    std::vector<uint32_t> next(n, kDead);
-    budget.Charge(n + n_edges);
-    for (uint32_t s = 0; s < n; ++s) {
-      if (!lives[s]) continue;
-      edges[s].clear();
-      std::vector<uint64_t> key;
-      for (const Dfa::Edge& edge : dfa.states[s].edges) {
-        if (of[edge.to] != kDead)
-          AddEdge(edges[s], {edge.low, edge.high, is_small ? of[edge.to] : edge.to});
-      }
-      for (const Dfa::Edge& edge : edges[s]) {
-        key.push_back(uint64_t{edge.low} << 32 | edge.high);
-        key.push_back(edge.to);
-      }
-      if (!is_small) key = {s};
-      next[s] = classes.try_emplace({of[s], std::move(key)}, classes.size()).first->second;
-    }
-    splits = classes.size() > n_classes && is_small;
-    n_classes = classes.size();
-    of = std::move(next);
+  std::vector<uint32_t> of(n);
+  if (const auto transitions = TransitionsOf(dfa, lives)) {
+    budget.Charge(2 * transitions->size());
+    of = ClassesOf(dfa, *transitions);
+  } else {
+    std::iota(of.begin(), of.end(), 0u);
   }
   // Numbers in the order of the first visit.
-  std::vector<uint32_t> renamed(n_classes, kNone);
+  std::vector<uint32_t> renamed(n, kNone);
   std::vector<uint32_t> order;
   const auto visit = [&](uint32_t s) {
     uint32_t& name = renamed[of[s]];

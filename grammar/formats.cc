@@ -1,3 +1,4 @@
+// The formats of JSON Schema as patterns.
 #include "grammar/formats.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Reads a grammar as text.
 #include "grammar/gbnf.h"
 
 #include <algorithm>

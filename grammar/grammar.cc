@@ -1,3 +1,4 @@
+// Builds rules from parts.
 #include "grammar/grammar.h"
 
 #include <algorithm>

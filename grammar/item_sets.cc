@@ -1,8 +1,34 @@
+// Stores sets of items by number.
 #include "grammar/item_sets.h"
 
 #include <algorithm>
 
 namespace grammar {
+
+void ReachedItems::Clear() {
+  items_.clear();
+  slots_.assign(64, 0);
+}
+
+// The item's slot, or the empty one in which it belongs.
+uint32_t& ReachedItems::SlotOf(const Item& item) {
+  uint64_t hash = (uint64_t{item.at} << 32 | item.below) * 0x9E3779B97F4A7C15u;
+  hash = (hash ^ hash >> 32 ^ item.data) * 0x9E3779B97F4A7C15u;
+  for (size_t i = hash >> 32;; ++i) {
+    uint32_t& slot = slots_[i & (slots_.size() - 1)];
+    if (slot == 0 || items_[slot - 1] == item) return slot;
+  }
+}
+
+void ReachedItems::Add(const Item& item) {
+  uint32_t& slot = SlotOf(item);
+  if (slot != 0) return;
+  items_.push_back(item);
+  slot = static_cast<uint32_t>(items_.size());
+  if (2 * items_.size() <= slots_.size()) return;
+  slots_.assign(4 * slots_.size(), 0);
+  for (uint32_t i = 0; i < items_.size(); ++i) SlotOf(items_[i]) = i + 1;
+}
 
 ItemSets::ItemSets() : numbers_(16, Hash{this}, Equal{this}) { Clear(); }
 

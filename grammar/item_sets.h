@@ -31,6 +31,22 @@ inline constexpr StateId kAccept = kNone - 1;
 // Instead of a state: the known rules end here, and what follows is unknown.
 inline constexpr StateId kEscape = kNone - 2;
 
+// Items in the order in which they were added, each once.
+class ReachedItems {
+ public:
+  void Clear();
+  void Add(const Item& item);
+  size_t size() const { return items_.size(); }
+  const Item& operator[](size_t i) const { return items_[i]; }
+
+ private:
+  uint32_t& SlotOf(const Item& item);
+
+  std::vector<Item> items_;
+  std::vector<uint32_t>
+      slots_;  // by hash: index + 1 of an item, or 0; a power of two, at most half in use
+};
+
 class ItemSets {
  public:
   ItemSets();

@@ -1,3 +1,4 @@
+// The rules of JSON, and those of automata and lists of texts.
 #include "grammar/json_rules.h"
 
 #include <algorithm>

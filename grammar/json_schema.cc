@@ -1,3 +1,4 @@
+// A JSON Schema as rules: values of each type. Lists and objects have files of their own.
 #include "grammar/json_schema.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::optional<RuleId> Converter::RuleOf(const Conjunction& all, const std::strin
   if (all[0] == !schemas_.True()) return std::nullopt;
   const auto [known, is_new] = rules_.try_emplace(all);
   if (is_new) {
-    schemas_.budget().Charge(100);
+    schemas_.budget().Charge(300);
     known->second = builder_.Declare(place);
     pending_.emplace_back(all, known->second);
   }

@@ -1,3 +1,4 @@
+// Steps from a set of items by a byte, and which keys of an object may come.
 #include "grammar/matcher.h"
 
 #include <algorithm>
@@ -83,19 +84,16 @@ SetId Matcher::Resolve(SetId set) {
 
 // From states to the bytes and calls that come next: past forks, calls that may be empty, and ends.
 SetId Matcher::Close(std::vector<Item>& items) {
-  seen_.clear();
-  todo_.clear();
+  reached_.Clear();
   closed_.clear();
   counted_.clear();
   const auto push = [&](Item item) {
-    if (item.at == kNone || !seen_.insert(item).second) return;
-    if (seen_.size() > kMaxItemsOfSet) TooAmbiguous();
-    todo_.push_back(item);
+    if (item.at != kNone) reached_.Add(item);
+    if (reached_.size() > kMaxItemsOfSet) TooAmbiguous();
   };
   for (const Item& item : items) push(item);
-  while (!todo_.empty()) {
-    const Item item = todo_.back();
-    todo_.pop_back();
+  for (size_t i = 0; i < reached_.size(); ++i) {
+    const Item item = reached_[i];
     const auto [at, data, below] = item;
     if (at >= kEscape) {
       closed_.push_back(item);
@@ -324,11 +322,18 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
 SetId Matcher::Find(SetId from, uint8_t byte) {
   Moves& moves = MovesOf(from);
   std::vector<Item> after;
-  for (const Move& move : moves.all) {
-    if (move.low <= byte && byte <= move.high) after.push_back(move.after);
+  // The bytes around this one that lead there, too.
+  size_t first = 0, last = UINT8_MAX;
+  for (const auto& [low, high, item, opens_unique] : moves.all) {
+    if (low <= byte && byte <= high) after.push_back(item);
+    first = std::max<size_t>(first, low <= byte ? low : 0);
+    if (high < byte) first = std::max(first, high + size_t{1});
+    if (high >= byte) last = std::min<size_t>(last, high);
+    if (low > byte) last = std::min(last, low - size_t{1});
   }
   const SetId to = after.empty() ? ItemSets::kNothing : Close(after);
-  return moves.next[byte] = to;
+  std::fill(&moves.next[first], &moves.next[last] + 1, to);
+  return to;
 }
 
 }  // namespace grammar

@@ -15,7 +15,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "grammar/grammar.h"
@@ -96,15 +95,8 @@ class Matcher {
   std::map<Keys, uint32_t> key_numbers_ = {{{0}, 0}};
   std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // by number
   // Scratch space of Close().
-  struct ItemHash {
-    size_t operator()(const Item& item) const {
-      uint64_t hash = (uint64_t{item.at} << 32 | item.below) * 0x9E3779B97F4A7C15u;
-      hash = (hash ^ hash >> 32 ^ item.data) * 0x9E3779B97F4A7C15u;
-      return hash ^ hash >> 32;
-    }
-  };
-  std::unordered_set<Item, ItemHash> seen_;
-  std::vector<Item> todo_, closed_;
+  ReachedItems reached_;
+  std::vector<Item> closed_;
   std::map<std::pair<StateId, SetId>, uint32_t> counted_;
 };
 

@@ -1,3 +1,4 @@
+// Decimal numbers of any size, and sets of them as automata.
 #include "grammar/numbers.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads a regular expression and makes an automaton of it.
 #include "grammar/pattern.h"
 
 #include <algorithm>
@@ -419,7 +420,10 @@ class Automaton {
       std::pair<Side, std::vector<uint32_t>> set = {side,
                                                     Closure(std::move(from), true, side, side)};
       const auto [found, is_new] = numbers.try_emplace(set, sets.size());
-      if (is_new) sets.push_back(std::move(set));
+      if (is_new) {
+        budget_.Charge(100 + 8 * set.second.size());  // for their memory
+        sets.push_back(std::move(set));
+      }
       return found->second;
     };
     Dfa dfa;

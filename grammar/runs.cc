@@ -1,3 +1,4 @@
+// Finds which characters may follow a position in any order.
 #include "grammar/runs.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ using Kind = State::Kind;
 constexpr uint32_t kNotYet = kNone - 1;
 constexpr size_t kMaxHubStates = 256;  // larger hubs allow no run
 constexpr size_t kMaxHubsAtOnce = 4000;
-constexpr size_t kMaxRunItems = 256;
+constexpr size_t kMaxRunItems = 8192;
 constexpr size_t kManyCharacters = 20;  // more in a row make no difference
 
 constexpr std::array<std::string_view, 29> kKinds = {"abcdef",     "ghijklmnopqrstuvwxyz",
@@ -68,7 +69,8 @@ Kinds Runs::KindsIn(const Set& set) {
   return kinds;
 }
 
-Runs::Runs(const Grammar& grammar) : grammar_(grammar), hub_after_(grammar.n_states(), kNotYet) {}
+Runs::Runs(const Grammar& grammar)
+    : grammar_(grammar), hub_after_(grammar.n_states(), kNotYet), visits_(grammar.n_states()) {}
 
 bool Runs::MayEnd(StateId state) {
   std::vector<StateId> todo = {state};
@@ -124,14 +126,14 @@ uint32_t Runs::LoopAt(StateId state) const {
 
 // A repetition's end is not passed: what follows it may depend on the count.
 uint32_t Runs::HubAfter(StateId state) {
-  std::vector<StateId> states, todo = {grammar_.state(state).next}, seen;
+  std::vector<StateId> states, todo = {grammar_.state(state).next};
   const uint32_t loop = LoopAt(state);
-  while (!todo.empty()) {
+  ++n_visits_;
+  for (size_t n = 0; !todo.empty();) {
     const StateId s = todo.back();
     todo.pop_back();
-    if (s == kNone || std::ranges::find(seen, s) != seen.end()) continue;
-    seen.push_back(s);
-    if (seen.size() > kMaxHubStates) return kNone;
+    if (s == kNone || std::exchange(visits_[s], n_visits_) == n_visits_) continue;
+    if (++n > kMaxHubStates) return kNone;
     const State& at = grammar_.state(s);
     switch (at.kind) {
       case Kind::kFork:
@@ -157,8 +159,8 @@ uint32_t Runs::HubAfter(StateId state) {
   return known->second;
 }
 
-// Finds the hubs that follow a state, and the runs of all of them.
-void Runs::Explore(StateId state) {
+// Finds the hubs that follow the items' states, and the runs of all of them.
+void Runs::Explore(std::span<const Item> items) {
   std::vector<uint32_t> found;
   const auto group = static_cast<uint32_t>(groups_.size());
   const auto look = [&](StateId s) {
@@ -169,11 +171,14 @@ void Runs::Explore(StateId state) {
     hubs_.back().group = group;
     found.push_back(hub_after_[s]);
   };
-  look(state);
+  for (const Item& item : items) {
+    if (item.at < kEscape) look(item.at);
+  }
   for (size_t i = 0; i < found.size() && found.size() < kMaxHubsAtOnce; ++i) {
     const std::vector<StateId> states = hubs_[found[i]].states;
     for (const StateId s : states) look(s);
   }
+  if (found.empty()) return;
   groups_.emplace_back();
   TrySets(found, group);
 }
@@ -248,9 +253,9 @@ Run Runs::Of(std::span<const Item> items) {
     uint32_t hub;
   };
   std::vector<Way> ways;
+  Explore(items);
   for (const Item& item : items) {
     if (item.at >= kEscape) continue;
-    if (hub_after_[item.at] == kNotYet) Explore(item.at);
     if (const uint32_t hub = hub_after_[item.at]; hub != kNone) ways.push_back({item, hub});
   }
   const auto key = [&](const Way& way) {

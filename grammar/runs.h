@@ -80,7 +80,7 @@ class Runs {
   bool MayEnd(StateId state);
   uint32_t HubAfter(StateId state);
   uint32_t LoopAt(StateId state) const;
-  void Explore(StateId state);
+  void Explore(std::span<const Item> items);
   void TrySets(std::span<const uint32_t> hubs, uint32_t group);
 
   const Grammar& grammar_;
@@ -89,6 +89,8 @@ class Runs {
   std::vector<Hub> hubs_;
   std::vector<Group> groups_;
   std::map<RuleId, Set> rules_;
+  std::vector<uint32_t> visits_;  // by state: the last call of HubAfter() that reached it
+  uint32_t n_visits_ = 0;
 };
 
 }  // namespace grammar

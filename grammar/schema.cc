@@ -1,3 +1,4 @@
+// The nodes of a schema, and whether a value is valid under one.
 #include "grammar/schema.h"
 
 #include <algorithm>
@@ -49,10 +50,11 @@ Schemas::Schemas(const JsonView& root, bool nullable, std::function<void(const s
                  Budget& budget)
     : budget_(budget), nodes_(1) {
   root_ = ReadAll(root, nullable, std::move(note));
+  n_read_ = nodes_.size();
 }
 
 Literal Schemas::Add(Schema schema) {
-  budget_.Charge(50);
+  budget_.Charge(400);
   nodes_.push_back(std::move(schema));
   return {static_cast<uint32_t>(nodes_.size() - 1), false};
 }

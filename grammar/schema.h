@@ -146,6 +146,8 @@ class Schemas {
   Literal root() const { return root_; }
   const Schema& operator[](Literal l) const { return nodes_[l.node]; }
   Literal Add(Schema schema);
+  // Whether a node is in the text, and not made for a negation.
+  bool IsRead(uint32_t node) const { return node < n_read_; }
   Literal True() const { return {0, false}; }
   bool IsTrue(Literal l) const { return l == True() || !l.is_there(); }
   bool IsFalse(Literal l) const { return l == !True(); }
@@ -169,6 +171,7 @@ class Schemas {
 
   Budget& budget_;
   std::deque<Schema> nodes_;  // references to them stay valid
+  size_t n_read_ = 0;
   std::map<std::string, Dfa> patterns_;
   Literal root_;
 };

@@ -1,3 +1,4 @@
+// Walks the trie of tokens together with a grammar.
 #include "grammar/token_masks.h"
 
 #include <algorithm>

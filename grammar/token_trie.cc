@@ -1,3 +1,4 @@
+// Builds the trie of a vocabulary.
 #include "grammar/token_trie.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keeps the keys and unique items that a text has written.
 #include "grammar/written_parts.h"
 
 #include <algorithm>

@@ -1,0 +1,39 @@
+// Automata of strings: the smallest ones, whose numbers of states are textbook results.
+#include "grammar/dfa.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/pattern.h"
+
+namespace grammar {
+namespace {
+
+TEST(Dfa, HasAsFewStatesAsItCan) {
+  Budget budget;
+  // The n-th letter from the end is an a: 2^n states remember the last n letters.
+  EXPECT_EQ(PatternStrings("^[ab]*a[ab]{2}$", budget).states.size(), 8u);
+  EXPECT_EQ(PatternStrings("^[ab]*a[ab]{7}$", budget).states.size(), 256u);
+  // Words with common beginnings and ends (Daciuk and others 2000).
+  EXPECT_EQ(Listed({"tops", "tap", "top", "taps", "tap"}, budget).states.size(), 5u);
+  // One for each length.
+  EXPECT_EQ(PatternStrings("^[a-z]{0,300}$", budget).states.size(), 301u);
+  EXPECT_EQ(PatternStrings("^(a|ab?b?|b{3}b*c)*$", budget).states.size(),
+            PatternStrings("^(bbbb*c|abb|ab|a)*$", budget).states.size());
+  EXPECT_TRUE(PatternStrings("[^\\s\\S]", budget).empty());
+}
+
+TEST(Dfa, Combines) {
+  Budget budget;
+  const Dfa even = PatternStrings("^(aa)*$", budget), third = PatternStrings("^(aaa)*$", budget);
+  EXPECT_EQ(Combine(even, third, Both::kAnd, budget).states.size(), 6u);  // multiples of 6
+  const Dfa all = Combine(even, PatternStrings("^a(aa)*$", budget), Both::kOr, budget);
+  EXPECT_EQ(all.states.size(), 1u);  // any number
+  EXPECT_TRUE(Combine(all, PatternStrings("^a*$", budget), Both::kButNot, budget).empty());
+  const Dfa not_listed =
+      Combine(Everything(), Listed({"ab", "", "é"}, budget), Both::kButNot, budget);
+  for (const char* const text : {"a", "abc", "e", "éé"}) EXPECT_TRUE(not_listed.Has(text)) << text;
+  for (const char* const text : {"", "ab", "é"}) EXPECT_FALSE(not_listed.Has(text)) << text;
+}
+
+}  // namespace
+}  // namespace grammar

@@ -1,0 +1,62 @@
+// How the tests of JSON Schema compare: a schema with values that are valid and values that are
+// not.
+#ifndef PRONK_TESTS_GRAMMAR_SCHEMA_CASES_H_
+#define PRONK_TESTS_GRAMMAR_SCHEMA_CASES_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/json_schema.h"
+#include "tests/grammar/matches.h"
+#include "tests/support/error_of.h"
+#include "tests/support/json.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/texts.h"
+
+namespace grammar::test_cases {
+
+struct Case {
+  std::string schema, valid, invalid;  // values, for test::Texts()
+};
+
+// With any white space, so that cases may have none, and as generation is by default.
+inline Grammar Parse(const std::string& schema) {
+  return ParseJsonSchema(schema, {.free_space = true, .closed = true, .ordered = true});
+}
+
+inline std::string FaultOf(const std::string& schema) {
+  return test::ErrorOf<Error>([&] { Parse(schema); });
+}
+
+inline void CheckValues(const Case& c, const Grammar& grammar) {
+  for (const std::string& text : test::Texts(c.valid)) {
+    EXPECT_TRUE(test::Matches(grammar, text)) << c.schema << " " << text;
+  }
+  for (const std::string& text : test::Texts(c.invalid)) {
+    EXPECT_FALSE(test::Matches(grammar, text)) << c.schema << " " << text;
+  }
+}
+
+// Valid texts also have to be so for a validator that shares no code with the grammar.
+inline void Check(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    CheckValues(c, Parse(c.schema));
+    const auto schema = test::Json::parse(c.schema);
+    for (const std::string& text : test::Texts(c.valid)) {
+      EXPECT_TRUE(test::SchemaFaults(test::Json::parse(text), schema).empty())
+          << c.schema << " " << text;
+    }
+  }
+}
+
+// As the standard says: more properties, in any order, and types that the keywords are not for.
+inline void CheckOpen(const std::vector<Case>& cases) {
+  for (const Case& c : cases) CheckValues(c, ParseJsonSchema(c.schema, {.free_space = true}));
+}
+
+}  // namespace grammar::test_cases
+
+#endif  // PRONK_TESTS_GRAMMAR_SCHEMA_CASES_H_
