@@ -116,9 +116,9 @@ class Ladder {
   std::array<float, 16> values_{}, cuts_{};
 };
 // Of the n weights rounded with scale 1 / inverse, to whole numbers from low to high.
-FitSums Rounded(const Source& source, size_t n, int low, int high, float inverse);
+FitSums RoundedSums(const Source& source, size_t n, int low, int high, float inverse);
 // Of the n weights rounded with scale d, to values of the ladder.
-FitSums Rounded(const Source& source, size_t n, const Ladder& ladder, float d);
+FitSums RoundedSums(const Source& source, size_t n, const Ladder& ladder, float d);
 // d, which may be negative, for x[i] ~ d * one of the values.
 float FitLadder(const Source& source, size_t n, const Ladder& ladder);
 

@@ -51,7 +51,7 @@ void EncodeBlock(const Source& source, gguf::BlockIQ4_XS& block) {
     const Source group = source.from(32 * g);
     steps[g] = ChooseStep(
         Nearest(scales[g], d, -32, 31), -32, 31, d, [](int step) { return step; },
-        [&](float scale) { return Rounded(group, 32, kIq4nl, scale); }, all);
+        [&](float scale) { return RoundedSums(group, 32, kIq4nl, scale); }, all);
   }
   d = Refit(all, d, block.d);
   for (size_t g = 0; g < 8; ++g) {
@@ -72,7 +72,7 @@ void EncodeBlock(const Source& source, gguf::BlockMXFP4& block) {
   float most = -1;
   for (int e = exponent + 128; e > exponent + 125; --e) {
     const float d = E8m0HalfToF32(static_cast<uint8_t>(e));
-    const float gain = Rounded(source, 32, kFp4, d).Gain(d);
+    const float gain = RoundedSums(source, 32, kFp4, d).Gain(d);
     if (gain <= most) continue;
     most = gain;
     block.e = static_cast<uint8_t>(e);
@@ -91,7 +91,7 @@ void EncodeBlock(const Source& source, gguf::BlockNVFP4& block) {
     while (code < kLargest && scale(code) * kFp4Largest < largest) ++code;
     float most = 0;
     for (int tried = code; tried > std::max(0, code - kTries); --tried) {
-      const float gain = Rounded(group, 16, kFp4, scale(tried)).Gain(scale(tried));
+      const float gain = RoundedSums(group, 16, kFp4, scale(tried)).Gain(scale(tried));
       if (gain <= most) continue;
       most = gain;
       block.d[g] = static_cast<uint8_t>(tried);

@@ -75,7 +75,7 @@ float FitScale(const Source& source, size_t n, int low, int high) {
   FitSums best;
   for (int i = -kTries; i <= kTries; ++i) {
     const float inverse = (static_cast<float>(low) + 0.1f * static_cast<float>(i)) / extreme;
-    const FitSums sums = Rounded(source, n, low, high, inverse);
+    const FitSums sums = RoundedSums(source, n, low, high, inverse);
     if (sums.Gain() > best.Gain()) best = sums;
   }
   return best.Scale();
@@ -106,7 +106,7 @@ float Refit(const FitSums& sums, float d, uint16_t& half) {
   return fit;
 }
 
-FitSums Rounded(const Source& source, size_t n, int low, int high, float inverse) {
+FitSums RoundedSums(const Source& source, size_t n, int low, int high, float inverse) {
   FitSums sums;
   for (size_t i = 0; i < n; ++i) {
     const float q = std::clamp(std::nearbyint(source.x[i] * inverse), static_cast<float>(low),
@@ -116,7 +116,7 @@ FitSums Rounded(const Source& source, size_t n, int low, int high, float inverse
   return sums;
 }
 
-FitSums Rounded(const Source& source, size_t n, const Ladder& ladder, float d) {
+FitSums RoundedSums(const Source& source, size_t n, const Ladder& ladder, float d) {
   FitSums sums;
   const float inverse = d == 0 ? 0 : 1 / d;
   for (size_t i = 0; i < n; ++i) {
@@ -132,7 +132,7 @@ float FitLadder(const Source& source, size_t n, const Ladder& ladder) {
   FitSums best;
   for (const float end : {ladder.lowest(), ladder.highest()}) {
     for (float share = kFirstShare; share < kLastShare; share += kShareStep) {
-      const FitSums sums = Rounded(source, n, ladder, extreme / (share * end));
+      const FitSums sums = RoundedSums(source, n, ladder, extreme / (share * end));
       if (sums.Gain() > best.Gain()) best = sums;
     }
   }

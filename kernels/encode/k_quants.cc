@@ -163,7 +163,9 @@ Scales EncodeScales(const Source& source, int low, int steps) {
     const Source group = source.from(16 * g);
     scales.sc[g] = ChooseStep(
         Nearest(fits[g], d, -steps, steps - 1), -steps, steps - 1, d, [](int step) { return step; },
-        [&](float scale) { return Rounded(group, 16, low, -low - 1, scale == 0 ? 0 : 1 / scale); },
+        [&](float scale) {
+          return RoundedSums(group, 16, low, -low - 1, scale == 0 ? 0 : 1 / scale);
+        },
         all);
   }
   d = Refit(all, d, scales.d);
