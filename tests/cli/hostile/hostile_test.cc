@@ -252,6 +252,22 @@ TEST(HostileDisk, NamesThatCannotBeWritten) {
                 "there is no folder");
 }
 
+// The program is run where others may write: what is there is never loaded as a library.
+TEST(HostileDisk, LibrariesInTheCurrentFolder) {
+  const TempDir dir;
+  const Finished run = Shell(
+      "cd \"$D\" || exit 9\n"
+      "for name in $(ldd \"$PRONK\" | sed -n 's/^[[:space:]]*\\(lib[^ ]*\\) => .*/\\1/p'); do\n"
+      "  echo 'not a library' >\"$name\"\n"
+      "done\n"
+      "set -- lib*; test -f \"$1\" || exit 8\n"
+      "\"$PRONK\" --version",
+      {"D=" + dir.Path("")});
+  if (run.status == 8) GTEST_SKIP() << "no ldd, which names the program's libraries";
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("pronk ")) << run.out;
+}
+
 TEST(HostileDisk, PromptsThatCannotBeRead) {
   const TempDir dir;
   ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("")}), "cannot be read: Is a directory");
