@@ -3,11 +3,12 @@
 # Not all of that is in Debian as static libraries (sentencepiece is not).
 set(libraries ${CMAKE_INSTALL_LIBDIR}/pronk)
 file(RELATIVE_PATH from_program /${CMAKE_INSTALL_BINDIR} /${libraries})
-# In the build, too: CMake would fill the path's place there with empty entries, which the loader takes for the
-# current folder.
-set_target_properties(pronk PROPERTIES
-  INSTALL_RPATH $ORIGIN/${from_program} BUILD_RPATH $ORIGIN/${from_program})
-if(NOT APPLE)  # as RPATH, which counts for what those libraries need, too
+set_target_properties(pronk PROPERTIES INSTALL_RPATH $ORIGIN/${from_program})
+if(NOT APPLE)
+  # In the build, too: else CMake fills the path's place there with empty entries, which the loader takes for the
+  # current folder.
+  set_target_properties(pronk PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+  # As RPATH, which counts for what those libraries need, too.
   target_link_options(pronk PRIVATE LINKER:--disable-new-dtags)
 endif()
 

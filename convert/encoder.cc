@@ -120,7 +120,7 @@ std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, ui
   }
   if (!all_fit) {
     tensor.source()->Fail("expected weights that ", gguf::Info(type).name,
-                          " can hold, found some that are no numbers or too large");
+                          " can hold, found some that are not numbers or are too large");
   }
   row += n;
   return bytes_;
