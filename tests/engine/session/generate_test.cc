@@ -151,17 +151,17 @@ TEST(GreedyText, EqualsTheReference) {
 }
 
 // The default model is Q8_0 and engines round activations differently, but an independent engine
-// writes the very same story, up to its last sentence. There two words are equally likely: the
-// sentence is that of exact arithmetic, on every instruction set.
+// writes the very same story, up to its last sentence, of which several are equally likely. Some
+// other stories have such a place early, and instruction sets choose differently.
 TEST(GreedyText, DefaultModelEqualsTheReference) {
   const Model model = Model::Load(test::kDefault);
   const std::string prompt = "Once upon a time, there lived a boy";
   const std::string story = test::ReadText(test::DataPath("default.greedy.txt"));
-  const std::string expected = story.substr(0, story.rfind(" And so Tom"));
-  const std::string exact =
-      Greedy(Model::Load(test::kDefault, /*exact=*/true), prompt, 300, 512, 2);
-  EXPECT_TRUE((prompt + exact).starts_with(expected)) << exact;
-  for (const int threads : {1, 2}) EXPECT_EQ(Greedy(model, prompt, 300, 512, threads), exact);
+  const size_t end = story.rfind(" And so Tom");
+  for (const int threads : {1, 2}) {
+    const std::string found = prompt + Greedy(model, prompt, 300, 512, threads);
+    EXPECT_EQ(found.substr(0, end), story.substr(0, end)) << threads;
+  }
 }
 
 // The numbers that engine/README.md shows are those of the default model.
