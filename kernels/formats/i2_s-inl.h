@@ -50,7 +50,12 @@ struct Ternary128 {
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
-    const Floats8 scales = LoadScales(x, i);
+    Floats8 scales;  // of the step's activations, which may be the row's last
+    constexpr size_t kScales = kStepWeights / 32, kLanes = hn::MaxLanes(D8());
+    for (size_t k = 0; k < kVectors8; ++k) {
+      const size_t n = kScales - std::min(kScales, k * kLanes);
+      scales.vectors[k] = hn::LoadN(D8(), x.scales + i / 32 + k * kLanes, n);
+    }
     for (size_t v = 0; v < kVectors; ++v) {
       for (size_t n = 0; n < kCodes; ++n) {
         alignas(64) int8_t q[kVectorBytes];
