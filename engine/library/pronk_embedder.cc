@@ -14,7 +14,7 @@ struct Texts {
 
   Texts(std::shared_ptr<const engine::Model> shared, engine::SessionOptions options,
         std::optional<engine::Pooling> pooling)
-      : model(std::move(shared)), embedder(*model, InFloats(options), pooling) {}
+      : model(std::move(shared)), embedder(*model, InFloats(std::move(options)), pooling) {}
 
   // Keys and values are kept for one pass.
   static engine::SessionOptions InFloats(engine::SessionOptions options) {

@@ -39,7 +39,9 @@ class BuiltinCall {
   const Value* Get(size_t i) const { return values_[i]; }
   // Get, except that None counts as not given, as for Python's optional parameters.
   const Value* GetSome(size_t i) const;
-  Value Or(size_t i, Value absent) const { return values_[i] != nullptr ? *values_[i] : absent; }
+  Value Or(size_t i, const Value& absent) const {
+    return values_[i] != nullptr ? *values_[i] : absent;
+  }
   bool Flag(size_t i) const { return values_[i] != nullptr && values_[i]->Truth(); }
   int64_t Integer(size_t i, int64_t absent) const;
   // A string; throws for other types.
