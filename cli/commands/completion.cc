@@ -274,8 +274,8 @@ std::string Fish(const std::deque<Command>& commands) {
   const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
   std::string out = R"sh(# fish completion for pronk, written by 'pronk completion fish'.
 
-# A file whose name would be taken for a flag is left out. Where there is none, fish completes by
-# itself, which knows names with line feeds, too.
+# Leaves out files whose names would be taken for flags. In a folder without any, fish completes
+# files itself, since it also handles names with line feeds.
 function __pronk_has_dashes
     count -* >/dev/null
 end

@@ -44,7 +44,7 @@ bool Sampler::KeepsLogits() const {
 }
 
 // The token with the largest finite logit, read where it is: no candidates. Those with a bias are
-// compared one by one. -1: there is none.
+// compared one by one. Returns -1 if no logit is finite.
 TokenId Sampler::Likeliest(std::span<const float> logits, std::span<const uint64_t> allowed) {
   TokenId best = -1;
   float most = 0;

@@ -85,7 +85,7 @@ size_t EndOfValue(std::string_view text) {
 }
 
 // The end of the calls in the object or list that a text begins with; std::string_view::npos if
-// they are none.
+// it does not contain calls.
 size_t ReadBare(std::string_view text, const std::vector<std::string>& names, Calls& calls) {
   const size_t n_before = calls.size();
   for (const size_t skipped :

@@ -1,4 +1,4 @@
-// The largest number beside a plain search, with numbers that are none.
+// Compares FindLargest() with a plain search, also among NaNs and infinities.
 #include "kernels/ops/largest.h"
 
 #include <gtest/gtest.h>
