@@ -18,8 +18,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The largest of n numbers; NaNs are ignored. Only its value: FindLargest() in ops/largest.h also
-// says where it is and whether all are finite, which costs more than this loop.
+// The largest of n numbers; NaNs are ignored. FindLargest() in ops/largest.h also says where it is
+// and whether all are finite.
 float LargestOf(const float* x, size_t n) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 16> d;
