@@ -154,9 +154,10 @@ TEST(OutputsToOpenFiles, GoWhereTheyAre) {
   }
   Done(Shell("{ echo before; " + command + "/dev/stdout; } >\"$OUT\"", here));
   EXPECT_EQ(ReadText(dir.Path("out")), expected);
-  Done(Shell(
-      "mkfifo \"$OUT\".pipe; cat \"$OUT\".pipe >\"$OUT\" & " + command + "\"$OUT\".pipe; wait",
-      here));
+  // A pipe that nobody reads is refused: "5>" waits for the reader.
+  Done(Shell("mkfifo \"$OUT\".pipe; cat \"$OUT\".pipe >\"$OUT\" & { " + command +
+                 "\"$OUT\".pipe; } 5>\"$OUT\".pipe; wait",
+             here));
   EXPECT_EQ("before\n" + ReadText(dir.Path("out")), expected);
   ExpectError(Shell(command + "/dev/fd/77"), 1, "/dev/fd/77: cannot be written: Bad file desc");
   ExpectError(Shell(command + "/tmp"), 1, "/tmp: is a folder: give the name of a file");
