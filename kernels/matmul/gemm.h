@@ -15,7 +15,7 @@ namespace kernels {
 // The largest number of tokens that a row is multiplied with at once (rows-inl.h), where a token's
 // results have the same bits as alone. Batches that are larger than RowTokens() of the type use
 // panels.
-constexpr size_t kRowTokens = 16, kMaxRowTokens = 32;
+constexpr size_t kRowTokens = 16, kMaxRowTokens = 48;
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;

@@ -60,7 +60,9 @@ namespace kernels::HWY_NAMESPACE {
 // The number of tokens, known to the compiler if it is one: that keeps the sums in registers.
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
-constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
+constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1
+                        : PRONK_WIDE                     ? kMaxRowTokens
+                                                         : kRowTokens;
 
 // Rows that are computed at a time, one of each kMaxRows-th of the range, so that memory is read in
 // long streams. With neighbouring rows each stream would jump after every row and restart the CPU's

@@ -12,9 +12,6 @@
 namespace kernels {
 namespace {
 
-// Bytes of rows that several passes read.
-constexpr size_t kRowsBytes = 256 << 10;
-
 // Applies an activation without a gate to n numbers of each token.
 void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
   assert(!IsGated(activation));
@@ -41,15 +38,14 @@ namespace {
 
 // Both parts of a token are multiplied like tokens side by side, which share the unpacked weights.
 void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out, size_t stride) {
-  constexpr size_t kTokens = kRowTokens / 2;
-  const size_t n_tokens = in.x.size();
-  const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, kTokens));
+  const size_t n_tokens = in.x.size(), at_a_time = FormatOf(w).row_tokens / 2;
+  const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, at_a_time));
   in.prepared.reset();
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end), n_rows = last - first;
-    for (size_t token = 0; token < n_tokens; token += kTokens) {
-      const size_t n = std::min(kTokens, n_tokens - token);
-      std::array<ActivationRow, kRowTokens> parts;
+    for (size_t token = 0; token < n_tokens; token += at_a_time) {
+      const size_t n = std::min(at_a_time, n_tokens - token);
+      std::array<ActivationRow, kMaxRowTokens> parts;
       std::ranges::copy(in.x.subspan(token, n), parts.begin());
       std::ranges::copy(in.rests.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
       const bool prepared = first != begin && n == n_tokens;
@@ -68,22 +64,10 @@ void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* 
                size_t stride) {
   const std::span<const ActivationRow> x = in.x;
   assert(x.size() <= RowTokens(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
-  const auto scratch = RowsScratch(in.scratch, x.size()).product;
-  // With more tokens rows stay in the second-level cache until all have been multiplied.
-  const size_t n_passes = (x.size() + kRowTokens - 1) / kRowTokens;
-  const size_t at_a_time =
-      n_passes == 1 ? end - begin : std::max<size_t>(kRowsBytes / w.row_bytes(), kRowGrain);
-  for (size_t first = begin; first < end; first += at_a_time) {
-    const size_t last = std::min(first + at_a_time, end);
-    for (size_t pass = 0; pass < n_passes; ++pass) {
-      const size_t token = x.size() * pass / n_passes;
-      const size_t n_tokens = x.size() * (pass + 1) / n_passes - token;
-      FormatOf(w).rows(w, first, last, x.subspan(token, n_tokens),
-                       out + token * stride + first - begin, stride,
-                       scratch.subspan(ProductScratchBytes(token, w.cols)), in.prepared == w.dtype);
-    }
-    in.prepared = w.dtype;
-  }
+  if (begin == end) return;  // nothing is prepared
+  FormatOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
+                   in.prepared == w.dtype);
+  in.prepared = w.dtype;
 }
 
 }  // namespace

@@ -345,29 +345,35 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   }
 }
 
-// Rows that are multiplied with more than 16 tokens go to the cache in parts.
+// A token has the same bits alone and among as many as rows are multiplied with.
 TEST(MatMul, TakesLongRowsWithManyTokens) {
   constexpr size_t kRows = 64, kCols = 15360;
-  const RandomMatrix weights(DType::kQ8_0, kRows, kCols, 1);
   const std::vector<float> input = NormalFloats(kMaxRowTokens * kCols, 2);
-  ForEachTarget([&] {
-    const size_t most = RowTokens(DType::kQ8_0);
-    EXPECT_GE(kMaxRowTokens, most);
-    Team team(1);
-    const auto multiply = [&](size_t first, size_t n_tokens) {
-      Activations x(n_tokens, kCols);
-      x.Set(input.data() + first * kCols, n_tokens, kCols);
-      std::vector<float> out(n_tokens * kRows, NAN);
-      const Product product{weights.view(), out.data(), kRows};
-      MatMul(team, {&product, 1}, x);
-      return out;
-    };
-    const std::vector<float> all = multiply(0, most);
-    for (size_t t = 0; t < most; ++t) {
-      const std::vector<float> alone = multiply(t, 1);
-      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + t * kRows)) << t;
-    }
-  });
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
+    const RandomMatrix weights(dtype, kRows, kCols, 1);
+    ForEachTarget([&] {
+      const size_t most = RowTokens(dtype);
+      EXPECT_GE(kMaxRowTokens, most);
+      Team team(1);
+      for (const bool fine : {false, true}) {
+        Matrix matrix = weights.view();
+        matrix.fine = fine;
+        const auto multiply = [&](size_t first, size_t n_tokens) {
+          Activations x(n_tokens, kCols, 1, kCols);
+          x.Set(input.data() + first * kCols, n_tokens, kCols);
+          std::vector<float> out(n_tokens * kRows, NAN);
+          const Product product{matrix, out.data(), kRows};
+          MatMul(team, {&product, 1}, x);
+          return out;
+        };
+        const std::vector<float> all = multiply(0, most);
+        for (size_t t = 0; t < most; ++t) {
+          const std::vector<float> alone = multiply(t, 1);
+          ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + t * kRows)) << t;
+        }
+      }
+    });
+  }
 }
 
 // y = factor * (W x) + bias, one by one and by panels.
