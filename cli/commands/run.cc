@@ -285,6 +285,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
                                            const RunRequest& request,
                                            grammar::Constraint* constraint, Json& likely) {
   engine::GenerateOptions generate = {.max_tokens = request.max_tokens,
+                                      .reads_last = false,  // nothing follows
                                       .stop_texts = request.stop_texts,
                                       .interrupted = Interrupted,
                                       .constraint = constraint};

@@ -136,10 +136,11 @@ std::span<const TokenId> Generation::Next() {
 // Generates one token; returns the stop reason if it is the last.
 std::optional<StopReason> Generation::Step() {
   const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
-  if (options_.max_tokens >= 0 &&
-      std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens)) {
-    return StopReason::kLength;
-  }
+  const auto has_all = [&] {
+    return options_.max_tokens >= 0 &&
+           std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens);
+  };
+  if (has_all()) return StopReason::kLength;
   if (Interrupted() || !wanted_) return StopReason::kInterrupted;
   TokenId id = -1;
   if (forced_.empty()) LimitThinking();
@@ -176,6 +177,7 @@ std::optional<StopReason> Generation::Step() {
       std::reverse(forced_.begin(), forced_.end());
     }
   }
+  if (!options_.reads_last && has_all()) return StopReason::kLength;
   unread_.push_back(id);
   if (!session_.MakeRoom(unread_.size())) return StopReason::kContext;
   return std::nullopt;

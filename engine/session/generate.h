@@ -26,6 +26,8 @@ std::string_view StopReasonName(StopReason reason);
 
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
+  // The session also reads the last of max_tokens tokens, to continue after it. Costs a pass.
+  bool reads_last = true;
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts = {};
   // The text is a message by itself. A space that begins it is not part of it; nor is one that SPM

@@ -83,6 +83,18 @@ TEST_F(GenerateTest, LengthAndContext) {
   EXPECT_TRUE(std::equal(five.tokens.begin(), five.tokens.end(), full.tokens.begin()));
 }
 
+TEST_F(GenerateTest, TheLastTokenNeedNotBeRead) {
+  for (const int64_t n : {1, 5}) {
+    const GenerateResult read = Run(64, {.max_tokens = n});
+    const GenerateResult unread = Run(64, {.max_tokens = n, .reads_last = false});
+    EXPECT_EQ(unread.tokens, read.tokens);
+    EXPECT_EQ(unread.text, read.text);
+    EXPECT_EQ(unread.stop_reason, StopReason::kLength);
+    EXPECT_EQ(read.n_passes, static_cast<size_t>(n));
+    EXPECT_EQ(unread.n_passes, static_cast<size_t>(n) - 1);
+  }
+}
+
 TEST_F(GenerateTest, NothingAsked) { EXPECT_EQ(Run(64, {.max_tokens = 0}).tokens.size(), 0u); }
 
 TEST_F(GenerateTest, StopTextIsNotPartOfTheText) {
