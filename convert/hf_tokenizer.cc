@@ -290,8 +290,15 @@ class TokenizerWriter {
     model_.keys.AddArray("tokenizer.ggml.eos_token_ids", std::span<const int32_t>(ends));
   }
 
-  // tokenizer_config.json's add_prefix_space counts more than tokenizer.json.
+  // tokenizer_config.json's add_prefix_space counts more than tokenizer.json. `legacy` says how
+  // transformers makes a tokenizer.json of a Llama's tokenizer.model: false puts a space before the
+  // text alone, not after special tokens.
   void WriteSpacePrefix() {
+    const bool is_llama = config_.TextOr("tokenizer_class", "Llama").starts_with("Llama");
+    if (from_sentencepiece_ && !json_.is_there() && is_llama && !config_.BoolOr("legacy", true) &&
+        vocab_.add_space_prefix.value_or(true)) {
+      vocab_.space_prefix = "first";
+    }
     constexpr const char* kAdd = "add_prefix_space";
     if (config_.IsBool(kAdd) && vocab_.model != "bert" && vocab_.model != "gemma4") {
       const bool adds = config_.BoolOr(kAdd, false);

@@ -12,12 +12,15 @@ namespace engine {
 namespace {
 
 class LayerBinder {
+  static constexpr size_t kMany = 24;
+
  public:
   LayerBinder(const Binder& bind, const Config& config, size_t layer)
       : bind_(bind.Of("blk." + std::to_string(config.block(layer)) + ".")),
         config_(config),
         plan_(config.layers[layer]),
         is_first_(layer == 0),
+        is_last_of_many_(layer + 1 == config.layers.size() && layer + 1 >= kMany),
         width_(config.embedding_length) {}
 
   LayerWeights Bind() {
@@ -299,6 +302,8 @@ class LayerBinder {
     }
     if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector("ffn_sub_norm", hidden);
     w.ffn_down = bind_.Matrix("ffn_down", width_, hidden);
+    // No later layer evens out what rounding does here.
+    w.ffn_up.fine = w.ffn_down.fine = is_last_of_many_;
   }
 
   void BindExperts(LayerWeights& w) {
@@ -360,6 +365,7 @@ class LayerBinder {
   const Config& config_;
   const LayerPlan& plan_;
   bool is_first_;
+  bool is_last_of_many_;      // of so many layers that its products are a small part of all
   bool shares_norm_ = false;  // the network reads what the mixer reads
   size_t width_;
 };

@@ -130,4 +130,20 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   return w;
 }
 
+size_t Weights::FineCols() const {
+  size_t cols = 0;
+  const auto add = [&](const kernels::Matrix& w) {
+    if (kernels::UsesRests(w)) cols = std::max(cols, w.cols);
+  };
+  const auto add_layer = [&](const LayerWeights& w) {
+    for (const WeightView* const matrix : {&w.attn_v, &w.ffn_up, &w.ffn_down}) add(*matrix);
+  };
+  for (const LayerWeights& w : layers) add_layer(w);
+  add_layer(nextn.layer);
+  kernels::Matrix largest_logits = output;
+  largest_logits.fine = true;
+  add(largest_logits);
+  return cols;
+}
+
 }  // namespace engine

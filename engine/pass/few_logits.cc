@@ -12,10 +12,7 @@ bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids) {
   // Rows far apart are read at half the speed, and each has its own call.
   constexpr size_t kMostRows = 1024, kLeastShare = 16;
   const WeightView& output = model.weights.output;
-  // Which logits RefineLogits() multiplies again depends on all of them.
-  kernels::WeightKind kind = output;
-  kind.fine = true;
-  if (kernels::UsesRests(kind) || output.rotation != nullptr) return false;
+  if (output.rotation != nullptr) return false;
   size_t n = 0;
   for (const uint64_t word : ids) n += static_cast<size_t>(std::popcount(word));
   return n > 0 && n <= std::min(kMostRows, model.config.vocab_size / kLeastShare) &&
@@ -34,6 +31,7 @@ void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, S
       kernels::Matrix row = output;
       row.data = output.row(id);
       row.rows = 1;
+      row.fine = true;  // which of all logits RefineLogits() would take again is not known
       rows.push_back({row, logits + id, 1, output.bias != nullptr ? output.bias + id : nullptr});
     }
   }

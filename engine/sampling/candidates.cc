@@ -2,10 +2,14 @@
 #include "engine/sampling/candidates.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
+#include "kernels/ops/largest.h"
 #include "kernels/ops/sum_of_exp.h"
 
 namespace engine {
@@ -23,17 +27,34 @@ float Comparable(float logit) {
 }
 
 void Candidates::Assign(std::span<const float> logits) {
-  items_.resize(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) {
-    items_[i] = {static_cast<tokenizer::TokenId>(i), logits[i]};
-  }
+  logits_.assign(logits.begin(), logits.end());
+  best_ = logits_.size();
+  is_row_ = by_id_ = true;
   n_sorted_ = 0;
-  by_id_ = true;
+}
+
+std::vector<Candidate>& Candidates::List() {
+  if (!std::exchange(is_row_, false)) return items_;
+  items_.resize(logits_.size());
+  for (size_t i = 0; i < logits_.size(); ++i) {
+    items_[i] = {static_cast<tokenizer::TokenId>(i), logits_[i]};
+  }
+  return items_;
+}
+
+bool Candidates::AllFinite() {
+  if (!is_row_) {
+    return std::ranges::all_of(items_, [](const Candidate& c) { return std::isfinite(c.logit); });
+  }
+  const kernels::Largest largest = kernels::FindLargest(logits_.data(), logits_.size());
+  best_ = largest.index;
+  return largest.all_finite;
 }
 
 void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
   items_.clear();
   n_sorted_ = 0;
+  is_row_ = false;
   by_id_ = true;
   for (size_t word = 0; word < allowed.size(); ++word) {
     for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
@@ -44,7 +65,12 @@ void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t>
   }
 }
 
-Candidate Candidates::Best() const {
+Candidate Candidates::Best() {
+  if (is_row_) {
+    if (best_ == logits_.size()) best_ = kernels::FindLargest(logits_.data(), logits_.size()).index;
+    if (best_ < logits_.size()) return {static_cast<tokenizer::TokenId>(best_), logits_[best_]};
+  }
+  List();
   if (n_sorted_ > 0) return items_[0];
   Candidate best = items_[0];
   for (const Candidate& c : items_) {  // hardly ever more than one comparison
@@ -54,12 +80,46 @@ Candidate Candidates::Best() const {
 }
 
 void Candidates::SortTop(size_t n) {
-  n = std::min(n, items_.size());
+  n = std::min(n, size());
   if (n <= n_sorted_) return;
+  List();
   const auto at = [&](size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
   std::partial_sort(at(n_sorted_), at(n), items_.end(), MoreLikely);
   n_sorted_ = n;
   by_id_ = false;
+}
+
+void Candidates::KeepTop(size_t n) {
+  // A row's n most likely are at least the n-th of the maxima of its parts.
+  constexpr size_t kParts = 256;
+  if (is_row_ && n > 0 && n < kParts && kParts < logits_.size()) {
+    std::array<float, kParts> maxima;
+    for (size_t i = 0; i < kParts; ++i) {
+      const size_t begin = logits_.size() * i / kParts, end = logits_.size() * (i + 1) / kParts;
+      const size_t at = kernels::FindLargest(&logits_[begin], end - begin).index;
+      maxima[i] = begin + at < end ? logits_[begin + at] : std::numeric_limits<float>::lowest();
+    }
+    std::nth_element(maxima.begin(), maxima.begin() + n - 1, maxima.end(), std::greater<>());
+    KeepAtLeast(maxima[n - 1]);
+  }
+  SortTop(n);
+  Truncate(n);
+}
+
+void Candidates::KeepAtLeast(float least) {
+  if (!is_row_) return RemoveIf([&](const Candidate& c) { return c.logit < least; });
+  is_row_ = false;
+  items_.clear();
+  const std::span<const float> row = logits_;
+  constexpr size_t kAtATime = 64;  // hardly ever any is large enough
+  for (size_t i = 0; i < logits_.size(); i += kAtATime) {
+    const std::span<const float> some = row.subspan(i, std::min(kAtATime, row.size() - i));
+    int n = 0;
+    for (const float logit : some) n += logit >= least;
+    for (size_t k = i; n > 0 && k < i + some.size(); ++k) {
+      if (logits_[k] >= least) items_.push_back({static_cast<tokenizer::TokenId>(k), logits_[k]});
+    }
+  }
 }
 
 void Candidates::Truncate(size_t n) {
@@ -68,7 +128,7 @@ void Candidates::Truncate(size_t n) {
 }
 
 std::span<Candidates::Ranked> Candidates::Ranking() {
-  ranking_.resize(items_.size());
+  ranking_.resize(List().size());
   return ranking_;
 }
 
@@ -80,6 +140,7 @@ void Candidates::KeepRanked(size_t n) {
 }
 
 double Candidates::SumOfExp(float max) {
+  if (is_row_) return kernels::SumOfExp(logits_.data(), logits_.size(), max);
   logits_.resize(items_.size());
   std::ranges::transform(items_, logits_.begin(), &Candidate::logit);
   return kernels::SumOfExp(logits_.data(), logits_.size(), max);
@@ -87,7 +148,7 @@ double Candidates::SumOfExp(float max) {
 
 std::span<const double> Candidates::Probabilities() {
   const double max = Best().logit;
-  probabilities_.resize(items_.size());
+  probabilities_.resize(List().size());
   double sum = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
     sum += probabilities_[i] = std::exp(static_cast<double>(items_[i].logit) - max);
@@ -109,8 +170,7 @@ void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent
 
 void TopK(Candidates& candidates, int k) {
   if (k <= 0) return;
-  candidates.SortTop(static_cast<size_t>(k));
-  candidates.Truncate(static_cast<size_t>(k));
+  candidates.KeepTop(static_cast<size_t>(k));
 }
 
 void TopP(Candidates& candidates, float p) {
@@ -120,8 +180,7 @@ void TopP(Candidates& candidates, float p) {
   // Candidates with less than (1 - p) / n each make less than 1 - p together, so the nucleus is
   // among the others. Half of that, for rounding.
   const double share = std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
-  const auto least = static_cast<float>(max + std::log(share * total));
-  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+  candidates.KeepAtLeast(static_cast<float>(max + std::log(share * total)));
   // A nucleus is usually small: sort more only until it is found.
   double sum = 0;
   size_t kept = 0;
@@ -138,8 +197,7 @@ void MinP(Candidates& candidates, float min_p) {
   if (min_p <= 0.0f) return;
   // p >= min_p * p_max, in logits; min_p above 1 must still leave the best.
   const float max = candidates.Best().logit;
-  const float least = std::min(max, max + std::log(min_p));
-  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+  candidates.KeepAtLeast(std::min(max, max + std::log(min_p)));
 }
 
 void Typical(Candidates& candidates, float p) {

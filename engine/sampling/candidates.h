@@ -27,30 +27,37 @@ inline constexpr float kColdest = 1e-6f;
 
 class Candidates {
  public:
-  // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.
+  // All tokens of a row of logits, in the order of their ids. It stays a row of floats until a step
+  // needs a list. Keeps its memory between calls.
   void Assign(std::span<const float> logits);
   // Takes only the tokens whose bit (id % 64 of word id / 64) is set.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
 
-  size_t size() const { return items_.size(); }
-  std::span<const Candidate> items() const { return items_; }
-  Candidate& operator[](size_t i) { return items_[i]; }
+  size_t size() const { return is_row_ ? logits_.size() : items_.size(); }
+  std::span<const Candidate> items() { return List(); }
+  Candidate& operator[](size_t i) { return List()[i]; }
 
+  // Whether no logit is NaN or infinity.
+  bool AllFinite();
   // The most likely candidate; of equals the one with the lowest id.
-  Candidate Best() const;
+  Candidate Best();
   // Puts the n most likely first, in falling order (ties by id).
   void SortTop(size_t n);
   // Drops all but the first n. Only after SortTop(n).
   void Truncate(size_t n);
+  // Keeps the n most likely, sorted.
+  void KeepTop(size_t n);
+  // Drops candidates with a smaller logit.
+  void KeepAtLeast(float least);
   template <class Predicate>
   void RemoveIf(Predicate predicate) {
-    std::erase_if(items_, predicate);
+    std::erase_if(List(), predicate);
     n_sorted_ = 0;
   }
   // Gives every candidate a new logit, made Comparable() because options may be extreme.
   template <class Function>
   void Change(Function function) {
-    for (Candidate& c : items_) {
+    for (Candidate& c : List()) {
       function(c);
       c.logit = Comparable(c.logit);
     }
@@ -61,6 +68,7 @@ class Candidates {
   template <class Range, class Id, class Function>
   void ChangeThose(const Range& sorted, Id id, Function function) {
     if (!by_id_) return Change(function);
+    if (is_row_) return ChangeRow(sorted, id, function);
     const Candidate* last = nullptr;
     for (const auto& element : sorted) {
       const tokenizer::TokenId wanted = std::invoke(id, element);
@@ -88,10 +96,28 @@ class Candidates {
   void KeepRanked(size_t n);
 
  private:
+  std::vector<Candidate>& List();
+  template <class Range, class Id, class Function>
+  void ChangeRow(const Range& sorted, Id id, Function function) {
+    tokenizer::TokenId last = -1;
+    for (const auto& element : sorted) {
+      Candidate c = {std::invoke(id, element), 0};
+      if (c.id < 0 || c.id == last || static_cast<size_t>(c.id) >= logits_.size()) continue;
+      float& logit = logits_[static_cast<size_t>(last = c.id)];
+      c.logit = logit;
+      function(c);
+      logit = Comparable(c.logit);
+    }
+    best_ = logits_.size();
+  }
+
+  // Either all tokens, as a row with a logit for each id, or a list.
+  bool is_row_ = false;
+  std::vector<float> logits_;  // the row; else a copy of the list's
+  size_t best_ = 0;            // of the row; its size: not known
   std::vector<Candidate> items_;
   size_t n_sorted_ = 0;  // at the front, in their final places
   bool by_id_ = true;    // in the order of ids
-  std::vector<float> logits_;
   std::vector<double> probabilities_;
   std::vector<Ranked> ranking_;
 };

@@ -147,6 +147,7 @@ TokenId Sampler::DrawByMirostat() {
 }
 
 void Sampler::AddBiases() {
+  if (options_.logit_bias.empty()) return;
   const auto all = candidates_.items();
   for (const auto& [id, bias] : options_.logit_bias) {
     const auto found = std::ranges::lower_bound(all, id, {}, &Candidate::id);
@@ -175,12 +176,12 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
     candidates_.Assign(logits, allowed);
     if (candidates_.size() == 1) return candidates_[0].id;
   }
-  const auto is_broken = [](const Candidate& c) { return !std::isfinite(c.logit); };
-  const bool met_broken = std::ranges::any_of(candidates_.items(), is_broken);
+  const bool met_broken = !candidates_.AllFinite();
   has_met_broken_ = has_met_broken_ || met_broken;
   AddBiases();
   // No step can compare NaN or infinity.
-  if (met_broken || !biases_.empty()) candidates_.RemoveIf(is_broken);
+  if (met_broken || !biases_.empty())
+    candidates_.RemoveIf([](const Candidate& c) { return !std::isfinite(c.logit); });
   if (candidates_.size() == 0) fail();
   for (const SamplerStep step : options_.steps.value) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry

@@ -72,7 +72,9 @@ std::vector<Batch::Ended> Batch::Step() {
   next.reserve(texts.size());
   for (const auto& text : texts) {
     const auto unread = std::exchange(text->unread, {});
-    if (!unread.empty()) next.push_back({text->session, unread[0]});
+    if (!unread.empty()) {
+      next.push_back({text->session, unread[0], text->generation.AllowedNext()});
+    }
   }
   Decode(next);
   texts_ = std::move(texts);

@@ -232,9 +232,8 @@ void Generation::LimitThinking() {
   std::reverse(forced_.begin(), forced_.end());
 }
 
-// The tokens that the grammar leaves to the sampler next; empty: all, or all logits are asked for.
 std::span<const uint64_t> Generation::AllowedNext() {
-  if (constraint_ == nullptr || options_.on_logits || options_.n_likeliest >= 0) return {};
+  if (constraint_ == nullptr) return {};
   try {
     return constraint_->Allowed();
   } catch (const grammar::Error&) {  // reported if a token is sampled
@@ -247,7 +246,8 @@ void Generation::Read() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));
     rest = rest.subspan(pass.size());
-    session_.Decode(pass, rest.empty() ? AllowedNext() : std::span<const uint64_t>());
+    session_.Decode(pass, rest.empty() ? AllowedNext() : std::span<const uint64_t>(),
+                    /*wants_all=*/options_.on_logits || options_.n_likeliest >= 0);
   }
 }
 

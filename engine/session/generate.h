@@ -109,6 +109,8 @@ class Generation {
   std::span<const tokenizer::TokenId> Next();
   // Reads them.
   void Read();
+  // The tokens that the grammar leaves to the sampler next; empty: all.
+  std::span<const uint64_t> AllowedNext();
   // The rest of the text goes to on_text, and all of it is returned.
   GenerateResult Finish();
 
@@ -118,7 +120,6 @@ class Generation {
   void StartConstraint();
   void Follow(tokenizer::TokenId id);
   void LimitThinking();
-  std::span<const uint64_t> AllowedNext();
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   Session& session_;

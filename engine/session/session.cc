@@ -195,14 +195,14 @@ bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   return Read(tokens, progress, rows);
 }
 
-// Reads in batches. If `rows` is null, keeps the last token's logits (of `allowed`, if these are
-// few); else `rows` gets all.
+// Reads in batches. If `rows` is null, keeps the last token's logits as Decode() does; else `rows`
+// gets all.
 bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, const LogitRows& rows,
-                   std::span<const uint64_t> allowed) {
+                   std::span<const uint64_t> allowed, bool wants_all) {
   if (tokens.empty()) return true;
   ForgetAhead();
   const size_t begin = position();
-  const bool is_few = trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
+  const bool is_few = IsWorthLogitsOf(model_, allowed);
   kernels::Team& team = *team_;
   const size_t vocab_size = model_.config.vocab_size;
   Scratch& s = scratch();
@@ -215,8 +215,8 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
       Forward(model_, batch, {&part, 1}, s, team, trace_);
+      if (is_last && !has_few_logits_) Logits(model_, n - 1, 1, s, team, logits_.get(), trace_);
       if (is_last && is_few) LogitsOf(model_, n - 1, allowed, s, team, logits_.get());
-      if (is_last && !is_few) Logits(model_, n - 1, 1, s, team, logits_.get(), trace_);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
         Logits(model_, first, count, s, team, buffer.data(), trace_);
@@ -224,8 +224,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
       }
     };
     row_ = 0;
-    has_few_logits_ = is_last && is_few;
-    few_row_ = n - 1;
+    SetFew(is_last && is_few && !wants_all, n - 1, allowed);
     if (!RunWhile(progress, done, n, pass)) {
       has_logits_ = has_few_logits_ = false;
       break;
@@ -234,7 +233,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
     if (speculation_) speculation_->Read(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
-    has_logits_ = is_last && !is_few;
+    has_logits_ = is_last && !has_few_logits_;
     if (position() == bookmark_at_) {
       state_.Snapshot();
       bookmark_at_ = 0;
@@ -301,25 +300,40 @@ size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   return n;
 }
 
-void Session::Decode(std::span<const TokenId> tokens, std::span<const uint64_t> allowed) {
+// Notes whether the logits of token `row` of the pass will be those of `allowed` alone.
+void Session::SetFew(bool is_few, size_t row, std::span<const uint64_t> allowed) {
+  has_few_logits_ = is_few && trace_ == nullptr;
+  few_row_ = row;
+  if (has_few_logits_) few_.assign(allowed.begin(), allowed.end());
+}
+
+void Session::Decode(std::span<const TokenId> tokens, std::span<const uint64_t> allowed,
+                     bool wants_all) {
+  const bool is_few = IsWorthLogitsOf(model_, allowed);
+  if (is_few && !scratch_) ForgetAhead();  // what the pass left there is needed
+  const size_t n_ahead = speculation_ ? TakeAhead(tokens) : 0;
+  tokens = tokens.subspan(n_ahead);
+  if (is_few && n_ahead > 0 && tokens.empty()) {
+    team_->Run([&] { LogitsOf(model_, row_, allowed, *scratch_, *team_, RowOfLogits()); });
+  }
+  if (tokens.empty()) return;
   if (!speculation_ || tokens.size() > std::min(kMaxPassTokens, scratch().max_tokens)) {
     Claim(tokens);
-    Read(tokens.subspan(speculation_ ? TakeAhead(tokens) : 0), nullptr, nullptr, allowed);
+    Read(tokens, nullptr, nullptr, allowed, wants_all);
     return;
   }
-  tokens = tokens.subspan(TakeAhead(tokens));
-  if (tokens.empty()) return;
   for (const TokenId id : tokens) speculation_->Took(id, /*was_ahead=*/false);
   Claim(tokens);
   ForgetAhead();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-  ReadWithDrafts(tokens.size(), allowed);
+  ReadWithDrafts(tokens.size(), allowed, wants_all);
 }
 
 void Session::CompleteLogits() {
   if (!std::exchange(has_few_logits_, false)) return;
   team_->Run([&] {
-    Logits(model_, few_row_, 1, scratch(), *team_, logits_.get() + row_ * model_.config.vocab_size);
+    Logits(model_, few_row_, 1, scratch(), *team_, RowOfLogits());
+    LogitsOf(model_, few_row_, few_, scratch(), *team_, RowOfLogits());
   });
   has_logits_ = true;
 }
@@ -330,8 +344,8 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
   std::vector<TextPart> parts;
   ids.reserve(next.size());
   parts.reserve(next.size());
-  for (const auto& [session, id] : next) session.Claim({&id, 1});
-  for (const auto& [session, id] : next) {
+  for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
+  for (const auto& [session, id, allowed] : next) {
     session.ForgetAhead();
     ids.push_back(id);
     parts.push_back(session.Part(session.position(), ids.size()));
@@ -341,6 +355,11 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
   team.Run([&] {
     Forward(model, ids, parts, scratch, team);
     Logits(model, 0, n, scratch, team, logits);
+    for (size_t i = 0; i < n; ++i) {
+      const std::span<const uint64_t> allowed = next[i].allowed;
+      if (!IsWorthLogitsOf(model, allowed)) continue;
+      LogitsOf(model, i, allowed, scratch, team, logits + i * width);
+    }
   });
   for (size_t i = 0; i < n; ++i) {
     Session& session = next[i].session;
@@ -356,15 +375,16 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
 }
 
 // Reads the last n_known tokens of the text and the drafts after them.
-void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed) {
+void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed, bool wants_all) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxPassTokens, s.max_tokens);
   // Where few logits are wanted and all take a quarter of a pass or more, drafts cost too much.
   const WeightView& output = model_.weights.output;
-  const bool is_few = trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
+  const bool is_few = IsWorthLogitsOf(model_, allowed);
   const bool is_dear = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
-  const size_t room =
-      is_few && is_dear ? 0 : std::min(most - n_known, state_.capacity() - position());
+  const size_t room = is_few && is_dear && !wants_all
+                          ? 0
+                          : std::min(most - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);
@@ -377,17 +397,14 @@ void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed) 
   pass_.insert(pass_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
-  row_ = few_row_ = n_known - 1;
-  has_few_logits_ = is_few && drafts.empty();
-  float* const logits = logits_.get() + row_ * model_.config.vocab_size;
+  row_ = n_known - 1;
+  SetFew(is_few && drafts.empty() && !wants_all, row_, allowed);
   const Stopwatch watch;
   RunPass(pass_.size(), /*is_prompt=*/false, [&] {
     Forward(model_, pass_, {&part, 1}, s, *team_, trace_);
-    if (has_few_logits_) {
-      LogitsOf(model_, row_, allowed, s, *team_, logits);
-    } else {
-      Logits(model_, row_, pass_.size() - row_, s, *team_, logits, trace_);
-    }
+    if (!has_few_logits_)
+      Logits(model_, row_, pass_.size() - row_, s, *team_, RowOfLogits(), trace_);
+    if (is_few) LogitsOf(model_, row_, allowed, s, *team_, RowOfLogits());
   });
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());

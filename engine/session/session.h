@@ -98,9 +98,11 @@ class Session {
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
   // Several that are known, of which only the logits after the last count. `allowed` has a bit for
-  // each token that may be sampled next (constraint.h): if these are few, only their logits are
-  // computed, and has_logits() is false until CompleteLogits(). Empty: all.
-  void Decode(std::span<const tokenizer::TokenId> tokens, std::span<const uint64_t> allowed = {});
+  // each token that may be sampled next (constraint.h). If these are few, only their logits are
+  // computed, and has_logits() is false until CompleteLogits(), unless the caller wants all: either
+  // way they have the bits of LogitsOf(). Empty: all.
+  void Decode(std::span<const tokenizer::TokenId> tokens, std::span<const uint64_t> allowed = {},
+              bool wants_all = false);
   // Computes the others, too.
   void CompleteLogits();
   // Decode() for several sessions of one model in one pass, without drafts: each gets the bits it
@@ -108,6 +110,7 @@ class Session {
   struct Next {
     Session& session;
     tokenizer::TokenId id;
+    std::span<const uint64_t> allowed = {};  // as for Decode()
   };
   static void DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
                              float* logits);
@@ -162,12 +165,14 @@ class Session {
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
-            const LogitRows& rows, std::span<const uint64_t> allowed = {});
+            const LogitRows& rows, std::span<const uint64_t> allowed = {}, bool wants_all = false);
   bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                const kernels::FunctionRef<bool()>* wanted = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
-  void ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed);
+  void ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed, bool wants_all);
+  void SetFew(bool is_few, size_t row, std::span<const uint64_t> allowed);
+  float* RowOfLogits() { return logits_.get() + row_ * model_.config.vocab_size; }
   void ForgetAhead();
 
   const Model& model_;
@@ -190,6 +195,7 @@ class Session {
   bool has_logits_ = false;
   bool has_few_logits_ = false;  // of the last pass's token few_row_, only of those then allowed
   size_t few_row_ = 0;
+  std::vector<uint64_t> few_;  // the allowed ones
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> pass_;

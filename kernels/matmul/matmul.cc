@@ -94,7 +94,8 @@ bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
 bool UsesRests(WeightKind kind) { return kind.fine && UsesInt8(kind); }
 
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols)
-    : quantized_(max_tokens, max_cols),
+    : fine_cols_(fine_cols),
+      quantized_(max_tokens, max_cols),
       rests_(std::min(max_tokens, kMaxRowTokens), fine_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
@@ -135,6 +136,10 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   rests_.SetCols(cols);
 }
 
+bool Activations::KeepsRests(WeightKind kind) const {
+  return UsesRests(kind) && cols_ <= fine_cols_;
+}
+
 void Activations::SetRows() {
   for (size_t t = 0; t < n_tokens_; ++t) {
     tokens_[t] = row(t);
@@ -153,7 +158,7 @@ std::span<std::byte> Activations::scratch(size_t thread) {
 GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
   const BatchForm form = BatchFormFor(kind);
   // BF16 has more than 8 bits anyway.
-  const bool needs_rests = UsesRests(kind) && form == BatchForm::kInt8;
+  const bool needs_rests = KeepsRests(kind) && form == BatchForm::kInt8;
   std::byte* const blocks = packs_[Index(form)].get();
   bool& is_packed = packed_[Index(form)];
   if (!is_packed || (needs_rests && !packed_rests_)) {
@@ -181,7 +186,7 @@ ActivationRow Activations::row(size_t token) const {
 }
 
 void Activations::QuantizeOnce(Team& team, WeightKind kind) {
-  if (UsesRests(kind) && !has_rests_) {
+  if (KeepsRests(kind) && !has_rests_) {
     is_quantized_ = has_rests_ = true;
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t t = begin; t < end; ++t) quantized_.QuantizeTwice(t, x(t), rests_);
@@ -233,8 +238,8 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const size_t row_tokens =
       layer.has_gate() ? std::min(RowTokens(gate), RowTokens(up)) : RowTokens(up);
   if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
+  x.QuantizeOnce(team, up);  // in both parts at once if it is fine
   if (layer.has_gate()) x.QuantizeOnce(team, gate);
-  x.QuantizeOnce(team, up);
   x.SetRows();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
     GatedRows(layer, begin, end, x.rows(thread), out + begin, up.rows);

@@ -75,7 +75,8 @@ struct RowsInput {
 // for teams of up to max_threads.
 class Activations {
  public:
-  // fine_cols: the most columns of a fine matrix or of RefineLargest, 0 without
+  // fine_cols: the most columns of a fine matrix or of RefineLargest; matrices with more columns
+  // are multiplied as if they were not fine.
   Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1, size_t fine_cols = 0);
   // The total size of the buffers for these arguments.
   static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols);
@@ -91,13 +92,15 @@ class Activations {
   size_t cols() const { return cols_; }
   ActivationRow row(size_t token) const;
   std::span<std::byte> scratch(size_t thread);
+  // Whether products with weights of this kind read the input in two parts.
+  bool KeepsRests(WeightKind kind) const;
   // Makes rows() of all tokens, at most kMaxRowTokens (gemm.h), for each thread.
   void SetRows();
   RowsInput& rows(size_t thread) { return rows_[thread]; }
   const float* x(size_t token) const { return x_ + token * cols_; }
 
  private:
-  size_t n_tokens_ = 0, cols_ = 0;
+  size_t n_tokens_ = 0, cols_ = 0, fine_cols_;
   const float* x_ = nullptr;
   bool is_quantized_ = false, has_rests_ = false, packed_rests_ = false;
   std::array<bool, 3> packed_ = {};  // [BatchForm]
@@ -132,7 +135,7 @@ constexpr size_t kMostRefined = 128;
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
-// (gate.rows == 0) the activation applies to up alone.
+// (gate.rows == 0) the activation applies to up alone. Only up may be fine.
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 

@@ -8,44 +8,9 @@
 
 #include "kernels/matmul/registry.h"
 #include "kernels/matmul/rows.h"
+#include "kernels/ops/largest.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/matmul/refine.cc"
-#include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace kernels::HWY_NAMESPACE {
-
-// The largest of n numbers; NaNs are ignored. FindLargest() in ops/largest.h also says where it is
-// and whether all are finite.
-float LargestOf(const float* x, size_t n) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  const hn::CappedTag<float, 16> d;
-  constexpr size_t kLanes = hn::MaxLanes(d);
-  const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
-  auto a = least, b = least;  // two chains
-  const auto larger = [](auto v, auto max)
-                          HWY_ATTR { return hn::IfThenElse(hn::Gt(v, max), v, max); };
-  size_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    a = larger(hn::LoadU(d, x + i), a);
-    b = larger(hn::LoadU(d, x + i + kLanes), b);
-  }
-  float max = hn::ReduceMax(d, hn::Max(a, b));
-  for (; i < n; ++i) max = x[i] > max ? x[i] : max;
-  return max;
-}
-
-}  // namespace kernels::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace kernels {
-
-HWY_EXPORT(LargestOf);
-
 namespace {
 
 // A token's results in spans, each with its maximum: most spans have no candidate.
@@ -88,9 +53,10 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
   const auto results = [&](size_t token) { return product.out + token * product.out_stride; };
   const auto find_maxima = [&](Spans& spans, size_t token, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const size_t first = spans.begin(i);
+      const size_t first = spans.begin(i), n = spans.begin(i + 1) - first;
+      const size_t at = FindLargest(results(token) + first, n).index;
       spans.maxima[i] =
-          HWY_DYNAMIC_DISPATCH(LargestOf)(results(token) + first, spans.begin(i + 1) - first);
+          at < n ? results(token)[first + at] : -std::numeric_limits<float>::infinity();
     }
   };
   const auto multiply = [&](size_t token, std::span<const uint32_t> rows, size_t thread) {
@@ -134,7 +100,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x) {
   Product part = product;
   part.weights.fine = true;
-  if (!UsesRests(part.weights)) return;
+  if (!x.KeepsRests(part.weights)) return;
   const float* const all = x.x(0);
   const size_t n_tokens = x.n_tokens(), cols = x.cols();
   for (size_t first = 0; first < n_tokens; first += kMaxRowTokens) {
@@ -146,4 +112,3 @@ void RefineLargest(Team& team, const Product& product, float margin, Activations
 }
 
 }  // namespace kernels
-#endif  // HWY_ONCE

@@ -74,7 +74,7 @@ void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* 
 
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride) {
-  (UsesRests(w) ? FineRows : PlainRows)(w, begin, end, in, out, stride);
+  (UsesRests(w) && !in.rests.empty() ? FineRows : PlainRows)(w, begin, end, in, out, stride);
   for (size_t t = 0; t < in.x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
     if (bias != nullptr) Add(out, bias + begin, end - begin);
@@ -87,14 +87,17 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in,
     LinearRows(layer.up, layer.up_bias, begin, end, in, out, stride);
     return ActivateAlone(layer.activation, end - begin, in.x.size(), out, stride);
   }
-  float* const ups = RowsScratch(in.scratch, in.x.size()).results;
+  assert(!layer.gate.fine);
+  // A fine `up` takes the scratch for itself, so the gate's rows are what waits there.
+  float* const gates = RowsScratch(in.scratch, in.x.size()).results;
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end);
-    LinearRows(layer.gate, layer.gate_bias, first, last, in, out, stride);
-    LinearRows(layer.up, layer.up_bias, first, last, in, ups, kWaitingRows);
+    LinearRows(layer.up, layer.up_bias, first, last, in, out, stride);
+    LinearRows(layer.gate, layer.gate_bias, first, last, in, gates, kWaitingRows);
     for (size_t t = 0; t < in.x.size(); ++t) {
-      GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first,
-                      layer.limit);
+      float* const gate = gates + t * kWaitingRows;
+      GatedActivation(layer.activation, gate, out + t * stride, last - first, layer.limit);
+      std::copy_n(gate, last - first, out + t * stride);
     }
     out += last - first;
   }

@@ -262,6 +262,40 @@ TEST(ConvertTokenizer, FairseqNumbersPieces) {
             path + ": expected a model of sentencepiece, found something else or a part of one");
 }
 
+// The ids are those of Hugging Face's tokenizers, with the normalizer and pre-tokenizer that
+// transformers' LlamaConverter gives them.
+TEST(ConvertTokenizer, LegacySaysWhereASentencePieceModelPutsSpaces) {
+  const auto ids = [](const std::string& legacy, const std::string& text, bool has_json = false) {
+    const test::TempDir dir;
+    test::HfLlama llama;
+    llama.files["tokenizer_config.json"] =
+        R"({"bos_token":"<s>","eos_token":"</s>","add_bos_token":true)" + legacy + "}";
+    if (has_json) {  // says it itself
+      llama.files["tokenizer.json"] =
+          R"({"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},)"
+          R"({"type":"Replace","pattern":{"String":" "},"content":"▁"}]},"model":{"type":"BPE",)"
+          R"("byte_fallback":true,"fuse_unk":true,"unk_token":"<unk>"}})";
+    }
+    Convert(llama.Write(dir), dir.Path("out"), {});
+    const gguf::File file = gguf::File::Open(dir.Path("out"));
+    return tokenizer::Tokenizer::Create(file)->Encode(text,
+                                                      {.add_bos = false, .parse_special = true});
+  };
+  using Ids = std::vector<tokenizer::TokenId>;
+  for (const char* legacy : {"", R"(,"legacy":true)", R"(,"legacy":null)",
+                             R"(,"legacy":false,"tokenizer_class":"GemmaTokenizer")"}) {
+    EXPECT_EQ(ids(legacy, "a</s>a"), (Ids{261, 2, 261})) << legacy;
+    EXPECT_EQ(ids(legacy, " a</s> a"), (Ids{259, 261, 2, 259, 261})) << legacy;
+  }
+  for (const char* legacy :
+       {R"(,"legacy":false)", R"(,"legacy":false,"tokenizer_class":"LlamaTokenizer")"}) {
+    EXPECT_EQ(ids(legacy, "a</s>a"), (Ids{261, 2, 260})) << legacy;
+    EXPECT_EQ(ids(legacy, " a</s> a"), (Ids{261, 2, 261})) << legacy;
+    EXPECT_EQ(ids(legacy, "</s>a a"), (Ids{2, 260, 261})) << legacy;
+  }
+  EXPECT_EQ(ids(R"(,"legacy":false)", "a</s>a", /*has_json=*/true), (Ids{261, 2, 261}));
+}
+
 // A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts
 // become the same tokens.
 TEST(ConvertTokenizer, MergesStandForScores) {

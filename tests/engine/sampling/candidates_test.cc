@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <random>
 #include <vector>
 
 namespace engine {
@@ -20,7 +22,7 @@ Candidates WithProbabilities(const std::vector<double>& probabilities) {
   return candidates;
 }
 
-std::vector<TokenId> Ids(const Candidates& candidates) {
+std::vector<TokenId> Ids(Candidates candidates) {
   std::vector<TokenId> ids;
   for (const Candidate& c : candidates.items()) ids.push_back(c.id);
   std::sort(ids.begin(), ids.end());
@@ -71,6 +73,49 @@ TEST(TopK, KeepsTheMostLikely) {
   EXPECT_EQ(candidates.size(), 4u);
   TopK(candidates, 9);
   EXPECT_EQ(candidates.size(), 4u);
+}
+
+// A vocabulary as a row, and the same tokens as a list: what a mask that allows all leaves. Logits
+// have a grid, so that some are equal.
+TEST(Candidates, RowsAreAsLists) {
+  constexpr size_t kTokens = 5000;
+  std::mt19937 random(5);
+  std::vector<float> logits(kTokens);
+  for (float& logit : logits)
+    logit =
+        static_cast<float>(std::round(std::normal_distribution<double>(0, 3)(random) * 16) / 16);
+  const std::vector<uint64_t> all(kTokens / 64 + 1, ~uint64_t{0});
+  std::vector<TokenId> recent = {4, 4, 77, 4999, 5000, -1};
+  using Step = std::function<void(Candidates&)>;
+  for (const Step& step : std::vector<Step>{
+           [](Candidates& c) { TopK(c, 1); }, [](Candidates& c) { TopK(c, 40); },
+           [](Candidates& c) { TopK(c, 256); }, [](Candidates& c) { TopK(c, 6000); },
+           [](Candidates& c) { TopP(c, 0.9f); }, [](Candidates& c) { TopP(c, 0.999999f); },
+           [](Candidates& c) { MinP(c, 0.05f); }, [](Candidates& c) { Typical(c, 0.5f); },
+           [](Candidates& c) { TopNSigma(c, 1); }, [](Candidates& c) { Temperature(c, 0.5f); },
+           [](Candidates& c) { Xtc(c, 0.01f); },
+           [&](Candidates& c) {
+             ApplyPenalties(c, recent, {.repeat = 1.5f, .frequency = 0.5f, .presence = 1});
+           },
+           [](Candidates& c) { EXPECT_TRUE(c.AllFinite()); }}) {
+    Candidates row, list;
+    row.Assign(logits);
+    list.Assign(logits, all);
+    for (Candidates* const c : {&row, &list}) {
+      step(*c);
+      TopP(*c, 0.99f);
+    }
+    ASSERT_EQ(row.size(), list.size());
+    EXPECT_EQ(row.Best().id, list.Best().id);
+    for (size_t i = 0; i < row.size(); ++i) {
+      ASSERT_EQ(row.items()[i].id, list.items()[i].id) << i;
+      ASSERT_EQ(row.items()[i].logit, list.items()[i].logit) << i;
+    }
+  }
+  Candidates broken;
+  logits[4321] = NAN;
+  broken.Assign(logits);
+  EXPECT_FALSE(broken.AllFinite());
 }
 
 TEST(TopP, KeepsTheNucleus) {

@@ -130,6 +130,77 @@ TEST(FineMatrix, ATokenHasTheSameBitsInAnyBatch) {
   });
 }
 
+// Alone and among others, with one thread and with three: what a fine `up` takes of the scratch is
+// not what the gate's rows wait in.
+TEST(FineMatrix, MayBeTheUpOfAGatedLayer) {
+  constexpr size_t kHidden = 600;
+  const RandomMatrix gates(DType::kQ4_1, kHidden, kCols, 11), ups(DType::kQ4_1, kHidden, kCols, 12);
+  GatedLayer layer = {.gate = gates.view(), .up = ups.view()};
+  constexpr size_t kTokens = 45;
+  const std::vector<float> input = Inputs(kTokens);
+  const std::vector<double> up = Exact(layer.up, input);
+  ForEachTarget([&] {
+    const auto multiply = [&](size_t first, size_t n, int n_threads, bool fine) {
+      Team team(n_threads);
+      Activations x(n, kCols, static_cast<size_t>(n_threads), kCols);
+      x.Set(input.data() + first * kCols, n, kCols);
+      std::vector<float> out(n * kHidden, NAN);
+      layer.up.fine = fine;
+      team.Run([&] { GatedMatMul(team, layer, x, out.data()); });
+      return out;
+    };
+    for (const size_t n : {1, 9, 16, 45}) {
+      const bool batch = n > RowTokens(layer.up);
+      if (batch && BatchFormFor(layer.up) != BatchForm::kInt8) continue;
+      const std::vector<float> out = multiply(0, n, 1, true);
+      EXPECT_EQ(multiply(0, n, 3, true), out);
+      // The gate multiplies rounded activations: its results, from those with a plain `up`.
+      double plain = 0, fine = 0, power = 0;
+      const std::vector<float> coarse = multiply(0, n, 1, false);
+      layer.up.fine = false;
+      const std::vector<float> coarse_up =
+          Multiply(layer.up, {input.begin(), input.begin() + static_cast<ptrdiff_t>(n * kCols)});
+      for (size_t i = 0; i < out.size(); ++i) {
+        if (coarse[i] == 0 || std::abs(coarse_up[i]) < 1) continue;
+        const double gate = double{coarse[i]} / double{coarse_up[i]}, exact = gate * up[i];
+        plain += (coarse[i] - exact) * (coarse[i] - exact);
+        fine += (out[i] - exact) * (out[i] - exact);
+        power += exact * exact;
+      }
+      EXPECT_GT(plain, 1e-6 * power) << n;
+      EXPECT_LT(fine, plain / 20) << n;
+      if (batch) continue;
+      for (size_t t = 0; t < n; ++t) {
+        const std::vector<float> alone = multiply(t, 1, 1, true);
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &out[t * kHidden])) << t;
+      }
+    }
+  });
+}
+
+// An input without room for rests is multiplied as it is by other matrices.
+TEST(FineMatrix, WithoutBuffersIsAnOrdinaryOne) {
+  const RandomMatrix weights(DType::kQ8_0, kRows, kCols, 3);
+  for (const size_t n_tokens : {1, 16, 45}) {
+    const std::vector<float> input = Inputs(n_tokens);
+    ForEachTarget([&] {
+      Matrix w = weights.view();
+      const std::vector<float> expected = Multiply(w, input);
+      w.fine = true;
+      Team team(2);
+      Activations x(n_tokens, kCols, 2);
+      x.Set(input.data(), n_tokens, kCols);
+      std::vector<float> out(n_tokens * kRows, NAN);
+      const Product product{w, out.data(), kRows};
+      team.Run([&] {
+        MatMul(team, {&product, 1}, x);
+        RefineLargest(team, product, 1, x);
+      });
+      EXPECT_EQ(out, expected);
+    });
+  }
+}
+
 TEST(RefineLargest, TakesTheLargestResultsAgain) {
   constexpr size_t kVocabulary = 600;
   const RandomMatrix weights(DType::kQ8_0, kVocabulary, kCols, 6);
