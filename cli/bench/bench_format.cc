@@ -149,9 +149,7 @@ class Markdown : public BenchFormat {
 
 // In the quotes of CSV (") or SQL (').
 std::string InQuotes(const std::string& text, char quote) {
-  std::string quoted(1, quote);
-  for (const char c : text) quoted += c == quote ? std::string(2, c) : std::string(1, c);
-  return quoted + quote;
+  return quote + Replaced(text, {{quote, std::string(2, quote)}}) + quote;
 }
 
 // A list is a text of its items, and a switch is 0 or 1, as in llama-bench's.

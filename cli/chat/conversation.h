@@ -43,7 +43,7 @@ class Conversation {
   std::vector<std::string> Completions(const std::string& typed) const;
 
  private:
-  // The function of a command gets the text after the command's name.
+  // chat_commands.cc. The function of a command gets the text after the command's name.
   struct ChatCommand;
   static const std::vector<ChatCommand>& Commands();
   void Help(const std::string& argument);
@@ -60,6 +60,8 @@ class Conversation {
   void Think(const std::string& argument);
   void Exit(const std::string& argument);
 
+  // The last message must be an answer: the next one is a question.
+  static void CheckAnswered(const std::vector<tokenizer::Message>& messages);
   void Answer(const std::string& question);
   void ExplainEnd(const engine::Chat::Answer& answer) const;
   // The chat as it is saved.

@@ -17,19 +17,12 @@ namespace {
 
 // Escapes text for roff: hyphens can be copied, and nothing becomes a command.
 std::string Roff(std::string_view text) {
-  std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
-  for (const char c : text) {
-    out += c == '\\' ? std::string("\\e") : c == '-' ? std::string("\\-") : std::string(1, c);
-  }
-  return out;
+  const bool is_command = text.starts_with('.') || text.starts_with('\'');
+  return (is_command ? "\\&" : "") + Replaced(text, {{'\\', "\\e"}, {'-', "\\-"}});
 }
 
 // A list of values may break after each.
-std::string Breakable(const std::string& type) {
-  std::string out;
-  for (const char c : type) out += c == '|' ? std::string("|\\:") : std::string(1, c);
-  return out;
-}
+std::string Breakable(const std::string& type) { return Replaced(type, {{'|', "|\\:"}}); }
 
 std::string FlagText(const Flag& flag) {
   const auto text = [&](const std::vector<std::string>& names, const std::string& type) {

@@ -50,11 +50,7 @@ std::string Svg(const std::string& title, int height, const std::string& body) {
 }
 
 std::string SvgEscaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-  }
-  return out;
+  return Replaced(text, {{'&', "&amp;"}, {'<', "&lt;"}});
 }
 
 std::string SvgText(double x, double y, const char* classes, const std::string& text) {

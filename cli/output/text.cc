@@ -43,10 +43,18 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+std::string Replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> by) {
+  std::string out;
+  for (const char c : text) {
+    const auto* const found = std::ranges::find(by, c, &std::pair<char, std::string_view>::first);
+    out += found != by.end() ? found->second : std::string_view(&c, 1);
+  }
+  return out;
+}
+
 std::string ShellQuoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
-  return quoted + "'";
+  return "'" + Replaced(text, {{'\'', R"('\'')"}}) + "'";
 }
 
 std::string HumanBytes(uint64_t n) {
@@ -120,12 +128,7 @@ Table::Table(Style style, std::vector<TableColumn> columns)
 }
 
 std::string Table::Cell(const std::string& text) const {
-  std::string cell;
-  for (const char c : text) {
-    if (c == '|' && style_ == Style::kMarkdown) cell += '\\';
-    cell += c;
-  }
-  return cell;
+  return style_ == Style::kMarkdown ? Replaced(text, {{'|', "\\|"}}) : text;
 }
 
 std::string Table::All(const std::vector<std::vector<std::string>>& rows) {

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gguf/tensor.h"
@@ -45,6 +47,10 @@ std::string Joined(const Words& words, std::string_view between) {
 // How many letters to change, add, remove or swap with their neighbour turn one word into the
 // other. Takes time in proportion to the product of their lengths.
 size_t EditDistance(std::string_view a, std::string_view b);
+
+// The text with some of its characters replaced by what stands for them in another language.
+std::string Replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> by);
 
 // One word of a shell's command line, in single quotes.
 std::string ShellQuoted(std::string_view text);

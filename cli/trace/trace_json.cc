@@ -138,11 +138,7 @@ Json ReportJson(const TraceReport& report, Weights form) {
 
 // JSON that ends no element of HTML: "<" and ">" occur only inside strings.
 std::string JsonInHtml(const Json& json) {
-  std::string out;
-  for (const char c : JsonText(json, -1)) {
-    out += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : std::string(1, c);
-  }
-  return out;
+  return Replaced(JsonText(json, -1), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ namespace kernels::HWY_NAMESPACE {
 //   static int Code(const Block& block, int j)            of weight j, one more than the weight
 constexpr size_t kNoWeight = 128;
 template <class Type, class BlockType, size_t kCodes>
-struct Ternary128 {
+struct Ternary128 : Definition<Type, BlockType> {
   using Block = BlockType;
   using PanelForm = Int8Form<-1, 1>;
   static constexpr bool kReadsFloats = false;
@@ -44,9 +44,7 @@ struct Ternary128 {
     VF d;
   };
 
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    return Type::Scale(block) * DotGroups(x, 128, [&](int j) { return Type::Code(block, j) - 1; });
-  }
+  static int Weight(const Block& block, int j) { return Type::Code(block, j) - 1; }
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
@@ -113,9 +111,7 @@ struct I2_S : Ternary128<I2_S, gguf::BlockI2_S, 4> {
   static constexpr size_t kSlotBytes = 32;
 
   static int Code(const Block& block, int j) { return block.qs[j % 32] >> (6 - 2 * (j / 32)) & 3; }
-  static void Dequantize(const Block& block, float* out) {
-    for (int j = 0; j < block.kWeights; ++j) out[j] = static_cast<float>(Code(block, j) - 1);
-  }
+  static float GroupScale(const Block&, int) { return 1; }
   static constexpr size_t WeightOf(size_t byte, size_t n) { return 32 * (3 - n) + byte; }
   static HWY_INLINE float Scale(const Block&) { return 1; }
   static HWY_INLINE VU8 LoadBytes(const uint8_t* HWY_RESTRICT w, size_t v) {

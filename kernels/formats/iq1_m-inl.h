@@ -27,26 +27,14 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   static uint32_t Index(const Block& block, int k) {
     return block.qs[k] | (High(block, k) & 7) << 8;
   }
-  static float Delta(const Block& block, int k) {
-    return (High(block, k) & 8) != 0 ? -kIq1Delta : kIq1Delta;
+  static bool IsNegative(const Block& block, int k) { return (High(block, k) & 8) != 0; }  // delta
+  static void Integers(const Block& block, int g, int* integers) {
+    for (int k = 2 * g; k < 2 * g + 2; ++k, integers += 8)
+      SetShifted(kIq1Grid[Index(block, k)], IsNegative(block, k), integers);
   }
-  static int Scale(const Block& block, int s) {  // of the s-th 16 weights
-    return 2 * (block.scales[s / 4] >> (3 * (s % 4)) & 7) + 1;
-  }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(ScaleBits(block));
-    for (int k = 0; k < 32; ++k) {
-      const float scale = d * static_cast<float>(Scale(block, k / 2));
-      WriteShifted(kIq1Grid[Index(block, k)], Delta(block, k), scale, out + 8 * k);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int k = 0; k < 32; ++k) {
-      const double scale = double{x.scales[k / 4]} * Scale(block, k / 2);
-      sum += scale * DotShifted(kIq1Grid[Index(block, k)], Delta(block, k), x.q + 8 * k);
-    }
-    return double{F16ToF32(ScaleBits(block))} * sum;
+  static float GroupScale(const Block& block, int g) {
+    const int scale = 2 * (block.scales[g / 4] >> (3 * (g % 4)) & 7) + 1;
+    return HalfToFloat(ScaleBits(block)) * static_cast<float>(scale) * kIq1Unit;
   }
 
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
@@ -75,15 +63,8 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
         (words >> 12 & 0xF) | (words >> 24 & 0xF0) | (words >> 36 & 0xF00) | (words >> 48 & 0xF000);
     return SetHalf(DF(), reinterpret_cast<const uint8_t*>(&d));
   }
-  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const auto* const block = reinterpret_cast<const Block*>(w);
-    const float d = HalfToFloat(ScaleBits(*block));
-    for (int k = 0; k < 32; ++k) {
-      Store8(Iq1Bytes(Index(*block, k), Delta(*block, k) < 0), out.weights + 8 * k);
-    }
-    for (int s = 0; s < 16; ++s) {
-      out.scales[s] = d * static_cast<float>(Scale(*block, s)) * kIq1Unit;
-    }
+  static HWY_INLINE uint64_t Octet(const Block& block, size_t k) {
+    return Iq1Bytes(Index(block, static_cast<int>(k)), IsNegative(block, static_cast<int>(k)));
   }
 };
 

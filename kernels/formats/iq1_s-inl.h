@@ -18,24 +18,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-constexpr float kIq1Delta = 0.125f;
-
-// The 8 weights of a grid entry of IQ1: scale * (level + delta).
-inline void WriteShifted(uint32_t entry, float delta, float scale, float* out) {
-  for (int i = 0; i < 8; ++i) {
-    out[i] = scale * (static_cast<float>(kIq1Levels[LevelOf8(entry, i)]) + delta);
-  }
-}
-
-// And its product with 8 activations, without the scale.
-inline double DotShifted(uint32_t entry, float delta, const int8_t* q) {
-  const int dot = DotCodes(q, 0, 8, [&](int i) { return kIq1Levels[LevelOf8(entry, i)]; });
-  const int sum_of_q = DotCodes(q, 0, 8, [](int) { return 1; });
-  return dot + double{delta} * sum_of_q;
-}
-
 // Eight times level + delta is an integer, 8 * level + 1 or - 1.
 constexpr float kIq1Unit = 0.125f;
+
+// The 8 integers of a grid entry, 8 * level + 1 or - 1.
+inline void SetShifted(uint32_t entry, bool negative_delta, int* integers) {
+  SetLevels<8>(entry, kIq1Levels, 0, integers);
+  for (int i = 0; i < 8; ++i) integers[i] = 8 * integers[i] + (negative_delta ? -1 : 1);
+}
 
 // Bytes of 8 * level + delta from the table's 8 * level + 9.
 HWY_INLINE uint64_t Iq1Bytes(uint32_t index, bool negative_delta) {
@@ -86,24 +76,16 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static uint32_t Index(const Block& block, int k) {  // of the k-th 8 weights
     return block.qs[k] | (block.qh[k / 4] >> (3 * (k % 4)) & 7u) << 8;
   }
-  static float Delta(const Block& block, int g) {  // of the g-th 32 weights
-    return (block.qh[g] & 0x8000) != 0 ? -kIq1Delta : kIq1Delta;
+  static bool IsNegative(const Block& block, int g) {  // delta, of the g-th 32 weights
+    return (block.qh[g] & 0x8000) != 0;
   }
-  static int Scale(const Block& block, int g) { return 2 * (block.qh[g] >> 12 & 7) + 1; }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int k = 0; k < 32; ++k) {
-      const float scale = d * static_cast<float>(Scale(block, k / 4));
-      WriteShifted(kIq1Grid[Index(block, k)], Delta(block, k / 4), scale, out + 8 * k);
-    }
+  static void Integers(const Block& block, int g, int* integers) {
+    for (int k = 4 * g; k < 4 * g + 4; ++k, integers += 8)
+      SetShifted(kIq1Grid[Index(block, k)], IsNegative(block, g), integers);
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int k = 0; k < 32; ++k) {
-      const double scale = double{x.scales[k / 4]} * Scale(block, k / 4);
-      sum += scale * DotShifted(kIq1Grid[Index(block, k)], Delta(block, k / 4), x.q + 8 * k);
-    }
-    return double{F16ToF32(block.d)} * sum;
+  static float GroupScale(const Block& block, int g) {
+    const int scale = 2 * (block.qh[g] >> 12 & 7) + 1;
+    return HalfToFloat(block.d) * static_cast<float>(scale) * kIq1Unit;
   }
 
   // Offsets of all four vectors: [0] if the delta is negative or has been added, [1] if it is
@@ -145,16 +127,8 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     }
   }
 #endif
-
-  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const auto* const block = reinterpret_cast<const Block*>(w);
-    const float d = HalfToFloat(block->d);
-    for (int k = 0; k < 32; ++k) {
-      Store8(Iq1Bytes(Index(*block, k), Delta(*block, k / 4) < 0), out.weights + 8 * k);
-    }
-    for (int g = 0; g < 8; ++g) {
-      out.scales[g] = d * static_cast<float>(Scale(*block, g)) * kIq1Unit;
-    }
+  static HWY_INLINE uint64_t Octet(const Block& block, size_t k) {
+    return Iq1Bytes(Index(block, static_cast<int>(k)), IsNegative(block, static_cast<int>(k / 4)));
   }
 };
 

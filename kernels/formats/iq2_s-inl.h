@@ -20,21 +20,13 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
   static uint32_t Index(const Block& block, size_t k) {  // of the k-th 8 weights
     return block.qs[k] | (block.qh[k / 4] >> (2 * (k % 4)) & 3u) << 8;
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int k = 0; k < 32; ++k) {
-      const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
-      Write8(kIq2sGrid[Index(block, k)], block.signs[k], scale, out + 8 * k);
+  static void Integers(const Block& block, int g, int* integers) {
+    for (int k = 2 * g; k < 2 * g + 2; ++k, integers += 8) {
+      SetLevels<8>(kIq2sGrid[Index(block, k)], kIq2Levels, block.signs[k], integers);
     }
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int k = 0; k < 32; ++k) {
-      const float scale = Iq2Scale(F16ToF32(block.d), ScaleNibble(block.scales, k / 2));
-      const int dot = Dot8(kIq2sGrid[Index(block, k)], block.signs[k], x.q + 8 * k);
-      sum += double{x.scales[k / 4]} * double{scale} * dot;
-    }
-    return sum;
+  static float GroupScale(const Block& block, int g) {
+    return Iq2Scale(HalfToFloat(block.d), ScaleNibble(block.scales, g));
   }
   static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
     return LoadOctets(block + offsetof(Block, signs), p);
@@ -85,17 +77,8 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
     LookUp<0xFFFF, 4>(kIq2sBytes.data(), index, p, weights);
   }
 #endif
-
-  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const auto* const block = reinterpret_cast<const Block*>(w);
-    const float d = HalfToFloat(block->d);
-    for (size_t k = 0; k < 32; ++k) {
-      const uint64_t signs = kSignBytes[block->signs[k]];
-      Store8(Negate8(kIq2sBytes[Index(*block, k)], signs), out.weights + 8 * k);
-    }
-    for (size_t s = 0; s < 16; ++s) {
-      out.scales[s] = Iq2Scale(d, static_cast<uint32_t>(ScaleNibble(block->scales, s)));
-    }
+  static HWY_INLINE uint64_t Octet(const Block& block, size_t k) {
+    return Negate8(kIq2sBytes[Index(block, k)], kSignBytes[block.signs[k]]);
   }
 };
 

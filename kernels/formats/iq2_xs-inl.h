@@ -16,23 +16,14 @@ struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_XS;
   using PanelForm = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
 
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int k = 0; k < 32; ++k) {
+  static void Integers(const Block& block, int g, int* integers) {
+    for (int k = 2 * g; k < 2 * g + 2; ++k, integers += 8) {
       const uint32_t q = block.qs[k];
-      const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
-      Write8(kIq2xsGrid[q & 511], EvenSigns(q >> 9), scale, out + 8 * k);
+      SetLevels<8>(kIq2xsGrid[q & 511], kIq2Levels, EvenSigns(q >> 9), integers);
     }
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int k = 0; k < 32; ++k) {
-      const uint32_t q = block.qs[k];
-      const float scale = Iq2Scale(F16ToF32(block.d), ScaleNibble(block.scales, k / 2));
-      const int dot = Dot8(kIq2xsGrid[q & 511], EvenSigns(q >> 9), x.q + 8 * k);
-      sum += double{x.scales[k / 4]} * double{scale} * dot;
-    }
-    return sum;
+  static float GroupScale(const Block& block, int g) {
+    return Iq2Scale(HalfToFloat(block.d), ScaleNibble(block.scales, g));
   }
   static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
     return EvenSignsOf<9, 16>(LoadGroups<uint64_t>(block + offsetof(Block, qs), p));
@@ -58,17 +49,9 @@ struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
     LookUp<511, 4>(kIq2xsBytes.data(), words, p, weights);
   }
 #endif
-
-  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const auto* const block = reinterpret_cast<const Block*>(w);
-    const float d = HalfToFloat(block->d);
-    for (size_t k = 0; k < 32; ++k) {
-      const uint32_t q = block->qs[k];
-      Store8(Negate8(kIq2xsBytes[q & 511], kSignBytes[EvenSigns(q >> 9)]), out.weights + 8 * k);
-    }
-    for (size_t s = 0; s < 16; ++s) {
-      out.scales[s] = Iq2Scale(d, static_cast<uint32_t>(ScaleNibble(block->scales, s)));
-    }
+  static HWY_INLINE uint64_t Octet(const Block& block, size_t k) {
+    const uint32_t q = block.qs[k];
+    return Negate8(kIq2xsBytes[q & 511], kSignBytes[EvenSigns(q >> 9)]);
   }
 };
 

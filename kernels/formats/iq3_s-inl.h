@@ -27,22 +27,12 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
   static uint32_t SignBits(const Block& block, int k) {
     return static_cast<uint32_t>(block.signs[k / 2]) >> (4 * (k % 2));
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int k = 0; k < 64; ++k) {
-      const float scale = d * static_cast<float>(1 + 2 * ScaleNibble(block.scales, k / 8));
-      Write4(kIq3sGrid[Index(block, k)], kIq3sLevels, SignBits(block, k), scale, out + 4 * k);
-    }
+  static void Integers(const Block& block, int g, int* integers) {
+    for (int k = 8 * g; k < 8 * g + 8; ++k, integers += 4)
+      SetLevels<4>(kIq3sGrid[Index(block, k)], kIq3sLevels, SignBits(block, k), integers);
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int k = 0; k < 64; ++k) {
-      const int scale = static_cast<int>(1 + 2 * ScaleNibble(block.scales, k / 8));
-      const uint32_t entry = kIq3sGrid[Index(block, k)];
-      const int dot = Dot4(entry, kIq3sLevels, SignBits(block, k), x.q + 4 * k);
-      sum += double{x.scales[k / 8]} * scale * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+  static float GroupScale(const Block& block, int g) {
+    return HalfToFloat(block.d) * static_cast<float>(1 + 2 * ScaleNibble(block.scales, g));
   }
 #if !PRONK_WIDE
   static constexpr size_t kIndices = 64;
@@ -80,21 +70,11 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
     const VU64 s = hn::And(hn::Shr(hn::Set(d, nibbles), shifts), hn::Set(d, uint64_t{15}));
     SetScales(s, w.d, slice);
   }
-
-  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const auto* const block = reinterpret_cast<const Block*>(w);
-    const float d = HalfToFloat(block->d);
-    for (size_t k = 0; k < 32; ++k) {
-      const uint32_t high = block->qh[k / 4] >> (2 * (k % 4));
-      const uint32_t first = block->qs[2 * k] | (high & 1) << 8;
-      const uint32_t second = block->qs[2 * k + 1] | (high & 2) << 7;
-      const uint64_t magnitudes = kIq3sBytes[first] | static_cast<uint64_t>(kIq3sBytes[second])
-                                                          << 32;
-      Store8(Negate8(magnitudes, kSignBytes[block->signs[k]]), out.weights + 8 * k);
-    }
-    for (size_t g = 0; g < 8; ++g) {
-      out.scales[g] = d * static_cast<float>(1 + 2 * ScaleNibble(block->scales, g));
-    }
+  static HWY_INLINE uint64_t Octet(const Block& block, size_t k) {
+    const uint32_t high = block.qh[k / 4] >> (2 * (k % 4));
+    const uint64_t second = kIq3sBytes[block.qs[2 * k + 1] | (high & 2) << 7];
+    return Negate8(kIq3sBytes[block.qs[2 * k] | (high & 1) << 8] | second << 32,
+                   kSignBytes[block.signs[k]]);
   }
 };
 

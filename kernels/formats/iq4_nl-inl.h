@@ -15,16 +15,7 @@ struct IQ4_NL : SignedType32<IQ4_NL, gguf::BlockIQ4_NL, true>,
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
   using PanelForm = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 32; ++j) {
-      out[j] = d * static_cast<float>(kIq4nlValues[Q4_0::Nibble(block.qs, j)]);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const auto value = [&](int j) { return kIq4nlValues[Q4_0::Nibble(block.qs, j)]; };
-    return double{F16ToF32(block.d)} * DotGroups(x, 32, value);
-  }
+  static int Weight(const Block& block, int j) { return kIq4nlValues[Q4_0::Nibble(block.qs, j)]; }
 };
 
 }  // namespace kernels::HWY_NAMESPACE

@@ -22,24 +22,12 @@ struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     const int low = block.scales_l[group / 2] >> (4 * (group % 2)) & 15;
     return (low | (block.scales_h >> (2 * group) & 3) << 4) - 32;
   }
-  static int Value(const Block& block, int j) {
+  static int Weight(const Block& block, int j) {
     const uint8_t byte = block.qs[16 * (j / 32) + j % 16];
     return kIq4nlValues[j % 32 < 16 ? byte & 15 : byte >> 4];
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 256; ++j) {
-      const auto scale = static_cast<float>(Scale(block, j / 32));
-      out[j] = d * scale * static_cast<float>(Value(block, j));
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 8; ++g) {
-      const int dot = DotCodes(x.q, 32 * g, 32, [&](int j) { return Value(block, j); });
-      sum += double{x.scales[g]} * Scale(block, g) * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+  static float GroupScale(const Block& block, int g) {
+    return F16ToF32(block.d) * static_cast<float>(Scale(block, g));
   }
 
   // d times six bits less 32: group g's low four are at bit 4g of scales_l, its top two at bit 2g

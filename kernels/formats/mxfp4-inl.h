@@ -15,16 +15,8 @@ struct MXFP4 : UnsignedType32<MXFP4, gguf::BlockMXFP4, 12, 24>,
                Nibbles32<gguf::BlockMXFP4, TableCodes<kFp4Values, 12>> {
   static constexpr gguf::DType kDType = gguf::DType::kMXFP4;
 
-  static void Dequantize(const Block& block, float* out) {
-    const float d = E8m0HalfToF32(block.e);
-    for (int j = 0; j < 32; ++j) {
-      out[j] = d * static_cast<float>(kFp4Values[Q4_0::Nibble(block.qs, j)]);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const auto value = [&](int j) { return kFp4Values[Q4_0::Nibble(block.qs, j)]; };
-    return double{E8m0HalfToF32(block.e)} * DotGroups(x, 32, value);
-  }
+  static int Weight(const Block& block, int j) { return kFp4Values[Q4_0::Nibble(block.qs, j)]; }
+  static float GroupScale(const Block& block, int) { return E8m0HalfToF32(block.e); }
 
   // E8m0HalfToF32 of half.h for eight blocks.
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {

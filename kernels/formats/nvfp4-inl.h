@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // A piece has two groups of 16, and a lane's dots belong to one of them. A block is two pieces.
-struct NVFP4 {
+struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   using Block = gguf::BlockNVFP4;
   using PanelForm = Int8Form<-12, 12, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kNVFP4;
@@ -23,23 +23,11 @@ struct NVFP4 {
   static constexpr size_t kScaleVectors = kDotVectors / 2;  // of 16 groups
   static constexpr int kZero = 12;                          // code = value + kZero
 
-  static int Value(const Block& block, int j) {
+  static int Weight(const Block& block, int j) {
     const uint8_t byte = block.qs[8 * (j / 16) + j % 8];
     return kFp4Values[j % 16 < 8 ? byte & 15 : byte >> 4];
   }
-  static void Dequantize(const Block& block, float* out) {
-    for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = Ue4m3ToF32(block.d[j / 16]) * 0.5f * static_cast<float>(Value(block, j));
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 4; ++g) {  // the g-th 16 weights
-      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return Value(block, j); });
-      sum += double{Ue4m3ToF32(block.d[g])} * 0.5 * double{x.scales[g / 2]} * dot;
-    }
-    return sum;
-  }
+  static float GroupScale(const Block& block, int g) { return Ue4m3ToF32(block.d[g]) * 0.5f; }
   struct Input {
     VI8 first[kDotVectors], second[kDotVectors];  // the first 8 of each group, and the second
     VI32 offset[kDotVectors];                     // -zero * (sum of the lane)

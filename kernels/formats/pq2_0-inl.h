@@ -9,7 +9,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // A step is two blocks where a vector has 64 bytes, else one.
-struct PQ2_0 {
+struct PQ2_0 : Definition<PQ2_0, gguf::BlockPQ2_0> {
   using Block = gguf::BlockPQ2_0;
   using PanelForm = Int8Form<-1, 2>;
   using Vector = InOrder<gguf::BlockQ2_0, 4>;
@@ -20,15 +20,8 @@ struct PQ2_0 {
   static constexpr size_t kStepWeights = 128 * kStepBlocks;
   static constexpr size_t kStepBytes = kStepBlocks * sizeof(Block);
 
-  static int TwoBits(const Block& block, int j) { return block.qs[j / 4] >> (2 * (j % 4)) & 3; }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = d * static_cast<float>(TwoBits(block, j) - 1);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    return F16ToF32(block.d) * DotGroups(x, 128, [&](int j) { return TwoBits(block, j) - 1; });
+  static int Weight(const Block& block, int j) {
+    return (block.qs[j / 4] >> (2 * (j % 4)) & 3) - 1;
   }
 
   struct Input {

@@ -28,10 +28,6 @@ struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
     constexpr int kPowers[] = {1, 3, 9, 27, 81};
     return ((byte * kPowers[n]) & 255) * 3 >> 8;
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < block.kWeights; ++j) out[j] = d * static_cast<float>(Code(block, j) - 1);
-  }
   static constexpr size_t WeightOf(size_t byte, size_t n) {
     if (byte < 16) return 16 * n + byte;
     const size_t again = kSlotBytes - sizeof(Block);  // bytes that are there twice

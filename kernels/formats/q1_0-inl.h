@@ -21,21 +21,12 @@ HWY_INLINE VU8x16 SpreadBits(uint32_t bits, uint8_t value) {
   return hn::IfThenElseZero(hn::Eq(masked, mask), hn::Set(d, value));
 }
 
-struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
+struct Q1_0 : InOrder<gguf::BlockQ1_0, 8>, Definition<Q1_0, gguf::BlockQ1_0> {
   using PanelForm = Int8Form<-1, 1>;
   static constexpr gguf::DType kDType = gguf::DType::kQ1_0;
 
-  static int Sign(const Block& block, int j) {
+  static int Weight(const Block& block, int j) {
     return (block.qs[j / 8] >> (j % 8) & 1) != 0 ? 1 : -1;
-  }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = d * static_cast<float>(Sign(block, j));
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    return double{F16ToF32(block.d)} * DotGroups(x, 128, [&](int j) { return Sign(block, j); });
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     const DI8 d;

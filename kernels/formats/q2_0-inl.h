@@ -93,20 +93,12 @@ HWY_INLINE void StoreTwoBits(const uint8_t* HWY_RESTRICT qs, int8_t* HWY_RESTRIC
                         reinterpret_cast<uint8_t*>(weights));
 }
 
-struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
+struct Q2_0 : InOrder<gguf::BlockQ2_0, 4>, Definition<Q2_0, gguf::BlockQ2_0> {
   using PanelForm = Int8Form<-1, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kQ2_0;
 
-  static int TwoBits(const Block& block, int j) { return block.qs[j / 4] >> (2 * (j % 4)) & 3; }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < block.kWeights; ++j) {
-      out[j] = d * static_cast<float>(TwoBits(block, j) - 1);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const auto weight = [&](int j) { return TwoBits(block, j) - 1; };
-    return double{F16ToF32(block.d)} * DotGroups(x, block.kWeights, weight);
+  static int Weight(const Block& block, int j) {
+    return (block.qs[j / 4] >> (2 * (j % 4)) & 3) - 1;
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;

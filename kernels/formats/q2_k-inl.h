@@ -42,24 +42,12 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
     return tables;
   }();
 
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
-    for (int j = 0; j < 256; ++j) {
-      const uint8_t packed = block.scales[j / 16];
-      const float scale = d * static_cast<float>(packed & 15);
-      const float min = dmin * static_cast<float>(packed >> 4);
-      out[j] = scale * static_cast<float>(TwoBits(block.qs, j)) - min;
-    }
+  static int Weight(const Block& block, int j) { return TwoBits(block.qs, j); }
+  static float GroupScale(const Block& block, int g) {
+    return F16ToF32(block.d) * static_cast<float>(block.scales[g] & 15);
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const double d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
-    double sum = 0;
-    for (int g = 0; g < 16; ++g) {  // the g-th 16 weights
-      const int scale = block.scales[g] & 15, min = block.scales[g] >> 4;
-      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return TwoBits(block.qs, j); });
-      sum += double{x.scales[g / 2]} * (d * scale * dot - dmin * min * x.sums[g]);
-    }
-    return sum;
+  static float GroupMin(const Block& block, int g) {
+    return F16ToF32(block.dmin) * static_cast<float>(block.scales[g] >> 4);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {

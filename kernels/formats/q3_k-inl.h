@@ -36,23 +36,11 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
     const int high = (s[8 + group % 4] >> (2 * (group / 4))) & 3;
     return (low | high << 4) - 32;
   }
-  static int ThreeBits(const Block& block, int j) {
-    return TwoBits(block.qs, j) | (block.hmask[j % 32] >> (j / 32) & 1) << 2;
+  static int Weight(const Block& block, int j) {
+    return (TwoBits(block.qs, j) | (block.hmask[j % 32] >> (j / 32) & 1) << 2) - 4;
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 256; ++j) {
-      const float scale = d * static_cast<float>(Scale(block.scales, j / 16));
-      out[j] = scale * static_cast<float>(ThreeBits(block, j) - 4);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 16; ++g) {  // the g-th 16 weights
-      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return ThreeBits(block, j) - 4; });
-      sum += double{x.scales[g / 2]} * Scale(block.scales, g) * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+  static float GroupScale(const Block& block, int g) {
+    return F16ToF32(block.d) * static_cast<float>(Scale(block.scales, g));
   }
 
   // hmask for vector v, with the bits of its half of the block in bits 0..3.

@@ -22,17 +22,7 @@ struct Q4_0 : UnsignedType32<Q4_0, gguf::BlockQ4_0, 8, 15>, Nibbles32<gguf::Bloc
   static int Nibble(const uint8_t (&qs)[16], int j) {
     return j < 16 ? qs[j] & 15 : qs[j - 16] >> 4;
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(Nibble(block.qs, j) - 8);
-  }
-  // The product with 32 activations: integers first, then both scales. The zero point needs no
-  // weights: it subtracts 8 times the sum of the activations.
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const int dot = DotCodes(x.q, 0, 32, [&](int j) { return Nibble(block.qs, j); });
-    const int zero = 8 * (x.sums[0] + x.sums[1]);
-    return double{F16ToF32(block.d)} * double{x.scales[0]} * (dot - zero);
-  }
+  static int Weight(const Block& block, int j) { return Nibble(block.qs, j) - 8; }
 };
 
 }  // namespace kernels::HWY_NAMESPACE

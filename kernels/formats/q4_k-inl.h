@@ -36,32 +36,6 @@ inline int FourBits(const uint8_t (&qs)[128], int j) {
   return j % 64 < 32 ? byte & 15 : byte >> 4;
 }
 
-// Weights of Q4_K and Q5_K by their definition; code(j) is weight j's.
-template <class Block, class Code>
-void ScaleCodes(const Block& block, Code code, float* out) {
-  const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
-  for (int j = 0; j < 256; ++j) {
-    const ScaleMin small = SixBitScaleMin(block.scales, j / 32);
-    const float scale = d * static_cast<float>(small.scale);
-    const float min = dmin * static_cast<float>(small.min);
-    out[j] = scale * static_cast<float>(code(j)) - min;
-  }
-}
-
-// And the product of a block with 256 activations. A group of 32 adds integers times its scales:
-//   scale of its activations * (d * sc * (sum of code * q) - dmin * min * (sum of q))
-template <class Block, class Code>
-double DotScaledCodes(const Block& block, const ActivationRow& x, Code code) {
-  const double d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
-  double sum = 0;
-  for (int g = 0; g < 8; ++g) {
-    const ScaleMin small = SixBitScaleMin(block.scales, g);
-    const int dot = DotCodes(x.q, 32 * g, 32, code), sum_of_q = x.sums[2 * g] + x.sums[2 * g + 1];
-    sum += double{x.scales[g]} * (d * small.scale * dot - dmin * small.min * sum_of_q);
-  }
-  return sum;
-}
-
 // Eight bytes as floats, times a factor.
 template <class Bytes>
 HWY_INLINE Floats8 ToFloats(Bytes bytes, V8 factor) {
@@ -185,12 +159,12 @@ struct Q4_K : UnsignedType32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_K;
   static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
 
-  static void Dequantize(const Block& block, float* out) {
-    ScaleCodes(
-        block, [&](int j) { return FourBits(block.qs, j); }, out);
+  static int Weight(const Block& block, int j) { return FourBits(block.qs, j); }
+  static float GroupScale(const Block& block, int g) {
+    return F16ToF32(block.d) * static_cast<float>(SixBitScaleMin(block.scales, g).scale);
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    return DotScaledCodes(block, x, [&](int j) { return FourBits(block.qs, j); });
+  static float GroupMin(const Block& block, int g) {
+    return F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {

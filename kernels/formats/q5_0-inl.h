@@ -67,17 +67,7 @@ struct Q5_0 : UnsignedType32<Q5_0, gguf::BlockQ5_0, 16, 31> {
   static int FiveBits(const uint8_t (&qs)[16], const uint8_t (&qh)[4], int j) {
     return Q4_0::Nibble(qs, j) | ((qh[j / 8] >> (j % 8)) & 1) << 4;
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 32; ++j) {
-      out[j] = d * static_cast<float>(FiveBits(block.qs, block.qh, j) - 16);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const auto code = [&](int j) { return FiveBits(block.qs, block.qh, j); };
-    const int zero = 16 * (x.sums[0] + x.sums[1]);
-    return double{F16ToF32(block.d)} * double{x.scales[0]} * (DotCodes(x.q, 0, 32, code) - zero);
-  }
+  static int Weight(const Block& block, int j) { return FiveBits(block.qs, block.qh, j) - 16; }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadFiveBits<Block>(w, v, codes);

@@ -14,17 +14,8 @@ namespace kernels::HWY_NAMESPACE {
 struct Q5_1 : UnsignedType32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_1;
 
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d), m = F16ToF32(block.m);
-    for (int j = 0; j < 32; ++j) {
-      out[j] = d * static_cast<float>(Q5_0::FiveBits(block.qs, block.qh, j)) + m;
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const double d = F16ToF32(block.d), m = F16ToF32(block.m);
-    const auto code = [&](int j) { return Q5_0::FiveBits(block.qs, block.qh, j); };
-    return double{x.scales[0]} * (d * DotCodes(x.q, 0, 32, code) + m * (x.sums[0] + x.sums[1]));
-  }
+  static int Weight(const Block& block, int j) { return Q5_0::FiveBits(block.qs, block.qh, j); }
+  static float GroupMin(const Block& block, int) { return -F16ToF32(block.m); }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadFiveBits<Block>(w, v, codes);

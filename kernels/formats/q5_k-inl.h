@@ -17,15 +17,14 @@ struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
   static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
 
-  static int FiveBits(const Block& block, int j) {
+  static int Weight(const Block& block, int j) {
     return FourBits(block.qs, j) | (block.qh[j % 32] >> (j / 32) & 1) << 4;
   }
-  static void Dequantize(const Block& block, float* out) {
-    ScaleCodes(
-        block, [&](int j) { return FiveBits(block, j); }, out);
+  static float GroupScale(const Block& block, int g) {
+    return F16ToF32(block.d) * static_cast<float>(SixBitScaleMin(block.scales, g).scale);
   }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    return DotScaledCodes(block, x, [&](int j) { return FiveBits(block, j); });
+  static float GroupMin(const Block& block, int g) {
+    return F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
   }
 
   // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits

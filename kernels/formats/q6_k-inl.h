@@ -22,26 +22,14 @@ struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
   static constexpr int kZero = 32;
   static constexpr int kFactors[4] = {1, 1, 1, 1};
 
-  static int SixBits(const Block& block, int j) {
+  static int Weight(const Block& block, int j) {
     const int half = j / 128, run = j % 128 / 32, l = j % 32;
     const uint8_t byte = block.ql[64 * half + 32 * (run % 2) + l];
     const int high = (block.qh[32 * half + l] >> (2 * run)) & 3;
-    return (run < 2 ? byte & 15 : byte >> 4) | high << 4;
+    return ((run < 2 ? byte & 15 : byte >> 4) | high << 4) - 32;
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 256; ++j) {
-      const float scale = d * static_cast<float>(block.scales[j / 16]);
-      out[j] = scale * static_cast<float>(SixBits(block, j) - 32);
-    }
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    double sum = 0;
-    for (int g = 0; g < 16; ++g) {  // the g-th 16 weights
-      const int dot = DotCodes(x.q, 16 * g, 16, [&](int j) { return SixBits(block, j) - 32; });
-      sum += double{x.scales[g / 2]} * block.scales[g] * dot;
-    }
-    return double{F16ToF32(block.d)} * sum;
+  static float GroupScale(const Block& block, int g) {
+    return F16ToF32(block.d) * static_cast<float>(block.scales[g]);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {

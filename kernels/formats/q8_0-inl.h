@@ -42,16 +42,8 @@ struct Q8Type : SignedType32<Type, BlockType> {
   // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.
   using PanelForm = Int8Form<-128, 127>;
 
-  // The definition.
-  static void Dequantize(const BlockType& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
-  }
-  // What the product of a block with activations scale * q means: an exact sum of integers, times
-  // both scales. Every format has it beside the definition of its weights.
-  static double DotReference(const BlockType& block, const ActivationRow& x) {
-    return double{F16ToF32(block.d)} * DotGroups(x, 32, [&](int j) { return block.qs[j]; });
-  }
+  // The definition (unpack-inl.h): this times the f16 d.
+  static int Weight(const BlockType& block, int j) { return block.qs[j]; }
 
   // The bytes in the order that SignedType32 multiplies them.
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {

@@ -14,12 +14,8 @@ struct Q8_K : SignedType32<Q8_K, gguf::BlockQ8_K> {
   static constexpr gguf::DType kDType = gguf::DType::kQ8_K;
   using PanelForm = Int8Form<-128, 127>;
 
-  static void Dequantize(const Block& block, float* out) {
-    for (int j = 0; j < 256; ++j) out[j] = block.d * static_cast<float>(block.qs[j]);
-  }
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    return double{block.d} * DotGroups(x, 256, [&](int j) { return block.qs[j]; });
-  }
+  static int Weight(const Block& block, int j) { return block.qs[j]; }
+  static float GroupScale(const Block& block, int) { return block.d; }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<32>(w + offsetof(Block, qs), v, codes);

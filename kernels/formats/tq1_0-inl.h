@@ -76,10 +76,6 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
     if (j < 240) return Digit(block.qs[32 + (j - 160) % 16], (j - 160) / 16);
     return Digit(block.qh[(j - 240) % 4], (j - 240) / 4);
   }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < 256; ++j) out[j] = d * static_cast<float>(Code(block, j) - 1);
-  }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
     const Floats8 scales = LoadScales(x, i);

@@ -58,7 +58,7 @@ HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
 // What both ternary formats share: a block of kCodes codes to a byte, times one scale. A type adds
 //   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[kCodes])    of vector v of the bytes
 template <class Type, class BlockType, size_t kCodes>
-struct TernaryType {
+struct TernaryType : Definition<Type, BlockType> {
   using Block = BlockType;
   struct Input {
     CodeInput of[kByteVectors][kCodes];
@@ -76,10 +76,7 @@ struct TernaryType {
   using PanelForm = Int8Form<-1, 1>;
 
   // A type's code of weight j is Type::Code(block, j), one more than the weight.
-  static double DotReference(const Block& block, const ActivationRow& x) {
-    const auto weight = [&](int j) { return Type::Code(block, j) - 1; };
-    return double{F16ToF32(block.d)} * DotGroups(x, block.kWeights, weight);
-  }
+  static int Weight(const Block& block, int j) { return Type::Code(block, j) - 1; }
 
   static HWY_INLINE VF Scale(const uint8_t* HWY_RESTRICT w) {
     return SetHalf(DF(), w + offsetof(Block, d));
@@ -135,10 +132,6 @@ struct TQ2_0 : TernaryType<TQ2_0, gguf::BlockTQ2_0, 4> {
   static int Code(const Block& block, int j) {
     const int half = j / 128, quarter = j % 128 / 32;
     return block.qs[32 * half + j % 32] >> (2 * quarter) & 3;
-  }
-  static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d);
-    for (int j = 0; j < block.kWeights; ++j) out[j] = d * static_cast<float>(Code(block, j) - 1);
   }
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;

@@ -241,12 +241,49 @@ struct PackedGrid {
   VF d;
 };
 
+// For panels, which need weights in order: entries as in memory, eight weights per number, and
+// signs by arithmetic. Reordering the vectors above would take longer.
+
+// Eight magnitudes, each at least 1, negated where `mask` has a byte of ones. A byte's ~m + 1 never
+// carries into the next.
+HWY_INLINE uint64_t Negate8(uint64_t magnitudes, uint64_t mask) {
+  return (magnitudes ^ mask) + (mask & 0x0101010101010101u);
+}
+
+inline uint32_t LoadU32(const void* bytes) {
+  uint32_t value;
+  hwy::CopyBytes<4>(bytes, &value);
+  return value;
+}
+// Nibble i of packed scales, low ones first.
+inline int ScaleNibble(const uint8_t* scales, size_t i) {
+  return scales[i / 2] >> (4 * (i % 2)) & 15;
+}
+
+// The definition of a type with kGroup weights to a scale, and its panels. A type adds
+//   static uint64_t Octet(const Block& block, size_t k)    the k-th 8 weights, a signed byte each
+// or a ToBytes of its own.
+template <class Type, class Block, int kGroup>
+struct GridDefinition : Definition<Type, Block, kGroup> {
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    for (size_t g = 0; g < 8; ++g) {
+      HWY_UNROLL(4)
+      for (size_t l = 0; l < 4; ++l) {  // as constants: shifts of IQ1_S and IQ2_S depend on it
+        const uint64_t octet = Type::Octet(*block, 4 * g + l);
+        hwy::CopyBytes<8>(&octet, out.weights + 32 * g + 8 * l);
+      }
+    }
+    for (int g = 0; g < 256 / kGroup; ++g) out.scales[g] = Type::GroupScale(*block, g);
+  }
+};
+
 // What rows-inl.h needs. A type adds
 //   static void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice)
 // Scales are f16 d times (2s + 1) / 8 * kEighths, kBits bits for each 16 weights, or for each 32
 // (kBits 0). kSigns: whether signs are apart.
 template <class Type, class BlockType, int kEighths, int kBits, bool kSigns>
-struct GridType {
+struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   using Block = BlockType;
   using Input = GridInput;
   using Unpacked = UnpackedGrid;
@@ -340,27 +377,6 @@ struct GridType {
     }
   }
 };
-
-// For panels, which need weights in order: entries as in memory, eight weights per number, and
-// signs by arithmetic. Reordering the vectors above would take longer.
-
-HWY_INLINE void Store8(uint64_t bytes, int8_t* to) { hwy::CopyBytes<8>(&bytes, to); }
-
-// Eight magnitudes, each at least 1, negated where `mask` has a byte of ones. A byte's ~m + 1 never
-// carries into the next.
-HWY_INLINE uint64_t Negate8(uint64_t magnitudes, uint64_t mask) {
-  return (magnitudes ^ mask) + (mask & 0x0101010101010101u);
-}
-
-inline uint32_t LoadU32(const void* bytes) {
-  uint32_t value;
-  hwy::CopyBytes<4>(bytes, &value);
-  return value;
-}
-// Nibble i of packed scales, low ones first.
-inline int ScaleNibble(const uint8_t* scales, size_t i) {
-  return scales[i / 2] >> (4 * (i % 2)) & 15;
-}
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -247,7 +247,7 @@ constexpr bool kFold = [] {
 //   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[4])    of vector v of the four runs
 //   static RunFactors Factors(const uint8_t* w)
 template <class Type, class BlockType, bool kMinimum>
-struct RunType {
+struct RunType : Definition<Type, BlockType, 16> {
   using Block = BlockType;
   static constexpr bool kSums = kMinimum;
   using Input = RunInput<kSums>;

@@ -38,7 +38,7 @@ struct Unpacked32 : Factors32 {
 // and, unless its blocks of 32 have an f16 d (and m), as below,
 //   static Factors32 Factors(const uint8_t* w)
 template <class Type, class BlockType>
-struct Steps32 {
+struct Steps32 : Definition<Type, BlockType> {
   using Block = BlockType;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;

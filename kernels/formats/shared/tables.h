@@ -28,6 +28,16 @@ inline constexpr std::array<int8_t, 3> kIq2Levels = {8, 25, 43};
 inline constexpr std::array<int8_t, 8> kIq3xxsLevels = {4, 12, 20, 28, 36, 44, 52, 62};
 inline constexpr std::array<int8_t, 8> kIq3sLevels = {1, 3, 5, 7, 9, 11, 13, 15};
 
+// The integers of a grid entry of n weights, 8 or 4: levels, negated where bit i of signs is set.
+template <int n, size_t n_levels>
+void SetLevels(uint32_t entry, const std::array<int8_t, n_levels>& levels, uint32_t signs,
+               int* integers) {
+  for (int i = 0; i < n; ++i) {
+    const int level = levels[static_cast<size_t>(n == 8 ? LevelOf8(entry, i) : LevelOf4(entry, i))];
+    integers[i] = (signs >> i & 1) != 0 ? -level : level;
+  }
+}
+
 // Eight signs from a 7-bit index (IQ2_XXS, IQ2_XS, IQ3_XXS): bit i set negates weight i; the eighth
 // makes the number of minus signs even.
 constexpr uint8_t EvenSigns(uint32_t index) {

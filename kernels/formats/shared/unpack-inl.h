@@ -74,21 +74,45 @@ HWY_INLINE float HalfToFloat(uint16_t bits) {
   return hn::GetLane(hn::PromoteTo(d, halfs));
 }
 
-// The exact sum of code(j) * q[j] for the n weights from `begin` on, for scalar definitions.
-template <class Code>
-int DotCodes(const int8_t* q, int begin, int n, Code code) {
-  int dot = 0;
-  for (int j = begin; j < begin + n; ++j) dot += code(j) * q[j];
-  return dot;
-}
-// The sum of scale * (sum of code(j) * q[j]) over the n / 32 groups whose activations share a
-// scale.
-template <class Code>
-double DotGroups(const ActivationRow& x, int n, Code code) {
-  double sum = 0;
-  for (int g = 0; g < n / 32; ++g) sum += double{x.scales[g]} * DotCodes(x.q, 32 * g, 32, code);
-  return sum;
-}
+// The definition of a format by integers and scales, which SIMD code is tested with. A type has
+//   static int Weight(const Block& block, int j)         the integer of weight j, or of a group's
+//   static void Integers(const Block& block, int g, int* integers)
+// and, unless a block has no more than its f16 d,
+//   static float GroupScale(const Block& block, int g)   of the g-th kGroup weights, 16 or 32
+//   static float GroupMin(const Block& block, int g)
+template <class Type, class Block, int kGroup = 32>
+struct Definition {
+  static void Integers(const Block& block, int g, int* integers) {
+    for (int i = 0; i < kGroup; ++i) integers[i] = Type::Weight(block, kGroup * g + i);
+  }
+  static float GroupScale(const Block& block, int /*g*/) { return F16ToF32(block.d); }
+  static float GroupMin(const Block& /*block*/, int /*g*/) { return 0; }
+
+  // A weight is scale * integer - min.
+  static void Dequantize(const Block& block, float* out) {
+    int integers[kGroup];
+    for (int g = 0; g < Block::kWeights / kGroup; ++g) {
+      Type::Integers(block, g, integers);
+      const float scale = Type::GroupScale(block, g), min = Type::GroupMin(block, g);
+      for (const int integer : integers) *out++ = scale * static_cast<float>(integer) - min;
+    }
+  }
+  // What the product of a block with activations x.scales * x.q means: exact sums of integers,
+  // times both scales. The minimum needs no weights: it multiplies the sum of the activations.
+  static double DotReference(const Block& block, const ActivationRow& x) {
+    int integers[kGroup];
+    double product = 0;
+    for (int g = 0; g < Block::kWeights / kGroup; ++g) {
+      Type::Integers(block, g, integers);
+      const int8_t* const q = x.q + kGroup * g;
+      int dot = 0, sum_of_q = 0;
+      for (int i = 0; i < kGroup; ++i) dot += integers[i] * q[i], sum_of_q += q[i];
+      const double scale = Type::GroupScale(block, g), min = Type::GroupMin(block, g);
+      product += double{x.scales[kGroup * g / 32]} * (scale * dot - min * sum_of_q);
+    }
+    return product;
+  }
+};
 
 using VU8x16 = hn::Vec<DU8x16>;
 
