@@ -33,11 +33,14 @@ class Dfa {
   struct Edge {
     CodePoint low, high;
     uint32_t to;
+    auto operator<=>(const Edge&) const = default;
   };
   struct State {
     bool accepts = false;
     std::vector<Edge> edges;  // ascending, not overlapping; without an edge, nothing follows
+    auto operator<=>(const State&) const = default;
   };
+  auto operator<=>(const Dfa&) const = default;  // minimal ones are equal for equal sets
   // From the first one. None: no string is in the set. Each can reach one that accepts.
   std::vector<State> states;
 
