@@ -56,9 +56,10 @@ class Dfa {
 };
 
 // The parser of patterns gives automata without accepting states merged; all results are minimal.
-enum class Both { kAnd, kOr, kButNot };
+enum class Both { kAnd, kOr };
 Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
 Dfa Everything();
+Dfa AllBut(const Dfa& dfa);
 // These strings.
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget);
 // Those of at least `min` and at most `max` characters (kNone: no limit).

@@ -48,7 +48,7 @@ std::vector<Converter::Needs> Converter::WaysToHave(const Shape& shape, const Na
     const auto& some = schemas_[Literal{node}].some;
     if (!some) continue;
     Budget& budget = schemas_.budget();
-    const Dfa keys = Combine(all_.KeysOf(*some), Listed(names, budget), Both::kButNot, budget);
+    const Dfa keys = Combine(all_.KeysOf(*some), AllBut(Listed(names, budget)), Both::kAnd, budget);
     std::vector<Needs> next;
     for (const Needs& way : ways) {
       for (const std::string& name : names) {
@@ -178,7 +178,7 @@ std::vector<Converter::Others> Converter::OthersOf(const Shape& shape, Dfa keys,
         schemas_.Strings(pattern, Below(Below(shape.place, "patternProperties"), pattern));
     for (const auto& [fits, dfa] : parts) {
       for (const bool fit : {true, false}) {
-        Dfa part = Combine(dfa, strings, fit ? Both::kAnd : Both::kButNot, budget);
+        Dfa part = Combine(dfa, fit ? strings : AllBut(strings), Both::kAnd, budget);
         if (part.empty()) continue;
         std::vector<bool> with = fits;
         with.push_back(fit);
