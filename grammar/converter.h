@@ -69,7 +69,6 @@ class Converter {
   MaybePart Object(const Shape& shape);
   std::vector<Needs> WaysToHave(const Shape& shape, const Names& names);
   MaybePart ObjectWith(const Shape& shape, const Names& names, const Needs& needs);
-  MaybePart RulesOfOthers(uint32_t id, const std::vector<Others>& others, const std::string& place);
   bool AddNeeds(const Shape& shape, const std::map<std::string, uint32_t>& index, Members& members);
   std::vector<Others> OthersOf(const Shape& shape, Dfa keys, bool is_closed);
 
@@ -81,6 +80,7 @@ class Converter {
   std::map<Conjunction, RuleId> rules_;
   std::vector<std::pair<Conjunction, RuleId>> pending_;  // rules not defined yet
   std::map<std::string, std::optional<RuleId>> shared_;
+  std::map<std::string, RuleId> keys_;
   std::vector<StateId> ends_;  // of members of the object or list that is being made
   RuleId any_value_ = kNone;
   bool has_closed_ = false;

@@ -151,14 +151,13 @@ Dfa OfLength(uint32_t min, uint32_t max, Budget& budget) {
 }
 
 Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
+  if (how == Both::kAnd && a == Everything()) return b;
+  if (how == Both::kAnd && b == Everything()) return a;
   // A pair has kNone for an automaton that no longer matches.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   const auto number = [&](uint32_t x, uint32_t y) -> uint32_t {
-    const bool is_dead = how == Both::kAnd  ? x == kNone || y == kNone
-                         : how == Both::kOr ? x == kNone && y == kNone
-                                            : x == kNone;
-    if (is_dead) return kNone;
+    if (how == Both::kAnd ? x == kNone || y == kNone : x == kNone && y == kNone) return kNone;
     const auto [found, is_new] = numbers.try_emplace({x, y}, pairs.size());
     if (is_new) {
       pairs.emplace_back(x, y);
@@ -174,9 +173,7 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
     const auto [x, y] = pairs[i];
     const bool in_a = x != kNone && a.states[x].accepts, in_b = y != kNone && b.states[y].accepts;
     Dfa::State state;
-    state.accepts = how == Both::kAnd  ? in_a && in_b
-                    : how == Both::kOr ? in_a || in_b
-                                       : in_a && !in_b;
+    state.accepts = how == Both::kAnd ? in_a && in_b : in_a || in_b;
     const std::vector<Dfa::Edge>& from_a = x == kNone ? kNothing : a.states[x].edges;
     const std::vector<Dfa::Edge>& from_b = y == kNone ? kNothing : b.states[y].edges;
     budget.Charge(2 * (from_a.size() + from_b.size()));
@@ -322,7 +319,56 @@ std::vector<uint32_t> ClassesOf(const Dfa& dfa, std::span<const Transition> tran
   return classes;
 }
 
+// One state for each class of those that live, numbered in the order of the first visit.
+Dfa Numbered(const Dfa& dfa, const std::vector<uint32_t>& of, const std::vector<bool>& lives) {
+  std::vector<uint32_t> renamed(dfa.states.size(), kNone);
+  std::vector<uint32_t> order;
+  const auto visit = [&](uint32_t s) {
+    uint32_t& name = renamed[of[s]];
+    if (name == kNone) {
+      name = static_cast<uint32_t>(order.size());
+      order.push_back(s);
+    }
+    return name;
+  };
+  visit(0);
+  Dfa result;
+  for (size_t i = 0; i < order.size(); ++i) {
+    Dfa::State state{.accepts = dfa.states[order[i]].accepts, .edges = {}};
+    for (const Dfa::Edge& edge : dfa.states[order[i]].edges) {
+      if (lives[edge.to]) AddEdge(state.edges, {edge.low, edge.high, visit(edge.to)});
+    }
+    result.states.push_back(std::move(state));
+  }
+  return result;
+}
+
 }  // namespace
+
+// What leads nowhere leads to all texts then, and the other way round.
+Dfa AllBut(const Dfa& dfa) {
+  Dfa result = dfa;
+  const auto rest = static_cast<uint32_t>(dfa.states.size());
+  std::vector<bool> lives(rest + size_t{1}, true);
+  for (uint32_t i = 0; i < rest; ++i) {
+    Dfa::State& state = result.states[i];
+    Dfa all = Everything();
+    for (Dfa::Edge& edge : all.states[0].edges) edge.to = i;
+    lives[i] = state != all.states[0];
+    state.accepts = !state.accepts;
+    CodePoints known;
+    for (const auto& [low, high, to] : state.edges) known.emplace_back(low, high);
+    for (const auto& [low, high] : Complement(Normal(std::move(known))))
+      state.edges.push_back({low, high, rest});
+    std::sort(state.edges.begin(), state.edges.end());
+  }
+  result.states.push_back(Everything().states[0]);
+  for (Dfa::Edge& edge : result.states.back().edges) edge.to = rest;
+  if (!lives[0]) return {};
+  std::vector<uint32_t> of(result.states.size());
+  std::iota(of.begin(), of.end(), 0u);
+  return Numbered(result, of, lives);
+}
 
 Dfa Minimal(const Dfa& dfa, Budget& budget) {
   const size_t n = dfa.states.size();
@@ -356,26 +402,7 @@ Dfa Minimal(const Dfa& dfa, Budget& budget) {
   } else {
     std::iota(of.begin(), of.end(), 0u);
   }
-  // Numbers in the order of the first visit.
-  std::vector<uint32_t> renamed(n, kNone);
-  std::vector<uint32_t> order;
-  const auto visit = [&](uint32_t s) {
-    uint32_t& name = renamed[of[s]];
-    if (name == kNone) {
-      name = static_cast<uint32_t>(order.size());
-      order.push_back(s);
-    }
-    return name;
-  };
-  visit(0);
-  Dfa result;
-  for (size_t i = 0; i < order.size(); ++i) {
-    Dfa::State state{.accepts = dfa.states[order[i]].accepts, .edges = {}};
-    for (const Dfa::Edge& edge : dfa.states[order[i]].edges) {
-      if (lives[edge.to]) AddEdge(state.edges, {edge.low, edge.high, visit(edge.to)});
-    }
-    result.states.push_back(std::move(state));
-  }
+  Dfa result = Numbered(dfa, of, lives);
   if (result.states.size() > kMaxDfaStates) budget.Charge(UINT64_MAX);
   return result;
 }

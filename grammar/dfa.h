@@ -33,11 +33,14 @@ class Dfa {
   struct Edge {
     CodePoint low, high;
     uint32_t to;
+    auto operator<=>(const Edge&) const = default;
   };
   struct State {
     bool accepts = false;
     std::vector<Edge> edges;  // ascending, not overlapping; without an edge, nothing follows
+    auto operator<=>(const State&) const = default;
   };
+  auto operator<=>(const Dfa&) const = default;  // minimal ones are equal for equal sets
   // From the first one. None: no string is in the set. Each can reach one that accepts.
   std::vector<State> states;
 
@@ -53,9 +56,10 @@ class Dfa {
 };
 
 // The parser of patterns gives automata without accepting states merged; all results are minimal.
-enum class Both { kAnd, kOr, kButNot };
+enum class Both { kAnd, kOr };
 Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
 Dfa Everything();
+Dfa AllBut(const Dfa& dfa);
 // These strings.
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget);
 // Those of at least `min` and at most `max` characters (kNone: no limit).

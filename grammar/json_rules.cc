@@ -2,7 +2,6 @@
 #include "grammar/json_rules.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "gguf/json.h"
@@ -61,7 +60,7 @@ JsonRules::JsonRules(Builder& builder, bool free_space)
     return builder_.Then(builder_.Then(builder_.Literal("\""), part), builder_.Literal("\""));
   };
   define("string", quoted(AnyText(Call("odd"))));
-  define("key", quoted(KeyText()));
+  define("key", quoted(AnyText(Character(Minus(Complement({}), grammar::Plain())))));
   rules_ = AddGbnf(std::string(free_space ? kFree : kCompact).append(kRules), builder, rules_);
 }
 
@@ -72,8 +71,6 @@ Part JsonRules::AnyText(const Part& others) {
   return text;
 }
 
-Part JsonRules::KeyText() { return AnyText(Character(Minus(Complement({}), grammar::Plain()))); }
-
 Part JsonRules::String(uint32_t least, uint32_t most) {
   if (least == 0 && most == kNone) return Call("string");
   const Part characters = builder_.Repeat(
@@ -82,10 +79,11 @@ Part JsonRules::String(uint32_t least, uint32_t most) {
 }
 
 Part JsonRules::Character(const CodePoints& set) {
-  const CodePoints raw = Minus(set, Escaped()), escaped = Minus(set, Minus(set, Escaped()));
-  if (escaped.empty()) return builder_.Characters(raw);
+  const CodePoint least = set[0].first;
+  if (set.size() == 1 && least == set[0].second && IsPlain(least)) return builder_.Characters(set);
   const auto [known, is_new] = characters_.try_emplace(set);
   if (is_new) {
+    const CodePoints raw = Minus(set, Escaped()), escaped = Minus(set, raw);
     std::vector<Part> ways;
     if (!raw.empty()) ways.push_back(builder_.Characters(raw));
     for (const auto& [low, high] : escaped) {
@@ -100,7 +98,8 @@ Part JsonRules::Character(const CodePoints& set) {
   return builder_.Call(known->second);
 }
 
-Part JsonRules::Texts(const Dfa& dfa, uint32_t most) {
+Part JsonRules::Texts(const Dfa& dfa, const std::function<Part(const CodePoints&)>& character,
+                      uint32_t most) {
   // With a limit, a character may come if the shortest text after it is within the limit.
   const std::vector<uint32_t> to_end = most == kNone ? std::vector<uint32_t>() : dfa.Distances();
   const auto counted = [&](Part part, uint32_t to) {
@@ -114,17 +113,16 @@ Part JsonRules::Texts(const Dfa& dfa, uint32_t most) {
     if (state.accepts) builder_.Link(forks[i], end);
     std::map<uint32_t, CodePoints> by_target;
     for (const auto& [low, high, to] : state.edges) by_target[to].emplace_back(low, high);
-    for (auto& [to, ranges] : by_target) {
+    for (auto& [to, set] : by_target) {
       if (most != kNone && to_end[to] >= most) continue;
-      CodePoints set = Normal(std::move(ranges));
-      if (to == i && Minus(grammar::Plain(), set).empty()) {
+      if (to == i && IsSubset(grammar::Plain(), set)) {
         set = Minus(set, grammar::Plain());
         const Part text = counted(builder_.Text(/*once=*/true), to);
         builder_.Link(forks[i], text.start);
         builder_.Link(text.end, forks[i]);
       }
       if (set.empty()) continue;
-      const Part one = counted(Character(set), to);
+      const Part one = counted(character(set), to);
       builder_.Link(forks[i], one.start);
       builder_.Link(one.end, forks[to]);
     }
@@ -136,75 +134,21 @@ Part JsonRules::Texts(const Dfa& dfa, uint32_t most) {
   return {forks[0], end, most != kNone};
 }
 
+Part JsonRules::Plain(const Dfa& dfa) {
+  return Texts(
+      dfa, [&](const CodePoints& set) { return builder_.Characters(set); }, kNone);
+}
+
 Part JsonRules::Quoted(const Dfa& dfa, uint32_t most) {
-  return builder_.Then(builder_.Then(builder_.Literal("\""), Texts(dfa, most)),
-                       builder_.Literal("\""));
-}
-
-Part JsonRules::OneOf(const std::vector<std::string>& texts) {
-  // A trie of the bytes.
-  std::vector<std::map<char, size_t>> next(1);
-  std::vector<StateId> forks = {builder_.Fork()};
-  const StateId end = builder_.Fork();
-  std::vector<bool> ends(1);
-  for (const std::string& text : texts) {
-    size_t at = 0;
-    for (const char c : text) {
-      const auto [found, is_new] = next[at].try_emplace(c, next.size());
-      const size_t to = found->second;
-      if (is_new) {
-        next.emplace_back();
-        ends.push_back(false);
-        forks.push_back(builder_.Fork());
-        const Part byte = builder_.Literal({&c, 1});
-        builder_.Link(forks[at], byte.start);
-        builder_.Link(byte.end, forks[to]);
-      }
-      at = to;
-    }
-    if (!ends[at]) builder_.Link(forks[at], end);
-    ends[at] = true;
+  const auto [known, is_new] = quoted_.try_emplace({dfa, most});
+  if (is_new) {
+    known->second = builder_.Declare("");
+    const Part text = Texts(
+        dfa, [&](const CodePoints& set) { return Character(set); }, most);
+    builder_.Define(known->second, builder_.Then(builder_.Then(builder_.Literal("\""), text),
+                                                 builder_.Literal("\"")));
   }
-  return {forks[0], end};
-}
-
-// The trie of the names, and what leaves it.
-Part JsonRules::KeyBut(const std::vector<std::string>& names) {
-  if (names.empty()) return Call("key");
-  struct Node {
-    std::map<CodePoint, size_t> next;
-    bool is_name = false;
-  };
-  std::vector<Node> nodes(1);
-  for (const std::string& name : names) {
-    size_t at = 0;
-    for (const auto& [c, bytes] : gguf::Characters(name)) {
-      const auto [next, is_new] = nodes[at].next.try_emplace(c, nodes.size());
-      at = next->second;
-      if (is_new) nodes.emplace_back();
-    }
-    nodes[at].is_name = true;
-  }
-  std::vector<StateId> forks;
-  for (size_t i = 0; i < nodes.size(); ++i) forks.push_back(builder_.Fork());
-  const Part rest = KeyText(), close = builder_.Literal("\"");
-  builder_.Link(rest.end, close.start);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    CodePoints own;
-    for (const auto& [c, next] : nodes[i].next) {
-      const Part step = Character({{c, c}});
-      builder_.Link(forks[i], step.start);
-      builder_.Link(step.end, forks[next]);
-      own.emplace_back(c, c);
-    }
-    const Part other = Character(Complement(Normal(std::move(own))));
-    builder_.Link(forks[i], other.start);
-    builder_.Link(other.end, rest.start);
-    if (!nodes[i].is_name) builder_.Link(forks[i], close.start);
-  }
-  const Part open = builder_.Literal("\"");
-  builder_.Link(open.end, forks[0]);
-  return {open.start, close.end};
+  return builder_.Call(known->second);
 }
 
 }  // namespace grammar

@@ -9,10 +9,11 @@
 #ifndef PRONK_GRAMMAR_JSON_RULES_H_
 #define PRONK_GRAMMAR_JSON_RULES_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "grammar/dfa.h"
 #include "grammar/gbnf.h"
@@ -30,26 +31,23 @@ class JsonRules {
 
   // A string of `least` to `most` characters (kNone: no limit).
   Part String(uint32_t least, uint32_t most);
-  // The texts of a set as they are, or as strings in quotes.
-  Part Plain(const Dfa& dfa) { return Texts(dfa); }
-  // `most`: those of at most so many characters; in a rule of its own.
+  // The texts of a set as they are.
+  Part Plain(const Dfa& dfa);
+  // As strings in quotes, those of at most `most` characters. Equal sets share a rule.
   Part Quoted(const Dfa& dfa, uint32_t most = kNone);
-  // One of these texts.
-  Part OneOf(const std::vector<std::string>& texts);
-  // A key, in quotes, that is none of these.
-  Part KeyBut(const std::vector<std::string>& names);
 
  private:
-  Part Texts(const Dfa& dfa, uint32_t most = kNone);
+  Part Texts(const Dfa& dfa, const std::function<Part(const CodePoints&)>& character,
+             uint32_t most);
   // A character as it is written.
   Part Character(const CodePoints& set);
   // Any characters, written as Character() does, or also with all escapes.
   Part AnyText(const Part& others);
-  Part KeyText();
 
   Builder& builder_;
   RuleNames rules_;
   std::map<CodePoints, RuleId> characters_;
+  std::map<std::pair<Dfa, uint32_t>, RuleId> quoted_;
 };
 
 }  // namespace grammar

@@ -72,7 +72,7 @@ Converter::MaybePart Converter::OfShape(const Shape& shape) {
       texts.push_back(Spelled(value));
       if (value.IsNumber()) texts.push_back(NumberText(value));  // 2 is 2.0
     }
-    return json_.OneOf(texts);
+    return json_.Plain(Listed(texts, schemas_.budget()));
   }
   switch (shape.type) {
     case kString:

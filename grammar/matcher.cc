@@ -15,6 +15,10 @@ using Kind = State::Kind;
 // properties fill a few thousand. At most 24 MB of tables, 24 MB of items.
 constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 14;
 constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 21;
+// A step looks at fewer items than kItemsOfStep on average, or at kMaxExcess more in all. Patterns
+// and objects with hundreds of readings stay far below; a text that has more readings with each of
+// its bytes does not.
+constexpr size_t kItemsOfStep = size_t{1} << 12, kMaxExcess = size_t{1} << 23;
 constexpr size_t kMaxItemsOfSet = size_t{1} << 18;
 constexpr size_t kMaxKeySets = size_t{1} << 16;
 
@@ -24,7 +28,13 @@ constexpr size_t kMaxKeySets = size_t{1} << 16;
 
 }  // namespace
 
+void Matcher::Charge(size_t n_items) {
+  excess_ += n_items;
+  if (excess_ > kMaxExcess) TooAmbiguous();
+}
+
 SetId Matcher::Start() {
+  excess_ = 0;
   std::vector<Item> items = {{grammar_.rule(grammar_.root()).start, 0, ItemSets::kEnd}};
   return Close(items);
 }
@@ -73,6 +83,7 @@ SetId Matcher::Forget(SetId kept) {
   moves_.clear();
   n_moves_ = 0;
   const SetId renamed = sets_.Forget(kept);
+  Charge(sets_.n_items());
   CheckSize();
   return renamed;
 }
@@ -88,6 +99,7 @@ SetId Matcher::Close(std::vector<Item>& items) {
   closed_.clear();
   counted_.clear();
   const auto push = [&](Item item) {
+    Charge(1);
     if (item.at != kNone) reached_.Add(item);
     if (reached_.size() > kMaxItemsOfSet) TooAmbiguous();
   };
@@ -176,10 +188,9 @@ Matcher::Moves& Matcher::MovesOf(SetId set) {
 // in order, and a rule that may begin with it has a lower order.
 void Matcher::Expand(SetId set, Moves& moves) {
   std::map<std::pair<uint32_t, RuleId>, std::vector<Item>> calls;  // by order
-  size_t n = 0;
   const auto take = [&](const Item& item) {
     const auto [at, data, below] = item;
-    if (++n > kMaxItemsOfSet) TooAmbiguous();
+    Charge(1);
     const State& state = grammar_.state(at);
     if (state.kind == Kind::kByte) {
       moves.all.push_back(
@@ -198,9 +209,10 @@ void Matcher::Expand(SetId set, Moves& moves) {
     if (grammar_.state(state.next).kind != Kind::kEnd) {
       callers.push_back({state.next, data, below});
     } else {  // a tail call: nothing remains in the caller, so nothing is stacked
-      n += sets_[below].size();
+      Charge(sets_[below].size());
       callers.insert(callers.end(), sets_[below].begin(), sets_[below].end());
     }
+    if (callers.size() > kMaxItemsOfSet) TooAmbiguous();
   };
   for (const Item& item : sets_[set]) {
     if (item.at < kEscape) take(item);
@@ -321,6 +333,7 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
 
 SetId Matcher::Find(SetId from, uint8_t byte) {
   Moves& moves = MovesOf(from);
+  excess_ -= std::min(excess_, kItemsOfStep);
   std::vector<Item> after;
   // The bytes around this one that lead there, too.
   size_t first = 0, last = UINT8_MAX;

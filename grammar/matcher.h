@@ -80,6 +80,7 @@ class Matcher {
   void Expand(SetId set, Moves& moves);
   SetId Find(SetId from, uint8_t byte);
   void CheckSize() const;
+  void Charge(size_t n_items);
 
   // The keys of an object that are written: how many that are not named, and a bit for each other.
   using Keys = std::vector<uint64_t>;
@@ -92,6 +93,7 @@ class Matcher {
   ItemSets sets_;
   std::vector<std::unique_ptr<Moves>> moves_;  // by set; null until the first step from it
   size_t n_moves_ = 0;
+  size_t excess_ = 0;  // items looked at beyond those of common steps
   std::map<Keys, uint32_t> key_numbers_ = {{{0}, 0}};
   std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // by number
   // Scratch space of Close().

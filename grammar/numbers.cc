@@ -223,16 +223,16 @@ Dfa NumberSet::Spellings(Budget& budget) const {
   }
   syntax += ")$";
   Dfa all = PatternStrings(syntax, budget);
-  const auto both = [&](const Dfa& other, Both how) { all = Combine(all, other, how, budget); };
-  if (low) both(PatternStrings(Within(*low, true), budget), Both::kAnd);
-  if (high) both(PatternStrings(Within(*high, false), budget), Both::kAnd);
-  if (!whole) both(PatternStrings("^-?[0-9]+(\\.0+)?$", budget), Both::kButNot);
-  for (const Decimal& step : multiples) both(Multiples(step, budget), Both::kAnd);
-  for (const Decimal& step : not_multiples) both(Multiples(step, budget), Both::kButNot);
+  const auto both = [&](const Dfa& other) { all = Combine(all, other, Both::kAnd, budget); };
+  if (low) both(PatternStrings(Within(*low, true), budget));
+  if (high) both(PatternStrings(Within(*high, false), budget));
+  if (!whole) both(AllBut(PatternStrings("^-?[0-9]+(\\.0+)?$", budget)));
+  for (const Decimal& step : multiples) both(Multiples(step, budget));
+  for (const Decimal& step : not_multiples) both(AllBut(Multiples(step, budget)));
   for (const Decimal& number : excluded) {
     const std::string sign = number.IsZero() ? "-?" : number.negative ? "-" : "";
     const std::string rest = number.fraction.empty() ? "(\\.0+)?" : "\\." + number.fraction + "0*";
-    both(PatternStrings("^" + sign + number.whole + rest + "$", budget), Both::kButNot);
+    both(AllBut(PatternStrings("^" + sign + number.whole + rest + "$", budget)));
   }
   return all;
 }

@@ -48,7 +48,7 @@ std::vector<Converter::Needs> Converter::WaysToHave(const Shape& shape, const Na
     const auto& some = schemas_[Literal{node}].some;
     if (!some) continue;
     Budget& budget = schemas_.budget();
-    const Dfa keys = Combine(all_.KeysOf(*some), Listed(names, budget), Both::kButNot, budget);
+    const Dfa keys = Combine(all_.KeysOf(*some), AllBut(Listed(names, budget)), Both::kAnd, budget);
     std::vector<Needs> next;
     for (const Needs& way : ways) {
       for (const std::string& name : names) {
@@ -87,7 +87,10 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
     const auto rule = RuleOf(value, Below(Below(shape.place, "properties"), name));
     if (!rule) return !is_required;
     index[name] = static_cast<uint32_t>(builder_.members(id).keys.size());
-    AddMember(id, builder_.Literal(gguf::JsonQuoted(name)), rule, is_required);
+    // Objects share the rules of their keys, so alternatives of one object are read together.
+    const auto [key, is_new] = keys_.try_emplace(name);
+    if (is_new) key->second = Outline(builder_.Literal(gguf::JsonQuoted(name)));
+    AddMember(id, builder_.Call(key->second), rule, is_required);
     return true;
   };
   for (const std::string& name : names) {
@@ -101,23 +104,12 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
     }
     if (!add(name, value, is_required)) return std::nullopt;
   }
-  // Other keys: in an automaton if patterns or propertyNames tell them apart.
+  // Other keys.
   Budget& budget = schemas_.budget();
-  const std::optional<Dfa> allowed = all_.KeysOf(shape);
-  const bool are_alike = all_.PatternsOf(shape).empty() && !allowed;
-  MaybePart others;
-  if (are_alike) {
-    const Conjunction value = all_.Other(shape, {});
-    const auto rule =
-        is_closed ? std::nullopt : RuleOf(value, Below(shape.place, "additionalProperties"));
-    if (rule) {
-      const Part key = builder_.Call(Outline(json_.KeyBut(names)));
-      others = builder_.Then(builder_.Then(key, builder_.Seen(id, kNone)), Value(*rule));
-    }
-  }
-  Dfa keys = allowed ? *allowed : Everything();
-  if (!names.empty() && (!are_alike || !needs.unnamed.empty()))
-    keys = Combine(keys, Listed(names, budget), Both::kButNot, budget);
+  Shape but_names;
+  but_names.excluded.insert(names.begin(), names.end());
+  Dfa keys = all_.StringsOf(but_names);
+  if (const auto allowed = all_.KeysOf(shape)) keys = Combine(keys, *allowed, Both::kAnd, budget);
   for (const auto& [some_keys, value] : needs.unnamed) {
     std::vector<MaybePart> ways;
     for (const Others& other :
@@ -134,37 +126,23 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
     AddMember(id, builder_.Call(rule), std::nullopt, true);
     builder_.members(id).keys.back().value = rule;
   }
-  if (!are_alike) {
-    std::vector<Others> many;
-    for (Others& other : OthersOf(shape, keys, is_closed)) {
-      const Names few = other.keys.Strings(kFewKeys);
-      if (few.size() > kFewKeys) {
-        many.push_back(std::move(other));
-      } else {
-        for (const std::string& name : few) add(name, other.value, false);
-      }
+  std::vector<MaybePart> others;
+  for (const Others& other : OthersOf(shape, keys, is_closed)) {
+    const Names few = other.keys.Strings(kFewKeys);
+    if (few.size() <= kFewKeys) {
+      for (const std::string& name : few) add(name, other.value, false);
+    } else if (const auto rule = RuleOf(other.value, Below(shape.place, "additionalProperties"))) {
+      const Part key = builder_.Then(json_.Quoted(other.keys), builder_.Seen(id, kNone));
+      others.push_back(builder_.Then(key, Value(*rule)));
     }
-    others = RulesOfOthers(id, many, shape.place);
   }
   Members& members = builder_.members(id);
   members.ordered = options_.ordered;
   members.min = static_cast<uint32_t>(std::min<uint64_t>(shape.count.min, kNone - 1));
   members.max = static_cast<uint32_t>(std::min<uint64_t>(shape.count.max, kNone));
   if (!AddNeeds(shape, index, members)) return std::nullopt;
-  if (!others && shape.count.min > members.keys.size()) return std::nullopt;
-  return MembersIn('{', id, others);
-}
-
-Converter::MaybePart Converter::RulesOfOthers(uint32_t id, const std::vector<Others>& others,
-                                              const std::string& place) {
-  std::vector<MaybePart> ways;
-  for (const auto& [value, keys] : others) {
-    const auto rule = RuleOf(value, Below(place, "additionalProperties"));
-    if (!rule) continue;
-    const Part key = builder_.Call(Outline(json_.Quoted(keys)));
-    ways.push_back(builder_.Then(builder_.Then(key, builder_.Seen(id, kNone)), Value(*rule)));
-  }
-  return builder_.AnyOf(ways);
+  if (others.empty() && shape.count.min > members.keys.size()) return std::nullopt;
+  return MembersIn('{', id, builder_.AnyOf(others));
 }
 
 // What properties need beside themselves. False: a required one needs what cannot be there.
@@ -200,7 +178,7 @@ std::vector<Converter::Others> Converter::OthersOf(const Shape& shape, Dfa keys,
         schemas_.Strings(pattern, Below(Below(shape.place, "patternProperties"), pattern));
     for (const auto& [fits, dfa] : parts) {
       for (const bool fit : {true, false}) {
-        Dfa part = Combine(dfa, strings, fit ? Both::kAnd : Both::kButNot, budget);
+        Dfa part = Combine(dfa, fit ? strings : AllBut(strings), Both::kAnd, budget);
         if (part.empty()) continue;
         std::vector<bool> with = fits;
         with.push_back(fit);

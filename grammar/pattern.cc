@@ -334,7 +334,7 @@ class Automaton {
     if (in_loop) throw Error("pattern: (?= and (?! are not supported in what is repeated");
     const Dfa seen = Determine(Build(node.parts[0], end_, false, at_start), at_start);
     const Dfa rest = Determine(next, at_start);
-    const Dfa both = Combine(rest, seen, node.negated ? Both::kButNot : Both::kAnd, budget_);
+    const Dfa both = Combine(rest, node.negated ? AllBut(seen) : seen, Both::kAnd, budget_);
     const auto base = static_cast<uint32_t>(states_.size());
     for (const Dfa::State& state : both.states) {
       State& copy = states_[New()];
@@ -419,6 +419,7 @@ class Automaton {
     const auto number = [&](Side side, std::vector<uint32_t> from) {
       std::pair<Side, std::vector<uint32_t>> set = {side,
                                                     Closure(std::move(from), true, side, side)};
+      budget_.Charge(4 * set.second.size());  // comparing
       const auto [found, is_new] = numbers.try_emplace(set, sets.size());
       if (is_new) {
         budget_.Charge(100 + 8 * set.second.size());  // for their memory

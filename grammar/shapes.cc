@@ -167,9 +167,9 @@ Dfa Conjunctions::KeysOf(const SomeMember& some) {
   const Schema& inside = schemas_[Literal{some.outside}];
   Names names;
   for (const auto& [name, value] : inside.properties) names.push_back(name);
-  keys = Combine(keys, Listed(names, budget), Both::kButNot, budget);
+  keys = Combine(keys, AllBut(Listed(names, budget)), Both::kAnd, budget);
   for (const auto& [pattern, value] : inside.by_pattern)
-    keys = Combine(keys, schemas_.Strings(pattern, inside.place), Both::kButNot, budget);
+    keys = Combine(keys, AllBut(schemas_.Strings(pattern, inside.place)), Both::kAnd, budget);
   return keys;
 }
 
@@ -185,16 +185,12 @@ const Dfa& Conjunctions::StringsOf(const Shape& shape) {
   Budget& budget = schemas_.budget();
   const std::string key = StringKey(shape);
   if (const auto known = strings_.find(key); known != strings_.end()) return known->second;
-  Dfa all = Everything();
+  Dfa all = AllBut(Listed({shape.excluded.begin(), shape.excluded.end()}, budget));
   for (const std::string& p : shape.patterns) {
     all = Combine(all, schemas_.Strings(p, shape.place), Both::kAnd, budget);
   }
   for (const std::string& p : shape.not_patterns) {
-    all = Combine(all, schemas_.Strings(p, shape.place), Both::kButNot, budget);
-  }
-  if (!shape.excluded.empty()) {
-    all = Combine(all, Listed({shape.excluded.begin(), shape.excluded.end()}, budget),
-                  Both::kButNot, budget);
+    all = Combine(all, AllBut(schemas_.Strings(p, shape.place)), Both::kAnd, budget);
   }
   const auto& [least, most] = shape.length;
   if (!all.empty() && (all.Shortest() < least || all.Longest() > most)) {

@@ -45,6 +45,19 @@ std::span<const uint64_t> TokenMasks::Of(SetId set) {
   return masks_[set] = std::move(mask);
 }
 
+// Not a character, nor what begins with two certain bytes, as keys do: few tokens begin so.
+bool TokenMasks::IsWorthAMask(RuleId rule) {
+  const Grammar& grammar = matcher_.grammar();
+  const auto is_certain = [&](StateId s) {
+    return grammar.state(s).kind == State::Kind::kByte &&
+           grammar.state(s).low == grammar.state(s).high;
+  };
+  const std::vector<Place>& first = grammar.rule(rule).first;
+  if (first.size() == 1 && is_certain(first[0].at) && is_certain(grammar.state(first[0].at).next))
+    return false;
+  return !runs_.IsCharacter(rule);
+}
+
 void TokenMasks::Make(SetId set, Mask& mask) {
   if (matcher_.MayEnd(set)) {
     for (const TokenId id : vocab_.eog) Allow(id, mask);
@@ -57,7 +70,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
     if (item.at == kAccept) continue;
     const State* const state = item.at < kEscape ? &grammar.state(item.at) : nullptr;
     if (state != nullptr && state->kind == State::Kind::kCall &&
-        grammar.LoopOf(item.at) == nullptr && !runs_.IsCharacter(state->other)) {
+        grammar.LoopOf(item.at) == nullptr && IsWorthAMask(state->other)) {
       calls[state->other].push_back({state->next, item.data, item.below});
     } else {
       items.push_back(item);

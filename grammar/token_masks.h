@@ -51,6 +51,7 @@ class TokenMasks {
 
   const Local& LocalOf(SetId set);
   void Make(SetId set, Mask& mask);
+  bool IsWorthAMask(RuleId rule);
   // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
   // What a rule allows at its beginning, and then what follows its calls.

@@ -28,9 +28,14 @@ TEST(Dfa, Combines) {
   EXPECT_EQ(Combine(even, third, Both::kAnd, budget).states.size(), 6u);  // multiples of 6
   const Dfa all = Combine(even, PatternStrings("^a(aa)*$", budget), Both::kOr, budget);
   EXPECT_EQ(all.states.size(), 1u);  // any number
-  EXPECT_TRUE(Combine(all, PatternStrings("^a*$", budget), Both::kButNot, budget).empty());
-  const Dfa not_listed =
-      Combine(Everything(), Listed({"ab", "", "é"}, budget), Both::kButNot, budget);
+  EXPECT_TRUE(Combine(all, AllBut(PatternStrings("^a*$", budget)), Both::kAnd, budget).empty());
+  const Dfa not_listed = AllBut(Listed({"ab", "", "é"}, budget));
+  EXPECT_EQ(not_listed.states.size(), 4u);  // the beginning, a, its end or é's, and all others
+  EXPECT_EQ(AllBut(not_listed), Listed({"ab", "", "é"}, budget));
+  EXPECT_EQ(AllBut({}), Everything());
+  EXPECT_TRUE(AllBut(Everything()).empty());
+  // No text is left out, so none leads from one state to a text that is not in the set.
+  EXPECT_EQ(AllBut(OfLength(1, kNone, budget)), Listed({""}, budget));
   for (const char* const text : {"a", "abc", "e", "éé"}) EXPECT_TRUE(not_listed.Has(text)) << text;
   for (const char* const text : {"", "ab", "é"}) EXPECT_FALSE(not_listed.Has(text)) << text;
 }

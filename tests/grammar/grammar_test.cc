@@ -279,6 +279,31 @@ TEST_F(HostileGrammar, AmbiguousTexts) {
   EXPECT_TRUE(Matches(kMany, std::string(300, 'l')));
 }
 
+// The work for a text is bounded, however many readings each further byte adds. Counted in bytes.
+TEST_F(HostileGrammar, EndsWhereReadingsMultiply) {
+  for (const char* const rules :
+       {R"(s ::= "a" s s | "a" s | "a")", R"(s ::= "a" s s s | "a")", R"(s ::= "a" s*)",
+        R"(s ::= "a" (s s?)? s?)", R"(s ::= "a" (s "a"?)*)", R"(s ::= "a" s "b" s | "a" s | "a")",
+        "s ::= \"a\" t | \"a\"\nt ::= s s | s u\nu ::= s t | s"}) {
+    const Grammar grammar = ParseGbnf(std::string("root ::= s\n") + rules);
+    Matcher matcher(grammar);
+    size_t n = 0;
+    const auto read = [&] {
+      for (SetId at = matcher.Start(); n < 5000; ++n) {
+        at = matcher.Step(at, 'a');
+        if (matcher.IsFull()) at = matcher.Forget(at);
+      }
+    };
+    EXPECT_THROW(read(), Error) << rules;
+    EXPECT_GT(n, 100u) << rules;
+    EXPECT_LT(n, 2000u) << rules;
+  }
+  EXPECT_TRUE(test::Has(FaultOf("root ::= root root | \"a\" | \"\""), "left recursion"));
+  EXPECT_TRUE(test::Has(FaultOf("root ::= root? root \"a\""), "no text can ever end"));
+  // One reading: texts of any length.
+  EXPECT_TRUE(Matches("root ::= \"a\" root | \"a\"", std::string(100'000, 'a')));
+}
+
 // Where more is kept than there is room for, an error says so; what was dropped is computed again.
 TEST(Matcher, Forgets) {
   const Grammar grammar = ParseGbnf(R"g(root ::= "(" root ")" | "[" root "]" | "x")g");
