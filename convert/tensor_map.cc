@@ -16,6 +16,7 @@ constexpr uint64_t kMaxExperts = 1u << 16;
 // Models with vision or audio put a prefix before the text model's names.
 constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"model.language_model.", "model."},
+    {"model.layers.layers.", "model.layers."},
     {"transformer.h.", "model.layers."},
     {"transformer.blocks.", "model.layers."},
     {"gpt_neox.layers.", "model.layers."},
