@@ -163,6 +163,11 @@ class Mapper {
                                [&](std::string_view prefix) { return hf.starts_with(prefix); });
   }
 
+  bool HasInLayer(const Name& name, std::string_view tensor) const {
+    return model_.folder.tensors().contains(
+        "model.layers." + std::to_string(name.layer.value_or(0)) + std::string(tensor) + ".weight");
+  }
+
   // False if the tensor is left out.
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
@@ -176,6 +181,7 @@ class Mapper {
       if (is_known) return;  // earlier lists take precedence
       for (const TensorRule& rule : rules) {
         if (rule.hf != name.text || hf.starts_with('.')) continue;
+        if (!rule.with.empty() && !HasInLayer(name, rule.with)) continue;
         is_known = true;
         is_kept |= Add(rule, name, tensor);
       }
