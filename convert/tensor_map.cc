@@ -16,6 +16,7 @@ constexpr uint64_t kMaxExperts = 1u << 16;
 // Models with vision or audio put a prefix before the text model's names.
 constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"model.language_model.", "model."},
+    {"model.layers.layers.", "model.layers."},
     {"transformer.h.", "model.layers."},
     {"transformer.blocks.", "model.layers."},
     {"gpt_neox.layers.", "model.layers."},
@@ -162,6 +163,11 @@ class Mapper {
                                [&](std::string_view prefix) { return hf.starts_with(prefix); });
   }
 
+  bool HasInLayer(const Name& name, std::string_view tensor) const {
+    return model_.folder.tensors().contains(
+        "model.layers." + std::to_string(name.layer.value_or(0)) + std::string(tensor) + ".weight");
+  }
+
   // False if the tensor is left out.
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
@@ -175,6 +181,7 @@ class Mapper {
       if (is_known) return;  // earlier lists take precedence
       for (const TensorRule& rule : rules) {
         if (rule.hf != name.text || hf.starts_with('.')) continue;
+        if (!rule.with.empty() && !HasInLayer(name, rule.with)) continue;
         is_known = true;
         is_kept |= Add(rule, name, tensor);
       }

@@ -26,6 +26,7 @@ struct TensorRule {
   std::string_view hf, gguf;
   Order order = Order::kSame;
   Change change = Change::kNone;
+  std::string_view with = {};  // only in layers that have this tensor, too
 };
 
 inline constexpr std::string_view kInKeys = "keys";  // a tensor whose number a key has

@@ -180,6 +180,24 @@ OutTensor HeadsTogether(const Stack& stack, const Shapes& shapes) {
   });
 }
 
+// Part 0, 1 or 2 of the rows of each group of heads: its queries, keys or values. Queries and keys
+// that pair halves of a head come to pair neighbours.
+OutTensor PartOfHeads(const Stack& stack, const Shapes& shapes, size_t part) {
+  const uint64_t n = shapes.n_groups, all = shapes.n_heads + 2 * shapes.n_kv_heads;
+  stack.Require(n > 0 && shapes.n_heads % n == 0 && shapes.n_kv_heads % n == 0 && all > 0 &&
+                    stack.rows % all == 0,
+                "rows for ", all, " heads in ", n, " groups");
+  const uint64_t length = stack.rows / all, of_queries = shapes.n_heads / n,
+                 of_keys = shapes.n_kv_heads / n, heads = part == 0 ? of_queries : of_keys,
+                 first = part == 0 ? 0 : of_queries + (part - 1) * of_keys;
+  stack.Require(length % 2 == 0, "heads of an even length");
+  return PickRows(stack, n * heads * length, [=](uint64_t row) {
+    const uint64_t head = row / length, at = row % length,
+                   from = part == 2 ? at : at % 2 * (length / 2) + at / 2;
+    return (head / heads * (all / n) + first + head % heads) * length + from;
+  });
+}
+
 // Of each quarter of the heads q, v and k.
 OutTensor HeadsInFour(const Stack& stack) {
   stack.Require(stack.rows % 12 == 0, "a multiple of 12 rows");
@@ -286,6 +304,12 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kKeyB:
     case kValueB:
       return LatentKeysOrValues(stack, shapes, order == kKeyB);
+    case kPartQ:
+      return PartOfHeads(stack, shapes, 0);
+    case kPartK:
+      return PartOfHeads(stack, shapes, 1);
+    case kPartV:
+      return PartOfHeads(stack, shapes, 2);
     case kHeadsTogether:
       return HeadsTogether(stack, shapes);
     case kHeadsInFour:

@@ -51,7 +51,10 @@ enum class Order : uint8_t {
   kEvenTransposed,
   kOddTransposed,
   kKeyB,
-  kValueB,         // DeepSeek's matrix of keys and values, both for each head
+  kValueB,  // DeepSeek's matrix of keys and values, both for each head
+  kPartQ,   // of a matrix with q, k and v of each group of heads: as kRopeQ
+  kPartK,   // as kRopeK
+  kPartV,
   kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
   kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): likewise
   kGroupedQkv,
@@ -67,7 +70,7 @@ struct Shapes {
   uint64_t n_heads = 0, n_kv_heads = 0;
   uint64_t n_rotated = 0;  // numbers of a head that rotate, its first; 0: all
   uint64_t head = 0;       // numbers of a head, of kOtherHalfFirst
-  uint64_t n_groups = 1;   // Mamba-2's
+  uint64_t n_groups = 1;   // Mamba-2's, or of heads (kPartQ)
   uint64_t head_plain = 0,
            head_value = 0;  // DeepSeek: numbers per key without rope; numbers per value
   uint64_t n_key_heads = 0, n_value_heads = 0;  // delta nets

@@ -72,8 +72,9 @@ struct RecurrentPlan {
   size_t value_length = 0;
   size_t n_alpha = 0;  // numbers of a token that the state's decay depends on
   size_t n_beta = 0;   // of a delta net for the strength of corrections; Mamba's key and query
-  size_t rank = 0;     // of the matrices that alpha is computed by, if those are two
+  size_t rank = 0;     // of the matrices that alpha is computed by, if those are two, else 0
   bool decay_by_channel = false;  // of delta nets: each row of the state has its own
+  float lowest_decay = 0;         // of these: where not 0, the least logarithm of a decay
   bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
   float norm_eps = 0;             // of these norms
 

@@ -176,6 +176,8 @@ class LayerBinder {
     } else {
       w.attn_kv_b = bind_.Matrix("attn_kv_b", n_heads * (n_plain + value), latent);
     }
+    if (config_.attention_gate == AttentionGate::kOwn)
+      w.attn_gate = bind_.Matrix("attn_gate", n_heads, width_);
     w.attn_output = bind_.Matrix("attn_output", width_, n_heads * value);
   }
 
@@ -223,10 +225,15 @@ class LayerBinder {
       w.conv[i] = bind_.Floats("ssm_conv1d_" + std::string(1, "qkv"[i]) + ".weight",
                                {r.n_taps, 1, r.width()});
     }
-    w.alpha_in = bind_.Matrix("ssm_f_a", r.rank, width_);
-    w.ssm_alpha = bind_.Matrix("ssm_f_b", r.n_alpha, r.rank);
-    w.gate_in = bind_.Matrix("ssm_g_a", r.rank, width_);
-    w.mixer_gate = bind_.Matrix("ssm_g_b", r.width(), r.rank);
+    if (r.rank == 0) {
+      w.ssm_alpha = bind_.Matrix("ssm_f_a", r.n_alpha, width_);
+      w.mixer_gate = bind_.Matrix("ssm_g_a", r.width(), width_);
+    } else {
+      w.alpha_in = bind_.Matrix("ssm_f_a", r.rank, width_);
+      w.ssm_alpha = bind_.Matrix("ssm_f_b", r.n_alpha, r.rank);
+      w.gate_in = bind_.Matrix("ssm_g_a", r.rank, width_);
+      w.mixer_gate = bind_.Matrix("ssm_g_b", r.width(), r.rank);
+    }
     w.ssm_beta = bind_.Matrix("ssm_beta", r.n_beta, width_);
     w.ssm_dt_bias = bind_.Floats("ssm_dt.bias", {r.n_alpha});
     w.ssm_a = bind_.Floats("ssm_a", {1, r.n_value_heads});

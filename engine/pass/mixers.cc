@@ -31,21 +31,24 @@ void FinishDeltaNet(const LayerView& layer, kernels::Activation gate, Pass& pass
   pass.MatMul(s.gate, {{layer.w.mixer_out, s.delta}});
 }
 
-// Decay and gate, as wide as all keys, are products of two matrices each (Kimi Linear, 2025).
+// Decay and gate are as wide as all keys, by a matrix (Ling 3) or two (Kimi Linear, 2025) each.
 void DeltaNetByChannel(const LayerView& layer, const float* in, Pass& pass) {
   Scratch& s = pass.scratch();
   const LayerWeights& w = layer.w;
   const RecurrentPlan& r = layer.plan.recurrent;
   float *const q = s.conv_in, *const k = q + r.width(), *const v = k + r.width();
   float *const decay = s.joined, *const gate = decay + pass.n_tokens() * r.rank;
+  const bool by_two = r.rank > 0;
   pass.MatMul(in, {{w.attn_q, q, r.channels},
                    {w.attn_k, k, r.channels},
                    {w.attn_v, v, r.channels},
-                   {w.alpha_in, decay},
-                   {w.gate_in, gate},
+                   {by_two ? w.alpha_in : w.ssm_alpha, by_two ? decay : s.alpha},
+                   {by_two ? w.gate_in : w.mixer_gate, by_two ? gate : s.gate},
                    {w.ssm_beta, s.beta}});
-  pass.MatMul(decay, {{w.ssm_alpha, s.alpha}});
-  pass.MatMul(gate, {{w.mixer_gate, s.gate}});
+  if (by_two) {
+    pass.MatMul(decay, {{w.ssm_alpha, s.alpha}});
+    pass.MatMul(gate, {{w.mixer_gate, s.gate}});
+  }
   FinishDeltaNet(layer, kernels::Activation::kSigmoid, pass);
 }
 
@@ -92,6 +95,21 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
   pass.Scale(s.delta, c.attention_scale);
 }
 
+// From the heads' outputs to scratch.delta; each may have a gate (Ling 3, 2026).
+void FinishLatent(const LayerView& layer, const float* in, const float* attended, float* gate,
+                  Pass& pass) {
+  const auto& [plan, w, i] = layer;
+  Scratch& s = pass.scratch();
+  if (w.attn_gate.tensor != nullptr) {
+    pass.MatMul(in, {{w.attn_gate, gate}});
+    pass.Repeat(gate, plan.n_heads, plan.head_value_length, s.gate);
+    pass.Gate(pass.config().gate_activation, s.gate, attended,
+              plan.n_heads * plan.head_value_length);
+    attended = s.gate;
+  }
+  pass.MatMul(attended, {{w.attn_output, s.delta}});
+}
+
 // Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
 void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   const auto& [plan, w, i] = layer;
@@ -105,6 +123,7 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
   float* const low = rows_of(plan.query_rank);
   float* const wide = rows_of(n_heads * (head_key + head_value));
+  float* const gate = rows_of(n_heads);
 
   if (w.attn_k_b.tensor != nullptr) {
     // A head's key is attn_k_b times the latent vector. Instead of expanding keys, queries are
@@ -123,7 +142,7 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
       pass.Rotate(own, wide, n_heads);
       pass.ScaleQueries(own, wide);
       pass.Attend({own, w, layer.i}, wide, key, key, /*by_head=*/true);
-      pass.MatMul(s.attended, {{w.attn_output, s.delta}});
+      FinishLatent(layer, in, s.attended, gate, pass);
       return;
     }
     const Heads head_q = {wide, n_heads * head_key, head_key};
@@ -135,7 +154,7 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
     pass.Attend(layer, s.q, key, key);
     pass.HeadProducts(w.attn_v_b, {s.attended, n_heads * latent, latent},
                       {wide, n_heads * head_value, head_value});
-    pass.MatMul(wide, {{w.attn_output, s.delta}});
+    FinishLatent(layer, in, wide, gate, pass);
     return;
   }
 
@@ -157,7 +176,7 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   pass.ScaleQueries(plan, s.q);
   pass.Rotate(plan, s.k, n_heads);
   pass.Attend(layer, s.q, s.k, s.v);
-  pass.MatMul(s.attended, {{w.attn_output, s.delta}});
+  FinishLatent(layer, in, s.attended, gate, pass);
 }
 
 // A short convolution between two gates (Liquid AI 2025, LFM2).

@@ -84,6 +84,7 @@ void Pass::Recur(const LayerView& layer) {
             .dt_bias = w.ssm_dt_bias,
             .a = w.ssm_a,
             .decay_by_channel = r.decay_by_channel,
+            .lowest = r.lowest_decay,
         };
         kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n, out);
       } else if (mixer == Mixer::kMamba) {

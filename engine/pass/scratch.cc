@@ -18,7 +18,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
       return std::max(c.attention_gate != AttentionGate::kNone ? 2 * l.n_heads * l.key_length : 0,
                       l.ffn_sparsity > 0 ? l.ffn_length : 0);
     case Mixer::kLatentAttention:
-      return l.query_rank + l.n_heads * (l.head_key_length + l.head_value_length) +
+      return l.query_rank + l.n_heads * (l.head_key_length + l.head_value_length + 1) +
              (l.values_in_keys ? 0 : 2 * l.latent_length + l.key_length);
     case Mixer::kShortConv:
       return r.channels;

@@ -34,13 +34,16 @@ void MakeUnit(float* x, size_t n, float scale) {
   }
 }
 
-// alpha = exp(softplus(alpha + bias) * a)
-void MakeDecays(float* alpha, const float* bias, float a, size_t n) {
+// alpha = exp(softplus(alpha + bias) * a), or as `lowest` says (DeltaNet).
+void MakeDecays(float* alpha, const float* bias, float a, float lowest, size_t n) {
   const D d;
   for (size_t i = 0; i < n; i += kLanes) {
     const size_t count = std::min(kLanes, n - i);
     const V x = hn::Add(hn::LoadN(d, alpha + i, count), hn::LoadN(d, bias + i, count));
-    hn::StoreN(Exp(d, hn::Mul(Softplus(d, x), hn::Set(d, a))), d, alpha + i, count);
+    const V rate = hn::Set(d, a);
+    const V log = lowest != 0 ? TimesSigmoid(d, hn::Set(d, lowest), hn::Neg(hn::Mul(x, rate)))
+                              : hn::Mul(Softplus(d, x), rate);
+    hn::StoreN(Exp(d, log), d, alpha + i, count);
   }
 }
 
@@ -100,7 +103,8 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
     for (size_t i = begin; i < end; ++i) {
       const size_t head = i % n_heads;
       if (net.decay_by_channel) {
-        HWY_DYNAMIC_DISPATCH(MakeDecays)(alpha + i * n, net.dt_bias + head * n, net.a[head], n);
+        HWY_DYNAMIC_DISPATCH(MakeDecays)
+        (alpha + i * n, net.dt_bias + head * n, net.a[head], net.lowest, n);
       } else {
         alpha[i] = Softplus(alpha[i] + net.dt_bias[head]);
       }

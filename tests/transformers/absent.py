@@ -5,12 +5,12 @@ here = os.path.dirname(os.path.abspath(__file__)); name = [f for f in ('keys.py'
 src = open(os.path.join(here, name)).read().split('for fam in sys.argv[2:]')[0]
 exec(compile(src, 'keys', 'exec'))
 transformers.utils.logging.set_verbosity_error()
-for fam in sys.argv[2:] or FAMILIES:
+for fam in sys.argv[2:] or [f for f in FAMILIES if f not in RELATIVES]:
     d = f'{out}/{fam}'; shutil.rmtree(d, ignore_errors=True)
     try:
         m, w0 = build(fam, {}); save(fam, m, d); got, why = ours(fam, d, ids, w0.shape[1])
-        if got is None or nmse(got, w0) > 1e-5: continue
-    except Exception as e: continue
+        if got is None or nmse(got, w0) > 1e-5: print(f'{fam}: base', why[:150] if got is None else nmse(got, w0), flush=True); continue
+    except Exception as e: print(f'{fam}: base', str(e)[:150], flush=True); continue
     full = json.load(open(d + '/config.json')); tried = same = refused = 0
     for k in list(full):
         if k in ('architectures', 'model_type', 'transformers_version', 'dtype'): continue

@@ -10,8 +10,7 @@ import json, math, os, shutil, sys
 here = os.path.dirname(os.path.abspath(__file__))
 source = open(os.path.join(here, "tiny.py")).read().split("names = sys.argv[2:]")[0]
 exec(compile(source, "tiny.py", "exec"))
-from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 def yarn(**more): return dict(rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=16, **more))
 LATE = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
@@ -29,6 +28,7 @@ VARIANTS = {
     "gemma2-layers": dict(layer_types=LATE), "gpt_oss-layers": dict(layer_types=LATE), "ministral-layers": dict(num_hidden_layers=4, layer_types=LATE), "starcoder2-window": dict(sliding_window=8),
     "stablelm-parallel": dict(use_parallel_residual=True, qk_layernorm=True, use_qkv_bias=True), "gpt_neox-sequential": dict(use_parallel_residual=False, hidden_act="gelu_new"), "falcon-7b": dict(new_decoder_architecture=False, num_kv_heads=None, bias=True),
     "falcon-one": dict(num_ln_in_parallel_attn=1), "bloom-odd": dict(n_head=6, hidden_size=96), "olmo-clip": dict(clip_qkv=0.5), "cohere-norm": dict(use_qk_norm=True), "mpt-clip": dict(attn_config=dict(clip_qkv=0.5, softmax_scale=0.2)),
+    "baichuan-2": dict(z_loss_weight=0), "mimo_v2_flash-absent": dict(attention_value_scale=None, rope_parameters=None),
     "phi-norm": dict(qk_layernorm=True), "gpt_bigcode-heads": dict(multi_query=False), "opt-gelu": dict(activation_function="gelu"),
     "nemotron_h-moe": dict(layers_block_type=["linear_attention", "full_attention", "moe", "linear_attention"], hybrid_override_pattern=None, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, n_routed_experts=4, num_experts_per_tok=2, num_hidden_layers=None),
 }
@@ -70,11 +70,14 @@ def write(name, out):
     for key in ("transformers_version", "dtype", "initializer_range"): c.pop(key, None)
     json.dump(c, open(path, "w"))
     tensors, kinds = {}, {}
-    with safe_open(os.path.join(d, "model.safetensors"), "np") as f:
-        for t in f.keys():
-            x = f.get_tensor(t); offset, exponent = kind(t, x)
-            tensors[t] = (np.float32(offset) + np.float32(2.0 ** exponent) * hashed(t, x.size)).astype(np.float32).reshape(x.shape)
-            kinds.setdefault("%s %g %d" % ("x".join(map(str, x.shape)), offset, exponent), []).append(t)
+    like = load_file(os.path.join(d, "model.safetensors")); old = like
+    if family in RELATIVES: c, old = as_relative(family, c, dict(like))
+    for t, x in sorted(old.items()):
+        offset, exponent = kind(t, x)
+        tensors[t] = (np.float32(offset) + np.float32(2.0 ** exponent) * hashed(t, x.size)).astype(np.float32).reshape(x.shape)
+        kinds.setdefault("%s %g %d" % ("x".join(map(str, x.shape)), offset, exponent), []).append(t)
+    if family in RELATIVES: tensors = as_class(family, tensors, like)
+    if "z_loss_weight" in c: tensors["lm_head.weight"] /= np.linalg.norm(tensors["lm_head.weight"], axis=1, keepdims=True)  # Baichuan 2
     save_file(tensors, os.path.join(d, "model.safetensors"), {"format": "pt"})
     model = class_of(family).from_pretrained(d, attn_implementation="eager").float().eval()
     ids = [int(x) for x in np.random.default_rng(1).integers(3, 319, 48)]

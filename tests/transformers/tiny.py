@@ -5,6 +5,7 @@ os.environ['TRANSFORMERS_VERBOSITY'] = 'error'; warnings.filterwarnings('ignore'
 import numpy as np, torch, transformers; transformers.utils.logging.disable_progress_bar()
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrainedTokenizerFast, CONFIG_MAPPING
 from tokenizers import Tokenizer, models, pre_tokenizers, decoders, trainers
+from safetensors.numpy import load_file, save_file
 P = os.environ.get('PRONK', 'build/bin/pronk'); SEED = int(os.environ.get('SEED', 0)); SHAPE = int(os.environ.get('SHAPE', 0))
 out = sys.argv[1]; os.makedirs(out, exist_ok=True)
 def tokenizer(path, bos=True):
@@ -46,7 +47,7 @@ F = {  # family: overrides (youtu: as published; transformers zeroes a padding's
  'falcon': dict(new_decoder_architecture=True, num_kv_heads=KV, bias=False), 'exaone4': dict(sliding_window=8, num_hidden_layers=4, head_dim=16, sliding_window_pattern=4), 'dots1': dict(**moe, head_dim=16, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1), 'hunyuan_v1_dense': dict(head_dim=16), 'hunyuan_v1_moe': dict(head_dim=16, num_experts=E, moe_topk=2, num_shared_expert=1),
  'seed_oss': dict(head_dim=16), 'arcee': {}, 'apertus': {}, 'afmoe': dict(**moe, head_dim=16, mup_enabled=True, num_dense_layers=1, sliding_window=8, num_hidden_layers=4, num_shared_experts=1), 'minimax_m2': dict(**moe, head_dim=16), 'ernie4_5': dict(head_dim=16), 'ernie4_5_moe': dict(moe_num_experts=E, moe_k=2, moe_intermediate_size=32, moe_num_shared_experts=1), 'ministral3': dict(head_dim=16), 'ministral': dict(head_dim=16, sliding_window=8),
  'glm4_moe_lite': dict(**moe, num_key_value_heads=NH, n_shared_experts=1, first_k_dense_replace=1, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, n_group=1, topk_group=1),
- 'helium': dict(head_dim=16), 'diffllama': {}, 'minimax': dict(**moe, head_dim=16), 'persimmon': {}, 'bamba': dict(head_dim=16, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=2 * H // 8, mamba_d_state=16, mamba_n_groups=1), 'exaone_moe': dict(**moe, head_dim=16), 'solar_open': dict(**moe, head_dim=16), 'youtu': dict(pad_token_id=None, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'cwm': dict(head_dim=16, sliding_window=8), 'vaultgemma': dict(head_dim=32, sliding_window=8), 'laguna': dict(**moe, head_dim=16), 'flex_olmo': dict(num_experts=E, num_experts_per_tok=2), 'nanochat': {}, 'hy_v3': dict(**moe, head_dim=16, num_shared_experts=1), 'kimi_linear': dict(**moe, linear_head_dim=16, linear_num_heads=NH, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, num_hidden_layers=4, layer_types=['linear_attention', 'linear_attention', 'linear_attention', 'full_attention']), 'mimo_v2_flash': dict(**moe, head_dim=24, v_head_dim=8, swa_num_key_value_heads=4, sliding_window=8, num_hidden_layers=4), 'gptj': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'codegen': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'recurrent_gemma': {}, 'xglm': {}, 'jais2': {}, 'gpt_bigcode': dict(n_embd=H, n_layer=L, n_head=NH, n_positions=512), 'internlm3': {}, 'exaone': {}, 'iquestcoder': dict(head_dim=16),
+ 'helium': dict(head_dim=16), 'diffllama': {}, 'minimax': dict(**moe, head_dim=16), 'persimmon': {}, 'bamba': dict(head_dim=16, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=2 * H // 8, mamba_d_state=16, mamba_n_groups=1), 'exaone_moe': dict(**moe, head_dim=16), 'solar_open': dict(**moe, head_dim=16), 'youtu': dict(pad_token_id=None, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'cwm': dict(head_dim=16, sliding_window=8), 'vaultgemma': dict(head_dim=32, sliding_window=8), 'laguna': dict(**moe, head_dim=16), 'flex_olmo': dict(num_experts=E, num_experts_per_tok=2), 'nanochat': {}, 'hy_v3': dict(**moe, head_dim=16, num_shared_experts=1), 'kimi_linear': dict(**moe, linear_head_dim=16, linear_num_heads=NH, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=None, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, num_hidden_layers=4, layer_types=['linear_attention', 'linear_attention', 'linear_attention', 'full_attention']), 'bailing_hybrid': dict(**moe, num_shared_experts=1, num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=(None, 32)[s], qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, head_dim=(16, 24)[s], n_group=2, topk_group=1, first_k_dense_replace=1, num_hidden_layers=4, layer_group_size=4), 'mimo_v2_flash': dict(**moe, head_dim=24, v_head_dim=8, swa_num_key_value_heads=4, sliding_window=8, num_hidden_layers=4), 'gptj': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'codegen': dict(n_embd=H, n_layer=L, n_head=NH, rotary_dim=8), 'recurrent_gemma': {}, 'xglm': {}, 'jais2': {}, 'gpt_bigcode': dict(n_embd=H, n_layer=L, n_head=NH, n_positions=512), 'internlm3': {}, 'exaone': {}, 'iquestcoder': dict(head_dim=16),
  'mellum': dict(**moe, head_dim=32, sliding_window=8, num_hidden_layers=4, layer_types=['sliding_attention', 'full_attention', 'sliding_attention', 'sliding_attention']), 'minicpm3': dict(num_key_value_heads=NH, kv_lora_rank=32, q_lora_rank=32, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16), 'hyperclovax': dict(head_dim=16, attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=0.4),
  'gpt_neo': dict(num_heads=NH, num_layers=4, num_hidden_layers=4, attention_types=[[['global', 'local'], 2]], window_size=8), 'biogpt': {}, 
 }
@@ -58,9 +59,52 @@ ENCODERS = {  # name: model_type, overrides
  'eurobert': ('eurobert', dict(num_key_value_heads=KV)), 'mpnet': ('mpnet', {}), 'qwen3_embed': ('qwen3', dict(F['qwen3'], num_key_value_heads=KV)),
  'gemma3_text_embed': ('gemma3_text', dict(F['gemma3_text'], num_key_value_heads=KV, use_bidirectional_attention=True)),
 }
+# Families whose code is not in transformers, each by a class that computes the same from other names and orders:
+# model_type, its overrides, config.json's other keys, other names, and tensors of other rows (or columns): what is joined, and the old index of each new one.
+def rows(n_heads, n_groups, head):
+    """Rows of q, k and v, each of all heads, in the order of groups of heads that have q, k and v each."""
+    q, k = np.arange(n_heads * head), n_heads * head + np.arange(KV * head)
+    return np.concatenate([x for g in range(n_groups) for x in (np.split(q, n_groups)[g], np.split(k, n_groups)[g], np.split(k + KV * head, n_groups)[g])])
+HEAD, HALF = H // NH, H // NH // 2
+PLAMO = np.concatenate([np.arange(HEAD) + HEAD * (g * (NH // KV) + s) for s in range(NH // KV) for g in range(KV)])  # its heads' columns
+NEIGHBOURS = np.arange(HEAD).reshape(HALF, 2).T.ravel()  # of a head whose halves are pairs
+def halves(rows): return np.concatenate([h[NEIGHBOURS] for h in np.split(rows, len(rows) // HEAD)])
+QKV = ['self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj']
+RELATIVES = {
+ 'xverse': ('llama', {}, lambda c: dict(architectures=['XverseForCausalLM']), {}, {}),
+ 'internlm2': ('llama', {}, lambda c: dict(architectures=['InternLM2ForCausalLM']),
+               {'model.embed_tokens': 'model.tok_embeddings', 'lm_head': 'output', 'input_layernorm': 'attention_norm', 'post_attention_layernorm': 'ffn_norm', 'self_attn.o_proj': 'attention.wo',
+                'mlp.gate_proj': 'feed_forward.w1', 'mlp.down_proj': 'feed_forward.w2', 'mlp.up_proj': 'feed_forward.w3'}, {'attention.wqkv': (QKV, rows(NH, KV, HEAD))}),
+ 'baichuan': ('llama', dict(num_key_value_heads=NH), lambda c: dict(architectures=['BaichuanForCausalLM'], num_key_value_heads=None), {}, {'self_attn.W_pack': (QKV, np.arange(3 * H))}),
+ 'minicpm': ('granite', dict(attention_multiplier=HEAD ** -0.5, embedding_multiplier=12.0, residual_multiplier=1.4 / L ** 0.5, logits_scaling=H / 16),
+             lambda c: dict(architectures=['MiniCPMForCausalLM'], scale_emb=12, scale_depth=1.4, dim_model_base=16, attention_multiplier=None, embedding_multiplier=None, residual_multiplier=None, logits_scaling=None), {}, {}),
+ 'orion': ('stablelm', dict(num_key_value_heads=NH, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=1.0)),
+           lambda c: dict(architectures=['OrionForCausalLM'], rms_norm_eps=c['layer_norm_eps'], layer_norm_eps=None, rope_parameters=None), {}, {}),
+ 'plamo': ('cohere2_moe', dict(num_experts=E, num_experts_per_tok=2, num_shared_experts=0, head_dim=HEAD, logit_scale=1.0, first_k_dense_replace=L, prefix_dense_intermediate_size=FF, layer_types=['full_attention'] * L, rms_norm_eps=1e-6, tie_word_embeddings=False),
+           lambda c: dict(architectures=['PlamoForCausalLM'], n_shared_head=NH // KV, num_key_value_heads=NH, layer_types=None, num_experts=None, rope_parameters=None, logit_scale=None, layer_norm_eps=None), {'model.layers': 'model.layers.layers', 'input_layernorm': 'norm'},
+           {'self_attn.q_proj': (['self_attn.q_proj'], halves(PLAMO)), 'self_attn.k_proj': (['self_attn.k_proj'], halves(np.arange(KV * HEAD))), 'self_attn.o_proj': (['self_attn.o_proj'], (PLAMO,))}),
+}
+def as_relative(n, c, t):
+    """A class's config.json and tensors by the family's names and in its order."""
+    _, _, keys, names, joins = RELATIVES[n]
+    c = {k: v for k, v in {**c, **keys(c), 'model_type': n}.items() if v is not None}
+    for new, (old, order) in joins.items():
+        for k in [k for k in t if old[0] in k]:
+            parts = [t.pop(k.replace(old[0], o)) for o in old]
+            t[k.replace(old[0], new)] = np.ascontiguousarray(np.concatenate(parts)[order] if isinstance(order, np.ndarray) else parts[0][:, order[0]])
+    for old, new in names.items(): t = {k.replace(old, new): v for k, v in t.items()}
+    return c, t
+def as_class(n, t, like):
+    """The way back, to tensors like the class's."""
+    places = {k: np.arange(v.size).reshape(v.shape) for k, v in like.items()}; ends = np.cumsum([0] + [v.size for v in like.values()])
+    for i, k in enumerate(places): places[k] = places[k] + ends[i]
+    flat = np.zeros(ends[-1], 'f4')
+    for k, at in as_relative(n, {'layer_norm_eps': 0}, places)[1].items(): flat[at] = t[k]
+    return {k: flat[ends[i]:ends[i + 1]].reshape(v.shape) for i, (k, v) in enumerate(like.items())}
+F.update({n: r[1] for n, r in RELATIVES.items()})
 FAMILIES = [*F, *ENCODERS]
 def is_encoder(n): return n in ENCODERS
-def type_of(n): return ENCODERS[n][0] if is_encoder(n) else n
+def type_of(n): return ENCODERS[n][0] if is_encoder(n) else RELATIVES[n][0] if n in RELATIVES else n
 def config_of(n, change={}, absent=()):
     """The configuration of a row, with other keys and without some."""
     kw = {**base, **F[n]} if not is_encoder(n) else {**{k: v for k, v in base.items() if k != 'num_key_value_heads'}, **ENCODERS[n][1]}
@@ -77,6 +121,9 @@ def sentence_files(n, m):
 def save(n, m, d):
     """Saves a model as a folder."""
     m.save_pretrained(d); tokenizer(d)
+    if n in RELATIVES:
+        path = d + '/model.safetensors'; c, t = as_relative(n, json.load(open(d + '/config.json')), load_file(path))
+        json.dump(c, open(d + '/config.json', 'w')); save_file(t, path, {'format': 'pt'})
     if n.startswith('gemma4'):  # merges of characters, with marked spaces
         j = json.load(open(d + '/tokenizer.json')); j['pre_tokenizer'] = j['decoder'] = None
         j['normalizer'] = {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'}; json.dump(j, open(d + '/tokenizer.json', 'w'))

@@ -104,17 +104,20 @@ void MiniCpm3(const Keys& keys, Config& config) {
   }
 }
 
-void KimiLinear(const Keys& keys, Config& config) {
-  const size_t n_shared = config.ropes[0].n_dims;  // of a head's key
+// Delta nets that decay by channel where there are no key-value heads, else latent attention.
+RecurrentPlan ReadDeltaNets(const Keys& keys) {
   RecurrentPlan delta;
   delta.n_taps = keys.Count("ssm.conv_kernel", kernels::kMaxTaps);
-  delta.key_length = delta.value_length = delta.rank = keys.Count("kda.head_dim", kMaxStateLength);
+  delta.key_length = delta.value_length = keys.Count("kda.head_dim", kMaxStateLength);
   delta.decay_by_channel = true;
+  return delta;
+}
+void SetDeltaNets(const Keys& keys, RecurrentPlan delta, Config& config) {
+  const size_t n_shared = config.ropes[0].n_dims;  // of a head's key
   const std::vector<size_t> n_heads =
       keys.PerLayer("attention.head_count", config.n_layers(), 1, kMaxStateHeads);
   for (size_t i = 0; i < config.n_layers(); ++i) {
     LayerPlan& layer = config.layers[i];
-    layer.rope = LayerPlan::kNoRope;
     if (layer.mixer == Mixer::kDeltaNet) {
       delta.n_key_heads = delta.n_value_heads = delta.n_beta = n_heads[i];
       delta.n_alpha = delta.width();
@@ -131,6 +134,25 @@ void KimiLinear(const Keys& keys, Config& config) {
   // Where all layers are delta nets, these have no effect.
   keys.Ignore("attention.key_length", "attention.value_length", "attention.kv_lora_rank",
               "attention.key_length_mla", "attention.value_length_mla");
+}
+
+void KimiLinear(const Keys& keys, Config& config) {
+  RecurrentPlan delta = ReadDeltaNets(keys);
+  delta.rank = delta.key_length;
+  SetDeltaNets(keys, delta, config);
+  LeaveOutRope(config);
+}
+
+// Ling 3 (inclusionAI 2026): decays have a least value, and heads of attention a gate.
+void BailingMoe3(const Keys& keys, Config& config) {
+  RecurrentPlan delta = ReadDeltaNets(keys);
+  const double lowest = keys.Number("kda.gate_lower_bound");
+  if (!(lowest < 0 && lowest >= -100))
+    keys.Fail("kda.gate_lower_bound", "expected a number from -100 to 0, found ", lowest);
+  if (keys.BoolOr("kda.safe_gate", true)) delta.lowest_decay = static_cast<float>(lowest);
+  SetDeltaNets(keys, delta, config);
+  const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
+  for (LayerPlan& layer : config.layers) layer.query_rank = query_rank;
 }
 
 // ---- What a folder means.
@@ -159,11 +181,62 @@ constexpr TensorRule kKimiLinear[] = {
     {".self_attn.o_norm", ".ssm_norm"},
 };
 
+constexpr std::string_view kLatentLayer = ".attention.kv_b_proj", kDeltaLayer = ".attention.f_proj";
+constexpr TensorRule kBailing3[] = {
+    {"model.word_embeddings", "token_embd"},
+    {".attention.dense", ".attn_output"},
+    {".attention.q_proj", ".attn_q"},
+    {".attention.k_proj", ".attn_k"},
+    {".attention.v_proj", ".attn_v"},
+    {".attention.q_a_proj", ".attn_q_a"},
+    {".attention.q_a_layernorm", ".attn_q_a_norm"},
+    {".attention.q_b_proj", ".attn_q_b"},
+    {".attention.kv_a_proj_with_mqa", ".attn_kv_a_mqa"},
+    {".attention.kv_a_layernorm", ".attn_kv_a_norm"},
+    {".attention.kv_b_proj", ".attn_k_b", kKeyB},
+    {".attention.kv_b_proj", ".attn_v_b", kValueB},
+    {".attention.g_proj", ".attn_gate", kSame, Change::kNone, kLatentLayer},
+    {".attention.g_proj", ".ssm_g_a", kSame, Change::kNone, kDeltaLayer},
+    {".attention.f_proj", ".ssm_f_a"},
+    {".attention.b_proj", ".ssm_beta"},
+    {".attention.q_conv1d", ".ssm_conv1d_q", kTapsApart},
+    {".attention.k_conv1d", ".ssm_conv1d_k", kTapsApart},
+    {".attention.v_conv1d", ".ssm_conv1d_v", kTapsApart},
+    {".attention.A_log", ".ssm_a", kColumn, Change::kMinusExp},
+    {".attention.dt_bias", ".ssm_dt.bias", kVector},
+    {".attention.o_norm", ".ssm_norm"},
+    {".mlp.gate.expert_bias", ".exp_probs_b.bias"},
+};
+
 constexpr KeyRule kLatentKeys[] = {
     {"q_lora_rank", "attention.q_lora_rank"},
     {"kv_lora_rank", "attention.kv_lora_rank"},
     {"num_experts_per_token", "expert_used_count"},
     {"num_expert_group", "expert_group_count"},
+};
+
+constexpr KeyRule kBailing3Keys[] = {
+    {"short_conv_kernel_size", "ssm.conv_kernel"},
+    {"kda_lower_bound", "kda.gate_lower_bound", KeyKind::kFloat},
+    {"moe_renormalize", "expert_weights_norm", KeyKind::kBool},
+};
+constexpr Usual kBailing3Only[] = {{"attention_bias", 0}};
+constexpr Usual kBailing3Defaults[] = {
+    {"short_conv_kernel_size", 4},
+    {"kda_lower_bound", -5},
+    {"routed_scaling_factor", 2.5},
+    {"num_shared_experts", 1},
+    {"first_k_dense_replace", 2},
+    {"num_expert_group", 8},
+    {"topk_group", 4},
+    {"num_experts_per_token", 8},
+    {"num_experts", 512},
+    {"kv_lora_rank", 512},
+    {"qk_rope_head_dim", 64},
+    {"qk_nope_head_dim", 128},
+    {"v_head_dim", 128},
+    {"moe_intermediate_size", 768},
+    {"rms_norm_eps", 1e-6},
 };
 
 constexpr Usual kDeepSeek2Only[] = {{"rope_interleave", 1}};
@@ -265,6 +338,24 @@ void KimiLinear(OutModel& model) {
   }
 }
 
+// The last layer of each group has attention.
+void BailingMoe3(OutModel& model) {
+  const Fields& config = model.config;
+  AddLatent(model);
+  std::vector<bool> attends = LayersOfType(model, "full_attention");
+  const uint64_t period = config.CountOr("layer_group_size", 6);
+  for (uint64_t i = attends.size(); i < model.n_layers(); ++i)
+    attends.push_back(i % period == period - 1);
+  AddHeads(attends, model);
+  // transformers writes the length of the rotated part as head_dim.
+  model.Uint("kda.head_dim", config.CountOr("linear_head_dim", config.CountOr("head_dim", 128)));
+  if (!config.BoolOr("kda_safe_gate", true)) model.Bool("kda.safe_gate", false);
+  if (!config.Has("moe_renormalize"))
+    model.Bool("expert_weights_norm", config.BoolOr("norm_topk_prob", true));
+  const std::string type = model.rope().TextOr("rope_type", "default");
+  if (type != "default") model.rope().Fail("rope_type", "expected default");
+}
+
 constexpr HfClass DeepSeek2Class(std::string_view name, std::span<const Usual> defaults,
                                  bool tied = false) {
   return {.names = {name},
@@ -316,6 +407,24 @@ constexpr Family kDeepSeekRows[] = {
             .defaults = kKimiLinearDefaults,
             .renamed = kKimiLinearNames,
             .refine = KimiLinear}},
+    {.name = "bailingmoe3",
+     .rope_pairs = kernels::RopePairs::kAdjacent,
+     .traits = {.attention_gate = AttentionGate::kOwn, .output = OutputMatrix::kOwn},
+     .without_heads = Mixer::kDeltaNet,
+     .router = kSigmoidByKeys,
+     .router_bias = Presence::kRequired,
+     .dense_layers = DenseLayers::kLeading,
+     .n_shared_experts = 0,
+     .refine = BailingMoe3,
+     .hf = {.names = {"BailingHybridForCausalLM"},
+            .chooses_by_sigmoid = true,
+            .rope_theta = 6e6,
+            .tensors = {kBailing3},
+            .keys = {kBailing3Keys, kLatentKeys},
+            .only = kBailing3Only,
+            .defaults = kBailing3Defaults,
+            .renamed = kKimiLinearNames,
+            .refine = BailingMoe3}},
 };
 
 }  // namespace

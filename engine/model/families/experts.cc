@@ -106,6 +106,7 @@ constexpr Usual kAfMoeOnly[] = {
     {"mup_enabled", 1}, {"global_attn_every_n_layers", 4}, {"route_norm", 1}};
 constexpr Usual kLagunaOnly[] = {{"moe_router_logit_softcapping", 0},
                                  {"moe_apply_router_weight_on_input", 0}};
+constexpr Usual kMiMo2Defaults[] = {{"attention_value_scale", 0.707}};
 constexpr Usual kMiMo2Only[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1}};
 
 constexpr TensorRule kHy3[] = {
@@ -401,9 +402,12 @@ constexpr Family kExpertsRows[] = {
      .refine = MiMo2,
      .hf = {.names = {"MiMoV2FlashForCausalLM"},
             .chooses_by_sigmoid = true,
+            .rope_theta = 5e6,
+            .rotary_part = 0.334,
             .tensors = {kMiMo2},
             .keys = {kMiMo2Keys},
             .only = kMiMo2Only,
+            .defaults = kMiMo2Defaults,
             .refine = MiMo2}},
     {.name = "laguna",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope,

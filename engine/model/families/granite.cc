@@ -3,6 +3,7 @@
 // has Mamba-2 (Dao and Gu 2024) in most layers, and attention without rope in the others.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,16 @@ using enum Order;
 void Granite(const Keys& keys, Config& config) {
   config.logit_scale = static_cast<float>(1 / keys.Positive("logit_scale"));
   if (!keys.BoolOr("rope.scaling.finetuned", true)) LeaveOutRope(config);
+}
+
+// MiniCPM (Hu et al. 2024), the same before Granite; older files have no keys for its scales.
+void MiniCpm(const Keys& keys, Config& config) {
+  const auto layers = static_cast<double>(config.n_layers()),
+             width = static_cast<double>(config.embedding_length);
+  config.embedding_scale = static_cast<float>(keys.PositiveOr("embedding_scale", 12));
+  config.residual_scale =
+      static_cast<float>(keys.PositiveOr("residual_scale", 1.4 / std::sqrt(layers)));
+  config.logit_scale = static_cast<float>(1 / keys.PositiveOr("logit_scale", width / 256));
 }
 
 // HyperCLOVA X SEED Think (NAVER 2025): logits are multiplied, and blocks' outputs have norms.
@@ -118,6 +129,15 @@ void GraniteHybrid(OutModel& model) {
   model.Without("expert_shared_feed_forward_length");
 }
 
+void MiniCpm(OutModel& model) {
+  const Fields& config = model.config;
+  const auto layers = static_cast<double>(model.n_layers()),
+             width = static_cast<double>(config.Count("hidden_size"));
+  model.Float("embedding_scale", config.NumberOr("scale_emb", 1));
+  model.Float("residual_scale", config.NumberOr("scale_depth", 1) / std::sqrt(layers));
+  model.Float("logit_scale", width / config.NumberOr("dim_model_base", 1));
+}
+
 void Bamba(OutModel& model) {
   const Fields& config = model.config;
   std::vector<bool> attends = LayersOfType(model, "full_attention");
@@ -206,6 +226,12 @@ constexpr Family kGraniteRows[] = {
             .pairs_halves = true,
             .keys = {kGraniteKeys},
             .defaults = kGraniteDefaults}},
+    {.name = "minicpm",
+     .rope_pairs = kAdjacent,
+     .router = kSoftmax,
+     .refine = MiniCpm,
+     .hf =
+         {.names = {"MiniCPMForCausalLM"}, .pairs_halves = true, .tied = true, .refine = MiniCpm}},
     {.name = "hyperclovax",
      .traits = {.norms = kSandwichNorms},
      .refine = HyperClovaX,

@@ -162,6 +162,24 @@ constexpr TensorRule kExaone[] = {
 constexpr std::pair<std::string_view, std::string_view> kExaoneNames[] = {
     {"num_layers", "num_hidden_layers"}};
 
+// PLaMo's queries are in the order of the groups of key-value heads; in files neighbours share one.
+void Plamo(OutModel& model) {
+  Shapes& shapes = model.shapes;
+  const uint64_t n_shared = model.config.Count("n_shared_head");
+  if (shapes.n_heads % n_shared != 0)
+    model.config.Fail("n_shared_head", "expected a divisor of num_attention_heads");
+  shapes.n_kv_heads = shapes.n_heads / n_shared;
+  shapes.n_value_heads = shapes.n_heads;
+  shapes.n_key_heads = n_shared;
+  shapes.state = model.head_dim();
+}
+
+constexpr TensorRule kPlamo[] = {
+    {".norm", ".attn_norm"},
+    {".self_attn.q_proj", ".attn_q", kValueHeads},
+    {".self_attn.o_proj", ".attn_output", kValueHeadColumns},
+};
+
 // It rotates by negative angles, which is the same with the halves of heads exchanged.
 void NanoChat(OutModel& model) { model.shapes.head = model.head_dim(); }
 
@@ -351,6 +369,12 @@ constexpr Family kLlamaLikeRows[] = {
             .rotary_part = 0.5,
             .tensors = {kGlm4},
             .defaults = kGlmDefaults}},
+    // Orion (OrionStar 2024): LayerNorm with biases.
+    {.name = "orion", .traits = {.layer_norm = true}, .hf = {.names = {"OrionForCausalLM"}}},
+    // PLaMo (Preferred Networks 2023): network and attention read the stream side by side.
+    {.name = "plamo",
+     .traits = {.norms = {.ffn = ""}, .parallel = true},
+     .hf = {.names = {"PlamoForCausalLM"}, .tensors = {kPlamo}, .refine = Plamo}},
     {.name = "exaone",
      .hf = {.names = {"ExaoneForCausalLM"},
             .rope_theta = 5e5,

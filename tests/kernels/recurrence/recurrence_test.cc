@@ -215,6 +215,13 @@ double DecayRoundings(double x, double a, bool vectors = false) {
   return std::abs(a) * (std::abs(x) + (vectors ? 9 : 5) * SoftplusReference(x)) + (vectors ? 4 : 2);
 }
 
+// Likewise exp(lowest * sigmoid(-a * x)): the sigmoid passes on the roundings of its argument, a
+// sum and a product, and adds six.
+double BoundedRoundings(double x, double a, double lowest) {
+  const double argument = std::abs(a * x), sigmoid = 1 / (1 + std::exp(a * x));
+  return std::abs(lowest) * sigmoid * (2 * argument + 6) + 4;
+}
+
 // Head j. With u a rounding, all of what a token does to a column s of the state, N numbers, errs
 // by u times the following, in terms of lengths, and the lengths of k' and q' are at most 1.
 //   k'           N/2 + 3: a sum of N squares under a root, a quotient and a product
@@ -243,8 +250,9 @@ void ExpectDelta(const DeltaInput& input, size_t j, const Result& result) {
     double decay_roundings = 0;
     for (size_t i = 0; i < n_decays; ++i) {
       const double x = double{alpha[i]} + double{net.dt_bias[j * n_decays + i]};
-      decay_roundings = std::max(
-          decay_roundings, DecayRoundings(x, net.a[j], net.decay_by_channel) + (n_decays > 1));
+      const double roundings = net.lowest != 0 ? BoundedRoundings(x, net.a[j], net.lowest)
+                                               : DecayRoundings(x, net.a[j], net.decay_by_channel);
+      decay_roundings = std::max(decay_roundings, roundings + (n_decays > 1));
     }
     for (size_t c = 0; c < n; ++c) {
       error[c] += kRounding * (2 * size + 24 + 2 * decay_roundings) *
@@ -274,8 +282,8 @@ TEST(GatedDeltaNet, IsTheDefinition) {
           const size_t n_key_heads = by_channel ? 6 : length % 3 + 1;
           SCOPED_TRACE(testing::Message()
                        << "length " << length << ", " << n_tokens << " tokens, " << by_channel);
-          const DeltaInput input(n_key_heads, 6 / n_key_heads, length, in_turn, n_tokens,
-                                 by_channel);
+          DeltaInput input(n_key_heads, 6 / n_key_heads, length, in_turn, n_tokens, by_channel);
+          if (by_channel && n_tokens == 7) input.net.lowest = -5;
           const Result result = input.Compute(1, n_tokens);
           for (size_t j = 0; j < input.n_heads; ++j) {
             ExpectDelta(input, j, result);
