@@ -16,21 +16,15 @@ constexpr size_t kMaxHubsAtOnce = 4000;
 constexpr size_t kMaxRunItems = 8192;
 constexpr size_t kManyCharacters = 20;  // more in a row make no difference
 
-constexpr std::array<std::string_view, 29> kKinds = {"abcdef",     "ghijklmnopqrstuvwxyz",
-                                                     "ABCDEF",     "GHIJKLMNOPQRSTUVWXYZ",
-                                                     "0123456789", "_",
-                                                     " ",          "-",
-                                                     ".",          "/",
-                                                     ":",          ",",
-                                                     "@",          "#",
-                                                     "+",          "=",
-                                                     "&",          "%",
-                                                     "*",          "?",
-                                                     "!",          "'",
-                                                     "$",          ";",
-                                                     "()",         "<>",
-                                                     "[]",         "{}",
-                                                     "|^`~"};
+constexpr auto kKinds = std::to_array<std::string_view>(
+    {"a",          "b",  "c",  "d",   "e", "f",      "g",
+     "h",          "i",  "j",  "k",   "l", "m",      "n",
+     "o",          "p",  "q",  "r",   "s", "t",      "u",
+     "v",          "w",  "x",  "y",   "z", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ",
+     "0123456789", "_",  " ",  "-",   ".", "/",      ":",
+     ",",          "@",  "#",  "+",   "=", "&",      "%",
+     "*",          "?",  "!",  "'",   "$", ";",      "()",
+     "<>",         "[]", "{}", "|^`~"});
 
 }  // namespace
 

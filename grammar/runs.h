@@ -23,12 +23,13 @@
 
 namespace grammar {
 
-// Characters of like kind, a bit for each kind: the letters to f, the others, ..., at last
-// characters beyond ASCII (kBeyond), and white space beyond it and bytes that are no part of a
-// whole plain character (kOdd).
-using Kinds = uint32_t;
-inline constexpr Kinds kWordKinds = 0x3F, kSpaceKind = 0x40, kQuotedKinds = Kinds{1} << 29,
-                       kBeyond = Kinds{1} << 30, kOdd = Kinds{1} << 31;
+// Characters of like kind, a bit for each kind: each small letter, capitals to F, the others, ...,
+// at last characters beyond ASCII (kBeyond), and white space beyond it and bytes that are no part
+// of a whole plain character (kOdd).
+using Kinds = uint64_t;
+inline constexpr Kinds kWordKinds = (Kinds{1} << 30) - 1, kSpaceKind = Kinds{1} << 30,
+                       kQuotedKinds = Kinds{1} << 61, kBeyond = Kinds{1} << 62,
+                       kOdd = Kinds{1} << 63;
 Kinds KindOf(CodePoint c);
 
 struct Run {

@@ -13,7 +13,7 @@ using tokenizer::TokenId;
 // A mask takes 16 KB for a vocabulary of 128 thousand tokens.
 constexpr size_t kMaxMasks = 512;
 // A set with more groups than this is walked as a whole.
-constexpr size_t kMaxGroups = 8;
+constexpr size_t kMaxGroups = 3;
 // So near to the end of a repetition most tokens reach it, and are walked.
 constexpr uint32_t kFewBytes = 3;
 
@@ -84,23 +84,29 @@ void TokenMasks::Make(SetId set, Mask& mask) {
     groups.push_back(std::span(items).subspan(i, end - i));
     i = end;
   }
-  if (groups.size() + calls.size() > kMaxGroups) {
-    return WalkAll(set, mask, nullptr);
-  }
-  for (auto& [rule, callers] : calls) MakeCalls(rule, callers, mask);
+  if (groups.size() > kMaxGroups) return WalkAll(set, mask);
+  if (!calls.empty()) MakeCalls(calls, mask);
   for (const std::span<const Item> group : groups) MakeGroup(group, mask);
 }
 
-void TokenMasks::MakeCalls(RuleId rule, std::vector<Item>& callers, Mask& mask) {
-  std::vector<Item> start = {{matcher_.grammar().rule(rule).start, 0, ItemSets::kUnknown}};
+// One walk for all rules. Each has a mark below it, which says where this one may end.
+void TokenMasks::MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mask) {
+  std::vector<Item> start;
+  for (const auto& [rule, callers] : calls) {
+    std::vector<Item> mark = {{kEscape, rule, ItemSets::kNothing}};
+    start.push_back({matcher_.grammar().rule(rule).start, 0, matcher_.Intern(mark)});
+  }
   const Local& local = LocalOf(matcher_.Close(start));
   for (size_t i = 0; i < n_words_; ++i) mask[i] |= local.allowed[i];
-  const std::vector<uint32_t> escapes = local.escapes;
-  AddEscapes(escapes, matcher_.Close(callers), mask);
-}
-
-void TokenMasks::AddEscapes(const std::vector<uint32_t>& escapes, SetId after, Mask& mask) {
-  for (const uint32_t node : escapes) Walk(node + 1, trie_[node].end, after, mask, nullptr);
+  for (const auto& [node, set] : local.escapes) {
+    std::vector<Item> after;
+    for (const Item& item : matcher_.Items(set)) {
+      if (item.at != kEscape) continue;
+      const std::vector<Item>& callers = calls[item.data];
+      after.insert(after.end(), callers.begin(), callers.end());
+    }
+    Walk(node + 1, trie_[node].end, matcher_.Close(after), mask);
+  }
 }
 
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
@@ -128,7 +134,7 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
     equal = TokenTrie::kMaxBytes;
   }
   const Local& local = LocalOf(matcher_.Intern(first));
-  std::vector<uint32_t> escapes = local.escapes;
+  Local nearer = {.allowed = {}, .escapes = local.escapes};
   if (equal >= trie_.longest()) {
     for (size_t i = 0; i < n_words_; ++i) mask[i] |= local.allowed[i];
   } else {
@@ -139,17 +145,19 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
       shorter[bit / 64] &= ~(uint64_t{1} << (bit % 64));
     }
     for (size_t i = 0; i < n_words_; ++i) mask[i] |= shorter[i];
-    std::erase_if(escapes, [&](uint32_t node) { return trie_[node].depth > n_bytes; });
-    WalkAll(matcher_.Intern(alone), mask, &escapes, n_bytes);
+    std::erase_if(nearer.escapes, [&](const auto& at) { return trie_[at.first].depth > n_bytes; });
+    WalkAll(matcher_.Intern(alone), mask, &nearer, n_bytes);
   }
-  if (!escapes.empty()) AddEscapes(escapes, matcher_.Resolve(group[0].below), mask);
+  if (nearer.escapes.empty()) return;
+  const SetId after = matcher_.Resolve(group[0].below);
+  for (const auto& [node, set] : nearer.escapes) Walk(node + 1, trie_[node].end, after, mask);
 }
 
 const TokenMasks::Local& TokenMasks::LocalOf(SetId set) {
   if (const auto known = locals_.find(set); known != locals_.end()) return known->second;
   if (locals_.size() == kMaxMasks) locals_.clear();
   Local local = {.allowed = Mask(n_words_), .escapes = {}};
-  WalkAll(set, local.allowed, &local.escapes);
+  WalkAll(set, local.allowed, &local);
   return locals_[set] = std::move(local);
 }
 
@@ -163,20 +171,19 @@ void TokenMasks::Enter(size_t depth, SetId set) {
   path_[depth] = {set, RunOf(set), &matcher_.NextOf(set)};
 }
 
-void TokenMasks::WalkAll(SetId from, Mask& mask, std::vector<uint32_t>* escapes,
-                         uint8_t deeper_than) {
+void TokenMasks::WalkAll(SetId from, Mask& mask, Local* local, uint8_t deeper_than) {
   const Run run = RunOf(from);
   for (const TokenTrie::Part& part : trie_.parts()) {
     if ((part.kinds & ~run.kinds) == 0 && part.longest <= run.length) {
       for (size_t i = 0; i < n_words_; ++i) mask[i] |= part.tokens[i];
     } else {
-      Walk(part.begin, part.end, from, mask, escapes, deeper_than);
+      Walk(part.begin, part.end, from, mask, local, deeper_than);
     }
   }
 }
 
-void TokenMasks::Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask,
-                      std::vector<uint32_t>* escapes, uint8_t deeper_than) {
+void TokenMasks::Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, Local* local,
+                      uint8_t deeper_than) {
   if (begin < end) Enter(trie_[begin].depth - size_t{1}, from);
   for (uint32_t i = begin; i < end;) {
     const TokenTrie::Node& node = trie_[i];
@@ -196,8 +203,8 @@ void TokenMasks::Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask,
     for (const TokenId id : trie_.Tokens(i)) Allow(id, mask);
     if (i + 1 < node.end) {
       Enter(node.depth, set);
-      if (escapes != nullptr && node.depth > deeper_than && matcher_.Escapes(set)) {
-        escapes->push_back(i);
+      if (local != nullptr && node.depth > deeper_than && matcher_.Escapes(set)) {
+        local->escapes.emplace_back(i, set);
       }
     }
     ++i;

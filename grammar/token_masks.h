@@ -18,9 +18,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/matcher.h"
@@ -46,7 +48,8 @@ class TokenMasks {
   // What is known of a set, whatever follows its rule.
   struct Local {
     Mask allowed;
-    std::vector<uint32_t> escapes;  // trie nodes at which the rule may end
+    // Trie nodes at which the rule may end, and the sets there.
+    std::vector<std::pair<uint32_t, SetId>> escapes;
   };
 
   const Local& LocalOf(SetId set);
@@ -54,13 +57,12 @@ class TokenMasks {
   bool IsWorthAMask(RuleId rule);
   // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
-  // What a rule allows at its beginning, and then what follows its calls.
-  void MakeCalls(RuleId rule, std::vector<Item>& callers, Mask& mask);
-  void AddEscapes(const std::vector<uint32_t>& escapes, SetId after, Mask& mask);
+  // What rules allow at their beginning, and then what follows their calls, by rule.
+  void MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mask);
   // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
-  void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, std::vector<uint32_t>* escapes,
+  void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, Local* local = nullptr,
             uint8_t deeper_than = 0);
-  void WalkAll(SetId from, Mask& mask, std::vector<uint32_t>* escapes, uint8_t deeper_than = 0);
+  void WalkAll(SetId from, Mask& mask, Local* local = nullptr, uint8_t deeper_than = 0);
   // A set on the path of a walk.
   struct Level {
     SetId set;
