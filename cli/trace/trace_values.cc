@@ -9,7 +9,7 @@
 #include "engine/pass/forward.h"
 #include "engine/pass/scratch.h"
 #include "kernels/attention/reference.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {
