@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/loss/text_windows.h"
+#include "cli/prediction/text_windows.h"
 #include "engine/pass/forward.h"
 #include "engine/pass/scratch.h"
 #include "kernels/attention/reference.h"
