@@ -13,7 +13,7 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "convert/family.h"
 #include "gguf/dtype.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace convert {
 

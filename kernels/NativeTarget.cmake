@@ -1,11 +1,11 @@
 # native_target(VARIABLE FLAGS...): the name of the best target that this CPU runs and this compiler
-# builds, e.g. avx512vnni. The program's own choice (machine/cpu.cc), made while configuring.
+# builds, e.g. avx512vnni. The program's own choice (threads/cpu.cc), made while configuring.
 function(native_target variable)
   if(NOT PRONK_NATIVE_TARGET)
     set(folder ${PROJECT_BINARY_DIR}/native_target)
-    file(WRITE ${folder}/main.cc "#include <cstdio>\n#include \"kernels/machine/cpu.h\"\n"
+    file(WRITE ${folder}/main.cc "#include <cstdio>\n#include \"kernels/threads/cpu.h\"\n"
       "int main() { std::puts(kernels::CpuTarget().c_str()); }\n")
-    set(sources ${folder}/main.cc ${CMAKE_CURRENT_SOURCE_DIR}/machine/cpu.cc)
+    set(sources ${folder}/main.cc ${CMAKE_CURRENT_SOURCE_DIR}/threads/cpu.cc)
     set(include ${PROJECT_SOURCE_DIR})
     if(TARGET hwy::hwy)
       set(libraries LINK_LIBRARIES hwy::hwy)

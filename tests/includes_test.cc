@@ -37,23 +37,23 @@ struct Room {
 const std::vector<Room>& Rooms() {
   static const std::vector<Room> rooms = {
       {"gguf/", {"gguf/"}},
-      {"kernels/machine/", {"kernels/machine/"}},
-      {"kernels/simd/", {"kernels/simd/", "kernels/machine/"}},
-      {"kernels/ops/", {"kernels/ops/", "kernels/simd/", "kernels/machine/", "kernels/buffer.h"}},
+      {"kernels/threads/", {"kernels/threads/"}},
+      {"kernels/simd/", {"kernels/simd/", "kernels/threads/"}},
+      {"kernels/ops/", {"kernels/ops/", "kernels/simd/", "kernels/threads/", "kernels/buffer.h"}},
       {"kernels/formats/shared/",
        {"kernels/formats/shared/", "kernels/ops/", "kernels/simd/", "kernels/half.h",
         "gguf/dtype.h", "gguf/blocks.h"}},
       {"kernels/formats/",
        {"kernels/formats/", "kernels/simd/", "kernels/half.h", "gguf/dtype.h", "gguf/blocks.h"}},
       {"kernels/matmul/",
-       {"kernels/matmul/", "kernels/formats/", "kernels/ops/", "kernels/simd/", "kernels/machine/",
+       {"kernels/matmul/", "kernels/formats/", "kernels/ops/", "kernels/simd/", "kernels/threads/",
         "kernels/buffer.h", "gguf/dtype.h"}},
       {"kernels/attention/",
        {"kernels/attention/", "kernels/matmul/", "kernels/formats/shared/", "kernels/ops/",
-        "kernels/simd/", "kernels/machine/", "kernels/buffer.h", "kernels/half.h", "gguf/dtype.h",
+        "kernels/simd/", "kernels/threads/", "kernels/buffer.h", "kernels/half.h", "gguf/dtype.h",
         "gguf/blocks.h"}},
       {"kernels/recurrence/",
-       {"kernels/recurrence/", "kernels/ops/", "kernels/simd/", "kernels/machine/"}},
+       {"kernels/recurrence/", "kernels/ops/", "kernels/simd/", "kernels/threads/"}},
       {"kernels/encode/",
        {"kernels/encode/", "kernels/formats/shared/", "kernels/simd/", "kernels/half.h",
         "gguf/dtype.h", "gguf/blocks.h"}},
@@ -106,15 +106,15 @@ const std::vector<Room>& Rooms() {
       {"cli/chat/",
        {"cli/chat/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/",
         "grammar/", "tokenizer/", "gguf/"}},
-      {"cli/loss/",
-       {"cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/",
-        "gguf/"}},
+      {"cli/prediction/",
+       {"cli/prediction/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
+        "engine/", "gguf/"}},
       {"cli/bench/",
-       {"cli/bench/", "cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
-        "convert/", "engine/", "kernels/", "gguf/"}},
+       {"cli/bench/", "cli/prediction/", "cli/options/", "cli/output/", "cli/terminal/",
+        "cli/command.h", "convert/", "engine/", "kernels/", "gguf/"}},
       {"cli/trace/",
-       {"cli/trace/", "cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
-        "engine/", "tokenizer/", "kernels/", "gguf/"}},
+       {"cli/trace/", "cli/prediction/", "cli/options/", "cli/output/", "cli/terminal/",
+        "cli/command.h", "engine/", "tokenizer/", "kernels/", "gguf/"}},
       {"cli/quantize/",
        {"cli/quantize/", "cli/output/", "cli/terminal/", "cli/command.h", "convert/", "tokenizer/",
         "kernels/", "gguf/"}},
@@ -138,7 +138,7 @@ const std::vector<Library>& Libraries() {
         "termios.h", "unistd.h"},  // the operating system
        {"gguf/", "kernels/", "engine/session/", "convert/", "cli/"}},
       {{"hwy/", "immintrin.h"}, {"kernels/"}},
-      {{"omp.h"}, {"kernels/machine/team.cc"}},  // and OpenMP's pragmas
+      {{"omp.h"}, {"kernels/threads/team.cc"}},  // and OpenMP's pragmas
       {{"sentencepiece", "pcre2.h"}, {"tokenizer/"}},
       {{"nlohmann/"}, {"cli/"}},
       {{"histedit.h"}, {"cli/terminal/line_editor.cc"}},
@@ -334,7 +334,7 @@ TEST(IncludesChecks, TakeWhatTheArrowAllows) {
            {"kernels/a.cc", "\"hwy/highway.h\""},
            {"kernels/encode/a.cc", "\"kernels/encode/grid.h\""},
            {"kernels/encode/a.cc", "\"kernels/formats/shared/tables.h\""},
-           {"kernels/machine/team.cc", "<omp.h>"},
+           {"kernels/threads/team.cc", "<omp.h>"},
            {"tokenizer/a.cc", "\"gguf/file.h\""},
            {"tokenizer/a.cc", "<pcre2.h>"},
            {"engine/a.cc", "\"kernels/ops/ops.h\""},
@@ -397,7 +397,7 @@ TEST(IncludesChecks, CatchWhatOtherProjectsWouldSee) {
 
 TEST(IncludesChecks, CatchOpenMpElsewhere) {
   const std::string text = "void F() {\n#pragma omp parallel\n}\n";
-  EXPECT_TRUE(Faults("kernels/machine/team.cc", text).empty());
+  EXPECT_TRUE(Faults("kernels/threads/team.cc", text).empty());
   EXPECT_EQ(Faults("kernels/ops/ops.cc", text).size(), 1u);
 }
 

@@ -21,7 +21,7 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "engine/stopwatch.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 

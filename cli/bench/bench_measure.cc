@@ -17,10 +17,10 @@
 #include "engine/session/batch.h"
 #include "engine/session/memory.h"
 #include "engine/stopwatch.h"
-#include "kernels/machine/cpu.h"
-#include "kernels/machine/default_threads.h"
-#include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
+#include "kernels/threads/cpu.h"
+#include "kernels/threads/default_threads.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {

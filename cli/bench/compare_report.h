@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/bench/bench.h"
-#include "cli/loss/divergence.h"
-#include "cli/loss/text_windows.h"
+#include "cli/prediction/divergence.h"
+#include "cli/prediction/text_windows.h"
 
 namespace cli {
 

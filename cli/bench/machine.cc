@@ -17,7 +17,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
-#include "kernels/machine/sysfs.h"
+#include "kernels/threads/sysfs.h"
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 #elif defined(__linux__)

@@ -24,7 +24,7 @@
 #include "engine/error.h"
 #include "gguf/number.h"
 #include "gguf/output_file.h"
-#include "kernels/machine/default_threads.h"
+#include "kernels/threads/default_threads.h"
 
 namespace cli {
 namespace {

@@ -17,8 +17,8 @@
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/machine/team.h"
 #include "kernels/matmul/reference.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
 #include "cli/options/inputs.h"
 #include "cli/options/loading.h"
@@ -22,6 +21,7 @@
 #include "cli/options/number_list.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
+#include "cli/prediction/text_windows.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"

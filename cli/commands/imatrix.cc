@@ -8,11 +8,11 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
 #include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/prediction/text_windows.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "convert/importance.h"

@@ -19,7 +19,7 @@
 #include "engine/model/model.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {

@@ -6,14 +6,14 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/loss/base_logits.h"
-#include "cli/loss/divergence.h"
-#include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
+#include "cli/prediction/base_logits.h"
+#include "cli/prediction/divergence.h"
+#include "cli/prediction/text_windows.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/model/model.h"

@@ -21,7 +21,7 @@
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
 #include "kernels/attention/attention.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {

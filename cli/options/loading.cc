@@ -26,8 +26,8 @@
 #include "gguf/mapped_file.h"
 #include "gguf/number.h"
 #include "gguf/reader.h"
-#include "kernels/machine/cpu.h"
-#include "kernels/machine/default_threads.h"
+#include "kernels/threads/cpu.h"
+#include "kernels/threads/default_threads.h"
 
 namespace cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
 #endif

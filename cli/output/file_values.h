@@ -13,7 +13,7 @@
 
 #include "gguf/metadata.h"
 #include "gguf/tensor.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 

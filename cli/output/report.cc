@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/text.h"
-#include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {

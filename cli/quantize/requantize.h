@@ -14,7 +14,7 @@
 #include "convert/quantize_plan.h"
 #include "gguf/file.h"
 #include "gguf/tensor.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/loss/text_windows.h"
+#include "cli/prediction/text_windows.h"
 #include "engine/pass/forward.h"
 #include "engine/pass/scratch.h"
 #include "kernels/attention/reference.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace cli {
 namespace {

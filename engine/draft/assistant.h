@@ -16,7 +16,7 @@
 #include "engine/pass/rope.h"
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {

@@ -9,7 +9,7 @@
 #include "engine/sampling/settings.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 #include "tokenizer/messages.h"
 
 namespace library {

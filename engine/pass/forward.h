@@ -10,7 +10,7 @@
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/pass/trace.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {

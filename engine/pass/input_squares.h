@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/model/weights.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace engine {
 

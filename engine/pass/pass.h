@@ -18,9 +18,9 @@
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "kernels/attention/attention.h"
-#include "kernels/machine/team.h"
 #include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/threads/team.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {

@@ -7,7 +7,7 @@
 
 #include "engine/model/model.h"
 #include "engine/pass/scratch.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace engine {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/session/memory.h"
-#include "kernels/machine/default_threads.h"
+#include "kernels/threads/default_threads.h"
 
 namespace engine {
 

@@ -13,7 +13,7 @@
 #include "engine/pass/scratch.h"
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace engine {
 

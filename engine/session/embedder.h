@@ -15,7 +15,7 @@
 #include "engine/pass/sequence_state.h"
 #include "engine/session/memory.h"
 #include "engine/session/session.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace engine {
 

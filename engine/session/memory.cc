@@ -8,7 +8,7 @@
 
 #include "engine/error.h"
 #include "engine/pass/scratch.h"
-#include "kernels/machine/sysfs.h"
+#include "kernels/threads/sysfs.h"
 #include "tokenizer/vocabulary.h"
 
 #if defined(__APPLE__)

@@ -20,9 +20,9 @@
 #include "engine/sampling/sampler.h"
 #include "engine/session/encode.h"
 #include "engine/session/memory.h"
-#include "kernels/machine/default_threads.h"
-#include "kernels/machine/team.h"
-#include "kernels/machine/team_size.h"
+#include "kernels/threads/default_threads.h"
+#include "kernels/threads/team.h"
+#include "kernels/threads/team_size.h"
 
 namespace engine {
 
@@ -30,7 +30,7 @@ struct SessionOptions {
   size_t context = kUsualContext;  // positions at first; as ContextOf() has it
   size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf() the same
   size_t batch = 512;              // prompt tokens per pass
-  int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
+  int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvTypes kv_type = {};  // of the cache's keys and values
   Sampling sampler = {};

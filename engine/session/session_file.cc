@@ -16,7 +16,7 @@
 #include "gguf/mapped_file.h"
 #include "gguf/output_file.h"
 #include "gguf/reader.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace engine {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstddef>
 
 #include "kernels/buffer.h"
-#include "kernels/machine/team.h"
 #include "kernels/matmul/experts.h"
 #include "kernels/ops/rounding.h"
+#include "kernels/threads/team.h"
 
 namespace kernels {
 

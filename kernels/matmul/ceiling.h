@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace kernels {
 

@@ -12,10 +12,10 @@
 #include <cstdint>
 
 #include "kernels/buffer.h"
-#include "kernels/machine/team.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/ops/ops.h"
 #include "kernels/ops/rounding.h"
+#include "kernels/threads/team.h"
 
 namespace kernels {
 

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdlib>
 
-#include "kernels/machine/cpu.h"
 #include "kernels/matmul/bf16.h"
 #include "kernels/ops/rounding.h"
+#include "kernels/threads/cpu.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/gemm.cc"

@@ -8,8 +8,8 @@
 #include "hwy/foreach_target.h"
 // After that the target is known.
 #include "hwy/highway.h"
-#include "kernels/machine/cpu.h"
 #include "kernels/matmul/bf16.h"
+#include "kernels/threads/cpu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/machine/cpu.h"
 #include "kernels/matmul/registry.h"
 #include "kernels/matmul/rows.h"
+#include "kernels/threads/cpu.h"
 
 namespace kernels {
 namespace {

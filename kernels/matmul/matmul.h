@@ -17,9 +17,9 @@
 
 #include "gguf/dtype.h"
 #include "kernels/buffer.h"
-#include "kernels/machine/team.h"
 #include "kernels/ops/ops.h"
 #include "kernels/ops/rounding.h"
+#include "kernels/threads/team.h"
 
 namespace kernels {
 

@@ -1,7 +1,7 @@
 // Chooses each format's functions for this CPU, once.
 #include "kernels/matmul/registry.h"
 
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/registry.cc"

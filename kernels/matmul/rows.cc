@@ -5,9 +5,9 @@
 #include <array>
 #include <cassert>
 
-#include "kernels/machine/cpu.h"
 #include "kernels/matmul/registry.h"
 #include "kernels/ops/rounding.h"
+#include "kernels/threads/cpu.h"
 
 namespace kernels {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/buffer.h"
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace kernels {
 

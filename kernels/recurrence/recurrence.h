@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 namespace kernels {
 

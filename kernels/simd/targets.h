@@ -4,7 +4,7 @@
 #define PRONK_KERNELS_SIMD_TARGETS_H_
 
 #include "hwy/highway.h"
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 
 #ifdef PRONK_BUILDS_AVX_VNNI  // CMakeLists.txt
 #define PRONK_EXPORT(FUNCTION)                      \

@@ -29,12 +29,12 @@
 #include <vector>
 
 #include "kernels/attention/attention.h"
-#include "kernels/machine/cpu.h"
 #include "kernels/matmul/ceiling.h"
 #include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/recurrence/recurrence.h"
+#include "kernels/threads/cpu.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {

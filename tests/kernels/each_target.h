@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 
 namespace kernels {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/pronk.h"
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 #include "tests/real/real_model.h"
 #include "tests/support/data.h"
 #include "tests/support/json.h"

@@ -15,8 +15,8 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/dtype.h"
-#include "kernels/machine/cpu.h"
 #include "kernels/matmul/reference.h"
+#include "kernels/threads/cpu.h"
 #include "tests/support/small_model.h"
 
 namespace engine {

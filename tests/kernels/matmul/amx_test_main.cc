@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/matmul/amx_emulator.h"
 

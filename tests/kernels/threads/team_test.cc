@@ -1,5 +1,5 @@
 // The thread team: every item done once, in ranges that depend on nothing but the sizes.
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 #include <gtest/gtest.h>
 

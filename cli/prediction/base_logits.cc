@@ -1,5 +1,5 @@
 // Writes and reads llama-perplexity's file of log probabilities.
-#include "cli/loss/base_logits.h"
+#include "cli/prediction/base_logits.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Cuts a text into windows and runs each through a session.
-#include "cli/loss/text_windows.h"
+#include "cli/prediction/text_windows.h"
 
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"

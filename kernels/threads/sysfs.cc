@@ -1,5 +1,5 @@
 // Reads files of /proc, /sys and control groups, absent ones as empty.
-#include "kernels/machine/sysfs.h"
+#include "kernels/threads/sysfs.h"
 
 #include <fstream>
 

@@ -1,6 +1,6 @@
 // The number of threads by simulated time: cores of unequal speed that share memory, neighbours
 // that come and go. The rule that splits the work is the real one, and so is the choice.
-#include "kernels/machine/team_size.h"
+#include "kernels/threads/team_size.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/machine/split.h"
 #include "kernels/matmul/rows.h"
+#include "kernels/threads/split.h"
 
 namespace kernels {
 namespace {

@@ -1,7 +1,7 @@
 // The small text files in which Linux describes the machine: /proc, /sys and control groups, which
 // limit the cores and memory of a container, a service or a job. A missing file reads as empty.
-#ifndef PRONK_KERNELS_MACHINE_SYSFS_H_
-#define PRONK_KERNELS_MACHINE_SYSFS_H_
+#ifndef PRONK_KERNELS_THREADS_SYSFS_H_
+#define PRONK_KERNELS_THREADS_SYSFS_H_
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ std::vector<ControlGroup> ControlGroups(const std::string& root, const std::stri
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_MACHINE_SYSFS_H_
+#endif  // PRONK_KERNELS_THREADS_SYSFS_H_

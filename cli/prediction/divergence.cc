@@ -1,5 +1,5 @@
 // Kullback-Leibler divergence and its statistics, over all predictions.
-#include "cli/loss/divergence.h"
+#include "cli/prediction/divergence.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,14 +1,14 @@
 // The distance between two models' predictions, in llama-perplexity's terms.
-#ifndef PRONK_CLI_LOSS_DIVERGENCE_H_
-#define PRONK_CLI_LOSS_DIVERGENCE_H_
+#ifndef PRONK_CLI_PREDICTION_DIVERGENCE_H_
+#define PRONK_CLI_PREDICTION_DIVERGENCE_H_
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cli/loss/text_windows.h"
 #include "cli/output/json_file.h"
+#include "cli/prediction/text_windows.h"
 
 namespace cli {
 
@@ -42,4 +42,4 @@ Json EstimateJson(const Estimate& estimate);
 
 }  // namespace cli
 
-#endif  // PRONK_CLI_LOSS_DIVERGENCE_H_
+#endif  // PRONK_CLI_PREDICTION_DIVERGENCE_H_

@@ -2,8 +2,8 @@
 //
 // The text is cut into equal windows, as llama-perplexity does. Only the second half of each
 // counts, so that a token is predicted from at least half a window; a rest at the end does not.
-#ifndef PRONK_CLI_LOSS_TEXT_WINDOWS_H_
-#define PRONK_CLI_LOSS_TEXT_WINDOWS_H_
+#ifndef PRONK_CLI_PREDICTION_TEXT_WINDOWS_H_
+#define PRONK_CLI_PREDICTION_TEXT_WINDOWS_H_
 
 #include <algorithm>
 #include <cmath>
@@ -91,4 +91,4 @@ class Mean {
 
 }  // namespace cli
 
-#endif  // PRONK_CLI_LOSS_TEXT_WINDOWS_H_
+#endif  // PRONK_CLI_PREDICTION_TEXT_WINDOWS_H_

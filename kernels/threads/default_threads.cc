@@ -1,6 +1,6 @@
 // The default numbers of threads, one a core: generating waits for memory and reading for
 // arithmetic units, so neither gains from two on one core.
-#include "kernels/machine/default_threads.h"
+#include "kernels/threads/default_threads.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/machine/sysfs.h"
+#include "kernels/threads/sysfs.h"
 #if defined(__linux__)
 #include <sched.h>
 #elif defined(__APPLE__)

@@ -1,5 +1,5 @@
 // The only file with OpenMP. See team.h for the idea.
-#include "kernels/machine/team.h"
+#include "kernels/threads/team.h"
 
 #include <omp.h>
 #include <pthread.h>
@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/machine/default_threads.h"
-#include "kernels/machine/waiting.h"
+#include "kernels/threads/default_threads.h"
+#include "kernels/threads/waiting.h"
 
 namespace kernels {
 namespace {

@@ -1,5 +1,5 @@
 // The instruction sets by name. Highway detects its targets, this file the extensions.
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 
 #include <array>
 #include <atomic>

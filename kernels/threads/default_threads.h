@@ -1,6 +1,6 @@
 // The default numbers of threads.
-#ifndef PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
-#define PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
+#ifndef PRONK_KERNELS_THREADS_DEFAULT_THREADS_H_
+#define PRONK_KERNELS_THREADS_DEFAULT_THREADS_H_
 
 #include <functional>
 #include <set>
@@ -29,4 +29,4 @@ int CoresOfControlGroups(const std::string& root);
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
+#endif  // PRONK_KERNELS_THREADS_DEFAULT_THREADS_H_

@@ -9,8 +9,8 @@
 //       u16 codes[n_vocab]                    and one for padding if n_vocab is odd
 //
 // A logit more than 16 below the largest one gets the code 0.
-#ifndef PRONK_CLI_LOSS_BASE_LOGITS_H_
-#define PRONK_CLI_LOSS_BASE_LOGITS_H_
+#ifndef PRONK_CLI_PREDICTION_BASE_LOGITS_H_
+#define PRONK_CLI_PREDICTION_BASE_LOGITS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/loss/text_windows.h"
+#include "cli/prediction/text_windows.h"
 #include "gguf/mapped_file.h"
 #include "gguf/output_file.h"
 
@@ -58,4 +58,4 @@ class BaseLogits {
 
 }  // namespace cli
 
-#endif  // PRONK_CLI_LOSS_BASE_LOGITS_H_
+#endif  // PRONK_CLI_PREDICTION_BASE_LOGITS_H_

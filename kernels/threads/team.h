@@ -11,15 +11,15 @@
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
 // model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where
 // timing chooses the number, team_size.h, it chooses fewer).
-#ifndef PRONK_KERNELS_MACHINE_TEAM_H_
-#define PRONK_KERNELS_MACHINE_TEAM_H_
+#ifndef PRONK_KERNELS_THREADS_TEAM_H_
+#define PRONK_KERNELS_THREADS_TEAM_H_
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
 
-#include "kernels/machine/split.h"
+#include "kernels/threads/split.h"
 
 namespace kernels {
 
@@ -107,4 +107,4 @@ class Team {
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_MACHINE_TEAM_H_
+#endif  // PRONK_KERNELS_THREADS_TEAM_H_

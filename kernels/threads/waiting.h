@@ -1,6 +1,6 @@
 // How threads of a team wait for each other: they poll, and then sleep until a Bell rings.
-#ifndef PRONK_KERNELS_MACHINE_WAITING_H_
-#define PRONK_KERNELS_MACHINE_WAITING_H_
+#ifndef PRONK_KERNELS_THREADS_WAITING_H_
+#define PRONK_KERNELS_THREADS_WAITING_H_
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -99,4 +99,4 @@ struct alignas(kCacheLine) StartSignal {
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_MACHINE_WAITING_H_
+#endif  // PRONK_KERNELS_THREADS_WAITING_H_

@@ -1,5 +1,5 @@
 // Cores and quotas of control groups, read from folders like the system's.
-#include "kernels/machine/default_threads.h"
+#include "kernels/threads/default_threads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The instruction set of the kernels: the best that the CPU has, or a lower one on request (--cpu).
-#ifndef PRONK_KERNELS_MACHINE_CPU_H_
-#define PRONK_KERNELS_MACHINE_CPU_H_
+#ifndef PRONK_KERNELS_THREADS_CPU_H_
+#define PRONK_KERNELS_THREADS_CPU_H_
 
 #include <string>
 #include <string_view>
@@ -46,4 +46,4 @@ void EmulateForTest(Extension extension);
 
 }  // namespace kernels
 
-#endif  // PRONK_KERNELS_MACHINE_CPU_H_
+#endif  // PRONK_KERNELS_THREADS_CPU_H_

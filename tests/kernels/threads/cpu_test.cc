@@ -1,6 +1,6 @@
 // The instruction sets of the CPU. A caller that knows them (.ci/run, for emulated CPUs) gives
 // their names in PRONK_EXPECTED_TARGETS.
-#include "kernels/machine/cpu.h"
+#include "kernels/threads/cpu.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tries other numbers of threads now and then, and keeps the fastest.
-#include "kernels/machine/team_size.h"
+#include "kernels/threads/team_size.h"
 
 #include <algorithm>
 #include <cmath>
