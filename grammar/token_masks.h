@@ -6,7 +6,8 @@
 // Most of a mask does not depend on a rule's caller: inside a string, all words fit at every depth
 // of a document. So the walk is done once for the rule, as if what follows it were unknown, and
 // kept for all callers. It records the few trie nodes at which the rule ends in the middle of a
-// token (a quote, and more after it): from there the walk is repeated for each caller.
+// token (a quote, and more after it): from there the walk is repeated for each caller. Rules that
+// are called side by side are walked together.
 //
 // Each count in a repetition such as x{0,1000} would be a new set. But only tokens that reach its
 // end make a difference: for all shorter ones the walk from the first position is reused.
