@@ -392,10 +392,10 @@ TEST_F(Limits, MemoryThatRunsOutInAVocabulary) {
   };
   const Finished run = Shell(
       "try() { (ulimit -v $v; exec \"$PRONK\" \"$@\") >/dev/null 2>\"$D/err\"; }\n"
-      "v=14000; until try --version; do v=$((v + 500)); done\n"
+      "v=14000; until try --version; do v=$((v + 250)); done\n"
       "until try tokenize -m \"$D/m\" -p x; do\n"
       "  s=$?; [ $s = 1 ] || { echo \"$v KB: status $s\" >&2; cat \"$D/err\" >&2; }\n"
-      "  echo $v; v=$((v + 500)); done",
+      "  echo $v; v=$((v + 250)); done",
       {"D=" + dir_.Path(""), "MALLOC_PERTURB_=85", "M=" + Write("m", model)});
   EXPECT_EQ(run.err, "");
   EXPECT_GE(std::count(run.out.begin(), run.out.end(), '\n'), 5);
