@@ -35,10 +35,9 @@ TEST(RealTexts, AreTheSameWithThreadsDraftsAndCompany) {
     return Pronk({"run", "-m", path, "-p", prompt, "-n", "40", "--temp", "0", "--no-display-prompt",
                   "-t", threads, "--draft", draft});
   };
-  std::string expected = write("1", "off");
+  const std::string expected = write("1", "off");
   EXPECT_EQ(write("2", "off"), expected);
   EXPECT_EQ(write("1", "8"), expected);
-  if (expected.ends_with('\n')) expected.pop_back();
   const pronk::Model model(path);
   const pronk::Options greedy = {.sampling = {.temperature = 0}};
   pronk::Batch batch(model, 2);
@@ -52,8 +51,10 @@ TEST(RealTexts, AreTheSameWithThreadsDraftsAndCompany) {
   while (batch.size() > 0) {
     for (const auto& [number, completion] : batch.Step()) texts[number] = completion.text;
   }
-  EXPECT_EQ(texts[1], expected);
-  EXPECT_EQ(texts[3], expected);
+  for (const size_t i : {1, 3}) {
+    const bool has_end = texts[i].ends_with('\n');  // else the program adds one
+    EXPECT_EQ(texts[i] + (has_end ? "" : "\n"), expected);
+  }
 }
 
 // Instruction sets add in other orders, so only where the likeliest token is clear. Exact
