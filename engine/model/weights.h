@@ -205,8 +205,8 @@ struct Weights {
   // Throws gguf::Error (file, tensor, expected, found).
   // exact: products round nothing (kernels::Matrix).
   static Weights Bind(const gguf::File& file, const Config& config, bool exact);
-  // Columns of the widest matrix whose products read inputs in two parts; 0: there is none. The
-  // output matrix counts, since the largest logits are refined.
+  // The number of columns of the widest matrix whose products read inputs in two parts, or 0
+  // without such a matrix. The output matrix is one, since the largest logits are refined.
   size_t FineCols() const;
 };
 

@@ -36,7 +36,7 @@ TEST_F(LibraryForC, SaysWhatIsWrong) {
   EXPECT_EQ(error("threads"), "'threads': expected NAME=VALUE");
   EXPECT_EQ(error("top_p=2"), "top_p: expected a number from 0 to 1, found 2");
   EXPECT_EQ(error("cache_bits=9"), "cache_bits: expected 4, 8, 16 or 32, found 9");
-  EXPECT_EQ(error("steps=top_q").substr(0, 24), "steps: 'top_q' is none o");
+  EXPECT_TRUE(error("steps=top_q").starts_with("steps: 'top_q' is none of"));
   EXPECT_EQ(pronk_session_open(model_, "draft=\"no such.gguf\"", &session), PRONK_NOT_FOUND);
   EXPECT_EQ(error("draft=\"x"), "'draft=x': its quotes have no end");
   EXPECT_EQ(session, nullptr);
