@@ -246,8 +246,8 @@ void Generation::Read() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));
     rest = rest.subspan(pass.size());
-    session_.Decode(pass, rest.empty() ? AllowedNext() : std::span<const uint64_t>(),
-                    /*wants_all=*/options_.on_logits || options_.n_likeliest >= 0);
+    session_.Decode(pass, {.allowed = rest.empty() ? AllowedNext() : std::span<const uint64_t>(),
+                           .others = options_.on_logits || options_.n_likeliest >= 0});
   }
 }
 

@@ -198,11 +198,10 @@ bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
 // Reads in batches. If `rows` is null, keeps the last token's logits as Decode() does; else `rows`
 // gets all.
 bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, const LogitRows& rows,
-                   std::span<const uint64_t> allowed, bool wants_all) {
+                   const WantedLogits& wanted) {
   if (tokens.empty()) return true;
   ForgetAhead();
   const size_t begin = position();
-  const bool is_few = IsWorthLogitsOf(model_, allowed);
   kernels::Team& team = *team_;
   const size_t vocab_size = model_.config.vocab_size;
   Scratch& s = scratch();
@@ -215,8 +214,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
       Forward(model_, batch, {&part, 1}, s, team, trace_);
-      if (is_last && !has_few_logits_) Logits(model_, n - 1, 1, s, team, logits_.get(), trace_);
-      if (is_last && is_few) LogitsOf(model_, n - 1, allowed, s, team, logits_.get());
+      if (is_last) LogitsFrom(n - 1, 1, wanted.allowed);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
         Logits(model_, first, count, s, team, buffer.data(), trace_);
@@ -224,7 +222,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
       }
     };
     row_ = 0;
-    SetFew(is_last && is_few && !wants_all, n - 1, allowed);
+    SetFew(is_last && !wanted.others, n - 1, wanted.allowed);
     if (!RunWhile(progress, done, n, pass)) {
       has_logits_ = has_few_logits_ = false;
       break;
@@ -300,33 +298,40 @@ size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   return n;
 }
 
-// Notes whether the logits of token `row` of the pass will be those of `allowed` alone.
-void Session::SetFew(bool is_few, size_t row, std::span<const uint64_t> allowed) {
-  has_few_logits_ = is_few && trace_ == nullptr;
+// Notes whether the pass computes for its token `row` the logits of `allowed` alone.
+void Session::SetFew(bool may_be, size_t row, std::span<const uint64_t> allowed) {
+  has_few_logits_ = may_be && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
   few_row_ = row;
   if (has_few_logits_) few_.assign(allowed.begin(), allowed.end());
 }
 
-void Session::Decode(std::span<const TokenId> tokens, std::span<const uint64_t> allowed,
-                     bool wants_all) {
-  const bool is_few = IsWorthLogitsOf(model_, allowed);
+// The logits of n tokens of the last pass, from its token `row` on, whose next one has to be
+// allowed. Called inside team_->Run(), after SetFew().
+void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
+  if (!has_few_logits_) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
+  if (IsWorthLogitsOf(model_, allowed))
+    LogitsOf(model_, row, allowed, *scratch_, *team_, RowOfLogits());
+}
+
+void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
+  const bool is_few = IsWorthLogitsOf(model_, wanted.allowed);
   if (is_few && !scratch_) ForgetAhead();  // what the pass left there is needed
   const size_t n_ahead = speculation_ ? TakeAhead(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
-    team_->Run([&] { LogitsOf(model_, row_, allowed, *scratch_, *team_, RowOfLogits()); });
+    team_->Run([&] { LogitsOf(model_, row_, wanted.allowed, *scratch_, *team_, RowOfLogits()); });
   }
   if (tokens.empty()) return;
   if (!speculation_ || tokens.size() > std::min(kMaxPassTokens, scratch().max_tokens)) {
     Claim(tokens);
-    Read(tokens, nullptr, nullptr, allowed, wants_all);
+    Read(tokens, nullptr, nullptr, wanted);
     return;
   }
   for (const TokenId id : tokens) speculation_->Took(id, /*was_ahead=*/false);
   Claim(tokens);
   ForgetAhead();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-  ReadWithDrafts(tokens.size(), allowed, wants_all);
+  ReadWithDrafts(tokens.size(), wanted);
 }
 
 void Session::CompleteLogits() {
@@ -375,16 +380,15 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
 }
 
 // Reads the last n_known tokens of the text and the drafts after them.
-void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed, bool wants_all) {
+void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxPassTokens, s.max_tokens);
   // Where few logits are wanted and all take a quarter of a pass or more, drafts cost too much.
   const WeightView& output = model_.weights.output;
-  const bool is_few = IsWorthLogitsOf(model_, allowed);
+  const bool is_few = !wanted.others && IsWorthLogitsOf(model_, wanted.allowed);
   const bool is_dear = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
-  const size_t room = is_few && is_dear && !wants_all
-                          ? 0
-                          : std::min(most - n_known, state_.capacity() - position());
+  const size_t room =
+      is_few && is_dear ? 0 : std::min(most - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);
@@ -398,13 +402,11 @@ void Session::ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed, 
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
   row_ = n_known - 1;
-  SetFew(is_few && drafts.empty() && !wants_all, row_, allowed);
+  SetFew(is_few && drafts.empty(), row_, wanted.allowed);
   const Stopwatch watch;
   RunPass(pass_.size(), /*is_prompt=*/false, [&] {
     Forward(model_, pass_, {&part, 1}, s, *team_, trace_);
-    if (!has_few_logits_)
-      Logits(model_, row_, pass_.size() - row_, s, *team_, RowOfLogits(), trace_);
-    if (is_few) LogitsOf(model_, row_, allowed, s, *team_, RowOfLogits());
+    LogitsFrom(row_, pass_.size() - row_, wanted.allowed);
   });
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());

@@ -26,6 +26,12 @@
 
 namespace engine {
 
+// Which logits the caller of a pass is going to use.
+struct WantedLogits {
+  std::span<const uint64_t> allowed = {};  // bits of what may be sampled (constraint.h); empty: all
+  bool others = false;                     // those of the other tokens are reported, too
+};
+
 struct SessionOptions {
   size_t context = kUsualContext;  // positions at first; as ContextOf() has it
   size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf() the same
@@ -97,20 +103,18 @@ class Session {
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
-  // Several that are known, of which only the logits after the last count. `allowed` has a bit for
-  // each token that may be sampled next (constraint.h). If these are few, only their logits are
-  // computed, and has_logits() is false until CompleteLogits(), unless the caller wants all: either
-  // way they have the bits of LogitsOf(). Empty: all.
-  void Decode(std::span<const tokenizer::TokenId> tokens, std::span<const uint64_t> allowed = {},
-              bool wants_all = false);
-  // Computes the others, too.
+  // Several that are known, of which only the logits after the last count. If few tokens may be
+  // sampled, their logits have the bits of LogitsOf(), and the others are not computed unless they
+  // are wanted: has_logits() is false until CompleteLogits().
+  void Decode(std::span<const tokenizer::TokenId> tokens, const WantedLogits& wanted = {});
+  // Computes the others.
   void CompleteLogits();
   // Decode() for several sessions of one model in one pass, without drafts: each gets the bits it
   // has alone. At most kMaxPassTokens and the scratch's; logits: [sessions][vocab_size].
   struct Next {
     Session& session;
     tokenizer::TokenId id;
-    std::span<const uint64_t> allowed = {};  // as for Decode()
+    std::span<const uint64_t> allowed = {};  // as in WantedLogits
   };
   static void DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
                              float* logits);
@@ -165,13 +169,14 @@ class Session {
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
-            const LogitRows& rows, std::span<const uint64_t> allowed = {}, bool wants_all = false);
+            const LogitRows& rows, const WantedLogits& wanted = {});
   bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                const kernels::FunctionRef<bool()>* wanted = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
-  void ReadWithDrafts(size_t n_known, std::span<const uint64_t> allowed, bool wants_all);
-  void SetFew(bool is_few, size_t row, std::span<const uint64_t> allowed);
+  void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
+  void SetFew(bool may_be, size_t row, std::span<const uint64_t> allowed);
+  void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
   float* RowOfLogits() { return logits_.get() + row_ * model_.config.vocab_size; }
   void ForgetAhead();
 

@@ -115,8 +115,8 @@ TEST(FewLogits, AreThoseOfAll) {
       few.Prefill(ids);
       all.Prefill(ids);
       for (const size_t n_known : {1, 3}) {
-        few.Decode(std::span(ids).first(n_known), allowed);
-        all.Decode(std::span(ids).first(n_known), allowed, /*wants_all=*/true);
+        few.Decode(std::span(ids).first(n_known), {.allowed = allowed});
+        all.Decode(std::span(ids).first(n_known), {.allowed = allowed, .others = true});
         const bool is_few = IsWorthLogitsOf(model, allowed);
         EXPECT_EQ(few.has_logits(), !is_few) << path;
         for (size_t id = 0; id < n; ++id) {
