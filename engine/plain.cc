@@ -1,4 +1,4 @@
-// Chapter zero: how a token becomes the next, the whole of it, for the models that most people run:
+// How a token becomes the next, the whole of it, for the models that most people run:
 // Llama (Touvron et al. 2023), SmolLM2, Mistral, Qwen2 and Qwen3 without experts, from a file of
 // any type. One number at a time, in double: no SIMD, no threads. The files that follow in README's
 // reading path compute the same logits faster, and for other families.
@@ -52,6 +52,7 @@ Rows MatMul(const WeightView& w, const Rows& in) {
     const std::vector<double> row = ReadRow(w, r);
     const double bias = w.bias != nullptr ? w.bias[r] : 0;  // few models have one
     for (size_t t = 0; t < in.rows; ++t) {
+      // The scale is a factor that a few types keep beside the matrix.
       out[t][r] = w.scale * Dot(row.data(), in[t], w.cols) + bias;
     }
   }
@@ -133,7 +134,7 @@ std::string Missing(const Model& model) {
                         config.architecture == "qwen3";
   if (!is_known) return "the family " + config.architecture;
   if (plan.n_experts > 0) return "experts";
-  if (config.rotates) return "matrices whose inputs are rotated";
+  if (config.rotates) return "matrices whose inputs are rotated";  // Hadamard
   if (plan.key_length != plan.value_length) return "keys and values of different lengths";
   if (std::ranges::any_of(config.layers, has_window)) return "a window of attention";
   if (config.pooling != Pooling::kNone) return "vectors of texts, not logits";
@@ -161,7 +162,7 @@ PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
   }
 }
 
-Rows PlainLlama::Seen(std::string_view name, Rows out) const {
+Rows PlainLlama::Observed(std::string_view name, Rows out) const {
   if (observer_) observer_(name, layer_, out);
   return out;
 }
@@ -171,18 +172,19 @@ Rows PlainLlama::Seen(std::string_view name, Rows out) const {
 Rows PlainLlama::Forward(std::span<const TokenId> ids) {
   const Weights& weights = model_.weights;
   const double eps = model_.config.norm_eps;
-  Rows x = Seen("token_embd", Embed(weights.token_embd, ids));  // [tokens][256]
+  Rows x = Observed("token_embd", Embed(weights.token_embd, ids));  // [tokens][256]
   for (layer_ = 0; layer_ < model_.config.n_layers(); ++layer_) {
     const LayerPlan& plan = model_.config.layers[layer_];
     const LayerWeights& w = weights.layers[layer_];
-    Add(x, Attention(plan, w, Seen("attn_norm", RmsNorm(x, w.attn_norm, eps))));
-    x = Seen("attn_residual", std::move(x));
-    Add(x, FeedForward(w, Seen("ffn_norm", RmsNorm(x, w.ffn_norm, eps))));
-    x = Seen("ffn_residual", std::move(x));
+    Add(x, Attention(plan, w, Observed("attn_norm", RmsNorm(x, w.attn_norm, eps))));
+    x = Observed("attn_residual", std::move(x));
+    Add(x, FeedForward(w, Observed("ffn_norm", RmsNorm(x, w.ffn_norm, eps))));
+    x = Observed("ffn_residual", std::move(x));
   }
   layer_ = kNoLayer;
-  const Rows last = Seen("output_norm", RmsNorm(x, weights.output_norm, eps));
-  return Seen("output", MatMul(weights.output, last));  // [tokens][4274], a logit for each token
+  const Rows last = Observed("output_norm", RmsNorm(x, weights.output_norm, eps));
+  return Observed("output",
+                  MatMul(weights.output, last));  // [tokens][4274], a logit for each token
 }
 
 // Each token asks with its query; the keys of the tokens up to itself answer, and the better one
@@ -196,16 +198,16 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   Rows &keys = keys_[layer_], &values = values_[layer_];
   const size_t first = keys.rows;  // the position of the first of these tokens
 
-  Rows q = Seen("attn_q", MatMul(w.attn_q, in));        // [tokens][8 heads][32]
-  Rows k = Seen("attn_k", MatMul(w.attn_k, in));        // [tokens][4 heads][32]
-  const Rows v = Seen("attn_v", MatMul(w.attn_v, in));  // [tokens][4 heads][32]
-  if (w.attn_q_norm != nullptr) {                       // Qwen3 (Dehghani et al. 2023)
+  Rows q = Observed("attn_q", MatMul(w.attn_q, in));        // [tokens][8 heads][32]
+  Rows k = Observed("attn_k", MatMul(w.attn_k, in));        // [tokens][4 heads][32]
+  const Rows v = Observed("attn_v", MatMul(w.attn_v, in));  // [tokens][4 heads][32]
+  if (w.attn_q_norm != nullptr) {                           // Qwen3 (Dehghani et al. 2023)
     const double eps = model_.config.norm_eps;
-    q = Seen("attn_q_norm", HeadNorm(q, dim, w.attn_q_norm, eps));
-    k = Seen("attn_k_norm", HeadNorm(k, dim, w.attn_k_norm, eps));
+    q = Observed("attn_q_norm", HeadNorm(q, dim, w.attn_q_norm, eps));
+    k = Observed("attn_k_norm", HeadNorm(k, dim, w.attn_k_norm, eps));
   }
-  q = Seen("attn_q_rope", Rotated(std::move(q), dim, rope, divisors, first));
-  k = Seen("attn_k_rope", Rotated(std::move(k), dim, rope, divisors, first));
+  q = Observed("attn_q_rope", Rotated(std::move(q), dim, rope, divisors, first));
+  k = Observed("attn_k_rope", Rotated(std::move(k), dim, rope, divisors, first));
   Append(keys, k);
   Append(values, v);
 
@@ -226,20 +228,20 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
       }
     }
   }
-  Seen("attn_scores", std::move(scores));
-  Seen("attn_softmax", std::move(shares));
-  return Seen("attn_output", MatMul(w.attn_output, Seen("attn_mean", std::move(mean))));
+  Observed("attn_scores", std::move(scores));
+  Observed("attn_softmax", std::move(shares));
+  return Observed("attn_output", MatMul(w.attn_output, Observed("attn_mean", std::move(mean))));
 }
 
 // SwiGLU (Shazeer 2020): 768 numbers, each let through by its gate. From and to [tokens][256].
 Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) {
-  Rows gate = Seen("ffn_gate", MatMul(w.ffn_gate, in));  // [tokens][768]
-  const Rows up = Seen("ffn_up", MatMul(w.ffn_up, in));  // [tokens][768]
+  Rows gate = Observed("ffn_gate", MatMul(w.ffn_gate, in));  // [tokens][768]
+  const Rows up = Observed("ffn_up", MatMul(w.ffn_up, in));  // [tokens][768]
   for (size_t i = 0; i < gate.values.size(); ++i) {
     const double g = gate.values[i];
     gate.values[i] = g / (1 + std::exp(-g)) * up.values[i];  // silu(gate) * up
   }
-  return Seen("ffn_down", MatMul(w.ffn_down, Seen("ffn_swiglu", std::move(gate))));
+  return Observed("ffn_down", MatMul(w.ffn_down, Observed("ffn_swiglu", std::move(gate))));
 }
 
 std::vector<TokenId> PlainLlama::Continue(std::vector<TokenId> ids, size_t n) {

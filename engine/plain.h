@@ -1,4 +1,5 @@
-// The plain pass: Llama, Qwen2 and Qwen3 from token ids to the next token, in one file (plain.cc).
+// The plain pass: Llama (also Mistral and SmolLM2), Qwen2 and Qwen3 from token ids to the next
+// token, in one file (plain.cc).
 // Slow and right: the engine is tested against it, and the reading path begins with it.
 #ifndef PRONK_ENGINE_PLAIN_H_
 #define PRONK_ENGINE_PLAIN_H_
@@ -45,7 +46,7 @@ class PlainLlama {
  private:
   Rows Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in);
   Rows FeedForward(const LayerWeights& w, const Rows& in);
-  Rows Seen(std::string_view name, Rows out) const;
+  Rows Observed(std::string_view name, Rows out) const;
 
   const Model& model_;
   PlainObserver observer_;

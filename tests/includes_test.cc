@@ -138,6 +138,7 @@ const std::vector<Library>& Libraries() {
         "termios.h", "unistd.h"},  // the operating system
        {"gguf/", "kernels/", "engine/session/", "convert/", "cli/"}},
       {{"hwy/", "immintrin.h"}, {"kernels/"}},
+      {{"sanitizer/"}, {"kernels/buffer.h"}},
       {{"omp.h"}, {"kernels/threads/team.cc"}},  // and OpenMP's pragmas
       {{"sentencepiece", "pcre2.h"}, {"tokenizer/"}},
       {{"nlohmann/"}, {"cli/"}},

@@ -22,8 +22,10 @@ struct Rotation;
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
   const float* bias = nullptr;               // [rows]; optional
-  const Rotation* rotation = nullptr;        // of inputs; null: none
-  const Rotation* row_rotation = nullptr;    // of its rows as a table
+  // Hadamard rotations (rotations.h) that the file's weights expect; null: none. Of what is
+  // multiplied; and of a row that is read as a token's embedding.
+  const Rotation* rotation = nullptr;
+  const Rotation* row_rotation = nullptr;
 };
 
 // All experts' matrices of one role in a layer, one after the other in a tensor.

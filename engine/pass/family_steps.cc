@@ -1,4 +1,5 @@
-// What single families add to the six steps of a layer; each line names families that have it.
+// What single families add to a layer (a norm, a mixer, a sum; a norm, a network, a sum). Each line
+// names families that have it.
 #include "engine/pass/family_steps.h"
 
 #include "engine/pass/feed_forward.h"
@@ -30,13 +31,6 @@ void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& res
     residual.Add({});
   }
   AugmentResidual(layer.w, in, pass);  // Gemma 3n
-}
-
-const float* NetworkInput(const LayerView& layer, Pass& pass) {
-  const LayerWeights& w = layer.w;
-  const Scratch& s = pass.scratch();
-  if (pass.config().parallel) return s.normed;  // by FinishMixer()
-  return pass.Normed(s.x, w.ffn_norm, pass.config().embedding_length, s.normed, w.ffn_norm_bias);
 }
 
 void FinishNetwork(const LayerView& layer, Pass& pass) {  // Gemma, GLM-4, OLMo 2

@@ -12,12 +12,11 @@ namespace engine {
 // Before a layer: a norm between runs of the same layers, predictions of several streams.
 void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
                 Pass& pass);
-// Between the mixer and its sum: the norm of its output, scratch.delta.
+// Between the mixer and its sum: the norm of its output, scratch.delta, and the network's input of
+// families whose network reads what the mixer read.
 void FinishMixer(const LayerView& layer, Pass& pass);
 // After that sum: what runs beside the mixer, on its input `in`.
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);
-// The network's input: x, normed, or what the mixer read.
-const float* NetworkInput(const LayerView& layer, Pass& pass);
 // Between the network and its sum: the norm of its output, scratch.delta.
 void FinishNetwork(const LayerView& layer, Pass& pass);
 // After a layer: corrections of several streams, a token's embedding for this layer, a scale; then

@@ -3,7 +3,7 @@
 // Every line is one operation for the whole batch: pass.h describes the operations, scratch.h the
 // buffers, weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their
 // layers' plans (config.h) and by which tensors are there, never by name: family_steps.cc has what
-// a Llama lacks.
+// a Llama lacks, and does nothing for one.
 #include "engine/pass/forward.h"
 
 #include "engine/pass/family_steps.h"
@@ -50,7 +50,9 @@ void Layers(const Weights& weights, Pass& pass) {
     }
     // A network for each token by itself: dense, or experts.
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
-      const float* const in = NetworkInput(layer, pass);
+      const float* const in = pass.config().parallel  // then FinishMixer() made it
+                                  ? s.normed
+                                  : pass.Normed(x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);
       FinishNetwork(layer, pass);
       residual.Add(w.ffn_sum_norm);

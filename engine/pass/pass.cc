@@ -301,10 +301,10 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const kernels::AttentionParams params = ParamsOf(layer);
   // Keys of 8 and 4 bits are stored without what they have in common. They and values are rotated,
-  // which spreads the large numbers of a few channels over all of them. Queries are rotated, too,
-  // so scores do not change; the mean of values is rotated back. A matrix has as many rows as the
-  // largest power of two that divides the length; of a latent vector also the length of the value
-  // in it.
+  // which spreads the large numbers of a few channels over all of them (by Hadamard matrices; this
+  // is not RoPE). Queries are rotated, too, so scores do not change; the mean of values is rotated
+  // back. A matrix's size is the largest power of two that divides the length; of latent vectors it
+  // also divides the length of the value inside.
   const auto rows_for = [](size_t length) { return length & -length; };
   const bool in_keys = plan.values_in_keys;
   const size_t value_rows = rows_for(cache.value_length);
@@ -441,7 +441,8 @@ void Pass::StatisticalTopK(float deviations, size_t width, float* gate) {
 }
 
 void Pass::RefineLogits(const WeightView& output, float* logits) {
-  // The likeliest token is 400 times as likely as what remains: exp(6).
+  // Logits more than 6 below the largest stay as they are: such a token is less than exp(-6),
+  // 1/400, times as likely.
   constexpr float kMargin = 6;
   const float scale = std::max(std::abs(config_.logit_scale), 1e-6f);
   kernels::RefineLargest(team_, {output, logits, output.rows, output.bias}, kMargin / scale,

@@ -6,6 +6,7 @@
 
 #include "engine/error.h"
 #include "gguf/error.h"
+#include "tokenizer/tokenizer.h"
 
 namespace engine {
 

@@ -1,4 +1,5 @@
 // The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars.
+// Generate() at the end is the loop; read it first, then ReadPrompt(), Next() and Read().
 #include "engine/session/generate.h"
 
 #include <algorithm>
@@ -241,7 +242,8 @@ std::span<const uint64_t> Generation::AllowedNext() {
   }
 }
 
-// Forced tokens are read together, in passes in which each has the bits that it has alone.
+// Forced tokens are read together, in passes so small that each token's result is bit for bit that
+// of a pass of its own.
 void Generation::Read() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));

@@ -1,4 +1,5 @@
-// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead.
+// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. Prefill, Read,
+// Decode and Sample are the route of a token; the rest makes room, drafts, and goes back.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -19,7 +20,7 @@ using tokenizer::TokenId;
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-// Unless the number is fixed, it begins with what topology suggests.
+// How many threads generate: a fixed number, or at first what the CPU's topology suggests.
 kernels::TeamSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_fixed) {
   const auto n = static_cast<size_t>(threads.generating);
   if (is_fixed) return {n, n, n};
@@ -137,7 +138,7 @@ Scratch& Session::scratch() {
   return *scratch_;
 }
 
-// Where the context is fixed, memory is not what limits it.
+// With a context that may not grow, the message does not blame memory.
 void Session::Refuse(size_t n_tokens, size_t room) const {
   constexpr size_t kAny = size_t{1} << 40;
   const bool grows = plan_.max_context > plan_.context;
@@ -150,7 +151,7 @@ void Session::CheckRoom(std::span<const TokenId> tokens) const {
   CheckIds(tokens, model_.config);
 }
 
-// For reading these tokens.
+// Checks these tokens and makes room for them.
 void Session::Claim(std::span<const TokenId> tokens) {
   CheckRoom(tokens);
   if (!MakeRoom(tokens.size())) Refuse(tokens.size(), state_.capacity());
@@ -283,8 +284,9 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
   return is_whole;
 }
 
-// Adds the leading tokens that are already read ahead to the text, and returns their number. (More
-// than a pass may have would have other bits if read without drafts.)
+// Adds the leading tokens that are already read ahead to the text, and returns their number. More
+// tokens than fit in one pass are read anew: without drafts they would be read in larger batches,
+// whose results round differently.
 size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   if (tokens.size() > kMaxPassTokens || bookmark_at_ > position()) return 0;
   size_t n = 0;
@@ -386,9 +388,9 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   // Where few logits are wanted and all take a quarter of a pass or more, drafts cost too much.
   const WeightView& output = model_.weights.output;
   const bool is_few = !wanted.others && IsWorthLogitsOf(model_, wanted.allowed);
-  const bool is_dear = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
+  const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
   const size_t room =
-      is_few && is_dear ? 0 : std::min(most - n_known, state_.capacity() - position());
+      is_few && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);
@@ -417,7 +419,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   has_logits_ = !has_few_logits_;
 }
 
-// The text does not continue with the tokens read ahead.
+// Drops the tokens read ahead that the text did not continue with.
 void Session::ForgetAhead() {
   const size_t kept = position() - pass_begin_;
   if (kept < pass_.size()) {

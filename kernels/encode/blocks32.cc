@@ -11,7 +11,8 @@ namespace {
 
 constexpr float kAnyOffset = std::numeric_limits<float>::infinity();
 
-// Puts the code of weight j where Q4_0::Nibble() or Q5_0::FiveBits() finds it.
+// Puts the code of weight j, of four or five bits, where Q4_0::Nibble() or Q5_0::FiveBits() finds
+// it.
 template <class Block>
 void SetCode(Block& block, int j, int q) {
   SetBits(block.qs[j % 16], q & 15, j < 16 ? 0 : 4);

@@ -21,8 +21,9 @@
 HWY_BEFORE_NAMESPACE();  // from here on the compiler may use this set's instructions
 namespace kernels::HWY_NAMESPACE {
 
-// Vectors v and v + 1 of the codes of signed bytes: 32 of them, kStride bytes apart. A vector (VU8)
-// is some pieces of 16 bytes, each half of a group of 32: FirstGroup(v), then every kGroupStep-th.
+// Vectors v and v + 1 of a step, of signed bytes. Groups of 32 weights are kStride bytes apart. A
+// vector (VU8) holds pieces of 16 bytes, each half of a group: of FirstGroup(v), then of every
+// kGroupStep-th group.
 template <size_t kStride>
 HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
   const VU8 sign = hn::Set(DU8(), kSignedZero);  // w ^ 128 is w + 128
@@ -42,7 +43,7 @@ struct Q8Type : SignedType32<Type, BlockType> {
   // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.
   using PanelForm = Int8Form<-128, 127>;
 
-  // The definition (unpack-inl.h): this times the f16 d.
+  // The definition (unpack-inl.h): a weight is this integer times the block's f16 d.
   static int Weight(const BlockType& block, int j) { return block.qs[j]; }
 
   // The bytes in the order that SignedType32 multiplies them.

@@ -39,7 +39,7 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
-// Of PackRests, for all tiles.
+// How many numbers PackRests() writes for all tiles.
 size_t RestNumbers(size_t max_tokens, size_t cols) {
   const size_t tile_tokens = BatchTileTokens(BatchForm::kInt8);
   return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
@@ -191,7 +191,7 @@ void Activations::QuantizeOnce(Team& team, WeightKind kind) {
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t t = begin; t < end; ++t) quantized_.QuantizeTwice(t, x(t), rests_);
     };
-    // As in QuantizeAll.
+    // One token takes less time than a barrier, so it is not split.
     return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);
   }
   if (UsesInt8(kind) && !is_quantized_) {

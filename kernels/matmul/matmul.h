@@ -32,8 +32,9 @@ struct Matrix {
   size_t cols = 0;
   float scale = 1.0f;
   bool exact = false;  // products round no activations
-  // Products with int8 activations also multiply what their rounding leaves: twice the arithmetic,
-  // for a matrix whose errors count more than its share of the work.
+  // Products with int8 activations also multiply what their rounding leaves (the "rest", as int8
+  // of a finer scale): twice the arithmetic, for a matrix whose errors count more than its share of
+  // the work.
   bool fine = false;
 
   size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }

@@ -18,7 +18,8 @@ void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out,
   for (size_t t = 0; t < n_tokens; ++t) GatedActivation(activation, out + t * stride, nullptr, n);
 }
 
-// The product needs four bytes for each number (rows-inl.h), and a last step of floats.
+// The product needs four bytes for each number (rows-inl.h), and room for a last step that is
+// padded.
 size_t ProductScratchBytes(size_t n_tokens, size_t cols) {
   const size_t padded = (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
   return n_tokens * (padded + kActivationPad) * sizeof(float);
@@ -88,7 +89,8 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in,
     return ActivateAlone(layer.activation, end - begin, in.x.size(), out, stride);
   }
   assert(!layer.gate.fine);
-  // A fine `up` takes the scratch for itself, so the gate's rows are what waits there.
+  // A fine `up` needs the scratch itself, so `up` is computed first, and the gate's results are
+  // stored there.
   float* const gates = RowsScratch(in.scratch, in.x.size()).results;
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end);
