@@ -104,9 +104,6 @@ class Bench {
         if (fits) constraint.Accept(id);
         us += Now() - begin;
         masks_.push_back(us);
-        if (getenv("DBG") && us > atof(getenv("DBG")))
-          fprintf(stderr, "SLOW %s mask %zu %.0f us\n", test["id"].get<std::string>().c_str(),
-                  masks_.size(), us);
         if (!fits) break;
       }
       if (is_valid && fits) fits = constraint.may_end();
