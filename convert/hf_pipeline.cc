@@ -60,6 +60,12 @@ class NormalizerReader {
     if (marks_spaces_) vocab_.add_space_prefix = prepends_;
     vocab_.normalizer = std::move(words_);
   }
+  // Of a Unigram's text: white space at its ends goes, runs of spaces become one.
+  bool strips_left() const { return strips_left_; }
+  bool strips_right() const { return strips_right_; }
+  bool joins_spaces() const { return joins_spaces_; }
+  // Whether U+2581 is put for each space.
+  bool marks_spaces() const { return has_marks_; }
 
  private:
   void ReadStep(const Fields& step) {
@@ -71,10 +77,14 @@ class NormalizerReader {
       words_.push_back(type);
     } else if (type == "Strip") {
       ExpectFields(step, {"type", "strip_left", "strip_right"});
-      if (unigram_) return;  // its texts lose the spaces at both ends
-      if (prepends_) step.Fail("type", "expected Strip before Prepend");
-      if (step.BoolOr("strip_left", true)) words_.push_back("StripLeft");
-      if (step.BoolOr("strip_right", true)) words_.push_back("StripRight");
+      if (prepends_ || joins_spaces_) {
+        step.Fail("type", "expected Strip before ", prepends_ ? "Prepend" : "Replace");
+      }
+      const bool left = step.BoolOr("strip_left", true), right = step.BoolOr("strip_right", true);
+      strips_left_ |= left;
+      strips_right_ |= right;
+      if (left) words_.push_back("StripLeft");
+      if (right) words_.push_back("StripRight");
     } else if (type == "Prepend") {
       ExpectFields(step, {"type", "prepend"});
       const std::string text = step.Text("prepend");
@@ -87,6 +97,10 @@ class NormalizerReader {
       ReadReplace(step);
     } else if (type == "Precompiled" && unigram_) {
       ExpectFields(step, {"type", "precompiled_charsmap"});
+      if (strips_left_ || strips_right_ || joins_spaces_) {
+        step.Fail("type", "expected Precompiled before Strip and Replace");
+      }
+      maps_ = true;
     } else if (type == "BertNormalizer" && pieces_ && words_.empty() && !bert_) {
       ExpectFields(step,
                    {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
@@ -97,6 +111,11 @@ class NormalizerReader {
       vocab_.splits_ideographs = step.BoolOr("handle_chinese_chars", true);
     } else {
       FailType(step, "a step that this program has");
+    }
+    // sentencepiece has the table of characters, which so comes last.
+    if (maps_ && type != "Precompiled" && type != "Strip" && !joins_spaces_) {
+      step.Fail("type",
+                "expected no step after Precompiled but Strip and Replace of runs of spaces");
     }
     // WordPiece cleans and lowers after all other steps.
     if (bert_ && !words_.empty()) step.Fail("type", "expected no step after BertNormalizer");
@@ -109,18 +128,51 @@ class NormalizerReader {
       // As sentencepiece's Unigram does: runs of spaces are one.
       const bool joins_spaces = step.Object("pattern").TextOr("Regex", "") == " {2,}" &&
                                 (content == " " || content == kSpaceMark);
-      if (unigram_ && joins_spaces) return;
+      if (unigram_ && joins_spaces) {
+        joins_spaces_ = true;
+        return;
+      }
       step.Fail("pattern", "expected a text to replace");
     }
-    if (marks_spaces_ && text == " " && content == kSpaceMark) return;
+    if (marks_spaces_ && text == " " && content == kSpaceMark) {
+      has_marks_ = true;
+      return;
+    }
     words_.insert(words_.end(), {"Replace", text, content});
   }
 
   Vocabulary& vocab_;
   bool marks_spaces_, pieces_, unigram_;
   bool prepends_ = false, bert_ = false;
+  bool strips_left_ = false, strips_right_ = false, joins_spaces_ = false, maps_ = false;
+  bool has_marks_ = false;
   std::vector<std::string> words_;
 };
+
+// Which white space a Unigram's text keeps: sentencepiece drops all that is at its ends or in runs,
+// or none. What is between the two is refused.
+void ReadUnigramSpaces(const Fields& tokenizer, const NormalizerReader& normalizer,
+                       const std::vector<Fields>& steps, Vocabulary& vocab) {
+  const bool splits = std::ranges::any_of(
+      steps, [](const Fields& step) { return step.TextOr("type", "") == "WhitespaceSplit"; });
+  const bool prepends = vocab.add_space_prefix.value_or(true), maps = !vocab.charsmap.empty();
+  if (splits) {
+    // Words lose more than spaces: the table of characters makes those spaces.
+    if (!maps) tokenizer.Fail("normalizer", "expected Precompiled, since words are apart");
+    if (!prepends) tokenizer.Fail("pre_tokenizer", "expected a space before each word");
+  } else if (normalizer.joins_spaces()) {
+    if (!normalizer.strips_right()) tokenizer.Fail("normalizer", "expected Strip at the right");
+    if (!prepends && !normalizer.strips_left())
+      tokenizer.Fail("normalizer", "expected Strip at the left");
+  } else {
+    vocab.trims_spaces = false;
+    // Which spaces there are is known only after the table of characters.
+    if (maps && (prepends || normalizer.strips_left() || normalizer.strips_right())) {
+      tokenizer.Fail("normalizer", "expected a Replace of runs of spaces beside Precompiled");
+    }
+    if (prepends) vocab.space_prefix = "always";
+  }
+}
 
 // Metaspace, and steps that do nothing once spaces are marked.
 void ReadMetaspace(const std::vector<Fields>& steps, Vocabulary& vocab) {
@@ -268,10 +320,12 @@ void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab) {
                            "pre_tokenizer", "post_processor", "decoder", "model"});
   if (tokenizer.TextOr("version", "1.0") != "1.0") tokenizer.Fail("version", "expected \"1.0\"");
   CheckModel(tokenizer.Object("model"), vocab);
-  NormalizerReader(vocab).Read(Steps(tokenizer, "normalizer", "normalizers"));
+  NormalizerReader normalizer(vocab);
+  normalizer.Read(Steps(tokenizer, "normalizer", "normalizers"));
   const std::vector<Fields> steps = Steps(tokenizer, "pre_tokenizer", "pretokenizers");
   if (vocab.model == "llama" || vocab.model == "t5" || vocab.model == "gemma4") {
     ReadMetaspace(steps, vocab);
+    if (vocab.model == "t5") ReadUnigramSpaces(tokenizer, normalizer, steps, vocab);
   } else if (vocab.model == "bert") {
     for (const Fields& step : steps) {
       if (step.TextOr("type", "") != "BertPreTokenizer") FailType(step, "BertPreTokenizer");
@@ -279,6 +333,20 @@ void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab) {
   }
   ReadPostProcessor(Steps(tokenizer, "post_processor", "processors"), vocab);
   ReadAddedTokens(tokenizer, vocab);
+  // Besides tokenizer.model a file may be without both.
+  bool says_how_to_cut = false;
+  for (const auto& [key, value] : tokenizer.json()) {
+    says_how_to_cut |= key == "normalizer" || key == "pre_tokenizer";
+  }
+  const bool has_marks =
+      normalizer.marks_spaces() || std::ranges::any_of(steps, [](const Fields& step) {
+        return step.TextOr("type", "") == "Metaspace";
+      });
+  const bool has_mark_tokens =
+      vocab.model == "llama" || vocab.model == "t5" || vocab.model == "gemma4";
+  if (has_mark_tokens && !has_marks && says_how_to_cut) {
+    tokenizer.Fail("pre_tokenizer", "expected Metaspace, since spaces are U+2581 in tokens");
+  }
 }
 
 void CheckMerges(const Fields& model, const Vocabulary& vocab) {

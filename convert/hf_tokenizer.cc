@@ -157,7 +157,8 @@ class TokenizerWriter {
     for (const TokenType type : vocab_.types) types.push_back(static_cast<int32_t>(type));
     keys.AddArray("tokenizer.ggml.token_type", std::span<const int32_t>(types));
     if (!vocab_.merges.empty()) WriteTexts("tokenizer.ggml.merges", vocab_.merges);
-    if (vocab_.model == "t5") keys.Add("tokenizer.ggml.remove_extra_whitespaces", true);
+    if (vocab_.model == "t5")
+      keys.Add("tokenizer.ggml.remove_extra_whitespaces", vocab_.trims_spaces);
     WriteAdded();
     WriteNormalizer();
     if (vocab_.charsmap.empty()) return;

@@ -38,7 +38,8 @@ struct Vocabulary {
     std::vector<std::string> before, after;
   };
   std::optional<Around> around;
-  std::string charsmap;  // Unigram: precompiled_charsmap
+  std::string charsmap;      // Unigram: precompiled_charsmap
+  bool trims_spaces = true;  // Unigram: remove_extra_whitespaces
 
   // Grows to n tokens; the new ones are unused, without a text, and get `score` if others have one.
   void Grow(size_t n, float score);

@@ -147,6 +147,9 @@ uint32_t Runs::HubAfter(StateId state) {
     }
   }
   if (states.empty()) return kNone;
+  Set all;
+  for (const StateId s : states) all.Add(CharactersAt(s));
+  if (all.size() <= 1 && !all.IsBeyondAscii()) return kOneCharacter;
   std::sort(states.begin(), states.end());
   const auto [known, is_new] = numbers_.try_emplace(states, hubs_.size());
   if (is_new) hubs_.push_back({.states = std::move(states)});
@@ -155,44 +158,46 @@ uint32_t Runs::HubAfter(StateId state) {
 
 // Finds the hubs that follow the items' states, and the runs of all of them.
 void Runs::Explore(std::span<const Item> items) {
-  std::vector<uint32_t> found;
+  const auto begin = static_cast<uint32_t>(hubs_.size());
   const auto group = static_cast<uint32_t>(groups_.size());
   const auto look = [&](StateId s) {
     if (hub_after_[s] != kNotYet) return;
     const size_t n_before = hubs_.size();
     hub_after_[s] = HubAfter(s);
-    if (hubs_.size() == n_before) return;
-    hubs_.back().group = group;
-    found.push_back(hub_after_[s]);
+    if (hubs_.size() > n_before) hubs_.back().group = group;
   };
   for (const Item& item : items) {
     if (item.at < kEscape) look(item.at);
   }
-  for (size_t i = 0; i < found.size() && found.size() < kMaxHubsAtOnce; ++i) {
-    const std::vector<StateId> states = hubs_[found[i]].states;
+  for (size_t i = begin; i < hubs_.size() && hubs_.size() < begin + kMaxHubsAtOnce; ++i) {
+    const std::vector<StateId> states = hubs_[i].states;
     for (const StateId s : states) look(s);
   }
-  if (found.empty()) return;
+  if (hubs_.size() == begin) return;
   groups_.emplace_back();
-  TrySets(found, group);
+  TrySets(begin, group);
 }
 
-void Runs::TrySets(std::span<const uint32_t> hubs, uint32_t group) {
+// For the hubs from `begin` on.
+void Runs::TrySets(uint32_t begin, uint32_t group) {
   struct Edge {
     Set set;
     uint32_t to;
   };
-  std::map<uint32_t, std::vector<Edge>> edges;
-  std::map<uint32_t, std::vector<uint32_t>> before;
+  const auto end = static_cast<uint32_t>(hubs_.size());
+  const auto index = [&](uint32_t hub) { return hub == kOneCharacter ? 0 : hub - begin + 1; };
+  std::vector<std::vector<Edge>> edges(index(end));
+  std::vector<std::vector<uint32_t>> before(index(end));
   std::map<Set, size_t> weights;
-  for (const uint32_t hub : hubs) {
+  for (uint32_t hub = begin; hub < end; ++hub) {
     Set all, same;
     for (const StateId s : hubs_[hub].states) {
       const uint32_t to = hub_after_[s] == kNotYet ? kNone : hub_after_[s];
       const Edge edge = {CharactersAt(s), to};
-      if (edge.set.IsEmpty() || to == kNone || hubs_[to].group != group) continue;
-      edges[hub].push_back(edge);
-      before[to].push_back(hub);
+      if (edge.set.IsEmpty() || to == kNone) continue;
+      if (to != kOneCharacter && hubs_[to].group != group) continue;
+      edges[index(hub)].push_back(edge);
+      before[index(to)].push_back(hub);
       all.Add(edge.set);
       if (to == hub) same.Add(edge.set);
     }
@@ -209,24 +214,24 @@ void Runs::TrySets(std::span<const uint32_t> hubs, uint32_t group) {
     const Set& wanted = best[t].second;
     groups_[group].sets.push_back(wanted);
     groups_[group].kinds.push_back(KindsIn(wanted));
-    for (const uint32_t hub : hubs) hubs_[hub].lengths[t] = kAny;
+    for (uint32_t hub = begin; hub < end; ++hub) hubs_[hub].lengths[t] = kAny;
     // Whether characters of the set lead from a hub to one that allows more than `length`.
     const auto allows = [&](uint32_t hub, uint32_t length) {
       Set covered;
-      for (const Edge& edge : edges[hub]) {
+      for (const Edge& edge : edges[index(hub)]) {
         if (hubs_[edge.to].lengths[t] >= length) covered.Add(edge.set);
       }
       return covered.Has(wanted);
     };
-    std::vector<uint32_t> ended;
-    for (const uint32_t hub : hubs) {
+    std::vector<uint32_t> ended = {kOneCharacter};
+    for (uint32_t hub = begin; hub < end; ++hub) {
       if (!allows(hub, 0)) ended.push_back(hub);
     }
     for (uint32_t length = 0; length < kAny && !ended.empty(); ++length) {
       for (const uint32_t hub : ended) hubs_[hub].lengths[t] = static_cast<uint8_t>(length);
       std::vector<uint32_t> next;
       for (const uint32_t hub : ended) {
-        for (const uint32_t b : before[hub]) {
+        for (const uint32_t b : before[index(hub)]) {
           if (hubs_[b].lengths[t] == kAny && !allows(b, length + 1)) next.push_back(b);
         }
       }
@@ -250,7 +255,8 @@ Run Runs::Of(std::span<const Item> items) {
   Explore(items);
   for (const Item& item : items) {
     if (item.at >= kEscape) continue;
-    if (const uint32_t hub = hub_after_[item.at]; hub != kNone) ways.push_back({item, hub});
+    const uint32_t hub = hub_after_[item.at];
+    if (hub != kNone && hub != kOneCharacter) ways.push_back({item, hub});
   }
   const auto key = [&](const Way& way) {
     return std::tuple(way.item.below, way.item.data, hubs_[way.hub].group);

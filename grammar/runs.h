@@ -6,7 +6,9 @@
 //
 // Where a character leads is looked up once for each state: the states that read the next byte are
 // its hub. A hub allows n characters of a set if each of them leads to a hub that allows n - 1.
-// So the hubs that allow none are found first, then backwards those that lead to them.
+// So the hubs that allow none are found first, then backwards those that lead to them. A hub of one
+// character, as in the middle of a key, allows no run worth a look: all such are one hub, and what
+// follows them is looked up when a text gets there.
 #ifndef PRONK_GRAMMAR_RUNS_H_
 #define PRONK_GRAMMAR_RUNS_H_
 
@@ -59,6 +61,7 @@ class Runs {
       return (other.low & ~low) == 0 && (other.high & ~high) == 0;
     }
     bool IsEmpty() const { return low == 0 && high == 0; }
+    bool IsBeyondAscii() const { return (low & 2) != 0; }
     size_t size() const;
     auto operator<=>(const Set&) const = default;
   };
@@ -82,12 +85,13 @@ class Runs {
   uint32_t HubAfter(StateId state);
   uint32_t LoopAt(StateId state) const;
   void Explore(std::span<const Item> items);
-  void TrySets(std::span<const uint32_t> hubs, uint32_t group);
+  void TrySets(uint32_t begin, uint32_t group);
 
   const Grammar& grammar_;
   std::vector<uint32_t> hub_after_;  // by state; kNone: none, kNotYet: not looked up
   std::map<std::vector<StateId>, uint32_t> numbers_;  // of hubs, by their states
-  std::vector<Hub> hubs_;
+  static constexpr uint32_t kOneCharacter = 0;
+  std::vector<Hub> hubs_ = {Hub()};
   std::vector<Group> groups_;
   std::map<RuleId, Set> rules_;
   std::vector<uint32_t> visits_;  // by state: the last call of HubAfter() that reached it

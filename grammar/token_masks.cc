@@ -187,14 +187,17 @@ void TokenMasks::Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, Loca
   if (begin < end) Enter(trie_[begin].depth - size_t{1}, from);
   for (uint32_t i = begin; i < end;) {
     const TokenTrie::Node& node = trie_[i];
+    if (node.deepest <= deeper_than) {
+      i = node.end;
+      continue;
+    }
     const Level& above = path_[node.depth - size_t{1}];
     if ((node.kinds & ~above.run.kinds) == 0 && above.run.length + node.depth > node.deepest) {
       for (const TokenId id : trie_.Branch(i)) Allow(id, mask);
       i = node.end;
       continue;
     }
-    SetId set = ItemSets::kNothing;
-    if (node.deepest > deeper_than) set = (*above.next)[node.byte];
+    SetId set = (*above.next)[node.byte];
     if (set == Matcher::kNotYet) set = matcher_.Step(above.set, node.byte);
     if (set == ItemSets::kNothing) {
       i = node.end;

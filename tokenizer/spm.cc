@@ -87,28 +87,30 @@ class SpmTokenizer final : public Tokenizer {
     const std::string marked = (space ? std::string(kSpaceMark) : "") + MarkSpaces(text);
     WordMerger<Pairs> merger(Pairs{*this, out});
     std::string_view rest = marked;
-    for (bool after_unknown = false; !rest.empty();) {
+    bool owes_unknown = false;
+    while (!rest.empty()) {
       const std::string_view word = rest.substr(0, WordLength(rest));
       rest.remove_prefix(word.size());
-      if (word.size() > WordCache::kMaxWordBytes) {
-        EncodeWord(word, merger, after_unknown, out);
+      if (owes_unknown || word.size() > WordCache::kMaxWordBytes) {
+        EncodeWord(word, merger, owes_unknown, out);
         continue;
       }
       WordCache::Entry& known = out.words().At(word);
       if (known.Is(word)) {
         out.Repeat(known.begin, known.n_ids);
-        after_unknown = false;
         continue;
       }
       const size_t begin = out.size();
-      const bool has_tokens = EncodeWord(word, merger, after_unknown, out);
-      if (has_tokens) WordCache::Keep(word, begin, out.size() - begin, known);
+      EncodeWord(word, merger, owes_unknown, out);
+      if (!owes_unknown) WordCache::Keep(word, begin, out.size() - begin, known);
     }
+    if (owes_unknown) Append(-1, out);
   }
 
   // Merges the characters of a word. Neighbouring characters without a token or bytes are one
-  // unknown token. False if there is one.
-  bool EncodeWord(std::string_view word, WordMerger<Pairs>& merger, bool& after_unknown,
+  // unknown token, which comes before the next token that is not a byte: so does Hugging Face's
+  // library if single bytes are missing. owes_unknown: it has not come yet.
+  void EncodeWord(std::string_view word, WordMerger<Pairs>& merger, bool& owes_unknown,
                   IdList& out) const {
     merger.Clear();
     merger.pairs().word = word;
@@ -119,25 +121,22 @@ class SpmTokenizer final : public Tokenizer {
       merger.Add(-1, at, end);  // its token, if it has one, is looked up if nothing merges it
       at = end;
     }
-    bool has_tokens = true;
     merger.Merge([&](const Symbol& symbol) {
       const std::string_view text = merger.pairs().Text(symbol, symbol);
-      AppendPiece(symbol.id >= 0 ? symbol.id : FindPiece(text), text, merger.pairs(), after_unknown,
+      AppendPiece(symbol.id >= 0 ? symbol.id : FindPiece(text), text, merger.pairs(), owes_unknown,
                   out);
-      has_tokens &= !after_unknown;
     });
-    return has_tokens;
   }
 
   // id: FindPiece(text)
-  void AppendPiece(TokenId id, std::string_view text, const Pairs& pairs, bool& after_unknown,
+  void AppendPiece(TokenId id, std::string_view text, const Pairs& pairs, bool& owes_unknown,
                    IdList& out) const {
     if (id >= 0 && TypeOf(id) == TokenType::kUnused) {
       const auto parts = pairs.parts.find(text);
       if (parts != pairs.parts.end()) {
         for (const std::string_view part :
              {text.substr(0, parts->second), text.substr(parts->second)}) {
-          AppendPiece(FindPiece(part), part, pairs, after_unknown, out);
+          AppendPiece(FindPiece(part), part, pairs, owes_unknown, out);
         }
         return;
       }
@@ -146,13 +145,13 @@ class SpmTokenizer final : public Tokenizer {
                              return bytes_[static_cast<uint8_t>(c)] >= 0;
                            });
     if (id >= 0) {
+      if (std::exchange(owes_unknown, false)) Append(-1, out);
       out.push_back(id);
     } else if (has_bytes) {
       for (const char c : text) out.push_back(bytes_[static_cast<uint8_t>(c)]);
-    } else if (!after_unknown) {
-      Append(-1, out);
+    } else {
+      owes_unknown = true;
     }
-    after_unknown = id < 0 && !has_bytes;
   }
 
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }

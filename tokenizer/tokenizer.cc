@@ -144,8 +144,11 @@ void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) c
   for (bool first = true; !text.empty(); first = false) {
     const size_t valid = gguf::ValidUtf8Prefix(text);
     const std::string_view part = text.substr(0, valid);
-    normalizer_.empty() ? EncodeNormal(part, first, at_start, out)
-                        : EncodeNormal(normalizer_(part), first, at_start, out);
+    if (normalizer_.empty()) {
+      EncodeNormal(part, first, at_start, out);
+    } else if (const std::string normal = normalizer_(part); !normal.empty() || part.empty()) {
+      EncodeNormal(normal, first, at_start, out);  // no space goes before nothing
+    }
     text.remove_prefix(valid);
     while (!text.empty() && gguf::NextUtf8(text).kind != gguf::Utf8Kind::kValid) {
       Append(ByteToken(static_cast<uint8_t>(text[0])), out);

@@ -68,6 +68,7 @@ class Bench {
     for (const auto& [outcome, n] : outcomes_) std::printf("%-18s %zu\n", outcome.c_str(), n);
     Print("first mask", first_);
     Print("mask", masks_);
+    std::printf("hash of the masks %016llx\n", static_cast<unsigned long long>(hash_));
     std::puts(
         "Published for Llama 3.1's vocabulary and all of MaskBench's 11,306 schemas (2025): "
         "passing LLGuidance 8,909, XGrammar 8,122,");
@@ -92,10 +93,17 @@ class Bench {
            tokenizer_.Encode(text, {.add_bos = false, .parse_special = false})) {
         begin = Now();
         const std::span<const uint64_t> mask = constraint.Allowed();
+        double us = Now() - begin;
+        for (const uint64_t word : mask) {
+          hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
+          hash_ ^= hash_ >> 32;
+        }
+        begin = Now();
         const auto bit = static_cast<size_t>(id);
         fits = (mask[bit / 64] >> (bit % 64) & 1) != 0;
         if (fits) constraint.Accept(id);
-        masks_.push_back(Now() - begin);
+        us += Now() - begin;
+        masks_.push_back(us);
         if (!fits) break;
       }
       if (is_valid && fits) fits = constraint.may_end();
@@ -107,6 +115,7 @@ class Bench {
   const tokenizer::Tokenizer& tokenizer_;
   std::map<std::string, size_t> outcomes_;
   std::vector<double> first_, masks_;
+  uint64_t hash_ = 0xCBF29CE484222325u;  // of all masks
 };
 
 }  // namespace

@@ -325,7 +325,7 @@ TEST(ConvertTokenizer, MergesStandForScores) {
   }
   const Vocabulary read = ReadTokenizerJson(
       Parsed({{"added_tokens", added},
-              {"normalizer", {{"type", "Prepend"}, {"prepend", "\u2581"}}},
+              {"pre_tokenizer", {{"type", "Metaspace"}, {"split", false}}},
               {"model",
                {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", merges}}}}),
       "llama");

@@ -802,6 +802,7 @@ def tokenizer(g, out):
              "model": {"type": "BPE", "byte_fallback": model == "gemma4", "ignore_merges": k("pre") in ("lfm2", "llama-bpe", "falcon-h1", "pixtral"),
                        "vocab": {t: i for i, (t, y) in enumerate(zip(tokens, types)) if y not in (3, 4)},
                        "merges": [m.split(" ") if i % 2 else m for i, m in enumerate(k("merges"))]}}
+        if model == "gemma4": j["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
         with open(os.path.join(out, "tokenizer.json"), "w") as f: json.dump(j, f)
     with open(os.path.join(out, "tokenizer_config.json"), "w") as f: json.dump(cfg, f)
 

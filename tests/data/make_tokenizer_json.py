@@ -52,6 +52,23 @@ def spm():
                 decoder=dict(type="ByteFallback"), model=model)
 
 
+def pieces():
+    scores = {"<unk>": 0, "<s>": 0, "</s>": 0, "▁": -2, "▁hello": -3, "hello": -4, "▁a": -4, "a": -5, "b": -5, "ab": -7,
+              "▁ab": -8, "h": -9, "e": -9, "l": -9, "o": -9, "\u00e9": -6, "1": -6}
+    normalizer = sequence(dict(type="Strip", strip_left=False, strip_right=True), runs())
+    tokens = list(scores)
+    return dict(version="1.0", truncation=None, padding=None,
+                added_tokens=[added(t, tokens.index(t), special=True) for t in ("<unk>", "<s>", "</s>")] +
+                             [added("<|end|>", len(tokens), special=True), added("<tool>", len(tokens) + 1)],
+                normalizer=normalizer, pre_tokenizer=metaspace(prepend_scheme="always", split=True),
+                post_processor=template(["<s>"], ["</s>"]), decoder=metaspace(),
+                model=dict(type="Unigram", unk_id=0, byte_fallback=False, vocab=[[t, s] for t, s in scores.items()]))
+
+
+def runs(content="▁"):
+    return dict(type="Replace", pattern=dict(Regex=" {2,}"), content=content)
+
+
 def words():
     tokens = ["[UNK]", "[CLS]", "[SEP]", "hello", "##o", "he", "##llo", "##l", "a", "b", "##b", "cafe",
               "café", "CAFE", "中", "國", ",", "ᄉ", "##ᅡ", "ह", "##ि", "1", "##2", "x", "中國", "[OTHER]"]
@@ -104,7 +121,10 @@ TEXTS = {
             "<tool>hello", "a <tool>  hello", "x<tool>y <|end|>\n ab", "12 12, 1212", "<|END|> <TOOL>", "a\u00a0<|end|>\u3000a",
             "\u1100\u1161\u11a8 \uac01", "q\u0307\u0323", "\U00031350\U00031351 \u1c89x", "<|end|>hello", ""],
     "spm": ["hello world", " hello", "hello<|end|>hello", "<|end|>hello", "<|end|> hello", "  hello  world", "\u00e9 \ua740\t",
-            "\u2581hello", "hello<tool>world", "hello <tool> hello", "A\u0301.", "12<|end|>\n hello", "hello\u4e2d\u6587\U0001f600", ""],
+            "\u2581hello", "hello<tool>world", "hello <tool> hello", "A\u0301.", "12<|end|>\n hello", "hello\u4e2d\u6587\U0001f600", "\tq", "\u00c9\u4e2d\u00c9hello", "\u4e2d\u00c9", "\u00c9\u4e2d \u00c9\u00c9",
+            "\u00c9\u4e2d<|end|>\u4e2d", ""],
+    "pieces": ["hello hello", " a", "  a", "a ", "a  b", "  ab  hello  ", "", " ", "  ", "a\nb", "\n a\n", "\u00e9 \u4e2d\u6587 \u4e2d",
+               "a\u2581 b", "a<|end|>b", "<|end|> b", "a <|end|>  b ", "<tool>a <tool> b", "a\u00a0b\u3000", "hello1"],
     "words": ["hello, abb cafe\u0301 Caf\u00e9 CAFE", "\uc0ac", "\u0939\u093f", "\u4e2d\u570b", "a\u200bb\u0000b", "1\ufeff2 xx",
               "[SEP]a [CLS]", "hellllllo", "\u0130 \u00df", ""],
 }
@@ -137,6 +157,7 @@ def with_flags(base, index, **flags):
 def main():
     bases = {}
     for name, make, all_ids in [("bpe", bpe, {}), ("spm", spm, {"<s>": 1, "</s>": 2}),
+                                ("pieces", pieces, {"<s>": 1, "</s>": 2}),
                                 ("words", words, {"[CLS]": 1, "[SEP]": 2})]:
         BASES.append(dict(ids=all_ids))
         bases[name] = make()
@@ -234,6 +255,23 @@ def main():
     less = {t: i for t, i in bases["spm"]["model"]["vocab"].items() if t not in ("<0x09>", "<0xC3>")}
     case("spm", model=dict(vocab={**less, "\t": 12, "q": 198}))
     refused("spm", "fuse_unk", model=dict(vocab={**less, "\t": 12, "q": 198}, fuse_unk=False))
+
+    refused("spm", "pre_tokenizer", normalizer=None)
+    strip = lambda left, right: dict(type="Strip", strip_left=left, strip_right=right)
+    for scheme in ("always", "never"):
+        for whole in (False, True):
+            alone = metaspace(prepend_scheme=scheme, split=whole)
+            case("pieces", normalizer=None, pre_tokenizer=alone)
+            case("pieces", normalizer=sequence(strip(True, True), runs(" ")), pre_tokenizer=alone)
+            case("pieces", normalizer=strip(True, True), pre_tokenizer=alone)
+            case("pieces", normalizer=strip(False, True), pre_tokenizer=alone)
+            refused("pieces", "normalizer", normalizer=runs(" "), pre_tokenizer=alone)
+    case("pieces", normalizer=replace("e", "a"), pre_tokenizer=alone)
+    refused("pieces", "normalizer", pre_tokenizer=alone)
+    refused("pieces", "prepend_scheme", pre_tokenizer=metaspace(prepend_scheme="first", split=True))
+    refused("pieces", "normalizer", pre_tokenizer=pre(dict(type="WhitespaceSplit"), metaspace(prepend_scheme="always")))
+    refused("pieces", "pre_tokenizer", pre_tokenizer=None)
+    refused("pieces", "type", normalizer=sequence(runs(), strip(False, True)))
 
     for flag in ("clean_text", "handle_chinese_chars", "lowercase"):
         case("words", normalizer=bert(**{flag: False}))
