@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "kernels/attention/block.h"
 #include "kernels/attention/cached-inl.h"
@@ -147,8 +148,8 @@ class FloatProducts {
   // Vectors of sums for each of kRows queries: as many as there are registers for, so that an
   // addition need not wait for the one before it.
   template <size_t kRows>
-  static constexpr size_t kVectors = std::min((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows,
-                                              kPart / kFloats);
+  static constexpr size_t kVectors = std::min(
+      std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows), kPart / kFloats);
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
   static constexpr float kSteps = 1;                           // in scores for a power of two
   static constexpr float kOne = 1;                             // what a weight of 1 is
