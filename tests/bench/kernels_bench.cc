@@ -317,7 +317,7 @@ void RunKey(benchmark::State& state, KvType type, const std::string& target, siz
 void RegisterKeys(KvType type, const std::string& kv) {
   for (const std::string& target : CpuTargets()) {
     for (const size_t length : {64, 96, 128, 256}) {
-      for (const size_t n_queries : {8, 4, 2, 1}) {
+      for (const size_t n_queries : {8, 7, 6, 4, 3, 2, 1}) {
         const std::string name = "Key/" + kv + "/" + target + "/length:" + std::to_string(length) +
                                  "/queries:" + std::to_string(n_queries);
         benchmark::RegisterBenchmark(name.c_str(), RunKey, type, target, length, n_queries)
@@ -359,7 +359,7 @@ void RunDeltaNet(benchmark::State& state, const std::string& target, size_t n_to
   std::vector<float> s(kHeads * kLength * kLength), out(n_tokens * kHeads * kLength);
   if (faded) std::fill(qkv.begin(), qkv.end(), 0.0f);
   if (faded) std::fill(s.begin(), s.end(), kFaded);
-  const DeltaNet net = {kKeyHeads, kHeads, kLength, true, 1e-6f, bias.data(), a.data()};
+  const DeltaNet net = {kKeyHeads, kHeads, kLength, true, bias.data(), a.data()};
   TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
     GatedDeltaNet(team, net, s.data(), qkv.data(), alpha.data(), beta.data(), n_tokens, out.data());
   });
