@@ -34,9 +34,11 @@ void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& res
 
 const float* NetworkInput(const LayerView& layer, Pass& pass) {
   const LayerWeights& w = layer.w;
+  const Config& c = pass.config();
   const Scratch& s = pass.scratch();
-  if (pass.config().parallel) return s.normed;  // by FinishMixer()
-  return pass.Normed(s.x, w.ffn_norm, pass.config().embedding_length, s.normed, w.ffn_norm_bias);
+  if (c.parallel) return s.normed;                     // by FinishMixer()
+  float* const out = c.norms_stream ? s.x : s.normed;  // MiniMax-01
+  return pass.Normed(s.x, w.ffn_norm, c.embedding_length, out, w.ffn_norm_bias);
 }
 
 void FinishNetwork(const LayerView& layer, Pass& pass) {  // Gemma, GLM-4, OLMo 2
