@@ -57,9 +57,10 @@ enum class Mixer {
   kDeltaNet,         // a matrix that each token corrects (Yang et al. 2024)
   kMamba,            // a vector for each channel, to which each token adds (Gu and Dao 2023)
   kMamba2,           // a matrix that each token adds to (Dao and Gu 2024)
+  kLightning,        // likewise, which fades at a fixed rate (Qin et al. 2024)
 };
 
-// The state of the last four mixers: the last inputs of a convolution and, but for short
+// The state of the last five mixers: the last inputs of a convolution and, but for short
 // convolutions, a matrix [key_length][value_length] for each value head, which a token writes with
 // its key and reads with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
 // key_length state_size. Mamba has a value head for each channel, with values of length 1.
@@ -76,7 +77,8 @@ struct RecurrentPlan {
   bool decay_by_channel = false;  // of delta nets: each row of the state has its own
   float lowest_decay = 0;         // of these: where not 0, the least logarithm of a decay
   bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
-  float norm_eps = 0;             // of these norms
+  float norm_eps = 0;             // of these norms, or of lightning attention's output
+  std::vector<float> rates;       // of lightning attention's decay: by value head, below 0
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
   size_t state_floats() const { return n_value_heads * key_length * value_length; }
@@ -171,9 +173,10 @@ struct RankTraits {
 // What neither keys nor tensors tell of an architecture (family.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
-  bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)
-  bool norm_weights = true;  // norms have weights
-  bool first_norm = true;    // the first mixer's input has its norm
+  bool layer_norm = false;    // norms of the stream subtract its mean (Ba et al. 2016)
+  bool norm_weights = true;   // norms have weights
+  bool first_norm = true;     // the first mixer's input has its norm
+  bool norms_stream = false;  // a normed input is also what the output is added to
   // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
   // With a norm of its own the network still reads the stream before the mixer (GPT-NeoX).
   bool parallel = false;
@@ -217,6 +220,7 @@ struct Config : Traits {
   float embedding_scale = 1;    // of a token's row of token_embd
   float attention_scale = 1;    // of attention's output
   float residual_scale = 1;     // of a block's output
+  float stream_scale = 1;       // of what it is added to
   float clamp_qkv = 0;          // queries, keys and values are cut to [-clamp, clamp]; 0: not
   std::vector<float> slopes;    // by head: scores fall with distance (ALiBi); empty: they do not
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none

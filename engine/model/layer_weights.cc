@@ -75,6 +75,8 @@ class LayerBinder {
         return BindMamba(w);
       case Mixer::kMamba2:
         return BindMamba2(w);
+      case Mixer::kLightning:
+        return BindLightning(w);
     }
   }
 
@@ -277,6 +279,15 @@ class LayerBinder {
       w.ssm_norm = bind_.Floats("ssm_norm.weight", {r.width() / r.n_key_heads, r.n_key_heads});
     }
     w.mixer_out = bind_.Matrix("ssm_out", width_, r.width());
+  }
+
+  void BindLightning(LayerWeights& w) {
+    const RecurrentPlan& r = plan_.recurrent;
+    w.conv_in = bind_.Matrix("attn_qkv", r.channels, width_);
+    w.conv = {bind_.Ones(r.channels)};
+    w.mixer_gate = bind_.Matrix("attn_gate", r.width(), width_);
+    w.ssm_norm = bind_.Vector("attn_norm_2", r.width());
+    w.mixer_out = bind_.Matrix("attn_output", width_, r.width());
   }
 
   void BindStreams(LayerWeights& w) {

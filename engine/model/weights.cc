@@ -67,10 +67,13 @@ void CheckRotations(const gguf::File& file, const LayerWeights& w) {
 
 Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) {
   Binder bind(file, exact);
+  size_t n_ones = config.Widest(
+      [](const LayerPlan& l) { return l.mixer == Mixer::kLightning ? l.recurrent.channels : 0; });
   if (!config.norm_weights) {
-    bind.MakeOnes(std::max(config.embedding_length,
-                           config.Widest([](const LayerPlan& l) { return l.key_length; })));
+    n_ones = std::max({n_ones, config.embedding_length,
+                       config.Widest([](const LayerPlan& l) { return l.key_length; })});
   }
+  if (n_ones > 0) bind.MakeOnes(n_ones);
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
   const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;
   Weights w;

@@ -80,7 +80,8 @@ struct LayerWeights {
   WeightView mixer_out;                   // [embedding_length][width]
   // Mixer::kShortConv (LFM2):
   WeightView conv_gate;  // [channels][embedding_length] the gate of its input
-  // Mixer::kDeltaNet (Qwen3-Next, Qwen3.5, Kimi Linear), kMamba and kMamba2:
+  // Mixer::kDeltaNet (Qwen3-Next, Qwen3.5, Kimi Linear), kMamba and kMamba2; kLightning's conv_in
+  // has for each head its query's rows, its key's and its value's, and its taps are ones:
   WeightView ssm_alpha;                // [n_alpha][embedding_length, or rank] the state's decay
   WeightView ssm_beta;                 // [n_beta][embedding_length]; Mamba's after conv [channels]
   WeightView ssm_ba;                   // both in one, by key head (Qwen3-Next)
@@ -88,7 +89,8 @@ struct LayerWeights {
   WeightView alpha_in, gate_in;        // [rank][as ssm_beta]: what ssm_alpha and mixer_gate read
   const float* ssm_dt_bias = nullptr;  // [n_alpha]
   const float* ssm_a = nullptr;        // [n_value_heads]; Mamba [n_value_heads][key_length]
-  const float* ssm_norm = nullptr;     // delta nets [value_length], Mamba-2 [width]; optional there
+  // Delta nets [value_length], Mamba-2 and lightning attention [width]; optional in Mamba-2.
+  const float* ssm_norm = nullptr;
   // kMamba and kMamba2:
   const float* ssm_d = nullptr;                // [n_value_heads]
   std::array<const float*, 3> ssm_norms = {};  // Mamba: of dt [rank], B, C [key_length]; optional
@@ -192,7 +194,7 @@ struct Weights {
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
   const float* output_norm_bias = nullptr;
-  std::shared_ptr<const std::vector<float>> ones;  // of norms without weights
+  std::shared_ptr<const std::vector<float>> ones;  // of norms without weights, or taps
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
   std::shared_ptr<const Rotations> rotations;  // or null
   PoolingWeights pooling;

@@ -33,6 +33,7 @@ void Layers(const Weights& weights, Pass& pass) {
   const Scratch& s = pass.scratch();
   const size_t width = pass.config().embedding_length;
   float* const x = s.x;
+  float* const normed = pass.config().norms_stream ? x : s.normed;  // MiniMax-01
   ResidualStream residual(pass);
   residual.Begin(weights);  // Gemma 3n
   for (size_t i = 0; i < pass.config().n_layers(); ++i) {
@@ -42,7 +43,7 @@ void Layers(const Weights& weights, Pass& pass) {
 
     // A token takes in earlier ones: attention, or a recurrence.
     if (layer.plan.mixer != Mixer::kNone) {
-      const float* const in = pass.Normed(x, w.attn_norm, width, s.normed, w.attn_norm_bias);
+      const float* const in = pass.Normed(x, w.attn_norm, width, normed, w.attn_norm_bias);
       MixTokens(layer, layer.plan.mixer, in, pass);
       FinishMixer(layer, pass);
       residual.Add(w.attn_sum_norm);
@@ -52,7 +53,7 @@ void Layers(const Weights& weights, Pass& pass) {
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
       const float* const in = pass.config().parallel  // then FinishMixer() made it
                                   ? s.normed
-                                  : pass.Normed(x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
+                                  : pass.Normed(x, w.ffn_norm, width, normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);
       FinishNetwork(layer, pass);
       residual.Add(w.ffn_sum_norm);

@@ -259,6 +259,25 @@ void Mamba2(const LayerView& layer, const float* in, Pass& pass) {
   pass.MatMul(s.gate, {{w.mixer_out, s.delta}});
 }
 
+// Lightning attention (Qin et al. 2024; MiniMax-01, 2025): no softmax, and older tokens fade.
+void Lightning(const LayerView& layer, const float* in, Pass& pass) {
+  const LayerWeights& w = layer.w;
+  Scratch& s = pass.scratch();
+  const RecurrentPlan& r = layer.plan.recurrent;
+  const size_t n = r.n_value_heads, length = r.value_length, width = r.width();
+  pass.MatMul(in, {{w.conv_in, s.joined}, {w.mixer_gate, s.gate}});
+  const Heads from = {s.joined, r.channels, 3 * length};  // [tokens][n][query, key, value]
+  const Heads to = {s.conv_in, r.channels, length};       // all values, then keys, then queries
+  pass.CopyHeads(from.from(2 * length), to, n, length);
+  pass.CopyHeads(from.from(length), to.from(width), n, length);
+  pass.CopyHeads(from, to.from(2 * width), n, length);
+  pass.Convolve(layer);  // by one tap of 1: SiLU
+  pass.Recur(layer);
+  pass.NormRows(w.ssm_norm, pass.n_tokens(), width, width, s.attended, 1, r.norm_eps);
+  pass.Gate(kernels::Activation::kSigmoid, s.gate, s.attended, width);
+  pass.MatMul(s.gate, {{w.mixer_out, s.delta}});
+}
+
 }  // namespace
 
 void MixTokens(const LayerView& layer, Mixer mixer, const float* in, Pass& pass) {
@@ -277,6 +296,8 @@ void MixTokens(const LayerView& layer, Mixer mixer, const float* in, Pass& pass)
       return Mamba(layer, in, pass);
     case Mixer::kMamba2:
       return Mamba2(layer, in, pass);
+    case Mixer::kLightning:
+      return Lightning(layer, in, pass);
   }
 }
 

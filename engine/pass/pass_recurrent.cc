@@ -63,7 +63,8 @@ void Pass::Recur(const LayerView& layer) {
   const LayerWeights& w = layer.w;
   const RecurrentPlan& r = layer.plan.recurrent;
   const Mixer mixer = layer.plan.recurrence();
-  const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : "mamba";
+  const bool fades = mixer == Mixer::kLightning;
+  const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : fades ? "lightning" : "mamba";
   EachText([&](const TextPart& text, size_t t, size_t n) {
     const SequenceState::Recurrent state = text.state.recurrent(layer.i);
     if (state.before != nullptr) {
@@ -98,7 +99,7 @@ void Pass::Recur(const LayerView& layer) {
             .state_length = r.key_length,
             .head_length = r.value_length,
             .dt_bias = w.ssm_dt_bias,
-            .a = w.ssm_a,
+            .a = fades ? r.rates.data() : w.ssm_a,
             .d = w.ssm_d,
         };
         kernels::SelectiveScan(team_, net, matrices, in, alpha, n, out);

@@ -24,7 +24,8 @@ class ResidualStream {
   void Begin(const Weights& weights);
   // Before a layer: predicts all streams; x becomes the first.
   void BeginLayer(const LayerWeights& w);
-  // x += residual_scale * s.delta, a mixer's or network's output; then the sum's norm, if any.
+  // x = stream_scale * x + residual_scale * s.delta, a mixer's or network's output; then the sum's
+  // norm, if any.
   void Add(const NormView& norm);
   // After a layer: corrects all streams by the change of the first, from its prediction to x.
   void EndLayer(const LayerWeights& w);

@@ -21,6 +21,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
       return l.query_rank + l.n_heads * (l.head_key_length + l.head_value_length + 1) +
              (l.values_in_keys ? 0 : 2 * l.latent_length + l.key_length);
     case Mixer::kShortConv:
+    case Mixer::kLightning:
       return r.channels;
     case Mixer::kMamba:
       return r.rank;

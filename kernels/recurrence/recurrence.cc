@@ -147,6 +147,7 @@ void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc
   const size_t n_values = net.n_heads * net.head_length;
   const size_t n_keys = net.n_groups * net.state_length;
   team.For(n_tokens * net.n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    if (net.dt_bias == nullptr) return std::fill(dt + begin, dt + end, 1.0f);
     for (size_t i = begin; i < end; ++i) dt[i] = Softplus(dt[i] + net.dt_bias[i % net.n_heads]);
   });
   const auto head_of = [&](size_t j) {
@@ -163,7 +164,7 @@ void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc
         .a = net.a[j],
         .decays = nullptr,
         .decay_stride = 0,
-        .skip = net.d[j],
+        .skip = net.d != nullptr ? net.d[j] : 0,
         .state = state + j * net.state_length * net.head_length,
         .out = out + j * net.head_length,
         .out_stride = n_values,

@@ -70,14 +70,16 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
 //   dt' = softplus(dt + dt_bias[j])
 //   S = exp(dt' * a[j]) * S + B (dt' * u)^T
 //   out = S^T C + d[j] * u
+// Without dt_bias every dt' is 1, without d the term of u is 0: lightning attention, Qin et al.
+// 2024.
 struct Mamba2 {
   size_t n_groups = 0;
   size_t n_heads = 0;  // a multiple of n_groups
   size_t state_length = 0;
   size_t head_length = 0;
-  const float* dt_bias = nullptr;  // [n_heads]
+  const float* dt_bias = nullptr;  // [n_heads], or null
   const float* a = nullptr;        // [n_heads], negative
-  const float* d = nullptr;        // [n_heads]
+  const float* d = nullptr;        // [n_heads], or null
 };
 
 // state is [n_heads][state_length][head_length], the transpose of the paper's. ubc is [n_tokens]

@@ -61,10 +61,10 @@ inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, con
 inline void Mamba2Reference(const Mamba2& net, size_t j, const float* u, const float* b,
                             const float* c, double dt, double* state, double* out) {
   const size_t n = net.head_length;
-  const double step = SoftplusReference(dt + double{net.dt_bias[j]});
+  const double step = net.dt_bias != nullptr ? SoftplusReference(dt + double{net.dt_bias[j]}) : 1;
   const double decay = std::exp(step * double{net.a[j]});
   for (size_t p = 0; p < n; ++p) {
-    out[p] = double{net.d[j]} * double{u[p]};
+    out[p] = net.d != nullptr ? double{net.d[j]} * double{u[p]} : 0;
     for (size_t i = 0; i < net.state_length; ++i) {
       double& s = state[i * n + p];
       s = decay * s + double{b[i]} * step * double{u[p]};

@@ -28,8 +28,10 @@ VARIANTS = {
     "gemma2-layers": dict(layer_types=LATE), "gpt_oss-layers": dict(layer_types=LATE), "ministral-layers": dict(num_hidden_layers=4, layer_types=LATE), "starcoder2-window": dict(sliding_window=8),
     "stablelm-parallel": dict(use_parallel_residual=True, qk_layernorm=True, use_qkv_bias=True), "gpt_neox-sequential": dict(use_parallel_residual=False, hidden_act="gelu_new"), "falcon-7b": dict(new_decoder_architecture=False, num_kv_heads=None, bias=True),
     "falcon-one": dict(num_ln_in_parallel_attn=1), "bloom-odd": dict(n_head=6, hidden_size=96), "olmo-clip": dict(clip_qkv=0.5), "cohere-norm": dict(use_qk_norm=True), "mpt-clip": dict(attn_config=dict(clip_qkv=0.5, softmax_scale=0.2)),
+    "minimax-scaled": dict(num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"], full_attn_alpha_factor=1.5, linear_attn_alpha_factor=1.5, mlp_alpha_factor=1.5),
     "baichuan-2": dict(z_loss_weight=0), "mimo_v2_flash-absent": dict(attention_value_scale=None, rope_parameters=None),
     "phi-norm": dict(qk_layernorm=True), "gpt_bigcode-heads": dict(multi_query=False), "opt-gelu": dict(activation_function="gelu"),
+    "bloom-long": dict(seq_length=512), "mpt-long": dict(), "falcon-alibi": dict(alibi=True),
     "nemotron_h-moe": dict(layers_block_type=["linear_attention", "full_attention", "moe", "linear_attention"], hybrid_override_pattern=None, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, n_routed_experts=4, num_experts_per_tok=2, num_hidden_layers=None),
 }
 
@@ -71,6 +73,7 @@ def write(name, out):
     json.dump(c, open(path, "w"))
     tensors, kinds = {}, {}
     like = load_file(os.path.join(d, "model.safetensors")); old = like
+    for t in [t for t in old if t.endswith(("_decay", ".slope_rate"))]: del old[t]  # MiniMax-01 computes these
     if family in RELATIVES: c, old = as_relative(family, c, dict(like))
     for t, x in sorted(old.items()):
         offset, exponent = kind(t, x)

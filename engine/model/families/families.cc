@@ -212,6 +212,16 @@ RecurrentPlan ReadMamba2(const Keys& keys) {
   return plan;
 }
 
+std::vector<bool> ReadRecurrentLayers(const Keys& keys, size_t interval, size_t n) {
+  constexpr std::string_view kFlags = "attention.recurrent_layers";
+  interval = keys.CountOr("full_attention_interval", interval, kMaxLength);
+  std::vector<bool> recurrent;
+  for (size_t i = 0; i < n; ++i) recurrent.push_back((i + 1) % interval != 0);
+  if (!keys.Has(kFlags)) return recurrent;
+  const auto flags = keys.PerLayer(kFlags, n, 0, 1);
+  return {flags.begin(), flags.end()};
+}
+
 void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer) {
   layer.mixer = mixer;
   layer.recurrent = recurrent;

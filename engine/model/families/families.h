@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/model/config.h"
 #include "engine/model/family.h"
@@ -87,6 +88,9 @@ void SetSharedExperts(size_t factor, Config& config);
 // The shape of delta nets and Mamba-2; in its keys "groups" are key heads and "steps" heads.
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);
 RecurrentPlan ReadMamba2(const Keys& keys);
+// Whether each of n layers is recurrent: all but the last of every `interval`, which a key may
+// replace, unless the file has flags.
+std::vector<bool> ReadRecurrentLayers(const Keys& keys, size_t interval, size_t n);
 // Makes a layer without attention.
 void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);
 // Layers with neither key-value heads nor their own feed-forward network are Mamba-2.

@@ -1,6 +1,7 @@
 // Mamba (Gu and Dao 2023) and Mamba-2 (Dao and Gu 2024) as models of their own; Falcon-Mamba (TII
 // 2024), a Mamba with norms inside; Jamba (AI21 2024), which has attention without rope in some
-// layers and experts in others; Falcon-H1 (TII 2025), which has Mamba-2 beside attention.
+// layers and experts in others; Falcon-H1 (TII 2025), which has Mamba-2 beside attention;
+// MiniMax-01 (2025), whose layers are lightning attention (Qin et al. 2024) but for every eighth.
 
 #include <cmath>
 #include <cstdint>
@@ -43,6 +44,39 @@ void FalconH1(const Keys& keys, Config& config) {
     layer.attention_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
 }
 
+// Head j of n forgets at the rate 2^(-8 (j + 1) / n), later layers less. Norms of blocks' inputs
+// replace the stream.
+void MiniMax01(const Keys& keys, Config& config) {
+  config.stream_scale = static_cast<float>(keys.Positive("residual_scale"));
+  config.residual_scale = 1;
+  const size_t n_layers = config.n_layers();
+  const std::vector<bool> recurrent = ReadRecurrentLayers(keys, 8, n_layers);
+  for (size_t i = 0; i < n_layers; ++i) {
+    if (!recurrent[i]) continue;
+    LayerPlan& layer = config.layers[i];
+    const size_t n = layer.n_heads, length = layer.key_length;
+    if (length > kMaxStateLength || layer.value_length != length) {
+      keys.Fail("attention.value_length", "expected as key_length, up to ", kMaxStateLength,
+                ", found ", layer.value_length, " and ", length);
+    }
+    RecurrentPlan plan = {.n_taps = 1,
+                          .channels = 3 * n * length,
+                          .n_key_heads = n,
+                          .n_value_heads = n,
+                          .key_length = length,
+                          .value_length = length,
+                          .n_alpha = n,
+                          .norm_eps = 1e-6f,
+                          .rates = {}};
+    const double depth = static_cast<double>(i) / (static_cast<double>(n_layers - 1) + 1e-5);
+    for (size_t j = 0; j < n; ++j) {
+      const double power = 8 * static_cast<double>(j + 1) / static_cast<double>(n);
+      plan.rates.push_back(static_cast<float>(-std::exp2(-power) * (1 - depth + 1e-5)));
+    }
+    SetMixer(Mixer::kLightning, plan, layer);
+  }
+}
+
 // ---- What a folder means.
 
 using enum KeyKind;
@@ -69,6 +103,18 @@ constexpr TensorRule kJamba[] = {
 };
 constexpr TensorRule kFalconH1[] = {{".pre_ff_layernorm", ".ffn_norm."}};
 
+constexpr TensorRule kMiniMax01[] = {
+    {".self_attn.qkv_proj", ".attn_qkv"},
+    {".self_attn.norm", ".attn_norm_2"},
+    {".self_attn.output_gate", ".attn_gate"},
+    {".self_attn.out_proj", ".attn_output"},
+    // From the numbers of layers and heads.
+    {".self_attn.slope_rate", ""},
+    {".self_attn.query_decay", ""},
+    {".self_attn.key_decay", ""},
+    {".self_attn.diagonal_decay", ""},
+};
+
 constexpr KeyRule kMambaKeys[] = {
     {"conv_kernel", "ssm.conv_kernel"},
     {"state_size", "ssm.state_size"},
@@ -88,6 +134,13 @@ constexpr Usual kFalconH1Only[] = {
 // A text may have any length; there are no heads.
 constexpr Usual kMambaDefaults[] = {{"max_position_embeddings", 1 << 20},
                                     {"num_attention_heads", 1}};
+constexpr Usual kMiniMax01Only[] = {
+    {"full_attn_beta_factor", 1}, {"linear_attn_beta_factor", 1}, {"mlp_beta_factor", 1}};
+constexpr Usual kMiniMax01Defaults[] = {{"num_key_value_heads", 8},
+                                        {"num_local_experts", 8},
+                                        {"num_experts_per_tok", 2},
+                                        {"rms_norm_eps", 1e-5},
+                                        {"mlp_alpha_factor", 1}};
 constexpr Usual kJambaDefaults[] = {{"num_experts", 16}, {"num_experts_per_tok", 2}};
 
 void MambaAlone(OutModel& model) {
@@ -122,6 +175,29 @@ void Jamba(OutModel& model) {
   model.Without("rope.dimension_count");
   if (config.UintOr("num_experts", 16) > 1) return;
   for (const char* const key : {"expert_count", "expert_used_count"}) model.Without(key);
+}
+
+// A file has one scale of the stream. The authors rotate a part of each head, which transformers'
+// class cannot.
+void MiniMax01(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> recurrent = LayersOfType(model, "linear_attention");
+  const std::vector<bool> attends = LayersOfType(model, "full_attention");
+  for (size_t i = 0; i < recurrent.size(); ++i) {
+    if (recurrent[i] == attends[i])
+      config.Fail("layer_types", "expected full_attention or linear_attention");
+  }
+  for (size_t i = recurrent.size(); i < model.n_layers(); ++i) recurrent.push_back(i % 2 != 0);
+  model.PerLayer("attention.recurrent_layers", recurrent);
+  const double scale = config.Number("mlp_alpha_factor");
+  for (const char* const key : {"full_attn_alpha_factor", "linear_attn_alpha_factor"}) {
+    if (config.NumberOr(key, 1) != scale)
+      config.Fail(key, "expected as mlp_alpha_factor, ", scale, ": a file has one number for both");
+  }
+  model.Float("residual_scale", scale);
+  if (config.UintOr("rotary_dim", model.head_dim()) != model.head_dim())
+    config.Fail("rotary_dim", "expected head_dim, ", model.head_dim());
+  if (config.Has("sliding_window")) config.Fail("sliding_window", "expected none");
 }
 
 // Multipliers become part of the weights.
@@ -195,6 +271,16 @@ constexpr Family kMambaRows[] = {
             .keys = {kMixerKeys},
             .only = kFalconH1Only,
             .refine = FalconH1}},
+    {.name = "minimax-01",
+     .traits = {.norms_stream = true},
+     .router = kSoftmax,
+     .refine = MiniMax01,
+     .hf = {.names = {"MiniMaxForCausalLM"},
+            .rope_theta = 1e6,
+            .tensors = {kMiniMax01},
+            .only = kMiniMax01Only,
+            .defaults = kMiniMax01Defaults,
+            .refine = MiniMax01}},
 };
 
 }  // namespace

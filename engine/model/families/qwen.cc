@@ -56,7 +56,6 @@ void Qwen3Vl(const Keys& keys, Config& config) {
   if (config.n_experts_used > 0) QwenExperts(keys, config);
 }
 
-// The last of every `full_attention_interval` layers is attention, unless the file has flags.
 void QwenNext(const Keys& keys, Config& config) {
   const size_t inner_size = keys.Count("ssm.inner_size", kMaxLength);
   const RecurrentPlan delta = ReadRecurrent(keys, inner_size);
@@ -66,14 +65,9 @@ void QwenNext(const Keys& keys, Config& config) {
   // Blocks that predict further tokens are attention.
   const size_t n_layers = config.n_layers(),
                n_next = keys.UintOr("nextn_predict_layers", 0, n_layers - 1);
-  const size_t interval = keys.CountOr("full_attention_interval", 4, kMaxLength);
-  std::vector<size_t> flags;
-  if (keys.Has("attention.recurrent_layers")) {
-    flags = keys.PerLayer("attention.recurrent_layers", n_layers, 0, 1);
-  }
+  const std::vector<bool> listed = ReadRecurrentLayers(keys, 4, n_layers);
   for (size_t i = 0; i < n_layers - n_next; ++i) {
-    const bool listed = flags.empty() ? (i + 1) % interval != 0 : flags[i] != 0;
-    const bool recurrent = listed || config.layers[i].n_heads == 0;
+    const bool recurrent = listed[i] || config.layers[i].n_heads == 0;
     if (recurrent) SetMixer(Mixer::kDeltaNet, delta, config.layers[i]);
   }
 }

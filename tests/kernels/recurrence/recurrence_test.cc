@@ -439,8 +439,9 @@ TEST(MambaScan, HasTheSameBitsWithAnyThreadsAndBatches) {
 // ---- Mamba-2
 
 struct MambaInput {
+  // lightning: without the two that lightning attention lacks.
   MambaInput(size_t n_groups, size_t per_group, size_t state_length, size_t head_length,
-             size_t tokens)
+             size_t tokens, bool lightning = false)
       : n_heads(n_groups * per_group),
         row(n_heads * head_length + 2 * n_groups * state_length),
         n_tokens(tokens),
@@ -452,6 +453,7 @@ struct MambaInput {
         state(NormalFloats(n_heads * state_length * head_length, 5)) {
     for (size_t j = 0; j < n_heads; ++j) a[j] = -0.01f * std::pow(5.0f, static_cast<float>(j));
     net = {n_groups, n_heads, state_length, head_length, dt_bias.data(), a.data(), d.data()};
+    if (lightning) net.dt_bias = net.d = nullptr;
   }
 
   Result Compute(int n_threads, size_t batch) const {
@@ -490,8 +492,10 @@ void ExpectMamba(const MambaInput& input, size_t j, const Result& result) {
              .ubc[t * input.row + input.n_heads * n_columns + j / (net.n_heads / net.n_groups) * n];
     const float* const c = b + net.n_groups * n;
     const Doubles bs(b, b + n), cs(c, c + n);
-    const double raw = input.dt[t * input.n_heads + j], x = raw + double{net.dt_bias[j]};
-    const double step = SoftplusReference(x), decay = std::exp(step * double{net.a[j]});
+    const double raw = input.dt[t * input.n_heads + j];
+    const double x = net.dt_bias != nullptr ? raw + double{net.dt_bias[j]} : 1;
+    const double step = net.dt_bias != nullptr ? SoftplusReference(x) : 1;
+    const double decay = std::exp(step * double{net.a[j]});
     for (size_t p = 0; p < n_columns; ++p) {
       error[p] = decay * error[p] +
                  kRounding * (DecayRoundings(x, net.a[j]) + 3) * Norm(&state[p], n, n_columns) +
@@ -500,7 +504,7 @@ void ExpectMamba(const MambaInput& input, size_t j, const Result& result) {
     Mamba2Reference(net, j, u, b, c, raw, state.data(), out.data());
     for (size_t p = 0; p < n_columns; ++p) {
       const double sum = static_cast<double>(n + 2) * Norm(&state[p], n, n_columns);
-      const double skip = 2 * std::abs(double{net.d[j]} * double{u[p]});
+      const double skip = net.d != nullptr ? 2 * std::abs(double{net.d[j]} * double{u[p]}) : 0;
       const double tolerance = (error[p] + kRounding * sum) * Norm(cs.data(), n) + kRounding * skip;
       ASSERT_NEAR(result.out[(t * input.n_heads + j) * n_columns + p], out[p], tolerance)
           << "token " << t << ", head " << j << ", column " << p;
@@ -528,6 +532,9 @@ TEST(SelectiveScan, IsTheDefinition) {
           ExpectMamba(input, j, result);
           if (testing::Test::HasFatalFailure()) return;
         }
+        const MambaInput lightning(s.n_groups, s.per_group, s.state_length, s.head_length, n_tokens,
+                                   /*lightning=*/true);
+        ExpectMamba(lightning, 0, lightning.Compute(1, n_tokens));
         ASSERT_EQ(result.out.back(), kSentinel);
         ASSERT_EQ(result.state.back(), kSentinel);
       }
