@@ -15,10 +15,11 @@ using gguf::DType;
 
 // For a few vectors: computed in double and rounded once.
 float Changed(double x, Change change) {
-  return static_cast<float>(change == Change::kPlusOne ? x + 1 : -std::exp(x));
+  if (change == Change::kPlusOne) return static_cast<float>(x + 1);
+  return static_cast<float>(change == Change::kExp ? std::exp(x) : -std::exp(x));
 }
 bool IsOfNumbers(Change change) {
-  return change == Change::kPlusOne || change == Change::kMinusExp;
+  return change == Change::kPlusOne || change == Change::kMinusExp || change == Change::kExp;
 }
 
 // n weights of one unit, each converted from its bytes by `load`.

@@ -23,6 +23,7 @@ enum class Change : uint8_t {
   kNone,
   kPlusOne,   // norms that multiply by 1 + w (Gemma, Qwen3-Next)
   kMinusExp,  // -exp(x): decays stored as logarithms
+  kExp,       // of those whose rates are positive (Ling 3)
   kTernary,   // mean magnitude of the matrix times -1, 0 or 1, as BitNet rounds at run time
 };
 
@@ -113,7 +114,7 @@ OutTensor ArrangeMxfp4(const std::string& name, const SafeTensor& blocks, const 
                        Order order);
 
 // From any stored type (numbers.cc): writes n numbers of the unit to out[n], changed for kPlusOne
-// and kMinusExp, but not for kTernary.
+// and kMinusExp and kExp, but not for kTernary.
 void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 // Number i of a tensor of floats.
 float NumberAt(const SafeTensor& tensor, uint64_t i);

@@ -90,11 +90,12 @@ class Binder {
   // The number of weights in all matrices of this Binder so far, without those of Experts().
   uint64_t matrix_elements() const { return matrix_elements_; }
 
- private:
   template <class... Parts>
   [[noreturn]] void Fail(const std::string& tensor, const Parts&... what) const {
     gguf::Fail(file_.path(), "tensor ", prefix_, tensor, ": ", what...);
   }
+
+ private:
   const gguf::TensorView* Find(const std::string& name) const {
     return file_.FindTensor(prefix_ + name);
   }

@@ -1,4 +1,5 @@
 // Binds the tensors of one layer according to its plan and the config; see weights.h.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -239,6 +240,11 @@ class LayerBinder {
     w.ssm_beta = bind_.Matrix("ssm_beta", r.n_beta, width_);
     w.ssm_dt_bias = bind_.Floats("ssm_dt.bias", {r.n_alpha});
     w.ssm_a = bind_.Floats("ssm_a", {1, r.n_value_heads});
+    // A softplus takes rates below 0, a sigmoid above.
+    const bool positive = r.lowest_decay != 0;
+    if (std::any_of(w.ssm_a, w.ssm_a + r.n_value_heads,
+                    [&](float a) { return positive ? a < 0 : a > 0; }))
+      bind_.Fail("ssm_a", "expected numbers ", positive ? "above" : "below", " 0");
     w.ssm_norm = bind_.Vector("ssm_norm", r.value_length);
     w.mixer_out = bind_.Matrix("attn_output", width_, r.width());
   }

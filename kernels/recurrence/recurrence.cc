@@ -41,7 +41,7 @@ void MakeDecays(float* alpha, const float* bias, float a, float lowest, size_t n
     const size_t count = std::min(kLanes, n - i);
     const V x = hn::Add(hn::LoadN(d, alpha + i, count), hn::LoadN(d, bias + i, count));
     const V rate = hn::Set(d, a);
-    const V log = lowest != 0 ? TimesSigmoid(d, hn::Set(d, lowest), hn::Neg(hn::Mul(x, rate)))
+    const V log = lowest != 0 ? TimesSigmoid(d, hn::Set(d, lowest), hn::Mul(x, rate))
                               : hn::Mul(Softplus(d, x), rate);
     hn::StoreN(Exp(d, log), d, alpha + i, count);
   }

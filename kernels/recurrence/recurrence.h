@@ -50,7 +50,8 @@ struct DeltaNet {
   const float* a = nullptr;        // [n_value_heads], negative: the rate of decay
   // Kimi delta attention, Zhang et al. 2025: every channel of a key has its own decay.
   bool decay_by_channel = false;
-  // Of these: where not 0, the state decays by exp(lowest * sigmoid(-a[j] * (alpha + dt_bias))).
+  // Of these: where not 0, the state decays by exp(lowest * sigmoid(a[j] * (alpha + dt_bias))),
+  // and a is positive.
   float lowest = 0;
 
   size_t KeyHead(size_t j) const {

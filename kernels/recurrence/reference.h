@@ -41,7 +41,7 @@ inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, con
   for (size_t i = 0; i < n; ++i) {
     const size_t g = i % n_decays;
     const double x = double{alpha[g]} + double{net.dt_bias[j * n_decays + g]};
-    const double log = net.lowest != 0 ? double{net.lowest} / (1 + std::exp(double{net.a[j]} * x))
+    const double log = net.lowest != 0 ? double{net.lowest} / (1 + std::exp(-double{net.a[j]} * x))
                                        : SoftplusReference(x) * double{net.a[j]};
     const double decay = std::exp(log);
     for (size_t c = 0; c < n; ++c) state[i * n + c] *= decay;

@@ -182,6 +182,9 @@ constexpr TensorRule kKimiLinear[] = {
 };
 
 constexpr std::string_view kLatentLayer = ".attention.kv_b_proj", kDeltaLayer = ".attention.f_proj";
+// Decays without a least value: the file's rates are negative, otherwise positive.
+constexpr TensorRule kUnboundedDecay[] = {
+    {".attention.A_log", ".ssm_a", kColumn, Change::kMinusExp}};
 constexpr TensorRule kBailing3[] = {
     {"model.word_embeddings", "token_embd"},
     {".attention.dense", ".attn_output"},
@@ -202,7 +205,7 @@ constexpr TensorRule kBailing3[] = {
     {".attention.q_conv1d", ".ssm_conv1d_q", kTapsApart},
     {".attention.k_conv1d", ".ssm_conv1d_k", kTapsApart},
     {".attention.v_conv1d", ".ssm_conv1d_v", kTapsApart},
-    {".attention.A_log", ".ssm_a", kColumn, Change::kMinusExp},
+    {".attention.A_log", ".ssm_a", kColumn, Change::kExp},
     {".attention.dt_bias", ".ssm_dt.bias", kVector},
     {".attention.o_norm", ".ssm_norm"},
     {".mlp.gate.expert_bias", ".exp_probs_b.bias"},
@@ -349,7 +352,10 @@ void BailingMoe3(OutModel& model) {
   AddHeads(attends, model);
   // transformers writes the length of the rotated part as head_dim.
   model.Uint("kda.head_dim", config.CountOr("linear_head_dim", config.CountOr("head_dim", 128)));
-  if (!config.BoolOr("kda_safe_gate", true)) model.Bool("kda.safe_gate", false);
+  if (!config.BoolOr("kda_safe_gate", true)) {
+    model.Bool("kda.safe_gate", false);
+    model.first_rules = kUnboundedDecay;
+  }
   if (!config.Has("moe_renormalize"))
     model.Bool("expert_weights_norm", config.BoolOr("norm_topk_prob", true));
   const std::string type = model.rope().TextOr("rope_type", "default");
