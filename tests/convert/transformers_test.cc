@@ -21,6 +21,7 @@
 #include "engine/model/model.h"
 #include "engine/session/embedder.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/json.h"
 #include "tests/support/logits.h"
@@ -96,12 +97,8 @@ std::vector<float> Vectors(const engine::Model& model, const std::vector<tokeniz
   return all;
 }
 
-class TransformersTest : public testing::TestWithParam<std::string> {};
-
-TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
-  const Json golden =
-      Json::parse(test::ReadText(test::DataPath("transformers/" + GetParam() + ".json")));
-  const test::TempDir dir;
+// Writes a golden model as a folder.
+void WriteFolder(const std::string& model, const Json& golden, const test::TempDir& dir) {
   dir.Write("config.json", golden["config"].dump());
   if (golden.contains("files")) {
     std::filesystem::create_directory(dir.Path("1_Pooling"));
@@ -109,7 +106,7 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   }
   for (const char* const file : {"tokenizer.json", "tokenizer_config.json"})
     dir.Write(file, test::ReadText(test::DataPath("transformers/" + std::string(file))));
-  if (GetParam() == "gemma4_text") {  // merges of characters, with marked spaces
+  if (model == "gemma4_text") {  // merges of characters, with marked spaces
     Json tokenizer = Json::parse(test::ReadText(dir.Path("tokenizer.json")));
     tokenizer["pre_tokenizer"] = nullptr;
     tokenizer["decoder"] = nullptr;
@@ -123,6 +120,15 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
       tensors[name.get<std::string>()] = Tensor(name.get<std::string>(), kind);
   }
   dir.Write("model.safetensors", test::Safetensors(tensors));
+}
+
+class TransformersTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
+  const Json golden =
+      Json::parse(test::ReadText(test::DataPath("transformers/" + GetParam() + ".json")));
+  const test::TempDir dir;
+  WriteFolder(GetParam(), golden, dir);
   const Report report = Convert(dir.Path(""), dir.Path("out.gguf"), {});
   for (const std::string& name : report.left_out) EXPECT_TRUE(name.starts_with("pooler.")) << name;
   const engine::Model model = engine::Model::Load(dir.Path("out.gguf"));
@@ -141,6 +147,33 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   }
   for (const Json& x : golden[embeds ? "vectors" : "logits"]) expected.push_back(x.get<float>());
   EXPECT_LT(test::Nmse(found, expected), 1e-9);
+}
+
+// Rates of decay are exp(A_log), which llama.cpp passes to a sigmoid as they are; in a file with
+// negative ones every decay would be another.
+TEST(Transformers, Ling3HasPositiveRatesOfDecay) {
+  const Json golden =
+      Json::parse(test::ReadText(test::DataPath("transformers/bailing_hybrid.json")));
+  const test::TempDir dir;
+  WriteFolder("bailing_hybrid", golden, dir);
+  Convert(dir.Path(""), dir.Path("out.gguf"), {});
+  std::string file = test::ReadText(dir.Path("out.gguf"));
+  const std::string log = "model.layers.0.attention.A_log";
+  std::string kind;
+  for (const auto& [each, names] : golden["tensors"].items())
+    if (std::ranges::count(names, Json(log)) > 0) kind = each;
+  std::vector<float> rates = Tensor(log, kind).values;
+  const auto bytes = [&] {
+    return std::string(reinterpret_cast<const char*>(rates.data()), rates.size() * sizeof(float));
+  };
+  for (float& rate : rates) rate = static_cast<float>(std::exp(double{rate}));
+  const std::string positive = bytes();
+  ASSERT_NE(file.find(positive), std::string::npos);
+  for (float& rate : rates) rate = -rate;
+  file.replace(file.find(positive), positive.size(), bytes());
+  dir.Write("out.gguf", file);
+  const std::string error = test::ErrorOf([&] { engine::Model::Load(dir.Path("out.gguf")); });
+  EXPECT_NE(error.find("blk.0.ssm_a: expected numbers above 0"), std::string::npos) << error;
 }
 
 TEST(Transformers, HaveAllArchitecturesWithoutAFile) {

@@ -31,7 +31,6 @@ VARIANTS = {
     "minimax-scaled": dict(num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"], full_attn_alpha_factor=1.5, linear_attn_alpha_factor=1.5, mlp_alpha_factor=1.5),
     "baichuan-2": dict(z_loss_weight=0), "mimo_v2_flash-absent": dict(attention_value_scale=None, rope_parameters=None),
     "phi-norm": dict(qk_layernorm=True), "gpt_bigcode-heads": dict(multi_query=False), "opt-gelu": dict(activation_function="gelu"),
-    "bloom-long": dict(seq_length=512), "mpt-long": dict(), "falcon-alibi": dict(alibi=True),
     "nemotron_h-moe": dict(layers_block_type=["linear_attention", "full_attention", "moe", "linear_attention"], hybrid_override_pattern=None, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, n_routed_experts=4, num_experts_per_tok=2, num_hidden_layers=None),
 }
 
