@@ -20,7 +20,7 @@ namespace kernels {
 constexpr size_t kCacheLine = 64;
 
 // T[n]. Aligns by itself inside a plain allocation: glibc before 2.38 does not reuse what
-// std::aligned_alloc freed, so a process that makes and drops sequences would grow for ever.
+// std::aligned_alloc freed, so a process that makes and drops sequences would grow without end.
 template <class T>
 class Buffer {
   static_assert(std::is_trivial_v<T>);

@@ -300,11 +300,11 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const size_t i = CacheOf(layer);
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const kernels::AttentionParams params = ParamsOf(layer);
-  // Keys of 8 and 4 bits are stored without what they have in common. They and values are rotated,
-  // which spreads the large numbers of a few channels over all of them (by Hadamard matrices; this
-  // is not RoPE). Queries are rotated, too, so scores do not change; the mean of values is rotated
-  // back. A matrix's size is the largest power of two that divides the length; of latent vectors it
-  // also divides the length of the value inside.
+  // Keys of 8 and 4 bits are stored without what they have in common. Keys and values are
+  // multiplied by a Hadamard matrix (not RoPE), which spreads the large numbers of a few channels
+  // over all of them. The queries are multiplied by it as well, which leaves the scores unchanged,
+  // and the mean of values by its inverse. A matrix's size is the largest power of two that divides
+  // the length; of latent vectors it also divides the length of the value inside.
   const auto rows_for = [](size_t length) { return length & -length; };
   const bool in_keys = plan.values_in_keys;
   const size_t value_rows = rows_for(cache.value_length);
