@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "kernels/attention/block.h"
 #include "kernels/attention/cached-inl.h"
@@ -147,8 +148,8 @@ class FloatProducts {
   // Vectors of sums for each of kRows queries: as many as there are registers for, so that an
   // addition need not wait for the one before it.
   template <size_t kRows>
-  static constexpr size_t kVectors = std::min((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows,
-                                              kPart / kFloats);
+  static constexpr size_t kVectors =
+      std::min(std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows), kPart / kFloats);
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
   static constexpr float kSteps = 1;                           // in scores for a power of two
   static constexpr float kOne = 1;                             // what a weight of 1 is
@@ -169,7 +170,7 @@ class FloatProducts {
     const size_t bytes = KvBytes(type, block.kv.key_length);
     next_keys_ = NextTile(block.kv.k, bytes, keys, KvBytes(type, first)) + group * KvBytes(type, n);
     const size_t left = keys.seen.end - group;
-    const size_t n_keys = std::min(kGroupKeys, (left + kMicroRows - 1) / kMicroRows * kMicroRows);
+    const size_t n_keys = std::min(kGroupKeys, (left + kTogether - 1) / kTogether * kTogether);
     CachedRows rows;
     if constexpr (kConverts) {
       WithElement(type, [&](auto element) HWY_ATTR {
@@ -185,23 +186,28 @@ class FloatProducts {
           FindRows(block.kv.k, bytes, keys, whole ? keys.stored : Range{}, group, n_keys,
                    first * kUnit, n * kUnit, reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]));
     }
-    for (size_t key = 0; key < n_keys; key += kMicroRows) {
+    for (size_t key = 0; key < n_keys; key += kTogether) {
       for (size_t chunk = 0; chunk < n * kUnit; chunk += kChunk) {
         const auto* const in = reinterpret_cast<const uint8_t*>(rows[key]) + chunk;
-        TransposeUnits<kChunk / 4>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-          const size_t to = (chunk + 4 * k) / kUnit * kGroupKeys + key + r;
+        const size_t to = chunk / kUnit * kGroupKeys + key;
+        VU8 low[4], high[4];
+        TransposeFour(in, rows.stride, 0, [&](VU8 v, size_t i) HWY_ATTR { low[i] = v; });
+        TransposeFour(in + kFloats * rows.stride, rows.stride, 0,
+                      [&](VU8 v, size_t i) HWY_ATTR { high[i] = v; });
+        HWY_UNROLL(4)
+        for (size_t i = 0; i < 4; ++i) {
           if constexpr (kUnit == 2) {
-            const hn::Repartition<uint32_t, DU8> d32;
-            const hn::Rebind<uint16_t, decltype(d32)> d16;
-            uint16_t* const panel = reinterpret_cast<uint16_t*>(panel_);
-            const auto pairs = hn::BitCast(d32, v);
-            hn::StoreU(hn::TruncateTo(d16, pairs), d16, panel + to);
-            hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(pairs)), d16,
-                       panel + to + kGroupKeys);
+            const DU16 d16;
+            const auto a = hn::BitCast(d16, low[i]), b = hn::BitCast(d16, high[i]);
+            uint16_t* const panel = reinterpret_cast<uint16_t*>(panel_) + to + 2 * i * kGroupKeys;
+            hn::Store(hn::ConcatEven(d16, b, a), d16, panel);
+            hn::Store(hn::ConcatOdd(d16, b, a), d16, panel + kGroupKeys);
           } else {
-            hn::Store(hn::BitCast(DF(), v), DF(), panel_ + to);
+            float* const panel = panel_ + to + i * kGroupKeys;
+            hn::Store(hn::BitCast(DF(), low[i]), DF(), panel);
+            hn::Store(hn::BitCast(DF(), high[i]), DF(), panel + kFloats);
           }
-        });
+        }
       }
     }
   }
@@ -308,7 +314,8 @@ class FloatProducts {
   static constexpr bool kConverts = std::is_same_v<T, Converted>;
   static constexpr size_t kUnit =
       kConverts ? sizeof(float) : sizeof(T);  // bytes of a packed number
-  static constexpr size_t kChunk = 32;        // transposed at a time
+  // Keys that are transposed together, and bytes of each.
+  static constexpr size_t kTogether = 2 * kFloats, kChunk = 16;
 
   // Bytes of the vectors that a step of Multiply reads.
   template <size_t kRows>

@@ -190,10 +190,16 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
 template <class Products>
 HWY_INLINE void AttendFloats(const QueryBlock& block, const KeyPart& part) {
   const size_t n = block.n_tokens * block.n_heads;
+  const auto units = [n](size_t rows) { return (n + rows - 1) / rows * rows; };
   if (n == 1) return AttendUnits<1, 1, Products>(block, part, true);
   if (n == 2) return AttendUnits<2, 2, Products>(block, part, true);
-  if (n <= 4) return AttendUnits<4, 4, Products>(block, part, true);
-  AttendUnits<kQueryUnit, kQueryUnit, Products>(block, part, true);
+  if (n == 3) return AttendUnits<3, 3, Products>(block, part, true);
+  if (n == 4) return AttendUnits<4, 4, Products>(block, part, true);
+  // The fewest repeated queries: groups of 5, 6, 7 and 14 heads are common.
+  const size_t fewest = std::min({units(6), units(7), units(8)});
+  if (units(8) == fewest) return AttendUnits<8, 8, Products>(block, part, true);
+  if (units(7) == fewest) return AttendUnits<7, 7, Products>(block, part, true);
+  AttendUnits<6, 6, Products>(block, part, true);
 }
 
 // One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).

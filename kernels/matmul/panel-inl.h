@@ -104,40 +104,38 @@ struct FloatInputBlock {
   float x[32][kTileTokens];
 };
 
-// put(v, k, r): the lanes of v are unit k of the rows from r on, for kMicroRows rows, `stride`
-// bytes apart, of kCount units of four bytes each, a multiple of four. Adds `bias` to each byte.
-template <size_t kCount, class Put>
-HWY_INLINE void TransposeUnits(const uint8_t* HWY_RESTRICT in, size_t stride, uint8_t bias,
-                               Put put) {
+// put(v, k): the lanes of v are unit k of kFloats rows, `stride` bytes apart, of four units of four
+// bytes each. Adds `bias` to each byte.
+template <class Put>
+HWY_INLINE void TransposeFour(const uint8_t* HWY_RESTRICT in, size_t stride, uint8_t bias,
+                              Put put) {
   const DU8 d8;
   const hn::Repartition<uint32_t, DU8> d32;
   const hn::Repartition<uint64_t, DU8> d64;
   const auto add = hn::Set(d8, bias);
-  for (size_t r = 0; r < kMicroRows; r += kFloats) {
-    for (size_t k = 0; k < kCount; k += 4) {
-      // Piece p: row + 4 p.
-      const auto load = [&](size_t row) HWY_ATTR {
-        const auto bytes = LoadPieces(in + (r + row) * stride + 4 * k, 4 * stride);
-        return hn::BitCast(d32, hn::Add(bytes, add));
-      };
-      const auto a = load(0), b = load(1), c = load(2), d = load(3);
-      const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d32, a, b));
-      const auto ab2 = hn::BitCast(d64, hn::InterleaveUpper(d32, a, b));
-      const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d32, c, d));
-      const auto cd2 = hn::BitCast(d64, hn::InterleaveUpper(d32, c, d));
-      put(hn::BitCast(d8, hn::InterleaveLower(d64, ab0, cd0)), k, r);
-      put(hn::BitCast(d8, hn::InterleaveUpper(d64, ab0, cd0)), k + 1, r);
-      put(hn::BitCast(d8, hn::InterleaveLower(d64, ab2, cd2)), k + 2, r);
-      put(hn::BitCast(d8, hn::InterleaveUpper(d64, ab2, cd2)), k + 3, r);
-    }
-  }
+  // Piece p: row + 4 p.
+  const auto load = [&](size_t row) HWY_ATTR {
+    return hn::BitCast(d32, hn::Add(LoadPieces(in + row * stride, 4 * stride), add));
+  };
+  const auto a = load(0), b = load(1), c = load(2), d = load(3);
+  const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d32, a, b));
+  const auto ab2 = hn::BitCast(d64, hn::InterleaveUpper(d32, a, b));
+  const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d32, c, d));
+  const auto cd2 = hn::BitCast(d64, hn::InterleaveUpper(d32, c, d));
+  put(hn::BitCast(d8, hn::InterleaveLower(d64, ab0, cd0)), 0);
+  put(hn::BitCast(d8, hn::InterleaveUpper(d64, ab0, cd0)), 1);
+  put(hn::BitCast(d8, hn::InterleaveLower(d64, ab2, cd2)), 2);
+  put(hn::BitCast(d8, hn::InterleaveUpper(d64, ab2, cd2)), 3);
 }
-// to(k)[row] = rows[row][k].
+// to(k)[row] = unit k of a row, for kMicroRows rows of kCount units, a multiple of four.
 template <size_t kCount, size_t kStride, class To>
 HWY_INLINE void InterleaveTo(const uint8_t* HWY_RESTRICT in, uint8_t bias, To to) {
-  TransposeUnits<kCount>(in, kStride, bias, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-    hn::Store(v, DU8(), to(k) + r * 4);
-  });
+  for (size_t r = 0; r < kMicroRows; r += kFloats) {
+    for (size_t k = 0; k < kCount; k += 4) {
+      TransposeFour(in + r * kStride + 4 * k, kStride, bias,
+                    [&](VU8 v, size_t i) HWY_ATTR { hn::Store(v, DU8(), to(k + i) + r * 4); });
+    }
+  }
 }
 template <size_t kCount, size_t kStride>
 HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
