@@ -1,6 +1,5 @@
 // The subcommands: each has one function that adds it, with its flags, to the command line.
-#ifndef PRONK_CLI_COMMAND_H_
-#define PRONK_CLI_COMMAND_H_
+#pragma once
 
 #include <array>
 
@@ -52,5 +51,3 @@ inline constexpr std::array kCommands = {
     AddQuantize, AddImatrix, AddList,    AddCompletion, AddManual};
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_COMMAND_H_

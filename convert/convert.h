@@ -1,6 +1,5 @@
 // Converts a folder written by Hugging Face's libraries to a GGUF file. README.md has the overview.
-#ifndef PRONK_CONVERT_CONVERT_H_
-#define PRONK_CONVERT_CONVERT_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -36,5 +35,3 @@ struct Report {
 Report Convert(const std::string& folder, const std::string& out, const Options& options);
 
 }  // namespace convert
-
-#endif  // PRONK_CONVERT_CONVERT_H_

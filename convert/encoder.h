@@ -1,6 +1,5 @@
 // Converts the old weights to the new bytes piece by piece: neither has to fit into memory.
-#ifndef PRONK_CONVERT_ENCODER_H_
-#define PRONK_CONVERT_ENCODER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -31,5 +30,3 @@ class Encoder {
 };
 
 }  // namespace convert
-
-#endif  // PRONK_CONVERT_ENCODER_H_

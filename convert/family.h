@@ -1,6 +1,5 @@
 // The family of a folder (engine/model/family.h), and the steps that its row determines.
-#ifndef PRONK_CONVERT_FAMILY_H_
-#define PRONK_CONVERT_FAMILY_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -50,5 +49,3 @@ std::vector<std::string> MapTensors(const Source& source, OutModel& model);
 std::span<const TensorRule> CommonTensors();
 
 }  // namespace convert
-
-#endif  // PRONK_CONVERT_FAMILY_H_

@@ -1,7 +1,6 @@
 // A folder's tokenizer as the keys of a GGUF file: tokenizer.model (sentencepiece), tokenizer.json
 // or another vocabulary, and the files beside it with special tokens and the chat template.
-#ifndef PRONK_CONVERT_HF_TOKENIZER_H_
-#define PRONK_CONVERT_HF_TOKENIZER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -78,5 +77,3 @@ bool PutsSpaceBefore(const Fields& tokenizer);
 void AddTokenizer(const Source& source, uint64_t n_rows, OutModel& model);
 
 }  // namespace convert
-
-#endif  // PRONK_CONVERT_HF_TOKENIZER_H_

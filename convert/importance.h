@@ -1,7 +1,6 @@
 // The importance of a matrix's columns for rounding: the mean squares of its inputs over a text,
 // llama.cpp's "imatrix". Reads its current form (GGUF) and the older (.dat), writes the current.
-#ifndef PRONK_CONVERT_IMPORTANCE_H_
-#define PRONK_CONVERT_IMPORTANCE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -49,5 +48,3 @@ class Importance {
 };
 
 }  // namespace convert
-
-#endif  // PRONK_CONVERT_IMPORTANCE_H_

@@ -1,7 +1,6 @@
 // The type of each matrix when a model is quantized: plain, the same for all, or a mix, with more
 // bits for those most sensitive to rounding. Mixes are llama.cpp's, with its names and numbers.
-#ifndef PRONK_CONVERT_QUANTIZE_PLAN_H_
-#define PRONK_CONVERT_QUANTIZE_PLAN_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -62,5 +61,3 @@ gguf::DType MixType(const Mix& mix, const MixFacts& facts, std::string_view name
 gguf::DType FittingType(gguf::DType type, uint64_t cols);
 
 }  // namespace convert
-
-#endif  // PRONK_CONVERT_QUANTIZE_PLAN_H_

@@ -1,7 +1,6 @@
 // What generating returns: a text, why it ended, and its tokens one by one. A part of
 // <pronk/pronk.h>.
-#ifndef PRONK_ENGINE_COMPLETION_H_
-#define PRONK_ENGINE_COMPLETION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ struct Completion {
 };
 
 }  // namespace pronk
-
-#endif  // PRONK_ENGINE_COMPLETION_H_

@@ -1,6 +1,5 @@
 // Faults of the input or the machine (of a file: gguf::Error): one line with problem and remedy.
-#ifndef PRONK_ENGINE_ERROR_H_
-#define PRONK_ENGINE_ERROR_H_
+#pragma once
 
 #include "gguf/error.h"
 
@@ -24,5 +23,3 @@ class NoMemory : public Error {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_ERROR_H_

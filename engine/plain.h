@@ -1,8 +1,7 @@
 // The plain pass: Llama (also Mistral and SmolLM2), Qwen2 and Qwen3 from token ids to the next
 // token, in one file (plain.cc).
 // Slow and right: the engine is tested against it, and the reading path begins with it.
-#ifndef PRONK_ENGINE_PLAIN_H_
-#define PRONK_ENGINE_PLAIN_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -56,5 +55,3 @@ class PlainLlama {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PLAIN_H_

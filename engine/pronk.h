@@ -10,8 +10,7 @@
 // chats may share it, each used by one thread at a time. To use one while it is in use, from
 // another thread or its own callback, is an Error. A child of fork() may use them with one thread
 // only, if its parent has used more; otherwise it gets an Error.
-#ifndef PRONK_ENGINE_PRONK_H_
-#define PRONK_ENGINE_PRONK_H_
+#pragma once
 
 #ifdef __cplusplus
 
@@ -398,4 +397,3 @@ class Reranker {
 #else
 #include <pronk/pronk_c.h>
 #endif
-#endif  // PRONK_ENGINE_PRONK_H_

@@ -10,8 +10,7 @@
 // without room may be NULL. NULL for a handle, a text or a place for a result is PRONK_WRONG_USE,
 // unless a function says what it means; so are flags that do not exist, numbers out of range, and
 // counts of more than 2^30.
-#ifndef PRONK_ENGINE_PRONK_C_H_
-#define PRONK_ENGINE_PRONK_C_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -264,5 +263,3 @@ pronk_status pronk_reranker_score(pronk_reranker* reranker, const char* query,
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // PRONK_ENGINE_PRONK_C_H_

@@ -1,6 +1,5 @@
 // Measures elapsed time: for speeds and progress lines.
-#ifndef PRONK_ENGINE_STOPWATCH_H_
-#define PRONK_ENGINE_STOPWATCH_H_
+#pragma once
 
 #include <chrono>
 
@@ -16,5 +15,3 @@ class Stopwatch {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_STOPWATCH_H_

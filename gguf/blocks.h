@@ -10,8 +10,7 @@
 //
 // No struct needs more than 4-byte alignment, and tensors start at multiples of 8 at least
 // (reader.cc refuses others), so blocks are read in place. Unaligned 32-bit fields are byte arrays.
-#ifndef PRONK_GGUF_BLOCKS_H_
-#define PRONK_GGUF_BLOCKS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -250,5 +249,3 @@ struct BlockPTQ1_0 : Weights<128> {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_BLOCKS_H_

@@ -2,8 +2,7 @@
 //
 // Every read is checked against the end of the file. A failure is one line: file, byte, current key
 // or tensor, expected, found. reader.cc interprets the bytes.
-#ifndef PRONK_GGUF_CURSOR_H_
-#define PRONK_GGUF_CURSOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ class Cursor {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_CURSOR_H_

@@ -2,8 +2,7 @@
 //
 // A quantized type packs `block_size` weights of one row into `block_bytes` bytes; blocks.h shows
 // the bytes of each. A row of n weights is n / block_size blocks, one after the other.
-#ifndef PRONK_GGUF_DTYPE_H_
-#define PRONK_GGUF_DTYPE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -78,5 +77,3 @@ inline uint64_t RowBytes(DType type, uint64_t n) {
 }
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_DTYPE_H_

@@ -2,8 +2,7 @@
 //
 // Text from a file is untrusted. It is printed only through Quoted or Printable, so that it cannot
 // break the line, fill the screen, control the terminal or imitate our own messages.
-#ifndef PRONK_GGUF_ERROR_H_
-#define PRONK_GGUF_ERROR_H_
+#pragma once
 
 #include <cstddef>
 #include <stdexcept>
@@ -61,5 +60,3 @@ template <class... Parts>
 }
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_ERROR_H_

@@ -1,7 +1,6 @@
 // gguf::File: an open GGUF file (or all parts of a split one). Owns the mapping, the metadata and
 // the tensor index. Opening reads the head only; weights are paged in on first use.
-#ifndef PRONK_GGUF_FILE_H_
-#define PRONK_GGUF_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -71,5 +70,3 @@ class File {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_FILE_H_

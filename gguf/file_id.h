@@ -1,6 +1,5 @@
 // The identity of a file regardless of its path, to detect an output that is also an input.
-#ifndef PRONK_GGUF_FILE_ID_H_
-#define PRONK_GGUF_FILE_ID_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -30,5 +29,3 @@ struct FileId {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_FILE_ID_H_

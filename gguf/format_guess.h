@@ -1,6 +1,5 @@
 // Identifies files that are not GGUF.
-#ifndef PRONK_GGUF_FORMAT_GUESS_H_
-#define PRONK_GGUF_FORMAT_GUESS_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -13,5 +12,3 @@ namespace gguf {
 std::string_view GuessFormat(std::span<const std::byte> bytes);
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_FORMAT_GUESS_H_

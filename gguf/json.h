@@ -2,8 +2,7 @@
 // and whatever else strangers hand over. A text is checked once. After that a value is a place in
 // it, read when it is asked for: memory is the text's own size, whatever the text contains and
 // whoever reads it, and nothing has to be freed but the text.
-#ifndef PRONK_GGUF_JSON_H_
-#define PRONK_GGUF_JSON_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -110,5 +109,3 @@ class JsonView::Iterator {
 inline JsonView::Iterator JsonView::begin() const { return Iterator(*this); }
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_JSON_H_

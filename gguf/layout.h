@@ -1,6 +1,5 @@
 // The second half of reading: from tensor infos in the head to the tensors' data.
-#ifndef PRONK_GGUF_LAYOUT_H_
-#define PRONK_GGUF_LAYOUT_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -30,5 +29,3 @@ std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint6
                                      Cursor& cursor);
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_LAYOUT_H_

@@ -1,6 +1,5 @@
 // Reads a number at any address. GGUF numbers are little-endian, as are the supported machines.
-#ifndef PRONK_GGUF_LOAD_H_
-#define PRONK_GGUF_LOAD_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -20,5 +19,3 @@ T Load(const std::byte* at) {
 }
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_LOAD_H_

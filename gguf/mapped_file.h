@@ -4,8 +4,7 @@
 // drops them under memory pressure, so a model may be larger than memory and opens at once. If the
 // file is truncated while it is mapped, later reads fail (SIGBUS). If it is written to in place,
 // bytes change while they are used: what is read twice must be kept first (KeepFirst).
-#ifndef PRONK_GGUF_MAPPED_FILE_H_
-#define PRONK_GGUF_MAPPED_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -66,5 +65,3 @@ class MappedFile {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_MAPPED_FILE_H_

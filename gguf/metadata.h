@@ -2,8 +2,7 @@
 //
 // Values are views into the mapped file, decoded on demand: opening a file with a vocabulary of
 // 128,000 strings copies none. A getter that fails throws gguf::Error (file, key, expected, found).
-#ifndef PRONK_GGUF_METADATA_H_
-#define PRONK_GGUF_METADATA_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -121,5 +120,3 @@ class Metadata {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_METADATA_H_

@@ -1,6 +1,5 @@
 // Numbers in texts, whole or not.
-#ifndef PRONK_GGUF_NUMBER_H_
-#define PRONK_GGUF_NUMBER_H_
+#pragma once
 
 #include <charconv>
 #include <cstdlib>
@@ -27,5 +26,3 @@ std::optional<Number> NumberIn(std::string_view text) {
 }
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_NUMBER_H_

@@ -1,6 +1,5 @@
 // A file that appears under its name only when complete: models (writer.h) and all other output.
-#ifndef PRONK_GGUF_OUTPUT_FILE_H_
-#define PRONK_GGUF_OUTPUT_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -59,5 +58,3 @@ void RefuseInputs(const std::string& path, const struct stat& status,
 void RemoveUnfinishedFile();
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_OUTPUT_FILE_H_

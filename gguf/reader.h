@@ -1,7 +1,6 @@
 // The reader: checks the bytes of one GGUF file and builds its metadata and tensor index. File
 // (file.h) opens files and joins the parts of a split model.
-#ifndef PRONK_GGUF_READER_H_
-#define PRONK_GGUF_READER_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -59,5 +58,3 @@ Part ReadPart(const std::string& path, std::span<const std::byte> bytes);
 Part ReadPart(const std::string& path, MappedFile& mapping, uint64_t max_tensors = kMaxItems);
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_READER_H_

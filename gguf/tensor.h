@@ -1,6 +1,5 @@
 // TensorView: a tensor in the mapped file. Owns nothing; copy freely. Valid as long as its File.
-#ifndef PRONK_GGUF_TENSOR_H_
-#define PRONK_GGUF_TENSOR_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -53,5 +52,3 @@ inline std::string ShapeText(std::span<const uint64_t> dims) {
 }
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_TENSOR_H_

@@ -1,7 +1,6 @@
 // The project's only UTF-8 decoder, for arbitrary bytes (Unicode, table 3-7: no overlong forms, no
 // surrogates, nothing above U+10FFFF), and its only encoder.
-#ifndef PRONK_GGUF_UTF8_H_
-#define PRONK_GGUF_UTF8_H_
+#pragma once
 
 #include <cstdint>
 #include <iterator>
@@ -73,5 +72,3 @@ class Characters {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_UTF8_H_

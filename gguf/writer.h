@@ -5,8 +5,7 @@
 //   writer.AddArray<float>("tokenizer.ggml.scores", scores);
 //   writer.AddTensor("token_embd.weight", DType::kF16, {2048, 32000}, bytes);
 //   writer.WriteFile("model.gguf");
-#ifndef PRONK_GGUF_WRITER_H_
-#define PRONK_GGUF_WRITER_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -103,5 +102,3 @@ class Writer {
 };
 
 }  // namespace gguf
-
-#endif  // PRONK_GGUF_WRITER_H_

@@ -1,6 +1,5 @@
 // The addresses of the schemas in a document: JSON Pointers, anchors, and their own ($id).
-#ifndef PRONK_GRAMMAR_ADDRESSES_H_
-#define PRONK_GRAMMAR_ADDRESSES_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -45,5 +44,3 @@ class Addresses {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_ADDRESSES_H_

@@ -1,6 +1,5 @@
 // Sets of characters and their spelling in UTF-8.
-#ifndef PRONK_GRAMMAR_CODE_POINTS_H_
-#define PRONK_GRAMMAR_CODE_POINTS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -36,5 +35,3 @@ struct ByteRanges {
 void ForUtf8(const CodePoints& set, const std::function<void(const ByteRanges&)>& call);
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_CODE_POINTS_H_

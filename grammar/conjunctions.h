@@ -1,8 +1,7 @@
 // What schemas require together: a conjunction of schemas and negated schemas becomes shapes, each
 // of one type and without alternatives. A value is valid under the conjunction if it fits one of
 // them.
-#ifndef PRONK_GRAMMAR_CONJUNCTIONS_H_
-#define PRONK_GRAMMAR_CONJUNCTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -97,5 +96,3 @@ class Conjunctions {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_CONJUNCTIONS_H_

@@ -7,8 +7,7 @@
 //       if (constraint.done()) break;     // nothing can follow
 //       constraint.Forced()               // can be read as a batch: nothing else can follow
 //     }
-#ifndef PRONK_GRAMMAR_CONSTRAINT_H_
-#define PRONK_GRAMMAR_CONSTRAINT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -87,5 +86,3 @@ class Constraint {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_CONSTRAINT_H_

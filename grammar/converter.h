@@ -1,6 +1,5 @@
 // Turns conjunctions of schemas into rules: for json_schema.h.
-#ifndef PRONK_GRAMMAR_CONVERTER_H_
-#define PRONK_GRAMMAR_CONVERTER_H_
+#pragma once
 
 #include <map>
 #include <optional>
@@ -87,5 +86,3 @@ class Converter {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_CONVERTER_H_

@@ -1,8 +1,7 @@
 // Sets of strings as deterministic automata over characters (Rabin and Scott 1959), so that
 // patterns, formats, lengths and excluded values of a schema can be joined, intersected and
 // negated exactly. All charge a budget, since some patterns need too many states.
-#ifndef PRONK_GRAMMAR_DFA_H_
-#define PRONK_GRAMMAR_DFA_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -68,5 +67,3 @@ Dfa OfLength(uint32_t min, uint32_t max, Budget& budget);
 Dfa Minimal(const Dfa& dfa, Budget& budget);
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_DFA_H_

@@ -1,6 +1,5 @@
 // Formats of strings ("format": "date") as patterns.
-#ifndef PRONK_GRAMMAR_FORMATS_H_
-#define PRONK_GRAMMAR_FORMATS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -12,5 +11,3 @@ namespace grammar {
 std::optional<std::string> PatternOfFormat(std::string_view format);
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_FORMATS_H_

@@ -6,8 +6,7 @@
 //
 // A rule ends with its line, except inside parentheses, after ::= or |, and before a |.
 // Literals and classes know the escapes \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH.
-#ifndef PRONK_GRAMMAR_GBNF_H_
-#define PRONK_GRAMMAR_GBNF_H_
+#pragma once
 
 #include <functional>
 #include <map>
@@ -27,5 +26,3 @@ using RuleNames = std::map<std::string, RuleId, std::less<>>;
 RuleNames AddGbnf(std::string_view text, Builder& builder, const RuleNames& known = {});
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_GBNF_H_

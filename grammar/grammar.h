@@ -12,8 +12,7 @@
 //
 // The machines of all rules share one array. A Builder makes them from parts (Thompson 1968), for
 // grammars as text (gbnf.h) and for schemas (json_schema.h).
-#ifndef PRONK_GRAMMAR_GRAMMAR_H_
-#define PRONK_GRAMMAR_GRAMMAR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -241,5 +240,3 @@ class Builder {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_GRAMMAR_H_

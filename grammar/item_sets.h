@@ -3,8 +3,7 @@
 // An item is a position in a grammar: a state of a rule, its register, and the set of items that
 // continue after that rule. So a number represents every continuation of a text: a graph-structured
 // stack of rules (Tomita 1985), however many ways there are to parse the text so far.
-#ifndef PRONK_GRAMMAR_ITEM_SETS_H_
-#define PRONK_GRAMMAR_ITEM_SETS_H_
+#pragma once
 
 #include <compare>
 #include <cstddef>
@@ -84,5 +83,3 @@ class ItemSets {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_ITEM_SETS_H_

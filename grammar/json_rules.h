@@ -6,8 +6,7 @@
 // 16 digits before and after the point and two-digit exponents, which any reader can represent.
 // Keys, and strings of a set, are written with as few escapes as JSON needs, so that equal ones are
 // the same text.
-#ifndef PRONK_GRAMMAR_JSON_RULES_H_
-#define PRONK_GRAMMAR_JSON_RULES_H_
+#pragma once
 
 #include <functional>
 #include <map>
@@ -51,5 +50,3 @@ class JsonRules {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_JSON_RULES_H_

@@ -2,8 +2,7 @@
 //
 // README.md lists the supported keywords and where the grammar is narrower. Annotations are
 // ignored, what cannot be held exactly is refused with its place.
-#ifndef PRONK_GRAMMAR_JSON_SCHEMA_H_
-#define PRONK_GRAMMAR_JSON_SCHEMA_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -38,5 +37,3 @@ RuleId AddJsonSchema(const std::string& text, Builder& builder, const SchemaOpti
 Grammar JsonObject(const SchemaOptions& options = {});
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_JSON_SCHEMA_H_

@@ -4,8 +4,7 @@
 // number with a byte to the next is computed once. So repeated positions, such as the inside of a
 // string, cost a table lookup. A new step takes work bounded by the grammar's size times the text's
 // length, however many readings a text has (as in Earley 1970).
-#ifndef PRONK_GRAMMAR_MATCHER_H_
-#define PRONK_GRAMMAR_MATCHER_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -103,5 +102,3 @@ class Matcher {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_MATCHER_H_

@@ -1,6 +1,5 @@
 // Numbers between bounds, multiples and the like, as sets of their decimal spellings.
-#ifndef PRONK_GRAMMAR_NUMBERS_H_
-#define PRONK_GRAMMAR_NUMBERS_H_
+#pragma once
 
 #include <compare>
 #include <optional>
@@ -49,5 +48,3 @@ struct NumberSet {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_NUMBERS_H_

@@ -1,6 +1,5 @@
 // Regular expressions of a schema's "pattern": ECMA-262's without backreferences and lookbehind.
-#ifndef PRONK_GRAMMAR_PATTERN_H_
-#define PRONK_GRAMMAR_PATTERN_H_
+#pragma once
 
 #include <string_view>
 
@@ -15,5 +14,3 @@ namespace grammar {
 Dfa PatternStrings(std::string_view pattern, Budget& budget);
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_PATTERN_H_

@@ -9,8 +9,7 @@
 // So the hubs that allow none are found first, then backwards those that lead to them. A hub of one
 // character, as in the middle of a key, allows no run worth a look: all such are one hub, and what
 // follows them is looked up when a text gets there.
-#ifndef PRONK_GRAMMAR_RUNS_H_
-#define PRONK_GRAMMAR_RUNS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -99,5 +98,3 @@ class Runs {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_RUNS_H_

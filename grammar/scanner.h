@@ -1,7 +1,6 @@
 // Shared by the readers of grammars (gbnf.cc) and of regular expressions (pattern.cc): a position
 // in a text, and reading characters, numbers and escapes.
-#ifndef PRONK_GRAMMAR_SCANNER_H_
-#define PRONK_GRAMMAR_SCANNER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -65,5 +64,3 @@ class Scanner {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_SCANNER_H_

@@ -1,7 +1,6 @@
 // A JSON Schema as nodes: each schema of the text once, its keywords read and checked, references
 // resolved. For conjunctions.h, which finds out what schemas require together.
-#ifndef PRONK_GRAMMAR_SCHEMA_H_
-#define PRONK_GRAMMAR_SCHEMA_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -177,5 +176,3 @@ class Schemas {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_SCHEMA_H_

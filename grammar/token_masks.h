@@ -13,8 +13,7 @@
 // end make a difference: for all shorter ones the walk from the first position is reused.
 //
 // Where any text of some characters fits (runs.h), branches of such tokens are taken as a whole.
-#ifndef PRONK_GRAMMAR_TOKEN_MASKS_H_
-#define PRONK_GRAMMAR_TOKEN_MASKS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -85,5 +84,3 @@ class TokenMasks {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_TOKEN_MASKS_H_

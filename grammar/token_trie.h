@@ -2,8 +2,7 @@
 //
 //     tokens a, ab, abc, b:    a  ab  abc  b       each node: its last byte, its depth,
 //                              1   2    3  1       and where its branch ends
-#ifndef PRONK_GRAMMAR_TOKEN_TRIE_H_
-#define PRONK_GRAMMAR_TOKEN_TRIE_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -103,5 +102,3 @@ class TokenTrie : public tokenizer::Derived {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_TOKEN_TRIE_H_

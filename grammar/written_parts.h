@@ -4,8 +4,7 @@
 // A grammar knows which of the named properties are there (Members). Other keys, and items, could
 // be any text, which no state of a grammar can hold: they are remembered here, and tokens that
 // would repeat one are taken out of a mask.
-#ifndef PRONK_GRAMMAR_WRITTEN_PARTS_H_
-#define PRONK_GRAMMAR_WRITTEN_PARTS_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -60,5 +59,3 @@ class WrittenParts {
 };
 
 }  // namespace grammar
-
-#endif  // PRONK_GRAMMAR_WRITTEN_PARTS_H_

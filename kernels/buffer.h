@@ -1,7 +1,6 @@
 // Uninitialized memory, aligned to cache lines: untouched pages never become resident. Scratch of
 // kernels/ and engine/pass/.
-#ifndef PRONK_KERNELS_BUFFER_H_
-#define PRONK_KERNELS_BUFFER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -40,5 +39,3 @@ class Buffer {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_BUFFER_H_

@@ -1,8 +1,7 @@
 // Conversions between float and the small floating-point formats of weights and scales: f16 (IEEE
 // 754 binary16), bf16 (the upper half of a float), e8m0 (a power of two alone) and ue4m3 (eight
 // bits without a sign). One number at a time, exact: the reference for vectorized conversions.
-#ifndef PRONK_KERNELS_HALF_H_
-#define PRONK_KERNELS_HALF_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -71,5 +70,3 @@ constexpr float Ue4m3ToF32(uint8_t v) {
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_HALF_H_

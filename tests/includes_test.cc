@@ -178,7 +178,7 @@ bool IsAllowed(std::string_view path, std::string_view header) {
   return BeginsWithOne(header, room->ours);
 }
 
-// The macro of a header's include guard: gguf/file.h -> PRONK_GGUF_FILE_H_.
+// The macro of such a file's guard: kernels/a-inl.h -> PRONK_KERNELS_A_INL_H_.
 std::string GuardOf(std::string_view path) {
   std::string guard = "PRONK_";
   for (const char c : path) {
@@ -193,15 +193,16 @@ bool NeedsNoGuard(std::string_view path, const std::string& text) {
   return path.ends_with("-inl.h") && text.find("_H_\n") == std::string::npos;
 }
 
-// Whether the header opens with its guard, sets it, and closes with it. Highway's -inl.h files,
-// read once per instruction set, toggle theirs.
+// Whether the header's first directive keeps it from being read twice. Highway's -inl.h files, read
+// once per instruction set, toggle a macro of their path.
 bool HasGuard(std::string_view path, const std::string& text) {
-  const std::string guard = GuardOf(path);
-  const std::string opening = path.ends_with("-inl.h")
-                                  ? "#if defined(" + guard + ") == defined(HWY_TARGET_TOGGLE)\n"
-                                  : "#ifndef " + guard + "\n#define " + guard + "\n";
   const size_t first_directive = text.starts_with("#") ? 0 : text.find("\n#") + 1;
-  return text.compare(first_directive, opening.size(), opening) == 0 &&
+  const auto begins = [&](const std::string& opening) {
+    return text.compare(first_directive, opening.size(), opening) == 0;
+  };
+  if (!path.ends_with("-inl.h")) return begins("#pragma once\n");
+  const std::string guard = GuardOf(path);
+  return begins("#if defined(" + guard + ") == defined(HWY_TARGET_TOGGLE)\n") &&
          text.find("#define " + guard + "\n") != std::string::npos &&
          text.ends_with("\n#endif  // " + guard + "\n");
 }
@@ -235,7 +236,8 @@ std::vector<std::string> Faults(const std::string& path, const std::string& text
                      std::to_string(kMaxLines) + " at most");
   }
   if (path.ends_with(".h") && !NeedsNoGuard(path, text) && !HasGuard(path, text)) {
-    faults.push_back(path + ": the include guard is not " + GuardOf(path));
+    faults.push_back(path + ": expected " +
+                     (path.ends_with("-inl.h") ? "the guard " + GuardOf(path) : "#pragma once"));
   }
   return faults;
 }
@@ -413,15 +415,20 @@ TEST(IncludesChecks, CatchLongFilesButNotTables) {
   EXPECT_EQ(Faults("gguf/a.cc", lines + "\n").size(), 1u);
 }
 
-TEST(IncludesChecks, CatchGuardsSpeltWrong) {
-  const std::string good =
-      "// Why.\n#ifndef PRONK_GGUF_A_H_\n#define PRONK_GGUF_A_H_\n\n#endif  // PRONK_GGUF_A_H_\n";
-  EXPECT_TRUE(Faults("gguf/a.h", good).empty());
-  EXPECT_EQ(Faults("gguf/b.h", good).size(), 1u);
-  EXPECT_EQ(Faults("gguf/a.h", "#pragma once\n").size(), 1u);
+TEST(IncludesChecks, CatchMissingGuards) {
+  EXPECT_TRUE(Faults("gguf/a.h", "// Why.\n#pragma once\n").empty());
   EXPECT_EQ(Faults("gguf/a.h", "").size(), 1u);
-  EXPECT_EQ(Faults("gguf/a.h", good.substr(0, good.find("#endif"))).size(), 1u);
-  EXPECT_EQ(Faults("kernels/a-inl.h", good).size(), 1u);
+  EXPECT_EQ(Faults("gguf/a.h", "// Why.\n#include <map>\n#pragma once\n").size(), 1u);
+}
+
+TEST(IncludesChecks, CatchTogglesSpeltWrong) {
+  const std::string good =
+      "#if defined(PRONK_KERNELS_A_INL_H_) == defined(HWY_TARGET_TOGGLE)\n"
+      "#define PRONK_KERNELS_A_INL_H_\n\n#endif  // PRONK_KERNELS_A_INL_H_\n";
+  EXPECT_TRUE(Faults("kernels/a-inl.h", good).empty());
+  EXPECT_EQ(Faults("kernels/b-inl.h", good).size(), 1u);
+  EXPECT_EQ(Faults("kernels/a-inl.h", good.substr(0, good.find("#endif"))).size(), 1u);
+  EXPECT_EQ(Faults("kernels/a-inl.h", "#pragma once\n" + good).size(), 1u);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // A range of bytes of a string.
-#ifndef PRONK_TOKENIZER_BYTE_SPAN_H_
-#define PRONK_TOKENIZER_BYTE_SPAN_H_
+#pragma once
 
 #include <cstddef>
 
@@ -13,5 +12,3 @@ struct ByteSpan {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_BYTE_SPAN_H_

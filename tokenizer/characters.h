@@ -2,8 +2,7 @@
 //
 // Cases and sets are data (unicode_data.h), so that a text gives the same tokens and prompts
 // everywhere. The classes that only methods of a template's strings ask for are PCRE2's.
-#ifndef PRONK_TOKENIZER_CHARACTERS_H_
-#define PRONK_TOKENIZER_CHARACTERS_H_
+#pragma once
 
 #include <algorithm>
 #include <charconv>
@@ -88,5 +87,3 @@ class CharacterSet {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_CHARACTERS_H_

@@ -4,8 +4,7 @@
 // Templates are rendered as by the transformers library's apply_chat_template: trim_blocks and
 // lstrip_blocks on, tojson without HTML escapes, raise_exception and strftime_now defined. They are
 // untrusted programs, limited by jinja/values/runtime.h.
-#ifndef PRONK_TOKENIZER_CHAT_TEMPLATE_H_
-#define PRONK_TOKENIZER_CHAT_TEMPLATE_H_
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -87,5 +86,3 @@ std::string_view DefaultChatTemplate(const Tokenizer& tokenizer);
 std::chrono::local_seconds LocalNow();
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_CHAT_TEMPLATE_H_

@@ -1,6 +1,5 @@
 // Errors that end tokenizing and rendering early.
-#ifndef PRONK_TOKENIZER_ERRORS_H_
-#define PRONK_TOKENIZER_ERRORS_H_
+#pragma once
 
 #include <string>
 
@@ -60,5 +59,3 @@ class Nesting {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_ERRORS_H_

@@ -1,6 +1,5 @@
 // The families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
-#ifndef PRONK_TOKENIZER_FAMILIES_H_
-#define PRONK_TOKENIZER_FAMILIES_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -29,5 +28,3 @@ std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata, size_t r
 std::unique_ptr<Tokenizer> CreateWordPiece(const gguf::Metadata& metadata, size_t rows);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_FAMILIES_H_

@@ -1,7 +1,6 @@
 // Hashes for tables filled from a file, keyed with a random seed: nobody can prepare a file whose
 // strings all collide (which would make filling the table quadratic).
-#ifndef PRONK_TOKENIZER_HASH_H_
-#define PRONK_TOKENIZER_HASH_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -64,5 +63,3 @@ class SeededHash {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_HASH_H_

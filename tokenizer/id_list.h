@@ -1,7 +1,6 @@
 // The ids of a text during tokenizing. The text may be long and untrusted: the caller can
 // interrupt, and a limit on the number of ids ends tokenizing.
-#ifndef PRONK_TOKENIZER_ID_LIST_H_
-#define PRONK_TOKENIZER_ID_LIST_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -49,5 +48,3 @@ class IdList {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_ID_LIST_H_

@@ -1,6 +1,5 @@
 // The merges of a byte-pair encoding: which two tokens may become one, and which merge goes first.
-#ifndef PRONK_TOKENIZER_MERGE_TABLE_H_
-#define PRONK_TOKENIZER_MERGE_TABLE_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -56,5 +55,3 @@ std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens, const TokenIndex& index);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_MERGE_TABLE_H_

@@ -1,6 +1,5 @@
 // A conversation's messages, as applications have them. A part of <pronk/pronk.h>.
-#ifndef PRONK_TOKENIZER_MESSAGE_H_
-#define PRONK_TOKENIZER_MESSAGE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -32,5 +31,3 @@ inline bool operator==(const Message& a, const Message& b) {
 }
 
 }  // namespace pronk
-
-#endif  // PRONK_TOKENIZER_MESSAGE_H_

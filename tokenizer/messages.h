@@ -1,6 +1,5 @@
 // A conversation: as the program and its library hold it, as JSON, and as a template reads it.
-#ifndef PRONK_TOKENIZER_MESSAGES_H_
-#define PRONK_TOKENIZER_MESSAGES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -57,5 +56,3 @@ std::vector<Message> ReadMessages(const gguf::JsonView& json);
 std::string MessagesJson(const std::vector<Message>& messages);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_MESSAGES_H_

@@ -1,7 +1,6 @@
 // Unicode's normal forms (Unicode Standard Annex 15): one spelling of characters that can be
 // written in several ways, such as a letter and its accent.
-#ifndef PRONK_TOKENIZER_NORMAL_FORM_H_
-#define PRONK_TOKENIZER_NORMAL_FORM_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -18,5 +17,3 @@ inline constexpr size_t kMaxFormGrowth = 11;  // U+FDFA
 std::string ToNormalForm(std::string_view text, NormalForm form);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_NORMAL_FORM_H_

@@ -1,7 +1,6 @@
 // What a tokenizer does to a text before it cuts it into tokens: a list of steps, as in the
 // "normalizer" of Hugging Face's tokenizer.json.
-#ifndef PRONK_TOKENIZER_NORMALIZER_H_
-#define PRONK_TOKENIZER_NORMALIZER_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -39,5 +38,3 @@ class Normalizer {
 std::string WithoutMarks(std::string_view text);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_NORMALIZER_H_

@@ -7,8 +7,7 @@
 // search visits, and for each prefix the longest token that is a prefix of it. Hashes of substrings
 // are differences of prefix sums (Karp and Rabin 1987), with a random base, so that a file cannot
 // force collisions.
-#ifndef PRONK_TOKENIZER_SPECIAL_MATCHER_H_
-#define PRONK_TOKENIZER_SPECIAL_MATCHER_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -91,5 +90,3 @@ class SpecialMatcher::Search {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_SPECIAL_MATCHER_H_

@@ -1,6 +1,5 @@
 // How vocabularies spell the bytes of their tokens.
-#ifndef PRONK_TOKENIZER_SPELLING_H_
-#define PRONK_TOKENIZER_SPELLING_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -28,5 +27,3 @@ std::string MarkSpaces(std::string_view text);
 std::string UnmarkSpaces(std::string_view spelling);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_SPELLING_H_

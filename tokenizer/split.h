@@ -1,7 +1,6 @@
 // How byte-level BPE splits text into words before it merges bytes: each model's tokenizer has its
 // own regular expressions, which a GGUF file names (tokenizer.ggml.pre).
-#ifndef PRONK_TOKENIZER_SPLIT_H_
-#define PRONK_TOKENIZER_SPLIT_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -65,5 +64,3 @@ class Splitter {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_SPLIT_H_

@@ -1,8 +1,7 @@
 // Text to token ids and back, with the vocabulary of a GGUF file.
 //
 // Here is what the families (families.h) share: special tokens, options, and ids as bytes.
-#ifndef PRONK_TOKENIZER_TOKENIZER_H_
-#define PRONK_TOKENIZER_TOKENIZER_H_
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -132,5 +131,3 @@ class StreamDecoder {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_TOKENIZER_H_

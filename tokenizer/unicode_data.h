@@ -1,8 +1,7 @@
 // Properties of characters as text, hexadecimal: lists of characters ("41") and of runs ("41-5A").
 // They are those of Hugging Face's library, whose normalizers know an older Unicode than its
 // expressions. tests/data/make_unicode.py writes unicode_data.cc.
-#ifndef PRONK_TOKENIZER_UNICODE_DATA_H_
-#define PRONK_TOKENIZER_UNICODE_DATA_H_
+#pragma once
 
 #include <string_view>
 
@@ -14,5 +13,3 @@ extern const std::string_view kMarks, kAccents, kRemoved, kPunctuation;  // sets
 extern const std::string_view kNewerCharacters;                          // split.cc
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_UNICODE_DATA_H_

@@ -1,6 +1,5 @@
 // The checked vocabulary of a file: the first step to token ids. families.h builds on it.
-#ifndef PRONK_TOKENIZER_VOCABULARY_H_
-#define PRONK_TOKENIZER_VOCABULARY_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -105,5 +104,3 @@ using ByteTokens = std::array<TokenId, 256>;
 ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& vocab);
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_VOCABULARY_H_

@@ -1,6 +1,5 @@
 // Words of a text that were tokenized before in the same text: most words occur again.
-#ifndef PRONK_TOKENIZER_WORD_CACHE_H_
-#define PRONK_TOKENIZER_WORD_CACHE_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -46,5 +45,3 @@ class WordCache {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_WORD_CACHE_H_

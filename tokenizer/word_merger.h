@@ -1,6 +1,5 @@
 // The algorithm of byte-pair encoding: merges the symbols of a word into tokens.
-#ifndef PRONK_TOKENIZER_WORD_MERGER_H_
-#define PRONK_TOKENIZER_WORD_MERGER_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -109,5 +108,3 @@ class WordMerger {
 };
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_WORD_MERGER_H_

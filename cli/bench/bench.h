@@ -6,8 +6,7 @@
 // per second, too: the speed if the machine only read the weights and multiplied. They are measured
 // before and after each repetition, by the same threads, because the speed of a shared machine
 // changes from second to second; each time the middle of three tries counts.
-#ifndef PRONK_CLI_BENCH_BENCH_H_
-#define PRONK_CLI_BENCH_BENCH_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -242,5 +241,3 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
                   const std::function<void(const std::string&)>& say, BenchResult& result);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_BENCH_BENCH_H_

@@ -1,6 +1,5 @@
 // pronk compare: several files side by side, and what was measured of each.
-#ifndef PRONK_CLI_BENCH_COMPARE_REPORT_H_
-#define PRONK_CLI_BENCH_COMPARE_REPORT_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -37,5 +36,3 @@ std::string CompareJson(const CompareReport& report);
 std::string CompareSvg(const CompareReport& report);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_BENCH_COMPARE_REPORT_H_

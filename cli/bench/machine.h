@@ -1,6 +1,5 @@
 // The machine that runs a benchmark: its name, clock, caches, memory and counters.
-#ifndef PRONK_CLI_BENCH_MACHINE_H_
-#define PRONK_CLI_BENCH_MACHINE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -57,5 +56,3 @@ class InstructionMeter {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_BENCH_MACHINE_H_

@@ -8,8 +8,7 @@
 //      "messages": [...]}                            as tokenizer/messages.h has them
 //
 // The list of messages alone, as other programs write it, is a chat that names no model.
-#ifndef PRONK_CLI_CHAT_CHAT_FILE_H_
-#define PRONK_CLI_CHAT_CHAT_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -77,5 +76,3 @@ class OwnFile {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_CHAT_FILE_H_

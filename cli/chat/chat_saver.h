@@ -1,6 +1,5 @@
 // Saves a chat as it goes on, and never over a file that holds another one.
-#ifndef PRONK_CLI_CHAT_CHAT_SAVER_H_
-#define PRONK_CLI_CHAT_CHAT_SAVER_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -41,5 +40,3 @@ class ChatSaver {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_CHAT_SAVER_H_

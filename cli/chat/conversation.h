@@ -1,6 +1,5 @@
 // Handles one entry of `pronk chat`: a question, or a command, which begins with a slash.
-#ifndef PRONK_CLI_CHAT_CONVERSATION_H_
-#define PRONK_CLI_CHAT_CONVERSATION_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -88,5 +87,3 @@ class Conversation {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_CONVERSATION_H_

@@ -1,7 +1,6 @@
 // The flags of chat that decide what answers are like. A saved chat has them by name, so that the
 // chat that goes on with it needs none of them.
-#ifndef PRONK_CLI_CHAT_KEPT_FLAGS_H_
-#define PRONK_CLI_CHAT_KEPT_FLAGS_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -56,5 +55,3 @@ class KeptFlags {
 std::string LongName(const std::vector<std::string>& names);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_KEPT_FLAGS_H_

@@ -1,6 +1,5 @@
 // A model that is open and ready to converse, and how its answers are made.
-#ifndef PRONK_CLI_CHAT_READY_MODEL_H_
-#define PRONK_CLI_CHAT_READY_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -70,5 +69,3 @@ void DropModelsOwn(ChatSetup& setup);
 std::string ModelFileOf(const ModelIdentity& model, const std::string& chat);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_READY_MODEL_H_

@@ -1,7 +1,6 @@
 // Chats that save themselves, and the lines that were typed, under $XDG_STATE_HOME/pronk, by
 // default ~/.local/state/pronk. Only its owner can read it, like ~/.ssh.
-#ifndef PRONK_CLI_CHAT_SAVED_CHATS_H_
-#define PRONK_CLI_CHAT_SAVED_CHATS_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -57,5 +56,3 @@ std::vector<std::string> TypedLines();
 void AddTypedLine(const std::string& line);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_SAVED_CHATS_H_

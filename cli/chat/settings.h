@@ -1,6 +1,5 @@
 // What /set changes: the sampler's numbers, the seed, and the lengths of answer and context.
-#ifndef PRONK_CLI_CHAT_SETTINGS_H_
-#define PRONK_CLI_CHAT_SETTINGS_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -30,5 +29,3 @@ std::optional<size_t> ContextIn(const std::string& text);
 std::vector<std::string> SettingCompletions(const std::string& typed, ReadyModel& ready);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_CHAT_SETTINGS_H_

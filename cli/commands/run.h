@@ -1,6 +1,5 @@
 // What pronk run's one prompt and its many lines have in common.
-#ifndef PRONK_CLI_COMMANDS_RUN_H_
-#define PRONK_CLI_COMMANDS_RUN_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -78,5 +77,3 @@ int RunLines(const RunOptions& options, const RunParts& parts,
              const std::vector<RunRequest>& requests);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_COMMANDS_RUN_H_

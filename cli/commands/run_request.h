@@ -1,7 +1,6 @@
 // What pronk run answers: the flags' prompt, or what a line of --jsonl or the file of --messages
 // says.
-#ifndef PRONK_CLI_COMMANDS_RUN_REQUEST_H_
-#define PRONK_CLI_COMMANDS_RUN_REQUEST_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -60,5 +59,3 @@ class RequestReader {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_COMMANDS_RUN_REQUEST_H_

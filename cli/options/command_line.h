@@ -1,7 +1,6 @@
 // The command line: subcommands and their flags, declared once. Reading arguments, --help, the
 // manual page and the shells' completions all come from these declarations.
-#ifndef PRONK_CLI_OPTIONS_COMMAND_LINE_H_
-#define PRONK_CLI_OPTIONS_COMMAND_LINE_H_
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -140,5 +139,3 @@ class CommandLine {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_COMMAND_LINE_H_

@@ -1,7 +1,6 @@
 // The flags of run and chat that decide what is generated: sampling (names and defaults are
 // llama.cpp's), a grammar for the text, and drafts.
-#ifndef PRONK_CLI_OPTIONS_GENERATION_OPTIONS_H_
-#define PRONK_CLI_OPTIONS_GENERATION_OPTIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -73,5 +72,3 @@ void ComplainOfBroken();
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_GENERATION_OPTIONS_H_

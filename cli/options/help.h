@@ -1,6 +1,5 @@
 // --help: a subcommand's flags and examples, within a width and a number of lines.
-#ifndef PRONK_CLI_OPTIONS_HELP_H_
-#define PRONK_CLI_OPTIONS_HELP_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -33,5 +32,3 @@ std::string HelpLine(const std::string& name, const std::string& what);
 std::string HelpOf(const Command& command, size_t max_lines);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_HELP_H_

@@ -1,6 +1,5 @@
 // The files that a command reads, so that it writes into none of them.
-#ifndef PRONK_CLI_OPTIONS_INPUTS_H_
-#define PRONK_CLI_OPTIONS_INPUTS_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -25,5 +24,3 @@ void CheckOutput(const std::string& path);
 void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_INPUTS_H_

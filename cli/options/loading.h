@@ -1,6 +1,5 @@
 // From -m to a model that is ready: opens and reads it, and explains the choices for --verbose.
-#ifndef PRONK_CLI_OPTIONS_LOADING_H_
-#define PRONK_CLI_OPTIONS_LOADING_H_
+#pragma once
 
 #include <exception>
 #include <string>
@@ -40,5 +39,3 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
                     const engine::Session& session, const engine::SessionOptions& session_options);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_LOADING_H_

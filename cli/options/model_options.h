@@ -1,6 +1,5 @@
 // The flags that choose a model and how to run it, shared by the subcommands.
-#ifndef PRONK_CLI_OPTIONS_MODEL_OPTIONS_H_
-#define PRONK_CLI_OPTIONS_MODEL_OPTIONS_H_
+#pragma once
 
 #include <filesystem>
 #include <string>
@@ -78,5 +77,3 @@ std::filesystem::path ProgramPath();
 std::string DefaultModelPath();
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_MODEL_OPTIONS_H_

@@ -8,8 +8,7 @@
 //                  names the file in blobs/ by its hash
 //   llama.cpp      $LLAMA_CACHE or ~/.cache/llama.cpp: OWNER_REPO_FILE.gguf
 //   LM Studio      ~/.lmstudio/models (before: ~/.cache/lm-studio/models): PUBLISHER/REPO/FILE.gguf
-#ifndef PRONK_CLI_OPTIONS_MODEL_STORES_H_
-#define PRONK_CLI_OPTIONS_MODEL_STORES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -50,5 +49,3 @@ struct Suggestion {
 Suggestion SuggestedModel();
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_MODEL_STORES_H_

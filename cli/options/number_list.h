@@ -1,6 +1,5 @@
 // Lists of numbers as llama-bench takes them: "512", "1,2,4", "1-8", "1-8+2", "1-8*2".
-#ifndef PRONK_CLI_OPTIONS_NUMBER_LIST_H_
-#define PRONK_CLI_OPTIONS_NUMBER_LIST_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -21,5 +20,3 @@ std::vector<size_t> ParseNumbers(const std::string& flag, const std::vector<std:
 std::vector<tokenizer::TokenId> ParseIds(const std::string& text);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_NUMBER_LIST_H_

@@ -1,6 +1,5 @@
 // llama.cpp's and Ollama's names of our flags and subcommands, and answers to unknown words.
-#ifndef PRONK_CLI_OPTIONS_OTHER_PROGRAMS_H_
-#define PRONK_CLI_OPTIONS_OTHER_PROGRAMS_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -34,5 +33,3 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
 [[noreturn]] void RefuseCommand(const CommandLine& line, const std::string& name);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_OTHER_PROGRAMS_H_

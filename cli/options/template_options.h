@@ -1,6 +1,5 @@
 // Flags for another chat template and its variables, of `pronk chat`, `run --chat` and `template`.
-#ifndef PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
-#define PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -32,5 +31,3 @@ struct TemplateOptions {
 std::string ReadTemplate(const std::string& path);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_

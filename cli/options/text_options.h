@@ -1,6 +1,5 @@
 // The flags of a text, for the subcommands that read one as `pronk run` does.
-#ifndef PRONK_CLI_OPTIONS_TEXT_OPTIONS_H_
-#define PRONK_CLI_OPTIONS_TEXT_OPTIONS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -25,5 +24,3 @@ struct TextOptions {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_TEXT_OPTIONS_H_

@@ -1,7 +1,6 @@
 // The flags about answers in a chat: tools that the model may call, the schema in the prompt, and
 // how long it may think.
-#ifndef PRONK_CLI_OPTIONS_TOOL_OPTIONS_H_
-#define PRONK_CLI_OPTIONS_TOOL_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -34,5 +33,3 @@ struct ToolOptions {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OPTIONS_TOOL_OPTIONS_H_

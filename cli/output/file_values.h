@@ -1,8 +1,7 @@
 // What inspect and diff show of a file: a metadata value as text, written piece by piece because it
 // may be as large as the file; statistics of a tensor's numbers, and the error between two tensors.
 // All threads of a team read every number; the results do not depend on the number of threads.
-#ifndef PRONK_CLI_OUTPUT_FILE_VALUES_H_
-#define PRONK_CLI_OUTPUT_FILE_VALUES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +57,3 @@ TensorError CompareTensors(kernels::Team& team, const gguf::TensorView& a,
                            const gguf::TensorView& b);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OUTPUT_FILE_VALUES_H_

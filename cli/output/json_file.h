@@ -1,6 +1,5 @@
 // JSON of other programs, which may come from anyone, read with limits; and JSON to be written.
-#ifndef PRONK_CLI_OUTPUT_JSON_FILE_H_
-#define PRONK_CLI_OUTPUT_JSON_FILE_H_
+#pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -34,5 +33,3 @@ std::vector<tokenizer::Message> ReadMessages(const std::string& path);
 std::string MessagesText(const std::vector<tokenizer::Message>& messages);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OUTPUT_JSON_FILE_H_

@@ -1,6 +1,5 @@
 // The summary of a run, for people and for programs.
-#ifndef PRONK_CLI_OUTPUT_REPORT_H_
-#define PRONK_CLI_OUTPUT_REPORT_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -33,5 +32,3 @@ std::string ResultJson(const engine::GenerateResult& result, int64_t seed, doubl
                        const Json& more, int indent);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OUTPUT_REPORT_H_

@@ -1,6 +1,5 @@
 // SVG pictures for a column as narrow as a phone's; colours follow the reader's dark or light mode.
-#ifndef PRONK_CLI_OUTPUT_SVG_H_
-#define PRONK_CLI_OUTPUT_SVG_H_
+#pragma once
 
 #include <string>
 
@@ -21,5 +20,3 @@ std::string SvgText(double x, double y, const char* classes, const std::string& 
 std::string ShortPath(const std::string& path);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OUTPUT_SVG_H_

@@ -1,6 +1,5 @@
 // Numbers as text, and text in a terminal's columns, of which a character takes none, one or two.
-#ifndef PRONK_CLI_OUTPUT_TEXT_H_
-#define PRONK_CLI_OUTPUT_TEXT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -91,5 +90,3 @@ class Table {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_OUTPUT_TEXT_H_

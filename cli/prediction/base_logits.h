@@ -9,8 +9,7 @@
 //       u16 codes[n_vocab]                    and one for padding if n_vocab is odd
 //
 // A logit more than 16 below the largest one gets the code 0.
-#ifndef PRONK_CLI_PREDICTION_BASE_LOGITS_H_
-#define PRONK_CLI_PREDICTION_BASE_LOGITS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -57,5 +56,3 @@ class BaseLogits {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_PREDICTION_BASE_LOGITS_H_

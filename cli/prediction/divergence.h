@@ -1,6 +1,5 @@
 // The distance between two models' predictions, in llama-perplexity's terms.
-#ifndef PRONK_CLI_PREDICTION_DIVERGENCE_H_
-#define PRONK_CLI_PREDICTION_DIVERGENCE_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -41,5 +40,3 @@ class Divergence {
 Json EstimateJson(const Estimate& estimate);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_PREDICTION_DIVERGENCE_H_

@@ -2,8 +2,7 @@
 //
 // The text is cut into equal windows, as llama-perplexity does. Only the second half of each
 // counts, so that a token is predicted from at least half a window; a rest at the end does not.
-#ifndef PRONK_CLI_PREDICTION_TEXT_WINDOWS_H_
-#define PRONK_CLI_PREDICTION_TEXT_WINDOWS_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -90,5 +89,3 @@ class Mean {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_PREDICTION_TEXT_WINDOWS_H_

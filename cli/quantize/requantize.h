@@ -1,7 +1,6 @@
 // The work of pronk quantize: chooses each tensor's type by the mix (convert/quantize_plan.h) and
 // flags, and converts its weights piece by piece: neither old nor new ones need to fit into memory.
-#ifndef PRONK_CLI_QUANTIZE_REQUANTIZE_H_
-#define PRONK_CLI_QUANTIZE_REQUANTIZE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -82,5 +81,3 @@ class Converter {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_QUANTIZE_REQUANTIZE_H_

@@ -1,6 +1,5 @@
 // Characters of a terminal. All text is UTF-8, the program's and the terminal's.
-#ifndef PRONK_CLI_TERMINAL_CHARSET_H_
-#define PRONK_CLI_TERMINAL_CHARSET_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -25,5 +24,3 @@ std::wstring ToWide(std::string_view utf8);
 std::string FromWide(std::wstring_view text);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_TERMINAL_CHARSET_H_

@@ -1,7 +1,6 @@
 // Reads lines: from a terminal with editing and a history, from a pipe or a file without carriage
 // returns at their ends and a byte order mark.
-#ifndef PRONK_CLI_TERMINAL_LINE_EDITOR_H_
-#define PRONK_CLI_TERMINAL_LINE_EDITOR_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -38,5 +37,3 @@ class LineEditor {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_TERMINAL_LINE_EDITOR_H_

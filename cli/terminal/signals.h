@@ -1,7 +1,6 @@
 // Signals: Ctrl-C stops the output, a file that is truncated while in use is reported, and however
 // the program ends, it leaves no half-written file and restores the terminal.
-#ifndef PRONK_CLI_TERMINAL_SIGNALS_H_
-#define PRONK_CLI_TERMINAL_SIGNALS_H_
+#pragma once
 
 namespace cli {
 
@@ -25,5 +24,3 @@ void CatchInterrupts(int n_caught = 1);
 bool Interrupted();
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_TERMINAL_SIGNALS_H_

@@ -1,6 +1,5 @@
 // Output to a person or another program: text goes to stdout, everything else to stderr.
-#ifndef PRONK_CLI_TERMINAL_TERMINAL_H_
-#define PRONK_CLI_TERMINAL_TERMINAL_H_
+#pragma once
 
 #include <cstddef>
 #include <filesystem>
@@ -161,5 +160,3 @@ class ProgressLine {
 };
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_TERMINAL_TERMINAL_H_

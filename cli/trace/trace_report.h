@@ -1,6 +1,5 @@
 // A traced token as a table, JSON, a picture and a page; and what the plain pass (plain.h) shows.
-#ifndef PRONK_CLI_TRACE_TRACE_REPORT_H_
-#define PRONK_CLI_TRACE_TRACE_REPORT_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -58,5 +57,3 @@ std::string StepPart(const engine::Trace& trace, size_t step);
 std::string StepTensors(const engine::TraceStep& step);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_TRACE_TRACE_REPORT_H_

@@ -1,6 +1,5 @@
 // Numbers of each layer: where attention looks, the chosen experts, the prediction if it were last.
-#ifndef PRONK_CLI_TRACE_TRACE_VALUES_H_
-#define PRONK_CLI_TRACE_TRACE_VALUES_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -44,5 +43,3 @@ std::vector<TokenValues> WatchTokens(engine::Session& session,
                                      std::span<const tokenizer::TokenId> tokens);
 
 }  // namespace cli
-
-#endif  // PRONK_CLI_TRACE_TRACE_VALUES_H_

@@ -3,8 +3,7 @@
 // large model's last layer with a window, or without one. Its input is the large model's embedding
 // of the last token and that model's last hidden state, later its own guesses and its own state.
 // All guesses after a text look from the same position, that of the text's last token.
-#ifndef PRONK_ENGINE_DRAFT_ASSISTANT_H_
-#define PRONK_ENGINE_DRAFT_ASSISTANT_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -53,5 +52,3 @@ class AssistantDrafter : public Drafter {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_DRAFT_ASSISTANT_H_

@@ -5,8 +5,7 @@
 // to the text, where a_i is the probability that the i-th draft is right if those before it are.
 // The best n gives the most tokens per second; with t(1 + n) = t(1) (1 + c n) and the same a for
 // all, a first draft pays if a > c.
-#ifndef PRONK_ENGINE_DRAFT_CONTROLLER_H_
-#define PRONK_ENGINE_DRAFT_CONTROLLER_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -147,5 +146,3 @@ class DraftController {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_DRAFT_CONTROLLER_H_

@@ -1,7 +1,6 @@
 // Drafter: guesses the next tokens, so that the model can check several in one pass. Wrong drafts
 // never change the text, only the speed (speculation.h).
-#ifndef PRONK_ENGINE_DRAFT_DRAFTER_H_
-#define PRONK_ENGINE_DRAFT_DRAFTER_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -56,5 +55,3 @@ class Drafter {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_DRAFT_DRAFTER_H_

@@ -1,7 +1,6 @@
 // LookupDrafter: drafts what followed the previous occurrence of the text's last tokens ("prompt
 // lookup decoding", Saxena 2023). Retold stories, edited code and lists repeat themselves.
-#ifndef PRONK_ENGINE_DRAFT_LOOKUP_DRAFTER_H_
-#define PRONK_ENGINE_DRAFT_LOOKUP_DRAFTER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -39,5 +38,3 @@ class LookupDrafter : public Drafter {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_DRAFT_LOOKUP_DRAFTER_H_

@@ -1,8 +1,7 @@
 // Drafts by a block after the last layer that some models have to predict the token after the next
 // ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with the hidden state at
 // the position before: the model's for the first draft, then the block's own.
-#ifndef PRONK_ENGINE_DRAFT_NEXTN_H_
-#define PRONK_ENGINE_DRAFT_NEXTN_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -86,5 +85,3 @@ class NextnDrafter : public Drafter {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_DRAFT_NEXTN_H_

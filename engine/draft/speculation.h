@@ -4,8 +4,7 @@
 // The text does not depend on it. A pass gives the logits after each of its tokens, with the same
 // bits as if they were read one by one. The sampler goes through them in order, with its own random
 // numbers. A draft equal to the sampled token is accepted; the first mismatch drops the rest.
-#ifndef PRONK_ENGINE_DRAFT_SPECULATION_H_
-#define PRONK_ENGINE_DRAFT_SPECULATION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -104,5 +103,3 @@ class Speculation {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_DRAFT_SPECULATION_H_

@@ -1,6 +1,5 @@
 // A folder as Hugging Face's libraries write it: config.json, safetensors files, the tokenizer's.
-#ifndef PRONK_ENGINE_FOLDER_HF_FOLDER_H_
-#define PRONK_ENGINE_FOLDER_HF_FOLDER_H_
+#pragma once
 
 #include <deque>
 #include <map>
@@ -56,5 +55,3 @@ class HfFolder {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_FOLDER_HF_FOLDER_H_

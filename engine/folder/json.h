@@ -1,6 +1,5 @@
 // JSON of an untrusted folder, with messages that name file, key, expected and found value.
-#ifndef PRONK_ENGINE_FOLDER_JSON_H_
-#define PRONK_ENGINE_FOLDER_JSON_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -93,5 +92,3 @@ class Fields {
 Fields ParseObject(const std::string& file, std::string text);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_FOLDER_JSON_H_

@@ -1,6 +1,5 @@
 // The new file while it is assembled: its keys, its tensors and their sources.
-#ifndef PRONK_ENGINE_FOLDER_OUT_MODEL_H_
-#define PRONK_ENGINE_FOLDER_OUT_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -93,5 +92,3 @@ struct OutModel {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_FOLDER_OUT_MODEL_H_

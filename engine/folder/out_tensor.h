@@ -4,8 +4,7 @@
 // code, so their rows are reordered; experts are separate tensors there and one stack here; some
 // matrices are joined in one format and separate in the other. So a tensor is a sequence of units
 // (mostly rows), and `locate` returns the old tensor and the position of each unit.
-#ifndef PRONK_ENGINE_FOLDER_OUT_TENSOR_H_
-#define PRONK_ENGINE_FOLDER_OUT_TENSOR_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -120,5 +119,3 @@ void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 float NumberAt(const SafeTensor& tensor, uint64_t i);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_FOLDER_OUT_TENSOR_H_

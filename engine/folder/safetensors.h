@@ -4,8 +4,7 @@
 //   n bytes   JSON: {"NAME": {"dtype": "BF16", "shape": [rows, cols], "data_offsets": [b, e]}, ...}
 //             and perhaps "__metadata__": {"KEY": "VALUE", ...}
 //   the rest  the tensors' data; offsets count from here. Rows follow each other.
-#ifndef PRONK_ENGINE_FOLDER_SAFETENSORS_H_
-#define PRONK_ENGINE_FOLDER_SAFETENSORS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -66,5 +65,3 @@ class Safetensors {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_FOLDER_SAFETENSORS_H_

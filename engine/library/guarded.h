@@ -1,7 +1,6 @@
 // How a function of the library is called: its exceptions become pronk::Error, and an object is
 // used by one caller at a time.
-#ifndef PRONK_ENGINE_LIBRARY_GUARDED_H_
-#define PRONK_ENGINE_LIBRARY_GUARDED_H_
+#pragma once
 
 #include <atomic>
 #include <exception>
@@ -71,5 +70,3 @@ pronk::Callback<Args...> Marked(const pronk::Callback<Args...>& function) {
 }
 
 }  // namespace library
-
-#endif  // PRONK_ENGINE_LIBRARY_GUARDED_H_

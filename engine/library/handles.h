@@ -1,6 +1,5 @@
 // What is behind the classes of pronk.h.
-#ifndef PRONK_ENGINE_LIBRARY_HANDLES_H_
-#define PRONK_ENGINE_LIBRARY_HANDLES_H_
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -141,5 +140,3 @@ struct [[gnu::visibility("hidden")]] Chat::Impl : library::Borrower, library::Le
 };
 
 }  // namespace pronk
-
-#endif  // PRONK_ENGINE_LIBRARY_HANDLES_H_

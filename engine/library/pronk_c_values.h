@@ -1,7 +1,6 @@
 // The values that cross the border of pronk_c.h: handles, flags, structures and options, each
 // checked before it becomes a value of pronk.h.
-#ifndef PRONK_ENGINE_LIBRARY_PRONK_C_VALUES_H_
-#define PRONK_ENGINE_LIBRARY_PRONK_C_VALUES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -78,5 +77,3 @@ void Give(const Items& items, Item* to, std::size_t room, std::size_t* n) {
 }
 
 }  // namespace library
-
-#endif  // PRONK_ENGINE_LIBRARY_PRONK_C_VALUES_H_

@@ -1,7 +1,6 @@
 // Binder: finds a file's tensors, checks their types and shapes, and records which were requested.
 // Throws gguf::Error (file, tensor, expected, found).
-#ifndef PRONK_ENGINE_MODEL_BINDER_H_
-#define PRONK_ENGINE_MODEL_BINDER_H_
+#pragma once
 
 #include <cstdint>
 #include <initializer_list>
@@ -118,5 +117,3 @@ class Binder {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_BINDER_H_

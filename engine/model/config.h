@@ -1,7 +1,6 @@
 // Config: the kind of transformer in a file, as plain numbers and flags. Read from the metadata and
 // checked once, so later code may divide by, index with and allocate for these numbers.
-#ifndef PRONK_ENGINE_MODEL_CONFIG_H_
-#define PRONK_ENGINE_MODEL_CONFIG_H_
+#pragma once
 
 #include <array>
 #include <cmath>
@@ -272,5 +271,3 @@ struct Config : Traits {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_CONFIG_H_

@@ -1,8 +1,7 @@
 // A family as a row (in families/, by lineage), in two halves: what a file of this architecture
 // means beyond its tensors and the keys that all families have, and which of Hugging Face's classes
 // become such files, and how. What both halves need is said once.
-#ifndef PRONK_ENGINE_MODEL_FAMILY_H_
-#define PRONK_ENGINE_MODEL_FAMILY_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -118,5 +117,3 @@ std::span<const Family> Families();
 std::optional<kernels::Activation> UngatedActivation(std::string_view name);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_FAMILY_H_

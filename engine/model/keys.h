@@ -2,8 +2,7 @@
 //
 // A key that no code reads may change what a model computes, and the text would be silently wrong.
 // So every requested key is recorded, and the architecture's other keys are refused by name.
-#ifndef PRONK_ENGINE_MODEL_KEYS_H_
-#define PRONK_ENGINE_MODEL_KEYS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -124,5 +123,3 @@ class Keys {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_KEYS_H_

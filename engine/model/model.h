@@ -1,6 +1,5 @@
 // Model: a file, opened, checked and interpreted. Immutable after loading; sessions share it.
-#ifndef PRONK_ENGINE_MODEL_MODEL_H_
-#define PRONK_ENGINE_MODEL_MODEL_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -40,5 +39,3 @@ struct Model {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_MODEL_H_

@@ -1,6 +1,5 @@
 // Files of Ollama's own converter, which spells some keys and tensors in its own way.
-#ifndef PRONK_ENGINE_MODEL_OLLAMA_H_
-#define PRONK_ENGINE_MODEL_OLLAMA_H_
+#pragma once
 
 #include "gguf/file.h"
 
@@ -10,5 +9,3 @@ namespace engine {
 void RespellOllama(gguf::File& file);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_OLLAMA_H_

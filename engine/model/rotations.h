@@ -2,8 +2,7 @@
 // and Hadamard matrices, so that their weights are easier to round; inputs have to be, too. The
 // keys prism.hadamard.* name these matrices. Chee et al. 2023 (QuIP), Ashkboos et al. 2024
 // (QuaRot).
-#ifndef PRONK_ENGINE_MODEL_ROTATIONS_H_
-#define PRONK_ENGINE_MODEL_ROTATIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -57,5 +56,3 @@ class Rotations {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_ROTATIONS_H_

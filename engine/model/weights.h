@@ -1,6 +1,5 @@
 // Weights: the tensors of a file by role. Views into the mapping; nothing is copied.
-#ifndef PRONK_ENGINE_MODEL_WEIGHTS_H_
-#define PRONK_ENGINE_MODEL_WEIGHTS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -215,5 +214,3 @@ struct Weights {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_WEIGHTS_H_

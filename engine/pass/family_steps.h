@@ -1,7 +1,6 @@
 // The steps of a layer that a Llama lacks. A Llama has a norm, a mixer and a sum, a norm, a network
 // and a sum; Layers() (forward.cc) calls these between them.
-#ifndef PRONK_ENGINE_PASS_FAMILY_STEPS_H_
-#define PRONK_ENGINE_PASS_FAMILY_STEPS_H_
+#pragma once
 
 #include "engine/model/weights.h"
 #include "engine/pass/pass.h"
@@ -24,5 +23,3 @@ void FinishNetwork(const LayerView& layer, Pass& pass);
 void FinishLayer(const LayerView& layer, ResidualStream& residual, Pass& pass);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_FAMILY_STEPS_H_

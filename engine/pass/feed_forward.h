@@ -1,6 +1,5 @@
 // The second half of a layer: each token passes a dense network, a few of many experts, or both.
-#ifndef PRONK_ENGINE_PASS_FEED_FORWARD_H_
-#define PRONK_ENGINE_PASS_FEED_FORWARD_H_
+#pragma once
 
 #include "engine/pass/pass.h"
 #include "engine/pass/residual.h"
@@ -20,5 +19,3 @@ void AugmentResidual(const LayerWeights& w, const float* in, Pass& pass);
 void AddPerLayerEmbedding(const LayerView& layer, ResidualStream& residual, Pass& pass);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_FEED_FORWARD_H_

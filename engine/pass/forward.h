@@ -1,6 +1,5 @@
 // The forward pass: from token ids to logits.
-#ifndef PRONK_ENGINE_PASS_FORWARD_H_
-#define PRONK_ENGINE_PASS_FORWARD_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -47,5 +46,3 @@ void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, S
               kernels::Team& team, float* logits);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_FORWARD_H_

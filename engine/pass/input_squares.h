@@ -1,6 +1,5 @@
 // InputSquares: per column, the sums of squares of each layer matrix's inputs, for pronk imatrix.
-#ifndef PRONK_ENGINE_PASS_INPUT_SQUARES_H_
-#define PRONK_ENGINE_PASS_INPUT_SQUARES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -44,5 +43,3 @@ class InputSquares {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_INPUT_SQUARES_H_

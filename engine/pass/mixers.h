@@ -1,6 +1,5 @@
 // The mixers, through which a token reads earlier ones: attention, or a recurrence.
-#ifndef PRONK_ENGINE_PASS_MIXERS_H_
-#define PRONK_ENGINE_PASS_MIXERS_H_
+#pragma once
 
 #include "engine/pass/pass.h"
 
@@ -11,5 +10,3 @@ namespace engine {
 void MixTokens(const LayerView& layer, Mixer mixer, const float* in, Pass& pass);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_MIXERS_H_

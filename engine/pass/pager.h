@@ -7,8 +7,7 @@
 // for as soon as the router has chosen them, and those that were not used for the longest time let
 // go when memory is full: the system would choose the same, but page by page. This is for the
 // passes of a Session, not those of a Batch or an Embedder.
-#ifndef PRONK_ENGINE_PASS_PAGER_H_
-#define PRONK_ENGINE_PASS_PAGER_H_
+#pragma once
 
 #include <condition_variable>
 #include <cstddef>
@@ -78,5 +77,3 @@ class Pager {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_PAGER_H_

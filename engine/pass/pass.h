@@ -5,8 +5,7 @@
 // a factor of 1) does nothing. Rows are [n_tokens][embedding_length] unless stated otherwise.
 // TracedPass (traced_pass.h) records the operations; the virtual ones are those that it says more
 // of than their time.
-#ifndef PRONK_ENGINE_PASS_PASS_H_
-#define PRONK_ENGINE_PASS_PASS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -236,5 +235,3 @@ class Pass {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_PASS_H_

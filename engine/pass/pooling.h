@@ -1,6 +1,5 @@
 // From the vectors of a text's positions to one vector for the text, or to its scores.
-#ifndef PRONK_ENGINE_PASS_POOLING_H_
-#define PRONK_ENGINE_PASS_POOLING_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -23,5 +22,3 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& scratc
                   kernels::Team& team, float* pooled, float* out);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_POOLING_H_

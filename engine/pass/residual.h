@@ -1,8 +1,7 @@
 // The residual stream, which layers read and add to. Most models have one vector per token, x. With
 // "alternating updates" (AltUp, Baykal et al. 2023) there are several: a layer computes only on the
 // first; the others are predicted before the layer and corrected after it by the first's change.
-#ifndef PRONK_ENGINE_PASS_RESIDUAL_H_
-#define PRONK_ENGINE_PASS_RESIDUAL_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -52,5 +51,3 @@ class ResidualStream {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_RESIDUAL_H_

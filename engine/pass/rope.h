@@ -3,8 +3,7 @@
 // the frequencies: by one divisor each (tensor rope_freqs), by one factor for all (linear scaling),
 // or by YaRN (Peng et al. 2023), which divides only those whose wavelength exceeds the context and
 // scales cos and sin up slightly to keep attention sharp.
-#ifndef PRONK_ENGINE_PASS_ROPE_H_
-#define PRONK_ENGINE_PASS_ROPE_H_
+#pragma once
 
 #include <cstddef>
 #include <vector>
@@ -41,5 +40,3 @@ bool HasLongFactors(const Model& model, size_t context);
 std::vector<RopeAngles> MakeRopes(const Model& model, size_t context);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_ROPE_H_

@@ -1,7 +1,6 @@
 // Scratch: the buffers of a batch of tokens as it passes through the layers. Sized at construction
 // for the widest layer and reused by every pass, so generation allocates nothing.
-#ifndef PRONK_ENGINE_PASS_SCRATCH_H_
-#define PRONK_ENGINE_PASS_SCRATCH_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -72,5 +71,3 @@ struct Scratch {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_SCRATCH_H_

@@ -1,8 +1,7 @@
 // SequenceState: the KV cache and recurrent states of the text so far, so that a new token computes
 // only its own part. Attention layers keep keys and values of all positions, or, with a window, of
 // the last ones in a ring buffer. Recurrent layers keep a state of fixed size.
-#ifndef PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
-#define PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -127,5 +126,3 @@ struct TextPart {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_SEQUENCE_STATE_H_

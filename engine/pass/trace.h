@@ -1,7 +1,6 @@
 // Trace: each operation of a forward pass and its time, and intermediate values for an observer.
 // TracedPass (traced_pass.h) fills it, for pronk trace and pronk imatrix.
-#ifndef PRONK_ENGINE_PASS_TRACE_H_
-#define PRONK_ENGINE_PASS_TRACE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -60,5 +59,3 @@ struct Trace {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_TRACE_H_

@@ -1,7 +1,6 @@
 // TracedPass: a Pass that fills a Trace with each operation, its weights and its time. Pass itself
 // knows nothing of it.
-#ifndef PRONK_ENGINE_PASS_TRACED_PASS_H_
-#define PRONK_ENGINE_PASS_TRACED_PASS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -62,5 +61,3 @@ class AnyPass {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_PASS_TRACED_PASS_H_

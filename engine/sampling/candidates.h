@@ -1,7 +1,6 @@
 // The steps of sampling, which sampler.h chains: each narrows or reshapes the list of tokens that
 // may come next. A step works on logits; probabilities are the softmax over what is left.
-#ifndef PRONK_ENGINE_SAMPLING_CANDIDATES_H_
-#define PRONK_ENGINE_SAMPLING_CANDIDATES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -168,5 +167,3 @@ void DynamicTemperature(Candidates& candidates, float low, float high, float exp
 void Temperature(Candidates& candidates, float temperature);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SAMPLING_CANDIDATES_H_

@@ -4,8 +4,7 @@
 // Let m be the length of the longest suffix of the text that also occurs before an earlier token x
 // and contains no sequence breaker. If x is no breaker and m >= allowed_length, the logit of x
 // falls by multiplier * base^(m - allowed_length).
-#ifndef PRONK_ENGINE_SAMPLING_DRY_H_
-#define PRONK_ENGINE_SAMPLING_DRY_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -39,5 +38,3 @@ class Dry {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SAMPLING_DRY_H_

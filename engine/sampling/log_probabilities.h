@@ -1,6 +1,5 @@
 // How likely the model holds tokens: the softmax of its logits, before sampling changes them.
-#ifndef PRONK_ENGINE_SAMPLING_LOG_PROBABILITIES_H_
-#define PRONK_ENGINE_SAMPLING_LOG_PROBABILITIES_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -13,5 +12,3 @@ namespace engine {
 void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SAMPLING_LOG_PROBABILITIES_H_

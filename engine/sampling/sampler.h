@@ -1,6 +1,5 @@
 // Sampler: picks the next token from a row of logits.
-#ifndef PRONK_ENGINE_SAMPLING_SAMPLER_H_
-#define PRONK_ENGINE_SAMPLING_SAMPLER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -65,5 +64,3 @@ class Sampler {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SAMPLING_SAMPLER_H_

@@ -1,7 +1,6 @@
 // How the next token is chosen: the settings of applications, flags and files. A part of
 // <pronk/pronk.h>.
-#ifndef PRONK_ENGINE_SAMPLING_SAMPLING_H_
-#define PRONK_ENGINE_SAMPLING_SAMPLING_H_
+#pragma once
 
 #include <cstdint>
 #include <initializer_list>
@@ -108,5 +107,3 @@ struct Sampling {
 };
 
 }  // namespace pronk
-
-#endif  // PRONK_ENGINE_SAMPLING_SAMPLING_H_

@@ -1,8 +1,7 @@
 // The table of sampling's settings, from which pronk.h's options as text, the flags with their
 // help, requests in JSON, chat's /set and what files recommend are read. A new sampler is a row
 // here, a member of Sampling, and its step in sampler.cc.
-#ifndef PRONK_ENGINE_SAMPLING_SETTINGS_H_
-#define PRONK_ENGINE_SAMPLING_SETTINGS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -70,5 +69,3 @@ std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
                                          const tokenizer::Tokenizer& tokenizer, Sampling& sampling);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SAMPLING_SETTINGS_H_

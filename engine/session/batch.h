@@ -1,8 +1,7 @@
 // Batch: several texts generated together. A token of each goes through one pass, which reads the
 // weights once for all; attention and recurrences look at each text's own state. A text has the
 // bits that it has alone, whoever else is there (engine/README.md, Guarantees).
-#ifndef PRONK_ENGINE_SESSION_BATCH_H_
-#define PRONK_ENGINE_SESSION_BATCH_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -60,5 +59,3 @@ class Batch {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_BATCH_H_

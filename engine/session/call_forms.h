@@ -1,7 +1,6 @@
 // The forms in which families of models spell calls of functions. A chat template shows by a mark
 // in its source which form its family uses.
-#ifndef PRONK_ENGINE_SESSION_CALL_FORMS_H_
-#define PRONK_ENGINE_SESSION_CALL_FORMS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -64,5 +63,3 @@ bool AddObject(std::string_view text, CallForm::Calls& calls);
 size_t QuotedSize(std::string_view text);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_CALL_FORMS_H_

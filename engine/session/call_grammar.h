@@ -1,7 +1,6 @@
 // The grammar of the calls that a model may write: in its family's form, or as bare objects, with
 // arguments by the schemas of the functions.
-#ifndef PRONK_ENGINE_SESSION_CALL_GRAMMAR_H_
-#define PRONK_ENGINE_SESSION_CALL_GRAMMAR_H_
+#pragma once
 
 #include "engine/session/tool_calls.h"
 #include "gguf/json.h"
@@ -17,5 +16,3 @@ grammar::Grammar CallGrammar(const CallForm* form, const gguf::JsonView& tools,
                              const tokenizer::Tokenizer& tokenizer);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_CALL_GRAMMAR_H_

@@ -1,7 +1,6 @@
 // A conversation on top of a session. Every turn renders all of it with the model's chat template;
 // the session keeps its state up to the first token that differs and reads the rest.
-#ifndef PRONK_ENGINE_SESSION_CHAT_H_
-#define PRONK_ENGINE_SESSION_CHAT_H_
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -167,5 +166,3 @@ std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& f
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_CHAT_H_

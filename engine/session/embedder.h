@@ -1,7 +1,6 @@
 // Embedder: turns whole texts into vectors, or pairs of texts into scores, several in a pass. Owns
 // all mutable state and borrows the model, as a Session does.
-#ifndef PRONK_ENGINE_SESSION_EMBEDDER_H_
-#define PRONK_ENGINE_SESSION_EMBEDDER_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -51,5 +50,3 @@ class Embedder {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_EMBEDDER_H_

@@ -1,6 +1,5 @@
 // Tokenizes text for a context, but only if it can fit.
-#ifndef PRONK_ENGINE_SESSION_ENCODE_H_
-#define PRONK_ENGINE_SESSION_ENCODE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +57,3 @@ std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view 
                                            std::string_view document, size_t room);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_ENCODE_H_

@@ -1,6 +1,5 @@
 // Generate: a prompt in, a completion out, piece by piece.
-#ifndef PRONK_ENGINE_SESSION_GENERATE_H_
-#define PRONK_ENGINE_SESSION_GENERATE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -156,5 +155,3 @@ GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> pr
                         const std::function<bool(std::string_view)>& on_text);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_GENERATE_H_

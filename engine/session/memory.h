@@ -1,7 +1,6 @@
 // Memory: what a session will need, and what the machine has. Checked before anything is allocated,
 // because Linux overcommits and kills the process that then uses the memory.
-#ifndef PRONK_ENGINE_SESSION_MEMORY_H_
-#define PRONK_ENGINE_SESSION_MEMORY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -47,5 +46,3 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
                       uint64_t available);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_MEMORY_H_

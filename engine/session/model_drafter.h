@@ -1,7 +1,6 @@
 // ModelDrafter: a small model drafts for a large one of the same vocabulary (Leviathan et al.
 // 2023), always its most likely token. It owns a session, so it is here and not in draft/.
-#ifndef PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
-#define PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -46,5 +45,3 @@ class ModelDrafter : public Drafter {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_

@@ -1,7 +1,6 @@
 // Session: reads and generates one text. Owns all mutable state (KV cache, scratch, sampler,
 // position) and borrows the model, which other sessions may share.
-#ifndef PRONK_ENGINE_SESSION_SESSION_H_
-#define PRONK_ENGINE_SESSION_SESSION_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -218,5 +217,3 @@ class Session {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_SESSION_H_

@@ -16,8 +16,7 @@
 //
 // While the stamp holds, the weights need not be hashed again.
 // All numbers are in the machine's byte order, like the mapped weights.
-#ifndef PRONK_ENGINE_SESSION_SESSION_FILE_H_
-#define PRONK_ENGINE_SESSION_SESSION_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -52,5 +51,3 @@ void SaveSession(Session& session, const std::string& path);
 void LoadSession(Session& session, const std::string& path);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_SESSION_FILE_H_

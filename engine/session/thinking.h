@@ -1,6 +1,5 @@
 // Separates a model's thinking from its answer, and finds the thinking switch of a chat template.
-#ifndef PRONK_ENGINE_SESSION_THINKING_H_
-#define PRONK_ENGINE_SESSION_THINKING_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -107,5 +106,3 @@ void SetThinking(const tokenizer::ChatTemplate& chat_template, std::string_view 
                  std::vector<std::pair<std::string, tokenizer::Value>>& variables);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_THINKING_H_

@@ -1,8 +1,7 @@
 // Finds the calls of functions in what a model writes: in the form of its family (call_forms.h),
 // or, as many models do, as a bare object or a block of code with one: {"name": NAME, "arguments":
 // {...}}. That is a call if a function of this name is declared. Any other spelling stays text.
-#ifndef PRONK_ENGINE_SESSION_TOOL_CALLS_H_
-#define PRONK_ENGINE_SESSION_TOOL_CALLS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -56,5 +55,3 @@ class CallSplitter {
 };
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_TOOL_CALLS_H_

@@ -1,7 +1,6 @@
 // XXH64 (Collet, https://github.com/Cyan4973/xxHash): a fast hash to detect changed bytes. Not
 // cryptographic: collisions can be made on purpose.
-#ifndef PRONK_ENGINE_SESSION_XXH64_H_
-#define PRONK_ENGINE_SESSION_XXH64_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -13,5 +12,3 @@ namespace engine {
 uint64_t Xxh64(std::span<const std::byte> bytes);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_SESSION_XXH64_H_

@@ -1,6 +1,5 @@
 // Attention over the key-value cache of one layer.
-#ifndef PRONK_KERNELS_ATTENTION_ATTENTION_H_
-#define PRONK_KERNELS_ATTENTION_ATTENTION_H_
+#pragma once
 
 #include <cstddef>
 
@@ -119,5 +118,3 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
                size_t first_pos, const AttentionParams& params, float* out);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ATTENTION_ATTENTION_H_

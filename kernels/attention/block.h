@@ -1,6 +1,5 @@
 // A block of queries, passed by attention.cc to tiles.cc. Internal to kernels/.
-#ifndef PRONK_KERNELS_ATTENTION_BLOCK_H_
-#define PRONK_KERNELS_ATTENTION_BLOCK_H_
+#pragma once
 
 #include <cstddef>
 
@@ -54,5 +53,3 @@ void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>&
                  const AttentionParams& params);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ATTENTION_BLOCK_H_

@@ -1,8 +1,7 @@
 // Products of heads: each head of a token with its own matrix. For latent attention (DeepSeek-V2,
 // 2024): the queries of each head are mapped into the space of the compressed keys, and the
 // attended values out of it.
-#ifndef PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
-#define PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
+#pragma once
 
 #include <cstddef>
 
@@ -51,5 +50,3 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_

@@ -5,8 +5,7 @@
 // takes the latent vector itself for key and value, so each pair of query and key costs 576 + 512
 // multiplications, with DeepSeek's lengths, in place of 192 + 128. Many queries pay for making
 // every key and value once, 512 * (128 + 128) multiplications each.
-#ifndef PRONK_KERNELS_ATTENTION_LATENT_H_
-#define PRONK_KERNELS_ATTENTION_LATENT_H_
+#pragma once
 
 #include <cstddef>
 
@@ -50,5 +49,3 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
                      size_t rotation = 0);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ATTENTION_LATENT_H_

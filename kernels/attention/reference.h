@@ -1,7 +1,6 @@
 // Attention as in the papers, one number at a time in double: the definition, and the tests'
 // oracle.
-#ifndef PRONK_KERNELS_ATTENTION_REFERENCE_H_
-#define PRONK_KERNELS_ATTENTION_REFERENCE_H_
+#pragma once
 
 #include <cstddef>
 
@@ -32,5 +31,3 @@ void AttentionReference(const AttentionShape& shape, const float* q, const float
                         double* out);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ATTENTION_REFERENCE_H_

@@ -1,6 +1,5 @@
 // Rounds keys and values to Q4_0.
-#ifndef PRONK_KERNELS_ATTENTION_ROUND_TO_Q4_H_
-#define PRONK_KERNELS_ATTENTION_ROUND_TO_Q4_H_
+#pragma once
 
 #include "gguf/blocks.h"
 
@@ -11,5 +10,3 @@ namespace kernels {
 void RoundToQ4(const float* x, gguf::BlockQ4_0& out);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ATTENTION_ROUND_TO_Q4_H_

@@ -6,8 +6,7 @@
 // each, and the scale becomes the one that fits the rounded weights best (linear regression).
 // Scales of groups are whole numbers times the block's: those next to the nearest one are tried,
 // too, and then the block's scale is fitted to the result.
-#ifndef PRONK_KERNELS_ENCODE_BLOCK_ENCODERS_H_
-#define PRONK_KERNELS_ENCODE_BLOCK_ENCODERS_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -134,5 +133,3 @@ PRONK_ENCODED(PRONK_DECLARE)
 #undef PRONK_DECLARE
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ENCODE_BLOCK_ENCODERS_H_

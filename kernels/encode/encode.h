@@ -1,7 +1,6 @@
 // From floats to the bytes of a type, the inverse of kernels/matmul/reference.h. For converting
 // models (pronk quantize), never used during inference.
-#ifndef PRONK_KERNELS_ENCODE_ENCODE_H_
-#define PRONK_KERNELS_ENCODE_ENCODE_H_
+#pragma once
 
 #include <cstddef>
 
@@ -23,5 +22,3 @@ bool EncodeRow(gguf::DType dtype, const float* x, size_t n, std::byte* row,
                const float* importance = nullptr);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ENCODE_ENCODE_H_

@@ -6,8 +6,7 @@
 // The best point for a scale has the largest sum(xv) - s/2 sum(vv): over s each point is a line,
 // and the best points are the upper envelope of all lines. It has few corners (each weight goes up
 // its few levels as s goes down), and with these any number of scales can be compared exactly.
-#ifndef PRONK_KERNELS_ENCODE_GRID_H_
-#define PRONK_KERNELS_ENCODE_GRID_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -61,5 +60,3 @@ void FindEnvelopes(const Grid& grid, const Source& source, size_t n_parts, const
                    const float* high, Envelope* envelopes);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ENCODE_GRID_H_

@@ -1,7 +1,6 @@
 // The common part of the encoders of IQ1, IQ2 and IQ3: points of a grid for parts of the block,
 // scales for groups of parts. Internal to kernels/.
-#ifndef PRONK_KERNELS_ENCODE_POINTS_H_
-#define PRONK_KERNELS_ENCODE_POINTS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -37,5 +36,3 @@ struct PointBlock {
 PointBlock EncodePoints(const Source& source, const PointScheme& scheme);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_ENCODE_POINTS_H_

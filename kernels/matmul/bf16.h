@@ -6,8 +6,7 @@
 // instructions multiply pairs of neighbours and add both products to a float. Pairs alone serve F16
 // and BF16 weights, tiles also quantized ones: a tile of bytes takes half the time, but its sums
 // must be scaled after every 32 columns, which costs more than it saves.
-#ifndef PRONK_KERNELS_MATMUL_BF16_H_
-#define PRONK_KERNELS_MATMUL_BF16_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -78,5 +77,3 @@ void ReleaseAmx();
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_BF16_H_

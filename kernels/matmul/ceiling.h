@@ -1,6 +1,5 @@
 // The machine's ceilings for memory and arithmetic, printed beside every measured speed.
-#ifndef PRONK_KERNELS_MATMUL_CEILING_H_
-#define PRONK_KERNELS_MATMUL_CEILING_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -20,5 +19,3 @@ double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats = 3
 double DotCeiling(Team& team);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_CEILING_H_

@@ -5,8 +5,7 @@
 // Few tokens mostly use different experts, so reading weights takes the time, as in all products
 // with single vectors. Many tokens are sorted by expert, and each expert is a product with a batch
 // of its own tokens (experts.cc).
-#ifndef PRONK_KERNELS_MATMUL_EXPERTS_H_
-#define PRONK_KERNELS_MATMUL_EXPERTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -109,5 +108,3 @@ void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_toke
              float* out);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_EXPERTS_H_

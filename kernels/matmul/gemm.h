@@ -1,8 +1,7 @@
 // Products of a range of weight rows with a batch of more than RowTokens() input vectors. A thread
 // packs a panel of rows of any format once, in its own cache, and multiplies it with all tokens;
 // panel-inl.h has the picture. Internal to kernels/.
-#ifndef PRONK_KERNELS_MATMUL_GEMM_H_
-#define PRONK_KERNELS_MATMUL_GEMM_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -76,5 +75,3 @@ using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                   const GemmOutput& out, std::span<std::byte> scratch);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_GEMM_H_

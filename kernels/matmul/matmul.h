@@ -5,8 +5,7 @@
 // multiply with activations rounded to int8, 32 with one scale, once per input for all products
 // that read it; float types multiply with the floats themselves. Exact matrices of any type do so,
 // too (exact.cc).
-#ifndef PRONK_KERNELS_MATMUL_MATMUL_H_
-#define PRONK_KERNELS_MATMUL_MATMUL_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -152,5 +151,3 @@ struct GatedLayer {
 void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_MATMUL_H_

@@ -1,7 +1,6 @@
 // Rows by the scalar definition of each format (formats/): the oracle that the SIMD kernels are
 // tested against.
-#ifndef PRONK_KERNELS_MATMUL_REFERENCE_H_
-#define PRONK_KERNELS_MATMUL_REFERENCE_H_
+#pragma once
 
 #include <cstddef>
 
@@ -22,5 +21,3 @@ double DotReference(gguf::DType dtype, const std::byte* row, const ActivationRow
 bool IsWeightType(gguf::DType dtype);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_REFERENCE_H_

@@ -1,7 +1,6 @@
 // The functions of each format for products. formats.cc lists the formats, which are in formats/.
 // Internal to kernels/.
-#ifndef PRONK_KERNELS_MATMUL_REGISTRY_H_
-#define PRONK_KERNELS_MATMUL_REGISTRY_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -54,5 +53,3 @@ size_t RowTokens(WeightKind kind);
 BatchForm BatchFormFor(WeightKind kind);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_REGISTRY_H_

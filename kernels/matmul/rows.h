@@ -1,7 +1,6 @@
 // Products of ranges of rows for matmul.cc and experts.cc: the format's product, then factor, bias
 // and activation while results are in the first-level cache. Internal to kernels/.
-#ifndef PRONK_KERNELS_MATMUL_ROWS_H_
-#define PRONK_KERNELS_MATMUL_ROWS_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -49,5 +48,3 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
 size_t RowsAtATime(size_t rows, size_t n_threads);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_MATMUL_ROWS_H_

@@ -1,6 +1,5 @@
 // The Hadamard transform, which spreads each number over its whole block.
-#ifndef PRONK_KERNELS_OPS_HADAMARD_H_
-#define PRONK_KERNELS_OPS_HADAMARD_H_
+#pragma once
 
 #include <bit>
 #include <cmath>
@@ -22,5 +21,3 @@ inline double HadamardReference(const float* x, size_t n, size_t i) {
 void Hadamard(float* x, size_t n);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_OPS_HADAMARD_H_

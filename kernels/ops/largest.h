@@ -1,6 +1,5 @@
 // The largest of many numbers: the likeliest token of a vocabulary.
-#ifndef PRONK_KERNELS_OPS_LARGEST_H_
-#define PRONK_KERNELS_OPS_LARGEST_H_
+#pragma once
 
 #include <cstddef>
 
@@ -13,5 +12,3 @@ struct Largest {
 Largest FindLargest(const float* x, size_t n);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_OPS_LARGEST_H_

@@ -1,7 +1,6 @@
 // The small operations between products. Vectorized; each depends only on its arguments and runs on
 // the calling thread.
-#ifndef PRONK_KERNELS_OPS_OPS_H_
-#define PRONK_KERNELS_OPS_OPS_H_
+#pragma once
 
 #include <cstddef>
 #include <limits>
@@ -73,5 +72,3 @@ void Scale(float* x, float factor, size_t n);
 void SoftCap(float* x, float cap, size_t n);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_OPS_OPS_H_

@@ -1,7 +1,6 @@
 // The operations of ops.h as the papers define them, one number at a time in double: the oracle of
 // the tests. (Softmax is a part of attention/reference.h.)
-#ifndef PRONK_KERNELS_OPS_OPS_REFERENCE_H_
-#define PRONK_KERNELS_OPS_OPS_REFERENCE_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -93,5 +92,3 @@ inline double GatedReference(Activation activation, double gate, double up,
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_OPS_OPS_REFERENCE_H_

@@ -1,7 +1,6 @@
 // Rounds activations to int8, which products with quantized weights read, and to f16. (encode/
 // turns weights into blocks for a file.)
-#ifndef PRONK_KERNELS_OPS_ROUNDING_H_
-#define PRONK_KERNELS_OPS_ROUNDING_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -71,5 +70,3 @@ class QuantizedRows {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_OPS_ROUNDING_H_

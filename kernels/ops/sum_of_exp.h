@@ -1,6 +1,5 @@
 // The sum below a softmax's fraction, for whole vocabularies.
-#ifndef PRONK_KERNELS_OPS_SUM_OF_EXP_H_
-#define PRONK_KERNELS_OPS_SUM_OF_EXP_H_
+#pragma once
 
 #include <cstddef>
 
@@ -10,5 +9,3 @@ namespace kernels {
 double SumOfExp(const float* x, size_t n, float max);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_OPS_SUM_OF_EXP_H_

@@ -1,6 +1,5 @@
 // One head of a gated delta net or of Mamba-2, see recurrence-inl.h. Internal to kernels/.
-#ifndef PRONK_KERNELS_RECURRENCE_HEAD_H_
-#define PRONK_KERNELS_RECURRENCE_HEAD_H_
+#pragma once
 
 #include <cstddef>
 
@@ -28,5 +27,3 @@ struct RecurrentHead {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_RECURRENCE_HEAD_H_

@@ -3,8 +3,7 @@
 //
 // All run inside Team::Run() or on one thread. A result has the same bits for any number of threads
 // and however tokens are split into batches. A state starts as zeros.
-#ifndef PRONK_KERNELS_RECURRENCE_RECURRENCE_H_
-#define PRONK_KERNELS_RECURRENCE_RECURRENCE_H_
+#pragma once
 
 #include <cstddef>
 
@@ -107,5 +106,3 @@ void SelectiveScan(Team& team, const Mamba& net, float* state, const float* u, c
                    const float* bc, size_t n_tokens, float* out);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_RECURRENCE_RECURRENCE_H_

@@ -1,7 +1,6 @@
 // The recurrences of recurrence.h as in the papers, one number at a time in double: the
 // definitions, and the oracle of the tests.
-#ifndef PRONK_KERNELS_RECURRENCE_REFERENCE_H_
-#define PRONK_KERNELS_RECURRENCE_REFERENCE_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -87,5 +86,3 @@ inline double MambaReference(const Mamba& net, size_t c, double u, const float* 
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_RECURRENCE_REFERENCE_H_

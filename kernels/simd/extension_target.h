@@ -2,8 +2,7 @@
 // namespace: dot products of bytes, as Intel's CPUs without AVX-512 have them (AVX-VNNI, 2021 and
 // later) and 64-bit Arm (2018 and later), and Arm's products of matrices of bytes (i8mm). Only
 // files that define one of these macros include it, before everything else.
-#ifndef PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
-#define PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
+#pragma once
 
 #if !defined(PRONK_AVX_VNNI) && !defined(PRONK_NEON_DOT)
 #error "PRONK_AVX_VNNI, PRONK_NEON_DOT, or that and PRONK_NEON_I8MM"
@@ -57,5 +56,3 @@ namespace HWY_NAMESPACE = N_NEON_WITHOUT_AES;
 // The functions that choose a target are compiled elsewhere.
 #undef HWY_ONCE
 #define HWY_ONCE 0
-
-#endif  // PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_

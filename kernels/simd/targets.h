@@ -1,7 +1,6 @@
 // HWY_EXPORT and HWY_DYNAMIC_DISPATCH for functions that are compiled for AVX-VNNI or Arm's
 // extensions, too (extension_target.h).
-#ifndef PRONK_KERNELS_SIMD_TARGETS_H_
-#define PRONK_KERNELS_SIMD_TARGETS_H_
+#pragma once
 
 #include "hwy/highway.h"
 #include "kernels/threads/cpu.h"
@@ -31,5 +30,3 @@
 #define PRONK_EXPORT(FUNCTION) HWY_EXPORT(FUNCTION)
 #define PRONK_DISPATCH(FUNCTION) HWY_DYNAMIC_DISPATCH(FUNCTION)
 #endif
-
-#endif  // PRONK_KERNELS_SIMD_TARGETS_H_

@@ -1,6 +1,5 @@
 // The instruction set of the kernels: the best that the CPU has, or a lower one on request (--cpu).
-#ifndef PRONK_KERNELS_THREADS_CPU_H_
-#define PRONK_KERNELS_THREADS_CPU_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -45,5 +44,3 @@ bool CpuUses(Extension extension);
 void EmulateForTest(Extension extension);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_CPU_H_

@@ -1,6 +1,5 @@
 // The default numbers of threads.
-#ifndef PRONK_KERNELS_THREADS_DEFAULT_THREADS_H_
-#define PRONK_KERNELS_THREADS_DEFAULT_THREADS_H_
+#pragma once
 
 #include <functional>
 #include <set>
@@ -28,5 +27,3 @@ ThreadCounts ThreadsFor(const std::function<int(const std::string& name)>& sysct
 int CoresOfControlGroups(const std::string& root);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_DEFAULT_THREADS_H_

@@ -3,8 +3,7 @@
 //
 // Each thread has kChunks chunks of contiguous items. It begins with its own and then steals chunks
 // of other threads: a thread without a core delays no other, and a slow thread gets help.
-#ifndef PRONK_KERNELS_THREADS_SPLIT_H_
-#define PRONK_KERNELS_THREADS_SPLIT_H_
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -94,5 +93,3 @@ class Split {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_SPLIT_H_

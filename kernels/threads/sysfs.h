@@ -1,7 +1,6 @@
 // The small text files in which Linux describes the machine: /proc, /sys and control groups, which
 // limit the cores and memory of a container, a service or a job. A missing file reads as empty.
-#ifndef PRONK_KERNELS_THREADS_SYSFS_H_
-#define PRONK_KERNELS_THREADS_SYSFS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -31,5 +30,3 @@ struct ControlGroup {
 std::vector<ControlGroup> ControlGroups(const std::string& root, const std::string& controller);
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_SYSFS_H_

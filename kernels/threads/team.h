@@ -11,8 +11,7 @@
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
 // model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where
 // timing chooses the number, team_size.h, it chooses fewer).
-#ifndef PRONK_KERNELS_THREADS_TEAM_H_
-#define PRONK_KERNELS_THREADS_TEAM_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -106,5 +105,3 @@ class Team {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_TEAM_H_

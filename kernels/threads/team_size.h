@@ -5,8 +5,7 @@
 // From time to time some passes get one thread more or one fewer, in turn with as many usual ones.
 // The better number stays. Trials may cost 0.6% of the time, more only where passes have become
 // slower or faster for good, since other processes come and go.
-#ifndef PRONK_KERNELS_THREADS_TEAM_SIZE_H_
-#define PRONK_KERNELS_THREADS_TEAM_SIZE_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -67,5 +66,3 @@ class TeamSize {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_TEAM_SIZE_H_

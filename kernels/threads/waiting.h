@@ -1,6 +1,5 @@
 // How threads of a team wait for each other: they poll, and then sleep until a Bell rings.
-#ifndef PRONK_KERNELS_THREADS_WAITING_H_
-#define PRONK_KERNELS_THREADS_WAITING_H_
+#pragma once
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -98,5 +97,3 @@ struct alignas(kCacheLine) StartSignal {
 };
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_THREADS_WAITING_H_

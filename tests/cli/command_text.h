@@ -1,6 +1,5 @@
 // Subcommands as a line of sh, by the table that the command line itself is made of.
-#ifndef PRONK_TESTS_CLI_COMMAND_TEXT_H_
-#define PRONK_TESTS_CLI_COMMAND_TEXT_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -50,5 +49,3 @@ inline std::string CommandText(const cli::Command& command,
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_CLI_COMMAND_TEXT_H_

@@ -1,6 +1,5 @@
 // What the tests of the program share: running it, and what an error looks like.
-#ifndef PRONK_TESTS_CLI_PRONK_H_
-#define PRONK_TESTS_CLI_PRONK_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -76,5 +75,3 @@ inline void ExpectWritten(const Finished& run, const std::string& path,
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_CLI_PRONK_H_

@@ -1,6 +1,5 @@
 // What the tests of pronk.h share.
-#ifndef PRONK_TESTS_ENGINE_LIBRARY_H_
-#define PRONK_TESTS_ENGINE_LIBRARY_H_
+#pragma once
 
 #include <string>
 
@@ -16,5 +15,3 @@ inline pronk::Options Greedy() { return {.threads = 1, .sampling = {.temperature
 inline pronk::Limits AtMost(int max_tokens) { return {.max_tokens = max_tokens}; }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_ENGINE_LIBRARY_H_

@@ -1,6 +1,5 @@
 // What the tests of pronk_c.h share.
-#ifndef PRONK_TESTS_ENGINE_LIBRARY_FOR_C_H_
-#define PRONK_TESTS_ENGINE_LIBRARY_FOR_C_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -27,5 +26,3 @@ class LibraryForC : public testing::Test {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_ENGINE_LIBRARY_FOR_C_H_

@@ -2,8 +2,7 @@
 // type, vocabularies and templates made to be slow or large, tensors missing, renamed and of other
 // shapes, models in parts that do not fit together. For every architecture that the program knows,
 // and every key that its sources name.
-#ifndef PRONK_TESTS_FUZZ_HOSTILE_MODEL_H_
-#define PRONK_TESTS_FUZZ_HOSTILE_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -48,5 +47,3 @@ class HostileModels {
 };
 
 }  // namespace fuzz
-
-#endif  // PRONK_TESTS_FUZZ_HOSTILE_MODEL_H_

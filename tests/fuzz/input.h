@@ -1,7 +1,6 @@
 // A fuzzer's bytes taken apart: numbers and texts from the front, until nothing is left. Taking
 // more gives zeros and empty texts, so every input means something.
-#ifndef PRONK_TESTS_FUZZ_INPUT_H_
-#define PRONK_TESTS_FUZZ_INPUT_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -38,5 +37,3 @@ class Input {
 };
 
 }  // namespace fuzz
-
-#endif  // PRONK_TESTS_FUZZ_INPUT_H_

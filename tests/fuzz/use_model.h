@@ -1,7 +1,6 @@
 // All that a user would do with a model, and what it took: what the programs share that make models
 // to break it with.
-#ifndef PRONK_TESTS_FUZZ_USE_MODEL_H_
-#define PRONK_TESTS_FUZZ_USE_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -49,5 +48,3 @@ bool Add(const Outcome& outcome, size_t model_bytes, const std::string& name, Co
 void Print(const std::string& what, const Counts& counts);
 
 }  // namespace fuzz
-
-#endif  // PRONK_TESTS_FUZZ_USE_MODEL_H_

@@ -1,7 +1,6 @@
 // What the fuzzers of the tokenizers share: a vocabulary and a text out of a fuzzer's bytes,
 // and what must hold whatever they are.
-#ifndef PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_
-#define PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -67,5 +66,3 @@ inline void UseVocabulary(const test::VocabSpec& spec, std::string_view text) {
 }
 
 }  // namespace fuzz
-
-#endif  // PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_

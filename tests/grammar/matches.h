@@ -1,6 +1,5 @@
 // Whether a grammar allows a text, with the keys and items that it must not repeat.
-#ifndef PRONK_TESTS_GRAMMAR_MATCHES_H_
-#define PRONK_TESTS_GRAMMAR_MATCHES_H_
+#pragma once
 
 #include <string_view>
 
@@ -21,5 +20,3 @@ inline bool Matches(const grammar::Grammar& grammar, std::string_view text) {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_GRAMMAR_MATCHES_H_

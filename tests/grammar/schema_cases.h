@@ -1,7 +1,6 @@
 // How the tests of JSON Schema compare: a schema with values that are valid and values that are
 // not.
-#ifndef PRONK_TESTS_GRAMMAR_SCHEMA_CASES_H_
-#define PRONK_TESTS_GRAMMAR_SCHEMA_CASES_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -58,5 +57,3 @@ inline void CheckOpen(const std::vector<Case>& cases) {
 }
 
 }  // namespace grammar::test_cases
-
-#endif  // PRONK_TESTS_GRAMMAR_SCHEMA_CASES_H_

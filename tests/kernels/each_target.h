@@ -1,6 +1,5 @@
 // Runs a check with every instruction set that this build and this CPU have, or with one.
-#ifndef PRONK_TESTS_KERNELS_EACH_TARGET_H_
-#define PRONK_TESTS_KERNELS_EACH_TARGET_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -26,5 +25,3 @@ void ForEachTarget(Check check) {
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_TESTS_KERNELS_EACH_TARGET_H_

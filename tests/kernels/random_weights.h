@@ -1,7 +1,6 @@
 // Weight matrices of any type with random bytes in them: every pattern of codes and small scales
 // occurs, only the block scales (f16) are kept to sane values.
-#ifndef PRONK_TESTS_KERNELS_RANDOM_WEIGHTS_H_
-#define PRONK_TESTS_KERNELS_RANDOM_WEIGHTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstring>
@@ -105,5 +104,3 @@ inline std::vector<float> NormalFloats(size_t n, unsigned seed) {
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_TESTS_KERNELS_RANDOM_WEIGHTS_H_

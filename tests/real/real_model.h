@@ -1,6 +1,5 @@
 // Published models, where tests/real/fetch put them.
-#ifndef PRONK_TESTS_REAL_REAL_MODEL_H_
-#define PRONK_TESTS_REAL_REAL_MODEL_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -27,5 +26,3 @@ inline std::string RealModel(const std::string& name) {
   if (path.empty()) GTEST_SKIP() << "'tests/real/fetch " << (name) << "' gets this model"
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_REAL_REAL_MODEL_H_

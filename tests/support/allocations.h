@@ -1,6 +1,5 @@
 // Counts what a test program takes from the heap with operator new, in all its libraries.
-#ifndef PRONK_TESTS_SUPPORT_ALLOCATIONS_H_
-#define PRONK_TESTS_SUPPORT_ALLOCATIONS_H_
+#pragma once
 
 #include <cstddef>
 
@@ -32,5 +31,3 @@ void LimitBytes(size_t most);
 bool FailAllocation(size_t n);
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_ALLOCATIONS_H_

@@ -1,6 +1,5 @@
 // Bytes as base64 has them.
-#ifndef PRONK_TESTS_SUPPORT_BASE64_H_
-#define PRONK_TESTS_SUPPORT_BASE64_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -23,5 +22,3 @@ inline std::string Base64(std::string_view text) {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_BASE64_H_

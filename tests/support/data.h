@@ -1,7 +1,6 @@
 // Where tests find their files: small ones in tests/data, larger golden data in a folder beside the
 // checkout where it exists.
-#ifndef PRONK_TESTS_SUPPORT_DATA_H_
-#define PRONK_TESTS_SUPPORT_DATA_H_
+#pragma once
 
 #include <algorithm>
 #include <cctype>
@@ -73,5 +72,3 @@ inline std::vector<float> ReadFloats(const std::filesystem::path& path) {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_DATA_H_

@@ -1,6 +1,5 @@
 // The message of what a piece of code throws, and a check of what a text says.
-#ifndef PRONK_TESTS_SUPPORT_ERROR_OF_H_
-#define PRONK_TESTS_SUPPORT_ERROR_OF_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -30,5 +29,3 @@ inline testing::AssertionResult Has(std::string_view text, std::string_view part
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_ERROR_OF_H_

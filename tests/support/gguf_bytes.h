@@ -1,7 +1,6 @@
 // Builds GGUF files byte by byte, wrong ones included: with any version, count, length, type or
 // offset. (Files that are right are easier made with gguf::Writer.)
-#ifndef PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
-#define PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -65,5 +64,3 @@ class GgufBytes {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_GGUF_BYTES_H_

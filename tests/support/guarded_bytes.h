@@ -1,7 +1,6 @@
 // Bytes that end where nothing may be read, as a mapped file can end: a read of one byte more
 // ends the program.
-#ifndef PRONK_TESTS_SUPPORT_GUARDED_BYTES_H_
-#define PRONK_TESTS_SUPPORT_GUARDED_BYTES_H_
+#pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,5 +39,3 @@ class GuardedBytes {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_GUARDED_BYTES_H_

@@ -1,6 +1,5 @@
 // What an assistant guesses beside the small model that it was made for.
-#ifndef PRONK_TESTS_SUPPORT_GUESSES_H_
-#define PRONK_TESTS_SUPPORT_GUESSES_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -42,5 +41,3 @@ inline engine::Model Backbone(const std::string& name = "gemma4") {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_GUESSES_H_

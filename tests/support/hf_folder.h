@@ -1,7 +1,6 @@
 // Folders as Hugging Face's libraries write them, made in the tests: safetensors, a tokenizer of
 // sentencepiece's, and a whole small model.
-#ifndef PRONK_TESTS_SUPPORT_HF_FOLDER_H_
-#define PRONK_TESTS_SUPPORT_HF_FOLDER_H_
+#pragma once
 
 #include <bit>
 #include <cmath>
@@ -136,5 +135,3 @@ struct HfLlama {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_HF_FOLDER_H_

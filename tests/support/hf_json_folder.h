@@ -1,6 +1,5 @@
 // A folder of Hugging Face's whose tokenizer is JSON.
-#ifndef PRONK_TESTS_SUPPORT_HF_JSON_FOLDER_H_
-#define PRONK_TESTS_SUPPORT_HF_JSON_FOLDER_H_
+#pragma once
 
 #include <string>
 
@@ -48,5 +47,3 @@ inline HfLlama HfLlamaWithJson() {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_HF_JSON_FOLDER_H_

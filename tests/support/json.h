@@ -1,7 +1,6 @@
 // JSON in tests: values that another project's library reads and writes, with the part of its
 // interface that tests use. Its own header takes seconds to compile in each file.
-#ifndef PRONK_TESTS_SUPPORT_JSON_H_
-#define PRONK_TESTS_SUPPORT_JSON_H_
+#pragma once
 
 #include <compare>
 #include <concepts>
@@ -128,5 +127,3 @@ class Json {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_JSON_H_

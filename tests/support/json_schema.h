@@ -1,6 +1,5 @@
 // Checks JSON against a schema: as much of JSON Schema as our schemas use.
-#ifndef PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_
-#define PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -14,5 +13,3 @@ namespace test {
 std::vector<std::string> SchemaFaults(const Json& value, const Json& schema);
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_

@@ -1,6 +1,5 @@
 // Logits of whole texts, and how far two sets of them are apart.
-#ifndef PRONK_TESTS_SUPPORT_LOGITS_H_
-#define PRONK_TESTS_SUPPORT_LOGITS_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -51,5 +50,3 @@ inline std::vector<float> Results(const engine::Model& model,
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_LOGITS_H_

@@ -1,6 +1,5 @@
 // Whether the memory that a process takes is ours: sanitizers take many times as much.
-#ifndef PRONK_TESTS_SUPPORT_MEMORY_IS_OURS_H_
-#define PRONK_TESTS_SUPPORT_MEMORY_IS_OURS_H_
+#pragma once
 
 namespace test {
 
@@ -17,5 +16,3 @@ constexpr bool kMemoryIsOurs = true;
 #endif
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_MEMORY_IS_OURS_H_

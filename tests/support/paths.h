@@ -1,7 +1,6 @@
 // Where the checkout and the program under test are: known to one source only, so that the others
 // compile to the same code wherever that is.
-#ifndef PRONK_TESTS_SUPPORT_PATHS_H_
-#define PRONK_TESTS_SUPPORT_PATHS_H_
+#pragma once
 
 #include <string>
 
@@ -11,5 +10,3 @@ const std::string& SourceDir();
 const std::string& Program();  // build/bin/pronk
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_PATHS_H_

@@ -1,6 +1,5 @@
 // Runs a program as a user would and keeps what it says, and what it took as the system saw it.
-#ifndef PRONK_TESTS_SUPPORT_PROCESS_H_
-#define PRONK_TESTS_SUPPORT_PROCESS_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -25,5 +24,3 @@ Finished RunProgram(const std::vector<std::string>& args, const std::string& inp
                     const std::vector<std::string>& environment = {});
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_PROCESS_H_

@@ -1,6 +1,5 @@
 // The standard library's regular expressions, whose header takes seconds to compile in each file.
-#ifndef PRONK_TESTS_SUPPORT_REGEX_H_
-#define PRONK_TESTS_SUPPORT_REGEX_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -16,5 +15,3 @@ std::vector<Match> FindAll(const std::string& text, const std::string& pattern);
 Match MatchAll(const std::string& text, const std::string& pattern);
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_REGEX_H_

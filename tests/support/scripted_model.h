@@ -1,7 +1,6 @@
 // A model that writes what it is told: every prompt is answered by the same tokens, one after the
 // other. For tests of what is done with a text.
-#ifndef PRONK_TESTS_SUPPORT_SCRIPTED_MODEL_H_
-#define PRONK_TESTS_SUPPORT_SCRIPTED_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -23,5 +22,3 @@ std::vector<std::byte> ScriptedModel(const std::vector<ScriptedToken>& script,
                                      const std::string& chat_template);
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_SCRIPTED_MODEL_H_

@@ -1,7 +1,6 @@
 // The smallest whole models: one layer, a vocabulary of bytes, some 20 KB. For tests that damage
 // them, or fill their weights with odd values.
-#ifndef PRONK_TESTS_SUPPORT_SMALL_MODEL_H_
-#define PRONK_TESTS_SUPPORT_SMALL_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -30,5 +29,3 @@ struct SmallModel {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_SMALL_MODEL_H_

@@ -1,6 +1,5 @@
 // A directory for one test's files, gone with everything in it at the end of the scope.
-#ifndef PRONK_TESTS_SUPPORT_TEMP_DIR_H_
-#define PRONK_TESTS_SUPPORT_TEMP_DIR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdlib>
@@ -53,5 +52,3 @@ class TempDir {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_TEMP_DIR_H_

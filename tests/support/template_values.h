@@ -1,6 +1,5 @@
 // JSON as values of the template language, and messages as the input of a template.
-#ifndef PRONK_TESTS_SUPPORT_TEMPLATE_VALUES_H_
-#define PRONK_TESTS_SUPPORT_TEMPLATE_VALUES_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -32,5 +31,3 @@ inline tokenizer::ChatInput Conversation(const std::vector<tokenizer::Message>& 
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_TEMPLATE_VALUES_H_

@@ -1,6 +1,5 @@
 // Tables of many short texts, as one: test::Texts("true | [1, 2] | x").
-#ifndef PRONK_TESTS_SUPPORT_TEXTS_H_
-#define PRONK_TESTS_SUPPORT_TEXTS_H_
+#pragma once
 
 #include <algorithm>
 #include <string>
@@ -19,5 +18,3 @@ inline std::vector<std::string> Texts(const std::string& all) {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_TEXTS_H_

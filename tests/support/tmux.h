@@ -1,7 +1,6 @@
 // A terminal for a program to run in, driven as a person would: keys go in, and what is on the
 // screen can be seen. By tmux; Tmux::IsThere() says whether it is installed.
-#ifndef PRONK_TESTS_SUPPORT_TMUX_H_
-#define PRONK_TESTS_SUPPORT_TMUX_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -40,5 +39,3 @@ class Tmux {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_TMUX_H_

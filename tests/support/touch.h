@@ -1,6 +1,5 @@
 // Reads everything that an open file promises to be readable.
-#ifndef PRONK_TESTS_SUPPORT_TOUCH_H_
-#define PRONK_TESTS_SUPPORT_TOUCH_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -34,5 +33,3 @@ inline uint64_t TouchAll(const gguf::File& file) {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_TOUCH_H_

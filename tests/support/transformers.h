@@ -1,7 +1,6 @@
 // Architectures whose small models are Hugging Face's (data/transformers), which
 // convert/transformers_test.cc makes while it runs: there is no small file of them.
-#ifndef PRONK_TESTS_SUPPORT_TRANSFORMERS_H_
-#define PRONK_TESTS_SUPPORT_TRANSFORMERS_H_
+#pragma once
 
 #include <fstream>
 #include <iterator>
@@ -18,5 +17,3 @@ inline std::set<std::string, std::less<>> MadeWhileTesting() {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_TRANSFORMERS_H_

@@ -1,6 +1,5 @@
 // Vocabularies made in the tests, as the keys of a GGUF file.
-#ifndef PRONK_TESTS_SUPPORT_VOCAB_SPEC_H_
-#define PRONK_TESTS_SUPPORT_VOCAB_SPEC_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -101,5 +100,3 @@ inline TokenId AddMerge(VocabSpec& spec, const std::string& left, const std::str
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_VOCAB_SPEC_H_

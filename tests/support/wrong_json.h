@@ -1,6 +1,5 @@
 // JSON with a value that does not belong there, for tests of hostile files.
-#ifndef PRONK_TESTS_SUPPORT_WRONG_JSON_H_
-#define PRONK_TESTS_SUPPORT_WRONG_JSON_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -56,5 +55,3 @@ inline const std::vector<Json>& WrongValues() {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_SUPPORT_WRONG_JSON_H_

@@ -1,6 +1,5 @@
 // Vocabularies made in the tests: a GGUF file with nothing but the keys of a tokenizer, opened.
-#ifndef PRONK_TESTS_TOKENIZER_VOCAB_FILE_H_
-#define PRONK_TESTS_TOKENIZER_VOCAB_FILE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -40,5 +39,3 @@ class VocabFile {
 };
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_TOKENIZER_VOCAB_FILE_H_

@@ -1,7 +1,6 @@
 // From a file's keys to Config: what several lineages share. folders.h has the other half.
 // They throw gguf::Error (file, key, expected, found).
-#ifndef PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
-#define PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -97,5 +96,3 @@ void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);
 void SetMamba2(const Keys& keys, Config& config);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_

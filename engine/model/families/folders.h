@@ -1,6 +1,5 @@
 // From config.json to a file's keys: what several lineages share. They throw gguf::Error.
-#ifndef PRONK_ENGINE_MODEL_FAMILIES_FOLDERS_H_
-#define PRONK_ENGINE_MODEL_FAMILIES_FOLDERS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +57,3 @@ void AddHeads(const std::vector<bool>& is_attention, OutModel& model);
 std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n);
 
 }  // namespace engine
-
-#endif  // PRONK_ENGINE_MODEL_FAMILIES_FOLDERS_H_

@@ -1,6 +1,5 @@
 // The grids of tables.h expanded to a byte per weight, to unpack many weights at once.
-#ifndef PRONK_KERNELS_FORMATS_SHARED_GRID_BYTES_H_
-#define PRONK_KERNELS_FORMATS_SHARED_GRID_BYTES_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -56,5 +55,3 @@ inline constexpr std::array<uint64_t, 256> kSignBytes = [] {
 }();
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_FORMATS_SHARED_GRID_BYTES_H_

@@ -6,8 +6,7 @@
 // stored as level numbers in 16 bits, the form that kernels unpack fastest:
 //   8 weights   two bits each: weight i at bit 2i
 //   4 weights   three bits each: weights 0 to 3 at bits 3, 11, 0 and 8
-#ifndef PRONK_KERNELS_FORMATS_SHARED_TABLES_H_
-#define PRONK_KERNELS_FORMATS_SHARED_TABLES_H_
+#pragma once
 
 #include <array>
 #include <bit>
@@ -193,5 +192,3 @@ inline constexpr auto kIq3sGrid = Points<512, 4>(
     "0040000020000000001");
 
 }  // namespace kernels
-
-#endif  // PRONK_KERNELS_FORMATS_SHARED_TABLES_H_

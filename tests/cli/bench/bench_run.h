@@ -1,6 +1,5 @@
 // What the tests of pronk bench share: a short run, its schema, and a result.
-#ifndef PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_
-#define PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_
+#pragma once
 
 #include "cli/bench/bench.h"
 #include "tests/cli/pronk.h"
@@ -28,5 +27,3 @@ inline cli::BenchResult Measured() {
 }
 
 }  // namespace test
-
-#endif  // PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_

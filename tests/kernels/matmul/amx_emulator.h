@@ -1,7 +1,6 @@
 // AMX for CPUs that do not have it, slowly, so that its kernels are tested on more machines. 64-bit
 // Linux on x86 only.
-#ifndef PRONK_TESTS_KERNELS_MATMUL_AMX_EMULATOR_H_
-#define PRONK_TESTS_KERNELS_MATMUL_AMX_EMULATOR_H_
+#pragma once
 
 namespace kernels::test {
 
@@ -9,5 +8,3 @@ namespace kernels::test {
 void EmulateAmx();
 
 }  // namespace kernels::test
-
-#endif  // PRONK_TESTS_KERNELS_MATMUL_AMX_EMULATOR_H_

@@ -1,6 +1,5 @@
 // What a product should be, by the scalar definitions of the formats and sums in double.
-#ifndef PRONK_TESTS_KERNELS_MATMUL_PRODUCT_REFERENCE_H_
-#define PRONK_TESTS_KERNELS_MATMUL_PRODUCT_REFERENCE_H_
+#pragma once
 
 #include <cmath>
 #include <cstddef>
@@ -46,5 +45,3 @@ inline double UnroundedDot(const Matrix& w, size_t row, const float* x) {
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_TESTS_KERNELS_MATMUL_PRODUCT_REFERENCE_H_

@@ -1,6 +1,5 @@
 // The error that tests of activations allow.
-#ifndef PRONK_TESTS_KERNELS_OPS_ACTIVATION_REFERENCE_H_
-#define PRONK_TESTS_KERNELS_OPS_ACTIVATION_REFERENCE_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -45,5 +44,3 @@ inline GatedExpected ExpectGated(Activation activation, double gate, double up) 
 }
 
 }  // namespace kernels
-
-#endif  // PRONK_TESTS_KERNELS_OPS_ACTIVATION_REFERENCE_H_

@@ -1,7 +1,6 @@
 // The names that a template can use without defining them: the form of a function, and of its row
 // in the tables of ../functions.
-#ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
-#define PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -73,5 +72,3 @@ Value ListFilter(const BuiltinCall& call);
 Value ItemsFilter(const BuiltinCall& call);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_

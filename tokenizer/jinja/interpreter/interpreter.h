@@ -1,6 +1,5 @@
 // Runs a parsed template: statements in interpreter.cc, expressions in eval.cc.
-#ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_
-#define PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_
+#pragma once
 
 #include <chrono>
 #include <memory>
@@ -106,5 +105,3 @@ void AddGlobals(Interpreter& in);
 Value MakeUndefined(std::string_view message);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_

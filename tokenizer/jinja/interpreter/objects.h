@@ -1,6 +1,5 @@
 // Objects that the interpreter itself makes: methods, macros, namespaces, loops.
-#ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
-#define PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -95,5 +94,3 @@ class Loop : public Object {
 };
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_

@@ -1,7 +1,6 @@
 // A parsed template: statements with expressions, as jinja.palletsprojects.com/templates has them,
 // but without inheritance, imports and autoescape, which a chat template in a file cannot use.
-#ifndef PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
-#define PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -175,5 +174,3 @@ struct Stmt {
 Block ParseTemplate(std::string_view source);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_

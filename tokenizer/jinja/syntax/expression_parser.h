@@ -1,7 +1,6 @@
 // The half of the parser for expressions. From ParseExpression down, each function parses one level
 // of precedence, whose operands are the next level.
-#ifndef PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_
-#define PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_
+#pragma once
 
 #include <algorithm>
 #include <initializer_list>
@@ -407,5 +406,3 @@ class ExpressionParser : protected TokenCursor {
 };
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_

@@ -2,8 +2,7 @@
 // and the tokens inside them. The lexer applies Jinja's white space rules with trim_blocks and
 // lstrip_blocks on: the line break after a statement and the blanks before it on its line are
 // dropped, unless - or + inside the marks override that.
-#ifndef PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
-#define PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -38,5 +37,3 @@ struct Token {
 std::vector<Token> Tokenize(std::string_view source);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_

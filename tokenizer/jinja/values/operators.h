@@ -2,8 +2,7 @@
 //
 // All throw TemplateError if Python raises a TypeError or a ZeroDivisionError, if an operand is
 // undefined, or if an integer does not fit into 64 bits.
-#ifndef PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_
-#define PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_
+#pragma once
 
 #include <optional>
 #include <string_view>
@@ -49,5 +48,3 @@ void RequireDefined(const Value& value);
 int64_t ToInteger(const Value& value, std::string_view what);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_

@@ -1,7 +1,6 @@
 // Values as text: the output of {{ value }}, Python's repr() inside lists, JSON, and Python's two
 // languages of formats, '%5.2f' % x and '{:>8}'.format(x) (format.cc).
-#ifndef PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
-#define PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -47,5 +46,3 @@ std::optional<int64_t> ParseInt(std::string_view text, int64_t base = 10);
 std::optional<double> ParseFloat(std::string_view text);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_

@@ -5,8 +5,7 @@
 // for reading what an operator, filter, test, method or function is given. TemplateError ends a
 // rendering that used up its budget. Lists, dictionaries and objects live until the rendering ends,
 // so lists that contain themselves and chains of a million lists are destroyed safely.
-#ifndef PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
-#define PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -83,5 +82,3 @@ class Runtime {
 };
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_

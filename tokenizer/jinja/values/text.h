@@ -6,8 +6,7 @@
 //
 // Below are Python's string methods on such texts, which methods and filters of the same name
 // share.
-#ifndef PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
-#define PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -156,5 +155,3 @@ Vector<Text> SplitLines(const Text& text, bool keep_ends);
 Text JoinTexts(const Text& separator, const Vector<Text>& parts);
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_

@@ -2,8 +2,7 @@
 //
 // Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Those made at
 // run time are made by the Runtime (runtime.h), which owns them. Their memory is counted (text.h).
-#ifndef PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
-#define PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -152,5 +151,3 @@ class Object {
 };
 
 }  // namespace tokenizer::jinja
-
-#endif  // PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
