@@ -166,7 +166,7 @@ void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t
     keys.sum = sums.sum + query;
     keys.sum_stride = few.all.n_heads;
   }
-  AttendBlock(block, keys, /*few=*/true);
+  AttendQueries(block, keys, /*few=*/true);
 }
 
 // Adds the parts from `begin` on, as far as query number `query` sees them, to `total`. parts[i]
@@ -243,8 +243,8 @@ void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>&
       // The last tokens have the most keys and go first, so that no thread ends with one.
       const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
       size_t query;
-      AttendBlock(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
-                  {.begin = 0, .end = all.end}, /*few=*/false);
+      AttendQueries(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
+                    {.begin = 0, .end = all.end}, /*few=*/false);
     }
   });
 }

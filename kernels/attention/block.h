@@ -38,7 +38,7 @@ struct KeyPart {
 // that the query sees.
 //
 // Up to kFewTokens tokens (`few`) each get the bits that they have alone.
-void AttendBlock(const QueryBlock& block, const KeyPart& part, bool few);
+void AttendQueries(const QueryBlock& block, const KeyPart& part, bool few);
 
 // Rows of tokens, of which a call may own only a part; `stride` floats apart.
 template <class T>

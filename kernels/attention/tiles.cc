@@ -2,12 +2,13 @@
 //
 // The queries (some tokens, with the query heads that share a key-value head) process one tile of
 // keys after the other. Between the two products, scores = q . k and means = weights . v
-// (products-inl.h, lanes-inl.h), scores become weights, 2^(score - maximum of the
-// tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to the larger of
-// their maximums (Dao et al. 2022).
+// (products-inl.h in floats, lanes-inl.h in integers), scores become weights, 2^(score - maximum of
+// the tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to the larger
+// of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
-// query's sums do not depend on the other queries, but in batches of integers by values' scales.
+// query's sums do not depend on the other queries. Only in a batch of integers do they: there all
+// queries of the block share the scales of the values.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -57,8 +58,8 @@ HWY_INLINE void Add(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRIC
   AddLanes<kRows, kVectors>(sums, keep, out, n_lanes);
 }
 
-// The scores of a tile's keys; skips groups of keys of which a unit of queries sees none.
-// `is_first`: this is the first tile.
+// The scores of a tile's keys, for kRows queries at a time. Groups of keys that none of these
+// queries sees are skipped. `is_first`: this is the block's first tile, so its queries are packed.
 template <size_t kRows, class Products>
 HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_first,
                       Products& products, BlockState& s) {
@@ -115,7 +116,8 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
   }
 }
 
-// n_together: queries that are processed at a time.
+// The state before the first tile. n_together: queries that are processed at a time; the last query
+// is repeated up to a multiple of it.
 HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps, size_t n_together,
                       BlockState& s) {
   std::fill_n(s.max, kBlockQueries, std::numeric_limits<float>::lowest());
@@ -142,6 +144,7 @@ HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps,
   }
 }
 
+// Divides the sums by those of the weights or, if these are only a part of the keys, returns both.
 HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
                     const BlockState& s) {
   for (size_t i = 0; i < s.n_present; ++i) {
@@ -156,7 +159,8 @@ HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
   }
 }
 
-// In units of kRows queries; in integers scores are made for kTogether queries at a time.
+// Attention of the block. The sums of kRows queries are in registers at a time; scores in integers
+// are made for kTogether queries at a time.
 template <size_t kRows, size_t kTogether, class Products>
 HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   BlockState s;
@@ -187,6 +191,8 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   End(block, part, kSteps, s);
 }
 
+// In floats, in units of as many queries as repeat the fewest: groups of 5, 6, 7 and 14 heads are
+// common.
 template <class Products>
 HWY_INLINE void AttendFloats(const QueryBlock& block, const KeyPart& part) {
   const size_t n = block.n_tokens * block.n_heads;
@@ -195,7 +201,6 @@ HWY_INLINE void AttendFloats(const QueryBlock& block, const KeyPart& part) {
   if (n == 2) return AttendUnits<2, 2, Products>(block, part, true);
   if (n == 3) return AttendUnits<3, 3, Products>(block, part, true);
   if (n == 4) return AttendUnits<4, 4, Products>(block, part, true);
-  // The fewest repeated queries: groups of 5, 6, 7 and 14 heads are common.
   const size_t fewest = std::min({units(6), units(7), units(8)});
   if (units(8) == fewest) return AttendUnits<8, 8, Products>(block, part, true);
   if (units(7) == fewest) return AttendUnits<7, 7, Products>(block, part, true);
@@ -215,7 +220,7 @@ void AttendF16(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bo
 void AttendConverted(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
   AttendFloats<FloatProducts<Converted>>(block, part);
 }
-void AttendBlocks(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
+void AttendQuantized(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86
   // Queries fill one vector of lanes, or two where that takes no more than two lanes for each.
   const size_t n = block.n_tokens * block.n_heads;
@@ -249,13 +254,13 @@ namespace kernels {
 
 PRONK_EXPORT(AttendF32);
 PRONK_EXPORT(AttendF16);
-PRONK_EXPORT(AttendBlocks);
+PRONK_EXPORT(AttendQuantized);
 PRONK_EXPORT(AttendConverted);
 
-void AttendBlock(const QueryBlock& block, const KeyPart& part, bool few) {
+void AttendQueries(const QueryBlock& block, const KeyPart& part, bool few) {
   const KvTypes type = block.kv.type;
   if (IsBlocks(type.k) && IsBlocks(type.v)) {
-    return PRONK_DISPATCH(AttendBlocks)(block, part, few);
+    return PRONK_DISPATCH(AttendQuantized)(block, part, few);
   }
   if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(block, part, few);
   if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(block, part, few);
