@@ -63,7 +63,7 @@ void AddKey(const KeyRule& rule, OutModel& model) {
 }
 
 void CheckOnly(const Source& source, const Fields& config) {
-  for (const Usual& only : source.hf.only) {
+  for (const KeyValue& only : source.hf.only) {
     if (!config.Has(only.key)) continue;
     const bool is_flag = config.IsBool(only.key);
     const double found =

@@ -149,7 +149,7 @@ Fields UsualConfig(const HfClass& hf, const Fields& config) {
     const auto n = static_cast<double>(text.Texts("layers_block_type").size());
     text.SetIfAbsent({"num_hidden_layers", n});
   }
-  for (const Usual& value : hf.defaults) text.SetIfAbsent(value);
+  for (const KeyValue& value : hf.defaults) text.SetIfAbsent(value);
   return text;
 }
 

@@ -16,7 +16,7 @@ using engine::Change, engine::Experts, engine::Families, engine::Family, engine:
     engine::KeyRule, engine::NumberAt, engine::Order, engine::OutModel, engine::OutTensor,
     engine::Packing, engine::ParseObject, engine::ReadNumbers, engine::RowFactors,
     engine::SafeTensor, engine::Safetensors, engine::Shapes, engine::ShapeText, engine::TensorRule,
-    engine::Unit, engine::Usual;
+    engine::Unit, engine::KeyValue;
 
 // One of Hugging Face's classes, and the family whose files it becomes.
 struct Source {

@@ -49,12 +49,12 @@ JsonView Fields::Find(std::string_view key) const {
   return {};
 }
 
-const Usual* Fields::FindSet(std::string_view key) const {
-  const auto found = std::ranges::find(set_, key, &Usual::key);
+const KeyValue* Fields::FindSet(std::string_view key) const {
+  const auto found = std::ranges::find(set_, key, &KeyValue::key);
   return found != set_.end() ? &*found : nullptr;
 }
 
-void Fields::SetIfAbsent(const Usual& value) {
+void Fields::SetIfAbsent(const KeyValue& value) {
   const auto has = [&](const JsonView& layer) { return layer[value.key].is_there(); };
   if (FindSet(value.key) == nullptr && std::ranges::none_of(layers_, has)) Set(value);
 }
@@ -64,7 +64,7 @@ void Fields::FailKind(std::string_view key, const std::string& expected) const {
 }
 
 uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
-  if (const Usual* const set = FindSet(key)) return static_cast<uint64_t>(set->number);
+  if (const KeyValue* const set = FindSet(key)) return static_cast<uint64_t>(set->number);
   const JsonView value = Find(key);
   if (!value.is_there()) return fallback;
   const std::optional<uint64_t> number = value.Unsigned();
@@ -81,7 +81,7 @@ uint64_t Fields::Count(std::string_view key) const {
 }
 
 double Fields::Number(std::string_view key) const {
-  if (const Usual* const set = FindSet(key)) return set->number;
+  if (const KeyValue* const set = FindSet(key)) return set->number;
   const JsonView value = Find(key);
   if (!value.IsNumber()) FailKind(key, "a number");
   return value.Number();
@@ -94,7 +94,7 @@ double Fields::ShareOr(std::string_view key, double fallback) const {
 }
 
 bool Fields::BoolOr(std::string_view key, bool fallback) const {
-  if (const Usual* const set = FindSet(key)) return set->number != 0;
+  if (const KeyValue* const set = FindSet(key)) return set->number != 0;
   const JsonView value = Find(key);
   if (!value.is_there()) return fallback;
   if (!value.IsBool()) FailKind(key, "true or false");
@@ -102,7 +102,7 @@ bool Fields::BoolOr(std::string_view key, bool fallback) const {
 }
 
 std::string Fields::Text(std::string_view key) const {
-  if (const Usual* const set = FindSet(key)) return std::string(set->text);
+  if (const KeyValue* const set = FindSet(key)) return std::string(set->text);
   const JsonView value = Find(key);
   if (!value.IsString()) FailKind(key, "a text");
   return value.String();

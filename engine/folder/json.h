@@ -15,7 +15,7 @@ namespace engine {
 using gguf::JsonView;
 
 // A value of config.json: a number (1: true), or a text.
-struct Usual {
+struct KeyValue {
   std::string_view key;
   double number = 0;
   std::string_view text = "";
@@ -67,8 +67,8 @@ class Fields {
   Fields Over(const Fields& outer) const;
   // From now on the value of its key; only if no value, not even null, is there. The texts must
   // outlive the fields.
-  void Set(const Usual& value) { set_.push_back(value); }
-  void SetIfAbsent(const Usual& value);
+  void Set(const KeyValue& value) { set_.push_back(value); }
+  void SetIfAbsent(const KeyValue& value);
 
   // Throws gguf::Error: "FILE: KEY: what".
   template <class... Parts>
@@ -78,12 +78,12 @@ class Fields {
 
  private:
   JsonView Find(std::string_view key) const;  // null is absent
-  const Usual* FindSet(std::string_view key) const;
+  const KeyValue* FindSet(std::string_view key) const;
   JsonView List(std::string_view key, const std::string& expected, size_t most) const;
   [[noreturn]] void FailKind(std::string_view key, const std::string& expected) const;
 
   std::string file_, prefix_;
-  std::vector<Usual> set_;        // before all of them
+  std::vector<KeyValue> set_;     // before all of them
   std::vector<JsonView> layers_;  // the first that has a key counts
 };
 

@@ -77,8 +77,8 @@ struct HfClass {
   // Before the tables of all families (convert/family.cc); the first list that has a name counts.
   std::array<std::span<const TensorRule>, 3> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
-  std::span<const Usual> only = {};      // values of config.json's keys; others have no file
-  std::span<const Usual> defaults = {};  // values that config.json omits
+  std::span<const KeyValue> only = {};      // values of config.json's keys; others have no file
+  std::span<const KeyValue> defaults = {};  // values that config.json omits
   // Names in config.json for numbers that all families need, and the usual names.
   std::span<const std::pair<std::string_view, std::string_view>> renamed = {};
   // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.

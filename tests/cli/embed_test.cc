@@ -17,7 +17,7 @@ namespace {
 const std::string kEmbed = DataPath("vectors/qwen3-embed.gguf");
 const std::string kRerank = DataPath("vectors/bert-rank.gguf");
 
-std::vector<Json> Lines(const std::string& text) {
+std::vector<Json> JsonLines(const std::string& text) {
   std::vector<Json> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
@@ -31,7 +31,7 @@ TEST(Embed, WritesALineForEachText) {
   };
   const Finished words = Done(run({"a", "b c"}));
   EXPECT_EQ(words.err, "");
-  const std::vector<Json> lines = Lines(words.out);
+  const std::vector<Json> lines = JsonLines(words.out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_NE(lines[0]["embedding"], lines[1]["embedding"]);
   for (size_t i = 0; i < 2; ++i) {
@@ -65,7 +65,8 @@ TEST(Embed, ATextThatIsTooLong) {
   EXPECT_EQ(found.status, 1);
   EXPECT_TRUE(Has(found.err, "pronk: " + file + ", line 2: the text needs at least ")) << found.err;
   EXPECT_EQ(Count(found.err, "\n"), 1u) << found.err;
-  const std::vector<Json> lines = Lines(found.out), alone = Lines(Done(run({"a", "", "b"})).out);
+  const std::vector<Json> lines = JsonLines(found.out),
+                          alone = JsonLines(Done(run({"a", "", "b"})).out);
   ASSERT_EQ(lines.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(lines[i]["embedding"], alone[i]["embedding"]);
@@ -86,17 +87,17 @@ TEST(Embed, ATextThatIsTooLong) {
   // Or it is cut, which is said.
   const Finished cut = Done(run({"--truncate", "-f", file}));
   EXPECT_EQ(cut.err, "pronk: note: of 4 texts 1 are cut to 8 tokens\n");
-  const std::vector<Json> all = Lines(cut.out);
+  const std::vector<Json> all = JsonLines(cut.out);
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[1]["tokens"], 8);
-  EXPECT_EQ(all[1]["embedding"], Lines(run({std::string(6, '3')}).out)[0]["embedding"]);
+  EXPECT_EQ(all[1]["embedding"], JsonLines(run({std::string(6, '3')}).out)[0]["embedding"]);
 }
 
 // BERT's token that ends a text stays in its place.
 TEST(Embed, TruncationKeepsTheEnd) {
   const std::string model = DataPath("vectors/bert-cls.gguf");
   const auto vectors = [&](const Args& more) {
-    return Lines(Done(Pronk(With({"embed", model}, more))).out);
+    return JsonLines(Done(Pronk(With({"embed", model}, more))).out);
   };
   const std::vector<Json> cut = vectors({"-c", "5", "--truncate", "ab cd ef ab cd ef"});
   const std::vector<Json> whole = vectors({"ab cd ef ab cd ef"});
@@ -143,7 +144,7 @@ TEST(Rerank, SortsTexts) {
   const std::string file = dir.Write("texts", "ab\ncd, e.\n\"a\\nb\"\n");
   const Finished run = Done(Pronk({"rerank", "-m", kRerank, "-p", "ef", "-f", file}));
   const std::vector<Json> lines =
-      Lines(Pronk({"rerank", kRerank, "-p", "ef", "--json", "-f", file}).out);
+      JsonLines(Pronk({"rerank", kRerank, "-p", "ef", "--json", "-f", file}).out);
   ASSERT_EQ(lines.size(), 3u);
   std::istringstream in(run.out);
   double last = HUGE_VAL;

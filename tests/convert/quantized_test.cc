@@ -23,7 +23,7 @@ using test::HfLlama;
 using test::HfTensor;
 using test::TempDir;
 
-std::vector<float> Floats(const gguf::TensorView& tensor) {
+std::vector<float> Dequantized(const gguf::TensorView& tensor) {
   std::vector<float> floats(tensor.elements());
   kernels::DequantizeRow(tensor.dtype, tensor.data, floats.size(), floats.data());
   return floats;
@@ -35,7 +35,7 @@ void AddQuantization(const std::string& text, HfLlama& llama) {
 }
 
 // What Convert() says of the folder, without its path.
-std::string ErrorOf(const HfLlama& llama, const Options& options = {}) {
+std::string FaultOf(const HfLlama& llama, const Options& options = {}) {
   const TempDir dir;
   const std::string folder = llama.Write(dir);
   std::string error = test::ErrorOf([&] { Convert(folder, dir.Path("out"), options); });
@@ -57,7 +57,7 @@ void ExpectSame(const HfLlama& quantized, const HfLlama& plain) {
                    b = gguf::File::Open(dir.Path("b.gguf"));
   ASSERT_EQ(a.tensors().size(), b.tensors().size());
   for (const gguf::TensorView& tensor : b.tensors()) {
-    EXPECT_EQ(Floats(*a.FindTensor(tensor.name)), Floats(tensor)) << tensor.name;
+    EXPECT_EQ(Dequantized(*a.FindTensor(tensor.name)), Dequantized(tensor)) << tensor.name;
   }
 }
 
@@ -144,31 +144,31 @@ TEST(ConvertQuantized, Fp8IsChecked) {
   const HfLlama good = WithF8(8, 16, plain);
   HfLlama llama = good;
   llama.tensors[name + "_scale_inv"].shape = {2, 4};
-  EXPECT_EQ(ErrorOf(llama),
+  EXPECT_EQ(FaultOf(llama),
             start + "_scale_inv\": expected [4, 2], one for each block, found [2, 4]");
   llama = good;
   llama.tensors.erase(name + "_scale_inv");
-  EXPECT_EQ(ErrorOf(llama),
+  EXPECT_EQ(FaultOf(llama),
             start + "\": expected weights of type F64, F32, F16 or BF16, found F8_E4M3");
   llama = good;
   llama.tensors.erase(name);
-  EXPECT_EQ(ErrorOf(llama), start + "_scale_inv\": is a scale without weights");
+  EXPECT_EQ(FaultOf(llama), start + "_scale_inv\": is a scale without weights");
   llama = good;
   llama.tensors[name].dtype = "F8_E5M2";
-  EXPECT_EQ(ErrorOf(llama), start + "\": expected matrices of F8_E4M3, found F8_E5M2 [32, 32]");
+  EXPECT_EQ(FaultOf(llama), start + "\": expected matrices of F8_E4M3, found F8_E5M2 [32, 32]");
   llama = good;
   llama.tensors[name + "_scale_inv"] = {{4, 2}, {}, "U8", "12345678"};
-  EXPECT_EQ(ErrorOf(llama), start + "_scale_inv\": expected floats, found U8");
+  EXPECT_EQ(FaultOf(llama), start + "_scale_inv\": expected floats, found U8");
   llama = good;
   llama.tensors[name].bytes[5] = 0x7f;
-  EXPECT_EQ(ErrorOf(llama), start +
+  EXPECT_EQ(FaultOf(llama), start +
                                 "\": expected weights that BF16 can hold, found some that are not "
                                 "numbers or are too large");
   for (const char* block : {"[0,16]", "[8]", "[8.5,16]", "[8,16,16]", "[8,1e300]", "[-8,16]"}) {
     llama = good;
     const size_t at = llama.config.find("[8,16]");
     llama.config.replace(at, 6, block);
-    EXPECT_EQ(ErrorOf(llama),
+    EXPECT_EQ(FaultOf(llama),
               "DIR/config.json: quantization_config.weight_block_size: expected two whole numbers "
               "from 1 to 65536")
         << block;
@@ -246,7 +246,7 @@ TEST(ConvertQuantized, BitNetKeepsItsTwoBits) {
   EXPECT_EQ(model.config.activation, kernels::Activation::kGatedReluSquared);
   const gguf::TensorView& up = *model.file.FindTensor("blk.0.ffn_up.weight");
   EXPECT_EQ(up.dtype, DType::kTQ2_0);
-  EXPECT_EQ(Floats(up), plain.tensors.at("model.layers.0.mlp.up_proj.weight").values);
+  EXPECT_EQ(Dequantized(up), plain.tensors.at("model.layers.0.mlp.up_proj.weight").values);
   EXPECT_EQ(model.file.FindTensor("token_embd.weight")->dtype, DType::kF32);
 }
 
@@ -259,27 +259,27 @@ TEST(ConvertQuantized, TernaryWeightsAreChecked) {
   HfLlama llama = good;
   for (const float scale : {0.0f, -1.0f, std::nanf(""), INFINITY}) {
     llama.tensors[name + "_scale"].values = {scale};
-    EXPECT_EQ(ErrorOf(llama), start + "_scale\": expected one number above 0") << scale;
+    EXPECT_EQ(FaultOf(llama), start + "_scale\": expected one number above 0") << scale;
   }
   llama.tensors[name + "_scale"] = {{2}, {1, 1}};
-  EXPECT_EQ(ErrorOf(llama), start + "_scale\": expected one number above 0");
+  EXPECT_EQ(FaultOf(llama), start + "_scale\": expected one number above 0");
   llama = good;
   llama.tensors[name].dtype = "I8";
-  EXPECT_EQ(ErrorOf(llama),
+  EXPECT_EQ(FaultOf(llama),
             start + "\": expected a matrix of U8, four weights in each, found I8 [8, 32]");
   llama = good;
   llama.tensors[name] = {{8, 0}, {}, "U8", ""};
-  EXPECT_EQ(ErrorOf(llama),
+  EXPECT_EQ(FaultOf(llama),
             start + "\": expected a matrix of U8, four weights in each, found U8 [8, 0]");
   llama = good;
   llama.tensors[name].bytes[3] = 0x0c;  // 3, which has no meaning
-  EXPECT_EQ(ErrorOf(llama, As(DType::kF16)).substr(0, 100),
+  EXPECT_EQ(FaultOf(llama, As(DType::kF16)).substr(0, 100),
             (start + "\": expected weights that F16 can hold").substr(0, 100));
   llama = good;
   for (const auto& [other, tensor] : good.tensors) {
     if (other.ends_with("_scale")) llama.tensors.erase(other);
   }
-  EXPECT_EQ(ErrorOf(llama),
+  EXPECT_EQ(FaultOf(llama),
             "DIR/config.json: quantization_config.quantization_mode: expected online, as no weight "
             "has a weight_scale");
 }
@@ -289,14 +289,14 @@ TEST(ConvertQuantized, OthersAreRefusedByName) {
        {"gptq", "awq", "bitsandbytes", "compressed-tensors", "hqq", "mxfp4"}) {
     HfLlama llama;
     AddQuantization("\"quant_method\":\"" + method + "\"", llama);
-    EXPECT_EQ(ErrorOf(llama),
+    EXPECT_EQ(FaultOf(llama),
               "DIR/config.json: quantization_config.quant_method: expected weights of floats, of "
               "FP8 or BitNet's, found them quantized (" +
                   method + "): get the model as it was before");
   }
   HfLlama llama;
   AddQuantization("\"load_in_4bit\":true", llama);
-  EXPECT_TRUE(test::Has(ErrorOf(llama), "found them quantized (nobody says how)"));
+  EXPECT_TRUE(test::Has(FaultOf(llama), "found them quantized (nobody says how)"));
 }
 
 }  // namespace

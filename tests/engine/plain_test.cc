@@ -25,7 +25,7 @@ using test::AllLogits;
 using test::Nmse;
 using tokenizer::TokenId;
 
-const std::vector<TokenId> kIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
+const std::vector<TokenId> kPlainIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
 
 SessionOptions WithCache(kernels::KvType kv) {
   return {.batch = kernels::kFewTokens, .n_threads = 1, .kv_type = kv};
@@ -43,8 +43,8 @@ TEST(Plain, EqualsTheEngineWithFloatWeights) {
     SCOPED_TRACE(name);
     const std::string path = test::DataPath(std::string("tiny/") + name).string();
     const Model model = Model::Load(path + ".gguf");
-    const std::vector<float> plain = PlainLogits(model, kIds);
-    EXPECT_LT(Nmse(AllLogits(model, kIds, WithCache(kernels::KvType::kF32)), plain), 1e-9);
+    const std::vector<float> plain = PlainLogits(model, kPlainIds);
+    EXPECT_LT(Nmse(AllLogits(model, kPlainIds, WithCache(kernels::KvType::kF32)), plain), 1e-9);
     EXPECT_LT(Nmse(test::ReadFloats(path + ".f32"), plain), 1e-9);
   }
 }
@@ -52,10 +52,10 @@ TEST(Plain, EqualsTheEngineWithFloatWeights) {
 // The cache changes nothing: the same sums in the same order.
 TEST(Plain, ReadsTokenByTokenAsAllAtOnce) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
-  const Rows all = PlainLlama(model).Forward(kIds);
+  const Rows all = PlainLlama(model).Forward(kPlainIds);
   PlainLlama plain(model);
   std::vector<double> one_by_one;
-  for (const TokenId id : kIds) {
+  for (const TokenId id : kPlainIds) {
     const Rows logits = plain.Forward({&id, 1});
     one_by_one.insert(one_by_one.end(), logits.values.begin(), logits.values.end());
   }
@@ -91,7 +91,7 @@ TEST(Plain, ShowsEveryOperation) {
     if (layer == PlainLlama::kNoLayer) ++n_outside;
     if (layer == 1) seen.emplace(name, out);
   });
-  const Rows logits = plain.Forward(kIds);
+  const Rows logits = plain.Forward(kPlainIds);
   EXPECT_EQ(n_outside, 3u);  // token_embd, output_norm, output
   EXPECT_EQ(n_seen, n_outside + seen.size() * model.config.n_layers());
   const auto expect_shape = [&](const char* name, size_t rows, size_t cols) {
@@ -100,7 +100,7 @@ TEST(Plain, ShowsEveryOperation) {
     EXPECT_EQ(seen.at(name).cols, cols) << name;
     EXPECT_EQ(seen.at(name).values.size(), rows * cols) << name;
   };
-  const size_t n = kIds.size(), width = model.config.embedding_length;
+  const size_t n = kPlainIds.size(), width = model.config.embedding_length;
   expect_shape("attn_q_rope", n, plan.n_heads * plan.key_length);
   expect_shape("attn_k_rope", n, plan.n_kv_heads * plan.key_length);
   expect_shape("attn_mean", n, plan.n_heads * plan.key_length);

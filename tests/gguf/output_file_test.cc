@@ -32,11 +32,6 @@ void Write(const std::string& path, std::string_view text) {
   file.Commit();
 }
 
-size_t CountFiles(const test::TempDir& dir) {
-  const fs::directory_iterator files(dir.Path(""));
-  return static_cast<size_t>(std::distance(begin(files), end(files)));
-}
-
 TEST(OutputFileTest, AppearsWhenItIsCommitted) {
   const test::TempDir dir;
   const std::string path = dir.Write("out", "old");
@@ -48,7 +43,7 @@ TEST(OutputFileTest, AppearsWhenItIsCommitted) {
   EXPECT_EQ(ReadText(path), "old");  // given up
   Write(path, "new");
   EXPECT_EQ(ReadText(path), "new");
-  EXPECT_EQ(CountFiles(dir), 1u);
+  EXPECT_EQ(dir.CountFiles(), 1u);
 }
 
 // The link stays a link, and the file that it leads to is replaced when the new one is whole.
@@ -93,7 +88,7 @@ TEST(OutputFileTest, AFullDiskLosesNothing) {
     EXPECT_EQ(ReadText(file), "old");
   }
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(CountFiles(dir), 2u);
+  EXPECT_EQ(dir.CountFiles(), 2u);
   EXPECT_EQ(test::ErrorOf([&] { Write("/dev/full", "x"); }),
             "/dev/full: cannot be written: No space left on device");
 }
@@ -159,7 +154,7 @@ TEST(OutputFileTest, NeighboursAreLeftAlone) {
   Write(path, "newer");
   EXPECT_EQ(ReadText(taken), "mine");
   EXPECT_EQ(ReadText(path), "newer");
-  EXPECT_EQ(CountFiles(dir), 3u);
+  EXPECT_EQ(dir.CountFiles(), 3u);
 }
 
 // While it is written there is nothing that SIGKILL could leave.
@@ -175,7 +170,7 @@ TEST(OutputFileTest, HasNoNameBeforeItIsCommitted) {
   for (const size_t n_files : {0u, 1u}) {  // then it replaces a file
     OutputFile file(dir.Path("out"));
     file.Write("new");
-    EXPECT_EQ(CountFiles(dir), n_files);
+    EXPECT_EQ(dir.CountFiles(), n_files);
     file.Commit();
     EXPECT_EQ(ReadText(dir.Path("out")), "new");
   }
@@ -210,7 +205,7 @@ TEST(OutputFileTest, InputsAreRefused) {
               path + ": is a file that is read: give another name");
   }
   EXPECT_EQ(ReadText(input), "read me");
-  EXPECT_EQ(CountFiles(dir), 3u);
+  EXPECT_EQ(dir.CountFiles(), 3u);
   OutputFile other(dir.Path("other"), inputs);
 }
 

@@ -25,11 +25,6 @@ std::vector<std::byte> Ramp(size_t n) {
   return bytes;
 }
 
-size_t CountFiles(const test::TempDir& dir) {
-  const std::filesystem::directory_iterator files(dir.Path(""));
-  return static_cast<size_t>(std::distance(begin(files), end(files)));
-}
-
 TEST(WriterTest, EveryTypeOfTensorComesBack) {
   Writer writer;
   writer.Add("general.name", "all types");
@@ -42,7 +37,7 @@ TEST(WriterTest, EveryTypeOfTensorComesBack) {
   }
   const test::TempDir dir;
   writer.WriteFile(dir.Path("all.gguf"));
-  EXPECT_EQ(CountFiles(dir), 1u);
+  EXPECT_EQ(dir.CountFiles(), 1u);
   const File file = File::Open(dir.Path("all.gguf"));
   EXPECT_EQ(file.version(), 3u);
   EXPECT_EQ(file.metadata().GetString("general.name"), "all types");
@@ -127,7 +122,7 @@ TEST(WriterTest, AnErrorLeavesNothingAndKeepsTheOldFile) {
   writer.AddTensor("t", DType::kI8, {4}, data);
   EXPECT_EQ(ErrorOf([&] { writer.WriteFile(path); }),
             "writing tensor \"t\": expected 1 bytes more, found 3");
-  EXPECT_EQ(CountFiles(dir), 1u);
+  EXPECT_EQ(dir.CountFiles(), 1u);
   EXPECT_EQ(std::filesystem::file_size(path), 10u);
 
   const std::string nowhere = dir.Path("none/f.gguf");
@@ -135,7 +130,7 @@ TEST(WriterTest, AnErrorLeavesNothingAndKeepsTheOldFile) {
             nowhere + ": cannot be written: No such file or directory");
   std::filesystem::create_directory(dir.Path("folder"));
   EXPECT_NE(ErrorOf([&] { Writer().WriteFile(dir.Path("folder")); }), "");
-  EXPECT_EQ(CountFiles(dir), 2u);
+  EXPECT_EQ(dir.CountFiles(), 2u);
 }
 
 TEST(WriterTest, ReplacesAnExistingFile) {

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::string_literals;
 
-bool Matches(const Grammar& grammar, std::string_view text) {
+bool Allows(const Grammar& grammar, std::string_view text) {
   Matcher matcher(grammar);
   SetId at = matcher.Start();
   for (const char c : text) {
@@ -29,11 +29,9 @@ bool Matches(const Grammar& grammar, std::string_view text) {
   return matcher.MayEnd(at);
 }
 
-bool Matches(std::string_view gbnf, std::string_view text) {
-  return Matches(ParseGbnf(gbnf), text);
-}
+bool Allows(std::string_view gbnf, std::string_view text) { return Allows(ParseGbnf(gbnf), text); }
 
-std::string FaultOf(std::string_view gbnf) {
+std::string FaultIn(std::string_view gbnf) {
   return test::ErrorOf<Error>([&] { ParseGbnf(gbnf); });
 }
 
@@ -45,8 +43,8 @@ std::string Times(size_t n, std::string_view text) {
 
 // Lists of texts, for test::Texts().
 void ExpectMatches(std::string_view gbnf, const std::string& right, const std::string& wrong) {
-  for (const std::string& text : test::Texts(right)) EXPECT_TRUE(Matches(gbnf, text)) << text;
-  for (const std::string& text : test::Texts(wrong)) EXPECT_FALSE(Matches(gbnf, text)) << text;
+  for (const std::string& text : test::Texts(right)) EXPECT_TRUE(Allows(gbnf, text)) << text;
+  for (const std::string& text : test::Texts(wrong)) EXPECT_FALSE(Allows(gbnf, text)) << text;
 }
 
 TEST(Gbnf, LiteralsAndAlternatives) {
@@ -57,9 +55,9 @@ TEST(Gbnf, EmptyAlternatives) {
   for (const std::string_view grammar :
        {R"(root ::= "a" |)", R"(root ::= | "a")", "root ::= b\nb ::= | \"a\"",
         "root ::= b\nb ::=\n  | \"a\"", "root ::= b \"a\"? # c\nb ::=\nc ::= b"}) {
-    EXPECT_TRUE(Matches(grammar, "")) << grammar;
-    EXPECT_TRUE(Matches(grammar, "a")) << grammar;
-    EXPECT_FALSE(Matches(grammar, "aa")) << grammar;
+    EXPECT_TRUE(Allows(grammar, "")) << grammar;
+    EXPECT_TRUE(Allows(grammar, "a")) << grammar;
+    EXPECT_FALSE(Allows(grammar, "aa")) << grammar;
   }
 }
 
@@ -73,17 +71,17 @@ TEST(Gbnf, Classes) {
 }
 
 TEST(Gbnf, Escapes) {
-  EXPECT_TRUE(Matches(R"(root ::= "\n\r\t\\\"\x41\u20AC\U0001F999")", "\n\r\t\\\"A€\U0001F999"));
-  EXPECT_TRUE(Matches(R"(root ::= [\x41-\x43])", "B"));
+  EXPECT_TRUE(Allows(R"(root ::= "\n\r\t\\\"\x41\u20AC\U0001F999")", "\n\r\t\\\"A€\U0001F999"));
+  EXPECT_TRUE(Allows(R"(root ::= [\x41-\x43])", "B"));
 }
 
 TEST(Gbnf, Repetitions) {
   const auto lengths = [](const std::string& sign) {
     std::string found;
     for (size_t n = 0; n < 8; ++n) {
-      if (Matches("root ::= \"ab\"" + sign, Times(n, "ab"))) found += std::to_string(n);
+      if (Allows("root ::= \"ab\"" + sign, Times(n, "ab"))) found += std::to_string(n);
     }
-    EXPECT_FALSE(Matches("root ::= \"ab\"" + sign, "aba")) << sign;
+    EXPECT_FALSE(Allows("root ::= \"ab\"" + sign, "aba")) << sign;
     return found;
   };
   for (const auto& [sign, found] : {std::pair("?", "01"),
@@ -121,9 +119,9 @@ TEST(Gbnf, RulesThatCallThemselves) {
   ExpectMatches(kNested, "(()(()))()", "(() | ())");
   // More levels than a call stack would bear.
   const size_t n = 20'000;
-  EXPECT_TRUE(Matches(kNested, std::string(n, '(') + std::string(n, ')')));
-  EXPECT_FALSE(Matches(kNested, std::string(n, '(') + std::string(n - 1, ')')));
-  EXPECT_TRUE(Matches("root ::= \"a\" root | \"b\"", std::string(n, 'a') + "b"));
+  EXPECT_TRUE(Allows(kNested, std::string(n, '(') + std::string(n, ')')));
+  EXPECT_FALSE(Allows(kNested, std::string(n, '(') + std::string(n - 1, ')')));
+  EXPECT_TRUE(Allows("root ::= \"a\" root | \"b\"", std::string(n, 'a') + "b"));
   // Empty rules in front of others, and rules of which several may be empty.
   constexpr std::string_view kEmpties = "root ::= e e e\ne ::= \"a\"? f \"b\"?\nf ::= \"c\"?";
   ExpectMatches(kEmpties, " | bcab | acbacbacb", "bbbb");
@@ -215,10 +213,10 @@ TEST(Gbnf, FaultsWithTheirPlaces) {
       {"root ::= \"a\" | b\nb ::= \"b\" b", "no text can ever end the rule 'b'"},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(FaultOf(c.grammar).substr(0, c.fault.size()), c.fault) << c.grammar;
+    EXPECT_EQ(FaultIn(c.grammar).substr(0, c.fault.size()), c.fault) << c.grammar;
   }
   // What the root does not need is not checked.
-  EXPECT_EQ(FaultOf("root ::= \"a\"\nb ::= b \"b\"\nc ::= \"c\" c"), "");
+  EXPECT_EQ(FaultIn("root ::= \"a\"\nb ::= b \"b\"\nc ::= \"c\" c"), "");
 }
 
 // Refused or read within a time that only an explosion exceeds.
@@ -234,25 +232,25 @@ class HostileGrammar : public testing::Test {
 };
 
 TEST_F(HostileGrammar, TooLarge) {
-  EXPECT_TRUE(test::Has(FaultOf("root ::= \"a\"{1,2000000}"), "a number above"));
-  EXPECT_EQ(FaultOf("root ::= \"a\"{1000000}"), "");  // it is counted
+  EXPECT_TRUE(test::Has(FaultIn("root ::= \"a\"{1,2000000}"), "a number above"));
+  EXPECT_EQ(FaultIn("root ::= \"a\"{1000000}"), "");  // it is counted
   EXPECT_TRUE(
-      test::Has(FaultOf("root ::= " + Times(3'000'000, "\"abc\"")), "longer than a megabyte"));
-  EXPECT_TRUE(test::Has(FaultOf("root ::= \"" + std::string(700'000, 'a') + '"'), "too large"));
-  EXPECT_TRUE(test::Has(FaultOf("root ::= " + std::string(5000, '(')), "nested more than"));
+      test::Has(FaultIn("root ::= " + Times(3'000'000, "\"abc\"")), "longer than a megabyte"));
+  EXPECT_TRUE(test::Has(FaultIn("root ::= \"" + std::string(700'000, 'a') + '"'), "too large"));
+  EXPECT_TRUE(test::Has(FaultIn("root ::= " + std::string(5000, '(')), "nested more than"));
 }
 
 TEST_F(HostileGrammar, RepetitionsOfRepetitions) {
   const std::string grammar = "root ::= \"a\"" + Times(8, "{1000}");
-  EXPECT_FALSE(Matches(grammar, std::string(100'000, 'a')));
-  EXPECT_TRUE(Matches("root ::= (\"a\"?){50000}", std::string(50000, 'a')));
-  EXPECT_FALSE(Matches("root ::= (\"a\"?){50000}", std::string(50001, 'a')));
-  EXPECT_TRUE(Matches("root ::= ((\"a\"*)*)*", std::string(50000, 'a')));
-  EXPECT_TRUE(Matches("root ::= ((\"\"*)*){3} \"a\"", "a"));
+  EXPECT_FALSE(Allows(grammar, std::string(100'000, 'a')));
+  EXPECT_TRUE(Allows("root ::= (\"a\"?){50000}", std::string(50000, 'a')));
+  EXPECT_FALSE(Allows("root ::= (\"a\"?){50000}", std::string(50001, 'a')));
+  EXPECT_TRUE(Allows("root ::= ((\"a\"*)*)*", std::string(50000, 'a')));
+  EXPECT_TRUE(Allows("root ::= ((\"\"*)*){3} \"a\"", "a"));
   // What may be empty may also come fewer times.
-  EXPECT_TRUE(Matches("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "c"));
-  EXPECT_TRUE(Matches("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "babababbc"));
-  EXPECT_FALSE(Matches("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "bababababac"));
+  EXPECT_TRUE(Allows("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "c"));
+  EXPECT_TRUE(Allows("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "babababbc"));
+  EXPECT_FALSE(Allows("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "bababababac"));
 }
 
 TEST_F(HostileGrammar, ManyRulesInARow) {
@@ -263,20 +261,20 @@ TEST_F(HostileGrammar, ManyRulesInARow) {
     down += name + " ::= " + next + "\n";
     up += next + " ::= " + name + "\n";
   }
-  EXPECT_TRUE(Matches(down + "r" + std::to_string(kRules) + " ::= \"a\"", "a"));
-  EXPECT_TRUE(Matches(up + "r0 ::= \"a\"", "a"));
-  EXPECT_TRUE(test::Has(FaultOf(up + "r0 ::= r" + std::to_string(kRules)), "no text can ever end"));
+  EXPECT_TRUE(Allows(down + "r" + std::to_string(kRules) + " ::= \"a\"", "a"));
+  EXPECT_TRUE(Allows(up + "r0 ::= \"a\"", "a"));
+  EXPECT_TRUE(test::Has(FaultIn(up + "r0 ::= r" + std::to_string(kRules)), "no text can ever end"));
 }
 
 // A reading for each tree with this number of leaves, or two for each letter.
 TEST_F(HostileGrammar, AmbiguousTexts) {
   constexpr std::string_view kTrees = R"(root ::= "a" root root | "")";
-  EXPECT_TRUE(Matches(kTrees, std::string(300, 'a')));
+  EXPECT_TRUE(Allows(kTrees, std::string(300, 'a')));
   constexpr std::string_view kTwo = R"(root ::= "a" root "b" | "a" root "c" | "x")";
-  EXPECT_TRUE(Matches(kTwo, std::string(300, 'a') + "x" + Times(150, "bc")));
-  EXPECT_FALSE(Matches(kTwo, std::string(300, 'a') + "x" + Times(150, "bc") + "b"));
+  EXPECT_TRUE(Allows(kTwo, std::string(300, 'a') + "x" + Times(150, "bc")));
+  EXPECT_FALSE(Allows(kTwo, std::string(300, 'a') + "x" + Times(150, "bc") + "b"));
   constexpr std::string_view kMany = "root ::= r r r r r r r r\nr ::= [a-z]* | [a-m]* ([k-z] r)?";
-  EXPECT_TRUE(Matches(kMany, std::string(300, 'l')));
+  EXPECT_TRUE(Allows(kMany, std::string(300, 'l')));
 }
 
 // The work for a text is bounded, however many readings each further byte adds. Counted in bytes.
@@ -298,10 +296,10 @@ TEST_F(HostileGrammar, EndsWhereReadingsMultiply) {
     EXPECT_GT(n, 100u) << rules;
     EXPECT_LT(n, 2000u) << rules;
   }
-  EXPECT_TRUE(test::Has(FaultOf("root ::= root root | \"a\" | \"\""), "left recursion"));
-  EXPECT_TRUE(test::Has(FaultOf("root ::= root? root \"a\""), "no text can ever end"));
+  EXPECT_TRUE(test::Has(FaultIn("root ::= root root | \"a\" | \"\""), "left recursion"));
+  EXPECT_TRUE(test::Has(FaultIn("root ::= root? root \"a\""), "no text can ever end"));
   // One reading: texts of any length.
-  EXPECT_TRUE(Matches("root ::= \"a\" root | \"a\"", std::string(100'000, 'a')));
+  EXPECT_TRUE(Allows("root ::= \"a\" root | \"a\"", std::string(100'000, 'a')));
 }
 
 // Where more is kept than there is room for, an error says so; what was dropped is computed again.

@@ -55,7 +55,7 @@ std::vector<std::string> TextsOf(const Json& value) {
   return all;
 }
 
-bool Matches(const Grammar& grammar, const std::vector<std::string>& texts) {
+bool MatchesAny(const Grammar& grammar, const std::vector<std::string>& texts) {
   return std::ranges::any_of(texts,
                              [&](const std::string& text) { return test::Matches(grammar, text); });
 }
@@ -116,7 +116,7 @@ class Suite {
 
   static void Try(const Grammar& grammar, bool has_note, const Json& test, const std::string& name,
                   Counts& counts) {
-    const bool matches = Matches(grammar, TextsOf(test["data"]));
+    const bool matches = MatchesAny(grammar, TextsOf(test["data"]));
     const std::string what = name + ": " + test["description"].dump() + " " + test["data"].dump();
     if (matches == test["valid"]) {
       ++counts.right;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -36,6 +37,12 @@ class TempDir {
 
   // The path of a file in the directory.
   std::string Path(const std::string& name) const { return (path_ / name).string(); }
+
+  // Of the files and directories in it.
+  size_t CountFiles() const {
+    const std::filesystem::directory_iterator files(path_);
+    return static_cast<size_t>(std::distance(begin(files), end(files)));
+  }
 
   // Writes a file in the directory and returns its path.
   std::string Write(const std::string& name, std::span<const std::byte> bytes) const {

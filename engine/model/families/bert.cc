@@ -131,9 +131,9 @@ constexpr KeyRule kBertKeys[] = {
     {"local_attention", "attention.sliding_window"},
     {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
 };
-constexpr Usual kBertOnly[] = {{"is_decoder", 0}};
-constexpr Usual kModernDefaults[] = {{"local_attention", 128}};
-constexpr Usual kNomicOnly[] = {
+constexpr KeyValue kBertOnly[] = {{"is_decoder", 0}};
+constexpr KeyValue kModernDefaults[] = {{"local_attention", 128}};
+constexpr KeyValue kNomicOnly[] = {
     {"prenorm", 0}, {"rotary_emb_fraction", 1}, {"rotary_emb_interleaved", 0}};
 
 constexpr std::pair<std::string_view, std::string_view> kNomicNames[] = {
@@ -226,7 +226,7 @@ void ModernBert(OutModel& model) {
     config.Fail("classifier_activation", "expected ", name == "silu" ? "gelu" : name);
 }
 
-constexpr Usual kGeluDefault[] = {{"hidden_act", 0, "gelu"}};
+constexpr KeyValue kGeluDefault[] = {{"hidden_act", 0, "gelu"}};
 
 // GELU of networks without a gate is its form with tanh where no key says what it is.
 constexpr Traits kSumNorms = {.norms = kNormsOfSums, .layer_norm = true},

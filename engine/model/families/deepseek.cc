@@ -223,8 +223,8 @@ constexpr KeyRule kBailing3Keys[] = {
     {"kda_lower_bound", "kda.gate_lower_bound", KeyKind::kFloat},
     {"moe_renormalize", "expert_weights_norm", KeyKind::kBool},
 };
-constexpr Usual kBailing3Only[] = {{"attention_bias", 0}};
-constexpr Usual kBailing3Defaults[] = {
+constexpr KeyValue kBailing3Only[] = {{"attention_bias", 0}};
+constexpr KeyValue kBailing3Defaults[] = {
     {"short_conv_kernel_size", 4},
     {"kda_lower_bound", -5},
     {"routed_scaling_factor", 2.5},
@@ -242,12 +242,12 @@ constexpr Usual kBailing3Defaults[] = {
     {"rms_norm_eps", 1e-6},
 };
 
-constexpr Usual kDeepSeek2Only[] = {{"rope_interleave", 1}};
-constexpr Usual kDeepSeek3Defaults[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 2.5}};
-constexpr Usual kGlmLiteDefaults[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1.8}};
-constexpr Usual kMiniCpm3Defaults[] = {{"rms_norm_eps", 1e-5}};
-constexpr Usual kKimiLinearOnly[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
-constexpr Usual kKimiLinearDefaults[] = {{"routed_scaling_factor", 2.446}};
+constexpr KeyValue kDeepSeek2Only[] = {{"rope_interleave", 1}};
+constexpr KeyValue kDeepSeek3Defaults[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 2.5}};
+constexpr KeyValue kGlmLiteDefaults[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1.8}};
+constexpr KeyValue kMiniCpm3Defaults[] = {{"rms_norm_eps", 1e-5}};
+constexpr KeyValue kKimiLinearOnly[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
+constexpr KeyValue kKimiLinearDefaults[] = {{"routed_scaling_factor", 2.446}};
 constexpr std::pair<std::string_view, std::string_view> kKimiLinearNames[] = {
     {"model_max_length", "max_position_embeddings"}};
 
@@ -362,7 +362,7 @@ void BailingMoe3(OutModel& model) {
   if (type != "default") model.rope().Fail("rope_type", "expected default");
 }
 
-constexpr HfClass DeepSeek2Class(std::string_view name, std::span<const Usual> defaults,
+constexpr HfClass DeepSeek2Class(std::string_view name, std::span<const KeyValue> defaults,
                                  bool tied = false) {
   return {.names = {name},
           .tied = tied,

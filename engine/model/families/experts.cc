@@ -89,25 +89,25 @@ void Step35(const Keys& keys, Config& config) {
 
 // ---- What a folder means.
 
-constexpr Usual kPlainExperts[] = {{"norm_topk_prob", 0}};
-constexpr Usual kNormedExperts[] = {{"norm_topk_prob", 1}};
-constexpr Usual kSolarDefaults[] = {
+constexpr KeyValue kPlainExperts[] = {{"norm_topk_prob", 0}};
+constexpr KeyValue kNormedExperts[] = {{"norm_topk_prob", 1}};
+constexpr KeyValue kSolarDefaults[] = {
     {"norm_topk_prob", 1}, {"num_key_value_heads", 8}, {"head_dim", 128}};
-constexpr Usual kHy3Defaults[] = {{"router_scaling_factor", 2.826},
-                                  {"num_key_value_heads", 8},
-                                  {"head_dim", 128},
-                                  {"num_shared_experts", 1}};
-constexpr Usual kExaoneMoeDefaults[] = {
+constexpr KeyValue kHy3Defaults[] = {{"router_scaling_factor", 2.826},
+                                     {"num_key_value_heads", 8},
+                                     {"head_dim", 128},
+                                     {"num_shared_experts", 1}};
+constexpr KeyValue kExaoneMoeDefaults[] = {
     {"norm_topk_prob", 1}, {"routed_scaling_factor", 2.5}, {"num_shared_experts", 1}};
-constexpr Usual kAfMoeDefaults[] = {{"mup_enabled", 0}, {"route_norm", 1}};
-constexpr Usual kErnieMoeOnly[] = {{"moe_layer_interval", 1}};
-constexpr Usual kMiniMaxOnly[] = {{"use_qk_norm", 1}};
-constexpr Usual kAfMoeOnly[] = {
+constexpr KeyValue kAfMoeDefaults[] = {{"mup_enabled", 0}, {"route_norm", 1}};
+constexpr KeyValue kErnieMoeOnly[] = {{"moe_layer_interval", 1}};
+constexpr KeyValue kMiniMaxOnly[] = {{"use_qk_norm", 1}};
+constexpr KeyValue kAfMoeOnly[] = {
     {"mup_enabled", 1}, {"global_attn_every_n_layers", 4}, {"route_norm", 1}};
-constexpr Usual kLagunaOnly[] = {{"moe_router_logit_softcapping", 0},
-                                 {"moe_apply_router_weight_on_input", 0}};
-constexpr Usual kMiMo2Defaults[] = {{"attention_value_scale", 0.707}};
-constexpr Usual kMiMo2Only[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1}};
+constexpr KeyValue kLagunaOnly[] = {{"moe_router_logit_softcapping", 0},
+                                    {"moe_apply_router_weight_on_input", 0}};
+constexpr KeyValue kMiMo2Defaults[] = {{"attention_value_scale", 0.707}};
+constexpr KeyValue kMiMo2Only[] = {{"norm_topk_prob", 1}, {"routed_scaling_factor", 1}};
 
 constexpr TensorRule kHy3[] = {
     {".mlp.router.gate", ".ffn_gate_inp"},

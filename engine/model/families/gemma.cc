@@ -224,15 +224,15 @@ constexpr KeyRule kGemma3nKeys[] = {
     {"altup_num_inputs", "altup.num_inputs"},
 };
 
-constexpr Usual kGemmaEmbeddingOnly[] = {{"use_bidirectional_attention", 1}};
-constexpr Usual kGemma3Only[] = {{"use_bidirectional_attention", 0}};
-constexpr Usual kGemmaDefaults[] = {
+constexpr KeyValue kGemmaEmbeddingOnly[] = {{"use_bidirectional_attention", 1}};
+constexpr KeyValue kGemma3Only[] = {{"use_bidirectional_attention", 0}};
+constexpr KeyValue kGemmaDefaults[] = {
     {"num_key_value_heads", 16}, {"head_dim", 256}, {"rms_norm_eps", 1e-6}};
-constexpr Usual kGemma2Defaults[] = {
+constexpr KeyValue kGemma2Defaults[] = {
     {"num_key_value_heads", 4},     {"head_dim", 256},
     {"rms_norm_eps", 1e-6},         {"sliding_window", 4096},
     {"attn_logit_softcapping", 50}, {"final_logit_softcapping", 30}};
-constexpr Usual kGemma3Defaults[] = {
+constexpr KeyValue kGemma3Defaults[] = {
     {"num_attention_heads", 8}, {"num_key_value_heads", 4},          {"head_dim", 256},
     {"vocab_size", 262208},     {"max_position_embeddings", 131072}, {"rms_norm_eps", 1e-6},
     {"sliding_window", 4096}};

@@ -196,33 +196,33 @@ constexpr std::pair<std::string_view, std::string_view> kXglmNames[] = {
     {"num_layers", "num_hidden_layers"},
     {"attention_heads", "num_attention_heads"}};
 
-constexpr Usual kGpt2Only[] = {
+constexpr KeyValue kGpt2Only[] = {
     {"scale_attn_weights", 1}, {"scale_attn_by_inverse_layer_idx", 0}, {"add_cross_attention", 0}};
-constexpr Usual kBloomOnly[] = {{"apply_residual_connection_post_layernorm", 0}};
-constexpr Usual kMptOnly[] = {{"expansion_ratio", 4}};
-constexpr Usual kOptOnly[] = {{"do_layer_norm_before", 1},
-                              {"enable_bias", 1},
-                              {"layer_norm_elementwise_affine", 1},
-                              {"_remove_final_layer_norm", 0}};
-constexpr Usual kFalconOnly[] = {{"alibi", 0}, {"parallel_attn", 1}};
-constexpr Usual kPhiMoeOnly[] = {{"router_jitter_noise", 0.01}};
+constexpr KeyValue kBloomOnly[] = {{"apply_residual_connection_post_layernorm", 0}};
+constexpr KeyValue kMptOnly[] = {{"expansion_ratio", 4}};
+constexpr KeyValue kOptOnly[] = {{"do_layer_norm_before", 1},
+                                 {"enable_bias", 1},
+                                 {"layer_norm_elementwise_affine", 1},
+                                 {"_remove_final_layer_norm", 0}};
+constexpr KeyValue kFalconOnly[] = {{"alibi", 0}, {"parallel_attn", 1}};
+constexpr KeyValue kPhiMoeOnly[] = {{"router_jitter_noise", 0.01}};
 
-constexpr Usual kNorm5[] = {{"layer_norm_epsilon", 1e-5}};
-constexpr Usual kNorm5GeluNew[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "gelu_new"}};
-constexpr Usual kNorm5Relu[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "relu"}};
-constexpr Usual kNorm5Gelu[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "gelu"}};
-constexpr Usual kBioGptDefaults[] = {{"layer_norm_eps", 1e-12}, {"hidden_act", 0, "gelu"}};
-constexpr Usual kBloomDefaults[] = {{"layer_norm_epsilon", 1e-5},
-                                    {"max_position_embeddings", 2048}};
-constexpr Usual kFalconDefaults[] = {
+constexpr KeyValue kNorm5[] = {{"layer_norm_epsilon", 1e-5}};
+constexpr KeyValue kNorm5GeluNew[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "gelu_new"}};
+constexpr KeyValue kNorm5Relu[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "relu"}};
+constexpr KeyValue kNorm5Gelu[] = {{"layer_norm_epsilon", 1e-5}, {"hidden_act", 0, "gelu"}};
+constexpr KeyValue kBioGptDefaults[] = {{"layer_norm_eps", 1e-12}, {"hidden_act", 0, "gelu"}};
+constexpr KeyValue kBloomDefaults[] = {{"layer_norm_epsilon", 1e-5},
+                                       {"max_position_embeddings", 2048}};
+constexpr KeyValue kFalconDefaults[] = {
     {"layer_norm_epsilon", 1e-5}, {"max_position_embeddings", 2048}, {"hidden_act", 0, "gelu"}};
-constexpr Usual kStableLmDefaults[] = {{"layer_norm_eps", 1e-5}, {"num_key_value_heads", 32}};
-constexpr Usual kStarCoder2Defaults[] = {{"norm_epsilon", 1e-5}, {"num_key_value_heads", 2}};
-constexpr Usual kCommandRDefaults[] = {{"layer_norm_eps", 1e-5}, {"logit_scale", 0.0625}};
-constexpr Usual kPhiMoeDefaults[] = {{"rms_norm_eps", 1e-5},
-                                     {"num_key_value_heads", 8},
-                                     {"num_local_experts", 16},
-                                     {"num_experts_per_tok", 2}};
+constexpr KeyValue kStableLmDefaults[] = {{"layer_norm_eps", 1e-5}, {"num_key_value_heads", 32}};
+constexpr KeyValue kStarCoder2Defaults[] = {{"norm_epsilon", 1e-5}, {"num_key_value_heads", 2}};
+constexpr KeyValue kCommandRDefaults[] = {{"layer_norm_eps", 1e-5}, {"logit_scale", 0.0625}};
+constexpr KeyValue kPhiMoeDefaults[] = {{"rms_norm_eps", 1e-5},
+                                        {"num_key_value_heads", 8},
+                                        {"num_local_experts", 16},
+                                        {"num_experts_per_tok", 2}};
 
 void AddWidth(std::string_view key, OutModel& model) {
   model.Uint("feed_forward_length",

@@ -95,19 +95,19 @@ constexpr KeyRule kGraniteKeys[] = {
     {"shared_intermediate_size", "expert_shared_feed_forward_length"},
 };
 
-constexpr Usual kGraniteDefaults[] = {{"attention_multiplier", 1},
-                                      {"embedding_multiplier", 1},
-                                      {"residual_multiplier", 1},
-                                      {"logits_scaling", 1}};
-constexpr Usual kGraniteWindowsDefaults[] = {{"attention_multiplier", 1},
-                                             {"embedding_multiplier", 1},
-                                             {"residual_multiplier", 1},
-                                             {"logits_scaling", 1},
-                                             {"rms_norm_eps", 1e-5}};
-constexpr Usual kBambaDefaults[] = {{"attention_multiplier", 0}, {"logits_scaling", 1},
-                                    {"num_key_value_heads", 8},  {"mamba_n_groups", 1},
-                                    {"mamba_d_conv", 4},         {"mamba_d_state", 256},
-                                    {"mamba_n_heads", 128}};
+constexpr KeyValue kGraniteDefaults[] = {{"attention_multiplier", 1},
+                                         {"embedding_multiplier", 1},
+                                         {"residual_multiplier", 1},
+                                         {"logits_scaling", 1}};
+constexpr KeyValue kGraniteWindowsDefaults[] = {{"attention_multiplier", 1},
+                                                {"embedding_multiplier", 1},
+                                                {"residual_multiplier", 1},
+                                                {"logits_scaling", 1},
+                                                {"rms_norm_eps", 1e-5}};
+constexpr KeyValue kBambaDefaults[] = {{"attention_multiplier", 0}, {"logits_scaling", 1},
+                                       {"num_key_value_heads", 8},  {"mamba_n_groups", 1},
+                                       {"mamba_d_conv", 4},         {"mamba_d_state", 256},
+                                       {"mamba_n_heads", 128}};
 
 void AddMamba(const std::vector<bool>& attends, OutModel& model) {
   const Fields& config = model.config;
@@ -184,7 +184,7 @@ constexpr TensorRule kHyperClovaX[] = {
     {".post_attention_layernorm", ".ffn_norm"},
     {".post_norm2", ".post_ffw_norm"},
 };
-constexpr Usual kHyperClovaXOnly[] = {{"use_post_norm", 1}};
+constexpr KeyValue kHyperClovaXOnly[] = {{"use_post_norm", 1}};
 
 constexpr HfClass kHybridClasses[] = {
     {.names = {"GraniteMoeHybridForCausalLM"},

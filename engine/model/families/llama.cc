@@ -42,11 +42,11 @@ void Baichuan(const Keys&, Config& config) {
 
 // ---- What a folder means.
 
-constexpr Usual kMistralDefaults[] = {{"num_key_value_heads", 8}};
-constexpr Usual kCwmDefaults[] = {{"num_key_value_heads", 8}, {"head_dim", 128}};
-constexpr Usual kHeliumDefaults[] = {
+constexpr KeyValue kMistralDefaults[] = {{"num_key_value_heads", 8}};
+constexpr KeyValue kCwmDefaults[] = {{"num_key_value_heads", 8}, {"head_dim", 128}};
+constexpr KeyValue kHeliumDefaults[] = {
     {"num_key_value_heads", 20}, {"head_dim", 128}, {"rms_norm_eps", 1e-8}};
-constexpr Usual kSmolLm3Only[] = {{"no_rope_layer_interval", 4}, {"use_sliding_window", 0}};
+constexpr KeyValue kSmolLm3Only[] = {{"no_rope_layer_interval", 4}, {"use_sliding_window", 0}};
 constexpr TensorRule kInternLm2[] = {
     {"model.tok_embeddings", "token_embd"}, {"output", "output"},
     {".attention_norm", ".attn_norm"},      {".ffn_norm", ".ffn_norm"},

@@ -104,15 +104,15 @@ void HunyuanMoe(const Keys&, Config& config) { SetSharedExperts(1, config); }
 constexpr KeyRule kPhi3Keys[] = {
     {"original_max_position_embeddings", "rope.scaling.original_context_length"},
 };
-constexpr Usual kGptOssOnly[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
-constexpr Usual kGlmDefaults[] = {
+constexpr KeyValue kGptOssOnly[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
+constexpr KeyValue kGlmDefaults[] = {
     {"num_key_value_heads", 2}, {"head_dim", 128}, {"rms_norm_eps", 1.5625e-07}};
-constexpr Usual kNanoChatDefaults[] = {{"rms_norm_eps", 1e-6}, {"final_logit_softcapping", 15}};
-constexpr Usual kHunyuanOnly[] = {{"use_cla", 0}};
-constexpr Usual kCohere2Only[] = {
+constexpr KeyValue kNanoChatDefaults[] = {{"rms_norm_eps", 1e-6}, {"final_logit_softcapping", 15}};
+constexpr KeyValue kHunyuanOnly[] = {{"use_cla", 0}};
+constexpr KeyValue kCohere2Only[] = {
     {"use_qk_norm", 0}, {"use_parallel_block", 1}, {"use_gated_activation", 1}, {"rotary_pct", 1}};
 
-constexpr Usual kCohere2MoeDefaults[] = {
+constexpr KeyValue kCohere2MoeDefaults[] = {
     {"layer_norm_eps", 1e-5}, {"logit_scale", 0.0625}, {"head_dim", 128}};
 
 constexpr TensorRule kPhi3[] = {

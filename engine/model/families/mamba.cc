@@ -128,20 +128,20 @@ constexpr KeyRule kJambaKeys[] = {
     {"mamba_dt_rank", "ssm.time_step_rank"},
 };
 
-constexpr Usual kFalconH1Only[] = {
+constexpr KeyValue kFalconH1Only[] = {
     {"attention_bias", 0}, {"mlp_bias", 0}, {"mamba_norm_before_gate", 0}};
 
 // A text may have any length; there are no heads.
-constexpr Usual kMambaDefaults[] = {{"max_position_embeddings", 1 << 20},
-                                    {"num_attention_heads", 1}};
-constexpr Usual kMiniMax01Only[] = {
+constexpr KeyValue kMambaDefaults[] = {{"max_position_embeddings", 1 << 20},
+                                       {"num_attention_heads", 1}};
+constexpr KeyValue kMiniMax01Only[] = {
     {"full_attn_beta_factor", 1}, {"linear_attn_beta_factor", 1}, {"mlp_beta_factor", 1}};
-constexpr Usual kMiniMax01Defaults[] = {{"num_key_value_heads", 8},
-                                        {"num_local_experts", 8},
-                                        {"num_experts_per_tok", 2},
-                                        {"rms_norm_eps", 1e-5},
-                                        {"mlp_alpha_factor", 1}};
-constexpr Usual kJambaDefaults[] = {{"num_experts", 16}, {"num_experts_per_tok", 2}};
+constexpr KeyValue kMiniMax01Defaults[] = {{"num_key_value_heads", 8},
+                                           {"num_local_experts", 8},
+                                           {"num_experts_per_tok", 2},
+                                           {"rms_norm_eps", 1e-5},
+                                           {"mlp_alpha_factor", 1}};
+constexpr KeyValue kJambaDefaults[] = {{"num_experts", 16}, {"num_experts_per_tok", 2}};
 
 void MambaAlone(OutModel& model) {
   const Fields& config = model.config;

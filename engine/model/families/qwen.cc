@@ -91,9 +91,9 @@ constexpr Traits kQwen35 = {.norms = kFfnNormIsPostAttention,
 
 // ---- What a folder means.
 
-constexpr Usual kQwenDefaults[] = {{"use_sliding_window", 0}, {"max_window_layers", 28}};
-constexpr Usual kMellumDefaults[] = {{"norm_topk_prob", 1}, {"sliding_window", 1024}};
-constexpr Usual kQwenMoeDefaults[] = {
+constexpr KeyValue kQwenDefaults[] = {{"use_sliding_window", 0}, {"max_window_layers", 28}};
+constexpr KeyValue kMellumDefaults[] = {{"norm_topk_prob", 1}, {"sliding_window", 1024}};
+constexpr KeyValue kQwenMoeDefaults[] = {
     {"use_sliding_window", 0}, {"max_window_layers", 28}, {"norm_topk_prob", 0}};
 
 // The shared expert; the others in one stack, unless they are stored one by one.

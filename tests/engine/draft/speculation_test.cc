@@ -79,7 +79,7 @@ Written Write(const Model& model, const SessionOptions& options, size_t n_tokens
   return written;
 }
 
-SessionOptions Options(kernels::KvTypes kv, int n_threads, float temperature) {
+SessionOptions DraftedOptions(kernels::KvTypes kv, int n_threads, float temperature) {
   SessionOptions options;
   options.context = 512;
   options.kv_type = kv;
@@ -101,7 +101,7 @@ TEST_P(SpeculationTest, WritesTheSameWithDraftsThatAreRightAndWrong) {
   for (const auto& [kv, n_threads] :
        {std::pair(kernels::KvType::kF16, 2), std::pair(kernels::KvType::kQ8_0, 1),
         std::pair(kernels::KvType::kQ4_0, 1)}) {
-    const SessionOptions plain = Options(kv, n_threads, /*temperature=*/0.8f);
+    const SessionOptions plain = DraftedOptions(kv, n_threads, /*temperature=*/0.8f);
     const Written expected = Write(model, plain, 80);
     for (const double right : {0.0, 0.8, 1.0}) {
       for (const size_t n : {1u, 4u, 15u}) {
@@ -123,7 +123,7 @@ TEST_P(SpeculationTest, WritesTheSameWithDraftsThatAreRightAndWrong) {
 
 TEST_P(SpeculationTest, GoesBackWithTokensReadAhead) {
   const Model model = Model::Load(GetParam());
-  const SessionOptions plain = Options(kernels::KvType::kF16, 1, /*temperature=*/0);
+  const SessionOptions plain = DraftedOptions(kernels::KvType::kF16, 1, /*temperature=*/0);
   const Written expected = Write(model, plain, 60);
   SessionOptions with = plain;
   with.draft = Drafts(std::make_shared<Oracle>(expected.text, 0.8), 9);
@@ -172,7 +172,7 @@ class Slow : public Drafter {
 
 TEST(Speculation, TheGainIsByTheClock) {
   const Model model = Tiny();
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   options.draft = Drafts(std::make_shared<Slow>(), 1);
   const DraftCounts fixed = Write(model, options, 20).counts;
   EXPECT_GT(fixed.seconds, 0.019);
@@ -185,7 +185,7 @@ TEST(Speculation, TheGainIsByTheClock) {
 
 TEST(Speculation, ReadsAheadUpToTheEndOfTheContext) {
   const Model model = Tiny();
-  SessionOptions plain = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions plain = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   plain.context = 64;
   const Written expected = Write(model, plain, 64 - kPrompt);
   plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 15);
@@ -194,7 +194,7 @@ TEST(Speculation, ReadsAheadUpToTheEndOfTheContext) {
 
 TEST(Speculation, ReadsAheadNoMoreThanABatchHolds) {
   const Model model = Tiny();
-  SessionOptions plain = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions plain = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   plain.batch = 3;
   const Written expected = Write(model, plain, 50);
   plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 15);
@@ -205,7 +205,7 @@ TEST(Speculation, ReadsAheadNoMoreThanABatchHolds) {
 
 TEST(Speculation, CountsWhatWasReadAhead) {
   const Model model = Tiny();
-  SessionOptions plain = Options(kernels::KvType::kF16, 1, 0.0f);
+  SessionOptions plain = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
   const Written expected = Write(model, plain, 40);
   plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 3);
   const DraftCounts counts = Write(model, plain, 40).counts;
@@ -219,7 +219,7 @@ TEST(Speculation, CountsWhatWasReadAhead) {
 // What a grammar forces comes by Prefill(): what was read ahead of it is not read again.
 TEST(Speculation, PrefillTakesWhatWasReadAhead) {
   const Model model = Tiny();
-  SessionOptions plain = Options(kernels::KvType::kF16, 1, 0.0f);
+  SessionOptions plain = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
   const Written expected = Write(model, plain, 20);
   const auto text = std::span(expected.text);
   for (const size_t n_read : {1u, 3u, 5u}) {  // of three that are there
@@ -254,7 +254,7 @@ TEST(Speculation, GenerateTellsWhatItBrought) {
 // A draft model that is the model itself is always right.
 TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
   const Model model = Tiny();
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.0f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
   options.sampler.repeat_penalty = 1;
   const Written expected = Write(model, options, 60);
   options.draft = {.on = true, .fixed = 4, .lookup = false, .model = &model};
@@ -268,7 +268,7 @@ TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
 // A long text takes the small model time, too: Ctrl-C ends its reading, and what was read stays.
 TEST(ModelDrafter, StopsReadingWhereItIsInterrupted) {
   const Model model = Tiny();
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.0f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
   const Written expected = Write(model, options, 60);
   options.batch = 8;
   size_t n_asked = 0;
@@ -287,10 +287,10 @@ TEST(ModelDrafter, StopsReadingWhereItIsInterrupted) {
 TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {
   const Model model = Tiny();
   const Model other = Model::Load(test::DataPath("families") / "qwen3moe.gguf");
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   const Written expected = Write(model, options, 60);
   ModelDrafter drafter(model, other, options);
-  Session alone(other, Options(kernels::KvType::kF16, 1, 0.0f));
+  Session alone(other, DraftedOptions(kernels::KvType::kF16, 1, 0.0f));
   for (const size_t n : {20u, 25u, 22u, 40u, 13u}) {  // back and forth
     const auto text = std::span(expected.text).first(n);
     ASSERT_TRUE(drafter.Look(text));
@@ -313,7 +313,7 @@ TEST(ModelDrafter, MayKnowFewerTokens) {
   const Model model = Tiny();
   const Model fewer = Model::Load(test::DataPath("hybrids") / "gemma3n.gguf");
   ASSERT_LT(fewer.config.vocab_size, model.tokenizer->vocab().size());
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   const Written expected = Write(model, options, 80);
   ASSERT_GE(static_cast<size_t>(*std::ranges::max_element(expected.text)), fewer.config.vocab_size);
   options.draft = {.on = true, .fixed = 4, .lookup = false, .model = &fewer};
@@ -337,7 +337,7 @@ class Unruly : public Drafter {
 
 TEST(Speculation, SurvivesDraftersThatGiveTooMuch) {
   const Model model = Tiny();
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   const Written expected = Write(model, options, 40);
   options.draft = Drafts(std::make_shared<Unruly>(false), 15);
   EXPECT_EQ(Write(model, options, 40).text, expected.text);
@@ -345,7 +345,7 @@ TEST(Speculation, SurvivesDraftersThatGiveTooMuch) {
 
 TEST(Speculation, WhereADrafterFailsTheTokenIsNotRead) {
   const Model model = Tiny();
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.0f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
   options.draft = Drafts(std::make_shared<Unruly>(true), 3);
   Session session(model, options);
   session.Prefill(Prompt(model));
@@ -414,7 +414,7 @@ TEST(Nextn, ChangesNoTextInAnyFamily) {
   for (const std::string name : kWithBlocks) {
     SCOPED_TRACE(name);
     const Model model = Model::Load(test::DataPath("more") / (name + ".gguf"));
-    SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+    SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
     const Written expected = Write(model, options, 60);
     options.draft = {.on = true, .fixed = 3, .lookup = false, .nextn = true};
     const Written written = Write(model, options, 60);
@@ -426,7 +426,7 @@ TEST(Nextn, ChangesNoTextInAnyFamily) {
 
 TEST(Nextn, ChangesNoTextAndDraftsByTheHiddenStates) {
   const Model model = Model::Load(test::DataPath("hybrids") / "qwen35-mtp.gguf");
-  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.8f);
   const Written expected = Write(model, options, 150);
   for (const size_t n : {1u, 3u, 15u}) {
     options.draft = {.on = true, .fixed = n, .lookup = false, .nextn = true};

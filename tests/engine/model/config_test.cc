@@ -19,11 +19,11 @@
 namespace engine {
 namespace {
 
-using Setting = std::variant<uint32_t, float, std::string, std::vector<uint32_t>>;
+using ConfigValue = std::variant<uint32_t, float, std::string, std::vector<uint32_t>>;
 
 // A llama of one layer, of which a test changes single keys and tensors.
 struct SmallModel {
-  std::map<std::string, Setting> keys = {
+  std::map<std::string, ConfigValue> keys = {
       {"general.architecture", "llama"},     {"llama.context_length", 64u},
       {"llama.embedding_length", 32u},       {"llama.block_count", 1u},
       {"llama.feed_forward_length", 64u},    {"llama.attention.head_count", 4u},
@@ -128,7 +128,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct BadKey {
   const char* key;
-  Setting value;
+  ConfigValue value;
   const char* message;  // part of what is said
 };
 
@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Keys that change the arithmetic in other architectures, or in future ones.
 TEST(Config, NoKeyIsIgnored) {
-  const std::map<std::string, Setting> keys = {
+  const std::map<std::string, ConfigValue> keys = {
       {"logit_scale", 2.0f},           {"attention.causal", 0u},
       {"use_parallel_residual", 1u},   {"attention.max_alibi_bias", 8.0f},
       {"rope.scaling.alpha", 1000.0f}, {"nextn_predict_layers", 1u}};
@@ -273,7 +273,7 @@ TEST(Config, OneNumberForEachLayer) {
 
 TEST(Config, ArchitecturesWithoutExperts) {
   SmallModel model;
-  std::map<std::string, Setting> keys;
+  std::map<std::string, ConfigValue> keys;
   for (const auto& [key, value] : model.keys) {
     keys[key.starts_with("llama.") ? "qwen2" + key.substr(5) : key] = value;
   }

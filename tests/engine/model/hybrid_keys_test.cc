@@ -23,15 +23,15 @@ namespace {
 
 using Numbers = std::vector<int32_t>;
 // std::monostate: no such key.
-using Setting =
+using KeySetting =
     std::variant<std::monostate, uint32_t, float, bool, std::string, Numbers, std::vector<float>>;
 
-struct Change {
+struct KeyChange {
   std::string key;
-  Setting value;
+  KeySetting value;
 };
 
-void Add(gguf::Writer& writer, const std::string& key, const Setting& setting) {
+void Add(gguf::Writer& writer, const std::string& key, const KeySetting& setting) {
   const auto add = [&]<class T>(const T& value) {
     if constexpr (requires { writer.Add(key, value); }) {
       writer.Add(key, value);
@@ -46,7 +46,7 @@ void Add(gguf::Writer& writer, const std::string& key, const Setting& setting) {
 // with it under another.
 struct Variant {
   std::string model;
-  std::vector<Change> changes;
+  std::vector<KeyChange> changes;
   std::string tensor = "", renamed = "";
 };
 
@@ -56,12 +56,12 @@ gguf::File Make(const Variant& variant) {
   gguf::Writer writer;
   const auto is_changed = [&](std::string_view key) {
     return std::any_of(variant.changes.begin(), variant.changes.end(),
-                       [&](const Change& change) { return prefix + change.key == key; });
+                       [&](const KeyChange& change) { return prefix + change.key == key; });
   };
   for (const gguf::Metadata::Entry& entry : good.metadata().entries()) {
     if (!is_changed(entry.key)) writer.Add(entry);
   }
-  for (const Change& change : variant.changes) Add(writer, prefix + change.key, change.value);
+  for (const KeyChange& change : variant.changes) Add(writer, prefix + change.key, change.value);
   for (gguf::TensorView t : good.tensors()) {
     if (t.name == variant.tensor) t.name = variant.renamed;
     if (!t.name.empty()) writer.AddTensor(t);
@@ -71,19 +71,21 @@ gguf::File Make(const Variant& variant) {
   return gguf::File::Parse("f.gguf", bytes);
 }
 
-std::vector<float> LogitsOf(const Model& model) {
+std::vector<float> LogitsWith(const Model& model) {
   SessionOptions options = {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
   return test::AllLogits(model, {1, 30, 12, 9, 36, 7, 26, 27, 30, 17}, options);
 }
 
-std::vector<float> LogitsOf(const Variant& variant) { return LogitsOf(Model::From(Make(variant))); }
+std::vector<float> LogitsWith(const Variant& variant) {
+  return LogitsWith(Model::From(Make(variant)));
+}
 
 std::string ErrorOf(const Variant& variant) {
   return test::ErrorOf([&] { Model::From(Make(variant)); });
 }
 
 TEST(HybridKeys, Count) {
-  for (const auto& [model, change] : std::vector<std::pair<std::string, Change>>{
+  for (const auto& [model, change] : std::vector<std::pair<std::string, KeyChange>>{
            {"lfm2-window", {"attention.sliding_window", 2u}},
            {"lfm2-window", {"attention.sliding_window", {}}},
            {"lfm2-window", {"attention.sliding_window", 0u}},
@@ -134,12 +136,12 @@ TEST(HybridKeys, Count) {
            {"gemma3n", {"attention.sliding_window", 2u}},
            {"gemma3n", {"rope.freq_base_swa", {}}}}) {
     SCOPED_TRACE(model + " " + change.key);
-    EXPECT_NE(LogitsOf({model, {}}), LogitsOf({model, {change}}));
+    EXPECT_NE(LogitsWith({model, {}}), LogitsWith({model, {change}}));
   }
 }
 
 TEST(HybridKeys, WithoutEffectChangeNoBit) {
-  for (const auto& [model, change] : std::vector<std::pair<std::string, Change>>{
+  for (const auto& [model, change] : std::vector<std::pair<std::string, KeyChange>>{
            {"lfm2", {"vocab_size", 7u}},
            {"lfm2", {"context_length", 100u}},
            {"lfm2", {"attention.head_count", Numbers{0, 3, 0}}},
@@ -159,7 +161,7 @@ TEST(HybridKeys, WithoutEffectChangeNoBit) {
            {"gemma3n", {"attention.shared_kv_layers", {}}},
            {"gemma3n", {"activation_sparsity_scale", {}}}}) {
     SCOPED_TRACE(model + " " + change.key);
-    EXPECT_EQ(LogitsOf({model, {}}), LogitsOf({model, {change}}));
+    EXPECT_EQ(LogitsWith({model, {}}), LogitsWith({model, {change}}));
   }
 }
 
@@ -239,22 +241,22 @@ TEST(HybridKeys, NoSharedExpertsInDeepSeek) {
     }
     ASSERT_GT(n_shared, 0u);
     const std::vector<std::byte> bytes = writer.ToBytes();
-    logits[has_shared ? 1 : 0] = LogitsOf(Model::From(gguf::File::Parse("f.gguf", bytes)));
+    logits[has_shared ? 1 : 0] = LogitsWith(Model::From(gguf::File::Parse("f.gguf", bytes)));
   }
   EXPECT_EQ(logits[0], logits[1]);
 }
 
 // Flags decide, whatever the interval says.
 TEST(HybridKeys, FlagsOfRecurrentLayersGoBeforeTheInterval) {
-  const Change flags = {"attention.recurrent_layers", Numbers{1, 1, 0}};
-  EXPECT_EQ(LogitsOf({"qwen35", {}}),
-            LogitsOf({"qwen35", {flags, {"full_attention_interval", 2u}}}));
+  const KeyChange flags = {"attention.recurrent_layers", Numbers{1, 1, 0}};
+  EXPECT_EQ(LogitsWith({"qwen35", {}}),
+            LogitsWith({"qwen35", {flags, {"full_attention_interval", 2u}}}));
 }
 
 TEST(HybridKeys, AreRefusedByName) {
   struct Case {
     std::string model;
-    Change change;
+    KeyChange change;
     std::string message;
   };
   for (const auto& [model, change, message] : std::vector<Case>{

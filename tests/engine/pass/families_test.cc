@@ -73,7 +73,7 @@ std::vector<Golden> Goldens(const std::string& name) {
   return goldens;
 }
 
-SessionOptions Options(kernels::KvType kv, size_t batch, int threads = 1) {
+SessionOptions FamilyOptions(kernels::KvType kv, size_t batch, int threads = 1) {
   return {.context = 1024, .batch = batch, .n_threads = threads, .kv_type = kv};
 }
 
@@ -86,9 +86,9 @@ TEST_P(FamilyTest, EqualsTheReference) {
     const Model model = Model::Load(golden.model);
     for (const size_t batch : {512u, 17u, 7u, 1u}) {
       SCOPED_TRACE(batch);
-      const auto f32 = AllLogits(model, golden.ids, Options(kernels::KvType::kF32, batch));
+      const auto f32 = AllLogits(model, golden.ids, FamilyOptions(kernels::KvType::kF32, batch));
       EXPECT_LT(Nmse(f32, golden.logits), f32_error);
-      const auto f16 = AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch));
+      const auto f16 = AllLogits(model, golden.ids, FamilyOptions(kernels::KvType::kF16, batch));
       EXPECT_LT(Nmse(f16, golden.logits), std::max(f16_error, f32_error));
     }
   }
@@ -99,9 +99,10 @@ TEST_P(FamilyTest, SameBitsForAnyNumberOfThreads) {
   const Model model = Model::Load(golden.model);
   for (const size_t batch : {512u, 1u}) {
     SCOPED_TRACE(batch);
-    const auto one = AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch, 1));
+    const auto one = AllLogits(model, golden.ids, FamilyOptions(kernels::KvType::kF16, batch, 1));
     for (const int threads : {2, 3}) {
-      EXPECT_EQ(one, AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch, threads)));
+      EXPECT_EQ(one,
+                AllLogits(model, golden.ids, FamilyOptions(kernels::KvType::kF16, batch, threads)));
     }
   }
 }
@@ -110,10 +111,10 @@ TEST_P(FamilyTest, SameBitsForAnyNumberOfThreads) {
 TEST_P(FamilyTest, GivesATokenTheSameBitsInAFewAsAlone) {
   const Golden golden = Goldens(GetParam().name)[0];
   const Model model = Model::Load(golden.model);
-  const auto alone = AllLogits(model, golden.ids, Options(kernels::KvType::kF16, 1));
+  const auto alone = AllLogits(model, golden.ids, FamilyOptions(kernels::KvType::kF16, 1));
   for (const size_t batch : {2u, 7u, 16u}) {
     SCOPED_TRACE(batch);
-    EXPECT_EQ(alone, AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch)));
+    EXPECT_EQ(alone, AllLogits(model, golden.ids, FamilyOptions(kernels::KvType::kF16, batch)));
   }
 }
 
@@ -124,8 +125,8 @@ TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {
   const Model model = Model::Load(golden.model);
   std::vector<TokenId> ids;
   while (ids.size() < 600) ids.insert(ids.end(), golden.ids.begin(), golden.ids.end());
-  const auto single = AllLogits(model, ids, Options(kernels::KvType::kF32, 1));
-  const auto batch = AllLogits(model, ids, Options(kernels::KvType::kF32, 50));
+  const auto single = AllLogits(model, ids, FamilyOptions(kernels::KvType::kF32, 1));
+  const auto batch = AllLogits(model, ids, FamilyOptions(kernels::KvType::kF32, 50));
   const double error = GetParam().f32_error;
   EXPECT_LT(Nmse(batch, single), error == 1e-9 ? 5e-8 : error);
 }

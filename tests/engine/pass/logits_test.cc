@@ -22,7 +22,7 @@ using tokenizer::TokenId;
 
 const std::vector<TokenId> kTinyIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
 
-SessionOptions Options(kernels::KvTypes kv, int threads, size_t batch) {
+SessionOptions LogitsOptions(kernels::KvTypes kv, int threads, size_t batch) {
   return {.batch = batch, .n_threads = threads, .kv_type = kv};
 }
 
@@ -36,11 +36,13 @@ TEST_P(TinyModel, EqualsTheReference) {
   const Model model = Model::Load(path + ".gguf");
   const std::vector<float> expected = test::ReadFloats(path + ".f32");
   for (const size_t batch : {512u, 5u, 1u}) {
-    EXPECT_LT(Nmse(AllLogits(model, kTinyIds, Options(kernels::KvType::kF32, 1, batch)), expected),
-              1e-9)
+    EXPECT_LT(
+        Nmse(AllLogits(model, kTinyIds, LogitsOptions(kernels::KvType::kF32, 1, batch)), expected),
+        1e-9)
         << "batch " << batch;
-    EXPECT_LT(Nmse(AllLogits(model, kTinyIds, Options(kernels::KvType::kF16, 1, batch)), expected),
-              1e-6)
+    EXPECT_LT(
+        Nmse(AllLogits(model, kTinyIds, LogitsOptions(kernels::KvType::kF16, 1, batch)), expected),
+        1e-6)
         << "batch " << batch;
   }
 }
@@ -48,7 +50,7 @@ TEST_P(TinyModel, EqualsTheReference) {
 TEST_P(TinyModel, SameBitsForAnyNumberOfThreads) {
   const Model model = Model::Load(test::DataPath(std::string("tiny/") + GetParam() + ".gguf"));
   const auto logits = [&](int threads) {
-    return AllLogits(model, kTinyIds, Options(kernels::KvType::kF16, threads, 512));
+    return AllLogits(model, kTinyIds, LogitsOptions(kernels::KvType::kF16, threads, 512));
   };
   const std::vector<float> one = logits(1);
   EXPECT_EQ(one, logits(2));
@@ -75,11 +77,12 @@ std::vector<TokenId> StoryIds(const Model& model) {
 TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
   const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);
-  const std::vector<float> expected = AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 512));
+  const std::vector<float> expected =
+      AllLogits(model, ids, LogitsOptions(kernels::KvType::kF32, 2, 512));
   const double batch =
-      Nmse(AllLogits(model, ids, Options(kernels::KvType::kQ8_0, 2, 512)), expected);
+      Nmse(AllLogits(model, ids, LogitsOptions(kernels::KvType::kQ8_0, 2, 512)), expected);
   const double single =
-      Nmse(AllLogits(model, ids, Options(kernels::KvType::kQ8_0, 2, 1)), expected);
+      Nmse(AllLogits(model, ids, LogitsOptions(kernels::KvType::kQ8_0, 2, 1)), expected);
   EXPECT_LT(batch, 3e-3);
   EXPECT_GT(batch, 1e-8);  // it does have an effect
   EXPECT_LT(single, 3e-3);
@@ -95,12 +98,13 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
 TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
   const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);
-  const std::vector<float> expected = AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 1));
+  const std::vector<float> expected =
+      AllLogits(model, ids, LogitsOptions(kernels::KvType::kF32, 2, 1));
   const size_t n_vocab = expected.size() / ids.size();
   const double allowed = 1e-3;
   for (const size_t batch : {7u, 8u, 33u, 512u}) {
     const std::vector<float> logits =
-        AllLogits(model, ids, Options(kernels::KvType::kF32, 2, batch));
+        AllLogits(model, ids, LogitsOptions(kernels::KvType::kF32, 2, batch));
     EXPECT_LT(Nmse(logits, expected), allowed) << "batch " << batch;
     for (size_t i = 0; i < logits.size(); i += n_vocab) {
       const auto best = [i, n_vocab](const std::vector<float>& rows) {
@@ -127,10 +131,10 @@ TEST(DefaultModel, GivesATokenTheSameBitsInAFewAsAlone) {
         kernels::KvTypes(kernels::KvType::kQ8_0), kernels::KvTypes(kernels::KvType::kQ4_0),
         kernels::KvTypes(kernels::KvType::kQ8_0, kernels::KvType::kQ4_0),
         kernels::KvTypes(kernels::KvType::kF16, kernels::KvType::kQ8_0)}) {
-    const std::vector<float> alone = AllLogits(model, ids, Options(kv, 2, 1));
+    const std::vector<float> alone = AllLogits(model, ids, LogitsOptions(kv, 2, 1));
     for (const size_t batch : {2u, 3u, 8u, 16u}) {
       SCOPED_TRACE(batch);
-      EXPECT_EQ(alone, AllLogits(model, ids, Options(kv, 2, batch)));
+      EXPECT_EQ(alone, AllLogits(model, ids, LogitsOptions(kv, 2, batch)));
     }
   }
 }
@@ -144,8 +148,10 @@ TEST(TrainedModel, EqualsTheReference) {
   const std::vector<TokenId> ids = {1,   403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315,
                                     421, 395, 317, 426, 338, 401, 396, 267, 337, 410, 408, 419,
                                     292, 411, 322, 265, 262, 379, 419, 415, 271, 411, 426};
-  EXPECT_LT(Nmse(AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 512)), expected), 1e-9);
-  EXPECT_LT(Nmse(AllLogits(model, ids, Options(kernels::KvType::kF16, 2, 512)), expected), 1e-6);
+  EXPECT_LT(Nmse(AllLogits(model, ids, LogitsOptions(kernels::KvType::kF32, 2, 512)), expected),
+            1e-9);
+  EXPECT_LT(Nmse(AllLogits(model, ids, LogitsOptions(kernels::KvType::kF16, 2, 512)), expected),
+            1e-6);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using tokenizer::TokenId;
 using Text = std::vector<TokenId>;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 // No step cuts.
 Sampling Uncut(int64_t seed, float temperature = 1) {
@@ -27,7 +27,7 @@ Sampling Uncut(int64_t seed, float temperature = 1) {
 }
 
 // The logits of tokens with these odds.
-std::vector<float> LogitsOf(const std::vector<double>& odds) {
+std::vector<float> Logarithms(const std::vector<double>& odds) {
   std::vector<float> logits;
   for (const double one : odds) logits.push_back(static_cast<float>(std::log(one)));
   return logits;
@@ -64,14 +64,14 @@ constexpr double kLimit1 = 15.1;
 
 TEST(Sampler, DrawsFromTheSoftmax) {
   const std::vector<double> p = {0.1, 0.2, 0.3, 0.4};
-  EXPECT_LT(ChiSquared(Uncut(1), LogitsOf(p), p, 100000), kLimit3);
+  EXPECT_LT(ChiSquared(Uncut(1), Logarithms(p), p, 100000), kLimit3);
   // The test can fail: another distribution is far outside.
-  EXPECT_GT(ChiSquared(Uncut(1), LogitsOf(p), {0.11, 0.19, 0.3, 0.4}, 100000), kLimit3);
+  EXPECT_GT(ChiSquared(Uncut(1), Logarithms(p), {0.11, 0.19, 0.3, 0.4}, 100000), kLimit3);
 }
 
 TEST(Sampler, TemperatureReshapes) {
   // Squares the odds: 1 : 4 becomes 1 : 16.
-  EXPECT_LT(ChiSquared(Uncut(2, 0.5f), LogitsOf({1, 4}), {1.0 / 17, 16.0 / 17}, 100000), kLimit1);
+  EXPECT_LT(ChiSquared(Uncut(2, 0.5f), Logarithms({1, 4}), {1.0 / 17, 16.0 / 17}, 100000), kLimit1);
 }
 
 // llama.cpp's order: top-k first, so that top-p sees the renormalized rest.
@@ -79,7 +79,7 @@ TEST(Sampler, StepsFollowTheDefaultOrder) {
   Sampling options = {.seed = 3, .temperature = 1, .min_p = 0};
   options.top_k = 2;     // leaves 0.4 and 0.3: 4/7 = 0.571 and 3/7
   options.top_p = 0.5f;  // of those, 0.571 is enough; of all four, 0.4 would not have been
-  const std::vector<float> logits = LogitsOf({0.1, 0.2, 0.3, 0.4});
+  const std::vector<float> logits = Logarithms({0.1, 0.2, 0.3, 0.4});
   EXPECT_LT(ChiSquared(options, logits, {0, 0, 0, 1}, 1000), kLimit1);
   options.steps = {SamplerStep::kTopP, SamplerStep::kTopK, SamplerStep::kTemperature};
   EXPECT_LT(ChiSquared(options, logits, {0, 0, 3.0 / 7, 4.0 / 7}, 10000), kLimit1);
@@ -134,7 +134,7 @@ TEST(Sampler, EveryStepInTurn) {
   options.min_p = 0.3f;        // of 16: 4.8, so the 4 goes
   options.temperature = 0.5f;  // squares the odds: 256 256 64 of 576
   const Text text = {0};
-  EXPECT_LT(ChiSquared(options, LogitsOf({32, 16, 8, 4, 1, 1, 1, 1}),
+  EXPECT_LT(ChiSquared(options, Logarithms({32, 16, 8, 4, 1, 1, 1, 1}),
                        {4.0 / 9, 4.0 / 9, 1.0 / 9, 0, 0, 0, 0, 0}, 200000, text),
             kLimit2);
 }
@@ -144,7 +144,7 @@ TEST(Sampler, EveryStepInTurn) {
 TEST(Sampler, TypicalDistribution) {
   Sampling options = Uncut(12);
   options.typical_p = 0.7f;
-  EXPECT_LT(ChiSquared(options, LogitsOf({8, 4, 2, 1, 1}), {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000),
+  EXPECT_LT(ChiSquared(options, Logarithms({8, 4, 2, 1, 1}), {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000),
             kLimit1);
 }
 
@@ -163,8 +163,8 @@ TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
   for (const float temperature : {0.0f, 1.0f}) {
     options.temperature = temperature;
     Sampler sampler(options);
-    EXPECT_EQ(sampler.Sample(std::vector<float>{kNan, kInf, -1e30f, -kInf}), 2);
-    EXPECT_THROW(sampler.Sample(std::vector<float>{kNan, kNan}), Error);
+    EXPECT_EQ(sampler.Sample(std::vector<float>{kNotANumber, kInf, -1e30f, -kInf}), 2);
+    EXPECT_THROW(sampler.Sample(std::vector<float>{kNotANumber, kNotANumber}), Error);
   }
 }
 
@@ -173,8 +173,8 @@ TEST(Sampler, XtcNowAndThen) {
   Sampling options = Uncut(21);
   options.xtc_probability = 0.5f;
   options.xtc_threshold = 0.15f;
-  EXPECT_LT(ChiSquared(options, LogitsOf({4, 3, 2, 1}), {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6},
-                       100000),
+  EXPECT_LT(ChiSquared(options, Logarithms({4, 3, 2, 1}),
+                       {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6}, 100000),
             kLimit3);
 }
 
@@ -252,7 +252,7 @@ TEST(Sampler, TheLikeliestIsThatOfAPlainSearch) {
     std::vector<float> logits(n);
     for (float& logit : logits) {  // few different ones, so that many are equal
       logit = static_cast<float>(random() % 50);
-      if (round % 4 == 3 && random() % 30 == 0) logit = random() % 2 == 0 ? kNan : kInf;
+      if (round % 4 == 3 && random() % 30 == 0) logit = random() % 2 == 0 ? kNotANumber : kInf;
     }
     Sampling options = {.temperature = 0};
     for (size_t i = 0; i < random() % 6; ++i) {
@@ -307,7 +307,7 @@ TEST(Sampler, TheLikeliestTakesNoMemory) {
 
 // All allowed is as without a mask; where there is no choice, no random number is taken.
 TEST(Sampler, RemembersLogitsThatAreNoNumbers) {
-  for (const float broken : {kNan, kInf, -kInf}) {
+  for (const float broken : {kNotANumber, kInf, -kInf}) {
     Sampler sampler(Uncut(1, 0));
     EXPECT_EQ(sampler.Sample(std::vector<float>{1, 5, 4}), 1);
     EXPECT_FALSE(sampler.has_met_broken());
