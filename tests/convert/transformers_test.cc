@@ -135,7 +135,7 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   std::vector<tokenizer::TokenId> ids;
   for (const Json& id : golden["ids"]) ids.push_back(id.get<int>());
   const engine::SessionOptions options = {
-      .context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
+      .context = ids.size() + 16, .n_threads = 1, .kv_type = kernels::KvType::kF32};
   const bool embeds = golden.contains("vectors");
   const std::vector<float> all =
       embeds ? Vectors(model, ids, options) : test::AllLogits(model, ids, options);
