@@ -4,6 +4,7 @@
 //   random_model TYPE OUT.gguf      TYPE is a name of gguf/dtype.cc, or Q4_K_M, the usual mix of
 //                                   Q4_K with Q6_K where it counts most
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <span>
 #include <stdexcept>
@@ -110,6 +111,11 @@ class ModelWriter {
       matrix_.clear();
       for (size_t i = 0; i < rows; i += kTileRows) {
         matrix_.insert(matrix_.end(), bytes.begin(), bytes.end());
+      }
+      if (const size_t tail = gguf::Info(dtype).tail_bytes; tail > 0) {  // the scale of all rows
+        constexpr float kScale = 1;
+        matrix_.resize(matrix_.size() + tail);
+        std::memcpy(matrix_.data() + matrix_.size() - tail, &kScale, sizeof(kScale));
       }
       return std::span<const std::byte>(matrix_);
     });
