@@ -101,9 +101,10 @@ class ModelWriter {
     writer_.AddTensor(name + ".weight", DType::kF32, {kWidth}, std::as_bytes(std::span(norm_)));
   }
 
-  // Repeats a few rows: only their number counts.
+  // Repeats a few rows: only their number counts. An embedding cannot be I2_S.
   void AddMatrix(const std::string& name, size_t cols, size_t rows, bool fine) {
-    const DType dtype = mixed_ && fine ? DType::kQ6_K : dtype_;
+    const bool is_other = rows == kVocab && gguf::Info(dtype_).tail_bytes > 0;
+    const DType dtype = (mixed_ && fine) || is_other ? DType::kQ6_K : dtype_;
     writer_.AddTensor(name + ".weight", dtype, {cols, rows}, [this, dtype, cols, rows] {
       constexpr size_t kTileRows = 32;
       const kernels::RandomMatrix tile(dtype, kTileRows, cols, 1);
