@@ -42,6 +42,7 @@ VARIANTS.update({"bloom-long": VARIANTS["bloom-odd"], "mpt-long": {}, "minimax-l
 FILES = {  # name: a row of tiny.py's table, and its keys
     "minimax-01": ("minimax", dict(hidden_size=8, intermediate_size=8, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=6, block_size=4, num_local_experts=5,
                                    layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"], full_attn_alpha_factor=1.5, linear_attn_alpha_factor=1.5, mlp_alpha_factor=1.5)),
+    "bloom": ("bloom", dict(hidden_size=12, n_head=3, n_layer=2)),  # ALiBi
 }
 
 VECTORS = {"bert-tanh": dict(hidden_act="gelu_new"), "bert-relu": dict(hidden_act="relu"), "modernbert-silu": dict(hidden_activation="silu"), "modernbert-tanh": dict(hidden_activation="gelu_pytorch_tanh"), "eurobert-bias": dict(attention_bias=True, mlp_bias=True)}

@@ -1,7 +1,7 @@
 // One model for each way in which a family differs from a dense llama, against logits of an
 // independent model: small ones of tests/data/families, more and hybrids (reference.py; MiniMax-01
-// by transformers), and where the shared folder exists those of golden/families, more, hybrids and
-// hybrids2, whose logits are another engine's.
+// and BLOOM by transformers), and where the shared folder exists those of golden/families, more,
+// hybrids and hybrids2, whose logits are another engine's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
