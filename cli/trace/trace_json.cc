@@ -33,8 +33,10 @@ std::string Base64(std::string_view bytes) {
 }
 
 // In the order of engine::Mixer.
-constexpr std::array<std::string_view, 7> kMixerNames = {
-    "none", "attention", "latent attention", "short convolution", "delta net", "Mamba", "Mamba-2"};
+constexpr std::array<std::string_view, 8> kMixerNames = {
+    "none",      "attention", "latent attention", "short convolution",
+    "delta net", "Mamba",     "Mamba-2",          "lightning"};
+static_assert(kMixerNames.size() == static_cast<size_t>(engine::Mixer::kLightning) + 1);
 
 Json TokenJson(const engine::Model& model, size_t token) {
   const auto id = static_cast<tokenizer::TokenId>(token);

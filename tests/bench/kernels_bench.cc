@@ -110,7 +110,7 @@ void RunGemv(benchmark::State& state, gguf::DType dtype, const std::string& targ
   const Matrix w = SharedWeights().Get(dtype, n_bytes);
   const std::vector<float> input = NormalFloats(kCols, 2);
   Team team(threads);
-  Activations x(1, kCols);
+  Activations x(1, kCols, static_cast<size_t>(threads));
   std::vector<float> out(w.rows);
   const Product product{w, out.data(), w.rows};
   const bool from_memory = n_bytes == kMatrixBytes;

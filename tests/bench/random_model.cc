@@ -4,6 +4,7 @@
 //   random_model TYPE OUT.gguf      TYPE is a name of gguf/dtype.cc, or Q4_K_M, the usual mix of
 //                                   Q4_K with Q6_K where it counts most
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <span>
 #include <stdexcept>
@@ -100,9 +101,10 @@ class ModelWriter {
     writer_.AddTensor(name + ".weight", DType::kF32, {kWidth}, std::as_bytes(std::span(norm_)));
   }
 
-  // Repeats a few rows: only their number counts.
+  // Repeats a few rows: only their number counts. An embedding cannot be I2_S.
   void AddMatrix(const std::string& name, size_t cols, size_t rows, bool fine) {
-    const DType dtype = mixed_ && fine ? DType::kQ6_K : dtype_;
+    const bool is_other = rows == kVocab && gguf::Info(dtype_).tail_bytes > 0;
+    const DType dtype = (mixed_ && fine) || is_other ? DType::kQ6_K : dtype_;
     writer_.AddTensor(name + ".weight", dtype, {cols, rows}, [this, dtype, cols, rows] {
       constexpr size_t kTileRows = 32;
       const kernels::RandomMatrix tile(dtype, kTileRows, cols, 1);
@@ -110,6 +112,11 @@ class ModelWriter {
       matrix_.clear();
       for (size_t i = 0; i < rows; i += kTileRows) {
         matrix_.insert(matrix_.end(), bytes.begin(), bytes.end());
+      }
+      if (const size_t tail = gguf::Info(dtype).tail_bytes; tail > 0) {  // the scale of all rows
+        constexpr float kScale = 1;
+        matrix_.resize(matrix_.size() + tail);
+        std::memcpy(matrix_.data() + matrix_.size() - tail, &kScale, sizeof(kScale));
       }
       return std::span<const std::byte>(matrix_);
     });

@@ -22,7 +22,7 @@ import sys
 
 TYPES = ["Q4_0", "Q8_0", "Q4_K_M", "Q6_K", "Q5_K", "Q3_K", "Q2_K", "Q5_0", "Q5_1", "Q4_1", "IQ4_XS", "IQ4_NL",
          "F16", "BF16", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0",
-         "MXFP4", "NVFP4", "Q1_0", "Q2_0"]
+         "I2_S", "MXFP4", "NVFP4", "Q1_0", "Q2_0", "PQ2_0", "PTQ1_0"]
 
 
 def results(command):

@@ -1,5 +1,5 @@
-// Architectures whose small models are Hugging Face's (data/transformers), which
-// convert/transformers_test.cc makes while it runs: there is no small file of them.
+// Architectures of which no published file's keys are listed (data/published). Their small models
+// are Hugging Face's (data/transformers), which convert/transformers_test.cc makes while it runs.
 #pragma once
 
 #include <fstream>

@@ -5,6 +5,9 @@ Each NAME.json has the config.json of a small model of transformers' own class, 
 transformers' logits (f32), or of a model that makes vectors those of three poolings. Weights are not stored: number i of a tensor is offset + 2^exponent * (h / 2^24 - 1/2), where h is the upper
 24 bits of a hash of the tensor's name and i (murmur3's finish), and both numbers are in "tensors": "SHAPE OFFSET EXPONENT": [NAME, ...].
 A name with a "-" is a model of tiny.py's table with other keys, as VARIANTS says; None takes a key out, so that the class's default counts.
+One with "-long" reads 480 tokens, not 48.
+
+golden.py OUT --gguf [NAME...]: for tests/data/hybrids, NAME.gguf ($PRONK converts it) and NAME.f32, the class's logits for the ids of ids.txt.
 """
 import json, math, os, shutil, sys
 here = os.path.dirname(os.path.abspath(__file__))
@@ -34,6 +37,14 @@ VARIANTS = {
     "nemotron_h-moe": dict(layers_block_type=["linear_attention", "full_attention", "moe", "linear_attention"], hybrid_override_pattern=None, moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, n_routed_experts=4, num_experts_per_tok=2, num_hidden_layers=None),
 }
 
+VARIANTS.update({"bloom-long": VARIANTS["bloom-odd"], "mpt-long": {}, "minimax-long": VARIANTS["minimax-scaled"]})
+
+FILES = {  # name: a row of tiny.py's table, and its keys
+    "minimax-01": ("minimax", dict(hidden_size=8, intermediate_size=8, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=6, block_size=4, num_local_experts=5,
+                                   layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"], full_attn_alpha_factor=1.5, linear_attn_alpha_factor=1.5, mlp_alpha_factor=1.5)),
+    "bloom": ("bloom", dict(hidden_size=12, n_head=3, n_layer=2)),  # ALiBi
+}
+
 VECTORS = {"bert-tanh": dict(hidden_act="gelu_new"), "bert-relu": dict(hidden_act="relu"), "modernbert-silu": dict(hidden_activation="silu"), "modernbert-tanh": dict(hidden_activation="gelu_pytorch_tanh"), "eurobert-bias": dict(attention_bias=True, mlp_bias=True)}
 
 def hashed(name, n):
@@ -56,15 +67,12 @@ def kind(name, tensor):
     if "norm" in name or "ln_" in name or "layer_scalar" in name or "scale" in name: return float(np.round(tensor.mean())), -1
     return 0, -2
 
-def write(name, out):
-    family, _, variant = name.partition("-")
-    change, absent = {}, []
-    for key, value in {**VARIANTS, **VECTORS}.get(name, {}).items():
-        if value is None: absent.append(key)
-        else: change[key] = None if value == "none" else value
+def make(family, change, d):
+    """Saves a model as the folder d. Its config.json, its tensors by kind, and the model."""
+    absent = [key for key, value in change.items() if value is None]
     torch.manual_seed(0)
-    config = config_of(family, change, absent)
-    d = os.path.join(out, "." + name); shutil.rmtree(d, ignore_errors=True)
+    config = config_of(family, {key: None if value == "none" else value for key, value in change.items() if value is not None}, absent)
+    shutil.rmtree(d, ignore_errors=True)
     class_of(family).from_config(config).float().save_pretrained(d)
     path = os.path.join(d, "config.json"); c = json.load(open(path))
     for key in absent: c.pop(key, None)
@@ -81,19 +89,32 @@ def write(name, out):
     if family in RELATIVES: tensors = as_class(family, tensors, like)
     if "z_loss_weight" in c: tensors["lm_head.weight"] /= np.linalg.norm(tensors["lm_head.weight"], axis=1, keepdims=True)  # Baichuan 2
     save_file(tensors, os.path.join(d, "model.safetensors"), {"format": "pt"})
-    model = class_of(family).from_pretrained(d, attn_implementation="eager").float().eval()
-    ids = [int(x) for x in np.random.default_rng(1).integers(3, 319, 48)]
+    return c, kinds, class_of(family).from_pretrained(d, attn_implementation="eager").float().eval()
+
+def write(name, out):
+    family, d = name.partition("-")[0], os.path.join(out, "." + name)
+    c, kinds, model = make(family, {**VARIANTS, **VECTORS}.get(name, {}), d)
+    n = 480 if name.endswith("-long") else 48
+    ids = [int(x) for x in np.random.default_rng(1).integers(3, 319, n)]
     result = theirs(family, model, ids)
-    rows, step = ([0, 1, 2], 1) if is_encoder(family) else ([0, 7, 23, 47], 11)
+    rows, step = ([0, 1, 2], 1) if is_encoder(family) else ([0, 7, 23, 47] if n == 48 else [63, 255, 256, 479], 11)
     part = [float("%.9g" % x) for r in rows for x in result[r, ::step]]
     text = {"config": c, "tensors": kinds, "ids": ids, "rows": rows, "step": step, "vectors" if is_encoder(family) else "logits": part}
     if is_encoder(family): text["files"] = sentence_files(family, model)
     with open(os.path.join(out, name + ".json"), "w") as f: f.write("{" + ",\n".join(json.dumps(k) + ": " + json.dumps(v, separators=(",", ":")) for k, v in text.items()) + "}\n")
     shutil.rmtree(d)
 
+def write_files(name, out):
+    d = os.path.join(out, name); model = make(*FILES[name], d)[2]; tokenizer(d)
+    subprocess.run([P, "convert", d, d + ".gguf", "F32"], check=True); shutil.rmtree(d)
+    ids = [int(x) for x in open(os.path.join(here, "../data/hybrids/ids.txt")).read().split()]
+    theirs(FILES[name][0], model, ids).astype("<f4").tofile(d + ".f32")
+
 if __name__ == "__main__":
     os.makedirs(out, exist_ok=True)
-    if not os.path.exists(out + "/tokenizer.json"): tokenizer(out)
-    for name in sys.argv[2:] or [*FAMILIES, *VARIANTS, *VECTORS]:
-        try: write(name, out); print(name, flush=True)
+    names, to = sys.argv[2:], write
+    if names[:1] == ["--gguf"]: names, to = names[1:] or list(FILES), write_files
+    elif not os.path.exists(out + "/tokenizer.json"): tokenizer(out)
+    for name in names or [*FAMILIES, *VARIANTS, *VECTORS]:
+        try: to(name, out); print(name, flush=True)
         except Exception as e: print(name, type(e).__name__, str(e)[:200], flush=True)

@@ -60,7 +60,8 @@ ENCODERS = {  # name: model_type, overrides
  'gemma3_text_embed': ('gemma3_text', dict(F['gemma3_text'], num_key_value_heads=KV, use_bidirectional_attention=True)),
 }
 # Families whose code is not in transformers, each by a class that computes the same from other names and orders:
-# model_type, its overrides, config.json's other keys, other names, and tensors of other rows (or columns): what is joined, and the old index of each new one.
+# model_type, its overrides, config.json's other keys, other names, tensors of other rows (or columns): what is joined, and the old index of each new one;
+# and what is a tensor for each expert, or several of its rows.
 def rows(n_heads, n_groups, head):
     """Rows of q, k and v, each of all heads, in the order of groups of heads that have q, k and v each."""
     q, k = np.arange(n_heads * head), n_heads * head + np.arange(KV * head)
@@ -78,6 +79,9 @@ RELATIVES = {
  'baichuan': ('llama', dict(num_key_value_heads=NH), lambda c: dict(architectures=['BaichuanForCausalLM'], num_key_value_heads=None), {}, {'self_attn.W_pack': (QKV, np.arange(3 * H))}),
  'minicpm': ('granite', dict(attention_multiplier=HEAD ** -0.5, embedding_multiplier=12.0, residual_multiplier=1.4 / L ** 0.5, logits_scaling=H / 16),
              lambda c: dict(architectures=['MiniCPMForCausalLM'], scale_emb=12, scale_depth=1.4, dim_model_base=16, attention_multiplier=None, embedding_multiplier=None, residual_multiplier=None, logits_scaling=None), {}, {}),
+ 'minicpm_moe': ('granitemoe', dict(attention_multiplier=HEAD ** -0.5, embedding_multiplier=12.0, residual_multiplier=1.4 / L ** 0.5, logits_scaling=H / 16, num_local_experts=E, num_experts_per_tok=2),
+                 lambda c: dict(architectures=['MiniCPMForCausalLM'], num_experts=E, num_local_experts=None, scale_emb=12, scale_depth=1.4, dim_model_base=16, attention_multiplier=None, embedding_multiplier=None, residual_multiplier=None, logits_scaling=None),
+                 {'block_sparse_moe.router.layer': 'mlp.gate'}, {}, {'block_sparse_moe.input_linear': ('mlp.experts.%d.w1', 'mlp.experts.%d.w3'), 'block_sparse_moe.output_linear': ('mlp.experts.%d.w2',)}),
  'orion': ('stablelm', dict(num_key_value_heads=NH, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=1.0)),
            lambda c: dict(architectures=['OrionForCausalLM'], rms_norm_eps=c['layer_norm_eps'], layer_norm_eps=None, rope_parameters=None), {}, {}),
  'plamo': ('cohere2_moe', dict(num_experts=E, num_experts_per_tok=2, num_shared_experts=0, head_dim=HEAD, logit_scale=1.0, first_k_dense_replace=L, prefix_dense_intermediate_size=FF, layer_types=['full_attention'] * L, rms_norm_eps=1e-6, tie_word_embeddings=False),
@@ -86,12 +90,15 @@ RELATIVES = {
 }
 def as_relative(n, c, t):
     """A class's config.json and tensors by the family's names and in its order."""
-    _, _, keys, names, joins = RELATIVES[n]
+    _, _, keys, names, joins, *experts = RELATIVES[n]
     c = {k: v for k, v in {**c, **keys(c), 'model_type': n}.items() if v is not None}
     for new, (old, order) in joins.items():
         for k in [k for k in t if old[0] in k]:
             parts = [t.pop(k.replace(old[0], o)) for o in old]
             t[k.replace(old[0], new)] = np.ascontiguousarray(np.concatenate(parts)[order] if isinstance(order, np.ndarray) else parts[0][:, order[0]])
+    for old, parts in (experts[0] if experts else {}).items():
+        for k in [k for k in t if old in k]:
+            for e, x in enumerate(t.pop(k)): t.update((k.replace(old, p % e), np.ascontiguousarray(y)) for p, y in zip(parts, np.split(x, len(parts))))
     for old, new in names.items(): t = {k.replace(old, new): v for k, v in t.items()}
     return c, t
 def as_class(n, t, like):

@@ -179,6 +179,11 @@ constexpr TensorRule kGraniteInOne[] = {
     {".shared_mlp.input_linear", ".ffn_up_shexp"},
 };
 
+constexpr TensorRule kMiniCpmExperts[] = {
+    {".mlp.experts.{e}.w1", ".ffn_gate_exps"},
+    {".mlp.experts.{e}.w2", ".ffn_down_exps"},
+    {".mlp.experts.{e}.w3", ".ffn_up_exps"},
+};
 constexpr TensorRule kHyperClovaX[] = {
     {".post_norm1", ".post_attention_norm"},
     {".post_attention_layernorm", ".ffn_norm"},
@@ -230,8 +235,11 @@ constexpr Family kGraniteRows[] = {
      .rope_pairs = kAdjacent,
      .router = kSoftmax,
      .refine = MiniCpm,
-     .hf =
-         {.names = {"MiniCPMForCausalLM"}, .pairs_halves = true, .tied = true, .refine = MiniCpm}},
+     .hf = {.names = {"MiniCPMForCausalLM"},
+            .pairs_halves = true,
+            .tied = true,
+            .tensors = {kMiniCpmExperts},
+            .refine = MiniCpm}},
     {.name = "hyperclovax",
      .traits = {.norms = kSandwichNorms},
      .refine = HyperClovaX,

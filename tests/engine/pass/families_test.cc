@@ -1,7 +1,7 @@
 // One model for each way in which a family differs from a dense llama, against logits of an
-// independent model: small ones of tests/data/families, more and hybrids (reference.py), and where
-// the shared folder exists those of golden/families, more, hybrids and hybrids2, whose logits are
-// another engine's.
+// independent model: small ones of tests/data/families, more and hybrids (reference.py; MiniMax-01
+// and BLOOM by transformers), and where the shared folder exists those of golden/families, more,
+// hybrids and hybrids2, whose logits are another engine's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -197,6 +197,9 @@ TEST(Families, CannotDoWithoutWhatMakesThem) {
            {"kimi-linear", "blk.2.ssm_g_b.weight"},
            {"kimi-linear", "blk.1.exp_probs_b.bias"},
            {"kimi-linear", "output.weight"},
+           {"minimax-01", "blk.0.attn_norm_2.weight"},
+           {"minimax-01", "blk.1.attn_gate.weight"},
+           {"minimax-01", "blk.2.attn_k.weight"},
            {"afmoe", "blk.0.attn_gate.weight"},
            {"apertus", "blk.1.attn_q_norm.weight"},
            {"arcee", "blk.0.ffn_up.weight"},

@@ -136,7 +136,8 @@ TEST_P(BookmarkTest, AStoppedPassIsUndone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hybrids, BookmarkTest,
-                         testing::Values("qwen35", "lfm2", "falcon-h1", "jamba", "kimi-linear"));
+                         testing::Values("qwen35", "lfm2", "falcon-h1", "jamba", "kimi-linear",
+                                         "minimax-01"));
 
 // Layers with attention go back anywhere; their logits are kept as well.
 TEST(Bookmarks, AttentionAloneGoesBackAnywhere) {

@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Families, GrowthInFamilies, testing::ValuesIn([] {
                                  "families/phi3", "hybrids/qwen35-mtp", "hybrids/jamba",
                                  "hybrids/mamba2", "hybrids/gemma3n", "hybrids/deepseek2",
                                  "hybrids/deepseek2-legacy", "hybrids/lfm2-window",
-                                 "more/exaone-moe"})
+                                 "hybrids/minimax-01", "more/exaone-moe"})
                              models.push_back(test::DataPath(std::string(name) + ".gguf"));
                            return models;
                          }()),
