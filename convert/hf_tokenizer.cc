@@ -123,6 +123,7 @@ class TokenizerWriter {
     vocab_.tokens[id] = token;
     // Sentencepiece's types unknown, control and byte are kept.
     if (is_there && type != TokenType::kNormal && type != TokenType::kUserDefined) return;
+    if (is_there && type == TokenType::kNormal && IsSpaces(token)) return;  // merges find it
     type = special ? TokenType::kControl : TokenType::kUserDefined;
     if (!is_there && !vocab_.scores.empty()) vocab_.scores[id] = kAddedScore;
   }

@@ -58,6 +58,8 @@ void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab);
 void CheckMerges(const Fields& model, const Vocabulary& vocab);
 // Whether a token is a signal by its spelling: some folders mark such tokens as ordinary ones.
 bool LooksSpecial(std::string_view token);
+// Whether a token is spelt with marks of spaces alone.
+bool IsSpaces(std::string_view token);
 // From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture,
                              bool raw_bpe = false);

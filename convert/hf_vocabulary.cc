@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "convert/hf_tokenizer.h"
 #include "gguf/error.h"
@@ -100,6 +101,24 @@ void ScoresByMerges(Vocabulary& vocab) {
   vocab.merges.clear();
 }
 
+// Added tokens that are spaces, such as Gemma's, are looked for before spaces get their marks. So
+// in the library a run of spaces becomes one of them by merges alone.
+void MergeSpaces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
+  if (!model.IsObject("vocab") || !tokenizer.IsList("added_tokens")) return;
+  const Fields tokens = model.Object("vocab");
+  for (const Fields& token : tokenizer.Objects("added_tokens")) {
+    const std::string text = token.Text("content");
+    const size_t id = token.json()["id"].Unsigned().value_or(kMaxTokens);
+    const bool has_flags =
+        std::ranges::any_of(std::array{"normalized", "lstrip", "rstrip", "single_word"},
+                            [&](const char* flag) { return token.BoolOr(flag, false); });
+    if (id < vocab.types.size() && vocab.types[id] == TokenType::kUserDefined && IsSpaces(text) &&
+        tokens.Has(text) && !has_flags) {
+      vocab.types[id] = TokenType::kNormal;
+    }
+  }
+}
+
 void MarkBytes(Vocabulary& vocab, std::string_view unknown) {
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     if (tokenizer::ByteOfToken(vocab.tokens[i]) >= 0) vocab.types[i] = TokenType::kByte;
@@ -128,6 +147,12 @@ std::vector<std::string> ReadRanks(const std::string& path, std::string_view tex
 }
 
 }  // namespace
+
+bool IsSpaces(std::string_view token) {
+  while (token.starts_with(tokenizer::kSpaceMark))
+    token.remove_prefix(tokenizer::kSpaceMark.size());
+  return token.empty();
+}
 
 void Vocabulary::Grow(size_t n, float score) {
   if (n <= tokens.size()) return;
@@ -228,12 +253,20 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
   if (raw_bpe) {
     vocab.model = "gemma4";
     MarkBytes(vocab, model.TextOr("unk_token", "<unk>"));
+    MergeSpaces(tokenizer, model, vocab);
     for (size_t i = 0; i < vocab.tokens.size(); ++i) vocab.scores.push_back(-static_cast<float>(i));
   } else if (model.BoolOr("byte_fallback", false)) {
     vocab.model = "llama";
     vocab.pre = "default";
     MarkBytes(vocab, model.TextOr("unk_token", "<unk>"));
-    CheckMerges(model, vocab);
+    const std::vector<TokenType> types = vocab.types;
+    MergeSpaces(tokenizer, model, vocab);
+    try {
+      CheckMerges(model, vocab);
+    } catch (const gguf::Error&) {  // Gemma 3: scores do not tell the order of these merges
+      vocab.types = types;
+      CheckMerges(model, vocab);
+    }
     ScoresByMerges(vocab);
   } else {
     vocab.model = "gpt2";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/utf8.h"
@@ -31,6 +32,7 @@ class RawBpeTokenizer final : public Tokenizer {
   // Words are lines, and the runs of line ends between them: no token has both.
   void EncodeText(std::string_view text, bool, IdList& out) const override {
     WordMerger merger{ListedPairs(merges_)};
+    bool owes_unknown = false;
     while (!text.empty()) {
       out.Look();
       const bool line_ends = text[0] == '\n';
@@ -39,24 +41,33 @@ class RawBpeTokenizer final : public Tokenizer {
       text.remove_prefix(std::min(end, text.size()));
       const TokenId whole = line_ends ? FindNormal(spelling) : -1;
       if (whole >= 0) {
-        out.push_back(whole);
+        AppendKnown(whole, owes_unknown, out);
         continue;
       }
       for (std::string_view left = spelling; !left.empty();) {
         size_t length = std::min(left.size(), kMaxWord);
         while (length < left.size() && (left[length] & 0xC0) == 0x80) --length;  // whole characters
-        EncodePiece(left.substr(0, length), merger, out);
+        EncodePiece(left.substr(0, length), merger, owes_unknown, out);
         left.remove_prefix(length);
       }
     }
+    if (owes_unknown) Append(-1, out);
   }
 
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
 
+  void AppendKnown(TokenId id, bool& owes_unknown, IdList& out) const {
+    if (std::exchange(owes_unknown, false)) Append(-1, out);
+    out.push_back(id);
+  }
+
   // Merges at most kMaxWord characters. A character without a token merges with nothing: it stays
-  // -1, in the order of `unknown`, and is replaced by its bytes.
-  void EncodePiece(std::string_view spelling, WordMerger<>& merger, IdList& out) const {
+  // -1, in the order of `unknown`, and is replaced by its bytes. Characters of which a byte has no
+  // token are one unknown token, which comes before the next token that is not a byte: so does
+  // Hugging Face's library. owes_unknown: it has not come yet.
+  void EncodePiece(std::string_view spelling, WordMerger<>& merger, bool& owes_unknown,
+                   IdList& out) const {
     std::vector<TokenId> symbols;
     std::vector<std::string_view> unknown;
     while (!spelling.empty()) {
@@ -70,10 +81,16 @@ class RawBpeTokenizer final : public Tokenizer {
     auto next_unknown = unknown.begin();
     for (const TokenId id : merged) {
       if (id >= 0) {
-        out.push_back(id);
+        AppendKnown(id, owes_unknown, out);
         continue;
       }
-      for (const char c : *next_unknown++) Append(bytes_[static_cast<uint8_t>(c)], out);
+      const std::string_view character = *next_unknown++;
+      const auto byte_of = [&](char c) { return bytes_[static_cast<uint8_t>(c)]; };
+      if (std::ranges::any_of(character, [&](char c) { return byte_of(c) < 0; })) {
+        owes_unknown = true;
+        continue;
+      }
+      for (const char c : character) out.push_back(byte_of(c));
     }
   }
 

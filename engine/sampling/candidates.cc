@@ -29,6 +29,7 @@ float Comparable(float logit) {
 void Candidates::Assign(std::span<const float> logits) {
   logits_.assign(logits.begin(), logits.end());
   best_ = logits_.size();
+  n_dropped_ = 0;
   is_row_ = by_id_ = true;
   n_sorted_ = 0;
 }
@@ -39,6 +40,7 @@ std::vector<Candidate>& Candidates::List() {
   for (size_t i = 0; i < logits_.size(); ++i) {
     items_[i] = {static_cast<tokenizer::TokenId>(i), logits_[i]};
   }
+  if (n_dropped_ > 0) std::erase_if(items_, [](auto& c) { return c.logit == kDropped; });
   return items_;
 }
 
@@ -49,6 +51,44 @@ bool Candidates::AllFinite() {
   const kernels::Largest largest = kernels::FindLargest(logits_.data(), logits_.size());
   best_ = largest.index;
   return largest.all_finite;
+}
+
+void Candidates::SetRow(Candidate changed) {
+  const auto id = static_cast<size_t>(changed.id);
+  if (id == best_ && changed.logit < logits_[id]) {
+    best_ = logits_.size();
+  } else if (best_ < logits_.size() &&
+             MoreLikely(changed, {static_cast<tokenizer::TokenId>(best_), logits_[best_]})) {
+    best_ = id;
+  }
+  logits_[id] = changed.logit;
+}
+
+void Candidates::AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases) {
+  bool all_finite = true;
+  while (!biases.empty()) {
+    Candidate c = {biases[0].first, 0};
+    const auto listed =
+        is_row_ ? items_.end() : std::ranges::lower_bound(items_, c.id, {}, &Candidate::id);
+    const bool is_there = is_row_ ? c.id >= 0 && static_cast<size_t>(c.id) < logits_.size()
+                                  : listed != items_.end() && listed->id == c.id;
+    if (is_there) c.logit = is_row_ ? logits_[static_cast<size_t>(c.id)] : listed->logit;
+    for (; !biases.empty() && biases[0].first == c.id; biases = biases.subspan(1)) {
+      c.logit += biases[0].second;
+    }
+    if (!is_there) continue;
+    if (!std::isfinite(c.logit)) {
+      c.logit = kDropped;
+      all_finite = false;
+      n_dropped_ += is_row_;
+    }
+    if (is_row_) {
+      SetRow(c);
+    } else {
+      *listed = c;
+    }
+  }
+  if (!is_row_ && !all_finite) RemoveIf([](auto& c) { return c.logit == kDropped; });
 }
 
 void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
@@ -32,12 +34,15 @@ class Candidates {
   // Takes only the tokens whose bit (id % 64 of word id / 64) is set.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
 
-  size_t size() const { return is_row_ ? logits_.size() : items_.size(); }
+  size_t size() const { return is_row_ ? logits_.size() - n_dropped_ : items_.size(); }
   std::span<const Candidate> items() { return List(); }
   Candidate& operator[](size_t i) { return List()[i]; }
 
   // Whether no logit is NaN or infinity.
   bool AllFinite();
+  // Adds to the logits of these ids, which ascend, and drops a candidate whose logit becomes
+  // infinite. Only while all logits are finite and in the order of ids.
+  void AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases);
   // The most likely candidate; of equals the one with the lowest id.
   Candidate Best();
   // Puts the n most likely first, in falling order (ties by id).
@@ -102,18 +107,20 @@ class Candidates {
     for (const auto& element : sorted) {
       Candidate c = {std::invoke(id, element), 0};
       if (c.id < 0 || c.id == last || static_cast<size_t>(c.id) >= logits_.size()) continue;
-      float& logit = logits_[static_cast<size_t>(last = c.id)];
-      c.logit = logit;
+      c.logit = logits_[static_cast<size_t>(last = c.id)];
+      if (c.logit == kDropped) continue;
       function(c);
-      logit = Comparable(c.logit);
+      SetRow({c.id, Comparable(c.logit)});
     }
-    best_ = logits_.size();
   }
+  void SetRow(Candidate changed);
 
-  // Either all tokens, as a row with a logit for each id, or a list.
+  // Either a row with a logit for each id, or a list.
   bool is_row_ = false;
   std::vector<float> logits_;  // the row; else a copy of the list's
-  size_t best_ = 0;            // of the row; its size: not known
+  static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // in the row
+  size_t n_dropped_ = 0;                                                      // from the row
+  size_t best_ = 0;  // of the row; its size: not known
   std::vector<Candidate> items_;
   size_t n_sorted_ = 0;  // at the front, in their final places
   bool by_id_ = true;    // in the order of ids

@@ -146,16 +146,6 @@ TokenId Sampler::DrawByMirostat() {
   return picked.id;
 }
 
-void Sampler::AddBiases() {
-  if (options_.logit_bias.empty()) return;
-  const auto all = candidates_.items();
-  for (const auto& [id, bias] : options_.logit_bias) {
-    const auto found = std::ranges::lower_bound(all, id, {}, &Candidate::id);
-    if (found == all.end() || found->id != id) continue;
-    candidates_[static_cast<size_t>(found - all.begin())].logit += bias;
-  }
-}
-
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
   const auto fail = [&] {
@@ -178,10 +168,9 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
   }
   const bool met_broken = !candidates_.AllFinite();
   has_met_broken_ = has_met_broken_ || met_broken;
-  AddBiases();
   // No step can compare NaN or infinity.
-  if (met_broken || !biases_.empty())
-    candidates_.RemoveIf([](const Candidate& c) { return !std::isfinite(c.logit); });
+  if (met_broken) candidates_.RemoveIf([](const Candidate& c) { return !std::isfinite(c.logit); });
+  candidates_.AddBiases(biases_);
   if (candidates_.size() == 0) fail();
   for (const SamplerStep step : options_.steps.value) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry

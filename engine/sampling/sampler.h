@@ -47,7 +47,6 @@ class Sampler {
  private:
   bool KeepsLogits() const;
   tokenizer::TokenId Likeliest(std::span<const float> logits, std::span<const uint64_t> allowed);
-  void AddBiases();
   void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();

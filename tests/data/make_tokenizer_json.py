@@ -246,6 +246,9 @@ def main():
     refused("spm", "replacement", normalizer=None, pre_tokenizer=metaspace(replacement="_"))
     refused("spm", "split", normalizer=None, pre_tokenizer=metaspace(split=True))
     case("spm", normalizer=replace(" ", "▁"))
+    for flag in (False, True):  # not normalized: merges alone make two spaces one token
+        two = added("▁▁", bases["spm"]["model"]["vocab"]["▁▁"], normalized=flag)
+        case("spm", normalizer=replace(" ", "▁"), added_tokens=bases["spm"]["added_tokens"][:3] + [two])
     case("spm", normalizer=replace(" ", "▁"),
          pre_tokenizer=dict(type="Split", pattern=dict(String=" "), behavior="MergedWithPrevious", invert=False))
     refused("spm", "type", pre_tokenizer=dict(type="Whitespace"))

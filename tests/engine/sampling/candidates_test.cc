@@ -86,6 +86,10 @@ TEST(Candidates, RowsAreAsLists) {
         static_cast<float>(std::round(std::normal_distribution<double>(0, 3)(random) * 16) / 16);
   const std::vector<uint64_t> all(kTokens / 64 + 1, ~uint64_t{0});
   std::vector<TokenId> recent = {4, 4, 77, 4999, 5000, -1};
+  const auto best = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+  std::vector<std::pair<TokenId, float>> biases = {
+      {-3, 1}, {5, 30}, {5, 2}, {77, -INFINITY}, {best, -INFINITY}, {4999, INFINITY}, {5001, 1}};
+  std::ranges::sort(biases);
   using Step = std::function<void(Candidates&)>;
   for (const Step& step : std::vector<Step>{
            [](Candidates& c) { TopK(c, 1); }, [](Candidates& c) { TopK(c, 40); },
@@ -97,7 +101,23 @@ TEST(Candidates, RowsAreAsLists) {
            [&](Candidates& c) {
              ApplyPenalties(c, recent, {.repeat = 1.5f, .frequency = 0.5f, .presence = 1});
            },
-           [](Candidates& c) { EXPECT_TRUE(c.AllFinite()); }}) {
+           [](Candidates& c) { EXPECT_TRUE(c.AllFinite()); },
+           [&](Candidates& c) {
+             EXPECT_TRUE(c.AllFinite());
+             c.AddBiases(biases);
+             ApplyPenalties(c, recent, {.repeat = 1.5f});  // brings no dropped token back
+             EXPECT_EQ(c.size(), kTokens - 3);
+             EXPECT_EQ(c.Best().id, 5);
+             EXPECT_TRUE(std::ranges::none_of(c.items(), [](auto& each) { return each.id == 77; }));
+           },
+           [&](Candidates& c) {
+             c.AddBiases(biases);
+             TopNSigma(c, 2);
+           },
+           [&](Candidates& c) {
+             c.AddBiases(biases);
+             TopK(c, 40);
+           }}) {
     Candidates row, list;
     row.Assign(logits);
     list.Assign(logits, all);
