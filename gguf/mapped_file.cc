@@ -197,10 +197,10 @@ bool Lock(std::span<const std::byte> mapped) {
 
 void MappedFile::KeepFirst(size_t n) {
   if (mapping_ == nullptr || n <= mapping_->n_kept) return;
-  // A head is read a few bytes at a time. A step is a huge page, where the system has them: its
-  // pages come at once.
-  constexpr size_t kStep = kHugePage;
-  const size_t end = std::min((n + kStep - 1) / kStep * kStep, mapping_->bytes.size());
+  // A head is read a few bytes at a time. A step is a huge page, which comes at once where the
+  // system has them; at first half of one, so that the weights of a small model are not copied.
+  const size_t step = n <= kHugePage / 2 ? kHugePage / 2 : kHugePage;
+  const size_t end = std::min((n + step - 1) / step * step, mapping_->bytes.size());
   auto* const from = const_cast<std::byte*>(mapping_->bytes.data()) + mapping_->n_kept;
   const size_t size = end - mapping_->n_kept;
   if (mmap(from, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
