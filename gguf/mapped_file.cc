@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "gguf/error.h"
@@ -17,12 +19,15 @@
 namespace gguf {
 namespace {
 
-// Closes a file descriptor at the end of its scope; the mapping stays.
+// Closes a file descriptor at the end of its scope.
 class Descriptor {
  public:
-  explicit Descriptor(int fd) : fd_(fd) {}
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
   Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
   }
@@ -54,6 +59,22 @@ std::span<std::byte> WholePages(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()) - before, bytes.size() + before};
 }
 
+// Pages of 4 KB take 35 ms for a gigabyte, so a thread empties the second half of a large mapping.
+void Unmap(std::span<std::byte> bytes) {
+  constexpr size_t kLarge = size_t{32} << 20;
+  std::thread other;
+  if (bytes.size() > kLarge) {
+    const std::span<std::byte> half = bytes.subspan(bytes.size() / 2 / kHugePage * kHugePage);
+    try {
+      other = std::thread([half] { madvise(half.data(), half.size(), MADV_DONTNEED); });
+      madvise(bytes.data(), bytes.size() - half.size(), MADV_DONTNEED);
+    } catch (const std::system_error&) {  // no thread can be started: it goes without
+    }
+  }
+  if (other.joinable()) other.join();
+  munmap(bytes.data(), bytes.size());
+}
+
 // mincore's vector has elements of unsigned char on this system and of char on others.
 template <class Byte>
 bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
@@ -65,8 +86,9 @@ bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
 
 // One file in the list of mapped files.
 struct MappedFile::Mapping {
+  Descriptor file;
   std::span<const std::byte> bytes;
-  size_t n_kept = 0;  // whole pages, or all
+  size_t n_kept = 0;  // whole steps of KeepFirst, or all
   FileId id;
   std::string name;  // printable
   std::atomic<Mapping*> next = nullptr;
@@ -92,7 +114,7 @@ MappedFile::~MappedFile() {
     while (*link != mapping_.get()) link = &link->load()->next;
     *link = mapping_->next.load();
   }
-  munmap(const_cast<std::byte*>(mapping_->bytes.data()), mapping_->bytes.size());
+  Unmap({const_cast<std::byte*>(mapping_->bytes.data()), mapping_->bytes.size()});
 }
 
 MappedFile MappedFile::Open(const std::string& path, const std::string& expected,
@@ -102,7 +124,7 @@ MappedFile MappedFile::Open(const std::string& path, const std::string& expected
   if (stat(path.c_str(), &status) != 0) FailWithErrno(path, errno);
   CheckRegular(path, expected, status);
   // O_NONBLOCK in case the path has become a pipe since; regular files ignore it.
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 || fstat(file.get(), &status) != 0) FailWithErrno(path, errno);
   CheckRegular(path, expected, status);
   if (status.st_size == 0) Fail(path, "expected ", expected, ", found an empty file");
@@ -119,6 +141,7 @@ MappedFile MappedFile::Open(const std::string& path, const std::string& expected
     Fail(path, "cannot be mapped into memory: ", std::generic_category().message(errno));
   }
   auto mapping = std::make_unique<Mapping>();
+  mapping->file = std::move(file);
   mapping->bytes = {static_cast<const std::byte*>(start), size};
   mapping->id = FileId::Of(status);
   mapping->name = PrintablePath(path);
@@ -159,6 +182,14 @@ void LetGo([[maybe_unused]] std::span<const std::byte> mapped) {
 #endif
 }
 
+void UseHugePages([[maybe_unused]] std::span<const std::byte> memory) {
+#if defined(MADV_HUGEPAGE)
+  if (memory.size() < kHugePage) return;
+  const std::span<std::byte> pages = WholePages(memory);
+  madvise(pages.data(), pages.size(), MADV_HUGEPAGE);
+#endif
+}
+
 bool Lock(std::span<const std::byte> mapped) {
   const std::span<std::byte> pages = WholePages(mapped);
   return mapped.empty() || mlock(pages.data(), pages.size()) == 0;
@@ -166,24 +197,29 @@ bool Lock(std::span<const std::byte> mapped) {
 
 void MappedFile::KeepFirst(size_t n) {
   if (mapping_ == nullptr || n <= mapping_->n_kept) return;
-  constexpr size_t kStep = size_t{1} << 20;  // a head is read a few bytes at a time
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t wanted = (std::max(n, mapping_->n_kept + kStep) + page - 1) / page * page;
-  const size_t end = std::min(wanted, mapping_->bytes.size());
-  auto* const start = const_cast<std::byte*>(mapping_->bytes.data());
-  // Writing to a page of a private mapping makes the process's own copy of it.
-  auto* const from = start + mapping_->n_kept;
-  const auto size = static_cast<size_t>(start + end - from);
-  if (mprotect(from, size, PROT_READ | PROT_WRITE) != 0) {
+  // A head is read a few bytes at a time. A step is a huge page, which comes at once where the
+  // system has them; at first half of one, so that the weights of a small model are not copied.
+  const size_t step = n <= kHugePage / 2 ? kHugePage / 2 : kHugePage;
+  const size_t end = std::min((n + step - 1) / step * step, mapping_->bytes.size());
+  auto* const from = const_cast<std::byte*>(mapping_->bytes.data()) + mapping_->n_kept;
+  const size_t size = end - mapping_->n_kept;
+  if (mmap(from, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+      MAP_FAILED) {
     throw Error(mapping_->name,
                 ": cannot be mapped into memory: ", std::generic_category().message(errno));
   }
-  for (size_t at = 0; at < size; at += page) {
-    volatile std::byte* const byte = from + at;
-    *byte = *byte;
+  UseHugePages({from, size});
+  while (mapping_->n_kept < end) {
+    const ssize_t n_read = pread(mapping_->file.get(), from + (size - (end - mapping_->n_kept)),
+                                 end - mapping_->n_kept, static_cast<off_t>(mapping_->n_kept));
+    if (n_read < 0 && errno == EINTR) continue;
+    if (n_read <= 0) {
+      throw Error(mapping_->name, ": cannot be read: ",
+                  n_read < 0 ? std::generic_category().message(errno) : "it has become shorter");
+    }
+    mapping_->n_kept += static_cast<size_t>(n_read);
   }
   mprotect(from, size, PROT_READ);
-  mapping_->n_kept = end;
 }
 
 FileId MappedFile::id() const { return mapping_ == nullptr ? FileId() : mapping_->id; }

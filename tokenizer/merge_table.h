@@ -9,6 +9,7 @@
 
 #include "gguf/metadata.h"
 #include "tokenizer/hash.h"
+#include "tokenizer/table_memory.h"
 #include "tokenizer/token_index.h"
 #include "tokenizer/vocabulary.h"
 
@@ -45,7 +46,7 @@ class MergeTable {
   size_t Locate(TokenId left, TokenId right) const;
 
   SeededHash hash_;
-  std::vector<Slot> slots_;       // a power of two, at most two thirds full
+  TableOf<Slot> slots_;           // a power of two, at most two thirds full
   std::vector<TokenId> results_;  // by rank
 };
 

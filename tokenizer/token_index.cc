@@ -7,14 +7,28 @@
 
 namespace tokenizer {
 
+template <class Use>
+void TokenIndex::ForEachHash(std::span<const std::string_view> texts, const Use& use) const {
+  constexpr size_t kBatch = 16;
+  std::array<uint64_t, kBatch> hashes;
+  for (size_t begin = 0; begin < texts.size(); begin += kBatch) {
+    const size_t n = std::min(kBatch, texts.size() - begin);
+    for (size_t i = 0; i < n; ++i) {
+      hashes[i] = hash_(texts[begin + i]);
+      __builtin_prefetch(&slots_[hashes[i] & (slots_.size() - 1)]);
+    }
+    for (size_t i = 0; i < n; ++i) use(begin + i, hashes[i]);
+  }
+}
+
 TokenIndex::TokenIndex(const std::vector<std::string_view>& tokens)
     : tokens_(&tokens), slots_(std::bit_ceil(tokens.size() + tokens.size() / 2 + 1)) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    Slot& slot = slots_[Locate(tokens[i], hash_(tokens[i]))];
+  ForEachHash(tokens, [&](size_t i, uint64_t hash) {
+    Slot& slot = slots_[Locate(tokens[i], hash)];
     all_differ_ &= slot.id < 0;
     slot = {FirstBytes(tokens[i]), static_cast<uint32_t>(tokens[i].size()),
             static_cast<int32_t>(i)};
-  }
+  });
 }
 
 size_t TokenIndex::Locate(std::string_view text, uint64_t hash) const {
@@ -34,18 +48,10 @@ int32_t TokenIndex::Find(std::string_view text) const {
 }
 
 std::vector<int32_t> TokenIndex::FindAll(std::span<const std::string_view> texts) const {
-  constexpr size_t kBatch = 16;
-  std::array<uint64_t, kBatch> hashes;
   std::vector<int32_t> ids;
   ids.reserve(texts.size());
-  for (size_t begin = 0; begin < texts.size(); begin += kBatch) {
-    const size_t n = std::min(kBatch, texts.size() - begin);
-    for (size_t i = 0; i < n; ++i) {
-      hashes[i] = hash_(texts[begin + i]);
-      __builtin_prefetch(&slots_[hashes[i] & (slots_.size() - 1)]);
-    }
-    for (size_t i = 0; i < n; ++i) ids.push_back(slots_[Locate(texts[begin + i], hashes[i])].id);
-  }
+  ForEachHash(texts,
+              [&](size_t i, uint64_t hash) { ids.push_back(slots_[Locate(texts[i], hash)].id); });
   return ids;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tokenizer/hash.h"
+#include "tokenizer/table_memory.h"
 
 namespace tokenizer {
 
@@ -33,13 +34,16 @@ class TokenIndex {
     uint32_t length = 0;       // of the spelling
     int32_t id = -1;           // -1: free
   };
+  // use(index, hash) for each text, in order; the slots of a batch of them are prefetched.
+  template <class Use>
+  void ForEachHash(std::span<const std::string_view> texts, const Use& use) const;
   // The slot with this text, or the free one for it.
   size_t Locate(std::string_view text, uint64_t hash) const;
 
   const std::vector<std::string_view>* tokens_;
   SeededHash hash_;
   bool all_differ_ = true;
-  std::vector<Slot> slots_;  // a power of two, at most two thirds full
+  TableOf<Slot> slots_;  // a power of two, at most two thirds full
 };
 
 }  // namespace tokenizer

@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,56 @@ TEST(MappedFileTest, MovingKeepsTheAddress) {
   third = std::move(second);
   EXPECT_EQ(third.bytes().data(), address);
   EXPECT_EQ(third.bytes()[0], std::byte{7});
+}
+
+// Five megabytes, so that the file has whole steps of KeepFirst and a part of one.
+constexpr size_t kFile = 5'000'001;
+
+TEST(MappedFileTest, WhatIsKeptStaysWhenTheFileIsWrittenTo) {
+  const test::TempDir dir;
+  const std::string path = dir.Write("a", std::vector(kFile, std::byte{1}));
+  MappedFile file = MappedFile::Open(path);
+  const std::byte* const address = file.bytes().data();
+  file.KeepFirst(1);
+  file.KeepFirst(3'000'000);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << std::string(kFile, 2);
+  EXPECT_EQ(file.bytes().data(), address);
+  for (size_t i = 0; i < 3'000'000; ++i) ASSERT_EQ(file.bytes()[i], std::byte{1}) << i;
+  EXPECT_EQ(file.bytes()[kFile - 1], std::byte{2});
+  file.KeepFirst(kFile);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << std::string(kFile, 3);
+  EXPECT_EQ(file.bytes()[0], std::byte{1});
+  EXPECT_EQ(file.bytes()[kFile - 1], std::byte{2});
+}
+
+TEST(MappedFileTest, SaysThatTheFileHasBecomeShorter) {
+  const test::TempDir dir;
+  const std::string path = dir.Write("a", std::vector(kFile, std::byte{1}));
+  MappedFile file = MappedFile::Open(path);
+  file.KeepFirst(1);
+  std::filesystem::resize_file(path, 4'000'000);
+  const std::string error = ErrorOf([&] { file.KeepFirst(kFile); });
+  EXPECT_EQ(error, path + ": cannot be read: it has become shorter");
+}
+
+// A mapping so large that two threads empty it; a page of a hole is mapped like any other.
+TEST(MappedFileTest, ALargeMappingLeavesNothingBehind) {
+  constexpr size_t kLarge = (size_t{40} << 20) + 12345;
+  const test::TempDir dir;
+  const std::string path = dir.Write("a", std::vector(1, std::byte{1}));
+  std::filesystem::resize_file(path, kLarge);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::byte* begin = nullptr;
+  {
+    MappedFile file = MappedFile::Open(path);
+    file.KeepFirst(1);
+    begin = const_cast<std::byte*>(file.bytes().data());
+    for (size_t at = 0; at < kLarge; at += page) ASSERT_LE(file.bytes()[at], std::byte{1});
+  }
+  unsigned char resident = 0;
+  for (size_t at = 0; at < kLarge; at += page) {
+    ASSERT_NE(mincore(begin + at, 1, &resident), 0) << at;
+  }
 }
 
 TEST(MappedFileTest, SaysWhatThePathIsInstead) {

@@ -66,18 +66,18 @@ TEST(HostileFile, ThatDrafts) {
 }
 
 // The program has opened the model, as it says, and waits for a question, on a pipe, when somebody
-// cuts the file.
+// cuts the file. The model is larger than the copy of its head.
 TEST(HostileFile, ThatShrinksInUse) {
   const TempDir dir;
   const Finished run = Shell(
-      "cp \"$MODEL\" \"$D/model\" && chmod u+w \"$D/model\" && mkfifo \"$D/in\" || exit 9\n"
+      "cp \"$LARGE\" \"$D/model\" && chmod u+w \"$D/model\" && mkfifo \"$D/in\" || exit 9\n"
       "\"$PRONK\" chat -m \"$D/model\" -n 4 --verbose <\"$D/in\" 2>\"$D/err\" &\n"
       "exec 3>\"$D/in\"\n"
       "until grep -qs ^seed \"$D/err\"; do sleep 0.01; done\n"  // the last line of --verbose
       ": >\"$D/model\"\n"
       "echo Hello >&3; exec 3>&-\n"
       "wait $!; status=$?; sed 1,/^seed/d \"$D/err\" >&2; exit $status",
-      {"D=" + dir.Path("")});
+      {"D=" + dir.Path(""), "LARGE=" + kDefault});
   ExpectOneLine(run, "/model: can no longer be read: it was shortened, or its disk failed");
 }
 
@@ -232,12 +232,12 @@ TEST(HostileDisk, NothingIsLeftBySignals) {
     SCOPED_TRACE(end);
     const TempDir dir;
     const Finished run = Shell(
-        "cd \"$D\" && cp \"$MODEL\" model && chmod u+w model || exit 9\n"
+        "cd \"$D\" && cp \"$LARGE\" model && chmod u+w model || exit 9\n"
         "\"$PRONK\" bench -m model -p 256 -n 0 -r 1000 --plot out >text &\n"
         "until ls | grep -q out || ls -l /proc/$!/fd 2>&1 | grep -q '(deleted)'; do sleep 0.01; "
         "done\n" +
             end + "; wait $!; status=$?; ls; exit $status",
-        {"D=" + dir.Path("")});
+        {"D=" + dir.Path(""), "LARGE=" + kDefault});
     EXPECT_NE(run.status, 0);
     EXPECT_EQ(run.out, "model\ntext\n");
   }
