@@ -1,7 +1,6 @@
 // Memory for hash tables: huge pages where the system gives them. Filling a table touches all of it
 // in random order, so with pages of 4 KB it pays for as many faults, and for misses of the TLB.
-#ifndef PRONK_TOKENIZER_TABLE_MEMORY_H_
-#define PRONK_TOKENIZER_TABLE_MEMORY_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -29,5 +28,3 @@ template <class Slot>
 using TableOf = std::vector<Slot, TableAllocator<Slot>>;
 
 }  // namespace tokenizer
-
-#endif  // PRONK_TOKENIZER_TABLE_MEMORY_H_
