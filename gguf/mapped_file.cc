@@ -17,7 +17,6 @@
 #include "gguf/error.h"
 
 namespace gguf {
-namespace {
 
 // Closes a file descriptor at the end of its scope.
 class Descriptor {
@@ -36,6 +35,8 @@ class Descriptor {
  private:
   int fd_;
 };
+
+namespace {
 
 [[noreturn]] void FailWithErrno(const std::string& path, int error) {
   if (error == ENOENT) throw NotFound(PrintablePath(path), ": no such file");
