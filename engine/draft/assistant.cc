@@ -68,7 +68,7 @@ void AssistantDrafter::Read(std::span<const TokenId> tokens, size_t first, const
   std::copy_n(x + (begin_ - first) * width, n_rows_ * width, last_.begin());
 }
 
-void AssistantDrafter::Cut(size_t n) { n_rows_ = std::min(n_rows_, n - std::min(n, begin_)); }
+void AssistantDrafter::Truncate(size_t n) { n_rows_ = std::min(n_rows_, n - std::min(n, begin_)); }
 
 std::optional<size_t> AssistantDrafter::Look(std::span<const TokenId> text) {
   if (text.size() < begin_ + 2 || text.size() > begin_ + n_rows_ + 1) return {};

@@ -33,7 +33,7 @@ class AssistantDrafter : public Drafter {
   double cost() const override;
   bool knows_confidence() const override { return true; }
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
-  void Cut(size_t n) override;
+  void Truncate(size_t n) override;
 
   // Of the last draft: [vocab_size of the assistant].
   std::span<const float> logits() const { return logits_; }

@@ -46,12 +46,12 @@ class Drafter {
   virtual double cost() const { return 0; }
 
   // Called after each pass with its tokens, from position `first` on, and its residual stream,
-  // [tokens][embedding_length]. Those that are rejected are Cut() afterwards.
+  // [tokens][embedding_length]. Truncate() takes rejected ones back.
   virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, const float* /*x*/) {}
   // Texts may have so many tokens from now on.
   virtual void Grow(size_t /*capacity*/) {}
   // The text is now its first n tokens.
-  virtual void Cut(size_t /*n*/) {}
+  virtual void Truncate(size_t /*n*/) {}
 };
 
 }  // namespace engine

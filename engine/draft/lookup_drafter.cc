@@ -72,7 +72,7 @@ void LookupDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<T
   }
 }
 
-void LookupDrafter::Cut(size_t n) {
+void LookupDrafter::Truncate(size_t n) {
   if (n >= before_.size()) return;
   before_.clear();  // Index() builds it anew
   std::fill(last_.begin(), last_.end(), 0);

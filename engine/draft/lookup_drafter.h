@@ -25,7 +25,7 @@ class LookupDrafter : public Drafter {
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   bool is_free() const override { return true; }
-  void Cut(size_t n) override;
+  void Truncate(size_t n) override;
 
  private:
   void Index(std::span<const tokenizer::TokenId> text);

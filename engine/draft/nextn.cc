@@ -122,7 +122,7 @@ void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, const flo
   n_hidden_ = new_end - begin_;
 }
 
-void NextnDrafter::Cut(size_t n) {
+void NextnDrafter::Truncate(size_t n) {
   n_read_ = std::min(n_read_, n);
   if (n < begin_ || n < start_) {  // hidden states before are unknown
     begin_ = start_ = n_read_ = n;

@@ -66,7 +66,7 @@ class NextnDrafter : public Drafter {
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
-  void Cut(size_t n) override;
+  void Truncate(size_t n) override;
   bool knows_confidence() const override { return true; }
   void Grow(size_t capacity) override { nextn_.Grow(capacity); }
 

@@ -145,9 +145,9 @@ void Speculation::Passed(size_t n_tokens, double seconds, bool has_all_logits) {
   counts_.seconds += seconds + std::exchange(drafting_seconds_, 0);
 }
 
-void Speculation::Took(TokenId id, bool was_ahead) {
+void Speculation::Add(TokenId id, bool was_draft) {
   ++counts_.n_tokens;
-  if (was_ahead) ++counts_.accepted;
+  if (was_draft) ++counts_.accepted;
   for (Source& source : sources_) {
     Watch& watch = source.watch;
     if (!watch.is_on()) continue;
@@ -164,10 +164,10 @@ void Speculation::Read(std::span<const TokenId> tokens, size_t first, const floa
 }
 
 void Speculation::Undo(size_t n) {
-  for (Source& source : sources_) source.drafter->Cut(n);
+  for (Source& source : sources_) source.drafter->Truncate(n);
 }
 
-void Speculation::Cut(size_t n) {
+void Speculation::Truncate(size_t n) {
   Undo(n);
   for (Source& source : sources_) {
     source.watch.drafts.clear();

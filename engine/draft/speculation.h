@@ -62,14 +62,14 @@ class Speculation {
   // one that made few logits nothing can be learned.
   void Passed(size_t n_tokens, double seconds, bool has_all_logits = true);
   // This token joined the text; it was an accepted draft or not.
-  void Took(tokenizer::TokenId id, bool was_ahead);
+  void Add(tokenizer::TokenId id, bool was_draft);
 
   // As Drafter's.
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x);
   // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);
   // The text was cut to its first n tokens.
-  void Cut(size_t n);
+  void Truncate(size_t n);
   void Grow(size_t capacity) {
     for (const Source& source : sources_) source.drafter->Grow(capacity);
   }

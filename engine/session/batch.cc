@@ -11,6 +11,42 @@ namespace engine {
 
 using tokenizer::TokenId;
 
+void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
+                             float* logits) {
+  std::vector<TokenId> ids;
+  std::vector<TextPart> parts;
+  ids.reserve(next.size());
+  parts.reserve(next.size());
+  for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
+  for (const auto& [session, id, allowed] : next) {
+    session.ForgetAhead();
+    ids.push_back(id);
+    parts.push_back(session.Part(session.position(), ids.size()));
+  }
+  const Model& model = next[0].session.model_;
+  const size_t n = next.size(), width = model.config.vocab_size;
+  team.Run([&] {
+    Forward(model, ids, parts, scratch, team);
+    Logits(model, 0, n, scratch, team, logits);
+    for (size_t i = 0; i < n; ++i) {
+      const std::span<const uint64_t> allowed = next[i].allowed;
+      if (!IsWorthLogitsOf(model, allowed)) continue;
+      LogitsOf(model, i, allowed, scratch, team, logits + i * width);
+    }
+  });
+  for (size_t i = 0; i < n; ++i) {
+    Session& session = next[i].session;
+    std::copy_n(logits + i * width, width, session.logits_.get());
+    session.row_ = 0;
+    session.has_logits_ = true;
+    session.has_few_logits_ = false;
+    ++session.n_batches_;
+    session.tokens_.push_back(ids[i]);
+    session.state_.Extend(session.position());
+    if (session.speculation_) session.speculation_->Truncate(session.position());
+  }
+}
+
 Batch::Batch(const Model& model, int n_threads)
     : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().generating,
             kernels::Oversubscription::kGoAlone),

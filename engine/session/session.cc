@@ -223,7 +223,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
       }
     };
     row_ = 0;
-    SetFew(is_last && !wanted.others, n - 1, wanted.allowed);
+    ChooseLogits(is_last && !wanted.others, n - 1, wanted.allowed);
     if (!RunWhile(progress, done, n, pass)) {
       has_logits_ = has_few_logits_ = false;
       break;
@@ -239,7 +239,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
     }
     done += n;
   }
-  if (speculation_) speculation_->Cut(position());  // these are not compared with drafts
+  if (speculation_) speculation_->Truncate(position());  // these are not compared with drafts
   return begin + tokens.size() == position();
 }
 
@@ -293,7 +293,7 @@ size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   for (; n < tokens.size(); ++n) {
     const size_t next = position() - pass_begin_;
     if (next >= pass_.size() || pass_[next] != tokens[n]) break;
-    speculation_->Took(tokens[n], /*was_ahead=*/true);
+    speculation_->Add(tokens[n], /*was_draft=*/true);
     tokens_.push_back(tokens[n]);
     row_ = next;
   }
@@ -301,14 +301,14 @@ size_t Session::TakeAhead(std::span<const TokenId> tokens) {
 }
 
 // Notes whether the pass computes for its token `row` the logits of `allowed` alone.
-void Session::SetFew(bool may_be, size_t row, std::span<const uint64_t> allowed) {
+void Session::ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed) {
   has_few_logits_ = may_be && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
   few_row_ = row;
-  if (has_few_logits_) few_.assign(allowed.begin(), allowed.end());
+  if (has_few_logits_) few_allowed_.assign(allowed.begin(), allowed.end());
 }
 
 // The logits of n tokens of the last pass, from its token `row` on, whose next one has to be
-// allowed. Called inside team_->Run(), after SetFew().
+// allowed. Called inside team_->Run(), after ChooseLogits().
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
   if (!has_few_logits_) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
   if (IsWorthLogitsOf(model_, allowed))
@@ -329,7 +329,7 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
     Read(tokens, nullptr, nullptr, wanted);
     return;
   }
-  for (const TokenId id : tokens) speculation_->Took(id, /*was_ahead=*/false);
+  for (const TokenId id : tokens) speculation_->Add(id, /*was_draft=*/false);
   Claim(tokens);
   ForgetAhead();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -340,45 +340,9 @@ void Session::CompleteLogits() {
   if (!std::exchange(has_few_logits_, false)) return;
   team_->Run([&] {
     Logits(model_, few_row_, 1, scratch(), *team_, RowOfLogits());
-    LogitsOf(model_, few_row_, few_, scratch(), *team_, RowOfLogits());
+    LogitsOf(model_, few_row_, few_allowed_, scratch(), *team_, RowOfLogits());
   });
   has_logits_ = true;
-}
-
-void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
-                             float* logits) {
-  std::vector<TokenId> ids;
-  std::vector<TextPart> parts;
-  ids.reserve(next.size());
-  parts.reserve(next.size());
-  for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
-  for (const auto& [session, id, allowed] : next) {
-    session.ForgetAhead();
-    ids.push_back(id);
-    parts.push_back(session.Part(session.position(), ids.size()));
-  }
-  const Model& model = next[0].session.model_;
-  const size_t n = next.size(), width = model.config.vocab_size;
-  team.Run([&] {
-    Forward(model, ids, parts, scratch, team);
-    Logits(model, 0, n, scratch, team, logits);
-    for (size_t i = 0; i < n; ++i) {
-      const std::span<const uint64_t> allowed = next[i].allowed;
-      if (!IsWorthLogitsOf(model, allowed)) continue;
-      LogitsOf(model, i, allowed, scratch, team, logits + i * width);
-    }
-  });
-  for (size_t i = 0; i < n; ++i) {
-    Session& session = next[i].session;
-    std::copy_n(logits + i * width, width, session.logits_.get());
-    session.row_ = 0;
-    session.has_logits_ = true;
-    session.has_few_logits_ = false;
-    ++session.n_batches_;
-    session.tokens_.push_back(ids[i]);
-    session.state_.Extend(session.position());
-    if (session.speculation_) session.speculation_->Cut(session.position());
-  }
 }
 
 // Reads the last n_known tokens of the text and the drafts after them.
@@ -404,7 +368,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
   row_ = n_known - 1;
-  SetFew(is_few && drafts.empty(), row_, wanted.allowed);
+  ChooseLogits(is_few && drafts.empty(), row_, wanted.allowed);
   const Stopwatch watch;
   RunPass(pass_.size(), /*is_prompt=*/false, [&] {
     Forward(model_, pass_, {&part, 1}, s, *team_, trace_);
@@ -454,7 +418,7 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
   has_logits_ = true;
   has_few_logits_ = false;
   bookmarks_.clear();
-  if (speculation_) speculation_->Cut(0);
+  if (speculation_) speculation_->Truncate(0);
   state_.Restore(tokens_.size());
   Bookmark();
 }
@@ -492,7 +456,7 @@ size_t Session::Rewind(size_t position) {
   if (position >= tokens_.size()) return tokens_.size();
   ForgetAhead();
   tokens_.resize(state_.Rewind(position));
-  if (speculation_) speculation_->Cut(tokens_.size());
+  if (speculation_) speculation_->Truncate(tokens_.size());
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
   has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
   has_few_logits_ = false;

@@ -174,7 +174,7 @@ class Session {
                const kernels::FunctionRef<bool()>* wanted = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
-  void SetFew(bool may_be, size_t row, std::span<const uint64_t> allowed);
+  void ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed);
   void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
   float* RowOfLogits() { return logits_.get() + row_ * model_.config.vocab_size; }
   void ForgetAhead();
@@ -199,7 +199,7 @@ class Session {
   bool has_logits_ = false;
   bool has_few_logits_ = false;  // of the last pass's token few_row_, only of those then allowed
   size_t few_row_ = 0;
-  std::vector<uint64_t> few_;  // the allowed ones
+  std::vector<uint64_t> few_allowed_;  // which these are, as bits
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> pass_;

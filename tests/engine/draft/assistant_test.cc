@@ -76,10 +76,10 @@ TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   EXPECT_TRUE(drafter.Look(text(16)));
   EXPECT_TRUE(drafter.Look(text(31)));
   EXPECT_FALSE(drafter.Look(text(32)));
-  drafter.Cut(20);
+  drafter.Truncate(20);
   EXPECT_TRUE(drafter.Look(text(21)));
   EXPECT_FALSE(drafter.Look(text(22)));
-  drafter.Cut(0);
+  drafter.Truncate(0);
   EXPECT_FALSE(drafter.Look(text(16)));
 }
 

@@ -26,13 +26,13 @@ TEST(LookupDrafter, GoesOnAsTheLastTime) {
   EXPECT_EQ(LookUp(drafter, {1}, 3), Ids{});
   EXPECT_EQ(LookUp(drafter, {1, 2}, 3), Ids{});
   EXPECT_EQ(LookUp(drafter, {1, 2, 3, 4, 9, 1, 2}, 3), (Ids{3, 4, 9}));
-  drafter.Cut(0);
+  drafter.Truncate(0);
   // After the end it continues with its own guesses.
   EXPECT_EQ(LookUp(drafter, {1, 2, 3, 1, 2}, 7), (Ids{3, 1, 2, 3, 1, 2, 3}));
-  drafter.Cut(0);
+  drafter.Truncate(0);
   // The longest that agrees, and of these the latest.
   EXPECT_EQ(LookUp(drafter, {7, 1, 2, 5, 8, 1, 2, 6, 9, 1, 2, 4, 7, 1, 2}, 1), Ids{5});
-  drafter.Cut(0);
+  drafter.Truncate(0);
   EXPECT_EQ(LookUp(drafter, {1, 2, 5, 1, 2, 6, 8, 1, 2}, 1), Ids{6});
 }
 
@@ -45,7 +45,7 @@ TEST(LookupDrafter, FindsWhatAPlainSearchFinds) {
       text.push_back(static_cast<TokenId>(random() % 4));
       if (random() % 10 == 0) {
         text.resize(text.size() / 2);
-        drafter.Cut(text.size());
+        drafter.Truncate(text.size());
       }
       // The longest of all earlier places, the latest of those as long.
       size_t longest = 1, begin = 0;
