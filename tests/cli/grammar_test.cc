@@ -13,9 +13,6 @@
 namespace test {
 namespace {
 
-// The model that ships; it has never seen JSON.
-const std::string kModel = SourceDir() + "/models/default.gguf";
-
 const std::string kPerson = R"({"type": "object", "properties": {
     "name": {"type": "string", "minLength": 1, "maxLength": 20},
     "age": {"type": "integer", "minimum": 0, "maximum": 120},
@@ -31,7 +28,7 @@ TEST(Grammar, JsonByManySchemas) {
   };
   for (const std::string& schema : schemas) {
     for (const std::string seed : {"1", "2", "3"}) {
-      const Finished run = Done(Pronk({"run", "-m", kModel, "--chat", "-p", "Tell me of Nora.",
+      const Finished run = Done(Pronk({"run", "-m", kDefault, "--chat", "-p", "Tell me of Nora.",
                                        "-s", seed, "--json-schema", schema}));
       ASSERT_TRUE(Json::accept(run.out)) << run.out;
       EXPECT_EQ(SchemaFaults(Json::parse(run.out), Json::parse(schema)), std::vector<std::string>())
@@ -46,7 +43,7 @@ TEST(Grammar, FilesAndTexts) {
   const std::string grammar =
       dir.Write("g.gbnf", "root ::= \"Once \" (\"again\" | \"more\") \"!\"\n");
   const auto run = [](const Args& args, const std::string& input = "") {
-    return Pronk(With({"run", "-m", kModel, "-p", "x", "--no-display-prompt", "-s", "5"}, args),
+    return Pronk(With({"run", "-m", kDefault, "-p", "x", "--no-display-prompt", "-s", "5"}, args),
                  input);
   };
   const Finished from_file = run({"--json-schema", schema});
@@ -70,11 +67,11 @@ TEST(Grammar, FilesAndTexts) {
 
 TEST(Grammar, AnObjectInAChat) {
   const Finished chat = Done(
-      Pronk({"chat", "-m", kModel, "--grammar", "root ::= \"Yes\" \".\"? | \"No.\"", "-s", "1"},
+      Pronk({"chat", "-m", kDefault, "--grammar", "root ::= \"Yes\" \".\"? | \"No.\"", "-s", "1"},
             "Are you there?\nStill?\n"));
   EXPECT_EQ(chat.out.find_first_not_of("YesNo.\n"), std::string::npos) << chat.out;
   const Finished run = Pronk(
-      {"run", "-m", kModel, "--chat", "-p", "Hello!", "--json-object", "-s", "4", "-n", "400"});
+      {"run", "-m", kDefault, "--chat", "-p", "Hello!", "--json-object", "-s", "4", "-n", "400"});
   if (run.err.find("incomplete") != std::string::npos) {
     EXPECT_EQ(run.status, 4) << run.err;
   } else {
@@ -86,7 +83,7 @@ TEST(Grammar, CompactJsonOrFreeSpace) {
   const std::vector<std::string> compact = {
       "run",
       "-m",
-      kModel,
+      kDefault,
       "-p",
       "x",
       "--no-display-prompt",
@@ -105,16 +102,16 @@ TEST(Grammar, CompactJsonOrFreeSpace) {
 
 TEST(Grammar, SaysWhereATextIsCut) {
   const Finished run =
-      Pronk({"run", "-m", kModel, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
+      Pronk({"run", "-m", kDefault, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(run.status, 4);
   EXPECT_TRUE(Has(run.err, "the text ends before its grammar does"));
   const Finished full =
-      Pronk({"run", "-m", kModel, "-p", "x", "-c", "9", "--grammar", "root ::= [a-z]{100}"});
+      Pronk({"run", "-m", kDefault, "-p", "x", "-c", "9", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(full.status, 4);
   EXPECT_TRUE(Has(full.err, "the context is full"));
   EXPECT_TRUE(Has(full.err, "the text ends before its grammar does"));
   EXPECT_EQ(
-      Pronk({"chat", "-m", kModel, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
+      Pronk({"chat", "-m", kDefault, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
       4);
   const Finished piped = Shell(  // nobody reads any more: that is no fault
       R"({ "$PRONK" run -m "$MODEL" -p x --grammar 'root ::= [a-z]+' --ignore-eos -c 100000
@@ -125,7 +122,7 @@ TEST(Grammar, SaysWhereATextIsCut) {
 TEST(Grammar, WhatIsWrong) {
   const TempDir dir;
   const auto run = [](const Args& args) {
-    return Pronk(With({"run", "-m", kModel, "-p", "x"}, args));
+    return Pronk(With({"run", "-m", kDefault, "-p", "x"}, args));
   };
   const std::string bad = dir.Write("bad.gbnf", "root ::= \"a\"\nb ::= (");
   ExpectError(run({"--grammar", bad}), 1, "bad.gbnf: line 2, column 8: expected ')'");

@@ -138,7 +138,7 @@ TEST_F(Launcher, OneBuildAtATime) {
   const Finished two =
       Done(Run(root, "\"$ROOT/pronk\" a & \"$ROOT/pronk\" b && wait $!", {"SECONDS_OF_BUILD=0.5"}));
   EXPECT_EQ(Count(two.out, "built: "), 2u);
-  EXPECT_TRUE(Has(two.err, "pronk: waiting for another pronk that is building\n")) << two.err;
+  EXPECT_TRUE(Has(two.err, "pronk: waiting for another pronk that is building")) << two.err;
   EXPECT_EQ(Noted("built"), 1u);
   // One that cleans up in between takes the lock's file away, too.
   const Finished cleaned =

@@ -107,11 +107,11 @@ nm -DC --defined-only "$library/libpronk.so" | sed -nE 's/.* pronk::(([A-Za-z:]*
   none "functions that the header does not declare" .
 
 # The library for C, whose header is C and C++, by Python.
-"$cxx" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only \
-  "$folder/prefix/include/pronk/pronk_c.h"
+echo '#include <pronk/pronk_c.h>' |
+  "$cxx" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only -
 for standard in c99 c11; do
-  "$cxx" -x c -std=$standard -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only \
-    "$folder/prefix/include/pronk/pronk.h"
+  echo '#include <pronk/pronk.h>' |
+    "$cxx" -x c -std=$standard -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only -
 done
 tells python3 "$here/story.py" "$library/libpronk.so"
 
