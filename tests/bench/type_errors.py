@@ -4,8 +4,9 @@
     tests/bench/type_errors.py --llama-quantize DIR/llama-quantize SmolLM2-135M-Instruct.Q4_1.gguf
     tests/bench/type_errors.py ... MODEL --types Q4_0 Q4_K
 
-The model becomes F32 first; matrices that both leave so (positions) do not count. Rows that are not whole blocks of 256 are joined, so that every type can
-hold every matrix; the numbers and their order stay. The error is the sum of all squared differences
+The model becomes F32 first. Matrices that both programs leave in F32 (positions) do not count. Rows that
+are not whole blocks of 256 are joined, so that every type can hold every matrix; the numbers and their
+order stay. The error is the sum of all squared differences
 between the weights before and after as a share of the sum of the squares. llama-quantize needs an
 importance matrix below three bits; it gets one of all ones. Needs numpy and five times the F32
 model's size in --work.
