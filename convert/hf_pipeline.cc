@@ -349,7 +349,7 @@ void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab) {
   }
 }
 
-void CheckMerges(const Fields& model, const Vocabulary& vocab) {
+std::string WhyNotByScores(const Vocabulary& vocab) {
   std::unordered_set<std::string_view> seen, mergeable;
   const std::unordered_set<std::string_view> listed(vocab.merges.begin(), vocab.merges.end());
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
@@ -365,8 +365,8 @@ void CheckMerges(const Fields& model, const Vocabulary& vocab) {
       continue;  // an added token, which is found before
     }
     if (!seen.insert(*token).second && whole != last) {
-      model.Fail("merges", "expected the merges to one token one after the other, found ",
-                 gguf::Quoted(merge, 80), " later");
+      return "expected the merges to one token one after the other, found " +
+             gguf::Quoted(merge, 80) + " later";
     }
     last = whole;
   }
@@ -377,10 +377,10 @@ void CheckMerges(const Fields& model, const Vocabulary& vocab) {
         continue;
       merge.assign(token).insert(at, " ");
       if (listed.contains(merge)) continue;
-      model.Fail("merges", "expected all pairs of tokens that spell a third, and not ",
-                 gguf::Quoted(merge, 80));
+      return "expected all pairs of tokens that spell a third, and not " + gguf::Quoted(merge, 80);
     }
   }
+  return {};
 }
 
 }  // namespace convert

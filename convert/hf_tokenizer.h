@@ -54,8 +54,8 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
 // What a tokenizer.json says beside its vocabulary (hf_pipeline.cc). Throws gguf::Error for a field
 // that may change ids and that this program does not have.
 void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab);
-// Throws gguf::Error if merging by scores is not merging by this list.
-void CheckMerges(const Fields& model, const Vocabulary& vocab);
+// Why merging by scores is not merging by the vocabulary's list. Empty: it is.
+std::string WhyNotByScores(const Vocabulary& vocab);
 // Whether a token is a signal by its spelling: some folders mark such tokens as ordinary ones.
 bool LooksSpecial(std::string_view token);
 // Whether a token is spelt with marks of spaces alone.

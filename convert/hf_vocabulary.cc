@@ -261,12 +261,12 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
     MarkBytes(vocab, model.TextOr("unk_token", "<unk>"));
     const std::vector<TokenType> types = vocab.types;
     MergeSpaces(tokenizer, model, vocab);
-    try {
-      CheckMerges(model, vocab);
-    } catch (const gguf::Error&) {  // Gemma 3: scores do not tell the order of these merges
+    std::string why_not = WhyNotByScores(vocab);
+    if (!why_not.empty()) {  // Gemma 3: scores do not tell the order of its merges of spaces
       vocab.types = types;
-      CheckMerges(model, vocab);
+      why_not = WhyNotByScores(vocab);
     }
+    if (!why_not.empty()) model.Fail("merges", why_not);
     ScoresByMerges(vocab);
   } else {
     vocab.model = "gpt2";
