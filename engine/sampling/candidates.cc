@@ -15,9 +15,10 @@
 namespace engine {
 namespace {
 
-bool MoreLikely(const Candidate& a, const Candidate& b) {
+// Not a function: sorting would call it by a pointer.
+constexpr auto MoreLikely = [](const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
+};
 
 }  // namespace
 
@@ -27,8 +28,12 @@ float Comparable(float logit) {
 }
 
 void Candidates::Assign(std::span<const float> logits) {
-  logits_.assign(logits.begin(), logits.end());
-  best_ = logits_.size();
+  row_ = logits;
+  changes_.clear();
+  constexpr size_t kUsual = 4096;  // once: more grow as they come
+  changes_.reserve(std::min(logits.size(), kUsual));
+  earlier_.reserve(changes_.capacity());
+  best_.reset();
   n_dropped_ = 0;
   is_row_ = by_id_ = true;
   n_sorted_ = 0;
@@ -36,59 +41,59 @@ void Candidates::Assign(std::span<const float> logits) {
 
 std::vector<Candidate>& Candidates::List() {
   if (!std::exchange(is_row_, false)) return items_;
-  items_.resize(logits_.size());
-  for (size_t i = 0; i < logits_.size(); ++i) {
-    items_[i] = {static_cast<tokenizer::TokenId>(i), logits_[i]};
+  items_.resize(row_.size());
+  for (size_t i = 0; i < row_.size(); ++i) {
+    items_[i] = {static_cast<tokenizer::TokenId>(i), row_[i]};
   }
+  for (const Candidate& c : changes_) items_[static_cast<size_t>(c.id)] = c;
   if (n_dropped_ > 0) std::erase_if(items_, [](auto& c) { return c.logit == kDropped; });
   return items_;
+}
+
+template <class Run, class Changed>
+void Candidates::EachPart(Run run, Changed change) const {
+  size_t begin = 0;
+  for (const Candidate& c : changes_) {
+    const auto id = static_cast<size_t>(c.id);
+    if (begin < id) run(begin, row_.subspan(begin, id - begin));
+    change(c);
+    begin = id + 1;
+  }
+  if (begin < row_.size()) run(begin, row_.subspan(begin));
 }
 
 bool Candidates::AllFinite() {
   if (!is_row_) {
     return std::ranges::all_of(items_, [](const Candidate& c) { return std::isfinite(c.logit); });
   }
-  const kernels::Largest largest = kernels::FindLargest(logits_.data(), logits_.size());
-  best_ = largest.index;
-  return largest.all_finite;
+  const auto [index, all_finite] = kernels::FindLargest(row_.data(), row_.size());
+  if (index < row_.size()) best_ = {static_cast<tokenizer::TokenId>(index), row_[index]};
+  return all_finite;
 }
 
-void Candidates::SetRow(Candidate changed) {
-  const auto id = static_cast<size_t>(changed.id);
-  if (id == best_ && changed.logit < logits_[id]) {
-    best_ = logits_.size();
-  } else if (best_ < logits_.size() &&
-             MoreLikely(changed, {static_cast<tokenizer::TokenId>(best_), logits_[best_]})) {
-    best_ = id;
+void Candidates::NoteChanged(Candidate changed) {
+  if (!best_) return;
+  if (MoreLikely(changed, *best_)) {
+    best_ = changed;
+  } else if (changed.id == best_->id && changed.logit < best_->logit) {
+    best_.reset();
   }
-  logits_[id] = changed.logit;
 }
 
 void Candidates::AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases) {
-  bool all_finite = true;
-  while (!biases.empty()) {
-    Candidate c = {biases[0].first, 0};
-    const auto listed =
-        is_row_ ? items_.end() : std::ranges::lower_bound(items_, c.id, {}, &Candidate::id);
-    const bool is_there = is_row_ ? c.id >= 0 && static_cast<size_t>(c.id) < logits_.size()
-                                  : listed != items_.end() && listed->id == c.id;
-    if (is_there) c.logit = is_row_ ? logits_[static_cast<size_t>(c.id)] : listed->logit;
-    for (; !biases.empty() && biases[0].first == c.id; biases = biases.subspan(1)) {
-      c.logit += biases[0].second;
-    }
-    if (!is_there) continue;
-    if (!std::isfinite(c.logit)) {
-      c.logit = kDropped;
-      all_finite = false;
-      n_dropped_ += is_row_;
-    }
-    if (is_row_) {
-      SetRow(c);
-    } else {
-      *listed = c;
-    }
+  constexpr auto kId = &std::pair<tokenizer::TokenId, float>::first;
+  size_t n_dropped = 0;
+  ChangeThose(biases, kId, [&](Candidate& c) {
+    for (const auto& [id, bias] : std::ranges::equal_range(biases, c.id, {}, kId)) c.logit += bias;
+    if (std::isfinite(c.logit)) return;
+    c.logit = kDropped;
+    ++n_dropped;
+  });
+  if (is_row_) {
+    n_dropped_ += n_dropped;
+  } else if (n_dropped > 0) {
+    RemoveIf([](auto& c) { return c.logit == kDropped; });
   }
-  if (!is_row_ && !all_finite) RemoveIf([](auto& c) { return c.logit == kDropped; });
 }
 
 void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
@@ -106,10 +111,17 @@ void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t>
 }
 
 Candidate Candidates::Best() {
-  if (is_row_) {
-    if (best_ == logits_.size()) best_ = kernels::FindLargest(logits_.data(), logits_.size()).index;
-    if (best_ < logits_.size()) return {static_cast<tokenizer::TokenId>(best_), logits_[best_]};
+  if (is_row_ && !best_) {
+    const auto take = [&](const Candidate& c) {
+      if (c.logit != kDropped && (!best_ || MoreLikely(c, *best_))) best_ = c;
+    };
+    const auto search = [&](size_t first, std::span<const float> logits) {
+      const size_t i = kernels::FindLargest(logits.data(), logits.size()).index;
+      if (i < logits.size()) take({static_cast<tokenizer::TokenId>(first + i), logits[i]});
+    };
+    EachPart(search, take);
   }
+  if (is_row_ && best_) return *best_;
   List();
   if (n_sorted_ > 0) return items_[0];
   Candidate best = items_[0];
@@ -129,18 +141,35 @@ void Candidates::SortTop(size_t n) {
   by_id_ = false;
 }
 
+size_t Candidates::SortAtLeast(float least) {
+  List();
+  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(n_sorted_);
+  const auto end =
+      std::partition(begin, items_.end(), [&](const Candidate& c) { return c.logit >= least; });
+  std::sort(begin, end, MoreLikely);
+  by_id_ = false;
+  return n_sorted_ = static_cast<size_t>(end - items_.begin());
+}
+
 void Candidates::KeepTop(size_t n) {
   // A row's n most likely are at least the n-th of the maxima of its parts.
   constexpr size_t kParts = 256;
-  if (is_row_ && n > 0 && n < kParts && kParts < logits_.size()) {
-    std::array<float, kParts> maxima;
-    for (size_t i = 0; i < kParts; ++i) {
-      const size_t begin = logits_.size() * i / kParts, end = logits_.size() * (i + 1) / kParts;
-      const size_t at = kernels::FindLargest(&logits_[begin], end - begin).index;
-      maxima[i] = begin + at < end ? logits_[begin + at] : std::numeric_limits<float>::lowest();
+  if (is_row_ && n > 0 && n < kParts && kParts < row_.size()) {
+    logits_.clear();
+    const auto add = [&](size_t, std::span<const float> run) {
+      while (!run.empty()) {
+        const auto part = run.first(std::min(run.size(), row_.size() / kParts));
+        const size_t i = kernels::FindLargest(part.data(), part.size()).index;
+        if (i < part.size()) logits_.push_back(part[i]);
+        run = run.subspan(part.size());
+      }
+    };
+    EachPart(add, [&](const Candidate& c) { logits_.push_back(c.logit); });
+    if (n <= logits_.size()) {
+      std::nth_element(logits_.begin(), logits_.begin() + static_cast<std::ptrdiff_t>(n - 1),
+                       logits_.end(), std::greater<>());
+      KeepAtLeast(logits_[n - 1]);
     }
-    std::nth_element(maxima.begin(), maxima.begin() + n - 1, maxima.end(), std::greater<>());
-    KeepAtLeast(maxima[n - 1]);
   }
   SortTop(n);
   Truncate(n);
@@ -150,16 +179,22 @@ void Candidates::KeepAtLeast(float least) {
   if (!is_row_) return RemoveIf([&](const Candidate& c) { return c.logit < least; });
   is_row_ = false;
   items_.clear();
-  const std::span<const float> row = logits_;
-  constexpr size_t kAtATime = 64;  // hardly ever any is large enough
-  for (size_t i = 0; i < logits_.size(); i += kAtATime) {
-    const std::span<const float> some = row.subspan(i, std::min(kAtATime, row.size() - i));
-    int n = 0;
-    for (const float logit : some) n += logit >= least;
-    for (size_t k = i; n > 0 && k < i + some.size(); ++k) {
-      if (logits_[k] >= least) items_.push_back({static_cast<tokenizer::TokenId>(k), logits_[k]});
+  std::array<int32_t, 1024> found;
+  const auto search = [&](size_t first, std::span<const float> run) {
+    while (!run.empty()) {
+      const auto some = run.first(std::min(run.size(), found.size()));
+      const size_t n = kernels::FindAtLeast(some.data(), some.size(), least, found.data());
+      for (size_t k = 0; k < n; ++k) {
+        const auto i = static_cast<size_t>(found[k]);
+        items_.push_back({static_cast<tokenizer::TokenId>(first + i), some[i]});
+      }
+      first += some.size();
+      run = run.subspan(some.size());
     }
-  }
+  };
+  EachPart(search, [&](const Candidate& c) {
+    if (c.logit >= least && c.logit != kDropped) items_.push_back(c);
+  });
 }
 
 void Candidates::Truncate(size_t n) {
@@ -180,7 +215,15 @@ void Candidates::KeepRanked(size_t n) {
 }
 
 double Candidates::SumOfExp(float max) {
-  if (is_row_) return kernels::SumOfExp(logits_.data(), logits_.size(), max);
+  double sum = 0;
+  if (is_row_) {
+    EachPart(
+        [&](size_t, std::span<const float> run) {
+          sum += kernels::SumOfExp(run.data(), run.size(), max);
+        },
+        [&](const Candidate& c) { sum += std::exp(static_cast<double>(c.logit) - max); });
+    return sum;
+  }
   logits_.resize(items_.size());
   std::ranges::transform(items_, logits_.begin(), &Candidate::logit);
   return kernels::SumOfExp(logits_.data(), logits_.size(), max);
@@ -205,6 +248,7 @@ void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent
     if (first == last) return;
     c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
     c.logit -= penalties.frequency * static_cast<float>(last - first) + penalties.presence;
+    c.logit = Comparable(c.logit);  // options may be extreme
   });
 }
 
@@ -221,13 +265,14 @@ void TopP(Candidates& candidates, float p) {
   // among the others. Half of that, for rounding.
   const double share = std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
   candidates.KeepAtLeast(static_cast<float>(max + std::log(share * total)));
-  // A nucleus is usually small: sort more only until it is found.
+  // A nucleus is usually small: sort less likely ones only until it is found.
   double sum = 0;
   size_t kept = 0;
-  for (size_t sorted = 64; kept < candidates.size(); sorted *= 4) {
-    candidates.SortTop(sorted);
-    while (kept < std::min(sorted, candidates.size())) {
-      sum += std::exp(candidates.items()[kept++].logit - max) / total;
+  for (double likely = (1.0 - p) / 16; kept < candidates.size(); likely /= 8) {
+    const size_t sorted =
+        candidates.SortAtLeast(static_cast<float>(max + std::log(likely * total)));
+    while (kept < sorted) {
+      sum += std::exp(candidates[kept++].logit - max) / total;
       if (sum >= p) return candidates.Truncate(kept);
     }
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,13 +29,14 @@ inline constexpr float kColdest = 1e-6f;
 
 class Candidates {
  public:
-  // All tokens of a row of logits, in the order of their ids. It stays a row of floats until a step
-  // needs a list. Keeps its memory between calls.
+  // All tokens of a row of logits, in the order of their ids. The row is read where it is, so it
+  // has to stay until a token is chosen: changed logits are kept beside it, and it becomes a list
+  // when a step needs one. Keeps its memory between calls.
   void Assign(std::span<const float> logits);
   // Takes only the tokens whose bit (id % 64 of word id / 64) is set.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
 
-  size_t size() const { return is_row_ ? logits_.size() - n_dropped_ : items_.size(); }
+  size_t size() const { return is_row_ ? row_.size() - n_dropped_ : items_.size(); }
   std::span<const Candidate> items() { return List(); }
   Candidate& operator[](size_t i) { return List()[i]; }
 
@@ -47,6 +49,8 @@ class Candidates {
   Candidate Best();
   // Puts the n most likely first, in falling order (ties by id).
   void SortTop(size_t n);
+  // Puts those with at least this logit first, in falling order. Returns how many are in order.
+  size_t SortAtLeast(float least);
   // Drops all but the first n. Only after SortTop(n).
   void Truncate(size_t n);
   // Keeps the n most likely, sorted.
@@ -58,17 +62,15 @@ class Candidates {
     std::erase_if(List(), predicate);
     n_sorted_ = 0;
   }
-  // Gives every candidate a new logit, made Comparable() because options may be extreme.
+  // Lets function(candidate) change every logit.
   template <class Function>
   void Change(Function function) {
-    for (Candidate& c : List()) {
-      function(c);
-      c.logit = Comparable(c.logit);
-    }
+    for (Candidate& c : List()) function(c);
     n_sorted_ = 0;
   }
-  // Changes only candidates whose id is the id(element) of an element of `sorted`. While candidates
-  // are in the order of ids, this takes time by the number of elements, not by the vocabulary.
+  // Changes only candidates whose id is the id(element) of an element of `sorted`, where ids
+  // ascend. While candidates are in the order of ids, this takes time by the number of elements,
+  // not by the vocabulary. Otherwise function gets every candidate.
   template <class Range, class Id, class Function>
   void ChangeThose(const Range& sorted, Id id, Function function) {
     if (!by_id_) return Change(function);
@@ -79,7 +81,6 @@ class Candidates {
       const auto found = std::ranges::lower_bound(items_, wanted, {}, &Candidate::id);
       if (found == items_.end() || found->id != wanted || &*found == last) continue;
       function(*found);
-      found->logit = Comparable(found->logit);
       last = &*found;
     }
     n_sorted_ = 0;
@@ -101,29 +102,42 @@ class Candidates {
 
  private:
   std::vector<Candidate>& List();
+  // ChangeThose() of a row: merges what is changed now with what was.
   template <class Range, class Id, class Function>
   void ChangeRow(const Range& sorted, Id id, Function function) {
-    tokenizer::TokenId last = -1;
+    changes_.swap(earlier_);
+    changes_.clear();
+    auto earlier = earlier_.begin();
     for (const auto& element : sorted) {
       Candidate c = {std::invoke(id, element), 0};
-      if (c.id < 0 || c.id == last || static_cast<size_t>(c.id) >= logits_.size()) continue;
-      c.logit = logits_[static_cast<size_t>(last = c.id)];
-      if (c.logit == kDropped) continue;
-      function(c);
-      SetRow({c.id, Comparable(c.logit)});
+      if (c.id < 0 || static_cast<size_t>(c.id) >= row_.size()) continue;
+      if (!changes_.empty() && changes_.back().id == c.id) continue;
+      while (earlier != earlier_.end() && earlier->id < c.id) changes_.push_back(*earlier++);
+      const bool again = earlier != earlier_.end() && earlier->id == c.id;
+      c.logit = again ? (earlier++)->logit : row_[static_cast<size_t>(c.id)];
+      if (c.logit != kDropped) function(c);
+      changes_.push_back(c);
+      NoteChanged(c);
     }
+    changes_.insert(changes_.end(), earlier, earlier_.end());
   }
-  void SetRow(Candidate changed);
+  void NoteChanged(Candidate changed);
+  // Calls run(id, logits) for each run of unchanged logits, the first of which has this id, and
+  // change(candidate) for each change, in the order of ids.
+  template <class Run, class Changed>
+  void EachPart(Run run, Changed change) const;
 
   // Either a row with a logit for each id, or a list.
   bool is_row_ = false;
-  std::vector<float> logits_;  // the row; else a copy of the list's
-  static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // in the row
+  std::span<const float> row_;
+  std::vector<Candidate> changes_, earlier_;  // logits that differ from the row's, by id
+  static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // among changes
   size_t n_dropped_ = 0;                                                      // from the row
-  size_t best_ = 0;  // of the row; its size: not known
+  std::optional<Candidate> best_;  // of the row, if known
   std::vector<Candidate> items_;
-  size_t n_sorted_ = 0;  // at the front, in their final places
-  bool by_id_ = true;    // in the order of ids
+  size_t n_sorted_ = 0;        // at the front, in their final places
+  bool by_id_ = true;          // in the order of ids
+  std::vector<float> logits_;  // for kernels
   std::vector<double> probabilities_;
   std::vector<Ranked> ranking_;
 };

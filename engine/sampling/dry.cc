@@ -61,7 +61,9 @@ void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId
     }
   }
   // Keep the longest of each token.
-  std::ranges::sort(repetitions_, std::greater());
+  std::ranges::sort(repetitions_, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
   repetitions_.erase(std::unique(repetitions_.begin(), repetitions_.end(), same),
                      repetitions_.end());
@@ -76,10 +78,11 @@ void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const pro
   FindRepetitions(text, breakers);
   const double multiplier = options.multiplier, base = options.base;
   candidates.ChangeThose(repetitions_, kToken, [&](Candidate& c) {
-    const auto at = std::ranges::lower_bound(repetitions_, c.id, std::greater(), kToken);
+    const auto at = std::ranges::lower_bound(repetitions_, c.id, {}, kToken);
     if (at == repetitions_.end() || at->first != c.id) return;
     const double excess = static_cast<double>(at->second) - options.allowed_length;
-    if (excess >= 0) c.logit -= static_cast<float>(multiplier * std::pow(base, excess));
+    if (excess < 0) return;
+    c.logit = Comparable(c.logit - static_cast<float>(multiplier * std::pow(base, excess)));
   });
 }
 

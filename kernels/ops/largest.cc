@@ -1,4 +1,4 @@
-// Lanes keep the largest number so far and where it was, see largest.h.
+// Lanes keep the largest number so far and where it was; or indices are packed. See largest.h.
 #include "kernels/ops/largest.h"
 
 #include <limits>
@@ -19,16 +19,16 @@ Largest FindLargestT(const float* x, size_t n) {
   constexpr size_t kLanes = hn::MaxLanes(d);
   constexpr float kMost = std::numeric_limits<float>::max();
   constexpr float kNone = -std::numeric_limits<float>::infinity();
-  const auto most = hn::Set(d, kMost);
-  auto best = hn::Set(d, kNone);
+  const auto most = hn::Set(d, kMost), none = hn::Set(d, kNone);
+  auto best = none;
   auto zeros = hn::Zero(d);  // NaNs where a number is not finite
   auto place = hn::Zero(di), at = hn::Iota(di, 0);
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const auto v = hn::LoadU(d, x + i);
-    const auto is_better = hn::And(hn::Gt(v, best), hn::Le(v, most));
-    best = hn::IfThenElse(is_better, v, best);
-    place = hn::IfThenElse(hn::RebindMask(di, is_better), at, place);
+    const auto finite = hn::IfThenElse(hn::Le(v, most), v, none);  // or the least
+    place = hn::IfThenElse(hn::RebindMask(di, hn::Gt(finite, best)), at, place);
+    best = hn::Max(best, finite);
     zeros = hn::Add(zeros, hn::Mul(v, hn::Zero(d)));
     at = hn::Add(at, hn::Set(di, static_cast<int32_t>(kLanes)));
   }
@@ -55,6 +55,29 @@ Largest FindLargestT(const float* x, size_t n) {
   return result;
 }
 
+size_t FindAtLeastT(const float* x, size_t n, float least, int32_t* indices) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const auto bound = hn::Set(d, least);
+  const auto is_found = [&](size_t i) { return hn::Ge(hn::LoadU(d, x + i), bound); };
+  size_t n_found = 0, i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // usually there is none among so many
+    const auto some = hn::Or(hn::Or(is_found(i), is_found(i + kLanes)),
+                             hn::Or(is_found(i + 2 * kLanes), is_found(i + 3 * kLanes)));
+    if (hn::AllFalse(d, some)) continue;
+    for (size_t k = i; k < i + 4 * kLanes; k += kLanes) {
+      n_found += hn::CompressStore(hn::Iota(di, static_cast<int32_t>(k)),
+                                   hn::RebindMask(di, is_found(k)), di, indices + n_found);
+    }
+  }
+  for (; i < n; ++i) {
+    if (x[i] >= least) indices[n_found++] = static_cast<int32_t>(i);
+  }
+  return n_found;
+}
+
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -62,8 +85,13 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 
 HWY_EXPORT(FindLargestT);
+HWY_EXPORT(FindAtLeastT);
 
 Largest FindLargest(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(FindLargestT)(x, n); }
+
+size_t FindAtLeast(const float* x, size_t n, float least, int32_t* indices) {
+  return HWY_DYNAMIC_DISPATCH(FindAtLeastT)(x, n, least, indices);
+}
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -13,13 +13,22 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Candidates whose probabilities are these (they add up to 1).
-Candidates WithProbabilities(const std::vector<double>& probabilities) {
+// Candidates, and the row that they read.
+class RowOfLogits : public Candidates {
+ public:
+  explicit RowOfLogits(std::vector<float> logits) : logits_(std::move(logits)) { Assign(logits_); }
+  RowOfLogits(RowOfLogits&&) = default;
+  RowOfLogits& operator=(RowOfLogits&&) = default;
+
+ private:
+  std::vector<float> logits_;
+};
+
+// With these probabilities, which add up to 1.
+RowOfLogits WithProbabilities(const std::vector<double>& probabilities) {
   std::vector<float> logits;
   for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
-  Candidates candidates;
-  candidates.Assign(logits);
-  return candidates;
+  return RowOfLogits(logits);
 }
 
 std::vector<TokenId> Ids(Candidates candidates) {
@@ -30,8 +39,7 @@ std::vector<TokenId> Ids(Candidates candidates) {
 }
 
 TEST(Candidates, BestTakesTheLowestIdOfEquals) {
-  Candidates candidates;
-  candidates.Assign(std::vector<float>{1, 3, 2, 3});
+  RowOfLogits candidates({1, 3, 2, 3});
   EXPECT_EQ(candidates.Best().id, 1);
 }
 
@@ -47,16 +55,33 @@ TEST(Candidates, MasksEndWithTheLogits) {
 }
 
 TEST(Candidates, ProbabilitiesAreTheSoftmax) {
-  Candidates candidates = WithProbabilities({0.1, 0.6, 0.3});
+  RowOfLogits candidates = WithProbabilities({0.1, 0.6, 0.3});
   const std::span<const double> p = candidates.Probabilities();
   EXPECT_NEAR(p[0], 0.1, 1e-6);
   EXPECT_NEAR(p[1], 0.6, 1e-6);
   EXPECT_NEAR(p[2], 0.3, 1e-6);
 }
 
+// A changed logit is kept beside the row; changed again, and after others, it is the last one.
+TEST(Candidates, ChangesAddUp) {
+  RowOfLogits candidates({0, 1, 2, 3, 4, 5, 6, 7});
+  const auto add = [&](const std::vector<TokenId>& ids, float amount) {
+    candidates.ChangeThose(ids, std::identity(), [&](Candidate& c) { c.logit += amount; });
+  };
+  add({2, 5}, 10);
+  EXPECT_EQ(candidates.Best().id, 5);
+  add({0, 2, 2, 7}, 6);
+  EXPECT_EQ(candidates.Best().id, 2);
+  add({5}, -20);
+  add({2}, -18);
+  EXPECT_EQ(candidates.Best().id, 7);
+  std::vector<float> logits;
+  for (const Candidate& c : candidates.items()) logits.push_back(c.logit);
+  EXPECT_EQ(logits, (std::vector<float>{6, 1, 0, 3, 4, -5, 6, 13}));
+}
+
 TEST(Candidates, LargeLogitsDoNotOverflow) {
-  Candidates candidates;
-  candidates.Assign(std::vector<float>{3e38f, 3e38f, -3e38f});
+  RowOfLogits candidates({3e38f, 3e38f, -3e38f});
   const std::span<const double> p = candidates.Probabilities();
   EXPECT_DOUBLE_EQ(p[0], 0.5);
   EXPECT_DOUBLE_EQ(p[1], 0.5);
@@ -65,7 +90,7 @@ TEST(Candidates, LargeLogitsDoNotOverflow) {
 
 TEST(TopK, KeepsTheMostLikely) {
   const std::vector<double> p = {0.1, 0.4, 0.2, 0.3};
-  Candidates candidates = WithProbabilities(p);
+  RowOfLogits candidates = WithProbabilities(p);
   TopK(candidates, 2);
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{1, 3}));
   candidates = WithProbabilities(p);
@@ -87,6 +112,8 @@ TEST(Candidates, RowsAreAsLists) {
   const std::vector<uint64_t> all(kTokens / 64 + 1, ~uint64_t{0});
   std::vector<TokenId> recent = {4, 4, 77, 4999, 5000, -1};
   const auto best = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+  std::vector<TokenId> around_best;
+  for (TokenId id = std::max(best - 99, 0); id <= best + 99; ++id) around_best.push_back(id);
   std::vector<std::pair<TokenId, float>> biases = {
       {-3, 1}, {5, 30}, {5, 2}, {77, -INFINITY}, {best, -INFINITY}, {4999, INFINITY}, {5001, 1}};
   std::ranges::sort(biases);
@@ -109,6 +136,15 @@ TEST(Candidates, RowsAreAsLists) {
              EXPECT_EQ(c.size(), kTokens - 3);
              EXPECT_EQ(c.Best().id, 5);
              EXPECT_TRUE(std::ranges::none_of(c.items(), [](auto& each) { return each.id == 77; }));
+           },
+           [&](Candidates& c) {
+             ApplyPenalties(c, recent, {.repeat = 1.5f});
+             ApplyPenalties(c, around_best, {.presence = 20});
+             TopK(c, 100);
+           },
+           [&](Candidates& c) {
+             ApplyPenalties(c, around_best, {.presence = 20});
+             MinP(c, 0.01f);
            },
            [&](Candidates& c) {
              c.AddBiases(biases);
@@ -147,7 +183,7 @@ TEST(TopP, KeepsTheNucleus) {
            {0.89f, {1, 2, 3}},  // 0.7 < 0.89 <= 0.9
            {0.95f, {0, 1, 2, 3}},
            {1.0f, {0, 1, 2, 3}}}) {
-    Candidates candidates = WithProbabilities(p);
+    RowOfLogits candidates = WithProbabilities(p);
     TopP(candidates, top_p);
     EXPECT_EQ(Ids(candidates), expected) << top_p;
   }
@@ -155,15 +191,17 @@ TEST(TopP, KeepsTheNucleus) {
 
 // A probability that is exactly p is enough.
 TEST(TopP, EndsWhereTheSumIsP) {
-  Candidates candidates = WithProbabilities({0.5, 0.5});
+  RowOfLogits candidates = WithProbabilities({0.5, 0.5});
   TopP(candidates, 0.5f);
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{0}));
 }
 
-// The nucleus is found by sorting more and more of the vocabulary: cross those borders.
+// The nucleus is found by sorting less and less likely tokens: those of a flat vocabulary have less
+// than the first shares.
 TEST(TopP, LargeFlatVocabulary) {
-  for (const size_t n : {63u, 64u, 65u, 1000u}) {
-    Candidates candidates = WithProbabilities(std::vector<double>(n, 1.0 / static_cast<double>(n)));
+  for (const size_t n : {4u, 31u, 33u, 255u, 257u, 9000u}) {
+    RowOfLogits candidates =
+        WithProbabilities(std::vector<double>(n, 1.0 / static_cast<double>(n)));
     TopP(candidates, 0.5f);
     EXPECT_NEAR(static_cast<double>(candidates.size()), static_cast<double>(n) / 2, 1.0);
     EXPECT_EQ(candidates.items()[0].id, 0);
@@ -171,7 +209,7 @@ TEST(TopP, LargeFlatVocabulary) {
 }
 
 TEST(MinP, ComparesWithTheBest) {
-  Candidates candidates = WithProbabilities({0.1, 0.4, 0.21, 0.29});
+  RowOfLogits candidates = WithProbabilities({0.1, 0.4, 0.21, 0.29});
   MinP(candidates, 0.5f);  // at least 0.2
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{1, 2, 3}));
   MinP(candidates, 7.0f);  // nobody is seven times as likely as the best; the best stays
@@ -181,7 +219,7 @@ TEST(MinP, ComparesWithTheBest) {
 // Surprises -ln p: 0.69, 1.39, 2.08, 2.08; entropy 1.21. Distances: 0.52, 0.17, 0.87, 0.87.
 TEST(Typical, KeepsWhatIsAsSurprisingAsExpected) {
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.125};
-  Candidates candidates = WithProbabilities(p);
+  RowOfLogits candidates = WithProbabilities(p);
   Typical(candidates, 0.2f);
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{1}));
   candidates = WithProbabilities(p);
@@ -193,16 +231,14 @@ TEST(Typical, KeepsWhatIsAsSurprisingAsExpected) {
 }
 
 TEST(Temperature, DividesLogits) {
-  Candidates candidates;
-  candidates.Assign(std::vector<float>{1, -2});
+  RowOfLogits candidates({1, -2});
   Temperature(candidates, 0.5f);
   EXPECT_FLOAT_EQ(candidates[0].logit, 2);
   EXPECT_FLOAT_EQ(candidates[1].logit, -4);
 }
 
 TEST(Penalties, ByHand) {
-  Candidates candidates;
-  candidates.Assign(std::vector<float>{2, -2, 1, 5});
+  RowOfLogits candidates({2, -2, 1, 5});
   std::vector<TokenId> recent = {1, 0, 0};
   ApplyPenalties(candidates, recent, {.repeat = 2.0f, .frequency = 0.25f, .presence = 0.5f});
   EXPECT_FLOAT_EQ(candidates[0].logit, 2.0f / 2 - 2 * 0.25f - 0.5f);
@@ -214,8 +250,7 @@ TEST(Penalties, ByHand) {
 // Logits 0 0 4: the mean is 4/3, the deviation sqrt(32)/3 = 1.8856.
 TEST(TopNSigma, CountsDeviationsBelowTheBest) {
   const auto kept = [](float n) {
-    Candidates candidates;
-    candidates.Assign(std::vector<float>{0, 4, 0});
+    RowOfLogits candidates({0, 4, 0});
     TopNSigma(candidates, n);
     return Ids(candidates);
   };
@@ -229,7 +264,7 @@ TEST(TopNSigma, CountsDeviationsBelowTheBest) {
 TEST(Xtc, ExcludesAllTopChoicesButTheLeastLikely) {
   const std::vector<double> p = {0.1, 0.4, 0.2, 0.3};
   const auto kept = [&](float threshold) {
-    Candidates candidates = WithProbabilities(p);
+    RowOfLogits candidates = WithProbabilities(p);
     Xtc(candidates, threshold);
     return Ids(candidates);
   };
@@ -244,7 +279,7 @@ TEST(Xtc, ExcludesAllTopChoicesButTheLeastLikely) {
 TEST(Xtc, LeavesNoWrongOrder) {
   std::vector<double> p = {0.3, 0.25, 0.2};
   for (int i = 0; i < 10; ++i) p.push_back(0.025 + 0.001 * (i < 5 ? -i : i - 4));
-  Candidates candidates = WithProbabilities(p);
+  RowOfLogits candidates = WithProbabilities(p);
   Xtc(candidates, 0.1f);
   TopK(candidates, 3);
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{2, 11, 12}));
@@ -253,7 +288,7 @@ TEST(Xtc, LeavesNoWrongOrder) {
 TEST(CutSurprise, DropsWhatIsAboveMu) {
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.125};  // 1, 2, 3, 3 bits
   const auto kept = [&](double mu) {
-    Candidates candidates = WithProbabilities(p);
+    RowOfLogits candidates = WithProbabilities(p);
     CutSurprise(candidates, mu);
     return Ids(candidates);
   };
@@ -267,7 +302,7 @@ TEST(CutSurprise, DropsWhatIsAboveMu) {
 // share of 0.5033.
 TEST(DynamicTemperature, FollowsTheEntropy) {
   const auto ratio = [](std::vector<double> p, float low, float high, float exponent) {
-    Candidates candidates = WithProbabilities(p);
+    RowOfLogits candidates = WithProbabilities(p);
     DynamicTemperature(candidates, low, high, exponent);
     return candidates[0].logit / std::log(p[0]);
   };
@@ -275,7 +310,7 @@ TEST(DynamicTemperature, FollowsTheEntropy) {
   constexpr double kShare = 0.503258;
   EXPECT_NEAR(ratio({8.0 / 9, 1.0 / 9}, 0.5f, 2.0f, 1), 1 / (0.5 + 1.5 * kShare), 1e-4);
   EXPECT_NEAR(ratio({8.0 / 9, 1.0 / 9}, 0.5f, 2.0f, 2), 1 / (0.5 + 1.5 * kShare * kShare), 1e-4);
-  Candidates alone = WithProbabilities({1.0});
+  RowOfLogits alone = WithProbabilities({1.0});
   DynamicTemperature(alone, 0.0f, 0.0f, 1);
   EXPECT_EQ(alone[0].logit, 0);
 }

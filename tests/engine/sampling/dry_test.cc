@@ -30,8 +30,9 @@ std::map<TokenId, size_t> LongestByDefinition(const std::vector<TokenId>& text,
 
 std::vector<float> Logits(const std::vector<TokenId>& text, const pronk::Dry& options,
                           const std::vector<TokenId>& breakers, size_t n) {
+  const std::vector<float> row(n, 0.0f);
   Candidates candidates;
-  candidates.Assign(std::vector<float>(n, 0.0f));
+  candidates.Assign(row);
   Dry dry;
   dry.Apply(candidates, text, options, breakers);
   std::vector<float> logits;

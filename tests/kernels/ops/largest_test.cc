@@ -1,4 +1,4 @@
-// Compares FindLargest() with a plain search, also among NaNs and infinities.
+// Compares FindLargest() and FindAtLeast() with plain searches, also among NaNs and infinities.
 #include "kernels/ops/largest.h"
 
 #include <gtest/gtest.h>
@@ -37,6 +37,29 @@ TEST(FindLargest, FindsWhatAPlainSearchFinds) {
         const Largest found = FindLargest(x.data(), n);
         EXPECT_EQ(found.index, expected.index) << n;
         EXPECT_EQ(found.all_finite, expected.all_finite) << n;
+      });
+    }
+  }
+}
+
+TEST(FindAtLeast, FindsWhatAPlainSearchFinds) {
+  std::mt19937 random(2);
+  for (const size_t n : {0, 1, 15, 16, 63, 64, 65, 128, 1003}) {
+    for (const int one_of : {1, 3, 100}) {  // how many of the numbers are large
+      std::vector<float> x(n);
+      for (float& v : x) {
+        v = random() % static_cast<unsigned>(one_of) == 0 ? 2.5f + static_cast<float>(random() % 2)
+                                                          : static_cast<float>(random() % 3) - 1;
+        if (random() % 30 == 0) v = random() % 2 == 0 ? NAN : INFINITY;
+      }
+      std::vector<int32_t> expected;
+      for (size_t i = 0; i < n; ++i) {
+        if (x[i] >= 2.5f) expected.push_back(static_cast<int32_t>(i));
+      }
+      ForEachTarget([&] {
+        std::vector<int32_t> found(n);  // ASan sees what is written beyond
+        found.resize(FindAtLeast(x.data(), n, 2.5f, found.data()));
+        EXPECT_EQ(found, expected) << n;
       });
     }
   }
