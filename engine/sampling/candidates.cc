@@ -1,4 +1,4 @@
-// The sampling steps, from the logits of a pass to the few candidates that a token is drawn from.
+// Candidates stay a row of floats while they can, see candidates.h.
 #include "engine/sampling/candidates.h"
 
 #include <algorithm>
@@ -15,10 +15,27 @@
 namespace engine {
 namespace {
 
-// Not a function: sorting would call it by a pointer.
-constexpr auto MoreLikely = [](const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-};
+using tokenizer::TokenId;
+
+// Calls range(begin, end) for each run of bits that are set, of the first n.
+template <class Range>
+void EachRun(std::span<const uint64_t> bits, size_t n, Range range) {
+  size_t begin = 0, end = 0;  // of a run that may go on
+  for (size_t word = 0; word < bits.size(); ++word) {
+    for (uint64_t left = bits[word]; left != 0;) {
+      const auto low = static_cast<size_t>(std::countr_zero(left));
+      const auto length = static_cast<size_t>(std::countr_one(left >> low));
+      const size_t first = std::min(64 * word + low, n);
+      if (first != end) {
+        if (begin < end) range(begin, end);
+        begin = first;
+      }
+      end = std::min(64 * word + low + length, n);
+      left = low + length == 64 ? 0 : left >> (low + length) << (low + length);
+    }
+  }
+  if (begin < end) range(begin, end);
+}
 
 }  // namespace
 
@@ -27,61 +44,106 @@ float Comparable(float logit) {
   return std::isnan(logit) ? -kMax : std::clamp(logit, -kMax, kMax);
 }
 
-void Candidates::Assign(std::span<const float> logits) {
-  row_ = logits;
-  changes_.clear();
-  constexpr size_t kUsual = 4096;  // once: more grow as they come
-  changes_.reserve(std::min(logits.size(), kUsual));
-  earlier_.reserve(changes_.capacity());
-  best_.reset();
-  n_dropped_ = 0;
-  is_row_ = by_id_ = true;
-  n_sorted_ = 0;
+Candidates::Candidates() {
+  constexpr size_t kUsual = 4096;  // more grow as they come
+  changes_.reserve(kUsual);
+  earlier_.reserve(kUsual);
 }
 
-std::vector<Candidate>& Candidates::List() {
-  if (!std::exchange(is_row_, false)) return items_;
-  items_.resize(row_.size());
-  for (size_t i = 0; i < row_.size(); ++i) {
-    items_[i] = {static_cast<tokenizer::TokenId>(i), row_[i]};
-  }
-  for (const Candidate& c : changes_) items_[static_cast<size_t>(c.id)] = c;
-  if (n_dropped_ > 0) std::erase_if(items_, [](auto& c) { return c.logit == kDropped; });
-  return items_;
+void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  row_ = logits;
+  allowed_ = allowed;
+  changes_.clear();
+  best_.reset();
+  is_row_ = by_id_ = true;
+  n_sorted_ = 0;
+  n_in_row_ = logits.size();
+  if (allowed.empty()) return;
+  size_t n_runs = 0;
+  n_in_row_ = 0;
+  EachRun(allowed, logits.size(), [&](size_t begin, size_t end) {
+    ++n_runs;
+    n_in_row_ += end - begin;
+  });
+  if (n_in_row_ < 16 * n_runs) List();  // SIMD needs longer runs
+}
+
+bool Candidates::IsInRow(tokenizer::TokenId id) const {
+  const auto i = static_cast<size_t>(id);
+  if (id < 0 || i >= row_.size()) return false;
+  return allowed_.empty() || (i / 64 < allowed_.size() && (allowed_[i / 64] >> i % 64 & 1) != 0);
 }
 
 template <class Run, class Changed>
 void Candidates::EachPart(Run run, Changed change) const {
-  size_t begin = 0;
-  for (const Candidate& c : changes_) {
-    const auto id = static_cast<size_t>(c.id);
-    if (begin < id) run(begin, row_.subspan(begin, id - begin));
-    change(c);
-    begin = id + 1;
-  }
-  if (begin < row_.size()) run(begin, row_.subspan(begin));
+  auto next = changes_.begin();
+  const auto range = [&](size_t begin, size_t end) {
+    for (; next != changes_.end() && static_cast<size_t>(next->id) < end; ++next) {
+      const auto id = static_cast<size_t>(next->id);
+      if (begin < id) run(begin, row_.subspan(begin, id - begin));
+      change(*next);
+      begin = id + 1;
+    }
+    if (begin < end) run(begin, row_.subspan(begin, end - begin));
+  };
+  if (allowed_.empty()) return range(0, row_.size());
+  EachRun(allowed_, row_.size(), range);
 }
 
-bool Candidates::AllFinite() {
+std::vector<Candidate>& Candidates::List() {
+  if (!std::exchange(is_row_, false)) return items_;
+  items_.resize(n_in_row_);
+  auto item = items_.begin();
+  EachPart(
+      [&](size_t first, std::span<const float> run) {
+        for (const float logit : run) *item++ = {static_cast<TokenId>(first++), logit};
+      },
+      [&](const Candidate& c) {
+        if (c.logit != kDropped) *item++ = c;
+      });
+  return items_;
+}
+
+bool Candidates::DropBroken() {
   if (!is_row_) {
-    return std::ranges::all_of(items_, [](const Candidate& c) { return std::isfinite(c.logit); });
+    return std::erase_if(items_, [](const Candidate& c) { return !std::isfinite(c.logit); }) > 0;
   }
-  const auto [index, all_finite] = kernels::FindLargest(row_.data(), row_.size());
-  if (index < row_.size()) best_ = {static_cast<tokenizer::TokenId>(index), row_[index]};
-  return all_finite;
+  earlier_.clear();  // what will be the changes
+  const auto search = [&](size_t first, std::span<const float> run) {
+    if (SearchBest(first, run)) return;
+    for (size_t i = 0; i < run.size(); ++i) {
+      if (!std::isfinite(run[i])) earlier_.push_back({static_cast<TokenId>(first + i), kDropped});
+    }
+  };
+  EachPart(search, [](const Candidate&) {});
+  n_in_row_ -= earlier_.size();
+  changes_.swap(earlier_);
+  return !changes_.empty();
+}
+
+// Of a run whose first logit has this id. Returns whether all its logits are finite.
+bool Candidates::SearchBest(size_t first, std::span<const float> run) {
+  const kernels::Largest found = kernels::FindLargest(run.data(), run.size());
+  const size_t i = found.index;
+  if (i < run.size()) TakeBest({static_cast<TokenId>(first + i), run[i]});
+  return found.all_finite;
+}
+
+void Candidates::TakeBest(Candidate candidate) {
+  if (!best_ || MoreLikely(candidate, *best_)) best_ = candidate;
 }
 
 void Candidates::NoteChanged(Candidate changed) {
   if (!best_) return;
-  if (MoreLikely(changed, *best_)) {
-    best_ = changed;
-  } else if (changed.id == best_->id && changed.logit < best_->logit) {
+  if (changed.id == best_->id && changed.logit < best_->logit) {
     best_.reset();
+  } else {
+    TakeBest(changed);
   }
 }
 
-void Candidates::AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases) {
-  constexpr auto kId = &std::pair<tokenizer::TokenId, float>::first;
+void Candidates::AddBiases(std::span<const std::pair<TokenId, float>> biases) {
+  constexpr auto kId = &std::pair<TokenId, float>::first;
   size_t n_dropped = 0;
   ChangeThose(biases, kId, [&](Candidate& c) {
     for (const auto& [id, bias] : std::ranges::equal_range(biases, c.id, {}, kId)) c.logit += bias;
@@ -90,36 +152,18 @@ void Candidates::AddBiases(std::span<const std::pair<tokenizer::TokenId, float>>
     ++n_dropped;
   });
   if (is_row_) {
-    n_dropped_ += n_dropped;
+    n_in_row_ -= n_dropped;
   } else if (n_dropped > 0) {
     RemoveIf([](auto& c) { return c.logit == kDropped; });
   }
 }
 
-void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
-  items_.clear();
-  n_sorted_ = 0;
-  is_row_ = false;
-  by_id_ = true;
-  for (size_t word = 0; word < allowed.size(); ++word) {
-    for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
-      const size_t i = 64 * word + static_cast<size_t>(std::countr_zero(bits));
-      if (i >= logits.size()) return;
-      items_.push_back({static_cast<tokenizer::TokenId>(i), logits[i]});
-    }
-  }
-}
-
 Candidate Candidates::Best() {
   if (is_row_ && !best_) {
-    const auto take = [&](const Candidate& c) {
-      if (c.logit != kDropped && (!best_ || MoreLikely(c, *best_))) best_ = c;
-    };
-    const auto search = [&](size_t first, std::span<const float> logits) {
-      const size_t i = kernels::FindLargest(logits.data(), logits.size()).index;
-      if (i < logits.size()) take({static_cast<tokenizer::TokenId>(first + i), logits[i]});
-    };
-    EachPart(search, take);
+    EachPart([&](size_t first, std::span<const float> run) { SearchBest(first, run); },
+             [&](const Candidate& c) {
+               if (c.logit != kDropped) TakeBest(c);
+             });
   }
   if (is_row_ && best_) return *best_;
   List();
@@ -186,7 +230,7 @@ void Candidates::KeepAtLeast(float least) {
       const size_t n = kernels::FindAtLeast(some.data(), some.size(), least, found.data());
       for (size_t k = 0; k < n; ++k) {
         const auto i = static_cast<size_t>(found[k]);
-        items_.push_back({static_cast<tokenizer::TokenId>(first + i), some[i]});
+        items_.push_back({static_cast<TokenId>(first + i), some[i]});
       }
       first += some.size();
       run = run.subspan(some.size());
@@ -238,115 +282,6 @@ std::span<const double> Candidates::Probabilities() {
   }
   for (double& p : probabilities_) p /= sum;
   return probabilities_;
-}
-
-void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
-                    const Penalties& penalties) {
-  std::sort(recent.begin(), recent.end());
-  candidates.ChangeThose(recent, std::identity(), [&](Candidate& c) {
-    const auto [first, last] = std::equal_range(recent.begin(), recent.end(), c.id);
-    if (first == last) return;
-    c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
-    c.logit -= penalties.frequency * static_cast<float>(last - first) + penalties.presence;
-    c.logit = Comparable(c.logit);  // options may be extreme
-  });
-}
-
-void TopK(Candidates& candidates, int k) {
-  if (k <= 0) return;
-  candidates.KeepTop(static_cast<size_t>(k));
-}
-
-void TopP(Candidates& candidates, float p) {
-  if (p >= 1.0f) return;
-  const double max = candidates.Best().logit;
-  const double total = candidates.SumOfExp(static_cast<float>(max));
-  // Candidates with less than (1 - p) / n each make less than 1 - p together, so the nucleus is
-  // among the others. Half of that, for rounding.
-  const double share = std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
-  candidates.KeepAtLeast(static_cast<float>(max + std::log(share * total)));
-  // A nucleus is usually small: sort less likely ones only until it is found.
-  double sum = 0;
-  size_t kept = 0;
-  for (double likely = (1.0 - p) / 16; kept < candidates.size(); likely /= 8) {
-    const size_t sorted =
-        candidates.SortAtLeast(static_cast<float>(max + std::log(likely * total)));
-    while (kept < sorted) {
-      sum += std::exp(candidates[kept++].logit - max) / total;
-      if (sum >= p) return candidates.Truncate(kept);
-    }
-  }
-}
-
-void MinP(Candidates& candidates, float min_p) {
-  if (min_p <= 0.0f) return;
-  // p >= min_p * p_max, in logits; min_p above 1 must still leave the best.
-  const float max = candidates.Best().logit;
-  candidates.KeepAtLeast(std::min(max, max + std::log(min_p)));
-}
-
-void Typical(Candidates& candidates, float p) {
-  if (p >= 1.0f) return;
-  const std::span<const double> probabilities = candidates.Probabilities();
-  double entropy = 0;
-  for (const double q : probabilities) entropy -= q > 0 ? q * std::log(q) : 0;
-
-  const std::span<Candidates::Ranked> ranked = candidates.Ranking();
-  for (size_t i = 0; i < ranked.size(); ++i) {
-    ranked[i] = {std::abs(-std::log(probabilities[i]) - entropy), probabilities[i], i};
-  }
-  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
-  });
-  double sum = 0;
-  size_t n = 0;
-  while (n < ranked.size() && sum < p) sum += ranked[n++].probability;
-  candidates.KeepRanked(std::max<size_t>(n, 1));
-}
-
-void TopNSigma(Candidates& candidates, float n) {
-  if (n <= 0.0f) return;
-  const auto count = static_cast<double>(candidates.size());
-  double mean = 0, squares = 0;
-  for (const Candidate& c : candidates.items()) mean += c.logit / count;
-  for (const Candidate& c : candidates.items()) squares += (c.logit - mean) * (c.logit - mean);
-  const double max = candidates.Best().logit;
-  const double least = max - n * std::sqrt(squares / count);
-  candidates.RemoveIf([&](const Candidate& c) { return c.logit < std::min(least, max); });
-}
-
-void Xtc(Candidates& candidates, float threshold) {
-  const std::span<const double> probabilities = candidates.Probabilities();
-  const auto is_top = [&](double p) { return p >= threshold; };
-  const auto n = static_cast<size_t>(std::ranges::count_if(probabilities, is_top));
-  if (n < 2) return;
-  candidates.SortTop(n);
-  const Candidate least = candidates.items()[n - 1];
-  candidates.RemoveIf([&](const Candidate& c) { return MoreLikely(c, least); });
-}
-
-void CutSurprise(Candidates& candidates, double mu) {
-  const std::span<const double> probabilities = candidates.Probabilities();
-  // -log2 p <= mu, in logits.
-  const double max = candidates.Best().logit;
-  const double best = *std::max_element(probabilities.begin(), probabilities.end());
-  const double least = std::min(max, max - (mu + std::log2(best)) * std::log(2.0));
-  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
-}
-
-void DynamicTemperature(Candidates& candidates, float low, float high, float exponent) {
-  if (candidates.size() < 2) return;
-  double entropy = 0;
-  for (const double p : candidates.Probabilities()) entropy -= p > 0 ? p * std::log(p) : 0;
-  const double share = entropy / std::log(static_cast<double>(candidates.size()));
-  const double t = low + (high - low) * std::pow(std::clamp(share, 0.0, 1.0), exponent);
-  Temperature(candidates, std::max(static_cast<float>(t), kColdest));
-}
-
-void Temperature(Candidates& candidates, float temperature) {
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    candidates[i].logit = Comparable(candidates[i].logit / temperature);
-  }
 }
 
 }  // namespace engine

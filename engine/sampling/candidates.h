@@ -1,5 +1,4 @@
-// The steps of sampling, which sampler.h chains: each narrows or reshapes the list of tokens that
-// may come next. A step works on logits; probabilities are the softmax over what is left.
+// The tokens that may come next, with their logits: what the steps of sampling (steps.h) narrow.
 #pragma once
 
 #include <algorithm>
@@ -21,29 +20,32 @@ struct Candidate {
   float logit;
 };
 
+// The order of candidates: by falling logit, of equals by id. Not a function, which sorting would
+// call by a pointer.
+inline constexpr auto MoreLikely = [](const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+};
+
 // Makes a logit comparable: no NaN or infinity.
 float Comparable(float logit);
 
-// Dividing logits by less than this could overflow a float.
-inline constexpr float kColdest = 1e-6f;
-
 class Candidates {
  public:
-  // All tokens of a row of logits, in the order of their ids. The row is read where it is, so it
-  // has to stay until a token is chosen: changed logits are kept beside it, and it becomes a list
-  // when a step needs one. Keeps its memory between calls.
-  void Assign(std::span<const float> logits);
-  // Takes only the tokens whose bit (id % 64 of word id / 64) is set.
-  void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
+  Candidates();
+  // The tokens of a row of logits whose bit (id % 64 of word id / 64) is set in `allowed`, or all,
+  // in the order of ids. Row and bits are read where they are, so they have to stay until a token
+  // is chosen. Changed logits are kept beside the row. Candidates become a list when a step needs
+  // one, and at once if few are allowed. Keeps its memory between calls.
+  void Assign(std::span<const float> logits, std::span<const uint64_t> allowed = {});
 
-  size_t size() const { return is_row_ ? row_.size() - n_dropped_ : items_.size(); }
+  size_t size() const { return is_row_ ? n_in_row_ : items_.size(); }
   std::span<const Candidate> items() { return List(); }
   Candidate& operator[](size_t i) { return List()[i]; }
 
-  // Whether no logit is NaN or infinity.
-  bool AllFinite();
+  // Drops what is NaN or infinite, and says whether anything was. Only directly after Assign().
+  bool DropBroken();
   // Adds to the logits of these ids, which ascend, and drops a candidate whose logit becomes
-  // infinite. Only while all logits are finite and in the order of ids.
+  // infinite. Only while all are finite and in the order of ids.
   void AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases);
   // The most likely candidate; of equals the one with the lowest id.
   Candidate Best();
@@ -110,7 +112,7 @@ class Candidates {
     auto earlier = earlier_.begin();
     for (const auto& element : sorted) {
       Candidate c = {std::invoke(id, element), 0};
-      if (c.id < 0 || static_cast<size_t>(c.id) >= row_.size()) continue;
+      if (!IsInRow(c.id)) continue;
       if (!changes_.empty() && changes_.back().id == c.id) continue;
       while (earlier != earlier_.end() && earlier->id < c.id) changes_.push_back(*earlier++);
       const bool again = earlier != earlier_.end() && earlier->id == c.id;
@@ -121,18 +123,22 @@ class Candidates {
     }
     changes_.insert(changes_.end(), earlier, earlier_.end());
   }
+  bool IsInRow(tokenizer::TokenId id) const;  // and allowed, but maybe dropped
   void NoteChanged(Candidate changed);
-  // Calls run(id, logits) for each run of unchanged logits, the first of which has this id, and
-  // change(candidate) for each change, in the order of ids.
+  bool SearchBest(size_t first, std::span<const float> run);
+  void TakeBest(Candidate candidate);
+  // Calls run(id, logits) for each run of allowed and unchanged logits, the first of which has this
+  // id, and change(candidate) for each change, in the order of ids.
   template <class Run, class Changed>
   void EachPart(Run run, Changed change) const;
 
   // Either a row with a logit for each id, or a list.
   bool is_row_ = false;
   std::span<const float> row_;
+  std::span<const uint64_t> allowed_;
   std::vector<Candidate> changes_, earlier_;  // logits that differ from the row's, by id
   static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // among changes
-  size_t n_dropped_ = 0;                                                      // from the row
+  size_t n_in_row_ = 0;            // allowed and not dropped
   std::optional<Candidate> best_;  // of the row, if known
   std::vector<Candidate> items_;
   size_t n_sorted_ = 0;        // at the front, in their final places
@@ -141,50 +147,5 @@ class Candidates {
   std::vector<double> probabilities_;
   std::vector<Ranked> ranking_;
 };
-
-// Penalizes recent tokens. The logit of a token that occurs is divided by `repeat` (multiplied if
-// negative; Keskar et al. 2019, CTRL), and lowered by `frequency` for each occurrence and by
-// `presence` once (OpenAI's API). `recent` has the last tokens in any order, and is sorted here.
-struct Penalties {
-  float repeat = 1.0f;
-  float frequency = 0.0f;
-  float presence = 0.0f;
-  bool Active() const { return repeat != 1.0f || frequency != 0.0f || presence != 0.0f; }
-};
-void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
-                    const Penalties& penalties);
-
-// Keeps the k most likely (Fan et al. 2018). k <= 0 keeps all.
-void TopK(Candidates& candidates, int k);
-
-// Keeps the most likely, at least one, until they add up to p: the nucleus (Holtzman et al. 2019).
-// p >= 1 keeps all.
-void TopP(Candidates& candidates, float p);
-
-// Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
-void MinP(Candidates& candidates, float min_p);
-
-// Keeps those whose surprise is closest to the entropy, until their probabilities sum to p: locally
-// typical sampling (Meister et al. 2022). p >= 1 keeps all.
-void Typical(Candidates& candidates, float p);
-
-// Keeps those whose logits are at most n standard deviations (of all that are left) below the best
-// (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
-void TopNSigma(Candidates& candidates, float n);
-
-// Excludes top choices: of those with at least `threshold` probability, keeps only the least likely
-// (p-e-w 2024, text-generation-webui, pull request 6335).
-void Xtc(Candidates& candidates, float threshold);
-
-// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits, but never all.
-void CutSurprise(Candidates& candidates, double mu);
-
-// Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its
-// maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp; similar to EDT,
-// Zhang et al. 2024). A single candidate is left alone.
-void DynamicTemperature(Candidates& candidates, float low, float high, float exponent);
-
-// Divides logits by the temperature.
-void Temperature(Candidates& candidates, float temperature);
 
 }  // namespace engine

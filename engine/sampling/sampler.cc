@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "engine/sampling/steps.h"
 
 namespace engine {
 namespace {
@@ -148,30 +149,17 @@ TokenId Sampler::DrawByMirostat() {
 
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
-  const auto fail = [&] {
+  candidates_.Assign(logits, allowed);
+  if (!allowed.empty() && candidates_.size() == 1) return candidates_[0].id;
+  has_met_broken_ |= candidates_.DropBroken();  // no step can compare NaN or infinity
+  candidates_.AddBiases(biases_);
+  if (candidates_.size() == 0) {
     throw Error(
         allowed.empty()
             ? "the model's logits are not numbers: its weights are broken"
             : "no token is left of those that the grammar allows: biases, or broken weights");
-  };
+  }
   const bool greedy = options_.temperature < kColdest;
-  if (greedy && KeepsLogits()) {
-    const TokenId id = Likeliest(logits, allowed);
-    if (id < 0) fail();
-    return id;
-  }
-  if (allowed.empty()) {
-    candidates_.Assign(logits);
-  } else {
-    candidates_.Assign(logits, allowed);
-    if (candidates_.size() == 1) return candidates_[0].id;
-  }
-  const bool met_broken = !candidates_.AllFinite();
-  has_met_broken_ = has_met_broken_ || met_broken;
-  // No step can compare NaN or infinity.
-  if (met_broken) candidates_.RemoveIf([](const Candidate& c) { return !std::isfinite(c.logit); });
-  candidates_.AddBiases(biases_);
-  if (candidates_.size() == 0) fail();
   for (const SamplerStep step : options_.steps.value) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
                : options_.mirostat.version == 0 || !Cuts(step)) {

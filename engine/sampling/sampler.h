@@ -45,8 +45,6 @@ class Sampler {
   bool has_met_broken() const { return has_met_broken_; }
 
  private:
-  bool KeepsLogits() const;
-  tokenizer::TokenId Likeliest(std::span<const float> logits, std::span<const uint64_t> allowed);
   void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();

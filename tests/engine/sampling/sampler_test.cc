@@ -243,8 +243,7 @@ TEST(Sampler, OnlyWhatIsAllowed) {
   EXPECT_EQ(Sampler({}).Sample(logits, std::vector<uint64_t>{uint64_t{1} << 63 | 2, 1}), 1);
 }
 
-// The greedy choice is read from the logits; with a penalty of next to nothing it goes by way of
-// candidates. Both beside a plain search.
+// Also with a penalty of next to nothing, which changes logits.
 TEST(Sampler, TheLikeliestIsThatOfAPlainSearch) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {

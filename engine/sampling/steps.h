@@ -1,0 +1,59 @@
+// The steps of sampling, which sampler.h chains: each narrows or reshapes the list of tokens that
+// may come next. A step works on logits; probabilities are the softmax over what is left.
+#pragma once
+
+#include <span>
+
+#include "engine/sampling/candidates.h"
+
+namespace engine {
+
+// Dividing logits by less than this could overflow a float.
+inline constexpr float kColdest = 1e-6f;
+
+// Penalizes recent tokens. The logit of a token that occurs is divided by `repeat` (multiplied if
+// negative; Keskar et al. 2019, CTRL), and lowered by `frequency` for each occurrence and by
+// `presence` once (OpenAI's API). `recent` has the last tokens in any order, and is sorted here.
+struct Penalties {
+  float repeat = 1.0f;
+  float frequency = 0.0f;
+  float presence = 0.0f;
+  bool Active() const { return repeat != 1.0f || frequency != 0.0f || presence != 0.0f; }
+};
+void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
+                    const Penalties& penalties);
+
+// Keeps the k most likely (Fan et al. 2018). k <= 0 keeps all.
+void TopK(Candidates& candidates, int k);
+
+// Keeps the most likely, at least one, until they add up to p: the nucleus (Holtzman et al. 2019).
+// p >= 1 keeps all.
+void TopP(Candidates& candidates, float p);
+
+// Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
+void MinP(Candidates& candidates, float min_p);
+
+// Keeps those whose surprise is closest to the entropy, until their probabilities sum to p: locally
+// typical sampling (Meister et al. 2022). p >= 1 keeps all.
+void Typical(Candidates& candidates, float p);
+
+// Keeps those whose logits are at most n standard deviations (of all that are left) below the best
+// (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
+void TopNSigma(Candidates& candidates, float n);
+
+// Excludes top choices: of those with at least `threshold` probability, keeps only the least likely
+// (p-e-w 2024, text-generation-webui, pull request 6335).
+void Xtc(Candidates& candidates, float threshold);
+
+// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits, but never all.
+void CutSurprise(Candidates& candidates, double mu);
+
+// Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its
+// maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp; similar to EDT,
+// Zhang et al. 2024). A single candidate is left alone.
+void DynamicTemperature(Candidates& candidates, float low, float high, float exponent);
+
+// Divides logits by the temperature.
+void Temperature(Candidates& candidates, float temperature);
+
+}  // namespace engine
