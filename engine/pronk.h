@@ -318,8 +318,8 @@ class Chat {
   //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
   Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
                     const Limits& limits = {});
-  // The whole conversation, what was dropped and the system's message included. Set, it is answered
-  // by Answer(); a beginning that it shares with the one before is not read again.
+  // The whole conversation, including dropped messages and the system message. If you set one,
+  // Answer() answers it; a beginning shared with the previous conversation is not read again.
   std::vector<Message> History() const;
   void SetHistory(const std::vector<Message>& messages);
   // What the model may call from the next answer on: a JSON array of {"type": "function",
