@@ -327,7 +327,7 @@ class Chat {
   // the model's template reads no tools, or a schema is not supported (as Grammar::JsonSchema). A
   // call is what is spelt as the model's family does, or a bare object {"name": ..., "arguments":
   // {...}} of a function that is declared, in a block of code or not. Once it has begun, its
-  // arguments are kept to the schema. Beside Limits::grammar an answer is calls or that grammar's.
+  // arguments have to follow the schema. With Limits::grammar, an answer is calls or follows it.
   void SetTools(const std::string& json);
   // Whether the model calls: "auto" (at first, and after SetTools), "none" (it does not see the
   // tools), "required", or the name of the one function that it has to call.
