@@ -317,9 +317,9 @@ class Chat {
   Chat& operator=(Chat&&) = default;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
-  // Adds messages, the last of them by "user" or "tool", and answers; without messages it answers the
-  // end of History(), for example after a callback stopped an answer before its first word. Only
-  // new tokens are read. After the model's Completion::tool_calls:
+  // Adds messages, the last of them by "user" or "tool", and answers; without messages it answers
+  // the end of History(), for example after a callback stopped an answer before its first word.
+  // Only new tokens are read. After the model's Completion::tool_calls:
   //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
   Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
                     const Limits& limits = {});
