@@ -164,7 +164,7 @@ typedef enum pronk_stop_reason {  // as pronk::StopReason
   PRONK_STOP_MATCH,               // one of the stops
   PRONK_STOP_LENGTH,              // max_tokens
   PRONK_STOP_CONTEXT,             // the context is full
-  PRONK_STOP_INTERRUPTED          // a callback returned 0
+  PRONK_STOP_INTERRUPTED          // a callback ended the text
 } pronk_stop_reason;
 
 typedef struct pronk_completion {
