@@ -318,8 +318,8 @@ class Chat {
   //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
   Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
                     const Limits& limits = {});
-  // The whole conversation, what was dropped and the system's message included. Set, it is answered
-  // by Answer(); a beginning that it shares with the one before is not read again.
+  // The whole conversation, including dropped messages and the system message. If you set one,
+  // Answer() answers it; a beginning shared with the previous conversation is not read again.
   std::vector<Message> History() const;
   void SetHistory(const std::vector<Message>& messages);
   // What the model may call from the next answer on: a JSON array of {"type": "function",
@@ -327,7 +327,7 @@ class Chat {
   // the model's template reads no tools, or a schema is not supported (as Grammar::JsonSchema). A
   // call is what is spelt as the model's family does, or a bare object {"name": ..., "arguments":
   // {...}} of a function that is declared, in a block of code or not. Once it has begun, its
-  // arguments are kept to the schema. Beside Limits::grammar an answer is calls or that grammar's.
+  // arguments have to follow the schema. With Limits::grammar, an answer is calls or follows it.
   void SetTools(const std::string& json);
   // Whether the model calls: "auto" (at first, and after SetTools), "none" (it does not see the
   // tools), "required", or the name of the one function that it has to call.

@@ -4,8 +4,8 @@
 //   pronk_model* model;
 //   if (pronk_model_open("story.gguf", &model) != PRONK_OK) puts(pronk_error());
 //
-// Handles are freed by their functions, in any order: whatever needs another keeps it. A model and
-// a grammar may be used by any number of threads, the others by one at a time. Texts are UTF-8.
+// Handles are freed by their functions, in any order: an object keeps alive what it needs. A model
+// and a grammar may be used by any number of threads, the others by one at a time. Texts are UTF-8.
 // What is returned in a buffer is cut where its room ends; *n becomes its whole size, and a buffer
 // without room may be NULL. NULL for a handle, a text or a place for a result is PRONK_WRONG_USE,
 // unless a function says what it means; so are flags that do not exist, numbers out of range, and

@@ -45,6 +45,8 @@ class Sampler {
   bool has_met_broken() const { return has_met_broken_; }
 
  private:
+  bool IsGreedy() const;
+  bool IsUsed(SamplerStep step) const;
   void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();
