@@ -144,7 +144,8 @@ class Pass {
   void Replay(const LayerView& layer);
 
   // --- Products ---
-  // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols].
+  // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols]. An output
+  // whose matrix the file lacks is skipped: `out` keeps what it has.
   struct Output {
     const WeightView& weights;
     float* out;         // [n_tokens][weights.rows]
