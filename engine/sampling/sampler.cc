@@ -159,7 +159,7 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
     throw Error(
         allowed.empty()
             ? "the model's logits are not numbers: its weights are broken"
-            : "no token is left of those that the grammar allows: biases, or broken weights");
+            : "no token that the grammar allows is left: biases, or broken weights");
   }
   for (const SamplerStep step : options_.steps.value) {
     if (IsUsed(step)) Apply(step, text);
