@@ -75,8 +75,8 @@ void LatentQueries(const LayerView& layer, const float* in, float* low, float* o
 // A head's key is attn_k_b times the latent vector. Instead of expanding keys, queries are
 // multiplied by the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent
 // vector, n_rope], and the latent vector is also their value. Returns the heads' outputs.
-const float* AttendToLatents(const LayerView& layer, const float* in, const LatentParts& parts,
-                             Pass& pass) {
+const float* LatentCacheAttention(const LayerView& layer, const float* in, const LatentParts& parts,
+                                  Pass& pass) {
   const auto& [plan, w, i] = layer;
   const auto& [n_plain, n_rope, low, wide, rest] = parts;
   Scratch& s = pass.scratch();
@@ -111,8 +111,8 @@ const float* AttendToLatents(const LayerView& layer, const float* in, const Late
 
 // Older files have one matrix for keys and values, which are expanded and cached. Returns the
 // heads' outputs.
-const float* ExpandedAttention(const LayerView& layer, const float* in, const LatentParts& parts,
-                               Pass& pass) {
+const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
+                                    const LatentParts& parts, Pass& pass) {
   const auto& [plan, w, i] = layer;
   const auto& [n_plain, n_rope, low, wide, rest] = parts;
   Scratch& s = pass.scratch();
@@ -152,8 +152,9 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   parts.wide = rows_of(n_heads * plan.head_key_length + width);
   float* const gate = rows_of(n_heads);
   parts.rest = next;
-  const float* attended = w.attn_k_b.tensor != nullptr ? AttendToLatents(layer, in, parts, pass)
-                                                       : ExpandedAttention(layer, in, parts, pass);
+  const float* attended = w.attn_k_b.tensor != nullptr
+                              ? LatentCacheAttention(layer, in, parts, pass)
+                              : ExpandedCacheAttention(layer, in, parts, pass);
   if (w.attn_gate.tensor != nullptr) {  // of each head (Ling 3, 2026)
     pass.MatMul(in, {{w.attn_gate, gate}});
     pass.Repeat(gate, n_heads, plan.head_value_length, s.gate);
