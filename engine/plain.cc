@@ -83,8 +83,8 @@ Rows HeadNorm(const Rows& in, size_t head_dim, const float* weight, double eps) 
 // that grows with the position: the first pair by 1 radian per position, later ones ever slower.
 // The dot product of two rotated vectors then depends on their distance. A pair are two neighbours
 // in files of Llama, and a number of the first half with one of the second in Qwen's. Same shape.
-Rows Rotated(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
-             size_t first_position) {
+Rows WithRope(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
+              size_t first_position) {
   const bool adjacent = rope.pairs == kernels::RopePairs::kAdjacent;
   const size_t n_pairs = rope.n_dims / 2;
   for (size_t t = 0; t < heads.rows; ++t) {
@@ -206,8 +206,8 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
     q = Observed("attn_q_norm", HeadNorm(q, dim, w.attn_q_norm, eps));
     k = Observed("attn_k_norm", HeadNorm(k, dim, w.attn_k_norm, eps));
   }
-  q = Observed("attn_q_rope", Rotated(std::move(q), dim, rope, divisors, first));
-  k = Observed("attn_k_rope", Rotated(std::move(k), dim, rope, divisors, first));
+  q = Observed("attn_q_rope", WithRope(std::move(q), dim, rope, divisors, first));
+  k = Observed("attn_k_rope", WithRope(std::move(k), dim, rope, divisors, first));
   Append(keys, k);
   Append(values, v);
 

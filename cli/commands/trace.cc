@@ -20,7 +20,7 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
-#include "kernels/attention/attention.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/threads/team.h"
 
 namespace cli {

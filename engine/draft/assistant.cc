@@ -84,8 +84,7 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
   float *const embedding = s.joined, *const hidden = embedding + width;
   kernels::RmsNorm(last_.data() + (position - 1 - begin_) * width, model_.weights.output_norm,
                    model_.config.norm_eps, width, hidden);
-  const auto n_common = static_cast<ptrdiff_t>(
-      std::min(assistant_.tokenizer->vocab().size(), model_.config.vocab_size));
+  const size_t n_common = std::min(assistant_.tokenizer->vocab().size(), model_.config.vocab_size);
   for (TokenId id = text.back(); n > 0; --n) {
     team_.Run([&] {
       Pass input(model_.config, 1, s, team_, {&here, 1});
@@ -97,8 +96,7 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
       const float* const out = pass.Normed(s.x, w.output_norm, config_.embedding_length, s.normed);
       pass.MatMul(out, {{w.output, logits_.data()}, {w.post_projection, hidden}});
     });
-    id = static_cast<TokenId>(std::max_element(logits_.begin(), logits_.begin() + n_common) -
-                              logits_.begin());
+    id = LikeliestOf(std::span(logits_).first(n_common));
     drafts.push_back(id);
     if (n > 1 && wants_more && !wants_more(ShareOf(logits_, id))) return;
   }

@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/matmul/matmul.h"
+
 namespace engine {
 
-// The most tokens in a pass: up to here a token has the same bits as alone (kernels/matmul).
-inline constexpr size_t kMaxPassTokens = 16;
+// The most tokens in a pass that generates: each token has the same bits as alone.
+inline constexpr size_t kMaxPassTokens = kernels::kFewTokens;
 inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
 
 // The recently measured time of a pass by its number of tokens; other sizes are interpolated.

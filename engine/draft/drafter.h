@@ -8,10 +8,17 @@
 #include <span>
 #include <vector>
 
+#include "kernels/ops/largest.h"
 #include "kernels/ops/sum_of_exp.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
+
+// The likeliest token, the first of equals; 0 if no logit is finite.
+inline tokenizer::TokenId LikeliestOf(std::span<const float> logits) {
+  const size_t i = kernels::FindLargest(logits.data(), logits.size()).index;
+  return static_cast<tokenizer::TokenId>(i < logits.size() ? i : 0);
+}
 
 // The probability of the likeliest token, by its logits.
 inline double ShareOf(std::span<const float> logits, tokenizer::TokenId likeliest) {

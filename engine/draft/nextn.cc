@@ -80,8 +80,7 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
 
 TokenId Nextn::Guess(kernels::Team& team) {
   Logits(n_read_ - 1, 1, team, logits_.data());
-  const auto end = logits_.begin() + static_cast<ptrdiff_t>(model_.tokenizer->vocab().size());
-  return static_cast<TokenId>(std::max_element(logits_.begin(), end) - logits_.begin());
+  return LikeliestOf(std::span(logits_).first(model_.tokenizer->vocab().size()));
 }
 
 void Nextn::Hidden(const float* x, float* hidden) const {

@@ -55,9 +55,6 @@ class Binder {
   // Throws if one of these matrices lacks its bias.
   void RequireBias(std::initializer_list<std::string> names) const;
 
-  // Whether a tensor has several rows.
-  bool IsTable(const std::string& name) const { return Rows(name) > 1; }
-
   // n numbers of type F32.
   const float* Vector(const std::string& name, uint64_t n);
   const float* OptionalVector(const std::string& name, uint64_t n) {

@@ -249,7 +249,7 @@ struct Config : Traits {
   // the same kind.
   size_t backbone_length = 0;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
-  bool rotates = false;       // inputs of some products are rotated (rotations.h)
+  bool rotates = false;       // products rotate their inputs by Hadamard matrices (rotations.h)
   size_t fine_cols = 0;       // Weights::FineCols()
   bool encoders = false;      // the file has keys of encoders of images or sound, which are not run
 

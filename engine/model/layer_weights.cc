@@ -99,7 +99,7 @@ class LayerBinder {
   void BindHeadNorms(LayerWeights& w) {
     if (config_.qk_norm_optional && !bind_.Has("attn_q_norm")) return;
     const size_t length = plan_.key_length;
-    w.qk_norm_by_head = bind_.IsTable("attn_q_norm");
+    w.qk_norm_by_head = bind_.Rows("attn_q_norm") > 1;
     if (w.qk_norm_by_head) {
       w.attn_q_norm = bind_.Floats("attn_q_norm.weight", {length, plan_.n_heads});
       w.attn_k_norm = bind_.Floats("attn_k_norm.weight", {length, plan_.n_kv_heads});

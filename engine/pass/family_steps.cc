@@ -2,10 +2,41 @@
 // names families that have it.
 #include "engine/pass/family_steps.h"
 
-#include "engine/pass/feed_forward.h"
+#include <cmath>
+
 #include "engine/pass/mixers.h"
 
 namespace engine {
+namespace {
+
+// A low-rank path beside the mixer ("learned augmented residual layer", LAuReL; Menghani et al.
+// 2024): x = (x + in + norm(laurel_r laurel_l in)) / sqrt(2), `in` being the mixer's input. Does
+// nothing without the matrices.
+void AugmentResidual(const LayerWeights& w, const float* in, Pass& pass) {
+  if (w.laurel_l.tensor == nullptr) return;
+  Scratch& s = pass.scratch();
+  pass.MatMul(in, {{w.laurel_l, s.hidden}});
+  pass.MatMul(s.hidden, {{w.laurel_r, s.delta}});
+  pass.Normed(s.delta, w.laurel_post_norm, w.laurel_r.rows, s.delta);
+  pass.Add(s.x, s.delta, 1);
+  pass.Add(s.x, in, 1);
+  pass.Scale(s.x, std::sqrt(0.5f));
+}
+
+// Adds the token's embedding for this layer (Pass::PerLayerEmbeddings), gated by the residual
+// stream, projected to its width and normed. Does nothing without the matrices.
+void AddPerLayerEmbedding(const LayerView& layer, ResidualStream& residual, Pass& pass) {
+  const LayerWeights& w = layer.w;
+  if (w.inp_gate.tensor == nullptr) return;
+  Scratch& s = pass.scratch();
+  pass.MatMul(residual.PerLayerGate(w), {{w.inp_gate, s.hidden}});
+  pass.GateByLayer(layer.i, s.hidden);
+  pass.MatMul(s.hidden, {{w.proj, s.delta}});
+  pass.Normed(s.delta, w.post_norm, w.proj.rows, s.delta);
+  residual.AddPerLayer();
+}
+
+}  // namespace
 
 void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
                 Pass& pass) {

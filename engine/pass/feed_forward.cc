@@ -1,7 +1,5 @@
-// A dense network, experts, or both; then what some families add to the stream.
+// A dense network, experts, or both.
 #include "engine/pass/feed_forward.h"
-
-#include <cmath>
 
 namespace engine {
 namespace {
@@ -70,28 +68,6 @@ void FeedForward(const LayerView& layer, const float* in, Pass& pass) {
   if (layer.plan.n_experts == 0) return Dense(layer, in, pass);
   if (layer.plan.ffn_length == 0) return SparseExperts(layer, in, pass);
   DenseAndExperts(layer, in, pass);
-}
-
-void AugmentResidual(const LayerWeights& w, const float* in, Pass& pass) {
-  if (w.laurel_l.tensor == nullptr) return;
-  Scratch& s = pass.scratch();
-  pass.MatMul(in, {{w.laurel_l, s.hidden}});
-  pass.MatMul(s.hidden, {{w.laurel_r, s.delta}});
-  pass.Normed(s.delta, w.laurel_post_norm, w.laurel_r.rows, s.delta);
-  pass.Add(s.x, s.delta, 1);
-  pass.Add(s.x, in, 1);
-  pass.Scale(s.x, std::sqrt(0.5f));
-}
-
-void AddPerLayerEmbedding(const LayerView& layer, ResidualStream& residual, Pass& pass) {
-  const LayerWeights& w = layer.w;
-  if (w.inp_gate.tensor == nullptr) return;
-  Scratch& s = pass.scratch();
-  pass.MatMul(residual.PerLayerGate(w), {{w.inp_gate, s.hidden}});
-  pass.GateByLayer(layer.i, s.hidden);
-  pass.MatMul(s.hidden, {{w.proj, s.delta}});
-  pass.Normed(s.delta, w.post_norm, w.proj.rows, s.delta);
-  residual.AddPerLayer();
 }
 
 }  // namespace engine

@@ -1,4 +1,5 @@
-// The mixer half of a layer: attention, latent attention, convolutions, recurrences.
+// The mixer half of a layer: attention, latent attention, convolutions, recurrences. A Llama's
+// mixer is Attention(), the first function; the others are for other families.
 #include "engine/pass/mixers.h"
 
 #include <utility>
@@ -7,6 +8,58 @@ namespace engine {
 namespace {
 
 using Heads = Pass::Heads;
+
+// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for.
+void Attention(const LayerView& layer, const float* in, Pass& pass) {
+  const Config& c = pass.config();
+  const auto& [plan, w, i] = layer;
+  Scratch& s = pass.scratch();
+  const size_t n_heads = plan.n_heads, length = plan.key_length;
+  float *const q = s.q, *k = s.k, *v = s.v;
+  const bool in_queries = c.attention_gate == AttentionGate::kInQueries;
+  const bool by_head = w.attn_gate.rows == n_heads;
+  float* const queries = in_queries ? s.joined : q;
+  float* const gate = by_head ? s.joined : s.gate;
+  pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}, {w.attn_gate, gate}});
+  if (in_queries) {  // [tokens][n_heads][query, gate]
+    const Heads both = {queries, 2 * n_heads * length, 2 * length};
+    pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
+    pass.CopyHeads(both.from(length), {s.gate, n_heads * length, length}, n_heads, length);
+  }
+  pass.Clamp(c.clamp_qkv, n_heads * length, q);
+  pass.NormAndRope(plan, {w.attn_q_norm, w.attn_q_norm_bias, w.qk_norm_by_head}, q, n_heads);
+  pass.ScaleQueries(plan, q);
+  if (w.attn_k.tensor == nullptr) {
+    k = v = nullptr;  // the cache has an earlier layer's
+  } else {
+    const size_t kv = plan.n_kv_heads * length;
+    if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);  // v = k
+    pass.Clamp(c.clamp_qkv, kv, k);
+    pass.Clamp(c.clamp_qkv, plan.n_kv_heads * plan.value_length, v);
+    if (c.value_norm) pass.NormHeads({nullptr}, plan.n_kv_heads, plan.value_length, v);
+    const Pass::HeadNorm norm = {w.attn_k_norm, w.attn_k_norm_bias, w.qk_norm_by_head};
+    pass.NormAndRope(plan, norm, k, plan.n_kv_heads);
+  }
+  pass.Attend(layer, q, k, v);
+  const size_t width = n_heads * plan.value_length;
+  const float* out = pass.Normed(s.attended, w.attn_sub_norm, width, s.attended);
+  if (in_queries || w.attn_gate.tensor != nullptr) {
+    if (by_head) pass.Repeat(gate, n_heads, plan.value_length, s.gate);
+    pass.Gate(c.gate_activation, s.gate, out, width);
+    out = s.gate;
+  }
+  pass.MatMul(out, {{w.attn_output, s.delta}});
+  pass.Scale(s.delta, c.attention_scale);
+}
+
+// Lengths and buffers of latent attention. A head's key has n_plain numbers, then n_rope to which
+// RoPE applies; all heads share the latter.
+struct LatentParts {
+  size_t n_plain, n_rope;
+  float* low;   // [tokens][query_rank]
+  float* wide;  // [tokens][n_heads][head_key_length + head_value_length]
+  float* rest;  // what is left of scratch.joined
+};
 
 // Queries [tokens][n_heads][head_key_length] to `out`, perhaps through `low`, [tokens][query_rank].
 void LatentQueries(const LayerView& layer, const float* in, float* low, float* out, Pass& pass) {
@@ -17,6 +70,111 @@ void LatentQueries(const LayerView& layer, const float* in, float* low, float* o
   }
   pass.MatMul(in, {{w.attn_q_a, low}});
   pass.MatMul(pass.Normed(low, w.attn_q_a_norm, layer.plan.query_rank, low), {{w.attn_q_b, out}});
+}
+
+// A head's key is attn_k_b times the latent vector. Instead of expanding keys, queries are
+// multiplied by the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent
+// vector, n_rope], and the latent vector is also their value. Returns the heads' outputs.
+const float* LatentCacheAttention(const LayerView& layer, const float* in, const LatentParts& parts,
+                                  Pass& pass) {
+  const auto& [plan, w, i] = layer;
+  const auto& [n_plain, n_rope, low, wide, rest] = parts;
+  Scratch& s = pass.scratch();
+  const size_t n_heads = plan.n_heads, latent = plan.latent_length;
+  const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
+  float* const key = s.k;
+  pass.MatMul(in, {{w.attn_kv_a_mqa, key}});
+  pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent + n_rope, key);
+  pass.Rope(plan, key, 1);
+  LatentQueries(layer, in, low, wide, pass);
+  if (pass.MakesHeads(layer)) {
+    LayerPlan own = plan;  // with keys and values of each head
+    own.key_length = head_key;
+    own.value_length = head_value;
+    own.rope_offset = n_plain;
+    pass.Rope(own, wide, n_heads);
+    pass.ScaleQueries(own, wide);
+    pass.Attend({own, w, i}, wide, key, key, /*by_head=*/true);
+    return s.attended;
+  }
+  const Heads head_q = {wide, n_heads * head_key, head_key};
+  const Heads q = {s.q, n_heads * (latent + n_rope), latent + n_rope};
+  pass.HeadProducts(w.attn_k_b, head_q, q);
+  pass.CopyHeads(head_q.from(n_plain), q.from(latent), n_heads, n_rope);
+  pass.Rope(plan, s.q, n_heads);
+  pass.ScaleQueries(plan, s.q);
+  pass.Attend(layer, s.q, key, key);
+  pass.HeadProducts(w.attn_v_b, {s.attended, n_heads * latent, latent},
+                    {wide, n_heads * head_value, head_value});
+  return wide;
+}
+
+// Older files have one matrix for keys and values, which are expanded and cached. Returns the
+// heads' outputs.
+const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
+                                    const LatentParts& parts, Pass& pass) {
+  const auto& [plan, w, i] = layer;
+  const auto& [n_plain, n_rope, low, wide, rest] = parts;
+  Scratch& s = pass.scratch();
+  const size_t n_heads = plan.n_heads, latent = plan.latent_length;
+  const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
+  const Heads down = {rest, latent + n_rope, 0};
+  const Heads latents = {rest + pass.n_tokens() * (latent + n_rope), latent, 0};
+  const Heads k = {s.k, n_heads * head_key, head_key};
+  const Heads k_and_v = {wide, n_heads * (n_plain + head_value), n_plain + head_value};
+  pass.MatMul(in, {{w.attn_kv_a_mqa, down.data}});
+  pass.CopyHeads(down.from(latent), k.from(n_plain), n_heads, n_rope);
+  pass.CopyHeads(down, latents, 1, latent);
+  pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent, latents.data);
+  pass.MatMul(latents.data, {{w.attn_kv_b, wide}});
+  pass.CopyHeads(k_and_v, k, n_heads, n_plain);
+  pass.CopyHeads(k_and_v.from(n_plain), {s.v, n_heads * head_value, head_value}, n_heads,
+                 head_value);
+  LatentQueries(layer, in, low, s.q, pass);
+  pass.Rope(plan, s.q, n_heads);
+  pass.ScaleQueries(plan, s.q);
+  pass.Rope(plan, s.k, n_heads);
+  pass.Attend(layer, s.q, s.k, s.v);
+  return s.attended;
+}
+
+// Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
+void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
+  const auto& [plan, w, i] = layer;
+  Scratch& s = pass.scratch();
+  const size_t n_heads = plan.n_heads, width = n_heads * plan.head_value_length;
+  float* next = s.joined;
+  const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
+  LatentParts parts = {};
+  parts.n_rope = plan.key_length - plan.rope_offset;
+  parts.n_plain = plan.head_key_length - parts.n_rope;
+  parts.low = rows_of(plan.query_rank);
+  parts.wide = rows_of(n_heads * plan.head_key_length + width);
+  float* const gate = rows_of(n_heads);
+  parts.rest = next;
+  const float* attended = w.attn_k_b.tensor != nullptr
+                              ? LatentCacheAttention(layer, in, parts, pass)
+                              : ExpandedCacheAttention(layer, in, parts, pass);
+  if (w.attn_gate.tensor != nullptr) {  // of each head (Ling 3, 2026)
+    pass.MatMul(in, {{w.attn_gate, gate}});
+    pass.Repeat(gate, n_heads, plan.head_value_length, s.gate);
+    pass.Gate(pass.config().gate_activation, s.gate, attended, width);
+    attended = s.gate;
+  }
+  pass.MatMul(attended, {{w.attn_output, s.delta}});
+}
+
+// A short convolution between two gates (Liquid AI 2025, LFM2).
+void ShortConv(const LayerView& layer, const float* in, Pass& pass) {
+  const LayerWeights& w = layer.w;
+  Scratch& s = pass.scratch();
+  const size_t width = layer.plan.recurrent.channels;
+  float *const before = s.joined, *const after = s.gate;  // gates of the convolution
+  pass.MatMul(in, {{w.conv_gate, before}, {w.mixer_gate, after}, {w.conv_in, s.conv_in}});
+  pass.Multiply(s.conv_in, before, width);
+  pass.Convolve(layer);
+  pass.Multiply(after, s.attended, width);
+  pass.MatMul(after, {{w.mixer_out, s.delta}});
 }
 
 // From a delta net's inputs in the scratch buffers to scratch.delta.
@@ -50,146 +208,6 @@ void DeltaNetByChannel(const LayerView& layer, const float* in, Pass& pass) {
     pass.MatMul(gate, {{w.mixer_gate, s.gate}});
   }
   FinishDeltaNet(layer, kernels::Activation::kSigmoid, pass);
-}
-
-// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for.
-void Attention(const LayerView& layer, const float* in, Pass& pass) {
-  const Config& c = pass.config();
-  const auto& [plan, w, i] = layer;
-  Scratch& s = pass.scratch();
-  const size_t n_heads = plan.n_heads, length = plan.key_length;
-  float *const q = s.q, *k = s.k, *v = s.v;
-  const bool in_queries = c.attention_gate == AttentionGate::kInQueries;
-  const bool by_head = w.attn_gate.rows == n_heads;
-  float* const queries = in_queries ? s.joined : q;
-  float* const gate = by_head ? s.joined : s.gate;
-  pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}, {w.attn_gate, gate}});
-  if (in_queries) {  // [tokens][n_heads][query, gate]
-    const Heads both = {queries, 2 * n_heads * length, 2 * length};
-    pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
-    pass.CopyHeads(both.from(length), {s.gate, n_heads * length, length}, n_heads, length);
-  }
-  pass.Clamp(c.clamp_qkv, n_heads * length, q);
-  pass.NormAndRotate(plan, {w.attn_q_norm, w.attn_q_norm_bias, w.qk_norm_by_head}, q, n_heads);
-  pass.ScaleQueries(plan, q);
-  if (w.attn_k.tensor == nullptr) {
-    k = v = nullptr;  // the cache has an earlier layer's
-  } else {
-    const size_t kv = plan.n_kv_heads * length;
-    if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);  // v = k
-    pass.Clamp(c.clamp_qkv, kv, k);
-    pass.Clamp(c.clamp_qkv, plan.n_kv_heads * plan.value_length, v);
-    if (c.value_norm) pass.NormHeads({nullptr}, plan.n_kv_heads, plan.value_length, v);
-    const Pass::HeadNorm norm = {w.attn_k_norm, w.attn_k_norm_bias, w.qk_norm_by_head};
-    pass.NormAndRotate(plan, norm, k, plan.n_kv_heads);
-  }
-  pass.Attend(layer, q, k, v);
-  const size_t width = n_heads * plan.value_length;
-  const float* out = pass.Normed(s.attended, w.attn_sub_norm, width, s.attended);
-  if (in_queries || w.attn_gate.tensor != nullptr) {
-    if (by_head) pass.Repeat(gate, n_heads, plan.value_length, s.gate);
-    pass.Gate(c.gate_activation, s.gate, out, width);
-    out = s.gate;
-  }
-  pass.MatMul(out, {{w.attn_output, s.delta}});
-  pass.Scale(s.delta, c.attention_scale);
-}
-
-// From the heads' outputs to scratch.delta; each may have a gate (Ling 3, 2026).
-void FinishLatent(const LayerView& layer, const float* in, const float* attended, float* gate,
-                  Pass& pass) {
-  const auto& [plan, w, i] = layer;
-  Scratch& s = pass.scratch();
-  if (w.attn_gate.tensor != nullptr) {
-    pass.MatMul(in, {{w.attn_gate, gate}});
-    pass.Repeat(gate, plan.n_heads, plan.head_value_length, s.gate);
-    pass.Gate(pass.config().gate_activation, s.gate, attended,
-              plan.n_heads * plan.head_value_length);
-    attended = s.gate;
-  }
-  pass.MatMul(attended, {{w.attn_output, s.delta}});
-}
-
-// Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
-void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
-  const auto& [plan, w, i] = layer;
-  Scratch& s = pass.scratch();
-  const size_t n_heads = plan.n_heads, latent = plan.latent_length;
-  const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
-  // A head's key: n_plain numbers, then n_rotated rotated by RoPE, which all heads share.
-  const size_t n_rotated = plan.key_length - plan.rope_offset, n_plain = head_key - n_rotated;
-  const size_t down_length = latent + n_rotated;  // of a token's latent vector and rotated key
-  float* next = s.joined;
-  const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
-  float* const low = rows_of(plan.query_rank);
-  float* const wide = rows_of(n_heads * (head_key + head_value));
-  float* const gate = rows_of(n_heads);
-
-  if (w.attn_k_b.tensor != nullptr) {
-    // A head's key is attn_k_b times the latent vector. Instead of expanding keys, queries are
-    // multiplied by the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent
-    // vector, rotated key], and the latent vector is also their value.
-    float* const key = s.k;
-    pass.MatMul(in, {{w.attn_kv_a_mqa, key}});
-    pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, down_length, key);
-    pass.Rotate(plan, key, 1);
-    LatentQueries(layer, in, low, wide, pass);
-    if (pass.MakesHeads(layer)) {
-      LayerPlan own = plan;  // with keys and values of each head
-      own.key_length = head_key;
-      own.value_length = head_value;
-      own.rope_offset = n_plain;
-      pass.Rotate(own, wide, n_heads);
-      pass.ScaleQueries(own, wide);
-      pass.Attend({own, w, layer.i}, wide, key, key, /*by_head=*/true);
-      FinishLatent(layer, in, s.attended, gate, pass);
-      return;
-    }
-    const Heads head_q = {wide, n_heads * head_key, head_key};
-    const Heads q = {s.q, n_heads * down_length, down_length};
-    pass.HeadProducts(w.attn_k_b, head_q, q);
-    pass.CopyHeads(head_q.from(n_plain), q.from(latent), n_heads, n_rotated);
-    pass.Rotate(plan, s.q, n_heads);
-    pass.ScaleQueries(plan, s.q);
-    pass.Attend(layer, s.q, key, key);
-    pass.HeadProducts(w.attn_v_b, {s.attended, n_heads * latent, latent},
-                      {wide, n_heads * head_value, head_value});
-    FinishLatent(layer, in, wide, gate, pass);
-    return;
-  }
-
-  // Older files have one matrix for keys and values, which are expanded and cached.
-  const Heads down = {rows_of(down_length), down_length, 0};
-  const Heads latents = {rows_of(latent), latent, 0};
-  const Heads k = {s.k, n_heads * head_key, head_key};
-  const Heads k_and_v = {wide, n_heads * (n_plain + head_value), n_plain + head_value};
-  pass.MatMul(in, {{w.attn_kv_a_mqa, down.data}});
-  pass.CopyHeads(down.from(latent), k.from(n_plain), n_heads, n_rotated);
-  pass.CopyHeads(down, latents, 1, latent);
-  pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent, latents.data);
-  pass.MatMul(latents.data, {{w.attn_kv_b, wide}});
-  pass.CopyHeads(k_and_v, k, n_heads, n_plain);
-  pass.CopyHeads(k_and_v.from(n_plain), {s.v, n_heads * head_value, head_value}, n_heads,
-                 head_value);
-  LatentQueries(layer, in, low, s.q, pass);
-  pass.Rotate(plan, s.q, n_heads);
-  pass.ScaleQueries(plan, s.q);
-  pass.Rotate(plan, s.k, n_heads);
-  pass.Attend(layer, s.q, s.k, s.v);
-  FinishLatent(layer, in, s.attended, gate, pass);
-}
-
-// A short convolution between two gates (Liquid AI 2025, LFM2).
-void ShortConv(const LayerView& layer, const float* in, Pass& pass) {
-  const LayerWeights& w = layer.w;
-  Scratch& s = pass.scratch();
-  const size_t width = layer.plan.recurrent.channels;
-  float *const before = s.joined, *const after = s.gate;  // gates of the convolution
-  pass.MatMul(in, {{w.conv_gate, before}, {w.mixer_gate, after}, {w.conv_in, s.conv_in}});
-  pass.Multiply(s.conv_in, before, width);
-  pass.Convolve(layer);
-  pass.Multiply(after, s.attended, width);
-  pass.MatMul(after, {{w.mixer_out, s.delta}});
 }
 
 // Gated delta net (Yang, Kautz, Hatamizadeh 2024).

@@ -168,7 +168,7 @@ void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads
   });
 }
 
-void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
+void Pass::Rope(const LayerPlan& plan, float* heads, size_t n_heads) {
   if (plan.rope == LayerPlan::kNoRope) return;
   const RopeConfig& rope = config_.ropes[plan.rope];
   const size_t n_pairs = rope.n_dims / 2;
@@ -176,17 +176,16 @@ void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
   for (size_t i = 0; i < plan.rope; ++i) offset += n_tokens_ * (config_.ropes[i].n_dims / 2);
   EachToken("rope", [&](size_t t) {
     const size_t at = offset + t * n_pairs;
-    float* const rotated = heads + t * n_heads * plan.key_length + plan.rope_offset;
-    kernels::Rope(rotated, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos + at,
+    float* const rope_part = heads + t * n_heads * plan.key_length + plan.rope_offset;
+    kernels::Rope(rope_part, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos + at,
                   scratch_.rope_sin + at, rope.pairs);
   });
 }
 
-void Pass::NormAndRotate(const LayerPlan& plan, const HeadNorm& norm, float* heads,
-                         size_t n_heads) {
+void Pass::NormAndRope(const LayerPlan& plan, const HeadNorm& norm, float* heads, size_t n_heads) {
   const bool after = config_.qk_norm == QkNorm::kHeadAfterRope;
   if (norm.weight != nullptr && !after) NormHeads(norm, n_heads, plan.key_length, heads);
-  Rotate(plan, heads, n_heads);
+  Rope(plan, heads, n_heads);
   if (norm.weight != nullptr && after) NormHeads(norm, n_heads, plan.key_length, heads);
 }
 

@@ -63,7 +63,7 @@ class Pass {
   void Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens, float* out);
   // Adds the vectors of positions and of the first kind of token, and norms the sum.
   void EmbedPositions(const Weights& w, float* x);
-  // The angles of the batch's positions, for Rotate().
+  // The angles of the batch's positions, for Rope().
   void SetPositions();
   // scratch.per_layer: the tokens' embeddings for each layer ("per-layer embeddings"), half from x,
   // their embeddings, half from a table.
@@ -101,10 +101,11 @@ class Pass {
   void Clamp(float limit, size_t width, float* x);
 
   // --- Attention ---
-  // Rotates heads [n_tokens][n_heads][key_length] by the layer's rope to their token's position.
-  void Rotate(const LayerPlan& plan, float* heads, size_t n_heads);
-  // NormHeads() and Rotate(), in the order that Config::qk_norm says.
-  void NormAndRotate(const LayerPlan& plan, const HeadNorm& norm, float* heads, size_t n_heads);
+  // RoPE, by the layer's rope and each token's position: heads [n_tokens][n_heads][key_length].
+  // (A name with "rotate" always means Hadamard matrices: Rotated(), RotateHeads().)
+  void Rope(const LayerPlan& plan, float* heads, size_t n_heads);
+  // NormHeads() and Rope(), in the order that Config::qk_norm says.
+  void NormAndRope(const LayerPlan& plan, const HeadNorm& norm, float* heads, size_t n_heads);
   // Attention temperature scaling: multiplies queries by a factor that grows with the logarithm of
   // their position (Config::attention_temperature_scale).
   void ScaleQueries(const LayerPlan& plan, float* q);
@@ -143,7 +144,8 @@ class Pass {
   void Replay(const LayerView& layer);
 
   // --- Products ---
-  // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols].
+  // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols]. An output
+  // whose matrix the file lacks is skipped: `out` keeps what it has.
   struct Output {
     const WeightView& weights;
     float* out;         // [n_tokens][weights.rows]

@@ -32,7 +32,7 @@ class RopeAngles {
   std::vector<float> mean_cos_, mean_sin_;
 };
 
-// One Rope for each of Config::ropes, all with the same divisors ([n_dims / 2] or null).
+// RopeAngles for each of Config::ropes, all with the same divisors ([n_dims / 2] or null).
 std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
 // Whether a context of this length has the second of two sets of divisors, if the model has two.
 bool HasLongFactors(const Model& model, size_t context);

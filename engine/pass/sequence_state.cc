@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "kernels/matmul/matmul.h"
+
 namespace engine {
 namespace {
 

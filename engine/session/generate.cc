@@ -1,5 +1,6 @@
 // The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars.
-// Generate() at the end is the loop; read it first, then ReadPrompt(), Next() and Read().
+// Generate() at the end is the loop; read it first, then ReadPrompt(), Next(), with Step(), which
+// picks a token, and Read().
 #include "engine/session/generate.h"
 
 #include <algorithm>
@@ -142,7 +143,7 @@ std::optional<StopReason> Generation::Step() {
            std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens);
   };
   if (has_all()) return StopReason::kLength;
-  if (Interrupted() || !wanted_) return StopReason::kInterrupted;
+  if (Interrupted() || !caller_wants_more_) return StopReason::kInterrupted;
   TokenId id = -1;
   if (forced_.empty()) LimitThinking();
   const bool is_sampled = forced_.empty();
@@ -255,7 +256,7 @@ void Generation::Read() {
 
 // Gives the caller text of the thinking, or of the answer.
 void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
-  if (!wanted_ || text.empty()) return;
+  if (!caller_wants_more_ || text.empty()) return;
   const bool is_answer = part == ThinkingSplitter::Part::kAnswer;
   if (is_answer && std::exchange(at_start_, false) && text.starts_with(' ')) {
     text.remove_prefix(1);
@@ -263,7 +264,7 @@ void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
   }
   (is_answer ? result_.text : result_.thinking) += text;
   if (is_answer || options_.on_thinking) {
-    wanted_ = (is_answer ? on_text_ : options_.on_thinking)(text);
+    caller_wants_more_ = (is_answer ? on_text_ : options_.on_thinking)(text);
   }
 }
 

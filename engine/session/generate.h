@@ -133,7 +133,7 @@ class Generation {
   std::vector<tokenizer::TokenId> marks_;
   std::optional<ThinkingSplitter> splitter_;  // from the end of the prompt on
   ThinkingSplitter::Sink sink_;
-  bool wanted_ = true;
+  bool caller_wants_more_ = true;
   bool at_start_ = false;                      // the next character is dropped if it is a space
   grammar::Constraint* constraint_ = nullptr;  // once it has begun, or waits for the answer
   bool waits_for_call_ = false;                // to begin it

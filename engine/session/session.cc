@@ -1,5 +1,6 @@
-// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. Prefill, Read,
-// Decode and Sample are the route of a token; the rest makes room, drafts, and goes back.
+// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. A prompt's route
+// is Prefill and Read; a generated token's is Sample, then Decode and ReadWithDrafts (with --draft
+// off: Read). Both end in Forward() and Logits(). The rest makes room and goes back.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -16,6 +17,9 @@ namespace engine {
 namespace {
 
 using tokenizer::TokenId;
+
+// TeamSize keeps a time for each number of tokens in a pass that generates.
+static_assert(kMaxPassTokens == kernels::TeamSize::kMaxTokens);
 
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
@@ -259,8 +263,8 @@ bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
   const size_t n_layers = model_.config.n_layers();
   try {
     const auto ask = [&] { return progress(done + n * s.n_layers_done / n_layers); };
-    const kernels::FunctionRef<bool()> wanted = ask;
-    if (RunPass(n, n > 1, pass, &wanted)) return true;
+    const kernels::FunctionRef<bool()> keep_going = ask;
+    if (RunPass(n, n > 1, pass, &keep_going)) return true;
   } catch (...) {  // of `progress`
     state_.Abandon(position() + n);
     has_logits_ = false;
@@ -270,14 +274,14 @@ bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
   return false;
 }
 
-// Runs a pass of n tokens with as many threads as suit it, as long as `wanted` says, if there is
-// one. Returns whether it came to its end.
+// Runs a pass of n tokens with as many threads as suit it, until keep_going() (if not null) returns
+// false. Returns whether the pass came to its end.
 bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
-                      const kernels::FunctionRef<bool()>* wanted) {
+                      const kernels::FunctionRef<bool()>* keep_going) {
   team_->set_size(is_prompt ? n_threads_batch() : team_size_.Choose(n));
   const Stopwatch watch;
-  const bool is_whole = wanted == nullptr || team_->RunWhile(*wanted, pass);
-  if (wanted == nullptr) team_->Run(pass);
+  const bool is_whole = keep_going == nullptr || team_->RunWhile(*keep_going, pass);
+  if (keep_going == nullptr) team_->Run(pass);
   if (is_whole && !is_prompt && !has_few_logits_)
     excess_seconds_ = team_size_.Measured(n, watch.Seconds());
   team_->set_size(n_threads());
@@ -402,7 +406,7 @@ void Session::Bookmark() {
   if (!has_logits_) return;
   if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
   if (bookmarks_.size() == SequenceState::kSnapshots) bookmarks_.erase(bookmarks_.begin());
-  const float* const row = logits_.get() + row_ * model_.config.vocab_size;
+  const float* const row = RowOfLogits();
   bookmarks_.push_back({position(), {row, row + model_.config.vocab_size}});
 }
 

@@ -173,7 +173,7 @@ class Session {
             const LogitRows& rows, const WantedLogits& wanted = {});
   bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
-               const kernels::FunctionRef<bool()>* wanted = nullptr);
+               const kernels::FunctionRef<bool()>* keep_going = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
   void ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed);
@@ -211,11 +211,11 @@ class Session {
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   ModelHash model_hash_;
-  struct Mark {
+  struct SavedLogits {
     size_t position;
     std::vector<float> logits;
   };
-  std::vector<Mark> bookmarks_;  // by position
+  std::vector<SavedLogits> bookmarks_;  // by position
 };
 
 }  // namespace engine

@@ -1,5 +1,6 @@
 // Attention over the key-value cache, see attention.h: storing keys and values, and how threads
-// divide the work. A few tokens use parts of keys, more use blocks of queries (tiles.cc).
+// divide the work. The queries are cut into blocks (tiles.cc). With up to 16 tokens, the keys are
+// also cut into parts of 512, which threads share and whose results are added up.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "kernels/attention/block.h"
 #include "kernels/attention/round_to_q4.h"
 #include "kernels/half.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/ops/rounding.h"
 
 namespace kernels {

@@ -90,10 +90,6 @@ constexpr size_t LastVisible(size_t pos, size_t ahead, size_t end) {
   return ahead < end - pos ? pos + ahead : end - 1;
 }
 
-// Batches of up to this many tokens are computed like single tokens: a token's result has the same
-// bits as alone.
-constexpr size_t kFewTokens = 16;
-
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
 // to the slots of positions first_pos..., n_tokens <= capacity. v is not read if the cache has
 // none.
@@ -112,8 +108,8 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
 // of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
-// int8 (int8-inl.h); with f16, from kFewTokens + 1 tokens on, products are of int16, with an error
-// of some 2e-8 of the result's power (int16-inl.h).
+// int8 (int8-inl.h); with f16, from kFewTokens + 1 tokens on (matmul.h), products are of int16,
+// with an error of some 2e-8 of the result's power (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);
 

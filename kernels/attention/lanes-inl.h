@@ -115,8 +115,8 @@ template <typename T, size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords
 struct LaneBuffers {
   static constexpr size_t kPartBytes = CachedBytes<T>(kPart);
   static constexpr bool kIntegers = true;
-  static constexpr float kSteps = 2048;  // of a score for a power of two
-  static constexpr float kOne = 32768;   // a weight of 1
+  static constexpr float kPerDoubling = 2048;  // added to a kept score: twice the weight
+  static constexpr float kOne = 32768;         // a weight of 1
   static constexpr size_t kShare = kShareLanes, kBlocks = kPartBlocks, kWords = kBlockWords;
   static constexpr size_t kWidth = kFloats / kShare;
   static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together

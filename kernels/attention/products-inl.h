@@ -151,8 +151,8 @@ class FloatProducts {
   static constexpr size_t kVectors =
       std::min(std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows), kPart / kFloats);
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
-  static constexpr float kSteps = 1;                           // in scores for a power of two
-  static constexpr float kOne = 1;                             // what a weight of 1 is
+  static constexpr float kPerDoubling = 1;  // added to a kept score: twice the weight
+  static constexpr float kOne = 1;          // what a weight of 1 is
   static constexpr bool kIntegers = false;
 
   // Numbers [first, first + n) of all queries, n <= kPart, to the slots from `slot` on.

@@ -84,7 +84,7 @@ HWY_INLINE void Weigh(const TileKeys& keys, Correction change, BlockState& s) {
       if (next >= kAhead) WeighQuery(seen(next - kAhead), end(next - kAhead), next - kAhead, s);
     }
   }
-  const VF power = hn::Set(d, 1 / Products::kSteps), one = hn::Set(d, 1 / Products::kOne);
+  const VF power = hn::Set(d, 1 / Products::kPerDoubling), one = hn::Set(d, 1 / Products::kOne);
   for (size_t i = 0; i < s.n_queries; i += kFloats) {
     const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
     const VF max = hn::Max(old_max, tile_max);

@@ -118,8 +118,8 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
 
 // The state before the first tile. n_together: queries that are processed at a time; the last query
 // is repeated up to a multiple of it.
-HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps, size_t n_together,
-                      BlockState& s) {
+HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float per_score,
+                      size_t n_together, BlockState& s) {
   std::fill_n(s.max, kBlockQueries, std::numeric_limits<float>::lowest());
   std::fill_n(s.sum, kBlockQueries, 0.0f);
   const size_t n = block.n_tokens * block.n_heads;
@@ -132,20 +132,20 @@ HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float steps,
     s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
     const size_t position = block.first_pos + token;
     s.positions[i] = position;
-    s.slopes[i] = block.params.slopes != nullptr ? block.params.slopes[head] * steps : 0;
+    s.slopes[i] = block.params.slopes != nullptr ? block.params.slopes[head] * per_score : 0;
     s.first[i] = FirstVisible(position, block.params.window);
     s.last[i] = LastVisible(position, block.params.ahead, block.end);
     std::fill_n(s.out[i], block.kv.value_length, 0.0f);
     // A sink acts like a key without a value before all others.
     if (block.params.sinks != nullptr && s.first[i] >= part.begin) {
-      s.max[i] = block.params.sinks[head] * steps;
+      s.max[i] = block.params.sinks[head] * per_score;
       s.sum[i] = 1;
     }
   }
 }
 
 // Divides the sums by those of the weights or, if these are only a part of the keys, returns both.
-HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
+HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float per_score,
                     const BlockState& s) {
   for (size_t i = 0; i < s.n_present; ++i) {
     if (part.sum == nullptr) {
@@ -154,7 +154,7 @@ HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
       continue;
     }
     const size_t to = i / block.n_heads * part.sum_stride + i % block.n_heads;
-    part.max[to] = s.max[i] / steps;
+    part.max[to] = s.max[i] / per_score;
     part.sum[to] = s.sum[i];
   }
 }
@@ -164,10 +164,11 @@ HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float steps,
 template <size_t kRows, size_t kTogether, class Products>
 HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   BlockState s;
-  constexpr float kSteps = Products::kSteps * 1.44269504f;  // in a score of 1
-  Begin(block, part, kSteps, kTogether, s);
-  block.params.scale *= kSteps;
-  block.params.softcap *= kSteps;
+  // Scores are kept times this, so that e^score is 2^(kept / Products::kPerDoubling).
+  constexpr float kPerScore = Products::kPerDoubling * 1.44269504f;
+  Begin(block, part, kPerScore, kTogether, s);
+  block.params.scale *= kPerScore;
+  block.params.softcap *= kPerScore;
   s.few = few;
   Products products;
   const size_t begin = std::max(part.begin, s.first[0]);
@@ -188,7 +189,7 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
     Weigh<kRows, Products>(keys, {block.params.softcap, block.params.slopes != nullptr}, s);
     AddValues<kRows>(block, keys, products, s);
   }
-  End(block, part, kSteps, s);
+  End(block, part, kPerScore, s);
 }
 
 // In floats, in units of as many queries as repeat the fewest: groups of 5, 6, 7 and 14 heads are

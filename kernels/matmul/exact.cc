@@ -71,7 +71,7 @@ struct ExactPacking {
   }
 };
 
-// `PanelsFunction` of registry.h.
+// `PanelsFunction` of gemm.h.
 void ExactPanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                    const GemmOutput& out, std::span<std::byte> scratch) {
   MultiplyRange<ExactPacking>(w, begin, end, x, out, scratch);

@@ -10,7 +10,7 @@
 // Threads split the rows of all gates and ups together. down has two ways; both add up a token's
 // results in the order of its experts, whichever thread computes them:
 //
-// - Up to kExpertsAlone tokens: the rows of all downs are one range of work, too; then the results
+// - Up to kFewTokens tokens: the rows of all downs are one range of work, too; then the results
 //   are combined. Three barriers. Giving each thread its own rows of out would save one, but
 //   read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8
 //   experts of 1024 rows of 288 bytes, all three matrices.
@@ -39,7 +39,7 @@ size_t TileBytes(BatchForm form, size_t cols) {
 // Bytes a thread needs for rows or panels of `cols` columns.
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
   const size_t rows = RowsScratchBytes(std::min(max_tokens, kRowTokens), cols);
-  return max_tokens <= kExpertsAlone ? rows : std::max(rows, PanelScratchBytes(cols));
+  return max_tokens <= kFewTokens ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
 // Bytes of the tiles of n_slots slots in any form; each expert's last tile may be partial.
@@ -85,10 +85,10 @@ ExpertScratch::ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used,
       input_(max_tokens, n_embd),
       hidden_(max_tokens * n_used * n_ff),
       quantized_(max_tokens * n_used, n_ff),
-      results_(std::min(max_tokens, kExpertsAlone) * n_used * n_embd),
+      results_(std::min(max_tokens, kFewTokens) * n_used * n_embd),
       thread_bytes_(ThreadBytes(max_tokens, std::max(n_embd, n_ff))),
       threads_(max_threads * thread_bytes_) {
-  if (max_tokens <= kExpertsAlone) return;
+  if (max_tokens <= kFewTokens) return;
   const size_t cols = std::max(n_embd, n_ff);
   tiles_ = Buffer<std::byte>(TilesBytes(max_tokens * n_used, n_experts, cols));
 }
@@ -101,8 +101,8 @@ size_t ExpertScratch::BytesFor(size_t max_tokens, size_t n_experts, size_t n_use
       n_slots * (sizeof(uint32_t) + sizeof(float)) + (3 * n_experts + 2) * sizeof(uint32_t) +
       QuantizedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
       QuantizedRows::BytesFor(n_slots, n_ff) + max_threads * ThreadBytes(max_tokens, cols) +
-      std::min(max_tokens, kExpertsAlone) * n_used * n_embd * sizeof(float);
-  if (max_tokens > kExpertsAlone) bytes += TilesBytes(n_slots, n_experts, cols);
+      std::min(max_tokens, kFewTokens) * n_used * n_embd * sizeof(float);
+  if (max_tokens > kFewTokens) bytes += TilesBytes(n_slots, n_experts, cols);
   return bytes;
 }
 
@@ -187,7 +187,7 @@ class ExpertPass {
     return {s_.threads_.get() + thread * s_.thread_bytes_, s_.thread_bytes_};
   }
 
-  bool Alone() const { return n_tokens_ <= kExpertsAlone; }
+  bool Alone() const { return n_tokens_ <= kFewTokens; }
   bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kRowTokens; }
   ActivationRow InputRow(size_t slot) const {
     const size_t token = s_.slot_tokens_.get()[slot];

@@ -68,9 +68,6 @@ constexpr size_t kMaxExpertGroups = 256;
 void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
            uint32_t* experts, float* weights);
 
-// The largest batch in which each token has the same bits as alone.
-constexpr size_t kExpertsAlone = 16;
-
 // Scratch of Experts(). Buffers are sized at construction.
 class ExpertScratch {
  public:
@@ -93,7 +90,7 @@ class ExpertScratch {
   QuantizedRows input_;           // [max_tokens][n_embd]
   Buffer<float> hidden_;          // [slots][n_ff]
   QuantizedRows quantized_;       // the same
-  Buffer<float> results_;         // [slots of at most kExpertsAlone tokens][n_embd], of down
+  Buffer<float> results_;         // [slots of at most kFewTokens tokens][n_embd], of down
   Buffer<std::byte> tiles_;       // of the input, then of hidden_
   size_t thread_bytes_;
   Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare

@@ -15,6 +15,7 @@ namespace kernels {
 // results have the same bits as alone. Batches that are larger than RowTokens() of the type use
 // panels.
 constexpr size_t kRowTokens = 16, kMaxRowTokens = 48;
+static_assert(kFewTokens <= kRowTokens);
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;
@@ -71,7 +72,7 @@ struct GemmOutput {
 // out[token][row] = w.scale * (w.row(row) . x[token]) for rows [begin, end); begin is a multiple of
 // kGemmMaxRows. A result does not depend on the range or the batch it is computed in. scratch:
 // PanelScratchBytes(w.cols), 64-byte aligned.
-using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
-                  const GemmOutput& out, std::span<std::byte> scratch);
+using PanelsFunction = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                            const GemmOutput& out, std::span<std::byte> scratch);
 
 }  // namespace kernels

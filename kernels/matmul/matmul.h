@@ -22,6 +22,10 @@
 
 namespace kernels {
 
+// In batches of up to this many tokens, each token has the same bits as alone: in products, experts
+// and attention.
+constexpr size_t kFewTokens = 16;
+
 // A weight matrix in the file: `rows` rows of `cols` weights each, all times a factor. Owns
 // nothing.
 struct Matrix {

@@ -11,15 +11,12 @@
 
 namespace kernels {
 
-// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to kRowTokens tokens. A
-// result has the same bits in any range and with any other tokens. scratch: see RowsScratch in
+// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to RowTokens() tokens.
+// A result has the same bits in any range and with any other tokens. scratch: see RowsScratch in
 // rows.h, 64-byte aligned; `prepared` if an earlier call for the type left the same x in it.
 using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
                           std::span<const ActivationRow> x, float* out, size_t stride,
                           std::span<std::byte> scratch, bool prepared);
-
-// Products with batches by panels (gemm.h).
-using PanelsFunction = Gemm;
 
 // The scalar definitions of a block, at any address: the values of its weights, and its product
 // with as many activations, of which x has the first.
@@ -28,7 +25,7 @@ using DotBlock = double(const std::byte* block, const ActivationRow& x);
 
 struct Format {
   RowsFunction* rows = nullptr;
-  PanelsFunction* panels = nullptr;
+  PanelsFunction* panels = nullptr;  // gemm.h
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
   bool int8 = false;               // whether products read their input as int8, or else as floats

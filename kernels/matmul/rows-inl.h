@@ -1,5 +1,5 @@
-// The loop around every product of weight rows with 1 to kRowTokens vectors of activations, for any
-// format. Included once per instruction set.
+// The loop around every product of weight rows with 1 to RowTokens() vectors of activations (16; 48
+// of int8 types with vectors of 64 bytes), for any format. Included once per instruction set.
 //
 // A type is a struct, say Q4_0, that unpacks a STEP, a few blocks that fill whole vectors, and
 // multiplies it. The loop takes kRows<Type> rows at a time and multiplies each step with all

@@ -36,8 +36,8 @@ void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, Ro
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in, float* out,
                size_t stride);
 
-// Rows [begin, end) of a gated layer for a batch, by panels; arguments as for Gemm (gemm.h). out is
-// [n_tokens][stride]. Without a gate, gate_input is not read.
+// Rows [begin, end) of a gated layer for a batch, by panels; arguments as for PanelsFunction
+// (gemm.h). out is [n_tokens][stride]. Without a gate, gate_input is not read.
 void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch);

@@ -15,6 +15,7 @@
 #endif
 
 #include "kernels/formats/shared/steps32-inl.h"
+#include "kernels/simd/vectors-inl.h"
 
 #if PRONK_WIDE
 HWY_BEFORE_NAMESPACE();

@@ -17,6 +17,7 @@
 #include "kernels/attention/reference.h"
 #include "kernels/attention/round_to_q4.h"
 #include "kernels/half.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/matmul/reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"

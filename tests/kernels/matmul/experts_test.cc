@@ -213,7 +213,7 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
       const bool one_form = !layer.has_gate || BatchFormFor(layer.gate.view().first.dtype) ==
                                                    BatchFormFor(layer.up.view().first.dtype);
       const bool by_panels =
-          one_form && batch.n_tokens > kExpertsAlone && batch.NumSlots(e) > kRowTokens;
+          one_form && batch.n_tokens > kFewTokens && batch.NumSlots(e) > kRowTokens;
       const auto form = [&](const Stack& stack) {
         const DType dtype = stack.view().first.dtype;
         if (by_panels) return BatchFormFor(dtype);
@@ -294,7 +294,7 @@ TEST_P(ExpertsOf, GiveTheSameBitsWithAnyNumberOfThreads) {
 }
 
 void ExpectTheBitsOfTokensAlone(const Layer& layer) {
-  const Batch batch(layer, kExpertsAlone, 2, 9);
+  const Batch batch(layer, kFewTokens, 2, 9);
   ForEachTarget([&] {
     ExpertScratch scratch = ScratchFor(layer, batch, 1);
     const std::vector<float> expected = RunExperts(layer, batch, 1, scratch);

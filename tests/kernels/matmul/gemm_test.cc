@@ -216,7 +216,7 @@ TEST_P(GemmOf, GivesTheSameBitsOnEveryTargetOfArm) {
 // eight go row by row, too.
 TEST_P(GemmOf, SurvivesExtremeCodes) {
   const DType dtype = GetParam();
-  constexpr size_t kCols = 512, kRows = 16, kTokens = 42, kFewTokens = 8;
+  constexpr size_t kCols = 512, kRows = 16, kTokens = 42, kRowWise = 8;
   constexpr unsigned kBytes[] = {0x00, 0xFF, 0x80, 0x7F, 0x81, 0x88, 0xF0, 0x0F};
   Team team(1);
   const RandomMatrix original(dtype, kRows, kCols, 1);
@@ -261,7 +261,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
     }
   };
   ForEachTarget([&] {
-    check(kFewTokens);
+    check(kRowWise);
     check(kTokens);
   });
 }
