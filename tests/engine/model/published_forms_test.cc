@@ -203,7 +203,7 @@ TEST(PublishedForms, PartsOfASplit) {
 // architectures are its own.
 TEST(PublishedForms, RefusedOfOllamas) {
   for (const auto& [architecture, says] : {std::pair("gptoss", "an early file of Ollama's"),
-                                           std::pair("glm4moelite", "Ollama's own make")}) {
+                                           std::pair("glm4moelite", "Ollama's own converter")}) {
     gguf::Writer writer;
     writer.Add("general.architecture", architecture);
     const std::vector<float> numbers(8);
