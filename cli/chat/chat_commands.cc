@@ -314,8 +314,8 @@ void Conversation::Set(const std::string& argument) {
     ChangeSetting(argument, *ready_);
     const engine::Model& model = ready_->model;
     engine::ResolveSampling(model.file.metadata(), *model.tokenizer,
-                            ready_->session_options.sampler);
-    ready_->session->SetSampling(ready_->session_options.sampler);
+                            ready_->session_options.sampling);
+    ready_->session->SetSampling(ready_->session_options.sampling);
   }
   Note("(" + ChatSettingsText(options_, *ready_) + ")");
 }

@@ -55,7 +55,7 @@ class Compare {
         (options.window != engine::kUsualContext || options.most_windows != 0)) {
       throw UsageError("-c, --chunks: only with -f");
     }
-    session_ = options.model.Session();  // applies --cpu
+    session_ = options.model.ForSession();  // applies --cpu
     session_.n_threads = session_.n_threads_batch = session_.Threads().generating;
     for (const std::string& name : options.models) {
       ModelOptions which = options.model;

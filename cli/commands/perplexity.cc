@@ -44,7 +44,7 @@ void CheckUsage(const PerplexityOptions& options) {
 
 int Perplexity(const PerplexityOptions& options) {
   CheckUsage(options);
-  engine::SessionOptions session_options = options.model.Session();
+  engine::SessionOptions session_options = options.model.ForSession();
   const engine::Model model = LoadModel(options.model);
   const size_t n_vocab = model.tokenizer->vocab().size();
   CatchInterrupts();

@@ -156,7 +156,7 @@ TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
 TEST(Session, AllocatesNothingWhileGenerating) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
   SessionOptions options = {.n_threads = 1,
-                            .sampler = {.typical_p = 0.9f,
+                            .sampling = {.typical_p = 0.9f,
                                         .repeat_penalty = 1.1f,
                                         .frequency_penalty = 0.1f,
                                         .presence_penalty = 0.1f,
