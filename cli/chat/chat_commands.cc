@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/chat/chat_settings.h"
 #include "cli/chat/conversation.h"
 #include "cli/chat/saved_chats.h"
-#include "cli/chat/settings.h"
 #include "cli/options/model_options.h"
 #include "cli/options/model_stores.h"
 #include "cli/options/other_programs.h"

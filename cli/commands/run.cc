@@ -1,4 +1,5 @@
-// pronk run: completes a prompt and streams the text.
+// pronk run: completes a prompt and streams the text. Read Run() first, then Complete() and
+// EncodePrompt().
 #include "cli/commands/run.h"
 
 #include <algorithm>
@@ -29,7 +30,9 @@ constexpr double kLongRunSeconds = 2;
 // What is answered without --jsonl.
 RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader& reader) {
   if (!options.messages.empty()) return reader.ReadMessages(options.messages);
-  if (!options.text.is_given()) options.model.ModelPath();  // what names no model may be the prompt
+  // Fails before it waits for standard input: a word that names no model was perhaps meant as the
+  // prompt, and the message says so.
+  if (!options.text.is_given()) options.model.ModelPath();
   TextOptions text = options.text;
   if (text.prompt) text.prompt = options.generation.Typed(*text.prompt);
   flags.prompt = text.Read();

@@ -29,15 +29,16 @@ std::string OriginName(const engine::Setting& setting);
 // "temperature 0.7 (file), top_k 40, ...": -v and /set.
 std::string SettingsText(const std::vector<engine::Setting>& settings, const OriginOf& origin_of);
 
-// Whether what was given to --grammar or --json-schema is the text itself; otherwise it names a file.
+// Whether what was given to --grammar or --json-schema is the text itself; otherwise it names a
+// file.
 bool IsGrammarText(const std::string& given);
 bool IsSchemaText(const std::string& given);
 
 struct GenerationOptions {
   pronk::Sampling sampling;  // as the flags say; what is no number: texts_
-  bool escape = false;      // in texts that are typed: \n is a line feed
-  std::string grammar;      // GBNF: a file, "-" for stdin, or the text itself
-  std::string schema;       // JSON Schema: likewise
+  bool escape = false;       // in texts that are typed: \n is a line feed
+  std::string grammar;       // GBNF: a file, "-" for stdin, or the text itself
+  std::string schema;        // JSON Schema: likewise
   bool json_object = false;
   bool json_free_space = false;
   bool json_open = false;

@@ -1,5 +1,5 @@
 // Shows and changes the settings of a chat: the command /set.
-#include "cli/chat/settings.h"
+#include "cli/chat/chat_settings.h"
 
 #include <optional>
 #include <string_view>
