@@ -7,8 +7,8 @@
 # built here goes into the library; everything else is found again when it is used.
 include(CMakePackageConfigHelpers)
 
-foreach(room gguf kernels jinja tokenizer schema grammar engine)
-  list(APPEND objects $<TARGET_OBJECTS:pronk_${room}>)
+foreach(folder gguf kernels jinja tokenizer schema grammar engine)
+  list(APPEND objects $<TARGET_OBJECTS:pronk_${folder}>)
 endforeach()
 get_property(highway_file GLOBAL PROPERTY PRONK_HIGHWAY_FILE)
 if(NOT highway_file)

@@ -19,8 +19,8 @@ enum class StopReason : std::uint8_t {
   kInterrupted,  // a function of the caller's returned false
 };
 
-// A token of the text or the thinking, before either's function gets it. Log probabilities are the
-// model's, before sampling changes them. A token that the grammar forced has none.
+// A token of the text or the thinking, reported before its text is. Log probabilities are the
+// model's, before sampling changes them. A token that the grammar forced has no log probability.
 struct Token {
   struct Likely {
     std::int32_t id;
@@ -36,7 +36,7 @@ struct Completion {
   std::string text = {};  // whole UTF-8 characters, without stop texts and thinking
   StopReason stop_reason = StopReason::kLength;
   std::size_t n_prompt = 0;     // tokens read, not counting those of earlier turns,
-  std::size_t n_unread = 0;     // and left, if the reading was interrupted
+  std::size_t n_unread = 0;     // and not read, if the reading was interrupted
   std::size_t n_generated = 0;  // tokens
   double prompt_seconds = 0;
   double generate_seconds = 0;

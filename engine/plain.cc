@@ -105,7 +105,7 @@ Rows Rotated(Rows heads, size_t head_dim, const RopeConfig& rope, const float* d
   return heads;
 }
 
-// Scores become shares: positive, their sum 1. Subtracting the largest keeps exp from overflowing.
+// Scores become weights: positive, with sum 1. Subtracting the largest keeps exp from overflowing.
 void Softmax(const double* scores, size_t n, double* shares) {
   const double max = *std::max_element(scores, scores + n);
   double sum = 0;
@@ -187,9 +187,9 @@ Rows PlainLlama::Forward(std::span<const TokenId> ids) {
                   MatMul(weights.output, last));  // [tokens][4274], a logit for each token
 }
 
-// Each token asks with its query; the keys of the tokens up to itself answer, and the better one
-// matches, the more of its token's value it gets. All heads do so, each with its part of the
-// vectors; several share keys and values (grouped queries, Ainslie et al. 2023). [tokens][256].
+// Each token compares its query with the keys of the tokens up to itself; the better a key matches,
+// the more of that token's value is added. All heads do so, each with its part of the vectors;
+// several share keys and values (grouped queries, Ainslie et al. 2023). [tokens][256].
 Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
   const size_t dim = plan.key_length, n_heads = plan.n_heads;  // 32, 8
   const size_t group = n_heads / plan.n_kv_heads;              // 2

@@ -5,11 +5,11 @@
 //   pronk::Session session(model);
 //   session.Complete("Once upon a time", [](std::string_view piece) { std::cout << piece; });
 //
-// Every failure is thrown as pronk::Error, with a kind and a one-line message; what a function of
-// the caller's throws passes through unchanged. A model is immutable: any number of sessions and
-// chats may share it, each used by one thread at a time. To use one while it is in use, from
-// another thread or its own callback, is an Error. A child of fork() may use them with one thread
-// only, if its parent has used more; otherwise it gets an Error.
+// Every failure is thrown as pronk::Error, with a kind and a one-line message; an exception from a
+// callback passes through unchanged. A model is immutable: any number of sessions and chats may
+// share it, each used by one thread at a time. Using an object that is in use already, by another
+// thread or by its own callback, is an Error. After fork(), if the parent has used several threads,
+// the child may use only one; more is an Error.
 #pragma once
 
 #ifdef __cplusplus
@@ -60,23 +60,23 @@ class Error : public std::runtime_error {
 
 // How a text becomes tokens.
 struct Reading {
-  // After a text, as one with it: a prompt may come in any number of calls, and a word that two of
-  // them share has the tokens of the whole word. false: as a text of its own.
+  // Tokenize together with the text so far: a prompt may come in any number of calls, and a word
+  // split between two calls gets the tokens of the whole word. false: tokenize by itself.
   bool joined = true;
   // Whether the token that begins a text (BOS) comes first. Default: at the beginning of a text, if
   // the model's file asks for it.
   std::optional<bool> bos = {};
-  // Control tokens may be spelt in the text, as "<|im_end|>"; otherwise that is ten characters.
+  // Whether "<|im_end|>" in the text is parsed as a control token; otherwise it is ten characters.
   bool special = false;
 };
 
 // Tokens that are not text; -1: the vocabulary has none.
 struct SpecialTokens {
-  std::int32_t bos, eos, eot, unk, sep;  // begins and ends a text, ends a turn, unknown, between
+  std::int32_t bos, eos, eot, unk, sep;  // begin and end of text, end of turn, unknown, separator
   std::vector<std::int32_t> ends;        // all that end a text when the model writes them
 };
 
-// How a conversation becomes the text of a template.
+// How a chat template renders a conversation.
 struct Rendering {
   std::string chat_template = {};        // its source; "": the model's own
   std::string tools = {};                // as Chat::SetTools() takes them
@@ -87,11 +87,12 @@ struct Rendering {
 
 class Model {
  public:
-  // Opens and checks a GGUF file (a split model's first), which must not change: it is read on use.
-  // exact: the weights count as stored, and everything else is computed in 32-bit floats, as if the
-  // file held those. Several times slower; Options::cache_bits is then not read.
+  // Opens and checks a GGUF file (of a split model, the first), which must not change afterwards:
+  // weights are read when first used. exact: uses the weights as stored, and computes everything
+  // else in 32-bit floats, as if the file held floats. Several times slower; ignores
+  // Options::cache_bits.
   explicit Model(const std::string& path, bool exact = false);
-  // Copies share the model. It is never moved away, so that each can be used.
+  // Copies share the model. Moving copies, so that a moved-from Model stays usable.
   Model(const Model&) = default;
   Model& operator=(const Model&) = default;
 
@@ -106,7 +107,8 @@ class Model {
   // The text of ids; special: with the spellings of control tokens.
   std::string Detokenize(const std::vector<std::int32_t>& ids, bool special = false) const;
   SpecialTokens special_tokens() const;
-  // A value of the file's metadata as text, of an array a line for each element; none: no such key.
+  // A value of the file's metadata as text, with a line for each element of an array; none: no such
+  // key.
   std::optional<std::string> Metadata(std::string_view key) const;
   std::vector<std::string> MetadataKeys() const;
   // The source of the chat template that Chat uses (Jinja).
@@ -127,7 +129,8 @@ class Model {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Keeps a text to JSON by a schema, or to any grammar. Any number of sessions may share one.
+// Constrains a text to JSON, with or without a schema, or to any grammar. Any number of sessions
+// may share a Grammar.
 class Grammar {
  public:
   Grammar() = default;  // any text
@@ -135,7 +138,7 @@ class Grammar {
   // says, objects may have properties that the schema does not name unless it forbids them.
   static Grammar JsonSchema(const std::string& schema);
   static Grammar JsonObject();
-  static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"
+  static Grammar Gbnf(const std::string& rules);  // llama.cpp's format; the start rule is "root"
 
  private:
   friend class Batch;
@@ -151,21 +154,21 @@ struct Options {
   int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
   int cache_bits = 16;      // of a number in the key-value cache: 32, 16, 8 or 4
   Sampling sampling = {};
-  // A small model with the same vocabulary, or an assistant made for this one (Gemma 4's): guesses
-  // ahead. Can be faster, does not change the text.
+  // A small model with the same vocabulary, or an assistant made for this model (Gemma 4's), that
+  // drafts tokens. May speed up generation; does not change the text.
   std::optional<Model> draft = {};
   std::string chat_template = {};  // of chats: its source, in place of the model's
 };
 
-// Sets an option by its name, as "threads", "temperature" or "dry.base", for settings that come as
-// text. Names and flags of the program mean the same ("top_k", "--top-k"). Values are numbers,
-// "true" or "false", the steps as "top_k;top_p;temperature", the path of a draft, and one element
-// for each call of the lists: "15043+1.5" of logit_bias, a text of dry.breakers. Throws if there is
-// none of that name, or the value is not one.
+// Sets an option by name ("threads", "temperature", "dry.base"), for settings that come as text.
+// The program's flags work, too ("--top-k" is "top_k"). A value is a number, "true" or "false", the
+// steps as "top_k;top_p;temperature", or the path of a draft model. For a list, each call adds one
+// element: "15043+1.5" to logit_bias, a text to dry.breakers. Throws if there is no such option, or
+// the value is not valid for it.
 void Set(Options& options, std::string_view name, const std::string& value);
 void Set(Options& options, std::string_view name, double number);
 
-// A function of the caller's that may return false to stop; if it returns void, all is done.
+// A callback that may return false to stop; one that returns void never stops.
 template <class... Args>
 class Callback {
  public:
@@ -190,14 +193,15 @@ class Callback {
 };
 // Receives text as it is generated, in whole UTF-8 characters.
 using OnText = Callback<std::string_view>;
-// Receives how many tokens of the prompt are read, of how many: about 20 times a second, and at the
-// end. false ends the reading within 0.2 s, whatever the model's size. A prompt is read in batches
-// of 512 tokens; those that are complete stay, and Completion counts them.
+// Receives the number of prompt tokens read so far and the number of all, about 20 times a second
+// and at the end. Returning false ends the reading within 0.2 s, whatever the model's size. A
+// prompt is read in batches of 512 tokens; complete batches stay in the session, and Completion
+// counts their tokens.
 using OnPrompt = Callback<std::size_t, std::size_t>;
 
 using OnToken = Callback<const Token&>;  // false ends the text before it
-// May change the logits of the next token, by id, before it is sampled: below a grammar, which has
-// the last word. false ends the text.
+// May change the logits of the next token, indexed by token id, before it is sampled. A grammar
+// still applies afterwards. false ends the text.
 using OnLogits = Callback<float*, std::size_t>;
 
 // A text to be read, or the ids of its tokens.
@@ -209,7 +213,7 @@ struct Prompt {
       : ids(std::move(tokens)) {}
 
   std::string_view text = {};
-  std::optional<std::vector<std::int32_t>> ids = {};  // read as they are, whatever Reading says
+  std::optional<std::vector<std::int32_t>> ids = {};  // used as they are; Reading has no effect
 };
 
 struct Limits {
@@ -230,9 +234,9 @@ struct MemoryUse {
   std::size_t scratch;  // while it reads and generates
 };
 
-// A conversation as a JSON array of {"role": ..., "content": ...}, as other programs have it: with
-// "reasoning_content" for thinking, "tool_call_id", and "tool_calls": [{"id": ..., "type":
-// "function", "function": {"name": ..., "arguments": {...}}}].
+// A conversation as a JSON array of {"role": ..., "content": ...}, the format that other programs
+// use, with "reasoning_content" for thinking, "tool_call_id", and "tool_calls": [{"id": ...,
+// "type": "function", "function": {"name": ..., "arguments": {...}}}].
 std::vector<Message> ParseMessages(const std::string& json);
 std::string MessagesJson(const std::vector<Message>& messages);
 
@@ -244,22 +248,23 @@ class Session {
   Session& operator=(Session&&) = default;
 
   // Reads the prompt right after the text so far (Limits::reading), then generates. After Clear()
-  // and Truncate() a beginning that is known from before is not read again.
+  // or Truncate(), a prefix shared with the earlier text is not read again.
   Completion Complete(const Prompt& prompt, const OnText& on_text = {}, const Limits& limits = {});
   // Reads a prompt and generates nothing. Returns each of its tokens, with its log probability
-  // after those before it (of the first of all: none) and the n likeliest in its place.
+  // given the tokens before it (none for the first token of a text) and the n likeliest tokens at
+  // its position.
   std::vector<Token> Score(const Prompt& prompt, int n_likeliest = 0, const Reading& reading = {});
   // Begins a new text.
   void Clear();
-  // Keeps the first n tokens of the text, at most all.
+  // Keeps the first n tokens of the text, or all if it has fewer.
   void Truncate(std::size_t n);
-  // A session with the same text, in memory of its own. Each goes on as if it were alone.
+  // A session with the same text, in memory of its own. The two continue independently.
   Session Copy() const;
   MemoryUse memory() const;
   // The text so far.
   std::vector<std::int32_t> tokens() const;
-  // A number for each token of the vocabulary: how likely it is to come next (its exponential, in
-  // proportion). Empty where nothing was read.
+  // The logits of the next token, one for each token of the vocabulary: probabilities are
+  // proportional to their exponentials. Empty if nothing has been read.
   std::vector<float> logits() const;
   // Writes the session to a file, and reads it back with the same model and context, so that a long
   // prompt is read only once (for example by Complete() with a limit of 0 tokens).
@@ -275,24 +280,23 @@ class Session {
 
 class Chat;
 
-// Completes the texts of several sessions of one model together: a pass over its weights is for the
-// next tokens of up to 16. What a session writes is, bit for bit, what it writes alone, whoever
-// else is there.
+// Completes the texts of several sessions of one model together: one pass over its weights computes
+// the next tokens of up to 16 texts. A session writes, bit for bit, what it would write alone.
 class Batch {
  public:
   explicit Batch(const Model& model, int threads = 0);  // threads: 0: the fast cores
   Batch(Batch&&) = default;
   Batch& operator=(Batch&&) = default;
 
-  // Begins what Session::Complete() does: reads the prompt. From then on the session belongs to the
-  // batch, until its text has ended. Returns the number of the text: 0, 1, ...
+  // Reads the prompt, as Session::Complete() does first. The session then belongs to the batch
+  // until its text has ended. Returns the number of the text: 0, 1, ...
   std::size_t Add(Session& session, const Prompt& prompt, const OnText& on_text = {},
                   const Limits& limits = {});
   // Adds the answer that Chat::Answer() would give.
   std::size_t Add(Chat& chat, const std::vector<Message>& messages, const OnText& on_text = {},
                   const Limits& limits = {});
-  // Every text goes on by a token or more. Returns those that ended, with their numbers. What a
-  // function of the caller's throws ends its own text; the next call goes on with the others.
+  // Extends every text by at least one token. Returns the texts that ended, with their numbers. An
+  // exception from a callback ends its own text; the next call continues the other texts.
   std::vector<std::pair<std::size_t, Completion>> Step();
   // The number of texts that were not returned yet.
   std::size_t size() const;
@@ -303,7 +307,8 @@ class Batch {
 };
 
 // A conversation in the format of the model's chat template. When the context is full, the oldest
-// turns are dropped, from a question to before the next; Completion::n_dropped tells of it.
+// turns are dropped, each from a question up to the next; Completion::n_dropped counts their
+// messages.
 class Chat {
  public:
   // system: the system's message; "" for none.
@@ -312,41 +317,44 @@ class Chat {
   Chat& operator=(Chat&&) = default;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
-  // Adds messages, the last of them by "user" or "tool", and answers; without any it answers what
-  // History() ends with, as after an answer that a function of the caller's stopped before its
-  // first word. Only what is new is read. After the model's Completion::tool_calls:
+  // Adds messages, the last of them by "user" or "tool", and answers; without messages it answers
+  // the end of History(), for example after a callback stopped an answer before its first word.
+  // Only new tokens are read. After the model's Completion::tool_calls:
   //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
   Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
                     const Limits& limits = {});
-  // The whole conversation, what was dropped and the system's message included. Set, it is answered
-  // by Answer(); a beginning that it shares with the one before is not read again.
+  // The whole conversation, including dropped messages and the system message. After SetHistory(),
+  // Answer() answers its last message; a prefix shared with the previous conversation is not read
+  // again.
   std::vector<Message> History() const;
   void SetHistory(const std::vector<Message>& messages);
   // What the model may call from the next answer on: a JSON array of {"type": "function",
   // "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for nothing. Throws if
   // the model's template reads no tools, or a schema is not supported (as Grammar::JsonSchema). A
-  // call is what is spelt as the model's family does, or a bare object {"name": ..., "arguments":
-  // {...}} of a function that is declared, in a block of code or not. Once it has begun, its
-  // arguments are kept to the schema. Beside Limits::grammar an answer is calls or that grammar's.
+  // call is written in the format of the model's family, or as a bare object {"name": ...,
+  // "arguments": {...}} of a function that is declared, in a block of code or not. Once it has
+  // begun, its arguments have to follow the schema. With Limits::grammar, an answer is calls or
+  // follows it.
   void SetTools(const std::string& json);
-  // Whether the model calls: "auto" (at first, and after SetTools), "none" (it does not see the
-  // tools), "required", or the name of the one function that it has to call.
+  // Whether the model calls functions: "auto" (the default, also after SetTools), "none" (it does
+  // not see the tools), "required", or the name of the function that it must call.
   void SetToolChoice(const std::string& choice);
-  // The tokens of the conversation if this text were said next, dropped messages not included:
-  // more than the context has means that older ones will be dropped.
+  // The number of tokens in the conversation if this text were said next, without dropped messages.
+  // If it exceeds the context, more of the oldest messages will be dropped.
   std::size_t Count(const std::string& text);
   // Whether the model thinks first, "on" or "off", or how much: "low", "medium", "high". Throws if
   // its template has no such switch.
   void SetThinking(const std::string& level);
-  // At most so many tokens of thinking in an answer; 0: none, -1: any number. Then the message and
-  // the mark that ends the thinking are written for the model, and the answer follows.
+  // Limits the thinking in an answer to this many tokens; 0: none, -1: any number. At the limit,
+  // the message and the mark that ends the thinking are inserted as if the model had written them,
+  // and the answer follows.
   void SetThinkingBudget(int tokens, const std::string& message = "");
   // Receives the thinking as it is generated.
   void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.
   void Clear();
   MemoryUse memory() const;
-  // As Session's. A conversation that begins as the file does need not read that part again.
+  // As in Session. A prefix that a conversation shares with the file is not read again.
   void Save(const std::string& path);
   void Load(const std::string& path);
 
@@ -359,9 +367,9 @@ class Chat {
 // How a text's tokens become one vector; by default as the model's file says.
 enum class Pooling { kOfFile, kMean, kFirst, kLast };
 
-// Turns texts into vectors, with a model made for that, or by a named pooling. They have length 1
-// unless the file says otherwise, and its usual prompt, if any, is put before each text. The closer
-// two texts are in meaning, the larger the sum of the products of their numbers.
+// Turns texts into vectors, with an embedding model, or with any model and a given pooling. Vectors
+// have length 1 unless the file says otherwise. The file's default prompt, if any, is put before
+// each text. The closer two texts are in meaning, the larger the dot product of their vectors.
 class Embedder {
  public:
   explicit Embedder(const Model& model, Pooling pooling = Pooling::kOfFile,

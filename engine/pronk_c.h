@@ -1,15 +1,15 @@
-// pronk for C, and for every language that calls C: what pronk.h has, behind handles. Included by
-// <pronk/pronk.h> where the compiler is for C. libpronk.so has all symbols.
+// pronk for C, and for every language that calls C: the functions of pronk.h, on handles. Included
+// by <pronk/pronk.h> where the compiler is for C. libpronk.so has all symbols.
 //
 //   pronk_model* model;
 //   if (pronk_model_open("story.gguf", &model) != PRONK_OK) puts(pronk_error());
 //
-// Handles are freed by their functions, in any order: whatever needs another keeps it. A model and
-// a grammar may be used by any number of threads, the others by one at a time. Texts are UTF-8.
-// What is returned in a buffer is cut where its room ends; *n becomes its whole size, and a buffer
-// without room may be NULL. NULL for a handle, a text or a place for a result is PRONK_WRONG_USE,
-// unless a function says what it means; so are flags that do not exist, numbers out of range, and
-// counts of more than 2^30.
+// Free each handle with its function, in any order: an object keeps alive what it needs. A model
+// and a grammar may be used by any number of threads, any other handle by one thread at a time.
+// Texts are UTF-8. A result that does not fit into its buffer is truncated; *n becomes its full
+// size, and a buffer with room 0 may be NULL. NULL for a handle, a text or a result is
+// PRONK_WRONG_USE, unless the function gives it a meaning; so are unknown flags, numbers out of
+// range, and counts above 2^30.
 #pragma once
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ typedef struct pronk_reranker pronk_reranker;
 
 typedef enum pronk_status {
   PRONK_OK,
-  PRONK_ABSENT,  // there is no such thing: no failure
+  PRONK_ABSENT,  // there is no such item; not a failure
   // Failures, of which pronk_error() says more; as pronk::ErrorKind.
   PRONK_WRONG_USE,     // an argument or an order of calls that makes no sense
   PRONK_NOT_FOUND,     // there is no such file
@@ -47,7 +47,8 @@ typedef enum pronk_status {
 const char* pronk_error(void);
 const char* pronk_version(void);
 
-// pronk::Reading: joined by |; 0: after a text as one with it, and BOS as the file asks.
+// pronk::Reading: flags, combined with |. 0: tokenize together with the text so far, and BOS as the
+// file asks.
 enum {
   PRONK_READ_APART = 1,  // as a text of its own
   PRONK_READ_BOS = 2,
@@ -55,9 +56,9 @@ enum {
   PRONK_READ_SPECIAL = 8  // control tokens may be spelt
 };
 
-// Structures begin with their size, which the macros set: a later library knows by it which fields
-// the program has, and an earlier one refuses a field that it does not know. Fields that are 0 mean
-// the default.
+// Structures begin with their size, which the macros set: it tells a newer library which fields the
+// program has; an older library refuses fields that it does not know, unless they are 0. A field of
+// 0 means the default.
 typedef struct pronk_facts {
   size_t size;
   size_t context_length;  // in training, in tokens
@@ -124,7 +125,8 @@ void pronk_grammar_free(pronk_grammar* grammar);
 // Receives text as it is generated; anything but 0 ends it.
 typedef int (*pronk_on_text)(const char* text, size_t n_bytes, void* user);
 
-// Receives how many tokens of the prompt are read, of how many; anything but 0 ends the reading.
+// Receives the number of prompt tokens read so far and the number of all; returning nonzero ends
+// the reading.
 typedef int (*pronk_on_prompt)(size_t n_read, size_t n, void* user);
 
 typedef struct pronk_likely {
@@ -138,9 +140,9 @@ typedef struct pronk_token {  // as pronk::Token
   const pronk_likely* likeliest;  // as long as the call lasts
   size_t n_likeliest;
 } pronk_token;
-// May change the logits of the next token, by id; anything but 0 ends the text.
+// May change the logits of the next token, indexed by token id; returning nonzero ends the text.
 typedef int (*pronk_on_logits)(float* logits, size_t n, void* user);
-// Receives a token before its text; anything but 0 ends the text before it.
+// Receives each token before its text; returning nonzero ends the text before that token.
 typedef int (*pronk_on_token)(const pronk_token* token, void* user);
 
 typedef struct pronk_limits {
@@ -162,13 +164,13 @@ typedef enum pronk_stop_reason {  // as pronk::StopReason
   PRONK_STOP_MATCH,               // one of the stops
   PRONK_STOP_LENGTH,              // max_tokens
   PRONK_STOP_CONTEXT,             // the context is full
-  PRONK_STOP_INTERRUPTED          // pronk_on_text, pronk_on_token or pronk_on_prompt
+  PRONK_STOP_INTERRUPTED          // a callback returned 0
 } pronk_stop_reason;
 
 typedef struct pronk_completion {
   size_t size;
   pronk_stop_reason stop_reason;
-  size_t n_prompt, n_unread;  // tokens read, and left by an interruption
+  size_t n_prompt, n_unread;  // tokens read, and not read after an interruption
   size_t n_generated;         // tokens
   double prompt_seconds, generate_seconds;
   size_t n_dropped;  // in a chat: oldest messages that the model no longer sees
@@ -177,9 +179,9 @@ typedef struct pronk_completion {
   { sizeof(pronk_completion), PRONK_STOP_EOS, 0, 0, 0, 0, 0, 0 }
 
 // As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names and
-// values that pronk::Set() has; quotes keep blanks, draft="my model.gguf", in which
-// \\" and \\\\ stand for " and \\. NULL: all by default.
-// Limits, on_text and result may be NULL, too.
+// values of pronk::Set(). Quotes keep spaces, as in draft="my model.gguf"; within quotes, a
+// backslash makes the next character literal. NULL: all defaults. Limits, on_text and result may be
+// NULL, too.
 pronk_status pronk_session_open(const pronk_model* model, const char* options,
                                 pronk_session** session);
 void pronk_session_free(pronk_session* session);
@@ -190,8 +192,8 @@ pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
 pronk_status pronk_session_complete_ids(pronk_session* session, const int32_t* ids, size_t n_ids,
                                         const pronk_limits* limits, pronk_on_text on_text,
                                         void* user, pronk_completion* result);
-// As pronk::Session::Score(): on_token receives each token of the text. n_ids: of ids, which may be
-// NULL, instead of the text.
+// As pronk::Session::Score(): on_token receives each token of the text. Give either text, or ids
+// with their number n_ids; the other one is NULL.
 pronk_status pronk_session_score(pronk_session* session, const char* text, const int32_t* ids,
                                  size_t n_ids, int n_likeliest, unsigned reading,
                                  pronk_on_token on_token, void* user);
@@ -206,7 +208,7 @@ pronk_status pronk_session_clear(pronk_session* session);
 pronk_status pronk_session_save(pronk_session* session, const char* path);
 pronk_status pronk_session_load(pronk_session* session, const char* path);
 
-// As pronk::Batch. A text's number may be NULL; on_end, or NULL, gets each text that has ended.
+// As pronk::Batch. `number` may be NULL; on_end, if not NULL, receives each text that has ended.
 typedef void (*pronk_on_end)(size_t number, const pronk_completion* result, void* user);
 pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch);
 void pronk_batch_free(pronk_batch* batch);
@@ -225,8 +227,8 @@ pronk_status pronk_chat_open(const pronk_model* model, const char* system, const
 void pronk_chat_free(pronk_chat* chat);
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result);
-// Messages are JSON as pronk::ParseMessages() reads it; NULL: none, what the history ends with is
-// answered. What the answer calls stands in the history's last message.
+// Messages are JSON as pronk::ParseMessages() reads it; NULL: none, and the end of the history is
+// answered. The answer's tool calls are in the last message of the history.
 pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
                                pronk_on_text on_text, void* user, pronk_completion* result);
 pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n);
@@ -245,8 +247,8 @@ pronk_status pronk_chat_memory(const pronk_chat* chat, pronk_memory_use* memory)
 pronk_status pronk_chat_save(pronk_chat* chat, const char* path);
 pronk_status pronk_chat_load(pronk_chat* chat, const char* path);
 
-// As pronk::Embedder; pooling is "mean", "first", "last" or NULL: as the file says. embed: one
-// vector after the other, n numbers in all.
+// As pronk::Embedder; pooling is "mean", "first", "last", or NULL for the file's.
+// pronk_embedder_embed() writes one vector after the other, n numbers in all.
 pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, const char* options,
                                  pronk_embedder** embedder);
 void pronk_embedder_free(pronk_embedder* embedder);

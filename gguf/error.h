@@ -28,7 +28,7 @@ std::string Message(const Parts&... parts) {
   return text;
 }
 
-// The base of all rooms' exceptions: the message is the parts.
+// The base of all folders' exceptions: the message is the parts.
 class Fault : public std::runtime_error {
  public:
   template <class... Parts>

@@ -9,7 +9,7 @@ namespace gguf {
 
 struct FileId {
   uint64_t device = 0, inode = 0;
-  // Not of the identity: when it was looked at, its size, and the last change in ns since 1970.
+  // Not part of the identity: the file's size, and its last change in ns since 1970, when examined.
   uint64_t bytes = 0, changed = 0;
 
   static FileId Of(const struct stat& status) {

@@ -1,7 +1,7 @@
-// The project's only reader of JSON (RFC 8259): of config.json and its kin, schemas, conversations
-// and whatever else strangers hand over. A text is checked once. After that a value is a place in
-// it, read when it is asked for: memory is the text's own size, whatever the text contains and
-// whoever reads it, and nothing has to be freed but the text.
+// The project's only JSON reader (RFC 8259), for config.json and similar files, schemas,
+// conversations and other untrusted texts. A text is checked once. After that a value is a view
+// into it, decoded on demand: memory use is the size of the text, whatever it contains, and only
+// the text has to be freed.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class JsonView {
   JsonView() = default;  // absent
   // Throws gguf::Error, "is not JSON from byte 7 on" and the like, for callers to name the source.
   static JsonView Parse(std::string text, const JsonLimits& limits = {});
-  // Of values that are there already.
+  // An array of existing values.
   static JsonView Array(const std::vector<JsonView>& items);
   static JsonView Object(const std::vector<Member>& members);
 
@@ -62,7 +62,7 @@ class JsonView {
   std::optional<uint64_t> Unsigned() const;
 
   // Items of an array (whose keys are empty) or members of an object, in text order; empty for
-  // other values. Time grows with the part of the text that is passed.
+  // other values. Time grows with the part of the text that is skipped.
   Iterator begin() const;
   std::default_sentinel_t end() const { return {}; }
   size_t size() const;

@@ -97,9 +97,9 @@ TensorView Place(const TensorInfo& info, const DTypeInfo& type, std::span<const 
           .bytes = bytes};
 }
 
-// A type's id may stand for another type, told apart by the room that a tensor's data has up to the
-// next offset, in `ends`. PrismML's llama.cpp has written PQ2_0 under the id of Q2_0, and for a
-// while llama.cpp had IQ4_NL, repacked, under that of I2_S.
+// An id may stand for two types; the space from a tensor's data to the next offset, in `ends`,
+// tells which. PrismML's llama.cpp has written PQ2_0 under the id of Q2_0, and for a while
+// llama.cpp had IQ4_NL, repacked, under that of I2_S.
 const DTypeInfo& TypeOf(const TensorInfo& info, std::span<const uint64_t> ends, uint64_t alignment,
                         Cursor& cursor) {
   const DTypeInfo& type = *FindDType(info.type_id);

@@ -69,7 +69,7 @@ void Unmap(std::span<std::byte> bytes) {
     try {
       other = std::thread([half] { madvise(half.data(), half.size(), MADV_DONTNEED); });
       madvise(bytes.data(), bytes.size() - half.size(), MADV_DONTNEED);
-    } catch (const std::system_error&) {  // no thread can be started: it goes without
+    } catch (const std::system_error&) {  // no thread can be started: munmap does all
     }
   }
   if (other.joinable()) other.join();

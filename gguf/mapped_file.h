@@ -30,12 +30,12 @@ const char* MappedFileAt(const void* address);
 bool IsResident(const std::byte* at);
 // Asks the system to read mapped bytes into memory; they arrive later.
 void ReadAhead(std::span<const std::byte> mapped);
-// Lets the system take the memory of mapped bytes first. Without effect on what another process
-// uses, too, on a file that this user may not write, and on systems other than Linux.
+// Lets the system reclaim the memory of mapped bytes first. Has no effect on pages that another
+// process also uses, on a file that this user may not write, and on systems other than Linux.
 void LetGo(std::span<const std::byte> mapped);
 inline constexpr size_t kHugePage = size_t{2} << 20;  // bytes, on most CPUs
-// Asks for huge pages for memory that is not used yet, if it has room for one: a fault then gets
-// 2 MB and not 4 KB. Without effect where the system does not allow it.
+// Asks for huge pages for memory that is not used yet, if it is large enough for one: a fault then
+// maps 2 MB instead of 4 KB. Has no effect where the system does not allow it.
 void UseHugePages(std::span<const std::byte> memory);
 // Keeps mapped bytes in memory. False if the system does not allow it.
 bool Lock(std::span<const std::byte> mapped);

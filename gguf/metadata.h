@@ -88,7 +88,8 @@ class Metadata {
   std::vector<float> GetFloats(std::string_view key) const;  // elements f32 or f64
   std::vector<int64_t> GetInts(std::string_view key) const;  // elements of any integer type or bool
 
-  // Puts a value in the place of the file's, or adds it; takes a key away. The first is a view.
+  // The setters replace the file's value or add one; Remove() drops a key. Set() does not copy the
+  // value's data.
   void Set(std::string_view key, Value value);
   void SetInt(std::string_view key, int64_t number);
   void SetFloat(std::string_view key, double number);

@@ -46,7 +46,7 @@ std::string FollowLinks(std::string path) {
   return path;
 }
 
-// Gives a file that has no name this one, which must be free.
+// Gives a nameless file this name, which must be free.
 int Link(int fd, const std::string& name) {
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
   return linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
@@ -93,7 +93,7 @@ void OutputFile::OpenReplacement(std::span<const FileId> inputs) {
   const bool exists = stat(target_.c_str(), &old) == 0;
   if (exists) {
     RefuseInputs(path_, old, inputs);
-    // Root may write to any file; that it is read-only still means that it is to stay.
+    // Root may write to any file; a read-only file is still meant to be kept.
     if ((old.st_mode & 0222) == 0) gguf::Fail(path_, "is read-only, and would be lost");
     if (faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) Fail(path_);
   }
@@ -112,7 +112,7 @@ void OutputFile::KeepOwner(const struct stat& old) {
   if (fstat(fd_, &created) != 0) Fail(path_);
   const bool is_same = created.st_uid == old.st_uid && created.st_gid == old.st_gid;
   if (!is_same && fchown(fd_, old.st_uid, old.st_gid) != 0) {
-    gguf::Fail(path_, "belongs to another user or group, which a new file cannot: remove it first");
+    gguf::Fail(path_, "belongs to another user or group, and a new file could not: remove it first");
   }
   constexpr mode_t kPermissions = 0777;
   if (((created.st_mode ^ old.st_mode) & kPermissions) == 0) return;

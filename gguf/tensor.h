@@ -29,7 +29,7 @@ struct TensorView {
   uint64_t elements() const { return cols() * rows(); }
   uint64_t row_bytes() const { return RowBytes(dtype, cols()); }
   const std::byte* row(uint64_t r) const { return data + r * row_bytes(); }
-  // What all weights are multiplied by, of types that have it after the last row; else 1.
+  // The factor of all weights, for types that store it after the last row; else 1.
   float scale() const {
     float scale = 1;
     if (Info(dtype).tail_bytes != 0) std::memcpy(&scale, row(rows()), sizeof(scale));

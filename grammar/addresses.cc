@@ -105,7 +105,7 @@ Addresses::Found Addresses::Follow(const std::string& reference, const std::stri
     to.schema = found == schemas_.end() ? JsonView() : found->second;
   } else if (!fragment.empty()) {
     to.schema = At(to.schema, fragment, to.base);
-    // Many schemas have addresses that were never meant as such.
+    // Many schemas have an $id that was never meant as a base: then the pointer starts at the root.
     if (!IsSchema(to.schema)) to.schema = At(root_, fragment, to.base);
   }
   if (!IsSchema(to.schema)) {

@@ -265,7 +265,7 @@ class Analysis {
     const auto push = [&](StateId s, uint32_t data) {
       if (s != kNone && seen.insert({s, data}).second) todo.push_back({s, data});
       if (seen.size() > kMaxStates)
-        throw Error("the grammar is too large: it repeats what may be empty");
+        throw Error("the grammar is too large: it repeats parts that may be empty");
     };
     for (push(rule.start, 0); !todo.empty();) {
       const auto [s, data] = todo.back();

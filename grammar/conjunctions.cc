@@ -20,8 +20,7 @@ struct Conjunctions::Partial {
   std::vector<uint32_t> nodes;  // the schemas among them, not negated
   uint64_t node_bits = 0;       // a bit for each node modulo 64
   size_t n_read = 0;            // nodes that are in the text
-  // Of each of them one way has to be taken. `negated`: the ways are those not to be valid under
-  // it.
+  // One way of each choice has to be taken. `negated`: the schema that each of the ways violates.
   struct Choice {
     Ways ways;
     uint32_t negated = kNone;
@@ -51,7 +50,7 @@ std::vector<Shape> Conjunctions::Shapes(const Conjunction& all) {
   Solve(std::move(partial), found);
   std::vector<Shape> shapes;
   for (size_t n = 0; n < found.size(); ++n) {
-    // One that was found later may cover it.
+    // A conjunction found later may cover this one.
     const auto covers = [&](const Partial& other) { return IsWithin(found[n], other); };
     schemas_.budget().Charge((found.size() - n) / 4);
     if (std::any_of(found.begin() + static_cast<ptrdiff_t>(n) + 1, found.end(), covers)) continue;
@@ -142,7 +141,7 @@ const std::vector<JsonView>* Conjunctions::ValuesOf(Literal l) const {
   return nullptr;
 }
 
-// Whether nothing is valid under both, as the values that they list say.
+// Whether their lists of values show that no value is valid under both.
 bool Conjunctions::Differ(Literal a, Literal b) const {
   if (schemas_.IsFalse(a) || schemas_.IsFalse(b)) return true;
   const auto* const values = ValuesOf(a);
@@ -154,7 +153,7 @@ bool Conjunctions::Differ(Literal a, Literal b) const {
 }
 
 // Objects are often told apart by a property's value, or by the properties that they may have. True
-// only if what is valid under all that was taken is not valid under the other schema.
+// only if no value that is valid under all taken literals is valid under the other schema.
 bool Conjunctions::Excludes(const Partial& partial, const Schema& other) {
   if ((partial.types & other.types) == 0) return true;
   if (partial.types != kObject) return false;
@@ -187,8 +186,8 @@ bool Conjunctions::Excludes(const Partial& partial, const Schema& other) {
   return false;
 }
 
-// Whether all that is valid under `partial` is valid under another one, as it has all its nodes.
-// Where objects are closed, nodes that name more properties would allow more.
+// Whether every value valid under `partial` is valid under `other`, since `partial` has all nodes
+// of `other`. Where objects are closed, nodes that name more properties would allow more.
 bool Conjunctions::IsWithin(const Partial& partial, const Partial& other) const {
   if ((other.node_bits & ~partial.node_bits) != 0) return false;
   if (closed_ && other.n_read != partial.n_read) return false;
@@ -242,7 +241,7 @@ void Conjunctions::Solve(Partial all, std::vector<Partial>& found) {
   };
   std::vector<Frame> frames;
   const auto enter = [&](Partial partial) {
-    // What a frame takes, in units of a few bytes, and comparing.
+    // The cost of a frame's memory, in units of a few bytes, and of comparisons.
     uint64_t cost = 100 + 24 * partial.taken.size() + found.size() / 4;
     for (const Partial::Choice& choice : partial.choices) {
       for (const std::vector<Literal>& way : choice.ways) cost += 70 + 9 * way.size();
@@ -281,7 +280,7 @@ const Conjunctions::Ways& Conjunctions::WaysNegated(uint32_t node) {
   return negated_[node] = std::move(ways);
 }
 
-// Each way, and none of the others that could be valid as well.
+// Each alternative, with the negations of the others that could be valid as well.
 const Conjunctions::Ways& Conjunctions::OneOf(uint32_t node) {
   if (const auto known = one_of_.find(node); known != one_of_.end()) return known->second;
   const Schema& schema = schemas_[Literal{node}];

@@ -20,7 +20,7 @@ using Conjunction = std::vector<Literal>;
 
 struct Shape {
   uint8_t type = 0;  // one of them, or kNumber
-  // Not 0: no keyword says of which type a value is, in one of the alternatives; its number.
+  // If not 0: the number of an alternative in which no keyword restricts the type.
   size_t untyped = 0;
   bool is_listed = false;
   std::vector<JsonView> values;  // is_listed: these values, of any type
@@ -42,19 +42,19 @@ class Conjunctions {
   // `closed`: objects have only the properties that are named (SchemaOptions).
   Conjunctions(Schemas& schemas, bool closed) : schemas_(schemas), closed_(closed) {}
 
-  // Throws grammar::Error where that cannot be told, or there are too many.
+  // Throws grammar::Error if the shapes cannot be determined or are too many.
   const std::vector<Shape>& ShapesOf(const Conjunction& all);
   // True only if no value is valid.
   bool IsEmpty(const Conjunction& all, size_t depth = 0);
 
-  // Of a list's item, and of what its `contains` require of an item beside that.
+  // For the item of a list at `index`, without what `contains` requires.
   Conjunction Item(const Shape& shape, size_t index) const;
   // Of the value of a property.
   Conjunction Property(const Shape& shape, const std::string& name);
   // Of a property that no node names; `fits[i]`: it fits the i-th of PatternsOf().
   Conjunction Other(const Shape& shape, const std::vector<bool>& fits) const;
   std::vector<std::string> PatternsOf(const Shape& shape) const;
-  // Names that are told apart, in the order of the schema.
+  // The property names that the schemas mention, in the order of the schema.
   Names NamesOf(const Shape& shape) const;
   // The keys that propertyNames allow; empty if it allows all.
   std::optional<Dfa> KeysOf(const Shape& shape);

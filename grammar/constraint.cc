@@ -154,7 +154,7 @@ std::vector<TokenId> Constraint::Forced() {
   return ids;
 }
 
-// The tokens of a text after the last ones, split as the tokenizer splits both in one piece. If it
+// The tokens of a text that follows the last tokens, as the tokenizer splits the two joined. If it
 // would split the existing text differently, or the vocabulary puts a space before every text, the
 // text is split as if after a line feed. Empty if neither gives exactly this text.
 std::vector<TokenId> Constraint::Cut(std::string_view text) const {

@@ -36,7 +36,8 @@ class Constraint {
   // except those that end the generation. A grammar that covers the thinking does not wait.
   void Wait() { waiting_ = !grammar_->covers_thinking(); }
   void Begin() { waiting_ = false; }
-  // Allows this token, which begins the thinking, as the first one; then it acts as Wait().
+  // Also allows `opening`, which begins the thinking, as the first token; after it this acts as
+  // Wait().
   void MayWait(tokenizer::TokenId opening) {
     if (!grammar_->covers_thinking()) opening_ = opening;
   }

@@ -46,8 +46,8 @@ class Converter {
     StateId after_some, after_none, end;
   };
   Brackets BracketsOf(char bracket, bool is_unique = false);
-  // Members in a rule of its own, since it counts in a register. `others`: what may come after
-  // what is named.
+  // Members in a rule of their own, since the rule needs its register. `others`: members that may
+  // follow the named ones.
   Part MembersIn(char bracket, uint32_t id, MaybePart others);
   void AddMember(uint32_t id, Part key, std::optional<RuleId> value, bool is_required);
 

@@ -95,7 +95,7 @@ std::vector<std::string> Dfa::Strings(size_t most) const {
     for (const auto& [s, text] : level) {
       if (states[s].accepts) all.push_back(text);
       for (const Edge& edge : states[s].edges) {
-        // Each of them begins a string of its own.
+        // Each character of the range begins a different string.
         if (edge.high - edge.low + next.size() > most) return std::vector<std::string>(most + 1);
         for (CodePoint c = edge.low; c <= edge.high; ++c)
           next.emplace_back(edge.to, text + gguf::ToUtf8(c));
@@ -345,7 +345,7 @@ Dfa Numbered(const Dfa& dfa, const std::vector<uint32_t>& of, const std::vector<
 
 }  // namespace
 
-// What leads nowhere leads to all texts then, and the other way round.
+// Where no edge leads on, all texts are accepted in the result, and vice versa.
 Dfa AllBut(const Dfa& dfa) {
   Dfa result = dfa;
   const auto rest = static_cast<uint32_t>(dfa.states.size());
@@ -373,7 +373,7 @@ Dfa AllBut(const Dfa& dfa) {
 Dfa Minimal(const Dfa& dfa, Budget& budget) {
   const size_t n = dfa.states.size();
   if (n == 0) return {};
-  // What can accept.
+  // The states that can reach an accepting one.
   std::vector<std::vector<uint32_t>> before(n);
   std::vector<uint32_t> todo;
   std::vector<bool> lives(n);

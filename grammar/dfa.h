@@ -14,7 +14,7 @@
 
 namespace grammar {
 
-// Of one schema: steps of all that is done for it.
+// The steps that all work on one schema may take.
 class Budget {
  public:
   // Throws grammar::Error if nothing is left.
@@ -40,7 +40,8 @@ class Dfa {
     auto operator<=>(const State&) const = default;
   };
   auto operator<=>(const Dfa&) const = default;  // minimal ones are equal for equal sets
-  // From the first one. None: no string is in the set. Each can reach one that accepts.
+  // The first is the initial state; without any, no string is in the set. Each can reach an
+  // accepting state.
   std::vector<State> states;
 
   bool empty() const { return states.empty(); }
@@ -50,11 +51,11 @@ class Dfa {
   // From each state the fewest characters to one that accepts.
   std::vector<uint32_t> Distances() const;
   uint32_t Longest() const;
-  // All strings, if there are at most `most` of them; otherwise more than that.
+  // All strings, if there are at most `most`; otherwise some list of more than `most`.
   std::vector<std::string> Strings(size_t most) const;
 };
 
-// The parser of patterns gives automata without accepting states merged; all results are minimal.
+// All results are minimal.
 enum class Both { kAnd, kOr };
 Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
 Dfa Everything();
@@ -63,7 +64,7 @@ Dfa AllBut(const Dfa& dfa);
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget);
 // Those of at least `min` and at most `max` characters (kNone: no limit).
 Dfa OfLength(uint32_t min, uint32_t max, Budget& budget);
-// Joins states that the same strings follow, and drops what cannot accept.
+// Merges states that the same strings follow, and drops states that cannot reach an accepting one.
 Dfa Minimal(const Dfa& dfa, Budget& budget);
 
 }  // namespace grammar

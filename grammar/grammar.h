@@ -80,7 +80,8 @@ struct Loop {
   uint32_t min, max;
   // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
   StateId body, count = kNone, at_least = kNone;
-  // The part may be empty: then it may also come fewer times, and empty ones need not be counted.
+  // The part may be empty: then fewer repetitions are allowed, too, and empty ones need not be
+  // counted.
   bool may_be_empty = false;
 };
 
@@ -94,7 +95,7 @@ struct Members {
   };
   std::vector<Key> keys;
   StateId other = kNone;  // a key that is not named, as often as it likes
-  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // with the first the others
+  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // a key, and those it requires
   uint32_t min = 0, max = kNone;                                  // number of members
   bool ordered = false;  // named keys come in this order, then others
   // Where members begin, go on and end, and where an object without any ends.
@@ -115,7 +116,7 @@ struct Rule {
 // A token as a grammar names it: "<think>", or "<[10]>" for the id.
 struct TokenName {
   std::string name;
-  bool is_wanted;  // not only left out, as in !<think>
+  bool is_wanted;  // false if named only after !, as in !<think>
 };
 
 // Immutable: any number of generations may share it.
@@ -128,7 +129,7 @@ class Grammar {
     return loop_of_[id] == kNone ? nullptr : &loops_[loop_of_[id]];
   }
   const Members& members(uint32_t id) const { return members_[id]; }
-  // A text in JSON, no object of which has a key twice.
+  // The texts are JSON, and no object in them repeats a key.
   bool has_unique_keys() const { return has_unique_keys_; }
   // Some of its lists have unique items.
   bool has_unique_items() const { return has_unique_items_; }
@@ -158,7 +159,7 @@ class Grammar {
 // size. Throws as Builder::Finish().
 void Analyze(Grammar& grammar, bool prunes);
 
-// A character that JSON strings hold as itself, and that `.` in patterns fits.
+// A character that JSON strings contain unescaped, and that `.` in patterns matches.
 constexpr bool IsPlain(CodePoint c) {
   return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }
@@ -193,13 +194,13 @@ class Builder {
     return {first.start, second.end, first.counts || second.counts};
   }
   Part Either(std::span<const Part> ways);
-  // Of those that are there; empty if none is.
+  // One of the parts that exist; empty if none does.
   std::optional<Part> AnyOf(const std::vector<std::optional<Part>>& ways);
   // At least `min` times, at most `max` (kNone: no limit).
   Part Repeat(Part part, uint32_t min, uint32_t max);
   // Passes if the register is below `limit`, then counts up to `most`. For automata that count all
-  // their characters; AddLimit says where one begins, and up to which count none of its limits
-  // matters.
+  // their characters; AddLimit gives an automaton's start, and the count up to which none of its
+  // limits matters.
   Part Counted(Part part, uint32_t limit, uint32_t most);
   void AddLimit(StateId start, uint32_t count);
   Part Text(bool once = false);  // any number of plain characters, or one

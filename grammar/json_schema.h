@@ -1,7 +1,7 @@
 // JSON Schema (drafts 3 to 2020-12) as a grammar: what matches is valid under the schema.
 //
 // README.md lists the supported keywords and where the grammar is narrower. Annotations are
-// ignored, what cannot be held exactly is refused with its place.
+// ignored; a keyword that cannot be enforced exactly is refused with its location.
 #pragma once
 
 #include <functional>

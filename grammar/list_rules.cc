@@ -81,8 +81,8 @@ Part Converter::Items(const Shape& shape, const std::vector<RuleId>& first,
   return {brackets.open.start, brackets.end};
 }
 
-// A place for each number of items, and of those among them that each `contains` counts, as far as
-// they matter.
+// A state for each number of items, and of items that each `contains` counts, up to the counts that
+// matter.
 Converter::MaybePart Converter::Containing(const Shape& shape, uint64_t n_first, uint64_t most,
                                            const std::vector<Contains>& contains) {
   using Counts = std::vector<uint64_t>;  // of items, and for each `contains`
@@ -117,7 +117,8 @@ Converter::MaybePart Converter::Containing(const Shape& shape, uint64_t n_first,
       is_enough &= counts[c + 1] >= contains[c].count.min;
     if (is_enough) builder_.Link(at, n == 0 ? brackets.after_none : brackets.after_some);
     if (n >= most) continue;
-    // Each item is counted by some of them. Where there is no limit, others may fit as well.
+    // Each item is counted by a subset of `contains`. A `contains` without a maximum may also match
+    // items that it does not count.
     for (uint32_t ways = 0; ways < 1u << contains.size(); ++ways) {
       Conjunction item = all_.Item(shape, n);
       Counts to = counts;

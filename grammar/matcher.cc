@@ -15,9 +15,9 @@ using Kind = State::Kind;
 // properties fill a few thousand. At most 24 MB of tables, 24 MB of items.
 constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 14;
 constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 21;
-// A step looks at fewer items than kItemsOfStep on average, or at kMaxExcess more in all. Patterns
-// and objects with hundreds of readings stay far below; a text that has more readings with each of
-// its bytes does not.
+// Steps may visit kItemsOfStep items on average, and kMaxExcess more in total. Patterns and objects
+// with hundreds of parses stay far below; a text whose number of parses grows with each byte does
+// not.
 constexpr size_t kItemsOfStep = size_t{1} << 12, kMaxExcess = size_t{1} << 23;
 constexpr size_t kMaxItemsOfSet = size_t{1} << 18;
 constexpr size_t kMaxKeySets = size_t{1} << 16;
@@ -121,7 +121,8 @@ SetId Matcher::Close(std::vector<Item>& items) {
         for (const Item& after : sets_[below]) push(after);
         break;
       case Kind::kCount: {
-        // What is repeated may be empty: a lower count allows all that a higher one does.
+        // The repeated part may be empty: then a lower count allows everything that a higher one
+        // does.
         if (state.low != 0) {
           const auto [counted, is_new] = counted_.try_emplace({at, below}, data);
           if (!is_new && counted->second <= data) break;
@@ -250,7 +251,7 @@ uint64_t CountOf(const std::vector<uint64_t>& keys) {
   return n;
 }
 
-// What an object still needs after some keys, and one more.
+// The keys that an object still needs after the given keys and one more.
 struct Missing {
   Missing(const Members& members, const std::vector<uint64_t>& keys, uint32_t key) {
     const auto has = [&](uint32_t k) { return k == key || HasKey(keys, k); };
@@ -315,7 +316,7 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
     if (!members.ordered) return has_other || count + n_left >= members.min;
     const uint32_t after = key == kNone ? n_keys : key + 1;
     if (missing.n > 0) {
-      // Named keys come in order: none that is needed may be passed.
+      // Named keys come in order: a required one must not be skipped.
       const uint32_t first = missing.first == key ? kNone : missing.first;
       if (first != kNone && first < after) return false;
     }
@@ -335,7 +336,7 @@ SetId Matcher::Find(SetId from, uint8_t byte) {
   Moves& moves = MovesOf(from);
   excess_ -= std::min(excess_, kItemsOfStep);
   std::vector<Item> after;
-  // The bytes around this one that lead there, too.
+  // The range of bytes around this one that lead to the same set.
   size_t first = 0, last = UINT8_MAX;
   for (const auto& [low, high, item, opens_unique] : moves.all) {
     if (low <= byte && byte <= high) after.push_back(item);

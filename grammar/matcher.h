@@ -41,7 +41,7 @@ class Matcher {
   static constexpr SetId kNotYet = kNone;
   const std::array<SetId, 256>& NextOf(SetId from) { return MovesOf(from).next; }
   SetId Steps(SetId from, std::string_view bytes);
-  // The set of these items' bytes and calls, past what takes no byte.
+  // The set of bytes and calls that these items reach without consuming a byte.
   SetId Close(std::vector<Item>& items);
   // The set that the items lead to once their rules have ended: see TokenMasks.
   SetId Resolve(SetId set);
@@ -81,7 +81,8 @@ class Matcher {
   void CheckSize() const;
   void Charge(size_t n_items);
 
-  // The keys of an object that are written: how many that are not named, and a bit for each other.
+  // The keys already written in an object: the number of unnamed keys, and a bit for each named
+  // one.
   using Keys = std::vector<uint64_t>;
   uint32_t KeysWith(uint32_t keys, const Members& members, uint32_t key);
   // Whether the object may end here, and the keys that may come (kNone: one that is not named).

@@ -1,11 +1,11 @@
-// What a value violates that is not valid under a schema.
+// The negation of a schema: the ways in which a value may violate it.
 #include <utility>
 
 #include "grammar/conjunctions.h"
 
 namespace grammar {
 
-// Each keyword is a way not to be valid.
+// Each keyword gives a way to be invalid.
 Conjunctions::Ways Conjunctions::Negated(const Schema& s, uint32_t node) {
   Ways ways;
   // A way by keywords for one type, which `fill` sets.

@@ -187,8 +187,8 @@ bool NumberSet::Has(const Decimal& number) const {
 }
 
 Dfa NumberSet::Spellings(Budget& budget) const {
-  // As floating-point numbers, two of more than 15 digits may be the same: near to a bound that is
-  // left out there are fewer digits, `n_near` of them after the point.
+  // Two numbers of more than 15 digits may be equal in floating point: close to an exclusive bound
+  // fewer digits are written, `n_near` of them after the point.
   size_t n_digits = multiples.empty() && not_multiples.empty() ? 19 : 15;
   size_t n_decimals = 17, n_near = 17, n_far = kMaxWritten;
   std::optional<Bound> low = min, high = max;

@@ -41,8 +41,8 @@ struct NumberSet {
     return !min && !max && multiples.empty() && not_multiples.empty() && excluded.empty();
   }
   bool Has(const Decimal& number) const;
-  // Spellings without exponents, of at most 19 digits (15 of multiples, or as many as the bounds
-  // have) before the point and 17 after it.
+  // Spellings without exponents, of at most 19 digits before the point (15 for multiples) and 17
+  // after it, or as many as the bounds have.
   Dfa Spellings(Budget& budget) const;
   std::string Key() const;  // equal for equal sets
 };

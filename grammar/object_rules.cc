@@ -9,7 +9,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxProperties = 5000;
-constexpr size_t kFewKeys = 64;  // as many keys that fit a pattern are named
+constexpr size_t kFewKeys = 64;  // up to this many keys of a pattern are named
 constexpr size_t kMaxWays = 64;  // to have the members that are needed
 
 }  // namespace
@@ -41,7 +41,7 @@ Converter::MaybePart Converter::Object(const Shape& shape) {
   return builder_.AnyOf(ways);
 }
 
-// A member that is needed has a name of the schema, or is another one; it may be what others need.
+// A needed member has one of the schema's names or another key; one member may meet several needs.
 std::vector<Converter::Needs> Converter::WaysToHave(const Shape& shape, const Names& names) {
   std::vector<Needs> ways(1);
   for (const uint32_t node : shape.nodes) {
@@ -145,7 +145,8 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
   return MembersIn('{', id, builder_.AnyOf(others));
 }
 
-// What properties need beside themselves. False: a required one needs what cannot be there.
+// The keys that properties need beside themselves. False: a required property needs a key that is
+// impossible.
 bool Converter::AddNeeds(const Shape& shape, const std::map<std::string, uint32_t>& index,
                          Members& members) {
   for (const uint32_t node : shape.nodes) {

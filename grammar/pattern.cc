@@ -251,7 +251,7 @@ class Automaton {
     }
   }
 
-  // What the text must have before the pattern is any text, too.
+  // Any text may precede the pattern, too.
   Dfa Strings() {
     const uint32_t pattern = Build(static_cast<uint32_t>(nodes_.size() - 1), end_, false, true);
     const uint32_t start = New();
@@ -379,7 +379,7 @@ class Automaton {
       if (is_needed) all.push_back(s);
     }
     budget_.Charge(all.size() + 1);
-    // Whatever follows a match, it is one.
+    // A match stays a match, whatever follows.
     if (only_plain && visits_[end_] == n_visits_) return {end_};
     std::sort(all.begin(), all.end());
     return all;

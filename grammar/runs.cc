@@ -215,7 +215,7 @@ void Runs::TrySets(uint32_t begin, uint32_t group) {
     groups_[group].sets.push_back(wanted);
     groups_[group].kinds.push_back(KindsIn(wanted));
     for (uint32_t hub = begin; hub < end; ++hub) hubs_[hub].lengths[t] = kAny;
-    // Whether characters of the set lead from a hub to one that allows more than `length`.
+    // Whether every character of the set leads from the hub to one that allows at least `length`.
     const auto allows = [&](uint32_t hub, uint32_t length) {
       Set covered;
       for (const Edge& edge : edges[index(hub)]) {

@@ -4,11 +4,11 @@
 // underscores do. Of a vocabulary's tokens most are words, so a mask is mostly known once a run is:
 // branches of the trie whose characters are among those of a run are taken as a whole.
 //
-// Where a character leads is looked up once for each state: the states that read the next byte are
-// its hub. A hub allows n characters of a set if each of them leads to a hub that allows n - 1.
-// So the hubs that allow none are found first, then backwards those that lead to them. A hub of one
-// character, as in the middle of a key, allows no run worth a look: all such are one hub, and what
-// follows them is looked up when a text gets there.
+// The successors of each state are computed once: the states that consume the next byte form its
+// hub. A hub allows n characters of a set if each of them leads to a hub that allows n - 1. So the
+// hubs that allow none are found first, then, backwards, the hubs that lead to them. A hub of one
+// character, as in the middle of a key, allows no useful run: all such hubs are represented by one,
+// and their successors are computed when a text reaches them.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@
 
 namespace grammar {
 
-// Characters of like kind, a bit for each kind: each small letter, capitals to F, the others, ...,
-// at last characters beyond ASCII (kBeyond), and white space beyond it and bytes that are no part
-// of a whole plain character (kOdd).
+// Kinds of characters, a bit for each: each small letter, capitals A to F, the other capitals, ...,
+// and last, characters beyond ASCII (kBeyond), and white space beyond ASCII and bytes that are not
+// part of a complete plain character (kOdd).
 using Kinds = uint64_t;
 inline constexpr Kinds kWordKinds = (Kinds{1} << 30) - 1, kSpaceKind = Kinds{1} << 30,
                        kQuotedKinds = Kinds{1} << 61, kBeyond = Kinds{1} << 62,
@@ -49,7 +49,7 @@ class Runs {
   bool IsCharacter(RuleId rule);
 
  private:
-  // ASCII by code. Instead of the first two controls: nothing, and all of kBeyond.
+  // A bit for each ASCII code. Bit 0 is unused, and bit 1 stands for all of kBeyond.
   struct Set {
     uint64_t low = 0, high = 0;
     void Add(const Set& other) {

@@ -1,5 +1,5 @@
 // A JSON Schema as nodes: each schema of the text once, its keywords read and checked, references
-// resolved. For conjunctions.h, which finds out what schemas require together.
+// resolved. For conjunctions.h, which combines schemas that apply to one value.
 #pragma once
 
 #include <algorithm>
@@ -90,7 +90,7 @@ struct SomeMember {
 struct Schema {
   std::string place;
   uint8_t types = kAllTypes;
-  std::string refusal;  // set: which values are valid cannot be told
+  std::string refusal;  // not empty: why valid values cannot be determined
   bool is_listed = false;
   std::vector<JsonView> values;    // is_listed: the only ones
   std::vector<JsonView> excluded;  // values that are not valid
@@ -127,7 +127,7 @@ struct Schema {
            unique;
   }
   bool IsString() const { return !length.IsFree() || !patterns.empty() || !not_patterns.empty(); }
-  // Nothing but what `all` says.
+  // No keyword but `all` restricts values.
   bool IsPlain() const {
     return types == kAllTypes && refusal.empty() && !is_listed && excluded.empty() && !IsObject() &&
            !IsArray() && !IsString() && numbers.IsFree() && needs_schema.empty() && any.empty() &&
@@ -151,11 +151,11 @@ class Schemas {
   bool IsTrue(Literal l) const { return l == True() || !l.is_there(); }
   bool IsFalse(Literal l) const { return l == !True(); }
 
-  // Whether a value is valid. Throws grammar::Error where that cannot be told.
+  // Whether a value is valid. Throws grammar::Error if that cannot be determined.
   bool IsValid(Literal l, const JsonView& value, size_t depth = 0);
-  // The strings that contain a pattern, kept.
+  // The strings that contain a match of the pattern; the result is cached.
   const Dfa& Strings(const std::string& pattern, const std::string& place);
-  // Whether a key is among those of which some member has one.
+  // Whether a member with this key may be the one that `some` requires.
   bool HasKey(const SomeMember& some, const std::string& key, size_t depth = 0);
   bool IsValidKey(Literal names, const std::string& key, size_t depth = 0);
   // A schema of just this value.

@@ -200,7 +200,7 @@ class Schemas::Reader {
         one(to.additional);
       } else if (name == "required") {
         if (part.IsBool()) {
-          if (draft_ != 3) Note("required", at, "is no list of names, and ignored");
+          if (draft_ != 3) Note("required", at, "is not a list of names, and is ignored");
         } else {
           to.required = names(part);
         }
@@ -314,9 +314,9 @@ class Schemas::Reader {
           one(to.additional);
         }
       } else if (name.starts_with("content")) {
-        Note(name, at, "what a string encodes is not held");
+        Note(name, at, "the content of an encoded string is not checked");
       } else {
-        Note(name, at, "this is no keyword of JSON Schema, and ignored");
+        Note(name, at, "this is not a keyword of JSON Schema, and is ignored");
       }
     }
     if (const JsonView nullable = get("nullable");

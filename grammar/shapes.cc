@@ -199,7 +199,7 @@ const Dfa& Conjunctions::StringsOf(const Shape& shape) {
     if ((has_most ? most : least) > kMaxProduct / all.states.size()) {
       FailAt(
           shape.place,
-          "such lengths are not supported beside a pattern, a format or values that are left out");
+          "such lengths are not supported beside a pattern, a format or excluded values");
     }
     all = Combine(all,
                   OfLength(static_cast<uint32_t>(least),

@@ -14,7 +14,7 @@ using tokenizer::TokenId;
 constexpr size_t kMaxMasks = 512;
 // A set with more groups than this is walked as a whole.
 constexpr size_t kMaxGroups = 3;
-// So near to the end of a repetition most tokens reach it, and are walked.
+// This close to the end of a repetition, most tokens reach it and are walked.
 constexpr uint32_t kFewBytes = 3;
 
 void Allow(TokenId id, TokenMasks::Mask& mask) {
@@ -45,7 +45,8 @@ std::span<const uint64_t> TokenMasks::Of(SetId set) {
   return masks_[set] = std::move(mask);
 }
 
-// Not a character, nor what begins with two certain bytes, as keys do: few tokens begin so.
+// Not a single character, nor a rule whose first two bytes are fixed, as in keys: few tokens begin
+// with these.
 bool TokenMasks::IsWorthAMask(RuleId rule) {
   const Grammar& grammar = matcher_.grammar();
   const auto is_certain = [&](StateId s) {
@@ -89,7 +90,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
   for (const std::span<const Item> group : groups) MakeGroup(group, mask);
 }
 
-// One walk for all rules. Each has a mark below it, which says where this one may end.
+// One walk for all rules. Each has a marker below it, which shows where this rule may end.
 void TokenMasks::MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mask) {
   std::vector<Item> start;
   for (const auto& [rule, callers] : calls) {
@@ -110,7 +111,8 @@ void TokenMasks::MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mas
 }
 
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
-  // First counts replace the items': equal for tokens of at most `equal` bytes.
+  // `first` has the items with the smallest counts that allow the same tokens of at most `equal`
+  // bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
   // A named token has two lengths, as text and by its name: then each position is walked.
   const bool has_names = !matcher_.grammar().tokens().empty();

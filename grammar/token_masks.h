@@ -45,7 +45,7 @@ class TokenMasks {
   void Forget();
 
  private:
-  // What is known of a set, whatever follows its rule.
+  // The part of a set's mask that does not depend on what follows its rule.
   struct Local {
     Mask allowed;
     // Trie nodes at which the rule may end, and the sets there.

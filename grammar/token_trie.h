@@ -37,7 +37,8 @@ class TokenTrie : public tokenizer::Derived {
   static constexpr size_t kMaxBytes = 255;
 
   // Contains the text tokens: no control tokens and none that end a generation. If a grammar names
-  // tokens, it contains all tokens but the latter as that grammar spells them, too.
+  // tokens, it also contains all tokens except those that end a generation, as that grammar spells
+  // them.
   TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* named);
   // The trie of a vocabulary, built at the first call. Threads may call it at once.
   static const TokenTrie& Of(const tokenizer::Tokenizer& tokenizer);

@@ -103,7 +103,7 @@ bool WrittenParts::Write(std::string_view text, const OpensUnique& opens_unique)
     } else if (c == '"') {
       place_ = {.in_string = true, .in_key = place_.before_key};
     } else if (levels_.back().is_unique && !place_.in_word && !ends_word) {
-      // A name that is there already is not begun, since it could not end.
+      // true, false or null must not begin if the list already has it, since it could not end.
       place_.in_word = true;
       for (const char* const name : {"true", "false", "null"}) {
         if (c == name[0] && levels_.back().Has(name)) return false;
@@ -128,20 +128,20 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
     const auto bit = static_cast<size_t>(id);
     mask[bit / 64] &= ~(uint64_t{1} << (bit % 64));
   };
-  // The key that is being written, completed as one that is there.
+  // Tokens that would complete the current key to one that the object already has.
   if (place_.in_key && !levels_.empty() && levels_.back().seen != nullptr) {
     const auto& keys = *levels_.back().seen;
     for (auto key = keys.lower_bound(key_); key != keys.end() && key->starts_with(key_); ++key) {
       for (const TokenId id : trie.BeginningWith(key->substr(key_.size()) + '"')) clear(id);
     }
   }
-  // A key that begins in a token.
+  // Tokens in which a key begins and ends.
   for (const TokenTrie::Ending& token : trie.quoted()) {
     if (HasBit(mask, token.id) && Repeats(token.text)) clear(token.id);
   }
   if (n_unique_ == 0) return;
-  // An item that a token ends. Which tokens can is known from the brackets that they close; in a
-  // list itself, but not in a string, few tokens are left, and all are tried.
+  // Tokens that end an item. The brackets that a token closes show whether it can; directly in a
+  // list, outside of strings, few tokens are left, and all are tried.
   const bool in_list = levels_.back().is_unique && !place_.in_string;
   const bool ends_string = levels_.back().is_unique && place_.in_string;
   size_t n_open = levels_.size();

@@ -23,11 +23,11 @@ class WrittenParts {
   void Clear() { *this = {}; }
   // Whether the '[' at this byte of a text opens a list of unique items.
   using OpensUnique = std::function<bool(size_t at)>;
-  // More of the text. It may have other text before its first bracket and after its last one.
-  // False: it repeats something.
+  // Appends to the text, which may have other text before its first bracket and after its last one.
+  // False: it repeats a key or an item.
   bool Write(std::string_view text, const OpensUnique& opens_unique);
-  // Whether something is there twice after this text. A list that begins in it may have unique
-  // items.
+  // Whether appending this text would repeat a key or an item. Inside a list of unique items, a
+  // list that begins in the text counts as one, too.
   bool Repeats(std::string_view text) const;
   // Whether some token might repeat something.
   bool MayRepeat() const;

@@ -1,5 +1,5 @@
-// Checks the order of the house: which room may include what, how headers guard themselves, whether
-// comments name files that exist. Reads every source file of the tree; runs none of it.
+// Checks the order of the house: which folder may include what, how headers guard themselves,
+// whether comments name files that exist. Reads every source file of the tree; runs none of it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,16 +26,16 @@ namespace fs = std::filesystem;
 // say; this limit only catches what nobody can want. Rows of number tables are not counted.
 constexpr size_t kMaxLines = 800;
 
-// What a file of a room may include of ours: whole rooms ("gguf/") or single headers.
-struct Room {
-  std::string_view path;  // a folder, or one file that is a room of its own
+// What a file of a folder may include of ours: whole folders ("gguf/") or single headers.
+struct Rule {
+  std::string_view path;  // a folder, or one file that has a rule of its own
   std::vector<std::string_view> ours;
 };
 
 // The arrow: cli -> { convert, engine } -> { grammar, tokenizer, kernels } -> gguf. The first row
-// that fits counts, so rooms inside rooms come before what they are in.
-const std::vector<Room>& Rooms() {
-  static const std::vector<Room> rooms = {
+// that fits counts, so folders inside folders come before those around them.
+const std::vector<Rule>& Rules() {
+  static const std::vector<Rule> rules = {
       {"gguf/", {"gguf/"}},
       {"kernels/threads/", {"kernels/threads/"}},
       {"kernels/simd/", {"kernels/simd/", "kernels/threads/"}},
@@ -122,7 +122,7 @@ const std::vector<Room>& Rooms() {
       {"tests/",
        {"tests/", "cli/", "convert/", "engine/", "grammar/", "tokenizer/", "kernels/", "gguf/"}},
   };
-  return rooms;
+  return rules;
 }
 
 // Headers of other people, by prefix, and who may include them. Everyone may include the standard
@@ -152,11 +152,11 @@ const std::vector<Library>& Libraries() {
   return libraries;
 }
 
-const Room* RoomOf(std::string_view path) {
-  const auto& rooms = Rooms();
-  const auto room = std::find_if(rooms.begin(), rooms.end(),
-                                 [&](const Room& each) { return path.starts_with(each.path); });
-  return room == rooms.end() ? nullptr : &*room;
+const Rule* RuleFor(std::string_view path) {
+  const auto& rules = Rules();
+  const auto rule = std::find_if(rules.begin(), rules.end(),
+                                 [&](const Rule& each) { return path.starts_with(each.path); });
+  return rule == rules.end() ? nullptr : &*rule;
 }
 
 // Whether `text` begins with one of `prefixes`.
@@ -173,9 +173,9 @@ bool IsAllowed(std::string_view path, std::string_view header) {
   }
   if (header.find_first_of("./") == std::string_view::npos) return true;  // <vector>
 
-  const Room* room = RoomOf(path);
-  if (room == nullptr) return false;
-  return BeginsWithOne(header, room->ours);
+  const Rule* rule = RuleFor(path);
+  if (rule == nullptr) return false;
+  return BeginsWithOne(header, rule->ours);
 }
 
 // The macro of such a file's guard: kernels/a-inl.h -> PRONK_KERNELS_A_INL_H_.
@@ -225,7 +225,7 @@ std::vector<std::string> Faults(const std::string& path, const std::string& text
     if (test::MatchAll(line, table_row).empty()) ++n_counted;
     if (const test::Match match = test::MatchAll(line, include_line); !match.empty()) {
       if (!IsAllowed(path, match[2])) fault("may not include " + match[2]);
-      if (match[1] == "<" && RoomOf(match[2]) != nullptr) fault("ours is written in quotes");
+      if (match[1] == "<" && RuleFor(match[2]) != nullptr) fault("ours is written in quotes");
     }
     if (!test::MatchAll(line, openmp_line).empty() && !IsAllowed(path, "omp.h")) {
       fault("OpenMP is only where omp.h may be included");
@@ -264,11 +264,11 @@ TEST(Includes, FollowTheArrow) {
   for (const auto& [path, text] : sources) {
     for (const std::string& fault : Faults(path, text)) ADD_FAILURE() << fault;
   }
-  for (const Room& room : Rooms()) {
+  for (const Rule& rule : Rules()) {
     const bool is_read = std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
-      return source.first.starts_with(room.path) && !source.second.empty();
+      return source.first.starts_with(rule.path) && !source.second.empty();
     });
-    EXPECT_TRUE(is_read) << "no source was read in " << room.path;
+    EXPECT_TRUE(is_read) << "no source was read in " << rule.path;
   }
 }
 

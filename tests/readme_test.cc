@@ -1,4 +1,4 @@
-// Checks what the documents say of the tree: links, names of files, README's table of lines by room
+// Checks what the documents say of the tree: links, names of files, README's table of lines by folder
 // and its reading path, and how wide their lines are. Reads files; runs none of the program.
 #include <gtest/gtest.h>
 
@@ -214,7 +214,7 @@ TEST(Documents, TableOfLinesIsTrue) {
     right += "  " + row.first_cell + " | " + Rounded(row.counted) + "\n";
   }
   EXPECT_GT(rows.size(), 8u);
-  EXPECT_TRUE(is_true) << "README.md's lines by room are now:\n" << right;
+  EXPECT_TRUE(is_true) << "README.md's lines by folder are now:\n" << right;
 }
 
 // --- README.md's reading path ---

@@ -196,7 +196,7 @@ void AddQuantize(CommandLine& line) {
            "...; a wrong name lists all")
       .Required();
   command.Add("--imatrix FILE", options.imatrix,
-              "How much each column matters: a file of pronk imatrix");
+              "Importance of each column: a file written by pronk imatrix");
   command.Add("--tensor-type PATTERN=TYPE", options.types.patterns,
               "Give TYPE to matrices whose names match this regular expression in some part; the "
               "first match counts");

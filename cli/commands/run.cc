@@ -350,7 +350,7 @@ void AddRun(CommandLine& line) {
   command.Add(
       "--jsonl", options.jsonl,
       "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
-      "with a line of JSON; its seed is --seed and its number");
+      "with a line of JSON; its seed is --seed plus its number");
   command
       .Add("-o,--output FILE", options.output,
            "Where --jsonl writes; a file that has some of the lines is continued")

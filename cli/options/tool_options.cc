@@ -13,7 +13,7 @@
 namespace cli {
 
 void ToolOptions::AddToolFlags(Command& command) {
-  command.group = "Calls of functions";
+  command.group = "Tool calls";
   command.Add(
       "--tools FILE", tools,
       "With --chat: functions that the model may call, in OpenAI's format: a file, or [...]");
@@ -25,7 +25,7 @@ void ToolOptions::AddAnswerFlags(Command& command) {
   const std::string group = std::exchange(command.group, "Thinking, and the schema in the prompt");
   command.Add("--schema-in-prompt", schema_in_prompt,
               "Show the schema of --json-schema in the system message (the default in a chat)");
-  command.Add("--no-schema-in-prompt", no_schema_in_prompt, "It does not");
+  command.Add("--no-schema-in-prompt", no_schema_in_prompt, "Do not show it");
   command
       .Add("--reasoning-budget N", thinking_budget, {-1, kMaxTokens},
            "End the thinking after this many tokens; 0: no thinking, -1: no limit")

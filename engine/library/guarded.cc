@@ -1,4 +1,4 @@
-// Which kind of pronk::Error an exception of the rooms below becomes.
+// Which kind of pronk::Error an exception of the folders below becomes.
 #include "engine/library/guarded.h"
 
 #include <new>

@@ -11,7 +11,7 @@
 // Not in namespace pronk, all of whose symbols the shared library shows.
 namespace library {
 
-// What a function of the host threw, on its way through the engine.
+// An exception from a host callback, on its way through the engine.
 struct HostError {
   std::exception_ptr thrown;
 };
@@ -19,7 +19,7 @@ struct HostError {
 // The Error of an exception of the engine's.
 pronk::Error ErrorFor(const std::exception& error);
 
-// Calls a function and turns any exception into an Error, but those of the host's own functions.
+// Calls a function and turns any exception into an Error, except those of host callbacks.
 template <class Function>
 auto Guarded(Function function) {
   try {
@@ -33,7 +33,7 @@ auto Guarded(Function function) {
   }
 }
 
-// Marks what is in use: by a callback of its own, or by another thread.
+// Marks an object as in use; throws if it is already, by its own callback or another thread.
 class InUse {
  public:
   explicit InUse(std::atomic<bool>& flag) : flag_(flag) {

@@ -39,7 +39,7 @@ struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
   engine::Session session;
   std::atomic<bool> in_use = false;
-  // The last text's, with its caches for the next.
+  // The grammar of the last text; the constraint's caches serve the next text.
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;
   std::optional<grammar::Constraint> constraint = {};
 
@@ -56,9 +56,9 @@ struct Borrower {
   void Save(const std::string& path);
 };
 
-// What a batch may have.
+// An object that a batch may hold.
 struct Lent {
-  // What the batch keeps while it has it.
+  // Expires when the batch lets the object go.
   std::weak_ptr<const void> batch = {};
 
   void CheckFree() const {
@@ -81,8 +81,8 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
       : Borrower(shared, shared_draft, given), options(given) {}
 
   Options options;
-  // Tokens of what is read that are the text: Clear() and Truncate() leave the rest, which may turn
-  // out to be the beginning of the next text.
+  // The number of tokens read that are the text. Clear() and Truncate() keep the rest, which may
+  // turn out to begin the next text.
   std::size_t n_text = SIZE_MAX;
 
   engine::Session& Free() {
@@ -110,7 +110,7 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
     return ids;
   }
 
-  // Makes the state and the logits those of the text.
+  // Makes the state and the logits match the text.
   void Settle() {
     if (Text().size() == session.position() && session.has_logits()) return;
     const std::vector<tokenizer::TokenId> ids = ToRead(Prompt(""), {});

@@ -76,7 +76,7 @@ std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
       ended.emplace_back(number, chat->chat.End(std::move(begun), std::move(result)).generated);
       impl.turns.erase(turn);
     }
-    // Those of chats whose text has ended by an exception.
+    // Drops the turns of chats whose text an exception has ended.
     std::erase_if(impl.turns, [](const auto& turn) { return turn.second.first->batch.expired(); });
     return ended;
   });

@@ -81,7 +81,7 @@ pronk_status New(Handle** handle, Needed needed, Make make) {
   return Try(needed, [&] { *handle = new Handle{make()}; });
 }
 
-// Calls a function that returns a Completion, once it is clear that its place can take it.
+// Calls a function that returns a Completion, after checking that `result` can hold it.
 template <class Complete>
 void CompleteInto(pronk_completion* result, Complete complete) {
   if (result != nullptr) library::CheckedSize(*result);

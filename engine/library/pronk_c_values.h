@@ -37,15 +37,15 @@ std::vector<std::int32_t> ReadIds(const std::int32_t* ids, std::size_t n_ids);
 std::vector<std::string> ReadTexts(const char* const* texts, std::size_t n_texts);
 pronk::OnText Caller(pronk_on_text on_text, void* user);
 
-// The size with which a structure begins, if one can have it.
+// The size with which a structure begins; throws if no structure has that size.
 std::size_t CheckedSize(std::size_t size, std::size_t alignment, std::size_t known);
 template <class Struct>
 std::size_t CheckedSize(const Struct& of) {
   return CheckedSize(of.size, alignof(Struct), sizeof(Struct));
 }
 
-// A structure's fields that are known here. The program's structure may be older, and end before
-// some, which are zero; or newer: then what it has beyond these has to be zero.
+// A structure with the fields known here. The program's structure may be older: fields that it
+// lacks become zero. Or it may be newer: its further fields must be zero.
 template <class Struct>
 Struct Known(const Struct& from) {
   const std::size_t size = CheckedSize(from);

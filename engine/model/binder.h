@@ -26,7 +26,7 @@ class Binder {
         bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {
     if (Rotations::AreIn(file)) rotations_ = std::make_shared<Rotations>(file);
   }
-  // For the tensors whose names begin with this, which is left out of the names here.
+  // A Binder for the tensors whose names begin with this prefix, which its callers omit.
   Binder Of(const std::string& prefix) const {
     Binder binder(*this);
     binder.prefix_ = prefix;

@@ -244,8 +244,9 @@ struct Config : Traits {
   bool unit_vectors = true;          // a text's vector is divided by its length
   size_t most_text_tokens = 0;       // of a text that becomes a vector; 0: as fit
   size_t dense_length = 0;  // width between the two matrices after pooling; 0: there are none
-  // Of a model that only drafts for another (draft/assistant.h): the other's width, else 0. Its
-  // layers' kv_layer is an own layer that looks at the same one of the other.
+  // In a model that only drafts for another (draft/assistant.h): the other model's width, else 0.
+  // kv_layer names one of its own layers; that layer reads the keys of the other model's layer of
+  // the same kind.
   size_t backbone_length = 0;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
   bool rotates = false;       // inputs of some products are rotated (rotations.h)
@@ -256,11 +257,11 @@ struct Config : Traits {
   static Config Read(const gguf::File& file);
 
   size_t n_layers() const { return layers.size(); }
-  // The number of the file's block in which a layer has its weights.
+  // The index of the file's block that holds a layer's weights.
   size_t block(size_t layer) const { return layer % (layers.size() / n_runs); }
-  // Some layer sees tokens ahead, so a text is read as a whole.
+  // Whether some layer attends to later tokens, so that a text must be read as a whole.
   bool SeesAhead() const;
-  // False if it turns texts into vectors or scores, or drafts, and cannot continue one.
+  // Whether the model can continue a text; false if it makes vectors or scores, or only drafts.
   bool WritesText() const {
     return pooling != Pooling::kRank && !SeesAhead() && backbone_length == 0;
   }

@@ -1,6 +1,6 @@
 // A family as a row (in families/, by lineage), in two halves: what a file of this architecture
 // means beyond its tensors and the keys that all families have, and which of Hugging Face's classes
-// become such files, and how. What both halves need is said once.
+// become such files, and how. Facts that both halves need are stated once.
 #pragma once
 
 #include <array>
@@ -77,7 +77,7 @@ struct HfClass {
   // Before the tables of all families (convert/source.cc); the first list that has a name counts.
   std::array<std::span<const TensorRule>, 3> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
-  std::span<const KeyValue> only = {};      // values of config.json's keys; others have no file
+  std::span<const KeyValue> only = {};      // values that config.json's keys must have
   std::span<const KeyValue> defaults = {};  // values that config.json omits
   // Names in config.json for numbers that all families need, and the usual names.
   std::span<const std::pair<std::string_view, std::string_view>> renamed = {};
@@ -98,10 +98,10 @@ struct Family {
   Mixer without_heads = Mixer::kAttention;
   // Of families whose layers may have experts.
   std::optional<kernels::Router> router = {};
-  bool router_keys = true;  // keys change it; otherwise only those of groups count
+  bool router_keys = true;  // keys change it; otherwise only its group keys do
   Presence router_bias = Presence::kNone;
   DenseLayers dense_layers = DenseLayers::kNone;
-  // The shared expert is as wide as several: a key's number, or this one.
+  // The shared expert is as wide as several experts: the number in a key, or this number.
   std::optional<size_t> n_shared_experts = {};
   // Completes a config that was read from the common keys; or null. Throws gguf::Error.
   void (*refine)(const Keys& keys, Config& config) = nullptr;

@@ -20,7 +20,7 @@ namespace engine {
 // Far above any model's lengths; products of a few such numbers fit in 64 bits.
 inline constexpr uint64_t kMaxLength = 1u << 24;
 
-// A file is refused for a key that a person who knows better may change.
+// A file is refused because of a key that the user may override.
 class KeyRefused : public gguf::Error {
  public:
   KeyRefused(const std::string& what, std::string change)
@@ -97,7 +97,7 @@ class Keys {
     (Full(keys), ...);
   }
   // Throws if a key of the architecture was neither read nor ignored. Keys of an encoder of images
-  // or sound are passed over: returns whether there are any.
+  // or sound are ignored; returns whether there are any.
   bool RequireAllRead() const;
 
   template <class... Parts>

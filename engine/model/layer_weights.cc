@@ -132,8 +132,8 @@ class LayerBinder {
         w.attn_v = bind_.Matrix("attn_v", v_rows, width_);
       }
     }
-    // Values are added to the text's vectors as they are: their errors make a quarter of all that
-    // rounding costs. With grouped queries the matrix is small.
+    // Values are added to the text's vectors as they are: their errors are a quarter of the whole
+    // loss by rounding. With grouped queries the matrix is small.
     w.attn_v.fine = 2 * v_rows <= q_rows;
     if (config_.qk_norm != QkNorm::kNone && config_.qk_layer_norm) {
       BindHeadNorms(w);

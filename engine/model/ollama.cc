@@ -15,7 +15,7 @@ struct Spelling {
   const char* keys = "";      // without the architecture; nothing after =: no effect
   const char* tensors = "";   // parts of names
   const char* rows = "";      // "KEY=TENSOR": a key that is the rows of a tensor, by its name's end
-  const char* texts = "";     // "KEY=TEXT": what keys are that the file lacks
+  const char* texts = "";     // "KEY=TEXT": the values of keys that the file lacks
 };
 constexpr Spelling kSpellings[] = {
     {"qwen35 qwen35moe qwen3vl qwen3vlmoe qwen25vl=qwen2vl",
@@ -41,12 +41,13 @@ constexpr Spelling kSpellings[] = {
      "moe_latent_size=.ffn_latent_down.weight"},
 };
 
-// Files that mean something else. mark: a key or a tensor that only those have; "": all are.
+// Files with another meaning. mark: a key or a tensor that only such files have; "": all files of
+// these architectures.
 struct Other {
   const char *architectures, *mark, *what;
 };
 constexpr const char* kConverted =
-    " is Ollama's own make of a file: get the model as one that llama.cpp's converter wrote";
+    " is a file of Ollama's own converter: get one that llama.cpp's converter wrote";
 constexpr Other kOthers[] = {
     {"glm4moelite glmocr deepseekocr mllama olmo3", "", kConverted},
     {"laguna", "laguna.attention.gating_type", kConverted},

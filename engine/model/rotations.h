@@ -24,9 +24,9 @@ struct Rotation {
   // which the rows have side by side: the number of key heads, and of value heads for each.
   size_t n_groups = 1, n_in_group = 1;
 
-  // Neither may be the other.
+  // They must not be the same buffer.
   void Apply(const float* in, float* out) const;
-  // Of a row of the matrix: what the row was before.
+  // Restores a row of the matrix to what it was before the rotation.
   void Undo(float* row) const;
 };
 

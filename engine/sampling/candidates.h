@@ -42,10 +42,11 @@ class Candidates {
   std::span<const Candidate> items() { return List(); }
   Candidate& operator[](size_t i) { return List()[i]; }
 
-  // Drops what is NaN or infinite, and says whether anything was. Only directly after Assign().
+  // Drops candidates whose logit is NaN or infinite; returns whether there were any. Only directly
+  // after Assign().
   bool DropBroken();
-  // Adds to the logits of these ids, which ascend, and drops a candidate whose logit becomes
-  // infinite. Only while all are finite and in the order of ids.
+  // Adds to the logits of these ids (ascending), and drops candidates whose logit becomes infinite.
+  // Only while all logits are finite and the candidates are in the order of ids.
   void AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases);
   // The most likely candidate; of equals the one with the lowest id.
   Candidate Best();

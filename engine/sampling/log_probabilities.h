@@ -1,4 +1,4 @@
-// How likely the model holds tokens: the softmax of its logits, before sampling changes them.
+// The model's probabilities of tokens: the softmax of its logits, before sampling changes them.
 #pragma once
 
 #include <cstddef>

@@ -28,12 +28,6 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>(
     {"temperature", SamplerStep::kTemperature},
 });
 
-// The truncating steps, which Mirostat replaces.
-bool Cuts(SamplerStep step) {
-  return step != SamplerStep::kPenalties && step != SamplerStep::kDry &&
-         step != SamplerStep::kTemperature;
-}
-
 std::vector<std::pair<TokenId, float>> ById(std::vector<std::pair<TokenId, float>> biases) {
   std::ranges::stable_sort(biases, {}, &std::pair<TokenId, float>::first);
   return biases;
@@ -83,6 +77,14 @@ void Sampler::SetOptions(const Sampling& options, std::vector<TokenId> breakers)
   options_ = options;
   biases_ = ById(options_.logit_bias);
   breakers_ = std::move(breakers);
+}
+
+bool Sampler::IsGreedy() const { return options_.temperature < kColdest; }
+
+bool Sampler::IsUsed(SamplerStep step) const {
+  if (step == SamplerStep::kPenalties || step == SamplerStep::kDry) return true;
+  if (IsGreedy()) return false;
+  return options_.mirostat.version == 0 || step == SamplerStep::kTemperature;  // it cuts by itself
 }
 
 void Sampler::Apply(SamplerStep step, std::span<const TokenId> text) {
@@ -157,16 +159,12 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
     throw Error(
         allowed.empty()
             ? "the model's logits are not numbers: its weights are broken"
-            : "no token is left of those that the grammar allows: biases, or broken weights");
+            : "no token that the grammar allows is left: biases, or broken weights");
   }
-  const bool greedy = options_.temperature < kColdest;
   for (const SamplerStep step : options_.steps.value) {
-    if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
-               : options_.mirostat.version == 0 || !Cuts(step)) {
-      Apply(step, text);
-    }
+    if (IsUsed(step)) Apply(step, text);
   }
-  if (greedy) return candidates_.Best().id;
+  if (IsGreedy()) return candidates_.Best().id;
   return options_.mirostat.version != 0 ? DrawByMirostat() : candidates_.items()[Draw()].id;
 }
 

@@ -40,11 +40,13 @@ class Sampler {
   // sees the other tokens. Empty: all are allowed. A single allowed token takes no random number.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {},
                             std::span<const tokenizer::TokenId> text = {});
-  // Whether some logits of allowed tokens were no finite numbers: of broken weights. Their tokens
+  // Whether some logits of allowed tokens were not finite, because of broken weights. Those tokens
   // were left out.
   bool has_met_broken() const { return has_met_broken_; }
 
  private:
+  bool IsGreedy() const;
+  bool IsUsed(SamplerStep step) const;
   void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();

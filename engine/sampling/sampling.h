@@ -75,9 +75,9 @@ struct Mirostat {
   Value<float> eta = Usual(0.1f);  // how fast it learns
 };
 
-// Equal options give equal texts. What is not set is as the model's file recommends
-// (general.sampling.*, as llama.cpp has it), else the value here. A number out of its range is an
-// error, which names the range.
+// Equal options give equal texts. A setting that is not set takes the value that the model's file
+// recommends (llama.cpp's general.sampling.* keys), else the value here. A number out of range is
+// an error that names the range.
 struct Sampling {
   Value<std::int64_t> seed = Usual<std::int64_t>(0);  // -1: another one each time
   Value<float> temperature = Usual(0.8f);             // 0: always the most likely token

@@ -34,8 +34,8 @@ struct Setting {
   bool is_whole() const { return !std::holds_alternative<pronk::Value<float>*>(variable); }
   double Get() const;
   void Set(double number) const;  // from low to high
-  // Sets a number or anything else from text: a list of texts or biases gets one more. Returns
-  // what is wrong with the text, "" if nothing is.
+  // Sets the value from text; a list of texts or biases gets one more element. Returns what is
+  // wrong with the text, "" if nothing is.
   std::string Read(const std::string& text) const;
   pronk::Origin origin() const;
 
@@ -58,9 +58,9 @@ void CheckRange(std::string_view name, double number, double low, double high);
 
 inline constexpr std::string_view kSamplingPrefix = "general.sampling.";
 
-// Puts what the file recommends for its model into what is not set: llama.cpp's general.sampling.*
-// keys. Returns a line for each thing that is passed over. Throws gguf::Error if a value has the
-// wrong type or is out of range.
+// Fills settings that are not set with the file's recommendations: llama.cpp's general.sampling.*
+// keys. Returns a line for each recommendation that is ignored. Throws gguf::Error if a value has
+// the wrong type or is out of range.
 std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& sampling);
 
 // ReadSampling(), and a seed that is drawn for -1. Throws engine::Error, too: if a number is out of

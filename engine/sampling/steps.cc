@@ -28,8 +28,8 @@ void TopP(Candidates& candidates, float p) {
   if (p >= 1.0f) return;
   const double max = candidates.Best().logit;
   const double total = candidates.SumOfExp(static_cast<float>(max));
-  // Candidates with less than (1 - p) / n each make less than 1 - p together, so the nucleus is
-  // among the others. Half of that, for rounding.
+  // Candidates with probabilities below (1 - p) / n sum to less than 1 - p, so the nucleus needs
+  // none of them. Half of that threshold, to allow for rounding.
   const double share = std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
   candidates.KeepAtLeast(static_cast<float>(max + std::log(share * total)));
   // A nucleus is usually small: sort less likely ones only until it is found.

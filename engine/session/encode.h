@@ -13,7 +13,7 @@
 
 namespace engine {
 
-// As the model was trained, at most 4096; a session's grows to what the model was trained for.
+// The model's training context, at most 4096; a session's context grows up to the training context.
 inline constexpr size_t kUsualContext = SIZE_MAX;
 
 // The positions of a session at first: as many as wished; 0: as the model was trained.

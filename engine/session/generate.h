@@ -29,8 +29,8 @@ struct GenerateOptions {
   bool reads_last = true;
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts = {};
-  // The text is a message by itself. A space that begins it is not part of it; nor is one that SPM
-  // puts before a text that follows nothing. Beside a grammar all is.
+  // The text is a message by itself: a leading space is not part of it. Nor is the space that SPM
+  // puts before a text that follows nothing. With a grammar, every space is part of the text.
   bool is_answer = false;
   // Gets the number of prompt tokens read so far, several times a second and at the end; false ends
   // the reading within milliseconds. Then the start of sampling.
@@ -58,7 +58,8 @@ struct GenerateOptions {
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
   // in one pass, unsampled. The text ends when the grammar allows nothing more.
   grammar::Constraint* constraint = nullptr;
-  // It is the grammar of calls: it begins where a call has begun, and text before that is free.
+  // The constraint is the grammar of calls: it applies once a call has begun; text before that is
+  // free.
   bool constrains_calls = false;
 };
 

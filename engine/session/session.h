@@ -69,9 +69,10 @@ class Session {
 
   // Throws engine::TooLong if the tokens do not fit after the text, engine::Error for unknown ids.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
-  // Lets the state grow to at least so many positions. A text has the bits that it has in a state
-  // of that size. False if that is beyond capacity() or memory, or if the model has other angles
-  // for so long a context (Phi-3) and a text has begun. Throws std::bad_alloc.
+  // Lets the state grow to at least so many positions. The logits have the same bits as with a
+  // state of that size from the start. False if that is beyond capacity() or memory, or if the
+  // model has other RoPE frequencies for so long a context (Phi-3) and a text has begun. Throws
+  // std::bad_alloc.
   bool Reserve(size_t n_positions);
   bool MakeRoom(size_t n_tokens) { return Reserve(position() + n_tokens); }
 
@@ -97,7 +98,7 @@ class Session {
   tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {}) {
     return Sample(logits(), allowed);
   }
-  // By other logits in their place.
+  // Picks from these logits instead.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed);
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
@@ -108,8 +109,9 @@ class Session {
   void Decode(std::span<const tokenizer::TokenId> tokens, const WantedLogits& wanted = {});
   // Computes the others.
   void CompleteLogits();
-  // Decode() for several sessions of one model in one pass, without drafts: each gets the bits it
-  // has alone. At most kMaxPassTokens and the scratch's; logits: [sessions][vocab_size].
+  // Decode() for several sessions of one model in one pass, without drafts: each gets the same bits
+  // as alone. At most kMaxPassTokens sessions, and no more than scratch holds; logits:
+  // [sessions][vocab_size].
   struct Next {
     Session& session;
     tokenizer::TokenId id;

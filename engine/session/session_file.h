@@ -1,14 +1,14 @@
 // A session on disk: tokens, state and logits, so that a long prompt is read only once.
 //
 //   offset  bytes
-//        0  16   "pronk session 2\n"
-//       16   8   hash of the rest
+//        0  16   "pronk session 4\n"
+//       16   8   hash of the other fields, the tokens, the logits and the state's pieces
 //       24   8   hash of the model: of its metadata and all of its weights
 //       32   8   stamp of the model: hash of its metadata and its files' device, inode, size
 //                and time of change; or 0
 //       40   8   n_tokens
 //       48   8   vocab_size
-//       56   8   type of the cache: 0 f32, 1 f16, 2 q8_0
+//       56   8   type of the keys, plus that of the values times 256 (kernels::KvType)
 //       64   8   1: RoPE for a context longer than in training
 //       72   8   bytes of the state
 //       80       tokens, 4 bytes each; logits, f32; the state: by layer and head the keys and the

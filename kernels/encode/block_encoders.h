@@ -67,7 +67,8 @@ struct FitSums {
   float Gain(float d) const { return d * (2 * xv - d * vv); }
 };
 
-// The best d for these sums instead of the present one, unless its own rounding spoils it.
+// Returns the best d for these sums, or the present d if rounding the best one to f16 makes it
+// worse.
 float Refit(const FitSums& sums, float d, uint16_t& half);
 
 // Chooses among the steps next to `nearest`, from low to high, the one with which a group gains

@@ -14,10 +14,10 @@ bool CanEncode(gguf::DType dtype);
 // Writes n weights as a row of the type: RowBytes(dtype, n) bytes. n is a multiple of the type's
 // block size, and CanEncode(dtype).
 //
-// Scales are chosen for a small sum of squared errors (blocks.h says how). If `importance` is given
-// ([n], finite and not negative), it weights each square: for a matrix it is the mean square of the
-// inputs of the column (pronk imatrix). F16, BF16 and Q8_0 have no choice that it could guide.
-// Returns false, with undefined output, if a weight is NaN or too large for the type.
+// Scales are chosen for a small sum of squared errors (block_encoders.h says how). If `importance`
+// is given ([n], finite and not negative), it weights each square: for a matrix it is the mean
+// square of the inputs of the column (pronk imatrix). F16, BF16 and Q8_0 have no choice that it
+// could guide. Returns false, with undefined output, if a weight is NaN or too large for the type.
 bool EncodeRow(gguf::DType dtype, const float* x, size_t n, std::byte* row,
                const float* importance = nullptr);
 

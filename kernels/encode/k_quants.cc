@@ -86,8 +86,8 @@ Regressors ChooseSteps(const Source& source, const Lines& lines, const Line& lin
   return best;
 }
 
-// Takes the d and dmin that fit the rounded weights best, unless the rounding of d and dmin
-// themselves spoils it.
+// Sets the d and dmin that fit the rounded weights best, unless rounding them to f16 makes the fit
+// worse.
 void Refit(const Regressors& all, float& d, float& dmin, Groups& groups) {
   const float determinant = all.aa * all.bb - all.ab * all.ab;
   if (determinant <= 1e-6f * all.aa * all.bb) return;

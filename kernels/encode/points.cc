@@ -1,5 +1,5 @@
-// The search: for each group the scale that fits it best, then the block's scale, of which all
-// groups have odd multiples. The envelopes of grid.h give the best points of every scale.
+// The search: for each group the scale that fits it best, then the block's scale, of which the
+// groups' scales are odd multiples. The envelopes of grid.h give the best points of every scale.
 #include "kernels/encode/points.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace kernels {
 namespace {
 
-// Scales of a group are tried from kWidest times the one at which its largest weight is the largest
-// point's value down to the same part of it.
+// Scales that are tried for a group: from 1 / kWidest to kWidest times the one at which its largest
+// weight is the largest point's value.
 constexpr float kWidest = 1.7f, kScaleStep = 1.07f;
 // Scales of a block, relative to the one at which the largest group has the last step.
 constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;

@@ -8,8 +8,8 @@
 //   byte     its digits to the base of 3 as a fraction of 243, scaled to 256, as in TQ1_0
 //   weight   d * (digit - 1)
 //
-// A vector of 64 bytes has two blocks as they are. Others have bytes 0 to 15 and 12 to 27 of one.
-// What is there twice, or is no digit, has no weight.
+// A vector of 64 bytes has two blocks as they are. Shorter vectors have bytes 0 to 15 and 12 to 27
+// of one block. Bytes that are there twice or are not digits have no weight.
 #include "kernels/formats/i2_s-inl.h"
 #include "kernels/formats/tq1_0-inl.h"
 

@@ -8,7 +8,7 @@
 // Q8_1: 36 bytes, the sum (f16) in 2 3, qs in 4 ... 35.
 
 // The guard of a file that is compiled once for each instruction set: Highway defines or undefines
-// HWY_TARGET_TOGGLE from one to the next, which lets the file in once more.
+// HWY_TARGET_TOGGLE from one to the next, which lets the file be included again.
 #if defined(PRONK_KERNELS_FORMATS_Q8_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
 #undef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
@@ -35,9 +35,9 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
   }
 }
 
-// SignedType32 (groups32-inl.h) multiplies: a step of 256 weights, in vectors of bytes,
-// with int8 activations, each sum times the scales of its 32. A format of signed bytes adds what
-// follows.
+// SignedType32 (groups32-inl.h) multiplies a step of 256 weights, as vectors of bytes, with int8
+// activations, and each sum with the scales of its 32 weights. A format of signed bytes adds the
+// following.
 template <class Type, class BlockType>
 struct Q8Type : SignedType32<Type, BlockType> {
   // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.

@@ -38,9 +38,9 @@ constexpr std::array<uint16_t, 256> DigitTable() {
 }
 #endif
 
-// The first digit of each byte, which is taken off: the whole part of 3 times the fraction, and
-// also that of 3/4 of it in steps of 64, which saves a multiplication: (b + ceil(b / 2)) / 2, with
-// b lower by one because of the rounding (checked for all 256).
+// Removes the first digit of each byte and returns it: the integer part of 3 times the fraction,
+// which is also 3/4 of the byte in steps of 64; that saves a multiplication: (b + ceil(b / 2)) / 2,
+// with b lower by one because of the rounding (checked for all 256).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V TakeDigit(D d, V& bytes) {
   const V lower = hn::SaturatedSub(bytes, hn::Set(d, uint8_t{1}));

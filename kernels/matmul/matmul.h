@@ -128,9 +128,9 @@ struct Product {
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
 // For a product whose results are logits: of each token, takes the rows again whose results are at
-// most `margin` below its largest, and multiplies them as if the matrix were fine. All others have
-// no share in what the token's softmax says. Of each token at most kMostRefined rows, so the work
-// is small beside the product's. x is the product's input.
+// most `margin` below its largest, and multiplies them as if the matrix were fine. The other logits
+// contribute next to nothing to the token's softmax. Of each token at most kMostRefined rows, so
+// the work is small beside the product's. x is the product's input.
 constexpr size_t kMostRefined = 128;
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
 

@@ -48,7 +48,7 @@ HWY_INLINE V Softplus(D d, V x) {
   return hn::MulAdd(sum, z, AtLeast(d, x, 0.0f));
 }
 
-// exp(x) - 1 for x <= 0, also near 0, where that is a sum of its powers.
+// exp(x) - 1 for x <= 0, also near 0, where a power series is used.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V ExpMinusOne(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -22,7 +22,7 @@ constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Steps of the rests in one of the numbers: a rest is at most half a step.
+// Steps of the rests in one step of the numbers: a rest is at most half a step of its number.
 constexpr float kRestSteps = 254;
 
 template <bool kRests>

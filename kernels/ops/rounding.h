@@ -23,7 +23,7 @@ struct Rounded {
   float* scales;
   int16_t* sums;
 };
-// QuantizeActivations, and what its rounding leaves, x - scale * q, in steps of scale / 254: both
+// QuantizeActivations, and its rounding residual, x - scale * q, in steps of scale / 254: both
 // together have 16 bits.
 void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& rests);
 
@@ -50,7 +50,7 @@ class QuantizedRows {
   void SetCols(size_t cols) { cols_ = cols; }
   // Columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
   void Quantize(size_t row, size_t begin, size_t end, const float* x);
-  // A whole row, and what its rounding leaves as a row of `rests`.
+  // A whole row, and its rounding residual as a row of `rests`.
   void QuantizeTwice(size_t row, const float* x, QuantizedRows& rests);
   // All n_rows rows of x ([n_rows][cols]).
   void QuantizeAll(Team& team, const float* x, size_t n_rows);

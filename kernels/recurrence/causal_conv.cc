@@ -22,7 +22,7 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr size_t kLanes = hn::MaxLanes(D());
 
-// Of a block. Its taps and the inputs of an output stay in the first-level cache.
+// Channels of a block. Its taps and the inputs of an output stay in the first-level cache.
 constexpr size_t kChannels = 256;
 // Tokens ahead of which inputs and the place of outputs are prefetched, since a token's channels
 // are far from the next token's. Four taps and silu of 16 of 8192 channels take 30 cycles instead

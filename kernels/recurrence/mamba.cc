@@ -21,7 +21,7 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr size_t kLanes = hn::MaxLanes(D());
 
-// Of a block, whose states stay in the first-level cache through all tokens.
+// Channels of a block, whose states stay in the first-level cache through all tokens.
 constexpr size_t kChannels = 64;
 // Tokens ahead of which inputs and the place of outputs are prefetched: a token's channels are far
 // from the next token's.

@@ -40,7 +40,7 @@ constexpr size_t kBlockColumns = kBlockVectors * kLanes;
 // rows of a matrix would compete for a part of the cache's sets.
 constexpr size_t kKeptKeys = 128;
 
-// kVectors vectors of columns, or where not kWhole one with n columns.
+// kVectors vectors of columns or, if not kWhole, one vector with n columns.
 template <size_t kVectors, bool kWhole>
 struct Columns {
   V of[kVectors];
@@ -72,7 +72,8 @@ struct Columns {
   }
 };
 
-// What a token does besides scaling S: adds its value, or with the delta rule what is missing.
+// How a token changes S besides scaling it: it adds its value or, with the delta rule, the
+// difference.
 enum class Rule { kAdd, kDelta, kDeltaByChannel };
 
 // Number i of a key that reads S before it decays: where rows have their own decay, times that.

@@ -30,7 +30,7 @@ struct CausalConv {
 void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,
               float* out);
 
-// Of the authors' own code, in all models.
+// The value in the authors' own code, for all models.
 inline constexpr float kUnitEps = 1e-6f;
 
 // Gated DeltaNet, Yang et al. 2024. Value head j has a state S [length keys][length values] and

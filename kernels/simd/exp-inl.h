@@ -11,8 +11,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end, as our x
-// are at most 0 (softmax) or the result divides something (silu). A NaN stays one, and exp(0) is 1.
+// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at the nearer end, as
+// our x are at most 0 (softmax) or the result is a divisor (silu). A NaN stays a NaN, and exp(0) is
+// 1.
 //
 // x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r). Adding 1.5 * 2^23 to x / ln 2 rounds it
 // to an integer, n, in the last bits of the sum; a shift makes it the exponent of 2^n. exp(r) is
@@ -47,8 +48,8 @@ HWY_INLINE V Exp(D d, V x) {
 // 2^x for x <= 0 as the weights of a softmax need it, in fewer operations: relative error below
 // 2e-7, and nearly 0 below -125. A NaN stays one, and 2^0 is 1.
 //
-// x = n + f with |f| <= 0.5; the polynomial is that of Exp. The number that rounds is such that the
-// sum's last bits are the exponent of 2^n, n + 127.
+// x = n + f with |f| <= 0.5; the polynomial is that of Exp. The constant that is added for rounding
+// makes the sum's last bits the exponent of 2^n, n + 127.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Exp2OfNegative(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -132,7 +132,7 @@ HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
 }
 
-// What a sum starts with. On Arm copying a register takes a unit for vectors, loading does not.
+// The start value of a sum. On Arm, copying a register occupies a vector unit, loading does not.
 HWY_INLINE VI32 LoadStart(const VI32& v) {
 #if HWY_ARCH_ARM_A64
   VI32 start;
@@ -143,8 +143,8 @@ HWY_INLINE VI32 LoadStart(const VI32& v) {
 #endif
 }
 
-// Integers below 2^22 as floats, from a sum that starts with kFloatStart: on Arm that is the bits
-// of a float, from which subtracting it takes half the time of a conversion.
+// Integers below 2^22 as floats, from a sum that starts with kFloatStart: on Arm such a sum has the
+// bits of a float, and subtracting kFloatStart takes half the time of a conversion.
 constexpr int32_t kFloatStart = HWY_ARCH_ARM_A64 ? 0x4B400000 : 0;
 HWY_INLINE VF ToFloats(VI32 sum) {
   if (!HWY_ARCH_ARM_A64) return hn::ConvertTo(DF(), sum);
@@ -275,7 +275,7 @@ HWY_INLINE VF Spread(VPiece v) {
 // sum[lane] + the four products of the lane, signed bytes on both sides, on other CPUs than x86.
 HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 #ifdef PRONK_NEON_DOT
-  // Before version 16 clang has the intrinsic only in files that may use it everywhere.
+  // Before version 16, clang offers the intrinsic only in files compiled for it as a whole.
   asm("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
   return sum;
 #else

@@ -25,8 +25,8 @@ bool LimitCpu(std::string_view name);
 // The target the kernels use now.
 std::string CpuTarget();
 
-// Instructions without a target of Highway's, or in use in single files only. Each is an addition
-// to a target.
+// Instruction sets that are not Highway targets, or that only single files use. Each extends a
+// target.
 enum class Extension {
   kNone,
   kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
@@ -39,8 +39,8 @@ enum class Extension {
 // Whether the kernels use it: the CPU has it, the system permits it, and no limit forbids it.
 bool CpuUses(Extension extension);
 
-// As if the CPU had it, for tests that emulate its instructions. To be called before anything else
-// here.
+// Pretends that the CPU has the extension, for tests that emulate its instructions. Must be called
+// before any other function here.
 void EmulateForTest(Extension extension);
 
 }  // namespace kernels

@@ -1,5 +1,5 @@
-// The default numbers of threads, one a core: generating waits for memory and reading for
-// arithmetic units, so neither gains from two on one core.
+// The default numbers of threads, one per core: generation waits for memory and prompt processing
+// for arithmetic units, so neither gains from two threads on one core.
 #include "kernels/threads/default_threads.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace {
 constexpr double kFast = 0.7;
 // Work per cycle of an efficiency core of Intel's, relative to a performance core.
 constexpr double kAtom = 0.6;
-// Cores that together read what a laptop's memory gives: fewer fast ones get help from slow ones.
+// The number of cores that use up a laptop's memory bandwidth: if there are fewer fast cores, slow
+// ones are added.
 constexpr int kReaders = 4;
 
 ThreadCounts CountsOf(const std::vector<double>& speeds, int most) {
@@ -66,7 +67,7 @@ std::optional<double> Quota(const ControlGroup& group) {
 
 }  // namespace
 
-// Arm's boards state what a core does; elsewhere its clock and kind tell.
+// Arm boards state the capacity of a core; elsewhere its clock and kind give its speed.
 ThreadCounts ThreadsFor(const std::string& root, const std::set<int>& allowed) {
   // Intel's hybrid chips list their performance cores here; others have no such file.
   const std::set<int> performance = CpuList(root + "sys/devices/cpu_core/cpus");

@@ -48,8 +48,8 @@ class Split {
   }
 
   // The next range of job number `job` for a thread; false: there is none. All chunks of a job are
-  // claimed before the next begins, so a late thread that still asks for some of a finished job
-  // finds them claimed.
+  // claimed before the next begins, so a late thread that still asks for chunks of a finished job
+  // finds them all claimed.
   bool Take(uint64_t job, Cursor& at, Range& range) {
     for (;;) {
       if (at.is_open) {

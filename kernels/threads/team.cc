@@ -74,8 +74,8 @@ double OnCore() {
 // counts if it lost more time than it worked, more than threads with a core ever wait, and if the
 // work was shorter than a time slice (in longer runs, threads with a core do most of it).
 //
-// 5.3 MB of weights, two threads, two cores, a busy process beside them: 4100 tokens a second with
-// a spread of 1400, where one thread has 6800.
+// With 5.3 MB of weights, two threads, two cores and another busy process, the team generates 4100
+// tokens/s with a spread of 1400, one thread alone 6800.
 class OversubscriptionWatch {
  public:
   // Whether the next run is done alone.
@@ -90,7 +90,7 @@ class OversubscriptionWatch {
     constexpr double kForget = 2;                 // seconds of any kind, since load changes
     together_ += all;
     if (lost < kLost || 2 * lost < all || all - lost > kTimeSlice) return;
-    // If cores are taken soon after a try, they will be for longer.
+    // If cores are taken again soon after a try, they will probably be for longer.
     pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMax) : kFirst;
     alone_ = pause_;
     until_ = Now() + kForget;
@@ -104,14 +104,14 @@ class OversubscriptionWatch {
   double together_ = 0;  // seconds of work by the whole team since then
 };
 
-// Thrown in a body that RunWhile() no longer wants.
+// Thrown in the body to leave it when `wanted` of RunWhile() returns false.
 struct Stopped {};
 
-// Smaller stacks are too small for an operation.
+// Operations need at least this much stack.
 constexpr size_t kMinStack = size_t{512} << 10;
 
-// The stack in bytes of each thread that the environment asks OpenMP for, "512", "512K" or "1 G";
-// 0, the system's choice, where it is unset or makes no sense.
+// The stack size of each thread in bytes that the environment sets for OpenMP, as "512", "512K" or
+// "1 G"; 0, the system's default, if it is unset or invalid.
 size_t StackFromEnvironment() {
   const char* const text = std::getenv("OMP_STACKSIZE");
   if (text == nullptr) return 0;
@@ -196,8 +196,8 @@ struct Team::Shared {
   OversubscriptionWatch watch;
   bool running = false;
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
-  const FunctionRef<bool()>* wanted = nullptr;  // RunWhile()'s; the caller's alone
-  std::exception_ptr thrown;                    // what then leaves the body
+  const FunctionRef<bool()>* wanted = nullptr;  // of RunWhile(); only the caller uses it
+  std::exception_ptr thrown;                    // the exception that then leaves the body
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
   std::atomic<bool> done{false};     // workers leave the run
   std::atomic<bool> stopped{false};  // chunks are claimed, and not done
@@ -379,7 +379,7 @@ void Team::WorkerLoop(size_t thread) {
   }
 }
 
-// One thread, which asks as often as it would in a team.
+// On one thread, which calls `wanted` as often as it would in a team.
 void Team::DoAlone(size_t n, size_t grain, bool dynamic, Work work) {
   Shared& s = *shared_;
   if (s.wanted == nullptr) return work(0, n, 0);

@@ -58,7 +58,7 @@ class Team {
   // Threads of a Run(), and the most that it may have: fewer than asked for if OpenMP gave fewer.
   size_t size() const { return size_; }
   size_t max_size() const { return max_size_; }
-  // For the runs to come.
+  // Sets the number of threads of the following runs.
   void set_size(size_t n) { size_ = std::clamp<size_t>(n, 1, max_size_); }
 
   // Starts the threads, as the first run otherwise does. Throws std::runtime_error if they cannot.
@@ -69,13 +69,13 @@ class Team {
   // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
   // region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile; the
   // caller's mode is restored. With kGoAlone, a short run that mostly waited for cores is followed
-  // by some that the calling thread does alone; the results are the same. Throws as Start(), and in
-  // a child of fork() if it needs threads and its parent had some.
+  // by runs that the calling thread does alone; the results are the same. Throws like Start(), and
+  // in a child of fork() that needs threads if its parent had started some.
   void Run(FunctionRef<void()> body);
 
-  // Run for as long as `wanted` says: the calling thread asks it between its chunks. If
-  // it says no, or throws, `body` is left at the end of the operation at hand, whose other chunks
-  // are not done. Returns whether `body` came to its end.
+  // Run() for as long as `wanted` returns true: the calling thread calls it between its chunks. If
+  // it returns false, or throws, `body` is abandoned at the end of the current operation, whose
+  // remaining chunks are skipped. Returns whether `body` finished.
   bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body);
 
   size_t n_runs() const { return n_runs_; }

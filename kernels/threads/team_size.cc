@@ -8,14 +8,15 @@
 namespace kernels {
 namespace {
 
-// Passes with cold caches, which count for nothing.
+// Passes with cold caches, which are ignored.
 constexpr size_t kCold = 2;
-// A block has as much work as usually takes this time, twice a time slice; if it takes much longer,
-// the rest is left out.
+// A block is as much work as usually takes this time, twice a time slice; a block that takes much
+// longer is cut short.
 constexpr double kBlock = 6e-3, kLongest = 4 * kBlock;
 // A mean is of about so many blocks.
 constexpr double kMemory = 8;
-// A block this much slower than usual ends a trial; before its end, one that is slower still.
+// A block that takes kHopeless times as long as usual ends a trial; at kAbandon times the block
+// itself is cut short.
 constexpr double kHopeless = 1.25, kAbandon = 1.5;
 constexpr double kMinPairs = 3, kMaxPairs = 6;
 // More threads must gain this much, fewer may lose this much.
@@ -69,7 +70,7 @@ void TeamSize::Add(Usual& usual, double seconds) {
       !is_usual_ && block_.seconds > kBlock / 4 && block_.seconds > kAbandon * block_.expected;
   if (block_.expected < kBlock && block_.seconds < kLongest && !is_lost) return;
   const Block block = std::exchange(block_, {});
-  if (!is_usual_) {  // a machine that slept lost no time by this
+  if (!is_usual_) {  // time that the machine slept is not the trial's
     const double lost = std::max(block.seconds - block.expected, 0.0);
     budget_ -= std::min(lost, std::max(4 * block.expected, kLongest));
   }
@@ -90,9 +91,10 @@ void TeamSize::EndBlock(double ratio) {
   }
 }
 
-// Takes a usual block into the means, unless it is far from them. Returns whether the level has
-// changed: then what to try is what that suggests, and of passes that were not in the block only a
-// guess is known. A first pass may have been an outlier, so it is replaced and never held against.
+// Adds a usual block to the means, unless it is far from them. Returns whether the level has
+// changed: then the direction of the change decides what to try next, and the means of passes that
+// were not in the block are only guesses. A first pass may have been an outlier, so its time is
+// replaced and nothing is judged by it.
 bool TeamSize::FollowLevel(double ratio) {
   const bool is_young = std::ranges::any_of(
       usual_, [](const Usual& usual) { return usual.block_passes > 0 && usual.weight < 2; });
@@ -113,7 +115,7 @@ bool TeamSize::FollowLevel(double ratio) {
   if (!has_changed) return false;
   directions_[change < 1] = {.due = now_};
   directions_[change > 1] = {.due = now_ + kFirstWait};
-  // What is learned now is worth some time, but not again and again.
+  // A trial after a change is worth going over budget, but not again and again.
   if (changed_ < 0 || now_ - changed_ > 2 * kLastWait) budget_ = std::max(budget_, 0.0);
   changed_ = now_;
   return true;
@@ -126,7 +128,7 @@ void TeamSize::JudgePair(double difference) {
   is_usual_ = false;
   if (n_pairs_ < kMinPairs) return;
   const double mean = sum_ / n_pairs_;
-  // A standard error, nearly: with n - 1 it is slower to see what noise hides.
+  // Nearly a standard error: with n - 1, decisions in noise would take longer.
   const double error = std::sqrt(std::max(squares_ - n_pairs_ * mean * mean, 0.0)) / n_pairs_;
   const double limit = tried_ > best_ ? -kGain : kLoss;
   if (mean + error < limit) {

@@ -2,9 +2,9 @@
 // result has the same bits for any number, so it may change between two passes. It knows no clock:
 // tests simulate times.
 //
-// From time to time some passes get one thread more or one fewer, in turn with as many usual ones.
-// The better number stays. Trials may cost 0.6% of the time, more only where passes have become
-// slower or faster for good, since other processes come and go.
+// From time to time some passes get one or two threads more or fewer, alternating with as many
+// usual passes. The better number stays. Trials may cost 0.6% of the time, more only where passes
+// have become slower or faster for good, since other processes come and go.
 #pragma once
 
 #include <array>
@@ -14,15 +14,16 @@ namespace kernels {
 
 class TeamSize {
  public:
-  // Passes of as many tokens are alike but for the threads.
+  // Passes of the same number of tokens differ only in their number of threads.
   static constexpr size_t kMaxTokens = 16;
 
-  // Begins with `start` threads; takes `least` to `most`.
+  // Begins with `start` threads; chooses from `least` to `most`.
   TeamSize(size_t start, size_t least, size_t most) : best_(start), least_(least), most_(most) {}
 
   // The number of threads for a pass of 1 to kMaxTokens tokens.
   size_t Choose(size_t n_tokens);
-  // Its time. Returns by how much a trial took longer than usual; 0 for a usual pass.
+  // Records the time of that pass. Returns how much longer than usual a trial took; 0 for a usual
+  // pass.
   double Measured(size_t n_tokens, double seconds);
 
   // What is fastest so far.
@@ -42,7 +43,7 @@ class TeamSize {
   struct Direction {
     double due = 0;   // the time of the next one,
     double wait = 0;  // this long after the last, which was lost
-    size_t step = 1;  // then 2, as work may be shared badly by one number
+    size_t step = 1;  // then 2, as one number may split the work badly
   };
   void Add(Usual& usual, double seconds);
   void EndBlock(double ratio);
@@ -55,7 +56,7 @@ class TeamSize {
   bool is_usual_ = true;  // the block at hand has best_ threads
   Block block_;
   double tried_ratio_ = 0;                        // the last block on trial took this much longer
-  double n_pairs_ = 0, sum_ = 0, squares_ = 0;    // of a trial: differences to blocks beside
+  double n_pairs_ = 0, sum_ = 0, squares_ = 0;    // of a trial: differences from the next block
   std::array<Usual, kMaxTokens + 1> usual_ = {};  // by tokens
   std::array<Direction, 2> directions_ = {};      // fewer, more
   size_t n_passes_ = 0;

@@ -16,8 +16,9 @@
 namespace kernels {
 
 inline constexpr size_t kCacheLine = 64;
-// Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so these take 10 to 50
-// microseconds, longer than most gaps between operations, and up to a millisecond, longer than all.
+// Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so kSpins take 10 to
+// 50 microseconds, longer than most gaps between operations, and kMostSpins up to a millisecond,
+// longer than any gap.
 inline constexpr int kSpins = 1000, kMostSpins = 20000;
 
 inline void Pause() {
@@ -38,7 +39,8 @@ inline double Now() {
 // yields may not run again for a long time.)
 class alignas(kCacheLine) Bell {
  public:
-  // The condition reads, and whoever makes it true writes, in sequentially consistent order.
+  // The condition must read, and the thread that makes it true must write, in sequentially
+  // consistent order.
   template <class Condition>
   void SleepUntil(Condition condition) {
     n_asleep_.fetch_add(1);
@@ -52,7 +54,7 @@ class alignas(kCacheLine) Bell {
     n_asleep_.fetch_sub(1);
   }
 
-  // Wakes all, after a condition was made true.
+  // Wakes all sleeping threads; call it after making a condition true.
   void Ring() {
     if (n_asleep_.load() == 0) return;
     rings_.fetch_add(1);
@@ -67,8 +69,8 @@ class alignas(kCacheLine) Bell {
   std::atomic<uint32_t> rings_{0}, n_asleep_{0};
 };
 
-// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`:
-// the team has more threads than cores, so a thread that polls for long makes room.
+// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`: the
+// team has more threads than cores, so a thread that polls for long yields its core.
 template <class Condition>
 double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
   int i = 0;

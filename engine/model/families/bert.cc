@@ -1,7 +1,7 @@
 // Encoders: BERT (Devlin et al. 2019), its relatives with rope (Jina v3, Sturua et al. 2024) and a
 // gated network (Nomic Embed, Nussbaum et al. 2024) or experts (2025), ModernBERT (Warner et al.
 // 2024), whose windows are in two layers of three, and EuroBERT (Boizard et al. 2025), a Llama.
-// They see both ways, and all norms but EuroBERT's are LayerNorm.
+// Their attention is bidirectional, and all norms but EuroBERT's are LayerNorm.
 #include <cstdint>
 #include <string>
 #include <string_view>

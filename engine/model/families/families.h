@@ -68,7 +68,8 @@ RopeConfig Unscaled(RopeConfig rope);
 void RotateInWindowsOnly(Config& config);
 // Nor does the last layer of every four (Yang et al. 2025, "RoPE to NoPE and back again").
 void LeaveOutFourthRope(Config& config);
-// Tokens see later ones as far as earlier ones, for which windows are set: all, or window - 1.
+// Makes attention bidirectional, after windows are set: tokens see as far ahead as back, all or
+// window - 1.
 void SeeBothWays(const Keys& keys, Config& config);
 // ALiBi, in place of rope; `bias` is the exponent of the last head's slope.
 void SetSlopes(double bias, Config& config);

@@ -4,7 +4,7 @@
 // 2023), a low-rank matrix beside each mixer (LAuReL, Menghani et al. 2024), an input for each
 // layer, sparse gates, and late layers that see the keys and values of earlier ones. Gemma 4 (2026)
 // keeps the last two, and may have experts beside a dense network. EmbeddingGemma (2025) is a Gemma
-// 3 that sees both ways. All are reports of Google DeepMind's.
+// 3 with bidirectional attention. Each is described in a report by Google DeepMind.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

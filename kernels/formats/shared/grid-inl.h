@@ -13,7 +13,7 @@
 // of 16 add up two vectors for each.
 //
 // The indices take most of the time: an instruction or two for each besides the load of the entry.
-// Those that are not bytes of the file are computed as vectors, some steps ahead (rows-inl.h).
+// Indices that are not bytes of the file are computed as vectors, some steps ahead (rows-inl.h).
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_
@@ -41,7 +41,8 @@ using VU64 = hn::Vec<DU64>;
 struct GridInput {
   VI8 x[kBlockSlices][4];
   VF scale[kBlockSlices];  // of the activations, times a unit
-  // What zero points contribute to vectors 0 and 1, and 2 and 3 (IQ1_S has something else).
+  // The contribution of zero points to vectors 0 and 1, and to 2 and 3 (IQ1_S stores other offsets
+  // here).
   VI32 offset[kBlockSlices][2];
 };
 
@@ -237,7 +238,7 @@ struct UnpackedGrid {
 };
 struct PackedGrid {
   const uint8_t* block;
-  const uint16_t* index;  // what Look stored, of types that have one
+  const uint16_t* index;  // stored by Look, for types that have it
   VF d;
 };
 

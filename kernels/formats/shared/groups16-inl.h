@@ -204,8 +204,8 @@ HWY_INLINE void DealPairs(VU8 low, VU8 high, VU8 (&codes)[4]) {
 #undef PRONK_PICK
 }
 
-// Lanes of i32, or pairs of lanes of i16, from pairs of the scales of the first and the other 16
-// weights of each 32: those of the first or the second.
+// `pairs` has the scales of the first and the other 16 weights of each 32. Returns the first or the
+// second of each pair, as lanes of i32 or pairs of lanes of i16.
 HWY_INLINE VLane ScalesOf(hn::Vec<D16> pairs, size_t second) {
 #if PRONK_MADDUBS
   alignas(32) int8_t index[kVectorBytes];
@@ -226,8 +226,8 @@ struct RunFactors {
   VF d;
   V8 dmin;
 };
-// And the codes of run k, in codes[v][k], or dealt. (With vectors of 64 bytes d is that of each
-// lane's group, with its scale.)
+// RunFactors, with the codes of run k in codes[v][k], or dealt. (With vectors of 64 bytes, d is
+// already multiplied by the scale of each lane's group.)
 struct UnpackedRuns : RunFactors {
   VU8 codes[kRunVectors][4];
 };
@@ -348,9 +348,9 @@ struct RunType : Definition<Type, BlockType, 16> {
     }
   }
 
-  // For panels. Codes of two and three bits times their scales are integers of a byte, by tables of
-  // 16 for each scale + kProductZero, Type::kProducts, and one scale is left for all. Small codes
-  // are better only where their products are added up as i16.
+  // For panels. Codes of two and three bits times their scales fit in a byte: Type::kProducts has a
+  // table of 16 products for each scale + kProductZero, and one scale is left for the block.
+  // Keeping codes small is better only where their products are added up as i16.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const RunFactors factors = Type::Factors(w);
     const float d = hn::GetLane(factors.d);

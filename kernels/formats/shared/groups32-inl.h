@@ -26,8 +26,8 @@ HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
 #endif
 }
 
-// sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane;
-// kLarge: twice that; kAny: any number.
+// sum + dots * w * x. dots is one vector (dealt) or kDotVectors, with at most kMaxDot in each lane;
+// kLarge: at most twice that; kAny: any number.
 constexpr int kMaxDot = 16383;
 template <bool kLarge, bool kAny = false, size_t n>
 HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, const Floats8& x) {
@@ -129,9 +129,9 @@ struct SingleRows32 : RowOf32<Type, BlockType> {
       8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
       "dots of a lane are sums of 16 bits: codes have at most five bits (or SignedType32)");
   using PanelForm = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
-  // Of codes without a minimum, kZero is subtracted if they are too large for sums of 16 bits, and
-  // with VNNI, whose dots have a start value anyway (3 to 7% of Q4_0 in the cache). Arm loads a
-  // start value as fast as it makes zeros.
+  // Without a minimum, kZero is subtracted if codes are too large for sums of 16 bits, and with
+  // VNNI, where dots have a start value anyway (3 to 7% of Q4_0 in the cache). Arm loads a start
+  // value as fast as it makes zeros.
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter =
       HWY_ARCH_ARM_A64 || (!kMinimum && (kLarge || PRONK_VNNI)) ? kZero : 0;

@@ -129,7 +129,8 @@ HWY_INLINE VU8 PickBytes(const uint8_t* HWY_RESTRICT p, const uint8_t* HWY_RESTR
 template <size_t kStride>
 HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
 #if PRONK_WIDE
-  // From the vectors that nibbles are loaded to (pairs32-inl.h): loads of its own would cost more.
+  // Taken from the vectors that nibbles are loaded into (pairs32-inl.h): separate loads would cost
+  // more.
   if constexpr (kStride >= 16 && 3 * kStride + 2 <= 64) {
     const auto halfs = PickBytes(p, p + 4 * kStride, [](size_t i) {
       return i / 2 % 8 / 4 * 64 + i / 2 % 4 * kStride + i % 2;

@@ -70,7 +70,7 @@ Value Find(const BuiltinCall& call) {
   size_t at = kNotFound;
   if (part.in_range && !from_end) at = FindBytes(part.bytes, wanted);
   if (part.in_range && from_end) {
-    // As the first one of both reversed: in linear time.
+    // Finds the last occurrence as the first one in the reversed text: in linear time.
     const String text(part.bytes.rbegin(), part.bytes.rend());
     const String needle(wanted.rbegin(), wanted.rend());
     at = FindBytes(text, needle);

@@ -108,7 +108,7 @@ Value WordCount(const BuiltinCall& call) {
   return count;
 }
 
-// Percent signs and two digits for what may not stand in an address.
+// Percent-encodes characters that are not allowed in a URL.
 Text Quoted(const Text& text, bool is_query) {
   Text out;
   out.AppendMapped(text, [&](char32_t code, std::string_view bytes, String& quoted) {

@@ -124,7 +124,7 @@ enum class Side { kLeft, kRight, kBoth };
 Text Strip(const Text& text, Side side, std::optional<std::string_view> chars);
 // The text n times; empty if n is negative.
 Text Repeated(const Text& text, int64_t n);
-// a * b; a number that no memory has if that does not fit.
+// a * b; on overflow, a number of bytes that cannot be allocated.
 size_t Times(size_t a, size_t b);
 
 Text UpperText(const Text& text);

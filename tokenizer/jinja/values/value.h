@@ -119,7 +119,7 @@ struct Dict {
   // Throw TemplateError if the value cannot be a key; see HashKey.
   const Value* Find(const Value& key) const;
   void Set(const Value& key, Value value);
-  // Each of pairs whose first is a Value or a text.
+  // Sets each pair of a range; the first of a pair is a Value or a text.
   template <typename Entries>
   void SetAll(const Entries& entries_of) {
     for (const auto& [key, value] : entries_of) Set(Value(key), value);
