@@ -1,4 +1,4 @@
-// From config.json to the file's keys that all families share, above all rope; see family.h.
+// From config.json to the file's keys that all families share, above all rope; see source.h.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert/family.h"
+#include "convert/source.h"
 #include "engine/model/families/folders.h"
 #include "gguf/error.h"
 

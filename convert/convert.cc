@@ -13,9 +13,9 @@
 #include <tuple>
 
 #include "convert/encoder.h"
-#include "convert/family.h"
 #include "convert/hf_tokenizer.h"
 #include "convert/quantize_plan.h"
+#include "convert/source.h"
 #include "engine/model/model.h"
 #include "engine/sampling/settings.h"
 #include "gguf/error.h"
@@ -171,7 +171,7 @@ void CheckThatItRuns(const std::string& folder, const gguf::Writer& writer) {
 void Write(const OutModel& model, const Types& types, const Options& options,
            const std::string& out) {
   gguf::Writer writer = model.keys;
-  Encoder encoder(options.n_threads);
+  TensorEncoder encoder(options.n_threads);
   uint64_t done = 0, total = 0;
   for (const OutTensor& tensor : model.tensors) {
     const DType type = TypeOf(tensor, types);
@@ -204,7 +204,7 @@ uint64_t EmbeddingRows(const OutModel& model) {
 
 Report Convert(const std::string& path, const std::string& out, const Options& options) {
   HfFolder folder = HfFolder::Open(path);
-  const Source source = FindFamily(folder.config());
+  const Source source = FindSource(folder.config());
   const Family& family = source.family;
   const bool is_ternary = ReadQuantization(family.name, folder);
   OutModel model(folder, UsualConfig(source.hf, folder.config()), family.name);

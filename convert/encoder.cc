@@ -81,7 +81,7 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
 }  // namespace
 
 // The scale of BitNet's -1, 0 and 1 ("absmean"), at least 1e-5.
-float Encoder::AbsMean(const OutTensor& tensor) {
+float TensorEncoder::AbsMean(const OutTensor& tensor) {
   const uint64_t cols = tensor.dims[0];
   std::vector<double> sums(tensor.rows());
   team_.Run([&] {
@@ -99,7 +99,7 @@ float Encoder::AbsMean(const OutTensor& tensor) {
   return std::max(static_cast<float>(sum / static_cast<double>(sums.size() * cols)), 1e-5f);
 }
 
-std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, uint64_t& row) {
+std::span<const std::byte> TensorEncoder::Next(const OutTensor& tensor, DType type, uint64_t& row) {
   const uint64_t cols = tensor.dims[0], row_bytes = gguf::RowBytes(type, cols);
   const uint64_t n = std::min(std::max<uint64_t>(kPiece / cols, 1), tensor.rows() - row);
   bytes_.resize(n * row_bytes);

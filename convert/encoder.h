@@ -6,15 +6,15 @@
 #include <span>
 #include <vector>
 
-#include "convert/family.h"
+#include "convert/source.h"
 #include "gguf/dtype.h"
 #include "kernels/threads/team.h"
 
 namespace convert {
 
-class Encoder {
+class TensorEncoder {
  public:
-  explicit Encoder(int n_threads) : team_(n_threads, kernels::Oversubscription::kGoAlone) {}
+  explicit TensorEncoder(int n_threads) : team_(n_threads, kernels::Oversubscription::kGoAlone) {}
 
   // A piece: rows of the tensor from `row` on in this type; moves `row` past them. The bytes are
   // valid until the next call. Throws gguf::Error if the type cannot represent a weight.

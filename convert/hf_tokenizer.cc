@@ -47,8 +47,8 @@ class TokenizerWriter {
         generation_(model.folder.Object("generation_config.json")) {}
 
   void Write(uint64_t n_rows) {
-    if (n_rows > kMaxTokens) {  // a sparse file can have many rows in few bytes
-      model_.config.Fail("vocab_size", "expected an embedding of at most ", kMaxTokens,
+    if (n_rows > kMaxVocabularySize) {  // a sparse file can have many rows in few bytes
+      model_.config.Fail("vocab_size", "expected an embedding of at most ", kMaxVocabularySize,
                          " rows, found ", n_rows);
     }
     ReadVocabulary();
@@ -114,8 +114,8 @@ class TokenizerWriter {
   }
 
   void AddToken(const std::string& token, uint64_t id, bool special) {
-    if (id >= kMaxTokens) {
-      config_.Fail("added_tokens_decoder", "expected numbers below ", kMaxTokens);
+    if (id >= kMaxVocabularySize) {
+      config_.Fail("added_tokens_decoder", "expected numbers below ", kMaxVocabularySize);
     }
     vocab_.Grow(id + 1, kAddedScore);
     TokenType& type = vocab_.types[id];

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/family.h"
+#include "convert/source.h"
 #include "tokenizer/split.h"
 #include "tokenizer/vocabulary.h"
 
 namespace convert {
 
-using tokenizer::kMaxTokens;
+using tokenizer::kMaxVocabularySize;
 
 struct Vocabulary {
   std::string model;  // tokenizer.ggml.model

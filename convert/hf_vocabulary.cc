@@ -43,8 +43,8 @@ void ReadPieces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
     std::vector<JsonView> pair;
     for (const auto& [no_key, value] : piece) pair.push_back(value);
     if (pair.size() != 2 || !pair[0].IsString() || !pair[1].IsNumber() ||
-        vocab.tokens.size() == kMaxTokens) {
-      model.Fail("vocab", "expected up to ", kMaxTokens, " pairs of a token and its score");
+        vocab.tokens.size() == kMaxVocabularySize) {
+      model.Fail("vocab", "expected up to ", kMaxVocabularySize, " pairs of a token and its score");
     }
     vocab.tokens.push_back(pair[0].String());
     vocab.scores.push_back(static_cast<float>(pair[1].Number()));
@@ -61,8 +61,8 @@ void ReadPieces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
 void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
   const Fields tokens = model.IsObject("vocab") ? model.Object("vocab") : Fields();
   const auto add = [&](const std::string& token, std::optional<uint64_t> id, TokenType type) {
-    if (!id || *id >= kMaxTokens) {
-      tokens.Fail(token, "expected a token's number below ", kMaxTokens);
+    if (!id || *id >= kMaxVocabularySize) {
+      tokens.Fail(token, "expected a token's number below ", kMaxVocabularySize);
     }
     const size_t at = *id;
     vocab.Grow(at + 1, 0);
@@ -108,7 +108,7 @@ void MergeSpaces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab
   const Fields tokens = model.Object("vocab");
   for (const Fields& token : tokenizer.Objects("added_tokens")) {
     const std::string text = token.Text("content");
-    const size_t id = token.json()["id"].Unsigned().value_or(kMaxTokens);
+    const size_t id = token.json()["id"].Unsigned().value_or(kMaxVocabularySize);
     const bool has_flags =
         std::ranges::any_of(std::array{"normalized", "lstrip", "rstrip", "single_word"},
                             [&](const char* flag) { return token.BoolOr(flag, false); });
@@ -129,7 +129,7 @@ void MarkBytes(Vocabulary& vocab, std::string_view unknown) {
 // The bytes of tokens by rank, of lines with a token in base64 and its rank.
 std::vector<std::string> ReadRanks(const std::string& path, std::string_view text) {
   std::vector<std::string> tokens;
-  while (!text.empty() && tokens.size() <= tokenizer::kMaxTokens) {
+  while (!text.empty() && tokens.size() <= tokenizer::kMaxVocabularySize) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const size_t space = std::min(line.find(' '), line.size());
@@ -187,9 +187,10 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
     n_bytes += vocab.tokens.back().size();
     if (vocab.tokens.back().size() > tokenizer::kMaxTokenBytes ||
         n_bytes > tokenizer::kMaxVocabularyBytes ||
-        vocab.tokens.size() + kReserved > tokenizer::kMaxTokens) {
-      gguf::Fail(path, "expected at most ", tokenizer::kMaxTokens - kReserved, " tokens of ",
-                 tokenizer::kMaxTokenBytes, " bytes and of ", tokenizer::kMaxVocabularyBytes,
+        vocab.tokens.size() + kReserved > tokenizer::kMaxVocabularySize) {
+      gguf::Fail(path, "expected at most ", tokenizer::kMaxVocabularySize - kReserved,
+                 " tokens of ", tokenizer::kMaxTokenBytes, " bytes and of ",
+                 tokenizer::kMaxVocabularyBytes,
                  " together in GPT-2's spelling, found more at rank ", vocab.tokens.size() - 1);
     }
   }

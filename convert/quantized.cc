@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/family.h"
+#include "convert/source.h"
 #include "gguf/error.h"
 
 namespace convert {

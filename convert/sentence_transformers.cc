@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert/family.h"
+#include "convert/source.h"
 #include "gguf/error.h"
 
 namespace convert {

@@ -129,7 +129,7 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bo
         if (normalizer.field() == 3) vocab.add_space_prefix = normalizer.number() != 0;
       }
     }
-    if (vocab.tokens.size() > kMaxTokens) model.Fail();
+    if (vocab.tokens.size() > kMaxVocabularySize) model.Fail();
   }
   if (vocab.tokens.empty()) model.Fail();
   if (type != (fairseq ? kUnigram : kBpe)) {

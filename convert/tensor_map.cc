@@ -1,4 +1,4 @@
-// Maps a folder's tensors to the file's, by the tables of family.h.
+// Maps a folder's tensors to the file's, by the tables of source.h.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "convert/family.h"
+#include "convert/source.h"
 
 namespace convert {
 namespace {

@@ -1,4 +1,6 @@
 // Byte-level BPE: splits text into words (split.h), whose bytes merge by a list (word_merger.h).
+// The file spells a token with one printable character for each byte (a space is Ġ), and so does
+// AppendSpelling() the bytes of a text (spelling.h).
 
 #include <algorithm>
 #include <array>

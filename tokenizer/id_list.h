@@ -20,13 +20,13 @@ class IdList {
   IdList(size_t most, const std::function<bool()>* interrupted)
       : most_(most), interrupted_(interrupted) {}
 
-  // Throws as Look(), from time to time.
+  // Throws as Check(), from time to time.
   void push_back(TokenId id) {
     ids_.push_back(id);
-    if (ids_.size() % kStep == 0) Look();
+    if (ids_.size() % kStep == 0) Check();
   }
   // Throws Interrupted if the caller asks to stop, Full if there are more ids than `most`.
-  void Look() const {
+  void Check() const {
     if (interrupted_ != nullptr && *interrupted_ && (*interrupted_)()) throw Interrupted();
     if (ids_.size() > most_) throw Full();
   }
@@ -39,7 +39,7 @@ class IdList {
   std::vector<TokenId> Take() { return std::move(ids_); }
 
  private:
-  static constexpr size_t kStep = 1024;  // ids between two calls of Look()
+  static constexpr size_t kStep = 1024;  // ids between two calls of Check()
 
   std::vector<TokenId> ids_;
   WordCache words_;

@@ -34,7 +34,7 @@ class RawBpeTokenizer final : public Tokenizer {
     WordMerger merger{ListedPairs(merges_)};
     bool owes_unknown = false;
     while (!text.empty()) {
-      out.Look();
+      out.Check();
       const bool line_ends = text[0] == '\n';
       const size_t end = line_ends ? text.find_first_not_of('\n') : text.find('\n');
       const std::string spelling = MarkSpaces(text.substr(0, end));

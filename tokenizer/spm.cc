@@ -65,7 +65,7 @@ class SpmTokenizer final : public Tokenizer {
       const std::string_view text = Text(left, right);
       if (n_bytes += text.size(); n_bytes > kTick) {
         n_bytes = 0;
-        out.Look();
+        out.Check();
       }
       return tokenizer.FindPiece(text);
     }

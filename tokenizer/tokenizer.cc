@@ -102,7 +102,7 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
     if (vocab_.bos >= 0) out.push_back(vocab_.bos);
     for (const TokenId id : vocab_.after_bos) out.push_back(id);
   }
-  const std::function<void()> tick = [&] { out.Look(); };
+  const std::function<void()> tick = [&] { out.Check(); };
   SpecialMatcher::Search search(specials_, text, options.parse_special, options.plain, tick);
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {
@@ -145,9 +145,9 @@ void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) c
     const size_t valid = gguf::ValidUtf8Prefix(text);
     const std::string_view part = text.substr(0, valid);
     if (normalizer_.empty()) {
-      EncodeNormal(part, first, at_start, out);
+      EncodeNormalized(part, first, at_start, out);
     } else if (const std::string normal = normalizer_(part); !normal.empty() || part.empty()) {
-      EncodeNormal(normal, first, at_start, out);  // no space goes before nothing
+      EncodeNormalized(normal, first, at_start, out);  // no space goes before nothing
     }
     text.remove_prefix(valid);
     while (!text.empty() && gguf::NextUtf8(text).kind != gguf::Utf8Kind::kValid) {
@@ -157,23 +157,26 @@ void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) c
   }
 }
 
-void Tokenizer::EncodeNormal(std::string_view text, bool first, bool at_start, IdList& out) const {
+void Tokenizer::EncodeNormalized(std::string_view text, bool first, bool at_start,
+                                 IdList& out) const {
   if (!finds_normalized_) {
-    EncodeText(text, HasPrefix(text, first, at_start), out);
+    EncodeText(text, GetsSpace(text, first, at_start), out);
     return;
   }
-  const std::function<void()> tick = [&] { out.Look(); };
+  const std::function<void()> tick = [&] { out.Check(); };
   SpecialMatcher::Search search(normalized_, text, /*control=*/false, {}, tick);
   for (size_t at = 0; at < text.size();) {
     const SpecialMatcher::Match match = search.Next(at);
     const std::string_view before = text.substr(at, match.begin - at);
-    if (!before.empty()) EncodeText(before, HasPrefix(before, first, at_start && at == 0), out);
+    if (!before.empty()) EncodeText(before, GetsSpace(before, first, at_start && at == 0), out);
     if (match.length > 0) out.push_back(match.id);
     at = match.begin + match.length;
   }
 }
 
-bool Tokenizer::HasPrefix(std::string_view text, bool first, bool at_start) const {
+// Whether a space goes before this text. first: the first part since a special token; at_start: no
+// token of the text comes before it.
+bool Tokenizer::GetsSpace(std::string_view text, bool first, bool at_start) const {
   const bool has_space = text.starts_with(' ') || text.starts_with(kSpaceMark);
   switch (vocab_.space_prefix) {
     case SpacePrefix::kNone:

@@ -101,8 +101,8 @@ class Tokenizer {
   void FindSpecials(const gguf::Metadata& metadata);
   void EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const;
   void EncodeBytes(std::string_view text, bool at_start, IdList& out) const;
-  void EncodeNormal(std::string_view text, bool first, bool at_start, IdList& out) const;
-  bool HasPrefix(std::string_view text, bool first, bool at_start) const;
+  void EncodeNormalized(std::string_view text, bool first, bool at_start, IdList& out) const;
+  bool GetsSpace(std::string_view text, bool first, bool at_start) const;
   bool IsInWord(std::string_view text, size_t begin, size_t end) const;
 
   Vocabulary vocab_;

@@ -165,7 +165,7 @@ class UnigramTokenizer final : public Tokenizer {
     }
     std::vector<int> ids;
     while (!text.empty()) {
-      out.Look();
+      out.Check();
       const size_t length = PartLength(text);
       NeedMemory(kBytesForAny + kBytesPerByte * length * (charsmap_.empty() ? 1 : kMaxGrowth));
       const auto status = processor_.Encode(text.substr(0, length), &ids);

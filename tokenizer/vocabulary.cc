@@ -70,7 +70,7 @@ constexpr EndMarker kEndMarkers[] = {
 };
 
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
-  CheckCount(metadata, kTokensKey, 1, kMaxTokens, "tokens");
+  CheckCount(metadata, kTokensKey, 1, kMaxVocabularySize, "tokens");
   std::vector<std::string_view> tokens = metadata.GetStrings(kTokensKey);
   uint64_t n_bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {

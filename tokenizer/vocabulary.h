@@ -78,7 +78,7 @@ inline constexpr size_t kMaxTokenBytes = 1 << 14;
 inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 
 // Tokens and merges take more memory than file space. The largest vocabularies have half a million.
-inline constexpr size_t kMaxTokens = size_t{1} << 20;
+inline constexpr size_t kMaxVocabularySize = size_t{1} << 20;
 inline constexpr size_t kMaxMerges = size_t{1} << 20;
 
 // Throws gguf::Error for an array that has not `least` to `most` elements. Called before they are

@@ -1,4 +1,5 @@
-// The algorithm of byte-pair encoding: merges the symbols of a word into tokens.
+// The algorithm of byte-pair encoding: merges the symbols of a word into tokens, the pair with the
+// lowest rank first. That is the pair's place in the file's list of merges; SPM ranks by scores.
 #pragma once
 
 #include <cstdint>

@@ -112,7 +112,7 @@ class WordPieceTokenizer final : public Tokenizer {
     if (n_characters > max_word_ || is_marked) return Append(-1, out);
     const std::string marked = std::string(kSpaceMark) + std::string(word);
     std::vector<TokenId> ids;
-    const std::function<void()> tick = [&] { out.Look(); };
+    const std::function<void()> tick = [&] { out.Check(); };
     SpecialMatcher::Search search(pieces_, marked, /*control=*/false, {}, tick);
     for (size_t at = 0; at < marked.size();) {
       const SpecialMatcher::Match match = search.Next(at);

@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/chat/chat_settings.h"
 #include "cli/chat/conversation.h"
 #include "cli/chat/saved_chats.h"
-#include "cli/chat/settings.h"
 #include "cli/options/model_options.h"
 #include "cli/options/model_stores.h"
 #include "cli/options/other_programs.h"
@@ -314,8 +314,8 @@ void Conversation::Set(const std::string& argument) {
     ChangeSetting(argument, *ready_);
     const engine::Model& model = ready_->model;
     engine::ResolveSampling(model.file.metadata(), *model.tokenizer,
-                            ready_->session_options.sampler);
-    ready_->session->SetSampling(ready_->session_options.sampler);
+                            ready_->session_options.sampling);
+    ready_->session->SetSampling(ready_->session_options.sampling);
   }
   Note("(" + ChatSettingsText(options_, *ready_) + ")");
 }

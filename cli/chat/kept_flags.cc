@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "cli/command.h"
+#include "cli/options/generation_options.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "gguf/error.h"
@@ -39,9 +40,8 @@ bool IsKept(const Flag& flag) {
 
 // Whether the value of such a flag is a text; otherwise it names a file.
 bool IsText(std::string_view flag, const std::string& value) {
-  if (flag == "--grammar") return value.find("::=") != std::string::npos;
-  const size_t begin = value.find_first_not_of(" \t\r\n");
-  return flag != "--json-schema" || (begin != std::string::npos && value[begin] == '{');
+  if (flag == "--grammar") return IsGrammarText(value);
+  return flag != "--json-schema" || IsSchemaText(value);
 }
 
 }  // namespace

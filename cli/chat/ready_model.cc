@@ -14,8 +14,8 @@ namespace cli {
 namespace {
 
 engine::SessionOptions SessionFor(const ChatOptions& options) {
-  engine::SessionOptions session = options.model.Session();
-  session.draft = options.generation.Draft({});  // checks the flags; the model comes later
+  engine::SessionOptions session = options.model.ForSession();
+  session.draft = options.generation.ForDrafts({});  // checks the flags; the model comes later
   return session;
 }
 
@@ -45,8 +45,8 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
       max_tokens(options.max_tokens),
       stop_texts(options.generation.Typed(options.stop_texts)) {
   options.answers.Apply("", schema, form);
-  session_options.draft = options.generation.Draft(draft_model);
-  session_options.sampler = options.generation.Sampler(model, options.model.verbose);
+  session_options.draft = options.generation.ForDrafts(draft_model);
+  session_options.sampling = options.generation.SamplingFor(model, options.model.verbose);
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
 }
 

@@ -59,7 +59,7 @@ std::vector<std::string> ParseTypes(const std::vector<std::string>& texts) {
   for (std::string text : texts) {
     for (text += ','; !text.empty(); text.erase(0, text.find(',') + 1)) {
       types.push_back(text.substr(0, text.find(',')));
-      if (std::ranges::count(ModelOptions::KvTypes(), types.back()) == 0) {
+      if (std::ranges::count(ModelOptions::KvTypeNames(), types.back()) == 0) {
         throw UsageError("--kv, -ctk, -ctv: expected f16, f32, q8_0 or q4_0, found ", types.back());
       }
     }
@@ -214,7 +214,7 @@ class Outputs {
 class Bench {
  public:
   explicit Bench(const BenchOptions& options) : options_(options) {
-    options.model.Session();  // applies --cpu
+    options.model.ForSession();  // applies --cpu
     const std::vector<BenchTest> tests = PlanFor(options);
     detect_ = ParseShare("--detect", options.detect);
     if (!options.baseline.empty() && !options.against.empty()) {
@@ -315,14 +315,14 @@ class Bench {
       const auto say = [&](const std::string& text) {
         outputs.Progress(Position(result) + " " + text);
       };
-      result.cost = CostOf(result.test, machine.Session().kv_type);
+      result.cost = CostOf(result.test, machine.ForSession().kv_type);
       return MeasurePairs(options_.against, Repetitions(), options_.model.cpu, gate, say, result);
     }
     const auto more = [&](const BenchResult& now) {
       if (HasEscapes(STDERR_FILENO)) outputs.Progress(Position(now));
       return now.samples.size() < static_cast<size_t>(Repetitions());
     };
-    return Measure(machine.Session(), result, more);
+    return Measure(machine.ForSession(), result, more);
   }
 
   int Status() const {

@@ -19,6 +19,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "engine/model/model.h"
+#include "engine/sampling/log_probabilities.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
 
@@ -55,7 +56,7 @@ class Compare {
         (options.window != engine::kUsualContext || options.most_windows != 0)) {
       throw UsageError("-c, --chunks: only with -f");
     }
-    session_ = options.model.Session();  // applies --cpu
+    session_ = options.model.ForSession();  // applies --cpu
     session_.n_threads = session_.n_threads_batch = session_.Threads().generating;
     for (const std::string& name : options.models) {
       ModelOptions which = options.model;
@@ -112,13 +113,13 @@ class Compare {
           return true;
         };
         const auto keep = [&, to = kept.data()](std::span<const float> logits, auto) mutable {
-          const double log_sum = LogSumExp(logits);
+          const double log_sum = engine::LogSumExp(logits);
           for (const float logit : logits) *to++ = static_cast<float>(logit - log_sum);
         };
         if (diverges) ReadIds(base_session, base_texts[i].ids, base_texts[i].first, watch, keep);
         const auto visit = [&, from = kept.data()](std::span<const float> logits,
                                                    tokenizer::TokenId next) mutable {
-          surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+          surprise.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
           if (diverges)
             divergence.Add(std::span(std::exchange(from, from + n_vocab), n_vocab), logits, next);
         };

@@ -180,7 +180,7 @@ void AddNumber(float x, std::string& out) {
 }
 
 int Embed(const EmbedOptions& options) {
-  const engine::SessionOptions session_options = options.model.Session();
+  const engine::SessionOptions session_options = options.model.ForSession();
   const std::vector<std::string> texts =
       options.ids.empty() ? ReadTexts(options) : std::vector<std::string>();
   if (options.raw && IsTerminal(1)) throw UsageError("--raw: not to a terminal");
@@ -229,7 +229,7 @@ int Embed(const EmbedOptions& options) {
 }
 
 int Rerank(const EmbedOptions& options) {
-  const engine::SessionOptions session_options = options.model.Session();
+  const engine::SessionOptions session_options = options.model.ForSession();
   std::vector<std::string> texts;
   if (options.ids.empty()) {
     if (!options.query) throw UsageError("-p: expected the query");

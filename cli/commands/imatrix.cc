@@ -37,7 +37,7 @@ size_t CountUnseen(const engine::SquaresByTensor& squares) {
 }
 
 int Imatrix(const ImatrixOptions& options) {
-  engine::SessionOptions session_options = options.model.Session();
+  engine::SessionOptions session_options = options.model.ForSession();
   const engine::Model model = LoadModel(options.model);
   session_options.context = WindowFor(model.config, session_options.context);
   CatchInterrupts();

@@ -32,7 +32,7 @@ int Logits(const LogitsOptions& options) {
   if (has_ids && options.text.is_given()) throw UsageError("--ids and a text: give one of them");
   std::vector<tokenizer::TokenId> ids = has_ids ? ParseIds(*options.ids) : decltype(ids)();
   const std::string text = has_ids ? "" : options.text.Read();
-  const engine::SessionOptions session_options = options.model.Session();
+  const engine::SessionOptions session_options = options.model.ForSession();
   const engine::Model model = ReadModel(options.model);
   engine::Session session(model, session_options);
   if (!has_ids) ids = engine::Encode(model, text, {}, session.capacity());

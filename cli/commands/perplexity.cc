@@ -17,6 +17,7 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/model/model.h"
+#include "engine/sampling/log_probabilities.h"
 #include "engine/session/session.h"
 
 namespace cli {
@@ -44,7 +45,7 @@ void CheckUsage(const PerplexityOptions& options) {
 
 int Perplexity(const PerplexityOptions& options) {
   CheckUsage(options);
-  engine::SessionOptions session_options = options.model.Session();
+  engine::SessionOptions session_options = options.model.ForSession();
   const engine::Model model = LoadModel(options.model);
   const size_t n_vocab = model.tokenizer->vocab().size();
   CatchInterrupts();
@@ -63,7 +64,7 @@ int Perplexity(const PerplexityOptions& options) {
   Mean surprise;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
     if (base) divergence.Add(base->LogProbabilities(surprise.n()), logits, next);
-    surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+    surprise.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
     if (kept) kept->Write(logits);
   });
   CheckFinite(std::array{surprise.Get().value, divergence.MeanDivergence().value},

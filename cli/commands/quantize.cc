@@ -107,7 +107,7 @@ std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
 
 void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const convert::Mix& mix,
            const convert::Importance* importance, const QuantizeOptions& options) {
-  Converter converter(file, importance, options.n_threads);
+  Requantizer requantizer(file, importance, options.n_threads);
   gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
   CopyMetadata(file, mix, importance, writer);
   std::map<std::string, std::vector<float>> factors;  // must live until the writer has read them
@@ -119,13 +119,13 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
     }
     std::span<const float> factor;
     if (const std::string name = FactorName(file, planned); !name.empty()) {
-      factor = factors[name] = converter.Factors(tensor);
+      factor = factors[name] = requantizer.Factors(tensor);
       writer.AddTensor(name, DType::kF32, {factor.size()}, std::as_bytes(factor));
     }
     writer.AddTensor(tensor.name, planned.type,
                      {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims},
-                     [&converter, &planned, factor, done = uint64_t{0}]() mutable {
-                       return converter.Next(planned, factor, done);
+                     [&requantizer, &planned, factor, done = uint64_t{0}]() mutable {
+                       return requantizer.Next(planned, factor, done);
                      });
   }
   writer.WriteFile(options.out, Inputs());

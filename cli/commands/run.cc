@@ -1,4 +1,5 @@
-// pronk run: completes a prompt and streams the text.
+// pronk run: completes a prompt and streams the text. Read Run() first, then Complete() and
+// EncodePrompt().
 #include "cli/commands/run.h"
 
 #include <algorithm>
@@ -29,7 +30,9 @@ constexpr double kLongRunSeconds = 2;
 // What is answered without --jsonl.
 RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader& reader) {
   if (!options.messages.empty()) return reader.ReadMessages(options.messages);
-  if (!options.text.is_given()) options.model.ModelPath();  // what names no model may be the prompt
+  // Fails before it waits for standard input: a word that names no model was perhaps meant as the
+  // prompt, and the message says so.
+  if (!options.text.is_given()) options.model.ModelPath();
   TextOptions text = options.text;
   if (text.prompt) text.prompt = options.generation.Typed(*text.prompt);
   flags.prompt = text.Read();
@@ -168,12 +171,12 @@ int Run(const RunOptions& options) {
   CheckFlags(options);
   const bool has_schema = !options.generation.schema.empty();
   if (!options.jsonl && options.messages.empty()) CheckChatFlags(options, options.chat, has_schema);
-  engine::SessionOptions session_options = options.model.Session();
+  engine::SessionOptions session_options = options.model.ForSession();
   // Checked before the model is loaded.
   std::string schema;
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
   const std::string tools = options.tools.ReadTools();
-  session_options.draft = options.generation.Draft({});
+  session_options.draft = options.generation.ForDrafts({});
   const std::optional<size_t> n_likeliest =
       options.n_likeliest < 0 ? std::nullopt : std::optional<size_t>(options.n_likeliest);
   const RunRequest flags = {.prompt = "",
@@ -197,8 +200,8 @@ int Run(const RunOptions& options) {
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
-  session_options.draft = options.generation.Draft(draft_model);
-  session_options.sampler = options.generation.Sampler(model, options.model.verbose);
+  session_options.draft = options.generation.ForDrafts(draft_model);
+  session_options.sampling = options.generation.SamplingFor(model, options.model.verbose);
   RunParts parts = {.model = model, .form = {}, .session = session_options};
   if (is_chat) {
     parts.form = options.form.For(model);
@@ -208,7 +211,7 @@ int Run(const RunOptions& options) {
   CatchInterrupts();
   if (options.jsonl) return RunLines(options, parts, requests);
   const RunRequest& request = requests[0];
-  parts.session.sampler = request.Sampler(parts.session.sampler);
+  parts.session.sampling = request.SamplingOver(parts.session.sampling);
   std::optional<grammar::Constraint> constraint;
   if (const auto kept = parts.GrammarOf(options, request))
     constraint.emplace(kept, *model.tokenizer);
@@ -217,7 +220,7 @@ int Run(const RunOptions& options) {
   Json likely = Json::array();
   const engine::GenerateResult result = Complete(options, parts, request, kept_to, out, likely);
   if (!options.json) WriteCalls(result.tool_calls, result.text.empty(), out);
-  const int64_t seed = parts.session.sampler.seed;
+  const int64_t seed = parts.session.sampling.seed;
   const bool open =
       options.json
           ? WriteOut(ResultJson(result, seed, parts.load_seconds, MoreOf(request, likely), 2))

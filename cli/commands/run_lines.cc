@@ -172,9 +172,9 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     const RunRequest& request = requests[next];
     place.line = next;
     engine::SessionOptions session = parts.session;
-    session.sampler.seed.value += static_cast<int64_t>(next);
-    session.sampler = request.Sampler(session.sampler);
-    place.seed = session.sampler.seed;
+    session.sampling.seed.value += static_cast<int64_t>(next);
+    session.sampling = request.SamplingOver(session.sampling);
+    place.seed = session.sampling.seed;
     place.likely = Json::array();
     session.draft.on = session.draft.on && options.parallel == 1;
     session.context = ContextFor(options, parts.model, request, ids[next].size());

@@ -75,7 +75,7 @@ class Field {
 
 }  // namespace
 
-pronk::Sampling RunRequest::Sampler(pronk::Sampling base) const {
+pronk::Sampling RunRequest::SamplingOver(pronk::Sampling base) const {
   const std::vector<engine::Setting> all = engine::Settings(base);
   for (const auto& [name, number] : settings) engine::FindSetting(all, name)->Set(number);
   return base;

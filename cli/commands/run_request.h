@@ -34,7 +34,7 @@ struct RunRequest {
   std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
 
   // `base` with these settings.
-  pronk::Sampling Sampler(pronk::Sampling base) const;
+  pronk::Sampling SamplingOver(pronk::Sampling base) const;
 };
 
 // Reads requests, with the fields of llama-server and of OpenAI.

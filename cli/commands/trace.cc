@@ -147,7 +147,7 @@ void CheckUsage(const TraceOptions& options) {
 
 int RunTrace(const TraceOptions& options) {
   CheckUsage(options);  // before anything is read
-  engine::SessionOptions session_options = options.model.Session();
+  engine::SessionOptions session_options = options.model.ForSession();
   const engine::Model model = ReadModel(options.model);
   std::vector<TokenId> tokens = Tokens(options, model);
   if (options.head >= 0) {

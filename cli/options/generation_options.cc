@@ -36,12 +36,14 @@ Grammar From(const std::string& given, bool is_text, const char* flag,
   }
 }
 
+}  // namespace
+
+bool IsGrammarText(const std::string& given) { return given.find("::=") != std::string::npos; }
+
 bool IsSchemaText(const std::string& given) {
   const size_t begin = given.find_first_not_of(" \t\r\n");
   return begin != std::string::npos && given[begin] == '{';
 }
-
-}  // namespace
 
 void GenerationOptions::AddFlags(Command& command) {
   command.group = "Drafts (the text stays the same)";
@@ -68,8 +70,8 @@ std::vector<std::string> GenerationOptions::Typed(std::vector<std::string> texts
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
-  sampler.seed = pronk::Usual<int64_t>(-1);
-  for (const engine::Setting& setting : engine::Settings(sampler)) {
+  sampling.seed = pronk::Usual<int64_t>(-1);
+  for (const engine::Setting& setting : engine::Settings(sampling)) {
     const std::string flags(setting.flags), help(setting.help);
     if (setting.is_number()) {
       const Target target = std::visit(
@@ -113,8 +115,8 @@ std::string OriginName(const engine::Setting& setting) {
   return kNames[static_cast<size_t>(setting.origin())];
 }
 
-pronk::Sampling GenerationOptions::Sampler(const engine::Model& model, bool explain) const {
-  pronk::Sampling options = sampler;
+pronk::Sampling GenerationOptions::SamplingFor(const engine::Model& model, bool explain) const {
+  pronk::Sampling options = sampling;
   for (const engine::Setting& setting : engine::Settings(options)) {
     const auto texts = texts_.find(setting.name);
     if (texts == texts_.end()) continue;
@@ -185,8 +187,8 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
   if (json_free_space) throw UsageError("--json-free-space: needs --json-schema or --json-object");
   if (json_open) throw UsageError("--json-open: needs --json-schema");
   if (grammar.empty()) return nullptr;
-  const bool is_text = grammar.find("::=") != std::string::npos;
-  return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));
+  return std::make_shared<const Grammar>(
+      From(grammar, IsGrammarText(grammar), "--grammar", grammar::ParseGbnf));
 }
 
 void ComplainOfBroken() {
@@ -225,7 +227,7 @@ std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOption
   return LoadModel(options);
 }
 
-engine::DraftOptions GenerationOptions::Draft(const std::optional<engine::Model>& model) const {
+engine::DraftOptions GenerationOptions::ForDrafts(const std::optional<engine::Model>& model) const {
   engine::DraftOptions options;
   options.on = draft != "off";
   if (draft_max != 0) options.max = draft_max;

@@ -29,11 +29,16 @@ std::string OriginName(const engine::Setting& setting);
 // "temperature 0.7 (file), top_k 40, ...": -v and /set.
 std::string SettingsText(const std::vector<engine::Setting>& settings, const OriginOf& origin_of);
 
+// Whether what was given to --grammar or --json-schema is the text itself; otherwise it names a
+// file.
+bool IsGrammarText(const std::string& given);
+bool IsSchemaText(const std::string& given);
+
 struct GenerationOptions {
-  pronk::Sampling sampler;  // as the flags say; what is no number: texts_
-  bool escape = false;      // in texts that are typed: \n is a line feed
-  std::string grammar;      // GBNF: a file, "-" for stdin, or the text itself
-  std::string schema;       // JSON Schema: likewise
+  pronk::Sampling sampling;  // as the flags say; what is no number: texts_
+  bool escape = false;       // in texts that are typed: \n is a line feed
+  std::string grammar;       // GBNF: a file, "-" for stdin, or the text itself
+  std::string schema;        // JSON Schema: likewise
   bool json_object = false;
   bool json_free_space = false;
   bool json_open = false;
@@ -46,16 +51,16 @@ struct GenerationOptions {
   // A text of the command line, as -e has it.
   std::string Typed(const std::string& text) const;
   std::vector<std::string> Typed(std::vector<std::string> texts) const;
-  // The sampler's options for this model: flags win over what the file recommends. Notes what of
+  // What to sample with this model: flags win over what the file recommends. Notes what of
   // that is passed over; explain: says where each setting is from. Throws UsageError, gguf::Error.
-  pronk::Sampling Sampler(const engine::Model& model, bool explain) const;
+  pronk::Sampling SamplingFor(const engine::Model& model, bool explain) const;
   // nullptr without a flag. schema_text becomes that of a schema. Throws UsageError for several
   // flags, engine::Error for a wrong grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar(std::string* schema_text = nullptr) const;
   // The draft model, if one was named, with `main`'s changes of keys. Throws as LoadModel().
   std::optional<engine::Model> LoadDraftModel(const ModelOptions& main) const;
   // `model` is from LoadDraftModel(). Throws UsageError if flags do not fit together or the model.
-  engine::DraftOptions Draft(const std::optional<engine::Model>& model) const;
+  engine::DraftOptions ForDrafts(const std::optional<engine::Model>& model) const;
 
  private:
   void AddGrammarFlags(Command& command);

@@ -236,7 +236,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
           "; ", session.n_threads_batch(), " for prompts");
   Explain("kernels", kernels::CpuTarget(), options.cpu.empty() ? ", the best of " : ", of ",
           Joined(kernels::CpuTargets(), " "), options.cpu.empty() ? "" : ", as --cpu says");
-  Explain("seed", session_options.sampler.seed.value);
+  Explain("seed", session_options.sampling.seed.value);
 }
 
 }  // namespace cli

@@ -93,7 +93,7 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 
 void ModelOptions::AddMachineFlags(Command& command) {
   command.Add("--kv", kv, "Type of the key-value cache; q8_0,q4_0: of keys and of values")
-      .OneOf(KvTypes())
+      .OneOf(KvTypeNames())
       .OrTwo()
       .ShowDefault();
   command.Add(
@@ -122,15 +122,15 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
       .Add("-b,--batch-size,--ubatch-size N", batch, {1, 4096}, "Also -ub: tokens read at a time")
       .ShowDefault();
   AddMachineFlags(command);
-  command.Add("--cache-type-k", kv_keys, "Also -ctk: --kv of keys").OneOf(KvTypes());
-  command.Add("--cache-type-v", kv_values, "Also -ctv: --kv of values").OneOf(KvTypes());
+  command.Add("--cache-type-k", kv_keys, "Also -ctk: --kv of keys").OneOf(KvTypeNames());
+  command.Add("--cache-type-v", kv_values, "Also -ctv: --kv of values").OneOf(KvTypeNames());
   command.Add("--mlock", mlock, "Lock the weights in memory");
   AddOverrideFlag(command);
   command.Add("-v,--verbose", verbose, "Explain on stderr what was chosen and why");
   command.group = group;
 }
 
-const std::vector<std::string>& ModelOptions::KvTypes() {
+const std::vector<std::string>& ModelOptions::KvTypeNames() {
   static const std::vector<std::string> types = {"f16", "f32", "q8_0", "q4_0"};
   return types;
 }
@@ -165,7 +165,7 @@ std::string ModelOptions::WordHint() const {
   return completes ? "; to complete it as a text: -p" : "; to take it as a text: -p";
 }
 
-engine::SessionOptions ModelOptions::Session() const {
+engine::SessionOptions ModelOptions::ForSession() const {
   if (!kernels::LimitCpu(cpu)) {
     const std::string names = Joined(kernels::CpuTargets(), " ");
     if (kernels::BuildLacks(cpu)) {

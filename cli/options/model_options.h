@@ -46,14 +46,14 @@ struct ModelOptions {
           "Context length in tokens; 0: as in training (default: it grows up to that)");
 
   // The names that --kv accepts.
-  static const std::vector<std::string>& KvTypes();
+  static const std::vector<std::string>& KvTypeNames();
   // The types of keys and of values that its value names.
   static std::pair<std::string, std::string> KeysAndValues(const std::string& kv);
   // The file to open: -m, else $PRONK_MODEL, else the default model; see ResolveModel. Throws
   // engine::Error, which names the one that was wrong, and UsageError.
   std::string ModelPath() const;
   // Applies --cpu and returns the rest for a session. Throws UsageError.
-  engine::SessionOptions Session() const;
+  engine::SessionOptions ForSession() const;
 
  private:
   // What the word in the model's place was meant as, if it names none; "" if that is not known.

@@ -2,7 +2,6 @@
 #include "cli/output/svg.h"
 
 #include "cli/output/text.h"
-#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -56,12 +55,6 @@ std::string SvgEscaped(const std::string& text) {
 std::string SvgText(double x, double y, const char* classes, const std::string& text) {
   return Format("<text x=\"%.4g\" y=\"%.4g\" class=\"%s\">%s</text>\n", x, y, classes,
                 SvgEscaped(text).c_str());
-}
-
-std::string ShortPath(const std::string& path) {
-  const std::string text = gguf::PrintablePath(path);
-  const size_t slash = text.find_last_of('/');
-  return gguf::Printable(slash == std::string::npos ? text : text.substr(slash + 1), 60);
 }
 
 }  // namespace cli

@@ -16,7 +16,4 @@ std::string SvgEscaped(const std::string& text);
 
 std::string SvgText(double x, double y, const char* classes, const std::string& text);
 
-// A file name without folders, cut at the front because its end says more; fit to print.
-std::string ShortPath(const std::string& path);
-
 }  // namespace cli

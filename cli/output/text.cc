@@ -111,6 +111,12 @@ std::string Cut(const std::string& text, size_t columns) {
   return text;
 }
 
+std::string ShortPath(const std::string& path) {
+  const std::string text = gguf::PrintablePath(path);
+  const size_t slash = text.find_last_of('/');
+  return gguf::Printable(slash == std::string::npos ? text : text.substr(slash + 1), 60);
+}
+
 std::string Column(std::string_view name, size_t columns) {
   std::string text = gguf::Printable(name);
   const size_t width = TextColumns(text), end = columns / 2;

@@ -62,6 +62,9 @@ std::string Padded(const std::string& text, size_t columns, bool right = false);
 // Cuts a text to a number of columns, at the edge of a character.
 std::string Cut(const std::string& text, size_t columns);
 
+// A file name without folders, cut at the front because its end says more; fit to print.
+std::string ShortPath(const std::string& path);
+
 // Fit to print, and exactly this wide: a long name loses its middle, as names differ at their ends.
 std::string Column(std::string_view name, size_t columns);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cli/options/inputs.h"
+#include "engine/sampling/log_probabilities.h"
 #include "gguf/cursor.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
@@ -41,7 +42,7 @@ BaseLogitsWriter::BaseLogitsWriter(const std::string& path, const TextWindows& w
 void BaseLogitsWriter::Write(std::span<const float> logits) {
   const auto [low, high] = std::minmax_element(logits.begin(), logits.end());
   const float least = std::max(*low, *high - kRange), scale = (*high - least) / kMaxCode;
-  const std::array head = {scale, static_cast<float>(least - LogSumExp(logits))};
+  const std::array head = {scale, static_cast<float>(least - engine::LogSumExp(logits))};
   std::memcpy(row_.data(), head.data(), sizeof(head));
   for (size_t i = 0; i < logits.size(); ++i) {
     const float code = scale > 0 ? std::nearbyint((logits[i] - least) / scale) : 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/output/text.h"
+#include "engine/sampling/log_probabilities.h"
 
 namespace cli {
 namespace {
@@ -45,7 +46,7 @@ Json EstimateJson(const Estimate& estimate) {
 
 void Divergence::Add(std::span<const float> base, std::span<const float> logits,
                      tokenizer::TokenId next) {
-  const double log_sum = LogSumExp(logits);
+  const double log_sum = engine::LogSumExp(logits);
   double divergence = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (base[i] <= kLeastLogProbability) continue;

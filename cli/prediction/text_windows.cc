@@ -67,13 +67,6 @@ void ReadWindows(engine::Session& session, const TextWindows& windows,
   }
 }
 
-double LogSumExp(std::span<const float> logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - most);
-  return most + std::log(sum);
-}
-
 Estimate Mean::Get() const {
   if (n_ == 0) return {};
   const auto n = static_cast<double>(n_);

@@ -54,9 +54,6 @@ void ReadIds(engine::Session& session, std::span<const tokenizer::TokenId> ids, 
 void ReadWindows(engine::Session& session, const TextWindows& windows,
                  const PredictionVisitor& visit);
 
-// ln(sum(exp(logits))).
-double LogSumExp(std::span<const float> logits);
-
 // Throws engine::Error, "WHAT are not numbers: its weights are broken", if one of them is none.
 template <class Numbers>
 void CheckFinite(const Numbers& numbers, const std::string& what) {

@@ -155,8 +155,8 @@ std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& 
   return plan;
 }
 
-std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
-                                           std::span<const float> factors, uint64_t& done) {
+std::span<const std::byte> Requantizer::Next(const PlannedTensor& planned,
+                                             std::span<const float> factors, uint64_t& done) {
   const gguf::TensorView& tensor = *planned.tensor;
   const uint64_t n = std::min(kPiece, tensor.elements() - done);
   bytes_.resize(gguf::RowBytes(planned.type, n));
@@ -182,8 +182,8 @@ std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
 }
 
 // Goes row by row if columns have importance or matrices have factors.
-bool Converter::EncodePart(const PlannedTensor& planned, std::span<const float> factors,
-                           uint64_t first, uint64_t n, std::byte* to) const {
+bool Requantizer::EncodePart(const PlannedTensor& planned, std::span<const float> factors,
+                             uint64_t first, uint64_t n, std::byte* to) const {
   const gguf::TensorView& tensor = *planned.tensor;
   std::array<float, kPart> weights;
   kernels::DequantizeRow(tensor.dtype, At(tensor, first), n, weights.data());
@@ -209,7 +209,7 @@ bool Converter::EncodePart(const PlannedTensor& planned, std::span<const float> 
   return true;
 }
 
-std::vector<float> Converter::Factors(const gguf::TensorView& tensor) {
+std::vector<float> Requantizer::Factors(const gguf::TensorView& tensor) {
   constexpr float kLargest = 448.0f * 6.0f;  // largest scale times largest 4-bit float
   const uint64_t per_matrix = tensor.cols() * tensor.dims[1];
   std::vector<float> factors(tensor.elements() / per_matrix);

@@ -46,10 +46,10 @@ const convert::Mix& MixOf(const std::string& name);
 std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
                                      bool has_importance);
 
-class Converter {
+class Requantizer {
  public:
   // importance may be null.
-  Converter(const gguf::File& file, const convert::Importance* importance, int n_threads)
+  Requantizer(const gguf::File& file, const convert::Importance* importance, int n_threads)
       : file_(file), importance_(importance), team_(n_threads) {}
 
   // The next weights of the tensor, from index `done` on, in its new type and divided by their

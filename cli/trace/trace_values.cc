@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/prediction/text_windows.h"
 #include "engine/pass/forward.h"
 #include "engine/pass/scratch.h"
+#include "engine/sampling/log_probabilities.h"
 #include "kernels/attention/reference.h"
 #include "kernels/threads/team.h"
 
@@ -19,7 +19,7 @@ constexpr size_t kMaxLens = 5, kMaxNext = 8;
 
 std::vector<Share> MostLikely(std::span<const float> logits, size_t most) {
   std::vector<Share> likely = Largest(std::vector<double>(logits.begin(), logits.end()), most);
-  const double log_sum = LogSumExp(logits);
+  const double log_sum = engine::LogSumExp(logits);
   for (Share& token : likely) token.share = std::exp(token.share - log_sum);
   return likely;
 }
@@ -132,7 +132,7 @@ std::vector<TokenValues> WatchTokens(engine::Session& session,
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (session.has_logits()) {
       const std::span<const float> logits = session.logits();
-      values[i].probability = std::exp(logits[tokens[i]] - LogSumExp(logits));
+      values[i].probability = std::exp(logits[tokens[i]] - engine::LogSumExp(logits));
     }
     Watcher watcher;
     engine::Trace trace = {.observer = &watcher};

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/folder/json.h"
+#include "engine/folder/fields.h"
 #include "engine/folder/safetensors.h"
 
 namespace engine {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/folder/fields.h"
 #include "engine/folder/hf_folder.h"
-#include "engine/folder/json.h"
 #include "engine/folder/out_tensor.h"
 #include "gguf/writer.h"
 

@@ -112,8 +112,8 @@ OutTensor Arrange(const std::string& name, const std::vector<const SafeTensor*>&
 OutTensor ArrangeMxfp4(const std::string& name, const SafeTensor& blocks, const SafeTensor& scales,
                        Order order);
 
-// From any stored type (numbers.cc): writes n numbers of the unit to out[n], changed for kPlusOne,
-// kMinusExp and kExp, but not for kTernary.
+// From any stored type (out_tensor_numbers.cc): writes n numbers of the unit to out[n], changed for
+// kPlusOne, kMinusExp and kExp, but not for kTernary.
 void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 // Number i of a tensor of floats.
 float NumberAt(const SafeTensor& tensor, uint64_t i);

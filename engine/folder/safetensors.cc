@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "engine/folder/json.h"
+#include "engine/folder/fields.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
 #include "gguf/reader.h"

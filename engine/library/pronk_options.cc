@@ -36,7 +36,7 @@ engine::SessionOptions ToEngine(pronk::Options options, const engine::Model& mod
   result.draft.on = true;  // does not change the text
   result.draft.model = draft;
   engine::ResolveSampling(model.file.metadata(), *model.tokenizer, options.sampling);
-  result.sampler = std::move(options.sampling);
+  result.sampling = std::move(options.sampling);
   return result;
 }
 

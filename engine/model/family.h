@@ -74,7 +74,7 @@ struct HfClass {
   double rope_theta = 10000, rotary_part = 1;  // likewise: rope's base, the part that rotates
   // The beginning of the activation's name in config.json, if not that of Traits::activation.
   std::optional<std::string_view> activation = {};
-  // Before the tables of all families (convert/family.cc); the first list that has a name counts.
+  // Before the tables of all families (convert/source.cc); the first list that has a name counts.
   std::array<std::span<const TensorRule>, 3> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
   std::span<const KeyValue> only = {};      // values that config.json's keys must have

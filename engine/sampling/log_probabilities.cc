@@ -10,13 +10,17 @@ namespace engine {
 
 using TokenId = int32_t;
 
-void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n) {
+double LogSumExp(std::span<const float> logits) {
   const double most = *std::ranges::max_element(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - most);
+  return most + std::log(sum);
+}
+
+void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n) {
+  const double log_sum = LogSumExp(logits);
   const auto likely = [&](TokenId i) {
-    return pronk::Token::Likely{
-        i, static_cast<float>(logits[static_cast<size_t>(i)] - most - std::log(sum))};
+    return pronk::Token::Likely{i, static_cast<float>(logits[static_cast<size_t>(i)] - log_sum)};
   };
   token.log_probability = likely(token.id).log_probability;
   if (n == 0) return;

@@ -8,6 +8,9 @@
 
 namespace engine {
 
+// ln(sum(exp(logits))).
+double LogSumExp(std::span<const float> logits);
+
 // Of a token and of the n likeliest, from a row of logits.
 void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n);
 

@@ -18,8 +18,8 @@ using tokenizer::TokenId;
 SessionOptions DraftSession(const SessionOptions& options) {
   SessionOptions of_draft = options;
   of_draft.draft = {};
-  of_draft.sampler = {};
-  of_draft.sampler.temperature = 0;
+  of_draft.sampling = {};
+  of_draft.sampling.temperature = 0;
   return of_draft;
 }
 

@@ -121,7 +121,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
       capacity_(std::max(plan_.context, plan_.max_context)),
       ropes_(MakeRopes(model, plan_.context)),
       state_(model.config, StateSize(plan_)),
-      sampler_(WithoutBanned(model, options.sampler), BreakersOf(model, options.sampler)),
+      sampler_(WithoutBanned(model, options.sampling), BreakersOf(model, options.sampling)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   if (capacity_ > plan_.context) {
     capacity_ = std::max(plan_.context, LongestContext(model.config, plan_, capacity_, memory_));

@@ -38,7 +38,7 @@ struct SessionOptions {
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvTypes kv_type = {};  // of the cache's keys and values
-  Sampling sampler = {};
+  Sampling sampling = {};
   DraftOptions draft = {};                        // reads ahead while generating
   std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/family.h"
+#include "convert/source.h"
 #include "engine/model/model.h"
 #include "gguf/file.h"
 #include "kernels/half.h"
@@ -265,7 +265,7 @@ TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {
     const Fields config =
         ParseObject("c", Json{{"architectures", {outer}}, {"text_config", text}}.dump());
     std::string found;
-    const std::string error = test::ErrorOf([&] { found = FindFamily(config).family.name; });
+    const std::string error = test::ErrorOf([&] { found = FindSource(config).family.name; });
     return error.empty() ? found : error;
   };
   EXPECT_EQ(name("Mistral3ForConditionalGeneration", ""), "llama");

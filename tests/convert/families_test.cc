@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "convert/convert.h"
-#include "convert/family.h"
+#include "convert/source.h"
 #include "engine/model/family.h"
 #include "engine/model/model.h"
 #include "gguf/load.h"
@@ -393,7 +393,7 @@ TEST(ConvertFamilies, HaveAllThatRuns) {
         if (name.empty()) break;
         const int n_experts = hf.experts == Experts::kSome ? 8 : 0;
         const Json config = {{"architectures", {name}}, {"n_routed_experts", n_experts}};
-        const Source found = FindFamily(ParseObject("config.json", config.dump()));
+        const Source found = FindSource(ParseObject("config.json", config.dump()));
         EXPECT_EQ(found.family.name, family.name) << name;
       }
     }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "convert/convert.h"
-#include "convert/family.h"
+#include "convert/source.h"
 #include "engine/model/model.h"
 #include "engine/session/embedder.h"
 #include "tests/support/data.h"
@@ -188,7 +188,7 @@ TEST(Transformers, HaveAllArchitecturesWithoutAFile) {
   for (const std::string& name : Names()) {
     const std::string path = test::DataPath("transformers/" + name + ".json");
     const Json config = Json::parse(test::ReadText(path))["config"];
-    found.emplace(FindFamily(ParseObject(path, config.dump())).family.name);
+    found.emplace(FindSource(ParseObject(path, config.dump())).family.name);
   }
   for (const std::string& name : test::MadeWhileTesting())
     EXPECT_TRUE(found.contains(name)) << name;

@@ -36,8 +36,8 @@ std::vector<std::string> KeysOfSources() {
       " | tokenizer.ggml.token_type_count | ARCH.classifier.output_labels | xielu.alpha_n"
       " | xielu.alpha_p | xielu.beta | xielu.eps");
   std::set<std::string> keys(named.begin(), named.end());
-  pronk::Sampling sampler;
-  for (const engine::Setting& setting : engine::Settings(sampler)) {
+  pronk::Sampling sampling;
+  for (const engine::Setting& setting : engine::Settings(sampling)) {
     if (!setting.key.empty()) keys.insert(std::string(engine::kSamplingPrefix).append(setting.key));
   }
   const std::string own("(?:keys(?:\\.\\w+\\(|, )|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");

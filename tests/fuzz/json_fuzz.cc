@@ -13,10 +13,10 @@
 #include "cli/bench/bench.h"
 #include "cli/chat/chat_file.h"
 #include "cli/output/json_file.h"
-#include "convert/family.h"
 #include "convert/hf_tokenizer.h"
+#include "convert/source.h"
 #include "engine/error.h"
-#include "engine/folder/json.h"
+#include "engine/folder/fields.h"
 #include "engine/folder/safetensors.h"
 #include "engine/session/tool_calls.h"
 #include "gguf/error.h"
@@ -74,7 +74,7 @@ void AsConfig(const std::string& text) {
     if (all.IsText(key)) Check(all.Text(key) == all.TextOr(key, ""));
     if (all.IsObject(key)) Check(all.Object(key).is_there());
   }
-  convert::FindFamily(config);
+  convert::FindSource(config);
 }
 
 void AsWeights(const std::string& text) {

@@ -47,7 +47,7 @@ size_t Use(gguf::File file, size_t most_context) {
     embedder.Embed(texts, [](size_t, size_t, std::span<const float>) { return true; });
     if (!model.config.WritesText()) return 0;
   }
-  engine::ReadSampling(model.file.metadata(), options.sampler);
+  engine::ReadSampling(model.file.metadata(), options.sampling);
   options.draft = {.on = true, .fixed = 2, .model = &model};
   engine::Session session(model, options);
   engine::GenerateOptions few = {.max_tokens = 4};

@@ -57,8 +57,8 @@ class Limits : public testing::Test {
 
 TEST_F(Limits, MoreTokens) {
   const std::string what = "tokens\": expected 1 to 1048576 tokens, found 1048577";
-  ExpectError(WithTokens(SpmSpec(), kMaxTokens + 1), what);
-  ExpectError(WithTokens(BpeSpec("gpt-2"), kMaxTokens + 1), what);
+  ExpectError(WithTokens(SpmSpec(), kMaxVocabularySize + 1), what);
+  ExpectError(WithTokens(BpeSpec("gpt-2"), kMaxVocabularySize + 1), what);
 }
 
 TEST_F(Limits, MoreMerges) {
@@ -78,14 +78,14 @@ TEST_F(Limits, MoreTypesThanTokens) {
 }
 
 TEST_F(Limits, MostTokensOfSpm) {  // Most of it are sentencepiece's tables.
-  ExpectCost(WithTokens(SpmSpec(), kMaxTokens), 250'000'000);
+  ExpectCost(WithTokens(SpmSpec(), kMaxVocabularySize), 250'000'000);
 }
 
 TEST_F(Limits, MostTokensAndMergesOfBpe) {
   VocabSpec spec = BpeSpec("gpt-2");
   test::AddMerge(spec, "a", "b");
   spec.merges.resize(kMaxMerges, "a b");
-  ExpectCost(WithTokens(spec, kMaxTokens), 64'000'000);
+  ExpectCost(WithTokens(spec, kMaxVocabularySize), 64'000'000);
 }
 
 }  // namespace

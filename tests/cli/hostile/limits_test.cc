@@ -159,7 +159,7 @@ TEST_F(Limits, AMillionUserDefinedTokens) {
     SCOPED_TRACE(family);
     SmallModel model = {.tokenizer = family};
     model.change_vocabulary = [](VocabSpec& spec) {
-      while (spec.tokens.size() < tokenizer::kMaxTokens) {
+      while (spec.tokens.size() < tokenizer::kMaxVocabularySize) {
         spec.Add("\u2581token" + std::to_string(spec.tokens.size()), 0, TokenType::kUserDefined);
       }
     };

@@ -103,7 +103,7 @@ std::vector<TokenId> Write(const Model& model, const SessionOptions& options, Dr
 TEST_P(AssistantTest, ChangesNoText) {
   for (const auto kv : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
     SessionOptions options = {
-        .context = 256, .n_threads = 2, .kv_type = kv, .sampler = {.seed = 7}};
+        .context = 256, .n_threads = 2, .kv_type = kv, .sampling = {.seed = 7}};
     const std::vector<TokenId> expected = Write(model_, options, nullptr);
     for (const size_t n : {1u, 4u, 15u}) {
       DraftCounts counts;

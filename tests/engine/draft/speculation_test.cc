@@ -84,9 +84,9 @@ SessionOptions DraftedOptions(kernels::KvTypes kv, int n_threads, float temperat
   options.context = 512;
   options.kv_type = kv;
   options.n_threads = n_threads;
-  options.sampler.seed = 7;
-  options.sampler.temperature = temperature;
-  options.sampler.repeat_penalty = 1.1f;
+  options.sampling.seed = 7;
+  options.sampling.temperature = temperature;
+  options.sampling.repeat_penalty = 1.1f;
   return options;
 }
 
@@ -243,7 +243,7 @@ TEST(Speculation, PrefillTakesWhatWasReadAhead) {
 
 TEST(Speculation, GenerateTellsWhatItBrought) {
   const Model model = Model::Load(test::DataPath("tiny") / "llama.gguf");
-  Session session(model, {.sampler = {.temperature = 0}, .draft = {.on = true}});
+  Session session(model, {.sampling = {.temperature = 0}, .draft = {.on = true}});
   const std::vector<TokenId> prompt = {1, 5, 6, 7};
   GenerateOptions generate = {.max_tokens = 30};
   const GenerateResult result = Generate(session, prompt, generate, [](auto) { return true; });
@@ -255,7 +255,7 @@ TEST(Speculation, GenerateTellsWhatItBrought) {
 TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
   const Model model = Tiny();
   SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
-  options.sampler.repeat_penalty = 1;
+  options.sampling.repeat_penalty = 1;
   const Written expected = Write(model, options, 60);
   options.draft = {.on = true, .fixed = 4, .lookup = false, .model = &model};
   const Written written = Write(model, options, 60);

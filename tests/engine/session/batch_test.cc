@@ -44,10 +44,10 @@ SessionOptions Options(const Model& model, size_t i) {
     if (plan.values_in_keys) options.kv_type.v = options.kv_type.k;
   }
   options.n_threads = 1;
-  options.sampler.seed = i;
-  options.sampler.temperature = i == 1 ? 0 : 0.9f;
-  options.sampler.repeat_penalty = i == 3 ? 1.3f : 1.0f;
-  options.sampler.mirostat.version = i == 4 ? 2 : 0;
+  options.sampling.seed = i;
+  options.sampling.temperature = i == 1 ? 0 : 0.9f;
+  options.sampling.repeat_penalty = i == 3 ? 1.3f : 1.0f;
+  options.sampling.mirostat.version = i == 4 ? 2 : 0;
   options.draft.on = i == 5;
   return options;
 }

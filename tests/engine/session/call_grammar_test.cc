@@ -187,9 +187,9 @@ struct Scripted {
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
   // Without white space, of which a grammar allows much.
   SessionOptions Options() const {
-    SessionOptions options = {.n_threads = 1, .sampler = {.temperature = 0}};
+    SessionOptions options = {.n_threads = 1, .sampling = {.temperature = 0}};
     for (const char* const blank : {"<0x09>", "<0x0A>", "<0x20>"})
-      options.sampler.logit_bias.emplace_back(model.tokenizer->Find(blank), -50.0f);
+      options.sampling.logit_bias.emplace_back(model.tokenizer->Find(blank), -50.0f);
     return options;
   }
   Session session{model, Options()};

@@ -204,7 +204,7 @@ TEST(Chat, ThinkingIsKeptApart) {
   const std::vector<std::byte> bytes = test::ScriptedModel(
       {{"<think>", kUser}, {"hm"}, {"</think>", kUser}, {"\n"}, {"Yes"}}, source);
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
-  Session session(model, {.sampler = {.temperature = 0}});
+  Session session(model, {.sampling = {.temperature = 0}});
   Chat chat(session, "", ChatForm(model));
   std::string thinking, text;
   GenerateOptions options;

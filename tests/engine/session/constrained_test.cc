@@ -27,7 +27,7 @@ class ConstrainedModel : public testing::Test {
                             int64_t max_tokens = -1) {
     const std::vector<std::byte> bytes = test::ScriptedModel(script, "");
     const Model model = Model::From(gguf::File::Parse("scripted.gguf", bytes));
-    Session session(model, {.n_threads = 1, .sampler = {.temperature = 0}});
+    Session session(model, {.n_threads = 1, .sampling = {.temperature = 0}});
     grammar::Constraint constraint(
         std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(gbnf)), *model.tokenizer);
     GenerateOptions generate = {.max_tokens = max_tokens,
@@ -72,7 +72,7 @@ TEST_F(ConstrainedModel, ThinksFreely) {
 // the bits that it has after each of them alone.
 TEST(ForcedText, IsReadAsTokenByToken) {
   const Model model = Model::Load(test::kDefault);
-  const SessionOptions options = {.n_threads = 1, .sampler = {.temperature = 0}};
+  const SessionOptions options = {.n_threads = 1, .sampling = {.temperature = 0}};
   const std::string forced =
       " a little girl named Lily went to the park with her dog. She saw a big red ball under the "
       "tree, and she was very happy. Then her mom said:";
@@ -145,7 +145,7 @@ TEST(FewLogits, ChangeNoText) {
     for (const bool drafts : {false, true}) {
       for (const bool all : {true, false}) {
         SessionOptions options = {
-            .context = 512, .n_threads = 1, .sampler = {.seed = 3, .temperature = temperature}};
+            .context = 512, .n_threads = 1, .sampling = {.seed = 3, .temperature = temperature}};
         options.draft.on = drafts;
         if (drafts) options.draft.fixed = 4;
         Session session(model, options);

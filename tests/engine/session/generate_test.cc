@@ -51,9 +51,9 @@ class GenerateTest : public testing::Test {
   GenerateResult Run(size_t context, const GenerateOptions& options,
                      const std::vector<TokenId>& prompt = {1, 300, 12}) {
     SessionOptions session_options = {
-        .context = context, .n_threads = 1, .sampler = {.temperature = 0}};
+        .context = context, .n_threads = 1, .sampling = {.temperature = 0}};
     for (const TokenId id : model_.tokenizer->vocab().eog) {  // random weights may end at once
-      session_options.sampler.logit_bias.emplace_back(id, -1e30f);
+      session_options.sampling.logit_bias.emplace_back(id, -1e30f);
     }
     Session session(model_, session_options);
     streamed_.clear();
@@ -124,8 +124,8 @@ TEST_F(GenerateTest, EmptyPromptIsRefused) { EXPECT_THROW(Run(64, {}, {}), Error
 TEST_F(GenerateTest, EndToken) {
   SessionOptions session_options = {.n_threads = 1};
   const TokenId eos = model_.tokenizer->vocab().eos;
-  session_options.sampler.temperature = 0;
-  session_options.sampler.logit_bias = {{eos, 1e30f}};
+  session_options.sampling.temperature = 0;
+  session_options.sampling.logit_bias = {{eos, 1e30f}};
   Session session(model_, session_options);
   const std::vector<TokenId> prompt = {1};
   const GenerateResult result =
@@ -138,7 +138,7 @@ TEST_F(GenerateTest, EndToken) {
 std::string Greedy(const Model& model, const std::string& prompt, int64_t n, size_t batch,
                    int threads) {
   SessionOptions session_options = {
-      .context = 512, .batch = batch, .n_threads = threads, .sampler = {.temperature = 0}};
+      .context = 512, .batch = batch, .n_threads = threads, .sampling = {.temperature = 0}};
   Session session(model, session_options);
   const std::vector<TokenId> ids = model.tokenizer->Encode(prompt);
   return Generate(session, ids, {.max_tokens = n}, [](std::string_view) { return true; }).text;

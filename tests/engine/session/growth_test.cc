@@ -25,8 +25,8 @@ SessionOptions Options(bool grows, kernels::KvTypes type = kernels::KvType::kF16
   SessionOptions options = {.context = grows ? kStart : kMost, .n_threads = 1, .kv_type = type};
   options.max_context = kMost;
   options.batch = 64;
-  options.sampler.seed = 5;
-  options.sampler.temperature = 1;
+  options.sampling.seed = 5;
+  options.sampling.temperature = 1;
   options.draft.on = true;
   return options;
 }

@@ -156,11 +156,11 @@ TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
 TEST(Session, AllocatesNothingWhileGenerating) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
   SessionOptions options = {.n_threads = 1,
-                            .sampler = {.typical_p = 0.9f,
-                                        .repeat_penalty = 1.1f,
-                                        .frequency_penalty = 0.1f,
-                                        .presence_penalty = 0.1f,
-                                        .logit_bias = {{5, 0.5f}}}};
+                            .sampling = {.typical_p = 0.9f,
+                                         .repeat_penalty = 1.1f,
+                                         .frequency_penalty = 0.1f,
+                                         .presence_penalty = 0.1f,
+                                         .logit_bias = {{5, 0.5f}}}};
   Session session(model, options);
   session.Prefill(std::vector<TokenId>{1, 300, 12});
   for (int i = 0; i < 2; ++i) session.Decode(session.Sample());  // buffers reach their sizes

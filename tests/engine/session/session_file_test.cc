@@ -43,7 +43,7 @@ SessionOptions Options(size_t context, size_t batch, kernels::KvTypes kv = kerne
           .batch = batch,
           .n_threads = 1,
           .kv_type = kv,
-          .sampler = {.temperature = 0}};
+          .sampling = {.temperature = 0}};
 }
 
 std::vector<float> Continue(Session& session, size_t n) {

@@ -30,8 +30,8 @@ class SessionTest : public testing::Test {
 // Penalties look at the text as it is now, and not at what was taken back.
 TEST_F(SessionTest, RewindingTakesPenaltiesBack) {
   SessionOptions options = Small(32);
-  options.sampler.temperature = 0;
-  options.sampler.presence_penalty = 1000;
+  options.sampling.temperature = 0;
+  options.sampling.presence_penalty = 1000;
   Session session(model_, options);
   const std::vector<TokenId> ids = {1, 300, 12};
   session.Prefill(ids);

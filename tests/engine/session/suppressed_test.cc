@@ -39,7 +39,7 @@ class Suppressed : public testing::Test {
   }
 
   std::vector<TokenId> Say(const Model& model, const Sampling& sampling) const {
-    Session session(model, {.n_threads = 1, .sampler = sampling});
+    Session session(model, {.n_threads = 1, .sampling = sampling});
     session.SetSampling(sampling);  // keeps them, too
     GenerateOptions generate = {.max_tokens = 4};
     return Generate(session, model.tokenizer->Encode("Q"), generate, [](auto) { return true; })

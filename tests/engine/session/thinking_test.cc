@@ -188,7 +188,7 @@ TEST(ThinkingBudget, EndsEveryFormOfThinking) {
     const std::vector<std::byte> bytes = test::ScriptedModel(script, "");
     const Model model = Model::From(gguf::File::Parse("scripted", bytes));
     const auto run = [&](int64_t budget, const std::string& message) {
-      Session session(model, {.n_threads = 1, .sampler = {.temperature = 0}});
+      Session session(model, {.n_threads = 1, .sampling = {.temperature = 0}});
       const GenerateOptions options = {.max_tokens = 40,
                                        .thinking = FindThinkingFormat(form.source),
                                        .thinking_budget = budget,
@@ -224,7 +224,7 @@ TEST(ThinkingBudget, BesideAGrammar) {
   const std::vector<std::byte> bytes = test::ScriptedModel(
       {{"<think>", kControl}, {"so"}, {" it"}, {"</think>", kControl}, {"Yes"}}, "");
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
-  Session session(model, {.n_threads = 1, .sampler = {.temperature = 0}});
+  Session session(model, {.n_threads = 1, .sampling = {.temperature = 0}});
   grammar::Constraint constraint(
       std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(R"(root ::= "no" | "No")")),
       *model.tokenizer);

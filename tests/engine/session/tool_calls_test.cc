@@ -377,7 +377,7 @@ TEST(Chat, CallsAndGoesOn) {
                            {"</tool_call>", kControl}},
                           source);
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
-  Session session(model, {.sampler = {.temperature = 0}});
+  Session session(model, {.sampling = {.temperature = 0}});
   Chat chat(session, "", ChatForm(model));
   std::string heard;
   const auto reply = [&](const std::vector<Message>& more) {

@@ -51,9 +51,9 @@ std::string Generated(const Model& model, float temperature, size_t n_prompt) {
   SessionOptions options;
   options.n_threads = 1;
   options.context = 16;
-  options.sampler.temperature = temperature;
-  options.sampler.repeat_penalty = 1.3f;
-  options.sampler.typical_p = 0.9f;
+  options.sampling.temperature = temperature;
+  options.sampling.repeat_penalty = 1.3f;
+  options.sampling.typical_p = 0.9f;
   Session session(model, options);
   std::string ids;
   try {

@@ -1,5 +1,5 @@
 // Fields with messages that name file, key, expected and found value.
-#include "engine/folder/json.h"
+#include "engine/folder/fields.h"
 
 #include <algorithm>
 #include <utility>

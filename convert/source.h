@@ -25,7 +25,7 @@ struct Source {
 };
 
 // Of the folder. Throws gguf::Error if it cannot be converted.
-Source FindFamily(const Fields& config);
+Source FindSource(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);

@@ -1,5 +1,5 @@
 // Shows and changes the settings of a chat: the command /set.
-#include "cli/chat/settings.h"
+#include "cli/chat/chat_settings.h"
 
 #include <optional>
 #include <string_view>
@@ -42,7 +42,7 @@ std::string FlagOf(const engine::Setting& setting) {
 }  // namespace
 
 std::vector<engine::Setting> ChatSettings(ReadyModel& ready) {
-  std::vector<engine::Setting> settings = engine::Settings(ready.session_options.sampler);
+  std::vector<engine::Setting> settings = engine::Settings(ready.session_options.sampling);
   std::erase_if(settings, [](const engine::Setting& setting) { return !setting.is_number(); });
   settings.push_back({"num_predict", &ready.max_tokens, -2, kMaxTokens, "", kPredictFlags});
   return settings;
@@ -55,7 +55,7 @@ std::string ChatSettingsText(const ChatOptions& options, ReadyModel& ready) {
     return origin == "flag" && !options.kept->IsTyped(FlagOf(setting)) ? "saved" : origin;
   };
   std::vector<engine::Setting> settings = ChatSettings(ready);
-  for (const engine::Setting& setting : engine::Settings(ready.session_options.sampler)) {
+  for (const engine::Setting& setting : engine::Settings(ready.session_options.sampling)) {
     if (!setting.is_number()) settings.push_back(setting);
   }
   return SettingsText(settings, origin_of);

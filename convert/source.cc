@@ -1,5 +1,5 @@
-// Finds the family of a folder, and has the tables that most families share; see family.h.
-#include "convert/family.h"
+// Finds the family of a folder, and has the tables that most families share; see source.h.
+#include "convert/source.h"
 
 #include <algorithm>
 
@@ -98,7 +98,7 @@ std::string NameOf(const Fields& config, const std::string& outer) {
 
 std::span<const TensorRule> CommonTensors() { return kCommon; }
 
-Source FindFamily(const Fields& config) {
+Source FindSource(const Fields& config) {
   const std::vector<std::string> found = config.Texts("architectures");
   if (found.size() != 1) config.Fail("architectures", "expected one name, found ", found.size());
   const std::string name = NameOf(config, found[0]);
