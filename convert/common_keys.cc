@@ -76,7 +76,7 @@ void CheckOnly(const Source& source, const Fields& config) {
   }
 }
 
-// The names of activations in config.json that a family with a gate may have begin so.
+// The prefix that an activation's name in config.json must have in a family with a gate.
 std::string_view GatedName(const Source& source) {
   if (source.hf.activation) return *source.hf.activation;
   return source.family.traits.activation == kernels::Activation::kGelu ? "gelu" : "silu";
@@ -147,7 +147,7 @@ void AddLongRope(const Fields& rope, OutModel& model) {
   model.Uint("rope.scaling.original_context_length", original);
 }
 
-// The paper's growth of cosines and sines, which `multiplier` changes.
+// YaRN's scale of cosines and sines, with the paper's 0.1 multiplied by `multiplier`.
 double YarnGrowth(double factor, double multiplier) {
   return factor > 1 ? 1 + 0.1 * multiplier * std::log(factor) : 1;
 }
@@ -202,7 +202,7 @@ void AddRope(const HfClass& hf, OutModel& model) {
   const bool says = model.config.Has("rope_theta") || rope.Has("rope_theta");
   if (says || hf.rope_theta != 10000) model.Float("rope.freq_base", model.rope_theta());
   double part = model.rotary_part;
-  for (const Fields& from : {rope, model.config}) {  // the latter counts
+  for (const Fields& from : {rope, model.config}) {  // the latter takes precedence
     for (const char* const key : {"partial_rotary_factor", "rotary_pct", "rope_pct"})
       part = from.ShareOr(key, part);
   }

@@ -110,9 +110,9 @@ class NormalizerReader {
       vocab_.cleans = step.BoolOr("clean_text", true);
       vocab_.splits_ideographs = step.BoolOr("handle_chinese_chars", true);
     } else {
-      FailType(step, "a step that this program has");
+      FailType(step, "a step that this program supports");
     }
-    // sentencepiece has the table of characters, which so comes last.
+    // sentencepiece applies the table of characters, so it has to come last.
     if (maps_ && type != "Precompiled" && type != "Strip" && !joins_spaces_) {
       step.Fail("type",
                 "expected no step after Precompiled but Strip and Replace of runs of spaces");
@@ -149,15 +149,15 @@ class NormalizerReader {
   std::vector<std::string> words_;
 };
 
-// Which white space a Unigram's text keeps: sentencepiece drops all that is at its ends or in runs,
-// or none. What is between the two is refused.
+// Which white space a Unigram's text keeps: sentencepiece drops all of it at the ends and in runs,
+// or none. Anything in between is refused.
 void ReadUnigramSpaces(const Fields& tokenizer, const NormalizerReader& normalizer,
                        const std::vector<Fields>& steps, Vocabulary& vocab) {
   const bool splits = std::ranges::any_of(
       steps, [](const Fields& step) { return step.TextOr("type", "") == "WhitespaceSplit"; });
   const bool prepends = vocab.add_space_prefix.value_or(true), maps = !vocab.charsmap.empty();
   if (splits) {
-    // Words lose more than spaces: the table of characters makes those spaces.
+    // WhitespaceSplit drops all white space; the table of characters turns it into spaces.
     if (!maps) tokenizer.Fail("normalizer", "expected Precompiled, since words are apart");
     if (!prepends) tokenizer.Fail("pre_tokenizer", "expected a space before each word");
   } else if (normalizer.joins_spaces()) {
@@ -266,7 +266,7 @@ void ReadAddedTokens(const Fields& tokenizer, Vocabulary& vocab) {
     set("lstrip", tokenizer::kLstrip);
     set("rstrip", tokenizer::kRstrip);
     set("single_word", tokenizer::kSingleWord);
-    // Control tokens are found in the text itself, where it is known whose text that is.
+    // Control tokens are found in the original text, where the origin of each byte is known.
     if (vocab.types[*id] != TokenType::kUserDefined) continue;
     if (vocab.normalizer->empty() && !(vocab.model == "llama" && prepends)) continue;
     set("normalized", tokenizer::kNormalized);
@@ -333,7 +333,7 @@ void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab) {
   }
   ReadPostProcessor(Steps(tokenizer, "post_processor", "processors"), vocab);
   ReadAddedTokens(tokenizer, vocab);
-  // Besides tokenizer.model a file may be without both.
+  // A tokenizer.json beside a tokenizer.model may lack both fields.
   bool says_how_to_cut = false;
   for (const auto& [key, value] : tokenizer.json()) {
     says_how_to_cut |= key == "normalizer" || key == "pre_tokenizer";

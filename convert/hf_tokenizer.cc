@@ -178,7 +178,7 @@ class TokenizerWriter {
     }
   }
 
-  // Only if it is another one than that of files without the key.
+  // Only if it differs from what files without the key imply.
   void WriteNormalizer() {
     std::vector<std::string> usual;
     const tokenizer::SplitRule* const rule =
@@ -237,8 +237,8 @@ class TokenizerWriter {
       if (unknown) found["unk_token"] = *unknown;
     }
     const auto ends = EndsOfTemplate();
-    // The token after every text is its end, whatever config.json says (Qwen3-Embedding). Of
-    // several before it the first one begins it (GLM 4).
+    // The token after every text is eos, whatever config.json says (Qwen3-Embedding). Of several
+    // tokens before a text, the first is bos (GLM 4).
     const auto last = ends && !ends->after.empty() ? ids_.find(ends->after[0]) : ids_.end();
     if (last != ids_.end()) found["eos_token"] = last->second;
     if (ends && ends->before.size() > 1) {
@@ -292,9 +292,9 @@ class TokenizerWriter {
     model_.keys.AddArray("tokenizer.ggml.eos_token_ids", std::span<const int32_t>(ends));
   }
 
-  // tokenizer_config.json's add_prefix_space counts more than tokenizer.json. `legacy` says how
-  // transformers makes a tokenizer.json of a Llama's tokenizer.model: false puts a space before the
-  // text alone, not after special tokens.
+  // tokenizer_config.json's add_prefix_space takes precedence over tokenizer.json. `legacy` says
+  // how transformers makes a tokenizer.json of a Llama's tokenizer.model: false puts a space before
+  // the text alone, not after special tokens.
   void WriteSpacePrefix() {
     const bool is_llama = config_.TextOr("tokenizer_class", "Llama").starts_with("Llama");
     if (from_sentencepiece_ && !json_.is_there() && is_llama && !config_.BoolOr("legacy", true) &&
@@ -335,8 +335,8 @@ class TokenizerWriter {
     if (otherwise) model_.keys.Add("tokenizer.ggml." + name, *otherwise);
   }
 
-  // The tokens that are put before and after every text; empty if the folder does not say. Word
-  // pieces are always put between two.
+  // The tokens that are put before and after every text; empty if the folder does not say. A
+  // WordPiece text is always put between two tokens.
   std::optional<Vocabulary::Around> EndsOfTemplate() const {
     if (vocab_.model == "t5" && !json_.is_there()) return Vocabulary::Around{{"<s>"}, {"</s>"}};
     if (!json_.is_there() || IsWordPiece()) return std::nullopt;

@@ -52,9 +52,9 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bo
 // From Kimi's tiktoken.model: lines of a token in base64 and its rank; then 256 reserved tokens.
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
 // What a tokenizer.json says beside its vocabulary (hf_pipeline.cc). Throws gguf::Error for a field
-// that may change ids and that this program does not have.
+// that may change ids and that this program does not support.
 void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab);
-// Why merging by scores is not merging by the vocabulary's list. Empty: it is.
+// Why merging by scores differs from merging by the vocabulary's list; empty if it does not.
 std::string WhyNotByScores(const Vocabulary& vocab);
 // Whether a token is a signal by its spelling: some folders mark such tokens as ordinary ones.
 bool LooksSpecial(std::string_view token);

@@ -232,7 +232,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
   }
   ReadTokens(tokenizer, model, vocab);
   if (type == "WordPiece") {
-    // Here tokens that continue a word are marked, there those that begin one.
+    // tokenizer.json marks tokens that continue a word; GGUF marks those that begin one.
     for (size_t i = 0; i < vocab.tokens.size(); ++i) {
       std::string& token = vocab.tokens[i];
       const bool is_normal = vocab.types[i] == TokenType::kNormal;

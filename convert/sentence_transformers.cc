@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kModules = "modules.json";
 constexpr std::string_view kPrefix = "sentence_transformers.";
 
-// A field with a value may change vectors, unless it is known.
+// An unknown field with a value may change vectors.
 void ExpectKnown(const Fields& object, std::span<const std::string_view> known) {
   for (const auto& [key, value] : object.json()) {
     const std::string_view text = value.text();
@@ -60,7 +60,7 @@ void AddKind(const Fields& pooling, bool is_normalized, OutModel& model) {
   for (const Kind& kind : kKinds) any |= pooling.Has(kind.key);
   std::vector<const Kind*> chosen;
   for (const Kind& kind : kKinds) {
-    // The library's default where nothing is said is the mean.
+    // If nothing is specified, the library's default is the mean.
     const bool fallback = named.empty() ? !any && kind.name == "mean" : kind.name == named;
     if (pooling.BoolOr(kind.key, fallback)) chosen.push_back(&kind);
   }
@@ -79,7 +79,7 @@ void AddKind(const Fields& pooling, bool is_normalized, OutModel& model) {
   model.Uint("pooling_type", kind.number);
 }
 
-// What is put before a text, by name, and which of them where nobody names one.
+// The prompts that may be put before a text, by name, and the default one.
 void AddPrompts(const Fields& config, bool include_prompt, OutModel& model) {
   constexpr std::string_view kKnown[] = {"__version__", "prompts", "default_prompt_name",
                                          "similarity_fn_name", "model_type"};

@@ -135,7 +135,8 @@ void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
     }
   } else if (type == "Split") {
     patterns.push_back(step.Object("pattern").Text("Regex"));
-    // What an expression for any text leaves is nothing: only matches, or all, is the same.
+    // An expression that matches all text leaves nothing between matches, so keeping only matches
+    // keeps everything.
     const std::string behavior = step.TextOr("behavior", "Isolated");
     const bool inverts = step.BoolOr("invert", false);
     const bool keeps_matches =

@@ -221,7 +221,7 @@ class Mapper {
       if (name.text.ends_with("self_attn.q_proj")) return Order::kRopeQ;
       if (name.text.ends_with("self_attn.k_proj")) return Order::kRopeK;
     }
-    // Biases of transposed matrices are not.
+    // Biases of transposed matrices are not transposed.
     if (rule.order == Order::kTransposed && tensor.shape.size() == 1) return Order::kSame;
     return rule.order;
   }

@@ -63,9 +63,11 @@ class ChatTemplate {
   std::shared_ptr<const Program> program_;
 };
 
-// How the template reads calls; none: it does not show them. Renders a small conversation.
+// The form in which the template expects tool calls; empty if it does not show them. Renders a
+// small conversation.
 std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template);
-// How it reads texts: as it shows a question, and a system's message before it.
+// The form in which it expects texts, by whether it shows a question, and a system message before
+// it.
 TextStyle FindTextStyle(const ChatTemplate& chat_template);
 
 // For files without a template: ChatML if the vocabulary has <|im_start|> and <|im_end|>, else a

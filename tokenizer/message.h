@@ -6,7 +6,7 @@
 
 namespace pronk {
 
-// What the model asks a function of the application's to do.
+// A tool call: the model asks the application to call one of its functions.
 struct ToolCall {
   std::string id;         // of the call in its conversation
   std::string name;       // of the function

@@ -169,7 +169,7 @@ Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, Tex
     };
     const std::string& thinking = message.thinking;
     if (!thinking.empty()) set("reasoning_content", thinking);
-    // As gpt-oss calls it, whose template refuses it beside content.
+    // gpt-oss's name for it; that template refuses it beside content.
     if (!thinking.empty() && calls && is_empty) set("thinking", thinking);
     if (calls) set("tool_calls", CallsValue(message.tool_calls, style.as_text));
     if (!message.tool_call_id.empty()) set("tool_call_id", message.tool_call_id);

@@ -35,7 +35,8 @@ Value ToTemplateValue(const gguf::JsonView& json);
 // A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
 Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {},
                       TextStyle texts = {});
-// A conversation in this style, whichever it had; content with other parts than texts stays.
+// Converts a conversation of either style to this one; content with parts other than text is kept
+// as it is.
 Value Styled(const Value& messages, TextStyle style);
 
 // Limits for JSON from outside: a template's value takes up to 600 bytes, so all of them 40 MB.

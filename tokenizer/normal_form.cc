@@ -65,7 +65,7 @@ class Tables {
     return found == classes_.end() ? uint8_t{0} : found->second;
   }
 
-  // Whether a text with this character may be another in the form.
+  // Whether this form may change a text with this character.
   bool MayChange(char32_t c, NormalForm form) const {
     return c < may_change_.size() && (may_change_[c] >> static_cast<int>(form) & 1) != 0;
   }
@@ -94,7 +94,7 @@ class Tables {
       if (!full.empty()) note(code, kCompatible);
     }
     for (const auto& [parts, whole] : composed) {
-      // Of more than two parts the first ones have a character of their own.
+      // Of more than two parts, all but the last have a composed character of their own.
       const std::u32string first = parts.substr(0, parts.size() - 1);
       const auto before = composed.find(first);
       const char32_t left = before == composed.end() ? first[0] : before->second;

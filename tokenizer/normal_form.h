@@ -8,7 +8,8 @@
 
 namespace tokenizer {
 
-// Decomposed; the same composed again; both of compatible characters (KC, KD: ﬁ is f and i).
+// D decomposes; C then composes again; KD and KC also replace compatibility characters (ﬁ by f and
+// i).
 enum class NormalForm : uint8_t { kNfd, kNfc, kNfkd, kNfkc };
 
 // The form of a text, valid UTF-8. At most kMaxFormGrowth times as long, in linear time (a run of n

@@ -133,7 +133,8 @@ constexpr SplitRule kRules[] = {
     {{"minicpm5"}, {R"(\p{N}{1,3})", kLlama3}, true},
     // As Qwen 2 on each line, and on each run of line ends.
     {{"laguna"}, {R"([^\n]+|\n+)", kQwen2}},
-    // As Qwen 2, with 'D; punctuation keeps what it has taken, and line ends are words alone.
+    // As Qwen 2, but possessive: punctuation keeps what it has matched, and line ends are words of
+    // their own.
     {{"bailingmoe", "bailingmoe2", "llada-moe"},
      {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}|)"
       R"( ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
@@ -175,8 +176,8 @@ constexpr SplitRule kRules[] = {
     {{"superbpe"},
      {R"(\p{N}+)", R"(\G(?<=\p{Nd})\p{Nd}{3}|(?s:.)(?:(?!(?:\p{Nd}{3})++(?!\p{Nd}))(?s:.))*+)"}},
     // Digits in those groups where no letter follows, then as GPT-4o. The last alternative fails,
-    // too, but
-    // passes all digits at once: else each would be followed to the letter again.
+    // too, but skips all digits at once: otherwise the search for the letter would restart at each
+    // digit.
     {{"tiny_aya", "cohere2moe"},
      {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+\b)|\p{Nd}++(*SKIP)(*FAIL))", kGpt4o}},
     // Markers of images, white space, digits and signs apart, then as GPT-2.

@@ -169,7 +169,7 @@ class SpmTokenizer final : public Tokenizer {
     return TypeOf(id) == TokenType::kUnused && text.size() <= kLongestUnused ? id : -1;
   }
 
-  // Notes the bytes that are before a space within a token.
+  // Records the bytes that precede a space within a token.
   void NoteSpaces(std::string_view token) {
     for (size_t at = 1; (at = token.find(kSpaceMark, at)) != std::string_view::npos; ++at) {
       if (!token.substr(0, at).ends_with(kSpaceMark)) {
@@ -178,8 +178,8 @@ class SpmTokenizer final : public Tokenizer {
     }
   }
 
-  // The bytes that can be merged alone: up to a space after something else, if no token spans both.
-  // Without such a place a text is cut after kMaxWord bytes.
+  // The number of bytes that can be merged on their own: up to a space after another character, if
+  // no token spans the two. Without such a place a text is cut after kMaxWord bytes.
   size_t WordLength(std::string_view text) const {
     const size_t most = std::min(text.size(), kMaxWord);
     for (size_t at = 1; (at = text.find(kSpaceMark, at)) < most; at += kSpaceMark.size()) {

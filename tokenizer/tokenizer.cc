@@ -31,7 +31,8 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
   const std::string_view model = metadata.GetString(kModel);
   const std::string_view pre = metadata.GetStringOr("tokenizer.ggml.pre", "");
   std::unique_ptr<Tokenizer> tokenizer;
-  // Ollama's files name what the vocabulary looks like, and the way it merges as a split pattern.
+  // In Ollama's files `model` tells how tokens are spelt, and `pre` (the split pattern) how they
+  // merge.
   const bool raw = model == "gemma4" || (model == "llama" && pre == "gemma4") ||
                    (model == "gpt2" && std::ranges::count(kRawNames, pre) > 0);
   if (raw) {
@@ -117,7 +118,8 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
       if (!before.empty()) EncodeBytes(before, done == 0, out);
     }
     out.push_back(match.id);
-    // Tokens may be in the white space that one before them takes; that is not read again.
+    // A token may lie in the white space that the previous token absorbed, which is not encoded
+    // again.
     if (done < at)
       done = at + ((added & kRstrip) != 0 ? Leading(IsWhiteSpace, text.substr(at)) : 0);
   }
@@ -147,7 +149,7 @@ void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) c
     if (normalizer_.empty()) {
       EncodeNormalized(part, first, at_start, out);
     } else if (const std::string normal = normalizer_(part); !normal.empty() || part.empty()) {
-      EncodeNormalized(normal, first, at_start, out);  // no space goes before nothing
+      EncodeNormalized(normal, first, at_start, out);  // no space is put before an empty text
     }
     text.remove_prefix(valid);
     while (!text.empty() && gguf::NextUtf8(text).kind != gguf::Utf8Kind::kValid) {

@@ -66,7 +66,7 @@ class Tokenizer {
   std::string Decode(const std::vector<TokenId>& ids, bool special = false) const;
   // The id of the token with exactly this spelling in the file, or -1.
   TokenId Find(std::string_view token) const { return index_.Find(token); }
-  // The result of the first call's `make`, which is kept. Threads may call it at once.
+  // Calls `make` once, keeps its result and returns it from then on. Threads may call it at once.
   const Derived& Once(const std::function<std::unique_ptr<Derived>()>& make) const {
     std::call_once(once_, [&] { derived_ = make(); });
     return *derived_;

@@ -27,8 +27,8 @@ constexpr size_t kMaxPart = size_t{1} << 14;
 // Longer pieces are never matched: all pieces are tried at each byte of a text.
 constexpr size_t kLongestMatched = 1024;
 
-// What sentencepiece takes for a vocabulary, besides 1.3 bytes for each of the model: 219 to 227
-// bytes, measured with 1,000 to 1,000,000 pieces, and what it takes for any.
+// Memory that sentencepiece needs for a vocabulary, besides 1.3 bytes per byte of the model: for
+// each piece (219 to 227 bytes, measured with 1,000 to 1,000,000 pieces), and in any case.
 constexpr size_t kBytesPerPiece = 256;
 constexpr size_t kBytesForAny = size_t{1} << 16;
 constexpr size_t kBytesPerByte = 256;  // of text
@@ -74,9 +74,9 @@ class ProtoWriter {
 };
 
 // The file's table of characters and what they become (NFKC and the like): the size of a trie
-// (Darts, Yata 2007), the trie, and texts that end with NUL, to whose places it leads.
+// (Darts, Yata 2007), the trie, and texts that end with NUL, whose offsets are the trie's values.
 // sentencepiece trusts it, and has room for 32 results of a walk: so no walk may leave the trie or
-// take more bytes, and no text may become much longer. Throws gguf::Error.
+// take more than 32 bytes, and no text may become much longer. Throws gguf::Error.
 std::string ReadCharsmap(const gguf::Metadata& metadata) {
   constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
   constexpr size_t kBlock = 256, kMaxBytes = size_t{1} << 20, kMaxDepth = 32;
@@ -99,8 +99,8 @@ std::string ReadCharsmap(const gguf::Metadata& metadata) {
     const uint32_t unit = word(1 + at);
     return at ^ unit >> 10 << ((unit & 0x200) >> 6);
   };
-  // Nodes may share what follows them, so a walk's length is not a node's: one step of all walks
-  // at a time. A table in use has a few nodes with the same base.
+  // Nodes may share successors, so a node may be at several depths: all walks advance one step at a
+  // time. A table in use has a few nodes with the same base.
   std::vector<uint32_t> nodes = {0}, bases, next;
   size_t n_bases = 0;
   for (size_t depth = 0; !nodes.empty(); ++depth) {

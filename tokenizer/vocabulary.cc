@@ -129,7 +129,8 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
   return types;
 }
 
-// A special id by its key. -1, or the u32 of it: none. Beyond the vocabulary: as without the key.
+// A special id by its key; -1, also as a u32, means none. An id beyond the vocabulary counts as a
+// missing key.
 TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary& vocab,
                TokenId fallback) {
   if (!metadata.Has(key)) return fallback;
@@ -289,7 +290,7 @@ void FindEndMarkers(Vocabulary& vocab, const std::vector<TokenId>& more) {
 void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t least, size_t most,
                 std::string_view elements) {
   const gguf::Value* const value = metadata.Find(key);
-  if (value == nullptr || value->type != gguf::ValueType::kArray) return;  // a getter's to refuse
+  if (value == nullptr || value->type != gguf::ValueType::kArray) return;  // a getter refuses it
   if (value->count >= least && value->count <= most) return;
   const std::string range = least < most ? std::to_string(least) + " to " : "";
   metadata.Fail(key, "expected ", range, most, " ", elements, ", found ", value->count);

@@ -42,7 +42,7 @@ struct Vocabulary {
   TokenId sep = -1;                                // between two texts
   std::vector<TokenId> eog;                        // all ids that end a generation, ascending
   std::vector<TokenId> suppressed;                 // ids that are never sampled
-  std::vector<std::string> notes;                  // what of the file is passed over, a line each
+  std::vector<std::string> notes;                  // what is ignored in the file, a line each
   bool add_bos = false, add_eos = false;           // put around every text
   bool add_sep = false;                            // put between two texts
   bool ends_with_sep = false;                      // put after every text
@@ -67,7 +67,7 @@ struct VocabularyDefaults {
   bool llama = false;
   // If there is no tokenizer.ggml.add_bos_token, and no add_eos_token.
   bool add_bos = false, add_eos = false;
-  // Of the embedding. Tokens beyond them must be unused or control tokens, and are cut off.
+  // Rows of the embedding. Tokens beyond these must be unused or control tokens, and are cut off.
   size_t rows = SIZE_MAX;
 };
 

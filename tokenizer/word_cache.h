@@ -12,7 +12,7 @@
 
 namespace tokenizer {
 
-// Says where in a list the ids of a word begin. A word takes the place of another of its hash.
+// Maps a word to the position of its ids in a list. A word replaces another with the same slot.
 class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 24;  // longer words are not kept

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kMaxWordKey = "tokenizer.pronk.max_word_characters";
 constexpr uint32_t kUsualMaxWord = 100;
 
-// Each is a word alone.
+// Each ideograph is a word of its own.
 bool IsIdeograph(char32_t c) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
       {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},

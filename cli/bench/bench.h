@@ -5,7 +5,7 @@
 // The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
 // per second, too: the speed if the machine only read the weights and multiplied. They are measured
 // before and after each repetition, by the same threads, because the speed of a shared machine
-// changes from second to second; each time the middle of three tries counts.
+// changes from second to second; each measurement is the median of three.
 #pragma once
 
 #include <cstddef>
@@ -183,13 +183,15 @@ class EarlierResults {
 
   // The earlier result of this test; nullptr if the file has no such test.
   const Row* Find(const Row& test) const;
-  // The one field by which a row differs from all that are there, "n_threads: 4, here 2"; or "".
+  // The field in which a test differs from a row of the file, if it is the only one: "n_threads: 4,
+  // here 2"; or "".
   std::string NearMiss(const Row& test) const;
   // "cpu_info: AMD EPYC, here Intel Xeon"; "" if the machine is the same or unknown.
   std::string OtherMachine(const Row& test) const;
   // Throws engine::Error if none of the tests is there. what: "that were asked for".
   void Expect(const std::vector<Row>& tests, const std::string& what) const;
-  // Sets a table of all tests, these and those that are there. Returns the exit status.
+  // Sets `text` to a table that compares the tests of `now` with those of the file. Returns the
+  // exit status.
   int Compare(const std::vector<Row>& now, double detect, std::string& text) const;
   const std::vector<Row>& rows() const { return rows_; }
 
@@ -215,8 +217,9 @@ Comparison ComparePairs(const std::vector<double>& other, const std::vector<doub
 
 inline constexpr double kGateError = 0.01;  // of all looks at all tests of a gate together
 
-// When to end one test's comparison: it is looked at when the samples have doubled in number, and
-// ends if it is decided or the time is over. All looks at all tests share the gate's error.
+// When to end one test's comparison: the samples are evaluated whenever their number has doubled,
+// and the comparison ends once it is decided or the time is over. All evaluations of all tests
+// share the gate's error.
 class Gate {
  public:
   using Compare = std::function<Comparison(double error)>;
@@ -235,7 +238,7 @@ class Gate {
 };
 
 // Measures a test by running two programs in turn, each in processes of its own with --repetitions
-// each: `other` (a pronk, or a llama-bench) and this one. `say` gets each look at the pairs.
+// each: `other` (a pronk, or a llama-bench) and this one. `say` gets the result of each evaluation.
 // Returns false if Ctrl-C ended it.
 bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
                   const std::function<void(const std::string&)>& say, BenchResult& result);

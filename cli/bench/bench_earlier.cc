@@ -18,7 +18,8 @@ namespace {
 
 using Row = EarlierResults::Row;
 
-// Rows are of one test if none of these differs. What one of them does not tell is no difference.
+// Two rows are of the same test if none of these fields differs. A field that one row lacks is no
+// difference.
 using Keys = std::vector<const char*>;
 const Keys kTestKeys = {"model_size", "model_n_params", "n_prompt", "n_gen",
                         "n_depth",    "n_threads",      "n_pass",   "n_parallel",

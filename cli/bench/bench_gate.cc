@@ -76,9 +76,9 @@ Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, d
   return {ratio, ratio / spread, ratio * spread, before.ts};
 }
 
-// The two are seconds apart, so the machine's drift cancels in their difference, and equal programs
-// have differences that are as often above 0 as below. Wilcoxon's interval assumes no more; its
-// middle is Hodges' and Lehmann's estimate.
+// The two runs of a pair are seconds apart, so the machine's drift cancels in their difference, and
+// equal programs have differences that are as often above 0 as below. Wilcoxon's interval assumes
+// no more; its middle is Hodges' and Lehmann's estimate.
 Comparison ComparePairs(const std::vector<double>& other, const std::vector<double>& now,
                         double error) {
   std::vector<double> means;

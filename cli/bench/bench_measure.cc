@@ -27,7 +27,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Time to measure a limit: less makes it luck, more would dominate a small model's benchmark.
+// Time to measure a limit: a shorter one is unreliable, a longer one would dominate a small model's
+// benchmark.
 constexpr double kLimitSeconds = 0.03;
 constexpr double kMoved = 1.2;  // limits further apart are not the same
 constexpr size_t kReadBytes = 200'000'000;
@@ -67,7 +68,7 @@ class CoreTime {
   double caller_ = 0, all_ = 0;  // seconds
 };
 
-// The middle of three: a short pause of the machine spoils one of them, a short sprint another.
+// The median of three: a short slowdown of the machine spoils one of them, a short boost another.
 template <class Try>
 double MeasureLimit(Try once) {
   std::vector<double> best(3);
@@ -147,8 +148,8 @@ class Work {
     }
   }
 
-  // Of the last run: its time, until the prompt's end, and between tokens (of all runs since the
-  // last call).
+  // Seconds of the last run: in total, until the end of the prompt, and between tokens (of all runs
+  // since the last call).
   double seconds() const { return seconds_; }
   double first_token_seconds() const { return first_token_seconds_; }
   std::vector<double> TakeTokenSeconds() { return std::exchange(token_seconds_, {}); }

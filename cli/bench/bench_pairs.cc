@@ -1,5 +1,5 @@
 // Measures a test beside another program: the two take turns, so that the machine's changes, which
-// are larger than what is looked for, meet both alike.
+// are larger than the difference in question, affect both alike.
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
     return found;
   };
   do {
-    // Whoever begins changes with each pair.
+    // The program that runs first changes with each pair.
     const bool begins = others.size() % 2 == 1;
     const JsonView first = begins ? Turn(own, own_flags) : Turn(other, flags);
     const JsonView second = begins ? Turn(other, flags) : Turn(own, own_flags);

@@ -46,8 +46,8 @@ uint64_t ContentOf(const std::string& path) {
   }
 }
 
-// While it lives, no other pronk has a lock of this folder. Waits a second at most: where folders
-// cannot be locked, and beside a program that was stopped, it goes without.
+// Locks a folder against other pronk processes. Waits a second at most: if folders cannot be
+// locked, or a stopped program holds the lock, it goes on without the lock.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path) {

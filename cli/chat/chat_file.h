@@ -63,9 +63,9 @@ class OwnFile {
       : path_(std::move(path)), content_(content) {}
   const std::string& path() const { return path_; }
   bool IsUnchanged() const;
-  // Replaces the file; false if it has changed, and is left as it is. Of programs that save to one
-  // folder, one does so at a time. Throws engine::Error for a text that ReadChat() would refuse,
-  // gguf::Error if it cannot be written: the old file then stays.
+  // Replaces the file; false if it has changed, and is left as it is. Only one program at a time
+  // saves to a folder. Throws engine::Error for a text that ReadChat() would refuse, gguf::Error if
+  // it cannot be written: the old file then stays.
   bool Write(const std::string& text);
   // Removes the file, if there is one that has not changed.
   void Remove();

@@ -26,8 +26,8 @@ class ChatSaver {
   // What was saved so far stays as it is, and what follows gets a new name.
   void Leave();
 
-  // Saves the chat, or removes one of our own that has no question any more. A chat on a terminal
-  // goes on where nothing can be saved; throws gguf::Fault if --save named the file.
+  // Saves the chat, or removes one of our own that has no question any more. If it cannot be saved,
+  // a chat on a terminal goes on unsaved; throws gguf::Fault if --save named the file.
   void Save(const SavedChat& chat);
   // At the end: saves the session's state beside the chat, unless it is too large.
   void SaveState(engine::Session& session);

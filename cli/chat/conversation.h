@@ -38,7 +38,7 @@ class Conversation {
   // True once an answer ended in the middle of its grammar.
   bool is_cut() const { return is_cut_; }
 
-  // The lines that one that begins like this could be: commands, and what they take.
+  // The possible completions of a typed line: commands and their arguments.
   std::vector<std::string> Completions(const std::string& typed) const;
 
  private:

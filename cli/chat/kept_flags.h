@@ -1,5 +1,5 @@
-// The flags of chat that decide what answers are like. A saved chat has them by name, so that the
-// chat that goes on with it needs none of them.
+// The flags of chat that affect the answers. A saved chat stores them by name, so continuing it
+// needs no flags.
 #pragma once
 
 #include <map>
@@ -21,11 +21,12 @@ class KeptFlags {
   // Of a command whose flags are all declared, and not yet read.
   explicit KeptFlags(Command& command);
 
-  // Those on the command line, before Apply().
+  // The kept flags on the command line; call it before Apply().
   FlagValues Typed() const;
   // Whether the flag of this long name was there.
   bool IsTyped(std::string_view name) const;
-  // `saved` with those of the command line, which replace equal flags and flags that exclude them.
+  // `saved`, merged with the flags of the command line, which replace the same flags and flags that
+  // they exclude.
   FlagValues WithTyped(FlagValues saved) const;
   // Sets the variables of all kept flags: to these values, the others to their defaults. Throws
   // engine::Error for a value that its flag refuses.

@@ -36,8 +36,8 @@ struct ChatOptions {
 inline constexpr const char* kPredictFlags = "-n,--n-predict,--predict N";  // of max_tokens
 
 struct ReadyModel {
-  // Opens the model; the flags' variables must be as the setup has them. is_first: -md is used,
-  // whose model belongs to the one that the program began with. Throws as LoadModel(), and what the
+  // Opens the model; the flags' variables must be as the setup has them. is_first: uses the draft
+  // model of -md, which belongs to the program's first model. Throws like LoadModel(), and what the
   // options throw.
   ReadyModel(const ChatOptions& options, const std::string& path, const ChatSetup& wanted,
              bool is_first);
@@ -61,7 +61,7 @@ struct ReadyModel {
   std::unique_ptr<engine::Session> session;
 };
 
-// Removes what belongs to the model that a chat was with, before another one goes on with it.
+// Removes the settings of the chat's previous model before another model takes over.
 void DropModelsOwn(ChatSetup& setup);
 
 // The file of a saved chat's model. Throws engine::Error, which names chat and model, if it is gone

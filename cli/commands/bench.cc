@@ -307,7 +307,7 @@ class Bench {
     ModelOptions machine = options_.model;
     machine.kv = result.test.kv;
     if (!options_.against.empty()) {
-      // The time that is left is for all tests that are.
+      // The remaining time is for all remaining tests.
       const double seconds =
           (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
       constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
@@ -345,7 +345,7 @@ class Bench {
         names += (names.empty() ? "" : ", ") + result.test.Name() + " " + found.Text();
         names += Format(" after %zu pairs", found.other_ts.size());
         if (found.seconds_more > 0)
-          names += Format(", about %.0f more s would tell", std::ceil(found.seconds_more));
+          names += Format(", a decision takes about %.0f s more", std::ceil(found.seconds_more));
       }
       return names;
     };

@@ -56,8 +56,8 @@ LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
   return LineEditor::Result::kLine;
 }
 
-// A question: one line, lines joined by backslashes at their ends, or all between three quotes. If
-// Ctrl-C ends it, what was typed of it.
+// Reads a question: one line, lines joined by backslashes at their ends, or all lines between
+// triple quotes. If Ctrl-C ends it, `entry` is the text typed so far.
 LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   entry.clear();
   for (;;) {
@@ -99,8 +99,8 @@ void Remember(LineEditor& editor, const std::string& entry, bool saves) {
   }
 }
 
-// Ctrl-C at a prompt. Of two quick ones that are meant for an answer, one or both may come here:
-// they do not leave.
+// Handles Ctrl-C at a prompt. If a person presses it twice to stop an answer, one or both may
+// arrive here; these do not leave the chat.
 class PromptInterrupts {
  public:
   // stops: how many Ctrl-C an answer that has just ended may still get.
@@ -227,7 +227,8 @@ ChatStart StartOf(const ChatCommandOptions& options) {
   return start;
 }
 
-// Where it saves itself: as --save says; else a person's chats are kept among our own.
+// Where the chat is saved: in the file of --save; else, on a terminal or with --continue, among the
+// saved chats.
 ChatSaver SaverFor(const ChatCommandOptions& options, const ChatStart& start) {
   const bool goes_on_there = !start.path.empty() && !start.is_other;
   if (options.no_save) return {};

@@ -36,7 +36,8 @@ struct CompareOptions {
   bool json = false;
 };
 
-// A window's text in a model's tokens. Those from `first` on are predicted, and have these bytes.
+// A window's text in a model's tokens. The tokens from `first` on are predicted; `bytes` is their
+// length.
 struct CountedText {
   std::vector<tokenizer::TokenId> ids;
   size_t first;
@@ -146,9 +147,9 @@ class Compare {
     return ids == windows.ids;
   }
 
-  // The base's windows in a model's tokens. In another vocabulary a window's text is cut anew, and
-  // of its tokens the last ones count, as many as fit into the bytes that count in the base's: one
-  // that lies across the middle is left out.
+  // The base's windows in a model's tokens. With another vocabulary a window's text is tokenized
+  // again; its last tokens count, as many as fit into the bytes that count in the base's window. A
+  // token that lies across the middle is left out.
   static std::vector<CountedText> TextsFor(const engine::Model& model, const engine::Model& base,
                                            const TextWindows& windows) {
     const tokenizer::Vocabulary &vocab = model.tokenizer->vocab(), &own = base.tokenizer->vocab();

@@ -94,7 +94,7 @@ int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   return kExitDone;
 }
 
-// The ids of a text, of which the beginning and a token that ends texts are kept if it is too long.
+// The ids of a text. If it is too long, only its beginning and the token that ends texts are kept.
 std::vector<TokenId> Truncated(const engine::Model& model, const std::string& text, size_t most,
                                bool& is_cut) {
   constexpr size_t kAnyRoom = size_t{1} << 40;
@@ -115,8 +115,9 @@ std::string NameOf(const EmbedOptions& options, size_t i) {
   return (is_stdin ? "stdin" : gguf::PrintablePath(options.file)) + ", line " + number;
 }
 
-// Calls `result` with the number of each text, of its tokens, and its vector or scores. A text that
-// has none is reported; `missing` is called with its number. Returns whether all have one.
+// Calls `result` with each text's index, its number of tokens, and its vector or scores. A text
+// without a result is reported, and `missing` is called with its index. Returns whether all texts
+// have a result.
 template <class Encode, class Result, class Missing>
 bool EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
               const std::vector<std::string>& texts, Encode encode, Result result,

@@ -50,18 +50,19 @@ struct RunParts {
   engine::SessionOptions session;
   double load_seconds = 0;
 
-  // Of the request, which is a conversation or, with --chat, a question; else none.
+  // The chat form, if the request is a conversation or, with --chat, a question; else none.
   std::optional<engine::ChatForm> FormOf(const RunOptions& options,
                                          const RunRequest& request) const;
-  // What its answer is kept to, calls of functions included; or null.
+  // The grammar that its answer must follow, tool calls included; or null.
   std::shared_ptr<const grammar::Grammar> GrammarOf(const RunOptions& options,
                                                     const RunRequest& request) const;
 };
 
 std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
                                              const RunRequest& request);
-// The context grows with the text; for a number of tokens to be generated it has room at once, even
-// beyond the length used in training. But a prompt that is too long by itself is refused.
+// The context grows with the text; if a number of tokens to generate is given, it has room for them
+// from the start, even beyond the training length. But a prompt that is too long by itself is
+// refused.
 size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
                   size_t n_prompt);
 // `likely`, the log probabilities of the tokens in OpenAI's form, outlives the options.

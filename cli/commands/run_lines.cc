@@ -65,9 +65,8 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
 // The file of the answers: an interrupted run leaves it as it is, and the next one continues it.
 class AnswerFile {
  public:
-  // Opens and locks it. What it has must be answers to these prompts, as far as numbers of tokens
-  // and the requests' ids tell; only an unfinished last line is cut off. Throws engine::Error,
-  // gguf::Error.
+  // Opens and locks it. Its lines must be answers to these prompts, judged by token counts and the
+  // requests' ids; only an unfinished last line is cut off. Throws engine::Error, gguf::Error.
   AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids,
              const std::vector<RunRequest>& requests)
       : path_(path) {

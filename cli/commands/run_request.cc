@@ -170,7 +170,7 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
     for (const auto& [key, value] :
          json.IsObject() ? json.Members() : std::vector<JsonView::Member>()) {
       place.clear();
-      // A field that is null is as if it were not there, but its name has to be one.
+      // A null field counts as missing, but its name must be valid.
       const bool is_absent = value.kind() == JsonView::Kind::kNull && key != "id";
       if (!is_absent || !is_field(key)) take(key, value);
     }

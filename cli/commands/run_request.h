@@ -21,7 +21,7 @@
 
 namespace cli {
 
-// The fields have the flags' values where JSON says nothing else.
+// Fields that the JSON does not set have the flags' values.
 struct RunRequest {
   std::string prompt;
   std::vector<tokenizer::Message> messages = {};  // if there are any, in place of the prompt

@@ -32,7 +32,8 @@ int RunTemplate(const RenderOptions& options) {
   std::optional<gguf::File> file;  // outlives the tokenizer, which reads it
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
-  // With a template from a file a model is needed only if one is named: for its tokens' texts.
+  // With --template a model is opened only if one is named: the template may read its tokens'
+  // texts.
   if (options.form.file.empty() || !options.model.model.empty()) {
     file.emplace(OpenFile(options.model.ModelPath()));
     tokenizer = tokenizer::Tokenizer::Create(*file);

@@ -41,8 +41,8 @@ struct TraceOptions {
   bool OfAllTokens() const { return !html.empty() || (json && values); }
 };
 
-// The tokens of a page, whose maps of attention grow with the square of them, and of the plain
-// pass, which keeps every token's logits and attention.
+// The most tokens of a page, whose attention maps grow with their square, and of the plain pass,
+// which keeps every token's logits and attention.
 constexpr int kMaxShown = 256;
 
 // The text's tokens up to the traced one. Later ones would change nothing.

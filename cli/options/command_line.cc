@@ -118,7 +118,8 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
                    SeeHelp(command));
 }
 
-// Files have names, and nothing is written into one that is read, whichever flags name the two.
+// Checks that no file name is empty, and that no output is also an input, whichever flags name
+// them.
 void CheckFiles(const Command& command) {
   AddInput("-");
   ptrdiff_t n_stdin = 0;

@@ -51,16 +51,16 @@ struct Flag {
   std::string place;               // "MODEL": a word without a flag; "": none
   std::string what;
   Target target;
-  // Of the value, in --help; "": a switch. FILE and MODEL are read, unless they are written ("-" is
-  // stdin), and completed by shells.
+  // The value's type in --help; "": a switch. FILE and MODEL are inputs ("-" is stdin) unless the
+  // flag writes; shells complete them.
   std::string type;
   std::vector<std::string> choices;
   bool two_values = false;   // one or two of the choices
   std::string default_text;  // "" where none is shown
   std::string group;         // its part of --help; kAnywhere: not shown with a subcommand
   Range range;
-  // Without a value it takes its first choice. If it has no choices, only a word that begins with a
-  // digit is its value, or one after "=".
+  // The flag may stand without a value, which means its first choice. If it has no choices, only a
+  // word that begins with a digit, or a word after "=", is its value.
   bool may_be_alone = false;
   bool required = false, writes = false, once = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
@@ -101,7 +101,7 @@ struct Command {
 
   std::string name, what;
   // Of the flags that are added next. Flags shared by several subcommands have a group of another
-  // name: where the help of a subcommand would be too long, only the names of these are shown.
+  // name: if the help of a subcommand would be too long, it shows only their names.
   std::string group = kOwn;
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
   std::function<int()> action = {};    // once the flags are read; returns the exit status

@@ -98,7 +98,7 @@ std::string SettingsText(const std::vector<engine::Setting>& settings, const Ori
   for (const engine::Setting& setting : settings) {
     const std::string origin = origin_of(setting);
     const auto begins = [&](std::string_view word) { return setting.name.starts_with(word); };
-    // Those that few know are shown where they are not the default.
+    // Rarely used settings are shown only if they differ from the default.
     const bool is_usual = setting.is_number() && std::ranges::none_of(kRare, begins);
     if (!is_usual && origin.empty()) continue;
     texts.push_back(setting.is_number()

@@ -51,8 +51,9 @@ struct GenerationOptions {
   // A text of the command line, as -e has it.
   std::string Typed(const std::string& text) const;
   std::vector<std::string> Typed(std::vector<std::string> texts) const;
-  // What to sample with this model: flags win over what the file recommends. Notes what of
-  // that is passed over; explain: says where each setting is from. Throws UsageError, gguf::Error.
+  // What to sample with this model: flags override the file's recommendations. Prints a note for
+  // each ignored recommendation; explain: prints where each setting comes from. Throws UsageError,
+  // gguf::Error.
   pronk::Sampling SamplingFor(const engine::Model& model, bool explain) const;
   // nullptr without a flag. schema_text becomes that of a schema. Throws UsageError for several
   // flags, engine::Error for a wrong grammar.

@@ -9,8 +9,8 @@
 
 namespace cli {
 
-// Registers files by device and inode. The command line does so for all that flags name and for the
-// standard input ("-"), OpenFile() for all parts of a model. Only regular files count.
+// Registers files by device and inode. The command line registers all files that flags name and
+// standard input ("-"); OpenFile() registers all parts of a model. Only regular files count.
 void AddInput(const std::string& path);
 void AddInputs(const std::vector<gguf::FileId>& ids);
 

@@ -23,8 +23,9 @@ void NoteWritten(const std::string& path, const std::string& what);
 // Opens a file; refuses `inspect MODEL >> MODEL`. Throws gguf::Error, engine::Error.
 gguf::File OpenFile(const std::string& path);
 
-// Opens and reads the model that the flags name, with their changes of its keys. Notes what of the
-// file is passed over, and those changes. Throws gguf::Error, engine::Error, UsageError.
+// Opens and reads the model that the flags name, with their changes of its keys. Prints notes on
+// these changes and on parts of the file that are ignored. Throws gguf::Error, engine::Error,
+// UsageError.
 engine::Model ReadModel(const ModelOptions& options);
 
 // ReadModel, then ready to run. On a terminal weights that are not in memory are read with a

@@ -56,7 +56,7 @@ struct ModelOptions {
   engine::SessionOptions ForSession() const;
 
  private:
-  // What the word in the model's place was meant as, if it names none; "" if that is not known.
+  // A hint for a word in the model's place that names no model; "" if its meaning is unknown.
   // Throws UsageError if it was a flag's value.
   std::string WordHint() const;
 

@@ -221,7 +221,7 @@ std::vector<std::string> WordsOf(const std::string& name) {
   return words;
 }
 
-// Whether one word may be meant by the other: a letter in four is wrong at most, or they begin
+// Whether one word may be meant by the other: at most one letter in four differs, or they begin
 // alike, as "qwen2.5" and "qwen3" do.
 bool IsNear(const std::string& a, const std::string& b) {
   constexpr size_t kShortest = 4, kLongest = 40;  // letters; a short word is near many others
@@ -234,7 +234,8 @@ bool IsNear(const std::string& a, const std::string& b) {
   return longer - shorter <= longer / 4 && EditDistance(a, b) * 4 <= longer;
 }
 
-// How much of a query's words, by their letters, a model's name has, or has nearly: 0 to 1.
+// The share of a query's words, weighted by length, that occur in a model's name, exactly or
+// nearly: 0 to 1.
 double Likeness(const std::vector<std::string>& query, const std::string& name) {
   const std::vector<std::string> words = WordsOf(Lower(name));
   double n_all = 0, n_found = 0;
@@ -250,7 +251,8 @@ double Likeness(const std::vector<std::string>& query, const std::string& name) 
   return n_all > 0 ? n_found / n_all : 0;
 }
 
-// The models whose names are like this one, the nearest first. An owner alone makes none alike.
+// The models whose names are similar to this one, the most similar first. The same owner alone is
+// not enough.
 std::vector<const StoredModel*> NearModels(const std::string& query, const Stores& stores) {
   constexpr double kLeast = 0.5;
   constexpr size_t kMaxWords = 20;

@@ -123,7 +123,7 @@ constexpr Idle kIdle[] = {
     {"without a terminal it is always so", Takes::kNone, "--simple-io"},
     {"-v prints timings", Takes::kNone, "--perf --no-perf --show-timings --no-show-timings"},
     {"-v prints timings", Takes::kOne, "-ptc --print-token-count"},
-    {"thinking is always told apart", Takes::kOne, "--reasoning-format --reasoning-tokens"},
+    {"thinking is always separated", Takes::kOne, "--reasoning-format --reasoning-tokens"},
     {"prompts are batched as they come", Takes::kNone,
      "-cb --cont-batching -nocb --no-cont-batching"},
     {"nice does that", Takes::kOne, "--prio --prio-batch"},
@@ -173,7 +173,7 @@ constexpr Synonyms kForeign[] = {
      "--mtmd-kq-type --image --audio --video --image-min-tokens --image-max-tokens --video-fps "
      "--video-timestamp-interval --video-ffmpeg-dir -tm --threads-mtmd"},
     {"pronk uses one model at a time", "-md --model-draft"},
-    {"how many tokens are guessed follows from what it gains; --draft N sets the number",
+    {"the number of drafted tokens follows from the gain; --draft N sets it",
      "--draft-min --draft-n-min --draft-p-min --draft-p-split --spec-draft-n-min "
      "--spec-draft-p-min --spec-draft-p-split -ps --p-split"},
     {"guesses come from the text and from a small model: --draft auto|off|N, and -md MODEL",
@@ -245,7 +245,7 @@ constexpr Synonyms kForeign[] = {
     {"'pronk embed' makes vectors of texts",
      "--embedding --embeddings --embd-normalize --embd-output-format --embd-separator --pooling "
      "--attention"},
-    {"'pronk bench' measures speeds: -p, -n and -r say of what",
+    {"'pronk bench' measures speeds: -p, -n and -r set the tests",
      "-npp -ntg -pps -nrep --n-repetitions -ns --sequences --output-format"},
     {"pronk is not a server, and uses none",
      "--server-base --host --port --path --webui --webui-mcp-proxy --ui-mcp-proxy --api-key "

@@ -17,11 +17,12 @@ std::string OurFlag(const std::string& name);
 // llama-cli also converses: "chat" if run has a flag that asks for a conversation, else args[0].
 // Throws UsageError for "pull", with the line to type instead.
 std::string OurCommand(std::span<const std::string> args);
-// True for a flag that only says which of the two it is.
+// True for a flag that only says whether the command is "run" or "chat".
 bool IsImplied(const Command& command, const std::string& flag);
 
-// Takes the flag args[0], with its value, if it is another program's that changes nothing here and
-// the command runs a model. Returns the number of arguments taken, 0 if it is none.
+// Consumes the flag args[0], with its value, if it is a flag of another program that changes
+// nothing here and the command runs a model. Returns the number of arguments consumed, 0 for any
+// other flag.
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
 
 // ": did you mean WORD? " if a word is close to what was typed, else ": ".

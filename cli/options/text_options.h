@@ -17,8 +17,8 @@ struct TextOptions {
   void AddFlags(Command& command, const std::string& about_prompt, const std::string& about_files);
   bool is_given() const { return prompt || !files.empty(); }
   bool reads_stdin() const;
-  // The files in their order and the prompt, which is about them, with empty lines between; what is
-  // piped in if neither is given. exact: the line feed that ends a file or a pipe counts. Throws
+  // The files in their order, then the prompt about them, separated by empty lines; standard input
+  // if neither is given. exact: keeps the line feed that ends a file or standard input. Throws
   // UsageError if there is no text, engine::Error.
   std::string Read(bool exact = false) const;
 };

@@ -24,8 +24,8 @@ struct ToolOptions {
   void CheckFlags(bool is_chat, bool has_schema) const;
   // Reads and checks --tools. Returns its text, "" without the flag. Throws engine::Error.
   std::string ReadTools() const;
-  // Sets all of it. schema: that answers are kept to, "" for none. Throws UsageError,
-  // engine::Error.
+  // Sets these options in `form`. schema: the schema that answers must follow, "" for none. Throws
+  // UsageError, engine::Error.
   void Apply(const std::string& read_tools, const std::string& schema,
              engine::ChatForm& form) const;
   // What the system message says of that schema.

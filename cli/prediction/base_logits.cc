@@ -66,7 +66,7 @@ BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
                " tokens, found ", vocab);
   }
   if (n_ctx < 4 || n_chunk < 1) {
-    gguf::Fail(path, "expected windows of at least 4 tokens, and one of them, found ", n_chunk,
+    gguf::Fail(path, "expected at least 1 window, of at least 4 tokens, found ", n_chunk,
                " of ", n_ctx);
   }
   windows_.length = static_cast<size_t>(n_ctx);

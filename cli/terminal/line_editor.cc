@@ -28,7 +28,8 @@ constexpr const char* kMarkedPastes = "\033[?2004h";
 constexpr const char* kPlainPastes = "\033[?2004l";
 constexpr const wchar_t* kPasteEnds = L"\033[201~";
 
-// What joins emoji or changes the one before it: blanks of as many columns as libedit counts.
+// What replaces a character that joins emoji or modifies the one before: blanks, as many columns as
+// libedit counts.
 std::string_view InPlaceOf(char32_t code) {
   if (code == 0x200D || code == 0xFE0F) return " ";           // a joiner, "as an emoji"
   return code >= 0x1F3FB && code <= 0x1F3FF ? "\u3000" : "";  // colours of skin
@@ -168,8 +169,8 @@ class LineEditor::Terminal {
     return CC_REFRESH;
   }
 
-  // At once, since a line drawn byte by byte flickers. Emoji families are shown apart: libedit
-  // counts the columns of each member, and terminals those of the whole.
+  // Writes the line at once, since a line drawn byte by byte flickers. Emoji families are split
+  // into their members: libedit counts the columns of each member, terminals those of the family.
   void Show() {
     std::fflush(out_.get());
     std::string shown;

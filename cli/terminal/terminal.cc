@@ -228,7 +228,8 @@ bool TextOutput::Finish() {
   return WriteOut(end + (last_ == '\n' ? "" : "\n") + (IsTerminal(STDOUT_FILENO) ? "\n" : ""));
 }
 
-// Opening a pipe would wait for its writer, perhaps for ever: it has a second to come.
+// Opening a pipe would wait for its writer, perhaps forever: instead the writer has a second to
+// appear.
 std::string ReadFile(const std::string& path, size_t most) {
   constexpr int kTries = 100;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -272,7 +273,8 @@ std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder) 
   return entries;
 }
 
-// Opened for the wrong direction: reading and writing fail as if they were closed.
+// The streams are opened for the wrong direction, so reading and writing fail as if they were
+// closed.
 void ReserveStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;

@@ -69,7 +69,7 @@ std::string PlainTable(engine::Session& session, std::vector<TokenId> ids, size_
          Format(
              "\n\nThe error is the energy of the difference over that of the logits: %.1e.\n"
              "Both read the %s weights exactly, but the engine adds in float, and rounds\n"
-             "keys and values as --kv says. What it multiplies packed weights with it rounds\n"
+             "keys and values as --kv says. Inputs of packed matrices are rounded\n"
              "to int8, a scale for each 32 numbers, since a CPU multiplies bytes several\n"
              "times as fast: 2e-5 of a product's energy, which adds up over the layers.\n",
              all_errors / all_energy, TypeName(engine::MainType(model.file)).c_str());

@@ -25,8 +25,9 @@ struct TraceReport {
   std::vector<TokenValues> values = {};
 };
 
-// Every operation with its time, and totals; those of all tokens at once, summed over the layers;
-// at most 80 columns. Layers with the same operations are shown once, unless all_layers is set.
+// Every operation with its time, and totals; then the operations of all tokens at once, summed over
+// the layers. At most 80 columns. Layers with the same operations are shown once, unless all_layers
+// is set.
 std::string TraceTable(const TraceReport& report, bool all_layers);
 // What --values shows, likewise. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);
@@ -39,9 +40,9 @@ extern const std::string_view kTracePage;
 // The roofline (Williams et al. 2009): operations' speeds over operations per byte, and the limits.
 std::string TraceSvg(const TraceReport& report);
 
-// By the plain pass; both throw engine::Error for a model that it does not read. Appends up to n
-// tokens, then reads the text with the engine, too: after each token what both would say next, and
-// how far apart their logits are. The session is empty.
+// PlainTable() and HeadTable() run the plain pass, and throw engine::Error for a model that it does
+// not support. PlainTable() appends up to n tokens, then reads the text with the engine, too. It
+// shows after each token what both predict, and the error of the logits. The session must be empty.
 std::string PlainTable(engine::Session& session, std::vector<tokenizer::TokenId> ids, size_t n);
 // How one head (from 0) of the last token attends: query, keys, scores, softmax, values and mean.
 std::string HeadTable(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,

@@ -1,8 +1,9 @@
-// Drafts by a model that was trained beside the larger one and reads what that has computed (Gemma
-// 4's "assistants", 2026). Its layers have queries only: they attend to the keys and values of the
-// large model's last layer with a window, or without one. Its input is the large model's embedding
-// of the last token and that model's last hidden state, later its own guesses and its own state.
-// All guesses after a text look from the same position, that of the text's last token.
+// Drafts by a model that was trained with a larger one and reads its keys, values and hidden state
+// (Gemma 4's "assistants", 2026). Its layers have queries only: each attends to the keys and values
+// of the large model's last layer with a window, or of its last layer without one. Its input is the
+// large model's embedding of the last token and last hidden state; for later drafts, of its own
+// draft and its own state. All drafts after a text attend from the same position, that of the
+// text's last token.
 #pragma once
 
 #include <cstddef>

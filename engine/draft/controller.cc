@@ -8,7 +8,8 @@
 namespace engine {
 namespace {
 
-// A further token's cost in a pass, relative to one alone, until measured (0.02 to 0.2).
+// The assumed cost of a further token, relative to a pass of one token, until it is measured (0.02
+// to 0.2).
 constexpr double kGuess = 0.06;
 
 // The number of measurements in a mean, and how fast passes of other sizes discount them.
@@ -21,8 +22,9 @@ constexpr double kOthers = 0.5;
 constexpr size_t kPlainBeforeFree = 2, kPlainBeforeOthers = 4;
 constexpr double kColdWeight = 0.03;
 
-// Passes of the first trial of a draft model, each longer than the last; of one that is off; and of
-// one that ends early, since it lost more than kMaxLoss tokens.
+// The passes of a draft model's first trial; of its longest (a trial without a loss doubles the
+// next one); and of the shortest, which ends early after losing more than kMaxLoss tokens, or turns
+// a model on again.
 constexpr double kFirstTrial = 8, kLongestTrial = 64, kShortTrial = 3;
 constexpr double kMaxLoss = 2;
 
@@ -127,7 +129,7 @@ DraftController::Choice DraftController::Best(const Kind& kind, size_t available
   const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
   const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
-  // Expected of a pass with n drafts; how often the n-th is right.
+  // The expected tokens of a pass with n drafts; the probability that all n are right.
   double tokens = static_cast<double>(n_known), reached = 1;
   for (size_t n = 0; n <= most; ++n) {
     if (n > 0) tokens += reached *= acceptance[n - 1];
@@ -137,9 +139,9 @@ DraftController::Choice DraftController::Best(const Kind& kind, size_t available
   return best;
 }
 
-// Costs and acceptance are means that follow slowly, and what a draft model does to the caches is
-// in none of them: so the clock has the last word. A loss turns the kind off; then drafts are only
-// tried, as far as the budget allows, until a few have shown a profit.
+// Costs and acceptance are slow-moving means, and do not include what a draft model does to the
+// caches, so measured time decides. A loss turns the kind off; then drafts are only tried, as far
+// as the budget allows, until a few have shown a profit.
 void DraftController::Judge(Kind& kind) const {
   Trial& trial = kind.trial;
   if (trial.seconds > 0) {

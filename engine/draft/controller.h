@@ -56,7 +56,8 @@ class Acceptance {
   std::array<Seen, kMaxDrafts> places_ = {};
 };
 
-// How often drafts are right for which their model had this probability: measured in tenths.
+// How often drafts with a given probability (by their model) are right, for each tenth of the
+// range.
 class Confidence {
  public:
   void Tell(double share, bool right);
@@ -85,25 +86,24 @@ class DraftController {
     double tokens_per_s = 0;  // expected
     size_t most = 0;          // drafts, if each is confident enough
   };
-  // How many of `available` drafts of a kind pay, often 0, in a pass with so many tokens of the
-  // text; now and then another number, to measure.
+  // How many of `available` drafts of a kind pay off, often 0, in a pass that also reads n_known
+  // tokens of the text; now and then another number, to measure it.
   Choice Choose(size_t kind, size_t available, size_t n_known = 1);
 
-  // The drafts of a chain so far: the probability that all up to each are right.
+  // The drafts of a chain so far; reached[i] is the probability that drafts 0 to i are all right.
   struct Chain {
     size_t kind = 0, n_known = 1;
     double tokens_per_s = 0;
     std::vector<double> reached = {};
   };
-  // Adds a draft of which its model has this probability. False if the next one would cost more
-  // than it brings: the making of it, and a longer pass.
+  // Adds a draft with this probability by its model. Returns false if the next draft would cost
+  // more than it gains: the time to make it, and a longer pass.
   bool WantsMore(Chain& chain, double share) const;
   // How many of its drafts are worth reading.
   size_t WorthReading(const Chain& chain) const;
 
-  // Record what was measured: the making of n drafts, whether a draft was right (as
-  // Acceptance::Tell()), in a pass that read it or not, and its model's probability if that is
-  // known; and a pass.
+  // Record measurements: the time of n drafts; whether a draft was right (as Acceptance::Tell()),
+  // whether a pass read it, and its model's probability if known; the time of a pass.
   void Drafted(size_t kind, size_t n, double seconds);
   void Checked(size_t kind, size_t place, bool right, bool was_read = true, double share = -1) {
     kinds_[kind].acceptance.Tell(place, right);
@@ -115,8 +115,9 @@ class DraftController {
   const PassCosts& costs() const { return costs_; }
 
  private:
-  // Drafts that are not free are judged by the clock, in trials of some passes. A pass's profit is
-  // what it added to the text, less what plain passes add in its time with the drafting; in tokens.
+  // Drafts that are not free are judged by the clock, in trials of some passes. A pass's profit, in
+  // tokens, is the number that it added to the text minus the number that plain passes add in the
+  // same time, drafting included.
   struct Trial {
     double tokens = 0, seconds = 0;  // of the last pass, until it is settled
     double n = 0, profit = 0, squares = 0;

@@ -12,8 +12,8 @@
 
 namespace engine {
 
-// The index has the last place of each pair of tokens, and for each place the previous one of the
-// pair that ends there: 8 bytes and one step per token of text.
+// The index stores the last place of each pair of tokens, and for each place the previous place of
+// its pair: 8 bytes and one step per token of text.
 class LookupDrafter : public Drafter {
  public:
   // For texts of up to `capacity` tokens.

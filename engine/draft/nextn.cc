@@ -99,7 +99,8 @@ NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes
       n_hidden_(1),  // zeros, before the first token
       hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}
 
-// Drops hidden states before this position, where the block's text starts unless it has read to it.
+// Drops hidden states before this position. The block's text starts here unless the block has read
+// this far.
 void NextnDrafter::ForgetBefore(size_t position) {
   if (position < end()) {
     std::copy(hidden(position), hidden(end()), hidden_.begin());

@@ -16,7 +16,7 @@ constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 
 // A draft model's first draft touches all of its memory for the first time, which takes
-// milliseconds: not before that is a hundredth of the seconds spent.
+// milliseconds: it waits until they are a hundredth of the time spent.
 constexpr double kBeforeModels = 0.25;
 
 std::vector<DraftController::KindGuess> Guesses(
@@ -120,7 +120,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     drafter.wants_more = nullptr;
     drafts_ = watch_of.drafts;
     controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
-    // The last one of a chain that ended by itself was made in vain if it is unlikely.
+    // The last drafts of a chain that ended early may be too unlikely to be worth reading.
     if (asks && chain.reached.size() == drafts_.size()) {
       drafts_.resize(controller_.WorthReading(chain));
     }

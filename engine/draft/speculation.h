@@ -43,7 +43,7 @@ struct DraftCounts {
   double seconds = 0, plain_seconds = 0;
 
   DraftCounts operator-(const DraftCounts& before) const;
-  // How many times as fast as without drafts; nothing where too few passes were without.
+  // The speedup over generating without drafts; nothing if too few passes had no drafts.
   std::optional<double> Gain() const;
 };
 
@@ -54,8 +54,7 @@ class Speculation {
               size_t n_tokens);
 
   // Drafts after this text, at most `room`, in a pass that also reads its last n_known tokens. All
-  // of these but one could not have been others (a grammar forces them): they count as accepted
-  // drafts.
+  // but one of these were forced by a grammar and count as accepted drafts.
   std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text, size_t room,
                                               size_t n_known = 1);
   // Records the time of a pass, including the undoing of the previous pass's rejected drafts. Of

@@ -65,8 +65,8 @@ class Fields {
 
   // These fields, completed by those of `outer` that they lack.
   Fields Over(const Fields& outer) const;
-  // From now on the value of its key; only if no value, not even null, is there. The texts must
-  // outlive the fields.
+  // Sets the value of its key; SetIfAbsent() only if the key has no value, not even null. The texts
+  // must outlive the fields.
   void Set(const KeyValue& value) { set_.push_back(value); }
   void SetIfAbsent(const KeyValue& value);
 

@@ -31,7 +31,8 @@ class HfFolder {
 
   // The path of a file in the folder; empty if it is missing.
   std::optional<std::string> Find(const std::string& name) const;
-  // A text of at most kMaxText bytes, and all but the largest of kMaxBeside. Throws gguf::Error.
+  // A text file of at most kMaxText bytes; all texts but the largest have at most kMaxBeside bytes
+  // together. Throws gguf::Error.
   std::optional<std::string> Text(const std::string& name) const;
   // A JSON object, empty if the file is missing. Throws gguf::Error.
   Fields Object(const std::string& name) const;

@@ -78,7 +78,8 @@ struct OutModel {
 
   uint64_t n_layers() const { return config.Count("num_hidden_layers"); }
   uint64_t head_dim() const;
-  // rope_parameters or the older rope_scaling; if kinds of layers differ, those without a window.
+  // rope_parameters or the older rope_scaling; if layers with and without windows differ, the
+  // parameters of those without.
   Fields rope() const;
   double rope_theta() const;
 

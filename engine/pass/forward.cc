@@ -1,9 +1,9 @@
 // The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
-// from token ids to logits. What plain.cc does for one kind of model, for all of them, and fast.
-// Every line is one operation for the whole batch: pass.h describes the operations, scratch.h the
-// buffers, weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their
-// layers' plans (config.h) and by which tensors are there, never by name: family_steps.cc has what
-// a Llama lacks, and does nothing for one.
+// from token ids to logits. It does what plain.cc does, but for all models, and fast. Every line is
+// one operation for the whole batch: pass.h describes the operations, scratch.h the buffers,
+// weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their layers'
+// plans (config.h) and by which tensors are there, never by name: family_steps.cc has what a Llama
+// lacks, and does nothing for one.
 #include "engine/pass/forward.h"
 
 #include "engine/pass/family_steps.h"

@@ -38,11 +38,11 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
             float* logits, Trace* trace = nullptr);
 
-// Of one token only the logits whose bits are set (bit id % 64 of word id / 64); others keep what
-// is there. All of them are as exact as the largest are in Logits(), which does not know which
-// tokens are allowed; so whoever samples from a few gets them from here even if all have been
-// computed. Called in team.Run(). The first says whether so few are set that this takes less time,
-// and the model allows it.
+// LogitsOf() computes for one token only the logits whose bits are set (bit id % 64 of word id /
+// 64), and leaves the rest unchanged. All are as exact as the largest are in Logits(), which does
+// not know which tokens are allowed; so sampling from a few tokens uses these even if all logits
+// have been computed. Called in team.Run(). IsWorthLogitsOf() says whether so few bits are set that
+// this takes less time, and the model allows it.
 bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids);
 void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& scratch,
               kernels::Team& team, float* logits);

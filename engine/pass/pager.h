@@ -1,11 +1,11 @@
 // Pager: weights of a model larger than memory, read from the disk before their turn.
 //
-// Left to itself the system evicts what was used longest ago. As each token goes through the file
-// from one end to the other, that is what comes next, so the whole file is read again, one page
-// fault after the other. Instead the first blocks, as many as fit, stay in memory; each of the
-// others is asked for while the two before it compute, and let go after its turn. Experts are asked
-// for as soon as the router has chosen them, and those that were not used for the longest time let
-// go when memory is full: the system would choose the same, but page by page. This is for the
+// By default the system evicts the pages that were used longest ago. Each token goes through the
+// file from beginning to end, so these pages are needed next, and the whole file is read again, one
+// page fault after the other. Instead, the first blocks, as many as fit, stay in memory; each other
+// block is prefetched while the two before it are computed, and released after its turn. Experts
+// are prefetched as soon as the router has chosen them, and the least recently used experts are
+// released when memory is full: the system would choose the same, but page by page. This is for the
 // passes of a Session, not those of a Batch or an Embedder.
 #pragma once
 
@@ -29,8 +29,8 @@ namespace engine {
 class Pager {
  public:
   enum class Advice { kAsk, kLetGo };
-  // Advises the system about mapped bytes, on the pager's thread in order; but experts are asked
-  // for on the one that calls Expect().
+  // Advises the system about mapped bytes, in order on the pager's thread; but experts are
+  // prefetched on the thread that calls Expect().
   using Advise = std::function<void(std::span<const std::byte>, Advice)>;
   static void AdviseSystem(std::span<const std::byte> bytes, Advice advice);
 
@@ -68,7 +68,7 @@ class Pager {
   std::list<Block*> in_memory_;  // experts, from the longest unused
   uint64_t expert_bytes_ = 0;    // of those in memory
   uint64_t n_expected_ = 0;      // calls of Expect()
-  // The system waits for the disk when it is asked for much, so a thread does the asking.
+  // Large prefetch requests block on the disk, so a thread makes them.
   std::mutex mutex_;  // of Block::used, too
   std::condition_variable changed_;
   std::deque<std::pair<const Block*, Advice>> queue_;

@@ -270,9 +270,9 @@ bool Pass::MakesHeads(const LayerView& layer) const {
   return saved > 0;
 }
 
-// A vector that is added to all keys adds the same to all scores of a query, which the softmax does
-// not see. Qwen 2's keys have biases of a hundred times their other numbers, in pairs that rotate
-// hardly at all.
+// A vector that is added to all keys adds the same to all scores of a query, which cancels in the
+// softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in pairs that
+// hardly rotate.
 std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextPart& part) const {
   const auto& [plan, w, i] = layer;
   if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||

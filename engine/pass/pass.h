@@ -3,8 +3,8 @@
 // Each reads and writes rows, one per token, and splits them (or the weights' rows) among the
 // team's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no rope,
 // a factor of 1) does nothing. Rows are [n_tokens][embedding_length] unless stated otherwise.
-// TracedPass (traced_pass.h) records the operations; the virtual ones are those that it says more
-// of than their time.
+// TracedPass (traced_pass.h) records the operations; the virtual functions are those for which it
+// records more than the time.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct KeptInput {
 
 class Pass {
  public:
-  // parts: as in Forward(); none for operations that know no positions.
+  // parts: as in Forward(); none for operations that do not depend on positions.
   Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team,
        std::span<const TextPart> parts = {})
       : config_(config), n_tokens_(n_tokens), scratch_(scratch), team_(team), parts_(parts) {}
@@ -156,7 +156,7 @@ class Pass {
   void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                    float* out);
   // From scratch.router to scratch.chosen and shares: the n_experts_used experts with a token's
-  // largest logits, and their shares.
+  // largest logits, and their weights.
   virtual void Route(const LayerView& layer);
   // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]
   virtual void Experts(const LayerView& layer, const float* in, float* out);

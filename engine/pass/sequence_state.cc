@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kDrafts = kernels::kFewTokens - 1;  // of a pass, at most
 
 // A layer's capacity in positions; none if it caches nothing. A ring buffer has room for the window
-// of a batch's first token and for the batch, which is also how far a text can be rewound; and for
-// rejected drafts, always, so that drafting does not change that.
+// of a batch's first token and for the batch, which is also how far a text can be rewound; and,
+// even without drafting, for rejected drafts, so that drafting does not change that distance.
 size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   const size_t capacity = size.capacity;
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;

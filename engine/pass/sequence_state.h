@@ -29,8 +29,8 @@ class SequenceState {
   // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
 
-  // Makes room for more positions. What is remembered stays, as bytes of other buffers. Throws
-  // std::bad_alloc, which loses nothing.
+  // Makes room for more positions. The contents are kept, in new buffers. If it throws
+  // std::bad_alloc, nothing is lost.
   void Grow(const Config& config, size_t capacity);
 
   // The bytes reserved. A double, so that no request of a file or a user can overflow.
@@ -115,7 +115,8 @@ class SequenceState {
   std::vector<Layer> layers_;
 };
 
-// The tokens of a batch that are of one text, which those of other texts neither see nor change.
+// The tokens of a batch that belong to one text. Tokens of other texts neither see nor change its
+// state.
 struct TextPart {
   std::span<const RopeAngles> ropes;  // match Config::ropes
   SequenceState& state;               // has the positions before, and gets these

@@ -33,8 +33,8 @@ class TracedPass : public Pass {
   void Products(const float* in, std::span<const Output> outputs) override;
   void GatedProduct(const float* in, const WeightView& gate, const WeightView& up, float limit,
                     float* out) override;
-  // Shows `inputs` what these weights, null or not, are multiplied with; returns those that are
-  // not.
+  // Shows `inputs` the vectors that these weights are multiplied with; returns the weights that are
+  // not null.
   std::vector<TraceWeights> Multiplied(const float* in, std::span<const WeightView* const> weights);
   // The last step was a product with these weights.
   void LastRead(std::vector<TraceWeights> weights, uint64_t bytes);

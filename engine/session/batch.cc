@@ -71,7 +71,8 @@ size_t Batch::Add(Session& session, std::span<const TokenId> prompt, GenerateOpt
   return n_added_++;
 }
 
-// Picks the text's next tokens, and reads them unless it is one for the pass. False: it has ended.
+// Picks the text's next tokens, and reads them unless there is only one, left for the shared pass.
+// Returns false if the text has ended.
 bool Batch::Advance(Text& text, bool is_alone) {
   if (text.unread.empty()) text.unread = text.generation.Next();
   if (text.unread.empty()) {

@@ -1,6 +1,6 @@
 // Batch: several texts generated together. A token of each goes through one pass, which reads the
 // weights once for all; attention and recurrences look at each text's own state. A text has the
-// bits that it has alone, whoever else is there (engine/README.md, Guarantees).
+// same bits as alone, whatever other texts are there (engine/README.md, Guarantees).
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@ class Batch {
   // n_threads 0: as kernels::DefaultThreads(). Throws engine::Error if the machine lacks memory.
   explicit Batch(const Model& model, int n_threads = 0);
 
-  // Reads the prompt with the session alone, which is of the same model and then belongs to the
-  // batch until its text has ended. Returns the text's number: 0, 1, ... Throws as Generate().
+  // Reads the prompt in passes of this session alone. The session must be of the same model; it
+  // belongs to the batch until its text has ended. Returns the text's number: 0, 1, ... Throws as
+  // Generate().
   size_t Add(Session& session, std::span<const tokenizer::TokenId> prompt, GenerateOptions options,
              Generation::OnText on_text);
 
@@ -31,8 +32,8 @@ class Batch {
     GenerateResult result;
   };
   // Adds a token to each text, or several that its grammar forces, and returns those that have
-  // ended. What a text's functions throw ends that text alone, and the next call goes on with the
-  // others; a pass that throws ends all.
+  // ended. An exception from a text's callback ends only that text, and the next call continues the
+  // others; an exception from a pass ends all texts.
   std::vector<Ended> Step();
 
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned

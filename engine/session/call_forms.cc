@@ -46,7 +46,7 @@ struct Cursor {
     rest.remove_prefix(n + mark.size());
     return true;
   }
-  // What is before the mark, which is passed.
+  // The text before the mark; skips both.
   std::optional<std::string_view> Until(std::string_view mark) {
     const size_t n = rest.find(mark);
     if (n == npos) return std::nullopt;
@@ -83,8 +83,9 @@ bool ReadObject(const CallForm& form, std::string_view inside, Calls& calls) {
   return AddParsed(ParsedObject(Trimmed(inside)), calls);
 }
 
-// NAME, parts[0], {...}: with an id before that (Mistral), or "function" in place of the name,
-// which follows with the arguments as a block of code (DeepSeek V3, R1). Mistral's older list, too.
+// NAME, parts[0], {...}: with an id before parts[0] (Mistral), or with "function" in place of the
+// name, and after parts[0] the name and the arguments in a code block (DeepSeek V3, R1). Also
+// parses Mistral's older list.
 bool ReadNamed(const CallForm& form, std::string_view inside, Calls& calls) {
   Cursor cursor = {inside};
   if (Trimmed(inside).starts_with('[')) return AddParsed(Parsed(Trimmed(inside)), calls);
@@ -103,7 +104,8 @@ bool ReadNamed(const CallForm& form, std::string_view inside, Calls& calls) {
   return Add(Trimmed(*name), Parsed(cursor.rest), id, calls);
 }
 
-// What a template prints of a value that is no text: JSON, but for Python's words.
+// A value other than a string, as a template prints it (JSON, or Python's True, False or None), as
+// JSON.
 std::optional<std::string> Printed(std::string_view text) {
   if (text == "True") return "true";
   if (text == "False") return "false";
@@ -164,8 +166,8 @@ bool ReadParameters(const CallForm& form, std::string_view inside, const JsonVie
          Add(Trimmed(*name), Parsed(arguments + "}"), "", calls);
 }
 
-// call:NAME{key:<|"|>text<|"|>,other:[1,true]}: JSON, but for its quotes and without any for keys.
-// Quotes of JSON are read, too.
+// call:NAME{key:<|"|>text<|"|>,other:[1,true]}: JSON with other quotes around strings and none
+// around keys. JSON's quotes are accepted, too.
 bool ReadGemma(const CallForm& form, std::string_view inside, Calls& calls) {
   const std::string_view quote = form.parts[1];
   Cursor cursor = {inside};

@@ -1,5 +1,5 @@
-// The forms in which families of models spell calls of functions. A chat template shows by a mark
-// in its source which form its family uses.
+// The formats in which model families write tool calls. A mark in a chat template's source shows
+// which format its family uses.
 #pragma once
 
 #include <array>
@@ -31,32 +31,32 @@ struct CallForm {
   std::string_view open, close;  // close may be missing, or "": up to the next or the end
   Body body;
   std::array<std::string_view, 7> parts = {};   // of the body
-  std::array<std::string_view, 2> around = {};  // the calls, once: no text
+  std::array<std::string_view, 2> around = {};  // around all calls; not text
   bool is_whole = false;                        // an answer is a call from its first byte, or none
 
-  // All of these that may be control tokens, which have text only on request.
+  // All of these that may be control tokens, which are decoded to text only on request.
   std::vector<std::string_view> Marks() const;
 };
 
 // The form whose mark is in a template's source, or null.
 const CallForm* FindCallForm(std::string_view template_source);
 
-// What gpt-oss's header of a message to a function becomes (thinking.h), before the message.
+// With the function's name, this replaces gpt-oss's header of a message to a function (thinking.h).
 inline constexpr std::string_view kCallHeader = "<|channel|>to=functions.";
 // How gpt-oss and DeepSeek R1 spell further parts.
 inline constexpr std::string_view kBlockOfCode = "\n```json\n", kBlockEnd = "```";
 
-// Whether a schema allows any text, or texts of a list: kParameters and kGemma then have it without
-// quotes. Other values are JSON.
+// Whether a schema allows only strings, any or those of a list: kParameters and kGemma write such a
+// value without JSON's quotes, and other values as JSON.
 bool IsPlainText(const gguf::JsonView& schema);
 
-// Takes the calls between a form's marks out of a text, and returns the rest as it was. tools:
-// whose schemas tell texts from other values.
+// Removes the calls between a form's marks from a text, and returns the rest unchanged. The schemas
+// in `tools` tell strings from other values.
 std::string TakeMarked(const CallForm& form, std::string_view text, const gguf::JsonView& tools,
                        CallForm::Calls& calls);
 
-// Adds the call that a text of JSON is, or those of a list: {"name": ..., "arguments" or
-// "parameters": {...}}. False if it is anything else; some may be added even then.
+// Adds the call in a JSON text, or the calls of a list: {"name": ..., "arguments" or "parameters":
+// {...}}. Returns false for anything else; some calls may have been added even then.
 bool AddObject(std::string_view text, CallForm::Calls& calls);
 
 // The size of a string of JSON that a text begins with.

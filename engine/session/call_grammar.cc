@@ -23,7 +23,8 @@ using grammar::RuleId;
 using grammar::StateId;
 using Body = CallForm::Body;
 
-// Between two parts of a call, so that no model fills a context with them.
+// Limits on white space between two parts of a call, so that a model cannot fill the context with
+// it.
 constexpr uint32_t kMostLines = 2, kMostSpaces = 8;
 constexpr grammar::CodePoint kTab = '\t';
 constexpr uint32_t kMostCalls = 16;     // of a model that would call without end
@@ -39,7 +40,7 @@ struct Argument {
 struct Callee {
   std::string name;
   RuleId arguments;  // all of them, as an object of JSON
-  // Each by itself; none where their schema is more than a list of properties.
+  // Each argument by itself; none if the schema is more than a list of properties.
   std::optional<std::vector<Argument>> apart;
 };
 
@@ -174,12 +175,12 @@ class CallRules {
     return name.empty() ? Text(mark) : builder_.Token(name, /*but_this=*/false);
   }
 
-  // Any text up to a mark, and the mark, whose first character it has only once.
+  // Any text up to a mark, and the mark. The mark's first character must not occur in it again.
   Part UpTo(std::string_view mark) {
     if (!TokenName(mark).empty())
       return Row({builder_.Repeat(builder_.Characters(grammar::Complement({})), 0, grammar::kNone),
                   Mark(mark)});
-    std::vector<StateId> at;  // by how much of the mark is there
+    std::vector<StateId> at;  // by the number of the mark's characters matched
     for (size_t i = 0; i <= mark.size(); ++i) at.push_back(builder_.Fork());
     const auto go = [&](StateId from, Part part, StateId to) {
       builder_.Link(from, part.start);
@@ -276,7 +277,7 @@ class CallRules {
     return Object(callee);
   }
 
-  // The arguments one after the other, without those that are not required as the model likes.
+  // The arguments in order; the model may omit those that are not required.
   template <class Make>
   Part Arguments(const std::vector<Argument>& all, std::string_view separator, const Make& make) {
     const StateId start = builder_.Fork(), end = builder_.Fork();
@@ -299,7 +300,7 @@ class CallRules {
     builder_.Link(some, end);
     return {start, end, /*counts=*/true};
   }
-  // One of a list of texts, or any, with the mark after it.
+  // One of the schema's texts, or any text if it lists none, and the mark after it.
   Part PlainText(const JsonView& schema, std::string_view close) {
     std::vector<Part> ways;
     for (const auto& [index, text] : schema["enum"]) ways.push_back(Text(text.String()));

@@ -1,5 +1,5 @@
-// The grammar of the calls that a model may write: in its family's form, or as bare objects, with
-// arguments by the schemas of the functions.
+// The grammar of the calls that a model may write: in its family's format, or as bare objects, with
+// arguments that follow the functions' schemas.
 #pragma once
 
 #include "engine/session/tool_calls.h"

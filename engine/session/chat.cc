@@ -15,10 +15,11 @@ namespace {
 using tokenizer::Message;
 using tokenizer::TokenId;
 
-// The reciprocal of the part of a full context that is left for an answer.
+// 1 / kAnswerShare of a full context is left for an answer.
 constexpr size_t kAnswerShare = 4;
 
-// Throws if a message is not by whose turn it is, or a call is none after the first n_checked.
+// Throws if a message is out of turn, or if a call after the first n_checked messages does not
+// parse.
 void CheckTurns(std::span<const Message> messages, size_t n_checked) {
   std::string_view expected = "user";
   bool may_return = false;  // a function

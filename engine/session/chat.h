@@ -48,8 +48,8 @@ struct ChatForm {
   // Sets the tools as ReadTools() reads them, and the choice to auto. Throws engine::Error.
   void SetTools(const std::string& json);
   bool may_call() const { return tools.is_there() && tool_choice.kind != ToolChoice::Kind::kNone; }
-  // The grammar that keeps answers to the tools, and to `answer` where that is not null. `answer`
-  // if there is nothing to call. Throws engine::Error.
+  // The grammar of answers: calls of the tools, or `answer` as an alternative if it is not null.
+  // Returns `answer` if there is nothing to call. Throws engine::Error.
   std::shared_ptr<const grammar::Grammar> GrammarFor(
       const std::shared_ptr<const grammar::Grammar>& answer,
       const tokenizer::Tokenizer& tokenizer) const;
@@ -57,7 +57,7 @@ struct ChatForm {
   // input, date. The texts of bos and eos are the tokenizer's, if it is not null.
   tokenizer::RenderedChat Render(tokenizer::ChatInput input,
                                  const tokenizer::Tokenizer* tokenizer) const;
-  // Sets what is known here of the options. keeps_answer: there is an `answer` as above.
+  // Sets the options that this form determines. keeps_answer: there is an `answer` as above.
   void Prepare(GenerateOptions& options, bool keeps_answer) const;
 };
 
@@ -71,11 +71,11 @@ class Chat {
     size_t n_dropped = 0;  // oldest messages dropped because the context is full
   };
   // Adds the messages, the last of them the user's or a function's result, and generates the
-  // answer to all. on_text gets it as it comes, the options' on_thinking the thinking before it.
-  // Throws engine::Error if it is not their turn (SetMessages), engine::TooLong if not even the
-  // last question fits, tokenizer::TemplateError if the template refuses them. The conversation is
-  // as before if it throws. If it is interrupted before the first word, the messages are kept, and
-  // Reply({}) answers them.
+  // answer. on_text receives it as it is generated, options.on_thinking the thinking before it.
+  // Throws engine::Error if a message is out of turn (SetMessages), engine::TooLong if not even the
+  // last question fits, tokenizer::TemplateError if the template refuses them. If it throws, the
+  // conversation is unchanged. If it is interrupted before the first word, the messages are kept,
+  // and Reply({}) answers them.
   Answer Reply(const std::vector<tokenizer::Message>& more, GenerateOptions options,
                const std::function<bool(std::string_view)>& on_text);
   Answer Say(const std::string& text, GenerateOptions options,
@@ -83,8 +83,8 @@ class Chat {
     return Reply({{"user", text}}, std::move(options), on_text);
   }
 
-  // The two halves of Reply(), between which the caller generates: options.on_thinking and
-  // options.constraint stay with the caller, who passes what was generated on.
+  // The two halves of Reply(). The caller generates between them and passes the result to End();
+  // options.on_thinking and options.constraint remain the caller's.
   struct Turn {
     std::vector<tokenizer::Message> more;
     std::vector<tokenizer::TokenId> ids;  // to be read
@@ -124,9 +124,9 @@ class Chat {
   }
 
   // The whole conversation, dropped messages included, with the system message first if there is
-  // one; any model can continue it. Throws engine::Error if a message is not by whose turn it is:
-  // after the user the assistant, after that the user or, with calls, results of functions. The
-  // last may be one without an answer.
+  // one; any model can continue it. Throws engine::Error if a message is out of turn: the assistant
+  // follows the user; the user, or after calls the functions' results, follow the assistant. The
+  // last message may be unanswered.
   std::vector<tokenizer::Message> Messages() const;
   void SetMessages(std::vector<tokenizer::Message> messages);
   // The oldest messages, without the system's, that the model no longer sees.

@@ -20,8 +20,8 @@ namespace engine {
 
 class Embedder {
  public:
-  // options.batch: tokens of several texts in a pass. pooling: instead of the file's. Throws
-  // engine::Error if neither names one that the model has, or the machine lacks memory.
+  // options.batch: tokens in a pass, of several texts. pooling: replaces the file's. Throws
+  // engine::Error if there is no pooling that the model supports, or too little memory.
   Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
 
   size_t width() const;     // of a result: a vector, or a score for each label

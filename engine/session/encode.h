@@ -16,9 +16,9 @@ namespace engine {
 // The model's training context, at most 4096; a session's context grows up to the training context.
 inline constexpr size_t kUsualContext = SIZE_MAX;
 
-// The positions of a session at first: as many as wished; 0: as the model was trained.
+// The positions of a session at first: `wish`, or for 0 the model's training context.
 size_t ContextOf(const Config& config, size_t wish = kUsualContext);
-// Those that it may grow to.
+// The positions that it may grow to.
 size_t MaxContextOf(const Config& config, size_t wish = kUsualContext);
 
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
@@ -40,19 +40,19 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room);
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room);
 
-// The ids of a text so far with a prompt after it: those of both as one text, as far as the text so
-// far can be told from its ids. Tokens of its end may change, its characters do not.
+// The ids of the text so far followed by a prompt, tokenized as one text, as far as the text so far
+// can be recovered from its ids. Its last tokens may change, its characters do not.
 std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
                                             std::span<const tokenizer::TokenId> so_far,
                                             std::string_view prompt,
                                             const tokenizer::EncodeOptions& options, size_t room);
 
-// What the file puts before a text that becomes a vector: under this name, or its usual prompt.
-// Throws engine::Error for a name that it does not have.
+// The prompt that the file puts before a text to be embedded: the one of this name, or the default.
+// Throws engine::Error for a name that the file does not have.
 std::string PromptOf(const Model& model, const std::optional<std::string>& name = {});
 
-// The ids of a query and a document for a reranker, likewise: by the file's template for them, else
-// with the tokens that begin, separate and end texts.
+// The ids of a query and a document for a reranker, by the file's template for them, else with the
+// tokens that begin, separate and end texts.
 std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,
                                            std::string_view document, size_t room);
 

@@ -33,7 +33,7 @@ DraftCounts CountsOf(const Session& session) {
   return session.speculation() != nullptr ? session.speculation()->counts() : DraftCounts();
 }
 
-// The names of calls that have none: nine letters and digits, as Mistral asks.
+// Ids for calls that have none: nine letters and digits, as Mistral requires.
 void NameCalls(std::vector<tokenizer::ToolCall>& calls, size_t n_before) {
   for (tokenizer::ToolCall& call : calls) {
     std::string number = std::to_string(++n_before);

@@ -33,7 +33,7 @@ struct GenerateOptions {
   // puts before a text that follows nothing. With a grammar, every space is part of the text.
   bool is_answer = false;
   // Gets the number of prompt tokens read so far, several times a second and at the end; false ends
-  // the reading within milliseconds. Then the start of sampling.
+  // the reading within milliseconds. prompt_read is called when sampling starts.
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
   std::function<void()> prompt_read = {};
   std::function<bool()> interrupted = {};  // asked before every token, and all the time in a prompt
@@ -45,15 +45,16 @@ struct GenerateOptions {
   bool bookmarks = false;    // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking = {};
-  // At most so many tokens of it; -1: any number. Then this message and the end of the thinking are
-  // written for the model. A grammar that covers the thinking has no such limit.
+  // The most tokens of thinking; -1: any number. At the limit, this message and the end of the
+  // thinking are forced. The limit does not apply with a grammar that covers the thinking.
   int64_t thinking_budget = -1;
   std::string thinking_message = {};
-  // How it spells calls (null: as bare objects), and what it may call; absent: calls are text.
+  // How the model writes calls (null: as bare objects), and the tools it may call; absent: calls
+  // are text.
   const CallForm* calls = nullptr;
   gguf::JsonView tools = {};
   size_t n_calls = 0;  // in the conversation so far, for the ids of the next
-  // Gets the thinking as it comes, and returns as on_text does; may be null.
+  // Receives the thinking as it is generated; returns false to stop, as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking = {};
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
   // in one pass, unsampled. The text ends when the grammar allows nothing more.
@@ -67,8 +68,8 @@ struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
   size_t n_decoded = 0;                    // generated tokens that were decoded,
   size_t n_passes = 0;                     // in this many passes
-  bool is_free = true;                     // no grammar applied, as where only calls have one
-  bool is_broken = false;                  // logits were no numbers (Sampler::has_met_broken)
+  bool is_free = true;                     // no grammar applied: there was none, or no call
+  bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
   size_t n_threads = 0;                    // that generate,
   size_t n_threads_batch = 0;              // and that read
   DraftCounts drafts;                      // all 0 if there were none
@@ -90,7 +91,7 @@ class StopMatcher {
   bool matched_ = false;
 };
 
-// A text that is generated step by step, by whoever reads its tokens:
+// A text that is generated step by step; the caller reads its tokens:
 //
 //     generation.ReadPrompt(prompt);
 //     while (!generation.Next().empty()) generation.Read();
@@ -98,20 +99,20 @@ class StopMatcher {
 class Generation {
  public:
   using OnText = std::function<bool(std::string_view)>;
-  // The session, which has to outlive it, has no other use meanwhile.
+  // The session must outlive it, and must not be used otherwise meanwhile.
   Generation(Session& session, GenerateOptions options, OnText on_text);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
   // As Generate() does. Throws as it does.
   void ReadPrompt(std::span<const tokenizer::TokenId> prompt);
-  // Picks the tokens to be read next, after the last ones were read; none: the text has ended.
+  // The tokens to read next, once the previous ones have been read; none: the text has ended.
   std::span<const tokenizer::TokenId> Next();
   // Reads them.
   void Read();
-  // The tokens that the grammar leaves to the sampler next; empty: all.
+  // The tokens that the grammar allows next, as bits; empty: all.
   std::span<const uint64_t> AllowedNext();
-  // The rest of the text goes to on_text, and all of it is returned.
+  // Passes the rest of the text to on_text, and returns the whole result.
   GenerateResult Finish();
 
  private:

@@ -60,8 +60,8 @@ std::string Megabytes(double bytes) {
   return std::to_string(static_cast<uint64_t>(std::min(std::ceil(bytes / 1e6), 1e18))) + " MB";
 }
 
-// Keys and values of heads that batches make from latent vectors: as many heads as fit in their
-// buffer, at least one, which then has a quarter more.
+// Bytes for the keys and values of heads that batches expand from latent vectors: as many heads as
+// fit in the buffer, but at least one, for which the buffer then has a quarter more.
 double MadeBytes(const Config& config, size_t context, size_t n_threads) {
   const auto bytes = [&](size_t numbers) {
     return 2.0 * static_cast<double>(numbers) * static_cast<double>(context);

@@ -34,12 +34,11 @@ struct MemoryPlan {
 
 SequenceState::Size StateSize(const MemoryPlan& plan);
 
-// The longest context, up to `most`, for which a plan that is otherwise this one fits into
-// `available` bytes.
+// The longest context, up to `most`, with which this plan fits into `available` bytes.
 size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
                       uint64_t available);
 
-// `wish`, with a smaller batch if its scratch would exceed the model's own size and 64 MB, so that
+// `wish`, with a smaller batch if its scratch would exceed the model's own size plus 64 MB, so that
 // no file can demand much more memory than its size. Throws engine::Error, which says what would
 // fit, if state and scratch exceed `available` bytes.
 MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,

@@ -169,7 +169,7 @@ bool Session::Reserve(size_t n_positions) {
     return false;
   size_t most = std::min(std::max(n_positions, 2 * now), capacity_);
   if (is_long != HasLongFactors(model_, most)) most = n_positions;
-  // What is filled now is free again once it is copied.
+  // The memory filled now becomes free once it is copied.
   uint64_t filled = state_.bytes() / now * position();
   if (scratch_) filled += Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads);
   const uint64_t memory = std::min(memory_, MachineMemory().available + filled);
@@ -247,9 +247,10 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
   return begin + tokens.size() == position();
 }
 
-// Reads a batch of n tokens, of which `pass` is the work, after `done` others. Returns false, with
-// the state as before, if `progress` stopped it. For a few tokens of a recurrent model it is only
-// asked before them: to keep its states would take a noticeable part of their time.
+// Runs `pass`, which reads a batch of n tokens after `done` tokens of the prompt. Returns false,
+// with the state as before, if `progress` stopped it. For a few tokens of a recurrent model,
+// `progress` is asked only before the pass: saving the states would take a noticeable part of its
+// time.
 bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
                        kernels::FunctionRef<void()> pass) {
   if (!progress) return RunPass(n, n > 1, pass);
@@ -311,8 +312,8 @@ void Session::ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> al
   if (has_few_logits_) few_allowed_.assign(allowed.begin(), allowed.end());
 }
 
-// The logits of n tokens of the last pass, from its token `row` on, whose next one has to be
-// allowed. Called inside team_->Run(), after ChooseLogits().
+// The logits of n tokens of the last pass, from its token `row` on; the token after `row` must be
+// in `allowed`. Called inside team_->Run(), after ChooseLogits().
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
   if (!has_few_logits_) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
   if (IsWorthLogitsOf(model_, allowed))
@@ -353,7 +354,8 @@ void Session::CompleteLogits() {
 void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxPassTokens, s.max_tokens);
-  // Where few logits are wanted and all take a quarter of a pass or more, drafts cost too much.
+  // Drafts need all logits: they cost too much where few are wanted and all take a quarter of a
+  // pass or more.
   const WeightView& output = model_.weights.output;
   const bool is_few = !wanted.others && IsWorthLogitsOf(model_, wanted.allowed);
   const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();

@@ -42,7 +42,7 @@ struct SessionOptions {
   DraftOptions draft = {};                        // reads ahead while generating
   std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
 
-  // What the two numbers mean on this machine.
+  // The numbers of threads that n_threads and n_threads_batch stand for on this machine.
   kernels::ThreadCounts Threads() const;
 };
 
@@ -103,11 +103,11 @@ class Session {
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
-  // Several that are known, of which only the logits after the last count. If few tokens may be
-  // sampled, their logits have the bits of LogitsOf(), and the others are not computed unless they
-  // are wanted: has_logits() is false until CompleteLogits().
+  // Adds several known tokens and computes only the logits after the last. If few tokens may be
+  // sampled, their logits have the bits of LogitsOf(), and other logits are not computed unless
+  // they are wanted: has_logits() is false until CompleteLogits().
   void Decode(std::span<const tokenizer::TokenId> tokens, const WantedLogits& wanted = {});
-  // Computes the others.
+  // Computes the logits that Decode() omitted.
   void CompleteLogits();
   // Decode() for several sessions of one model in one pass, without drafts: each gets the same bits
   // as alone. At most kMaxPassTokens sessions, and no more than scratch holds; logits:
@@ -149,10 +149,11 @@ class Session {
   // the position reached, maybe an earlier one: from there on the text must be read again.
   size_t Rewind(size_t position);
   // Goes back to the common prefix of the text so far and these tokens, or further if needed to
-  // have logits after reading the rest of them, or to the beginning if these need other angles
-  // (Reserve). Returns how many tokens need not be read again.
+  // have logits after reading the rest of them, or to the beginning if these tokens need other RoPE
+  // frequencies (Reserve). Returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
-  // Whether all logits() belong to the text so far: not after Rewind() where no bookmark is.
+  // Whether all logits() belong to the text so far; false after Rewind() to a position without a
+  // bookmark.
   bool has_logits() const { return has_logits_; }
 
   // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, the

@@ -59,8 +59,9 @@ void AddShape(const gguf::TensorView& tensor, Hash& hash) {
 }
 
 // All metadata and all weights, so that a session belongs to one model only. Pieces of a megabyte
-// are hashed by all threads. Of 1.17 GB in memory `run --prompt-cache` takes 0.17 s of processor
-// time more on two shared cores (a prompt of 36 tokens: 1.4 s), and none while the stamp holds.
+// are hashed by all threads. For 1.17 GB in memory, `run --prompt-cache` takes 0.17 s more
+// processor time on two shared cores (1.4 s in all for a prompt of 36 tokens), and no more while
+// the stamp holds.
 uint64_t HashOf(const Model& model, kernels::Team& team) {
   constexpr size_t kPiece = size_t{1} << 20;
   Hash hash = HashOf(model.file.metadata());
@@ -81,9 +82,9 @@ uint64_t HashOf(const Model& model, kernels::Team& team) {
   return hash.All();
 }
 
-// What tells that the model is still that of a known hash: its metadata, which --override-kv may
-// change, and its files' device, inode, size and time of the last change. 0 if a file changed so
-// lately that its time might hide another change.
+// A stamp that changes when the model may differ from that of a known hash: a hash of its metadata,
+// which --override-kv may change, and of its files' device, inode, size and time of the last
+// change. 0 if a file changed so recently that its time might hide another change.
 uint64_t StampOf(const gguf::File& file) {
   constexpr std::chrono::seconds kTicks(2);
   const auto now = std::chrono::system_clock::now().time_since_epoch();

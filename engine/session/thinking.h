@@ -25,15 +25,15 @@ struct ThinkingFormat {
   enum class Kind : uint8_t { kNone, kTags, kChannels };
   Kind kind = Kind::kNone;
   std::string_view open, close;  // of tags
-  // All marks. Those that are control tokens have text only on request.
+  // All marks. Control tokens among them are decoded to text only on request.
   std::array<std::string_view, 5> tokens = {};
   // Messages in channels to functions are part of the answer, each after kCallHeader and the name
   // (tool_calls.h); otherwise they are thinking.
   bool has_calls = false;
 };
 
-// What ends the thinking, as the model would write it. In channels with calls the next message's
-// channel is left open, unless it must be the answer.
+// The text that ends the thinking, as the model would write it. In channels with calls the next
+// message's channel is left open, unless it must be the answer.
 std::string EndOfThinking(const ThinkingFormat& format, bool must_answer);
 
 // The format whose marks appear in a chat template's source: templates use them to drop the
@@ -64,7 +64,8 @@ class ThinkingSplitter {
   void Push(std::string_view text, const Sink& sink);
   void Finish(const Sink& sink);  // the text still held back
 
-  // The next token's part. kEither: there is no text yet, and the model may think first.
+  // The part that the next token belongs to. kEither: there is no text yet, and the model may think
+  // first.
   enum class Place : uint8_t { kThinking, kEither, kAnswer };
   Place place() const;
   // The next token's text is thinking: no mark and no header is expected before it.

@@ -15,7 +15,7 @@ using gguf::JsonQuoted;
 using gguf::JsonView;
 using Calls = CallForm::Calls;
 
-// Whether a text begins a bare call of one of these functions, by what it has of it.
+// Whether a text, perhaps incomplete, begins with a bare call of one of these functions.
 enum class Begins : uint8_t { kNo, kPerhaps, kYes };
 Begins BeginsCall(std::string_view text, const std::vector<std::string>& names) {
   constexpr std::string_view kBefore[] = {"", "```json", "```"}, kOpen[] = {"{", "{{", "[{"},

@@ -1,6 +1,6 @@
-// Finds the calls of functions in what a model writes: in the form of its family (call_forms.h),
-// or, as many models do, as a bare object or a block of code with one: {"name": NAME, "arguments":
-// {...}}. That is a call if a function of this name is declared. Any other spelling stays text.
+// Finds tool calls in a model's output: in the format of its family (call_forms.h), or, as many
+// models write them, as a bare object, perhaps in a code block: {"name": NAME, "arguments": {...}}.
+// Such an object is a call if a function of this name is declared. Anything else stays text.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,15 @@ struct ToolChoice {
 // "auto", "none", "required", or the name of one of these tools. Throws engine::Error.
 ToolChoice ReadToolChoice(std::string_view choice, const gguf::JsonView& tools);
 
-// Takes the calls out of an answer, piece by piece: from the beginning of a call on all is held
-// back.
+// Removes the calls from an answer, piece by piece. From the beginning of a call on, all text is
+// held back.
 class CallSplitter {
  public:
-  // form: null: calls are bare objects. tools: what may be called; absent: marked calls alone.
+  // form: null: calls are bare objects. tools: what may be called; absent: only marked calls are
+  // found.
   CallSplitter(const CallForm* form, gguf::JsonView tools);
 
-  std::string Push(std::string_view text);     // returns what is no call for sure
+  std::string Push(std::string_view text);     // returns text that is certainly no call
   std::string Finish(CallForm::Calls& calls);  // and the rest
 
   // A call has begun for sure: by its marks, or by the name of a function.

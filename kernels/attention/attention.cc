@@ -155,8 +155,8 @@ Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
   return Blocks(few.all, queries);
 }
 
-// Block number `index` against the keys of one part, to `sums`, those of the part; to the result
-// itself if it is the only part.
+// Attention of block number `index` to the keys of one part, written to the part's `sums`, or to
+// the result itself if it is the only part.
 void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
                 const Sums& sums, bool is_all) {
   size_t query;
@@ -242,7 +242,8 @@ void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>&
   const Blocks blocks(all, kBlockQueries);
   team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      // The last tokens have the most keys and go first, so that no thread ends with one.
+      // The last tokens have the most keys and go first, so that no thread is still busy with them
+      // at the end.
       const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
       size_t query;
       AttendQueries(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
@@ -309,7 +310,8 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
     return AttendBatch(team, cache, {q, q_stride}, {out, out_stride}, n_heads, n_tokens, first_pos,
                        params);
   }
-  // As many tokens at a time as scratch has room for one part of. If for none, keys are one part.
+  // As many tokens at a time as have room in scratch for one part each. If none has, its keys form
+  // one part.
   const size_t token_floats = n_heads * (cache.value_length + 4);
   const size_t part_keys = token_floats <= kScratchFloats ? kPartKeys : kAllKeys;
   const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);

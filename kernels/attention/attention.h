@@ -43,7 +43,8 @@ struct KvHead {
 // multiple of kKvTile, so that a tile of keys never wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
-// 2024), as the key is kept: its last block may hold numbers of both under one scale.
+// 2024), in the key's format: its last block may also hold later numbers of the key, under the same
+// scale.
 struct KvLayer {
   KvTypes type = {};
   std::byte* k = nullptr;  // [n_kv_heads][capacity][key_length]
@@ -63,7 +64,7 @@ struct KvLayer {
 struct AttentionParams {
   float scale = 1;    // of q . k
   size_t window = 0;  // a token at position p sees the keys p - window + 1 .. p; 0: all up to p
-  size_t ahead = 0;   // and as many keys after p, of those that there are; SIZE_MAX: all
+  size_t ahead = 0;   // and this many keys after p, if they exist; SIZE_MAX: all
   float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: no cap
   // [n_heads]: one more score for each query head, unscaled and without a value, in the softmax
   // (gpt-oss); or null.

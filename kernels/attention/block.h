@@ -37,7 +37,7 @@ struct KeyPart {
 // is null. A query that sees none of the keys gets a sum of zero. A sink counts in the first part
 // that the query sees.
 //
-// Up to kFewTokens tokens (`few`) each get the bits that they have alone.
+// With up to kFewTokens tokens (`few`), each token's result has the same bits as alone.
 void AttendQueries(const QueryBlock& block, const KeyPart& part, bool few);
 
 // Rows of tokens, of which a call may own only a part; `stride` floats apart.

@@ -1,11 +1,11 @@
-// Attention in int16 for batches of tokens and caches in f16, on x86, which multiplies these twice
+// Attention in int16 for batches of tokens and caches in f16, on x86, which multiplies int16 twice
 // as fast as floats. Included once per instruction set.
 //
 // Each part of a query or key, each number of a tile's values (over its keys) and each query's
 // weights become integers with their own scale. They have some 13 bits, because sums of products
 // must stay below 2^31, with an error of about 1e-8 of their power, like f16. One instruction
-// multiplies and adds pairs: those of queries and keys are a number and the one a vector's lanes
-// after it, which needs no permutation; those of weights and values two neighbours.
+// multiplies and adds pairs. A pair of query or key numbers is a number and the one kFloats after
+// it, which needs no permutation; a pair of weights or values belongs to two neighbouring keys.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
@@ -105,7 +105,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
   }
 
   void PackWeights(const BlockState& s, const TileKeys& tile, size_t first) {
-    if (first != 0) return;  // those of the first part serve all
+    if (first != 0) return;  // the first part's weights serve all parts
     for (size_t i = 0; i < s.n_queries; i += kFloats) {
       const VF sums = hn::Mul(hn::Load(DF(), s.tile_sum + i), hn::Set(DF(), 1 / kOne));
       const VF limit =

@@ -1,16 +1,17 @@
 // The products of attention for caches in Q8_0 and Q4_0 on x86. Included once per instruction set.
 //
-// Numbers of Q4_0 become blocks of Q8_0 without rounding, a part of a tile at a time. Keys stay the
-// bytes that they are, and queries are rounded to int8 with a scale for each 32
+// Numbers of Q4_0 become blocks of Q8_0 without rounding, a part of a tile at a time. The bytes of
+// keys are used as they are stored, and queries are rounded to int8 with a scale for each 32
 // numbers, as keys are. Values become int16 without rounding; weights, 15 bits, are multiplied by
 // their values' scales in steps of the tile's largest. All sums are integers below 2^31 (128 keys *
-// 32767 * 127). A few tokens get the bits that they have alone; in a batch weights have steps of
-// the largest scale that the block sees.
+// 32767 * 127). Results of a few tokens have the same bits as alone; in a batch, weights are in
+// steps of the largest scale that the block sees.
 //
 // Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are in
 // steps of 1/255 of the tile's largest, or of 1/64 of all weights so far if that is less. Then
-// rounding them moves at most 128 / 255 / 128 = 0.4% of these, usually far less, since errors have
-// both signs. What does not fit a byte has a second one, in steps of 64: few keys have so much.
+// rounding moves at most 128 / 255 / 128 = 0.4% of the total weight, usually far less, since errors
+// have both signs. A weight that does not fit in a byte has a second byte, in steps of 64: few keys
+// have so much weight.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
@@ -183,7 +184,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       const VF share = hn::Mul(hn::Div(gain, sum), hn::Set(d, kOneByte / kShareOfByte));
       const VF largest =
           PRONK_VNNI ? hn::Floor(hn::Max(share, hn::Set(d, kOneByte))) : hn::Set(d, kInt16Limit);
-      // Queries that see the same keys together: the others' lanes stay.
+      // Queries that see the same keys are handled together; the lanes of other queries stay
+      // unchanged.
       for (size_t begin = first, end; begin < first + kWidth; begin = end) {
         const Range seen = s.few ? SeenBy(s, begin, 1, tile) : tile.seen;
         end = s.few ? begin + 1 : first + kWidth;
@@ -253,17 +255,18 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   }
 
  private:
-  // VNNI needs one side unsigned: added to keys, and taken off each sum from the start.
+  // VNNI needs one side unsigned: this is added to keys, and its contribution subtracted in each
+  // sum's start value.
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
-  // Where few queries use a key it is not worth a copy.
+  // Where few queries use a key, copying it does not pay off.
   static constexpr bool kInPlace = kShare >= 4;
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
-  // More than this share of all weights takes a second byte.
+  // A weight of more than this share of all weights needs a second byte.
   static constexpr float kShareOfByte = 1.0f / 64, kOneByte = 255;
 
-  // FindRuns() of either type. Scales of Q4_0 may be negative; then the numbers become so instead,
-  // from -7 to 8.
+  // FindRuns() for both types. If a scale of Q4_0 is negative, the numbers are negated instead, to
+  // -7 to 8.
   CachedRows FindBlocks(KvType type, const std::byte* cache, size_t length, const TileKeys& tile,
                         size_t first, size_t n, const std::byte*& next) {
     if (type == KvType::kQ8_0) return this->FindRuns(cache, length, tile, first, n, next);
@@ -345,7 +348,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // Sets what weights are multiplied by, in the order of pairs, in steps of the largest of the
   // scales that are seen.
   HWY_INLINE void FindFactors(Range seen) {
-    // Less than any f16, so that no limit is infinite; integers, so that a NaN is the largest.
+    // Smaller than any f16, so that no limit is infinite; compared as integers, so that a NaN is
+    // the largest.
     const VI32 least = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
     VI32 max[kBlocks] = {least, least};
     for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {

@@ -3,9 +3,9 @@
 //
 // A lane belongs to a query, so that neither sums nor maximums cross lanes, and keys stay in their
 // rows: a word, numbers of a key that one instruction multiplies, is broadcast to all queries.
-// Where these do not fill a vector, kShare lanes each share a query, and as many neighbouring words
-// are broadcast. The sums of kShare keys are then added up so that lane query * kShare + i has that
-// of key i.
+// Where the queries do not fill a vector, kShare lanes share each query, and kShare neighbouring
+// words are broadcast. The sums of kShare keys are then added up so that lane query * kShare + i
+// has the sum of key i.
 #if defined(PRONK_KERNELS_ATTENTION_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_LANES_INL_H_
 #undef PRONK_KERNELS_ATTENTION_LANES_INL_H_
@@ -109,8 +109,8 @@ HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
   }
 }
 
-// What the products of both kinds have in common. Lanes vector j has the queries from j * kWidth
-// on. A key's part of kPart numbers is kBlocks blocks with a scale each, of kWords words.
+// The common part of Int16Products and Int8Products. Vector j of lanes has the queries from j *
+// kWidth on. A key's part of kPart numbers is kBlocks blocks with a scale each, of kWords words.
 template <typename T, size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords>
 struct LaneBuffers {
   static constexpr size_t kPartBytes = CachedBytes<T>(kPart);
@@ -135,7 +135,7 @@ struct LaneBuffers {
     return FindRows(cache, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
                     CachedBytes<T>(first), CachedBytes<T>(n), copy, kPartBytes);
   }
-  // What the sums of block b begin with for a query's slot, in one of its lanes.
+  // The start value of the sums of block b for a query's slot, in one of its lanes.
   int32_t& OffsetAt(size_t slot, size_t b) {
     return q_offsets[(slot / kWidth * kBlocks + b) * kFloats + slot % kWidth * kShare];
   }
@@ -205,12 +205,13 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
   }
 }
 
-// Turns the scores of a vector of queries into weights relative to their maximum, as integers, 1 as
-// 32768 (at most 32767): pairs of two keys in place of the scores.
+// Turns the scores of a vector of queries into weights relative to their maximum, as integers,
+// where 32768 means 1 (at most 32767): pairs of two keys replace the scores.
 //
-// The largest score is 32767 steps, of which 2048 are a power of two, and -32768 stands for all
-// below 2^-32. So the high bits of 32767 - steps are the exponent, and of the others, f, 2^-f is a
-// polynomial in integers: 9e-5 too much on average, with a deviation of 5e-5, and at most 1.9e-4.
+// The largest score is 32767 steps, 2048 steps are a power of two, and -32768 stands for all
+// weights below 2^-32. So the high bits of 32767 - steps are the exponent; the other bits are a
+// fraction f, and 2^-f is a polynomial in integers: 9e-5 too large on average, with a standard
+// deviation of 5e-5, and at most 1.9e-4.
 template <size_t kShare>
 HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockState& s) {
   const DF d;
@@ -228,7 +229,7 @@ HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockSta
   const auto steps = [&](size_t i, VF& sum_of_all) HWY_ATTR {
     const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloats), gain, offset);
     sum_of_all = hn::Add(sum_of_all, x);
-    return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest of all where it is not
+    return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest integer if out of range
   };
   const auto minus = [](uint16_t c, VU16 f, VU16 p)
                          HWY_ATTR { return hn::Sub(hn::Set(DU16(), c), hn::MulHigh(f, p)); };
@@ -258,8 +259,8 @@ HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockSta
   FromLanes<kShare>(hn::IfThenElse(hn::IsNaN(any), nan, hn::ConvertTo(d, sum)), s.tile_sum + query);
 }
 
-// The scores of some runs of keys and the queries of vectors j + v, and their maximums. A function
-// of its own, since GCC has no registers for it within larger ones.
+// The scores of some runs of keys and the queries of vectors j + v, and their maximums. A separate
+// function, since GCC runs out of registers within a larger one.
 template <size_t kVectors, size_t kLoops, class Products>
 HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size_t n, bool adds,
                             bool prefetches, float* HWY_RESTRICT scores, VF (&maximums)[kVectors]) {
@@ -293,8 +294,8 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   for (size_t v = 0; v < kVectors; ++v) maximums[v] = max[v];
 }
 
-// Caps the scores of some runs of keys, or lowers them by distance, and those of keys that a query
-// does not see become infinitely low. Returns the maximums.
+// Caps the scores of some runs of keys, or lowers them by distance; scores of keys that a query
+// does not see become minus infinity. Returns the maximums.
 template <size_t kShare>
 HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const AttentionParams& params,
                       size_t query, BlockState& s) {
@@ -370,8 +371,8 @@ HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool i
   }
 }
 
-// Words of weights and values are of kWordKeys keys: those of two vectors of scores, or, bytes, the
-// first and third, second and fourth of four.
+// A word of weights or values is of kWordKeys keys: one from each of two vectors of scores or, as
+// bytes, from the first, third, second and fourth of four vectors.
 template <size_t kWordKeys, size_t kShare>
 constexpr size_t KeyOf(size_t word, size_t k) {
   const size_t turned = kWordKeys == 4 ? k % 2 * 2 + k / 2 : k;

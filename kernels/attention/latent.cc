@@ -85,7 +85,8 @@ double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tok
   for (size_t pos = first_pos; pos < end; ++pos) {
     n_pairs += LastVisible(pos, params.ahead, end) + 1 - FirstVisible(pos, params.window);
   }
-  // Both multiply by K and V: queries and means here, keys and values there.
+  // Both forms multiply by K and V for each token of the batch: the absorbed one queries and means,
+  // the other keys and values.
   const size_t n_before = first_pos - FirstVisible(first_pos, params.window);
   const double made = Times(n_before, latent * (plain + value));
   // Transposing a number takes the time of some 100 multiplications (Zen 5).
@@ -119,7 +120,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   const size_t size = rows * sizeof(float) + n_heads * head_bytes;
   if (scratch.size < size) {
     scratch.size = std::max(size + size / 4, scratch.limit);
-    scratch.bytes = Buffer<std::byte>();  // never both
+    scratch.bytes = Buffer<std::byte>();  // frees the old buffer first
     scratch.bytes = Buffer<std::byte>(scratch.size);
   }
   float* const x = reinterpret_cast<float*>(scratch.bytes.get());

@@ -15,8 +15,8 @@
 
 namespace kernels {
 
-// The matrices of all heads of a layer. A head's key is as long as a row of k_t and the rotated
-// numbers, a value as v has rows.
+// The matrices of all heads of a layer. A head's key has the numbers of a row of k_t and the
+// rotated ones, its value one number for each row of v.
 struct LatentHeads {
   const ExpertStack& k_t;  // [latent][plain]: transposed, for the absorbed form; without a bias
   const ExpertStack& v;    // [value_length][latent]
@@ -26,8 +26,8 @@ struct LatentHeads {
 double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tokens,
                     size_t first_pos, const AttentionParams& params);
 
-// Memory for as many heads as fit into bytes_per_thread for each thread, or for one, whose keys and
-// values are fewer bytes than a layer's cache. It grows on first use.
+// Memory for as many heads as fit into bytes_per_thread for each thread, at least for one; its keys
+// and values take fewer bytes than a layer's cache. It grows on first use.
 struct LatentScratch {
   static constexpr size_t kBytesPerThread = size_t{16} << 20;
   explicit LatentScratch(size_t n_threads, size_t bytes_per_thread = kBytesPerThread)

@@ -61,7 +61,8 @@ class Ahead {
   size_t step_;
 };
 
-// What a loop over a part of numbers, `before` bytes of a vector, prefetches of the next tile.
+// The data of the next tile that a loop over a part of the numbers, `before` bytes into a vector,
+// prefetches.
 HWY_INLINE const std::byte* NextTile(const std::byte* cache, size_t bytes, const TileKeys& keys,
                                      size_t before) {
   return cache + (keys.slot + kKeys) * bytes + kKeys * before;
@@ -74,9 +75,9 @@ struct CachedRows {
   const std::byte* operator[](size_t i) const { return first + i * stride; }
 };
 
-// Of n cached vectors of a tile, from number `begin` on, `size` bytes from `offset` on: where they
-// are, or if not all are in the range `in_place`, as a copy, in which others stand for those that
-// are not seen; their scores and weights do not count.
+// The `size` bytes from `offset` on of n cached vectors of a tile, from number `begin` on: in
+// place, or, if not all are in the range `in_place`, as a copy. In the copy, seen vectors replace
+// unseen ones, whose scores and weights are ignored.
 HWY_INLINE CachedRows FindRows(const std::byte* cache, size_t bytes, const TileKeys& keys,
                                Range in_place, size_t begin, size_t n, size_t offset, size_t size,
                                std::byte* copy, size_t copy_stride) {
@@ -100,7 +101,8 @@ struct BlockState {
   std::array<const float*, kBlockQueries> q;
   std::array<float*, kBlockQueries> out;
   std::array<size_t, kBlockQueries> first, last;  // the query sees the keys [first, last]
-  // What a score grows by from one key to the next, and the query's position, where it is 0.
+  // The increase of a score from one key to the next (ALiBi), and the query's position, where it is
+  // 0.
   std::array<float, kBlockQueries> slopes;
   std::array<size_t, kBlockQueries> positions;
 
@@ -109,13 +111,13 @@ struct BlockState {
   float DistanceOf(size_t i, const TileKeys& keys) const {
     return static_cast<float>(keys.position) - static_cast<float>(positions[i]);
   }
-  bool few;          // each query has the bits that it has alone
+  bool few;          // each query's result has the same bits as alone
   size_t n_present;  // queries
   size_t n_queries;  // rounded up to a multiple of a unit by repeating the last query
 };
 
-// The keys of a tile that some of the queries [begin, begin + n) see. Of a block's queries the
-// first sees the most that come before, the last the most that come after.
+// The keys of a tile that some of the queries [begin, begin + n) see. The first query of a block
+// sees the earliest keys, the last query the latest.
 HWY_INLINE Range SeenBy(const BlockState& s, size_t begin, size_t n, const TileKeys& keys) {
   const auto in_tile = [&](size_t position) {
     return std::min(position - std::min(position, keys.position), keys.seen.end);

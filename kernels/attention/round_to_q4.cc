@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // Codes q of -8..7 for a scale d, and the best scale for these codes: x . q / q . q, whose squared
-// error is smaller than that of zeros by (x . q)^2 / q . q. The scales that are tried make of the
-// largest number -6.5 to -9.5; above 8.5 it is cut off.
+// error is smaller than that of zeros by (x . q)^2 / q . q. The scales that are tried map the
+// largest number to -6.5 to -9.5; beyond -8.5 it is clipped.
 void ToQ4(const float* HWY_RESTRICT x, gguf::BlockQ4_0& out) {
   namespace hn = hwy::HWY_NAMESPACE;
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();

@@ -5,8 +5,8 @@
 
 namespace kernels {
 
-// 32 numbers, with the scale of several that has the smallest squared error; NaNs if one is not
-// finite.
+// Rounds 32 numbers with the one of several scales that has the smallest squared error; to NaNs if
+// a number is not finite.
 void RoundToQ4(const float* x, gguf::BlockQ4_0& out);
 
 }  // namespace kernels

@@ -22,8 +22,8 @@ struct Correction {
   bool has_slopes;
 };
 
-// Query i's largest score. Those of keys that it does not see become the lowest number, up to
-// `end`; the largest is higher.
+// Finds query i's largest score. The scores of keys up to `end` that it does not see become the
+// lowest float; the largest is always above it.
 HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction change, size_t i,
                         BlockState& s) {
   const DF d;
@@ -49,7 +49,8 @@ HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction
 }
 
 // Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
-// not see, up to `end`. In the sum those are 2^-125 beside the largest, 1, which leaves its bits.
+// not see, up to `end`. In the sum each of these counts 2^-125 beside the largest weight, 1, which
+// does not change its bits.
 HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   const DF d;
   float* const scores = s.scores[i];

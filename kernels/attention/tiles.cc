@@ -144,7 +144,7 @@ HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float per_sc
   }
 }
 
-// Divides the sums by those of the weights or, if these are only a part of the keys, returns both.
+// Divides the sums by the sums of the weights or, for only a part of the keys, returns both.
 HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float per_score,
                     const BlockState& s) {
   for (size_t i = 0; i < s.n_present; ++i) {
@@ -192,8 +192,8 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   End(block, part, kPerScore, s);
 }
 
-// In floats, in units of as many queries as repeat the fewest: groups of 5, 6, 7 and 14 heads are
-// common.
+// In floats, in units of the size that repeats the fewest queries: groups of 5, 6, 7 and 14 heads
+// are common.
 template <class Products>
 HWY_INLINE void AttendFloats(const QueryBlock& block, const KeyPart& part) {
   const size_t n = block.n_tokens * block.n_heads;

@@ -72,8 +72,8 @@ void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_bloc
                  Bf16Sums& sums);
 void SetUpAmx();
 void ReleaseAmx();
-// Between those: rounds of products that load nothing, for the ceiling. Returns the operations of a
-// round.
+// To be called between SetUpAmx() and ReleaseAmx(): rounds of products that load nothing, for the
+// ceiling. Returns the operations of a round.
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels

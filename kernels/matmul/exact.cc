@@ -1,5 +1,5 @@
-// Products that round nothing: weights as their scalar definition has them (formats/), activations
-// as floats. Several times slower than the formats' own products, and what those are compared with.
+// Products that round nothing: weights by their scalar definition (formats/), activations as
+// floats. Several times slower than the formats' own products, which are compared with these.
 #include <algorithm>
 
 #include "kernels/matmul/reference.h"

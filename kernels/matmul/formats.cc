@@ -59,7 +59,7 @@ void AddPanels(PanelsFunction*& panels) {
 template <class... Types>
 void Add(FormatTable& table) {
   static_assert((... && (FormatIndex(Types::kDType) < std::tuple_size_v<FormatTable>)));
-#ifdef PRONK_NEON_I8MM  // what else it uses is neondot's
+#ifdef PRONK_NEON_I8MM  // its other functions are neondot's
   (AddPanels<Types>(table[FormatIndex(Types::kDType)].panels), ...);
 #else
   ((table[FormatIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>,

@@ -40,7 +40,8 @@ HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTR
                             const int16_t* HWY_RESTRICT sums, size_t n, size_t t,
                             InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < n / 32; ++b, ++out) {
-    // The token's k-groups are kSumTokens groups apart. By four indices GCC copies byte by byte.
+    // The token's k-groups are kSumTokens groups apart. Written with four indices, GCC would copy
+    // byte by byte.
     uint8_t* const to = &out->q[t / kSumTokens][0][t % kSumTokens][0];
     for (size_t k = 0; k < 32; ++k) {
       to[k / kGroupCols * kGroupCols * kSumTokens + k % kGroupCols] =
@@ -146,7 +147,8 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
   }
 }
 
-// sums += the rests of a tile, block by block, so that a token's do not depend on its neighbours'.
+// sums += the products of a tile's rests, block by block, so that a token's sums do not depend on
+// its neighbours'.
 HWY_NOINLINE void AddRests(const PanelLoops& loops, const void* multiplier,
                            const std::byte* micro_panel, const GemmInput& x, size_t tile,
                            size_t n_tokens, float* HWY_RESTRICT sums) {

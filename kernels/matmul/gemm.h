@@ -30,7 +30,7 @@ struct GemmInput {
   const std::byte* blocks;
   size_t n_tokens;
   size_t cols;
-  // What PackRests made of each tile, for a fine matrix (Matrix::fine).
+  // The output of PackRests for each tile, for a fine matrix (Matrix::fine).
   const std::byte* rests = nullptr;
   const uint32_t* rest_numbers = nullptr;
 };
@@ -49,10 +49,10 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 // already rounded are used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
-// Also packs what rounding left of tile number `tile`, whose kInt8 blocks have been packed: only
-// blocks that are loud for a token, and of that token. rests has room for all blocks, numbers for 1
-// + cols / 32: how many blocks were packed, then which. A block's error grows with the square of
-// its scale; blocks whose square is above half of the token's mean are loud. They are few: some
+// Also packs the rounding residual of tile number `tile`, whose kInt8 blocks have been packed: for
+// each token, only the blocks that are loud for it. rests has room for all blocks, numbers for 1 +
+// cols / 32: how many blocks were packed, then which. A block's error grows with the square of its
+// scale; blocks whose square is above half of the token's mean are loud. They are few: some
 // channels of a model are much larger than all others, and their blocks have most of the error.
 void PackRests(const float* x, size_t n_tokens, size_t cols, size_t tile, const std::byte* blocks,
                std::byte* rests, uint32_t* numbers);

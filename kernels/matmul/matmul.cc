@@ -46,7 +46,7 @@ size_t RestNumbers(size_t max_tokens, size_t cols) {
 }
 
 // Threads take panels as they become free, since cores may differ in speed. With few tokens memory
-// counts more, so a thread's panels adjoin: it prefetches the next one while it packs one.
+// matters more, so a thread's panels are adjacent: while it packs one, it prefetches the next.
 void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
   constexpr size_t kMostAdjoining = 128;
   return n_tokens <= kMostAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
@@ -157,7 +157,7 @@ std::span<std::byte> Activations::scratch(size_t thread) {
 
 GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
   const BatchForm form = BatchFormFor(kind);
-  // BF16 has more than 8 bits anyway.
+  // Rounding to BF16 loses less than int8 does anyway.
   const bool needs_rests = KeepsRests(kind) && form == BatchForm::kInt8;
   std::byte* const blocks = packs_[Index(form)].get();
   bool& is_packed = packed_[Index(form)];

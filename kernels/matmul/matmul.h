@@ -35,16 +35,16 @@ struct Matrix {
   size_t cols = 0;
   float scale = 1.0f;
   bool exact = false;  // products round no activations
-  // Products with int8 activations also multiply what their rounding leaves (the "rest", as int8
-  // of a finer scale): twice the arithmetic, for a matrix whose errors count more than its share of
-  // the work.
+  // Products with int8 activations also multiply the rounding residual (the "rest", as int8 with a
+  // finer scale): twice the arithmetic, for a matrix whose errors count more than its share of the
+  // work.
   bool fine = false;
 
   size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }
   const std::byte* row(size_t r) const { return data + r * row_bytes(); }
 };
 
-// What the way to multiply weights depends on.
+// The properties of weights that decide how they are multiplied.
 struct WeightKind {
   WeightKind(gguf::DType type) : dtype(type) {}  // NOLINT(google-explicit-constructor)
   WeightKind(const Matrix& w)                    // NOLINT
@@ -66,7 +66,7 @@ enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 
-// What a thread multiplies rows with (rows.h).
+// The vectors that a thread multiplies rows with, and its scratch (rows.h).
 struct RowsInput {
   std::span<const ActivationRow> x;
   std::span<std::byte> scratch;
@@ -131,10 +131,10 @@ struct Product {
 // has the same bits alone and among up to 16.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
-// For a product whose results are logits: of each token, takes the rows again whose results are at
-// most `margin` below its largest, and multiplies them as if the matrix were fine. The other logits
-// contribute next to nothing to the token's softmax. Of each token at most kMostRefined rows, so
-// the work is small beside the product's. x is the product's input.
+// For a product whose results are logits: for each token, multiplies the rows whose results are at
+// most `margin` below its largest again, as if the matrix were fine. The other logits contribute
+// next to nothing to the token's softmax. Of each token at most kMostRefined rows, so the work is
+// small beside the product's. x is the product's input.
 constexpr size_t kMostRefined = 128;
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
 

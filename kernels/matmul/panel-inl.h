@@ -273,7 +273,7 @@ HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row, UnpackFunction
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kBf16Rows; ++r) {
-      unpack(data[r], first, n, data[r], part);  // ahead of nothing: a stream is not measured here
+      unpack(data[r], first, n, data[r], part);  // nothing ahead: the gain was not measured here
       PackBf16Integers(integers, n, r, out + first);
     }
   }

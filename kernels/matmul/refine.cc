@@ -25,8 +25,8 @@ struct Spans {
 };
 
 // The rows whose results are at most `margin` below the largest. If they are too many, the margin
-// becomes so small that about an eighth of kMostRefined remains: as many as have spans that are
-// above the new limit.
+// shrinks until only an eighth of kMostRefined spans reach the limit, which leaves about as many
+// rows.
 size_t Collect(const float* results, const Spans& spans, float margin,
                std::array<uint32_t, kMostRefined>& rows) {
   constexpr size_t kSure = kMostRefined / 8;

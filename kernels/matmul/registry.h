@@ -29,7 +29,7 @@ struct Format {
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
   bool int8 = false;               // whether products read their input as int8, or else as floats
-  size_t row_tokens = kRowTokens;  // up to which rows are faster than panels
+  size_t row_tokens = kRowTokens;  // the most tokens for which rows beat panels
 };
 
 // By the id of the type; ids without a format have an empty row.

@@ -57,18 +57,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The number of tokens, known to the compiler if it is one: that keeps the sums in registers.
+// The number of tokens, a compile-time constant if it is 1: that keeps the sums in registers.
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
 constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1
                         : PRONK_WIDE                     ? kMaxRowTokens
                                                          : kRowTokens;
 
-// Rows that are computed at a time, one of each kMaxRows-th of the range, so that memory is read in
-// long streams. With neighbouring rows each stream would jump after every row and restart the CPU's
-// prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One stream alone
-// reads up to a fifth slower than four. Types that saturate the bandwidth with two streams for each
-// of two threads have a kStreams, for one token (NOTEBOOK.md); with several four share inputs.
+// Rows that are computed at a time, one from each of kMaxRows parts of the range, so that memory is
+// read in long streams. With neighbouring rows each stream would jump after every row and restart
+// the CPU's prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One
+// stream alone reads up to a fifth slower than four. Types that saturate the bandwidth with two
+// streams for each of two threads have a kStreams, for one token (NOTEBOOK.md); with several tokens
+// four rows share inputs.
 constexpr size_t kMaxRows = 4;
 template <class Type, class Tokens>
 constexpr size_t kRows = [] {
@@ -98,9 +99,9 @@ constexpr size_t kTogether = [] {
   return n;
 }();
 
-// How far ahead of the arithmetic each of n streams is prefetched. Measured: of four, 768 is 7%
-// slower, 3072 4%; of two 1536 is 10 to 14%. (By the compiler's function: Highway's does nothing
-// but on x86.)
+// How far ahead of the arithmetic each of n streams is prefetched. Measured: with four, 768 bytes
+// are 7% slower, 3072 4%; with two, 1536 are 10 to 14% slower. (Uses the compiler's function:
+// Highway's does nothing except on x86.)
 template <size_t n>
 constexpr size_t kPrefetchBytes = 6144 / n;
 
@@ -335,8 +336,8 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
     static_assert(kIndices<Type> == 0);
     const size_t whole = n_steps * kStepBytes, n = cols - n_steps * Type::kStepWeights;
     if (n != 0) {
-      // Read as a whole, with the beginning of the next row; a copy at the end of the matrix only:
-      // copying each row takes a quarter of the time of rows of 1152 weights.
+      // The step is read whole, with the beginning of the next row, and copied only at the end of
+      // the matrix: copying each row takes a quarter of the time of rows of 1152 weights.
       alignas(64) uint8_t copies[n_rows][kStepBytes];
       std::array<const uint8_t*, n_rows> last;
       for (size_t r = 0; r < n_rows; ++r) {
@@ -376,10 +377,10 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   }
   const auto* const inputs = prepared ? reinterpret_cast<typename Type::Input*>(scratch.data())
                                       : PrepareInputs<Type>(x, w.cols, scratch);
-  // Partial groups are filled with the last row, so that the same code computes every result. Those
-  // of several tokens wait for a cache line of each: where rows of `out` are a multiple of 4 KB
-  // apart, as widths of models are, the lines of 16 tokens have one place in the cache, which holds
-  // 8 or 12.
+  // Partial groups are filled with the last row, so that the same code computes every result. The
+  // results of several tokens are collected until each token has a cache line: where rows of `out`
+  // are a multiple of 4 KB apart, as widths of models are, the lines of 16 tokens map to one set of
+  // the cache, which holds 8 or 12.
   constexpr size_t kWaiting = kMax<Tokens> == 1 ? 1 : 16;
   alignas(16) float dots[kWaiting][(kMax<Tokens> * n + 3) / 4 * 4];
   for (size_t i = 0; i < part; ++i) {
