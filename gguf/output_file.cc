@@ -112,7 +112,8 @@ void OutputFile::KeepOwner(const struct stat& old) {
   if (fstat(fd_, &created) != 0) Fail(path_);
   const bool is_same = created.st_uid == old.st_uid && created.st_gid == old.st_gid;
   if (!is_same && fchown(fd_, old.st_uid, old.st_gid) != 0) {
-    gguf::Fail(path_, "belongs to another user or group, and a new file could not: remove it first");
+    gguf::Fail(path_,
+               "belongs to another user or group, and a new file could not: remove it first");
   }
   constexpr mode_t kPermissions = 0777;
   if (((created.st_mode ^ old.st_mode) & kPermissions) == 0) return;

@@ -197,9 +197,8 @@ const Dfa& Conjunctions::StringsOf(const Shape& shape) {
     constexpr uint64_t kMaxProduct = 20'000;
     const bool has_most = all.Longest() > most;
     if ((has_most ? most : least) > kMaxProduct / all.states.size()) {
-      FailAt(
-          shape.place,
-          "such lengths are not supported beside a pattern, a format or excluded values");
+      FailAt(shape.place,
+             "such lengths are not supported beside a pattern, a format or excluded values");
     }
     all = Combine(all,
                   OfLength(static_cast<uint32_t>(least),

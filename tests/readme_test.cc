@@ -1,5 +1,5 @@
-// Checks what the documents say of the tree: links, names of files, README's table of lines by folder
-// and its reading path, and how wide their lines are. Reads files; runs none of the program.
+// Checks what the documents say of the tree: links, names of files, README's table of lines by
+// folder and its reading path, and how wide their lines are. Reads files; runs none of the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>

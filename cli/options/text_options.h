@@ -13,7 +13,7 @@ struct TextOptions {
   std::optional<std::string> prompt;
   std::vector<std::string> files;  // documents
 
-  // -p, -f, and a place for a word, which stands after those of flags added before.
+  // Adds -p, -f, and a positional argument, which follows the positional arguments added before.
   void AddFlags(Command& command, const std::string& about_prompt, const std::string& about_files);
   bool is_given() const { return prompt || !files.empty(); }
   bool reads_stdin() const;

@@ -66,8 +66,8 @@ BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
                " tokens, found ", vocab);
   }
   if (n_ctx < 4 || n_chunk < 1) {
-    gguf::Fail(path, "expected at least 1 window, of at least 4 tokens, found ", n_chunk,
-               " of ", n_ctx);
+    gguf::Fail(path, "expected at least 1 window, of at least 4 tokens, found ", n_chunk, " of ",
+               n_ctx);
   }
   windows_.length = static_cast<size_t>(n_ctx);
   // At most 2^33 + 2^30 * 2^22 bytes, and 2^31 of them.

@@ -38,7 +38,8 @@ class Batch {
 
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
 
-  // Session::DecodeTogether() of any number of sessions, except those whose texts are in this batch.
+  // Session::DecodeTogether() of any number of sessions, except those whose texts are in this
+  // batch.
   void Decode(std::span<const Session::Next> next);
   const kernels::Team& team() const { return team_; }
 

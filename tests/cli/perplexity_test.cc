@@ -171,12 +171,13 @@ TEST_F(Divergence, StrangersFiles) {
     refused(good.substr(0, length), "was its writing cut off?");
   }
   refused(good + "x", "was its writing cut off?");
-  for (const int32_t n : {0, 1, 3, -1, INT32_MIN}) refused(with(8, n), "expected windows of at");
+  for (const int32_t n : {0, 1, 3, -1, INT32_MIN})
+    refused(with(8, n), "expected at least 1 window, of at");
   for (const int32_t n : {4, 17, 1 << 20, INT32_MAX}) refused(with(8, n), "cut off?");
   for (const int32_t n : {0, -1, 319, 321, INT32_MAX, INT32_MIN}) {
     refused(with(12, n), "vocabulary of 320 tokens, found " + std::to_string(n));
   }
-  for (const int32_t n : {0, -1, INT32_MIN}) refused(with(16, n), "one of them, found ");
+  for (const int32_t n : {0, -1, INT32_MIN}) refused(with(16, n), "of at least 4 tokens, found ");
   for (const int32_t n : {1, INT32_MAX}) refused(with(16, n), "cut off?");
   for (const int32_t id : {-1, 320, INT32_MAX, INT32_MIN}) {
     refused(with(24, id), "byte 24: expected a token's id below 320, found " + std::to_string(id));
