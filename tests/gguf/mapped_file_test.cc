@@ -8,7 +8,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -175,10 +174,7 @@ TEST(MappedFileTest, OpeningALargeFileTouchesOnlyItsHead) {
   const std::string path = dir.Write("large.gguf", head.bytes());
   std::filesystem::resize_file(path, kBytes);
 
-  const auto start = std::chrono::steady_clock::now();
   const File file = File::Open(path);
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  RecordProperty("open_microseconds", static_cast<int>(took.count() * 1000));
   EXPECT_EQ(file.file_bytes(), kBytes);
   EXPECT_EQ(file.tensors().at(0).bytes, kCols * kRows * 4);
 
@@ -191,8 +187,6 @@ TEST(MappedFileTest, OpeningALargeFileTouchesOnlyItsHead) {
   uint64_t pages = 0;
   for (const unsigned char flags : resident) pages += flags & 1;
   EXPECT_LE(pages * page, uint64_t{16} << 20);
-  // A second is a hundred times what it takes; reading 1.2 GB would take longer on most machines.
-  EXPECT_LT(took.count(), 1000.0);
 }
 
 }  // namespace
