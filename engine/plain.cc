@@ -1,7 +1,7 @@
-// How a token becomes the next, the whole of it, for the models that most people run:
-// Llama (Touvron et al. 2023), SmolLM2, Mistral, Qwen2 and Qwen3 without experts, from a file of
-// any type. One number at a time, in double: no SIMD, no threads. The files that follow in README's
-// reading path compute the same logits faster, and for other families.
+// The whole way from a token to the next one, for the models that most people run: Llama (Touvron
+// et al. 2023), SmolLM2, Mistral, Qwen2 and Qwen3 without experts, from a file of any type. One
+// number at a time, in double: no SIMD, no threads. The files that follow in README's reading path
+// compute the same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
 // in comments are those of models/default.gguf. `pronk trace --plain` runs this file.
@@ -70,7 +70,7 @@ Rows RmsNorm(const Rows& in, const float* weight, double eps) {
   return out;
 }
 
-// Each head as a vector of its own; all heads have the same weights. Same shape.
+// RMSNorm of each head separately; all heads share the weights. Same shape.
 Rows HeadNorm(const Rows& in, size_t head_dim, const float* weight, double eps) {
   Rows heads(in.values.size() / head_dim, head_dim);
   heads.values = in.values;
@@ -80,9 +80,10 @@ Rows HeadNorm(const Rows& in, size_t head_dim, const float* weight, double eps) 
 }
 
 // RoPE (Su et al. 2021): pairs of numbers of a head are points in a plane, each rotated by an angle
-// that grows with the position: the first pair by 1 radian per position, later ones ever slower.
-// The dot product of two rotated vectors then depends on their distance. A pair are two neighbours
-// in files of Llama, and a number of the first half with one of the second in Qwen's. Same shape.
+// that grows with the position: the first pair by 1 radian per position, each later pair more
+// slowly. The dot product of two rotated vectors then depends on the distance between their
+// positions. A pair is two neighbours in Llama's files; in Qwen's it is a number of the first half
+// and one of the second. Same shape.
 Rows WithRope(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
               size_t first_position) {
   const bool adjacent = rope.pairs == kernels::RopePairs::kAdjacent;
@@ -106,11 +107,11 @@ Rows WithRope(Rows heads, size_t head_dim, const RopeConfig& rope, const float* 
 }
 
 // Scores become weights: positive, with sum 1. Subtracting the largest keeps exp from overflowing.
-void Softmax(const double* scores, size_t n, double* shares) {
+void Softmax(const double* scores, size_t n, double* weights) {
   const double max = *std::max_element(scores, scores + n);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += shares[i] = std::exp(scores[i] - max);
-  for (size_t i = 0; i < n; ++i) shares[i] /= sum;
+  for (size_t i = 0; i < n; ++i) sum += weights[i] = std::exp(scores[i] - max);
+  for (size_t i = 0; i < n; ++i) weights[i] /= sum;
 }
 
 void Add(Rows& x, const Rows& delta) {
@@ -122,7 +123,7 @@ void Append(Rows& rows, const Rows& more) {
   rows.rows += more.rows;
 }
 
-// What a model has that this file does not; empty: nothing.
+// Names something that the model needs and this file lacks; empty if there is nothing.
 std::string Missing(const Model& model) {
   const Config& config = model.config;
   const Weights& weights = model.weights;
@@ -134,7 +135,7 @@ std::string Missing(const Model& model) {
                         config.architecture == "qwen3";
   if (!is_known) return "the family " + config.architecture;
   if (plan.n_experts > 0) return "experts";
-  if (config.rotates) return "matrices whose inputs are rotated";  // Hadamard
+  if (config.uses_hadamard) return "matrices whose inputs are rotated";  // Hadamard
   if (plan.key_length != plan.value_length) return "keys and values of different lengths";
   if (std::ranges::any_of(config.layers, has_window)) return "a window of attention";
   if (config.pooling != Pooling::kNone) return "vectors of texts, not logits";
@@ -168,7 +169,7 @@ Rows PlainLlama::Observed(std::string_view name, Rows out) const {
 }
 
 // The transformer (Vaswani et al. 2017). x is the residual stream: every layer reads it and adds to
-// it, first what a token takes from earlier ones, then what a small network makes of it.
+// it twice: first what attention takes from earlier tokens, then the output of a small network.
 Rows PlainLlama::Forward(std::span<const TokenId> ids) {
   const Weights& weights = model_.weights;
   const double eps = model_.config.norm_eps;
@@ -188,8 +189,8 @@ Rows PlainLlama::Forward(std::span<const TokenId> ids) {
 }
 
 // Each token compares its query with the keys of the tokens up to itself; the better a key matches,
-// the more of that token's value is added. All heads do so, each with its part of the vectors;
-// several share keys and values (grouped queries, Ainslie et al. 2023). [tokens][256].
+// the more of that token's value is added. Each head does this with its own part of the vectors;
+// several query heads share keys and values (grouped queries, Ainslie et al. 2023). [tokens][256].
 Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
   const size_t dim = plan.key_length, n_heads = plan.n_heads;  // 32, 8
   const size_t group = n_heads / plan.n_kv_heads;              // 2
@@ -212,7 +213,7 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   Append(values, v);
 
   // A row for each token and head, a column for each position; 0 where a token does not look.
-  Rows scores(in.rows * n_heads, keys.rows), shares = scores;
+  Rows scores(in.rows * n_heads, keys.rows), weights = scores;
   Rows mean(in.rows, n_heads * dim);  // [tokens][8 heads][32]
   for (size_t t = 0; t < in.rows; ++t) {
     for (size_t head = 0; head < n_heads; ++head) {
@@ -220,16 +221,16 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
       for (size_t p = 0; p < n_seen; ++p) {
         scores[row][p] = Dot(q[t] + head * dim, keys[p] + kv, dim) / std::sqrt(dim);
       }
-      Softmax(scores[row], n_seen, shares[row]);
+      Softmax(scores[row], n_seen, weights[row]);
       for (size_t p = 0; p < n_seen; ++p) {
         for (size_t i = 0; i < dim; ++i) {
-          mean[t][head * dim + i] += shares[row][p] * values[p][kv + i];
+          mean[t][head * dim + i] += weights[row][p] * values[p][kv + i];
         }
       }
     }
   }
   Observed("attn_scores", std::move(scores));
-  Observed("attn_softmax", std::move(shares));
+  Observed("attn_softmax", std::move(weights));
   return Observed("attn_output", MatMul(w.attn_output, Observed("attn_mean", std::move(mean))));
 }
 

@@ -49,7 +49,7 @@ class PlainLlama {
 
   const Model& model_;
   PlainObserver observer_;
-  size_t layer_ = kNoLayer;  // the one that is computed
+  size_t layer_ = kNoLayer;  // the layer being computed
   // The KV cache of each layer, [positions][kv_heads][head_dim]: only attention looks back.
   std::vector<Rows> keys_, values_;
 };

@@ -1,6 +1,6 @@
 // Byte-level BPE: splits text into words (split.h), whose bytes merge by a list (word_merger.h).
-// The file spells a token with one printable character for each byte (a space is Ġ), and so does
-// AppendSpelling() the bytes of a text (spelling.h).
+// The file spells a token with one printable character for each byte (a space is Ġ);
+// AppendSpelling() spells the bytes of a text in the same way (spelling.h).
 
 #include <algorithm>
 #include <array>
@@ -77,7 +77,7 @@ class BpeTokenizer final : public Tokenizer {
 
   std::string TextOf(TokenId id) const override {
     const std::string_view spelling = Spelling(id);
-    // Added tokens are stored as plain text, and so are some of type normal.
+    // Added tokens are stored as plain text, as are some normal tokens.
     if (TypeOf(id) == TokenType::kUserDefined) return std::string(spelling);
     return BytesOfSpelling(spelling).value_or(std::string(spelling));
   }

@@ -9,7 +9,8 @@
 
 namespace tokenizer {
 
-// All throw gguf::Error if the vocabulary is absent or broken. rows: as Tokenizer::Create().
+// These functions throw gguf::Error if the vocabulary is absent or broken. rows: as for
+// Tokenizer::Create().
 
 // "llama" (spm.cc): merges by scores, as sentencepiece. Llama 1 and 2, Mistral, Gemma, Phi-3.
 std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows);

@@ -141,7 +141,8 @@ bool Tokenizer::IsInWord(std::string_view text, size_t begin, size_t end) const 
 }
 
 // Text between special tokens: valid UTF-8 goes to the family's algorithm, other bytes become
-// tokens one by one. A byte that the vocabulary cannot express is dropped. at_start: of all text.
+// tokens one by one. A byte that the vocabulary cannot express is dropped. at_start: no token of
+// the text comes before it.
 void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) const {
   for (bool first = true; !text.empty(); first = false) {
     const size_t valid = gguf::ValidUtf8Prefix(text);

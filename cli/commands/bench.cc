@@ -140,9 +140,10 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   if (!options.parallel.empty() && !options.passes.empty())
     throw UsageError("--draft and --parallel: give one of them");
   each(&BenchTest::n_texts,
-       ParseNumbers("--parallel", Or(options.parallel, {"1"}), 1, engine::kMaxPassTokens));
+       ParseNumbers("--parallel", Or(options.parallel, {"1"}), 1, engine::kMaxDecodeTokens));
   // Passes of several tokens of a text are for tests that only generate.
-  const auto passes = ParseNumbers("--draft", Or(options.passes, {"1"}), 1, engine::kMaxPassTokens);
+  const auto passes =
+      ParseNumbers("--draft", Or(options.passes, {"1"}), 1, engine::kMaxDecodeTokens);
   const std::vector<size_t> one = {1};
   for (const BenchTest& test : std::exchange(plan, {})) {
     for (const size_t n : test.n_prompt == 0 ? passes : one) plan.emplace_back(test).n_pass = n;

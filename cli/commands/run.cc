@@ -27,7 +27,7 @@ namespace {
 // In a run at least this long, measuring the memory bandwidth costs no noticeable time.
 constexpr double kLongRunSeconds = 2;
 
-// What is answered without --jsonl.
+// The single request of a run without --jsonl.
 RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader& reader) {
   if (!options.messages.empty()) return reader.ReadMessages(options.messages);
   // Fails before it waits for standard input: a word that names no model was perhaps meant as the
@@ -117,7 +117,7 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 
-// Flags without effect are refused: whoever gives one expects an effect.
+// Refuses flags that would have no effect: the user expects one.
 void CheckFlags(const RunOptions& options) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(flag, why);
@@ -213,12 +213,13 @@ int Run(const RunOptions& options) {
   const RunRequest& request = requests[0];
   parts.session.sampling = request.SamplingOver(parts.session.sampling);
   std::optional<grammar::Constraint> constraint;
-  if (const auto kept = parts.GrammarOf(options, request))
-    constraint.emplace(kept, *model.tokenizer);
-  grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
+  if (const auto answer_grammar = parts.GrammarOf(options, request))
+    constraint.emplace(answer_grammar, *model.tokenizer);
+  grammar::Constraint* const answer_constraint = constraint ? &*constraint : nullptr;
   TextOutput out;
   Json likely = Json::array();
-  const engine::GenerateResult result = Complete(options, parts, request, kept_to, out, likely);
+  const engine::GenerateResult result =
+      Complete(options, parts, request, answer_constraint, out, likely);
   if (!options.json) WriteCalls(result.tool_calls, result.text.empty(), out);
   const int64_t seed = parts.session.sampling.seed;
   const bool open =
@@ -228,8 +229,9 @@ int Run(const RunOptions& options) {
   ReportRun(options, model, result);
   if (result.is_broken) ComplainOfBroken();
   if (!open) return kExitDone;  // nobody reads any more
-  return ComplainIfCut(result.is_free ? nullptr : kept_to, result.stop_reason) ? kExitCut
-                                                                               : kExitDone;
+  return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
+             ? kExitCut
+             : kExitDone;
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ AssistantDrafter::AssistantDrafter(const Model& model, const Model& assistant, S
       ropes_(MakeRopes(config_, assistant.weights.rope_freqs)),
       scratch_(config_, 1, team.max_size()),
       logits_(config_.vocab_size),
-      last_(kMaxPassTokens * model.config.embedding_length) {}
+      last_(kMaxDecodeTokens * model.config.embedding_length) {}
 
 double AssistantDrafter::cost() const {
   return static_cast<double>(assistant_.BytesPerToken()) /
@@ -63,7 +63,7 @@ double AssistantDrafter::cost() const {
 
 void AssistantDrafter::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
   const size_t width = model_.config.embedding_length;
-  n_rows_ = std::min(tokens.size(), kMaxPassTokens);
+  n_rows_ = std::min(tokens.size(), kMaxDecodeTokens);
   begin_ = first + tokens.size() - n_rows_;
   std::copy_n(x + (begin_ - first) * width, n_rows_ * width, last_.begin());
 }

@@ -64,10 +64,10 @@ void PassCosts::Tell(size_t n_tokens, double seconds) {
 double PassCosts::Between(size_t n_tokens) const {
   size_t below = n_tokens - 1, above = n_tokens + 1;
   while (below > 1 && by_size_[below].weight == 0) --below;
-  while (above <= kMaxPassTokens && by_size_[above].weight == 0) ++above;
+  while (above <= kMaxDecodeTokens && by_size_[above].weight == 0) ++above;
   const double one = by_size_[1].seconds, at = by_size_[below].seconds;
   double slope = kGuess * one;
-  if (above <= kMaxPassTokens) {
+  if (above <= kMaxDecodeTokens) {
     slope = (by_size_[above].seconds - at) / static_cast<double>(above - below);
   } else if (below > 1) {
     slope = std::max(slope, (at - one) / static_cast<double>(below - 1));
@@ -197,7 +197,7 @@ bool DraftController::WantsMore(Chain& chain, double share) const {
   const double before = chain.reached.empty() ? 1 : chain.reached.back();
   chain.reached.push_back(before * kind.confidence.Of(share));
   const size_t n = chain.reached.size(), n_pass = chain.n_known + n;
-  if (n >= kMaxDrafts || n_pass >= kMaxPassTokens) return false;
+  if (n >= kMaxDrafts || n_pass >= kMaxDecodeTokens) return false;
   const double next = chain.reached.back() * kind.acceptance.All()[n];
   const double cost = DraftSeconds(kind) + costs_.Of(n_pass + 1) - costs_.Of(n_pass);
   return next > cost * chain.tokens_per_s;

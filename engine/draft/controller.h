@@ -16,14 +16,14 @@
 namespace engine {
 
 // The most tokens in a pass that generates: each token has the same bits as alone.
-inline constexpr size_t kMaxPassTokens = kernels::kFewTokens;
-inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
+inline constexpr size_t kMaxDecodeTokens = kernels::kFewTokens;
+inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 
 // The recently measured time of a pass by its number of tokens; other sizes are interpolated.
 class PassCosts {
  public:
   void Tell(size_t n_tokens, double seconds);
-  // 1 to kMaxPassTokens tokens.
+  // 1 to kMaxDecodeTokens tokens.
   double Of(size_t n_tokens) const;
   // Whether such a pass was measured recently.
   bool IsFresh(size_t n_tokens) const { return by_size_[n_tokens].weight >= 1; }
@@ -35,7 +35,7 @@ class PassCosts {
   };
   double Between(size_t n_tokens) const;  // interpolated
 
-  std::array<Measured, kMaxPassTokens + 1> by_size_ = {};
+  std::array<Measured, kMaxDecodeTokens + 1> by_size_ = {};
   bool is_first_ = true;  // pass of all
 };
 

@@ -97,7 +97,7 @@ NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes
              team.max_size()),
       team_(team),
       n_hidden_(1),  // zeros, before the first token
-      hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}
+      hidden_((kMaxUnread + kMaxDecodeTokens) * nextn_.width()) {}
 
 // Drops hidden states before this position. The block's text starts here unless the block has read
 // this far.

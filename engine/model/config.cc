@@ -295,7 +295,7 @@ Config Config::Read(const gguf::File& file) {
   ReadPooling(keys, config);
   ReadWindows(keys, family.windows, config);
   ReadRouter(keys, family, config);
-  config.rotates = Rotations::AreIn(file);
+  config.uses_hadamard = Rotations::AreIn(file);
   if (family.refine != nullptr) family.refine(keys, config);
   if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);

@@ -248,10 +248,10 @@ struct Config : Traits {
   // kv_layer names one of its own layers; that layer reads the keys of the other model's layer of
   // the same kind.
   size_t backbone_length = 0;
-  bool joins_hidden = false;  // of such a block alone: its input is two streams wide
-  bool rotates = false;       // products rotate their inputs by Hadamard matrices (rotations.h)
-  size_t fine_cols = 0;       // Weights::FineCols()
-  bool encoders = false;      // the file has keys of encoders of images or sound, which are not run
+  bool joins_hidden = false;   // of such a block alone: its input is two streams wide
+  bool uses_hadamard = false;  // products rotate their inputs by Hadamard matrices (rotations.h)
+  size_t fine_cols = 0;        // Weights::FineCols()
+  bool encoders = false;  // the file has keys of encoders of images or sound, which are not run
 
   // Throws gguf::Error (file, key, expected, found).
   static Config Read(const gguf::File& file);

@@ -59,7 +59,7 @@ void FinishMixer(const LayerView& layer, Pass& pass) {
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass) {
   if (layer.plan.beside != Mixer::kNone) {  // Falcon-H1
     MixTokens(layer, layer.plan.beside, in, pass);
-    residual.Add({});
+    residual.AddDelta({});
   }
   AugmentResidual(layer.w, in, pass);  // Gemma 3n
 }
@@ -75,7 +75,6 @@ void FinishLayer(const LayerView& layer, ResidualStream& residual, Pass& pass) {
   residual.EndLayer(layer.w);                   // Gemma 3n
   AddPerLayerEmbedding(layer, residual, pass);  // Gemma 3n and 4
   if (scale != nullptr) pass.Scale(x, *scale);  // Gemma 4
-  pass.EndLayer(layer.i, x);
 }
 
 }  // namespace engine

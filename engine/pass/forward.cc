@@ -46,19 +46,21 @@ void Layers(const Weights& weights, Pass& pass) {
       const float* const in = pass.Normed(x, w.attn_norm, width, normed, w.attn_norm_bias);
       MixTokens(layer, layer.plan.mixer, in, pass);
       FinishMixer(layer, pass);
-      residual.Add(w.attn_sum_norm);
+      residual.AddDelta(
+          w.attn_sum_norm);  // x += s.delta, which MixTokens() wrote; then BERT's norm
       AddBesideMixer(layer, in, residual, pass);
     }
     // A network for each token by itself: dense, or experts.
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
-      const float* const in = pass.config().parallel  // then FinishMixer() made it
+      const float* const in = pass.config().parallel  // then FinishMixer() has made the input
                                   ? s.normed
                                   : pass.Normed(x, w.ffn_norm, width, normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);
       FinishNetwork(layer, pass);
-      residual.Add(w.ffn_sum_norm);
+      residual.AddDelta(w.ffn_sum_norm);
     }
     FinishLayer(layer, residual, pass);
+    pass.EndLayer(i, x);  // progress, and the weights that are read next
   }
   residual.End(weights);  // Gemma 3n
 }

@@ -19,9 +19,9 @@ class Pass;
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
 // ([tokens.size()][embedding_length]) for Logits(). A batch may hold tokens of several texts, one
 // text after the other. parts[i] is text i: its position, its cache, and where its tokens end in
-// the batch (TextPart, sequence_state.h). Of one text there is one part.
-// Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens, each part fits into
-// its state. Called inside team.Run(). For a trace, of every operation, the batch is one part.
+// the batch (TextPart, sequence_state.h). A batch of one text has one part. Preconditions: every id
+// < vocab_size, tokens.size() <= scratch.max_tokens, each part fits into its state. Called inside
+// team.Run(). With a trace, which records every operation, the batch must be one part.
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& scratch, kernels::Team& team,
              Trace* trace = nullptr);

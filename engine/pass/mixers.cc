@@ -9,7 +9,8 @@ namespace {
 
 using Heads = Pass::Heads;
 
-// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for.
+// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for. For a
+// Llama: the products, RoPE in NormAndRope(), Attend() and attn_output; the rest does nothing.
 void Attention(const LayerView& layer, const float* in, Pass& pass) {
   const Config& c = pass.config();
   const auto& [plan, w, i] = layer;

@@ -209,7 +209,7 @@ const float* Pass::Rotated(const float* in, const WeightView& weights) {
 
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   const std::span<const Output> all(outputs.begin(), outputs.size());
-  if (!config_.rotates) return Products(in, all);
+  if (!config_.uses_hadamard) return Products(in, all);
   for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
     const WeightView& weights = all[i].weights;
     for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
@@ -309,22 +309,24 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const size_t value_rows = rows_for(cache.value_length);
   const size_t key_rows = std::min(rows_for(cache.key_length), in_keys ? value_rows : SIZE_MAX);
   const auto type_of = [&](const TextPart& part) { return part.state.layer(i).type; };
-  const auto keys_are = [&](const TextPart& part) { return kernels::IsBlocks(type_of(part).k); };
-  const auto values_are = [&](const TextPart& part) {
+  const auto has_block_keys = [&](const TextPart& part) {
+    return kernels::IsBlocks(type_of(part).k);
+  };
+  const auto has_block_values = [&](const TextPart& part) {
     return kernels::IsBlocks(in_keys ? type_of(part).k : type_of(part).v);
   };
   const size_t key_width = cache.n_kv_heads * cache.key_length,
                value_width = cache.n_kv_heads * cache.value_length;
   const bool rotates =
-      std::ranges::any_of(parts_, keys_are) || std::ranges::any_of(parts_, values_are);
+      std::ranges::any_of(parts_, has_block_keys) || std::ranges::any_of(parts_, has_block_values);
   if (rotates) {
     std::vector<std::vector<float>> common(parts_.size());
     for (size_t p = 0; p < parts_.size(); ++p) {
-      if (keys_are(parts_[p]) && k != nullptr) common[p] = CommonKeys(layer, parts_[p]);
+      if (has_block_keys(parts_[p]) && k != nullptr) common[p] = CommonKeys(layer, parts_[p]);
     }
     EachToken("rotate", [&](size_t t) {
       const TextPart& part = parts_[PartOf(t)];
-      if (keys_are(part)) {
+      if (has_block_keys(part)) {
         const size_t width = plan.n_heads * plan.key_length;
         if (!by_head) RotateHeads(q + t * width, width, key_rows);
         for (size_t j = 0; j < common[PartOf(t)].size(); ++j) {
@@ -332,7 +334,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
         }
         if (k != nullptr) RotateHeads(k + t * key_width, key_width, key_rows);
       }
-      if (values_are(part) && k != nullptr && !in_keys) {
+      if (has_block_values(part) && k != nullptr && !in_keys) {
         RotateHeads(v + t * value_width, value_width, value_rows);
       }
     });
@@ -348,15 +350,15 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
       if (by_head) {
         kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, part.position,
                                  params, scratch_.latents, scratch_.heads, means,
-                                 keys_are(part) ? key_rows : 0);
+                                 has_block_keys(part) ? key_rows : 0);
       } else {
         kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, params, means);
       }
     });
   });
-  if (by_head || std::ranges::none_of(parts_, values_are)) return;
+  if (by_head || std::ranges::none_of(parts_, has_block_values)) return;
   EachToken("rotate", [&](size_t t) {
-    if (!values_are(parts_[PartOf(t)])) return;
+    if (!has_block_values(parts_[PartOf(t)])) return;
     const size_t width = plan.n_heads * plan.value_length;
     RotateHeads(scratch_.attended + t * width, width, in_keys ? key_rows : value_rows);
   });

@@ -30,7 +30,7 @@ WeightView Of(const ExpertsView& stack, size_t i) {
 
 }  // namespace
 
-void ResidualStream::Add(const NormView& norm) {
+void ResidualStream::AddDelta(const NormView& norm) {
   pass_.Scale(x(), config_.stream_scale);
   pass_.Add(x(), s_.delta, config_.residual_scale);
   pass_.NormStream(norm, x());

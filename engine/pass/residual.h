@@ -25,7 +25,7 @@ class ResidualStream {
   void BeginLayer(const LayerWeights& w);
   // x = stream_scale * x + residual_scale * s.delta, a mixer's or network's output; then the sum's
   // norm, if any.
-  void Add(const NormView& norm);
+  void AddDelta(const NormView& norm);
   // After a layer: corrects all streams by the change of the first, from its prediction to x.
   void EndLayer(const LayerWeights& w);
   // The gate of a per-layer embedding: x, or the first stream scaled. Then s.delta, computed from

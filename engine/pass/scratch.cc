@@ -79,7 +79,7 @@ Scratch::Layout::Layout(const Config& c) {
           {&S::attended, attended_width},
           {&S::hidden, hidden_width},
           {&S::delta, stream},
-          {&S::rotated, c.rotates ? input : 0},
+          {&S::rotated, c.uses_hadamard ? input : 0},
           {&S::gate, gate_width},
           {&S::conv_in, channels},
           {&S::conv_out, channels},

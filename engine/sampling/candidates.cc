@@ -145,8 +145,11 @@ void Candidates::NoteChanged(Candidate changed) {
 void Candidates::AddBiases(std::span<const std::pair<TokenId, float>> biases) {
   constexpr auto kId = &std::pair<TokenId, float>::first;
   size_t n_dropped = 0;
-  ChangeThose(biases, kId, [&](Candidate& c) {
-    for (const auto& [id, bias] : std::ranges::equal_range(biases, c.id, {}, kId)) c.logit += bias;
+  ChangeListed(biases, kId, [&](Candidate& c) {
+    for (auto bias = std::ranges::lower_bound(biases, c.id, {}, kId);
+         bias != biases.end() && bias->first == c.id; ++bias) {
+      c.logit += bias->second;
+    }
     if (std::isfinite(c.logit)) return;
     c.logit = kDropped;
     ++n_dropped;

@@ -75,7 +75,7 @@ class Candidates {
   // ascend. While candidates are in the order of ids, this takes time by the number of elements,
   // not by the vocabulary. Otherwise function gets every candidate.
   template <class Range, class Id, class Function>
-  void ChangeThose(const Range& sorted, Id id, Function function) {
+  void ChangeListed(const Range& sorted, Id id, Function function) {
     if (!by_id_) return Change(function);
     if (is_row_) return ChangeRow(sorted, id, function);
     const Candidate* last = nullptr;
@@ -105,7 +105,7 @@ class Candidates {
 
  private:
   std::vector<Candidate>& List();
-  // ChangeThose() of a row: merges what is changed now with what was.
+  // ChangeListed() of a row: merges what is changed now with what was.
   template <class Range, class Id, class Function>
   void ChangeRow(const Range& sorted, Id id, Function function) {
     changes_.swap(earlier_);

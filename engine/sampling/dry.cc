@@ -77,7 +77,7 @@ void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const pro
   }
   FindRepetitions(text, breakers);
   const double multiplier = options.multiplier, base = options.base;
-  candidates.ChangeThose(repetitions_, kToken, [&](Candidate& c) {
+  candidates.ChangeListed(repetitions_, kToken, [&](Candidate& c) {
     const auto at = std::ranges::lower_bound(repetitions_, c.id, {}, kToken);
     if (at == repetitions_.end() || at->first != c.id) return;
     const double excess = static_cast<double>(at->second) - options.allowed_length;

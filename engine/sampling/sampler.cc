@@ -36,7 +36,7 @@ std::vector<std::pair<TokenId, float>> ById(std::vector<std::pair<TokenId, float
 }  // namespace
 
 std::optional<SamplerStep> FindSamplerStep(std::string_view name) {
-  // Other names that llama.cpp takes for them.
+  // Other names that llama.cpp accepts for these steps.
   constexpr auto kAliases =
       std::to_array<std::pair<std::string_view, std::string_view>>({{"temp", "temperature"},
                                                                     {"typical_p", "typ_p"},
@@ -84,7 +84,8 @@ bool Sampler::IsGreedy() const { return options_.temperature < kColdest; }
 bool Sampler::IsUsed(SamplerStep step) const {
   if (step == SamplerStep::kPenalties || step == SamplerStep::kDry) return true;
   if (IsGreedy()) return false;
-  return options_.mirostat.version == 0 || step == SamplerStep::kTemperature;  // it cuts by itself
+  return options_.mirostat.version == 0 ||
+         step == SamplerStep::kTemperature;  // Mirostat truncates by itself
 }
 
 void Sampler::Apply(SamplerStep step, std::span<const TokenId> text) {
@@ -152,7 +153,10 @@ TokenId Sampler::DrawByMirostat() {
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
   candidates_.Assign(logits, allowed);
-  if (!allowed.empty() && candidates_.size() == 1) return candidates_[0].id;
+  if (!allowed.empty() && candidates_.size() == 1) {  // it needs no choice, whatever its logit
+    has_met_broken_ |= !std::isfinite(candidates_[0].logit);
+    return candidates_[0].id;
+  }
   has_met_broken_ |= candidates_.DropBroken();  // no step can compare NaN or infinity
   candidates_.AddBiases(biases_);
   if (candidates_.size() == 0) {

@@ -28,7 +28,7 @@ std::string SamplerStepNames();
 
 class Sampler {
  public:
-  // breakers: of options.dry, as tokens (TokensWith).
+  // breakers: the tokens that contain one of options.dry.breakers (TokensWith).
   explicit Sampler(Sampling options, std::vector<tokenizer::TokenId> breakers = {});
 
   // Applies to the following tokens; random numbers continue if the seed is unchanged.

@@ -10,7 +10,7 @@ namespace engine {
 void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
                     const Penalties& penalties) {
   std::sort(recent.begin(), recent.end());
-  candidates.ChangeThose(recent, std::identity(), [&](Candidate& c) {
+  candidates.ChangeListed(recent, std::identity(), [&](Candidate& c) {
     const auto [first, last] = std::equal_range(recent.begin(), recent.end(), c.id);
     if (first == last) return;
     c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;

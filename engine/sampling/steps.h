@@ -37,12 +37,12 @@ void MinP(Candidates& candidates, float min_p);
 // typical sampling (Meister et al. 2022). p >= 1 keeps all.
 void Typical(Candidates& candidates, float p);
 
-// Keeps those whose logits are at most n standard deviations (of all that are left) below the best
-// (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
+// Keeps candidates whose logits are at most n standard deviations (of the remaining logits) below
+// the best (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
 void TopNSigma(Candidates& candidates, float n);
 
-// Excludes top choices: of those with at least `threshold` probability, keeps only the least likely
-// (p-e-w 2024, text-generation-webui, pull request 6335).
+// Excludes top choices: of the candidates with a probability of at least `threshold`, keeps only
+// the least likely (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
 // Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits, but never all.

@@ -52,10 +52,10 @@ Batch::Batch(const Model& model, int n_threads)
             kernels::Oversubscription::kGoAlone),
       scratch_(model.config,
                PlanMemory(model.config, model.file.file_bytes(),
-                          {.context = kMaxPassTokens,
-                           .batch = kMaxPassTokens,
+                          {.context = kMaxDecodeTokens,
+                           .batch = kMaxDecodeTokens,
                            .n_threads = team_.size(),
-                           .pass_tokens = kMaxPassTokens},
+                           .pass_tokens = kMaxDecodeTokens},
                           MachineMemory().available)
                    .batch,
                team_.size()),

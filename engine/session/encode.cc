@@ -61,7 +61,7 @@ std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
                                             std::string_view prompt,
                                             const tokenizer::EncodeOptions& options, size_t room) {
   CheckTextSize(model, prompt.size(), room - std::min(room, so_far.size()));
-  // Control tokens are no characters, and what unknown ones stood for is lost.
+  // Control tokens have no text, and the text of unknown tokens is lost.
   const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
   size_t kept = so_far.size();
   while (kept > 0 && !vocab.IsControl(so_far[kept - 1]) && so_far[kept - 1] != vocab.unk) --kept;

@@ -13,7 +13,8 @@
 
 namespace engine {
 
-// The model's training context, at most 4096; a session's context grows up to the training context.
+// Stands for the usual context: the model's training context, at first at most 4096 positions; it
+// grows up to the training context.
 inline constexpr size_t kUsualContext = SIZE_MAX;
 
 // The positions of a session at first: `wish`, or for 0 the model's training context.

@@ -185,8 +185,8 @@ std::optional<StopReason> Generation::Step() {
   return std::nullopt;
 }
 
-// The grammar starts with the answer: at once, unless the model thinks first. That of calls starts
-// with a call.
+// A grammar applies from the start of the answer: at once, unless the model thinks first. A grammar
+// of calls applies from the start of a call.
 void Generation::StartConstraint() {
   options_.constraint->Restart();
   waits_for_call_ = options_.constrains_calls;
@@ -201,7 +201,7 @@ void Generation::StartConstraint() {
   }
 }
 
-// Takes a generated token, whose text the splitters have.
+// Advances the grammar by a generated token, whose text the splitters already have.
 void Generation::Follow(TokenId id) {
   if (constraint_ != nullptr) {
     constraint_->Accept(id);
@@ -247,10 +247,10 @@ std::span<const uint64_t> Generation::AllowedNext() {
 // of a pass of its own.
 void Generation::Read() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
-    const auto pass = rest.first(std::min(rest.size(), kMaxPassTokens));
+    const auto pass = rest.first(std::min(rest.size(), kMaxDecodeTokens));
     rest = rest.subspan(pass.size());
     session_.Decode(pass, {.allowed = rest.empty() ? AllowedNext() : std::span<const uint64_t>(),
-                           .others = options_.on_logits || options_.n_likeliest >= 0});
+                           .all = options_.on_logits || options_.n_likeliest >= 0});
   }
 }
 

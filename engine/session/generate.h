@@ -104,7 +104,7 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // As Generate() does. Throws as it does.
+  // Reads the prompt, as Generate() describes, and throws the same errors.
   void ReadPrompt(std::span<const tokenizer::TokenId> prompt);
   // The tokens to read next, once the previous ones have been read; none: the text has ended.
   std::span<const tokenizer::TokenId> Next();

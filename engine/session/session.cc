@@ -1,6 +1,7 @@
 // Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. A prompt's route
 // is Prefill and Read; a generated token's is Sample, then Decode and ReadWithDrafts (with --draft
-// off: Read). Both end in Forward() and Logits(). The rest makes room and goes back.
+// off: Read). Both end in Forward() and Logits(), in a lambda that RunPass() runs on the team, for
+// prompts through RunInterruptibly(). The rest makes room and goes back.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -19,7 +20,7 @@ namespace {
 using tokenizer::TokenId;
 
 // TeamSize keeps a time for each number of tokens in a pass that generates.
-static_assert(kMaxPassTokens == kernels::TeamSize::kMaxTokens);
+static_assert(kMaxDecodeTokens == kernels::TeamSize::kMaxTokens);
 
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
@@ -114,7 +115,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
                                                    : MaxContextOf(model.config, options.context),
            .batch = options.batch,
            .n_threads = team_->max_size(),
-           .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
+           .pass_tokens = options.draft.on ? kMaxDecodeTokens : 0,
            .kv_type = CheckedTypes(model.config, options.kv_type)},
           memory.available)),
       memory_(memory.available),
@@ -130,7 +131,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
       state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
   room_for_weights_ = memory.for_files - std::min(memory.for_files, own);
   tokens_.reserve(plan_.context);  // nothing grows while generating, unless the context does
-  pass_.reserve(plan_.pass_tokens);
+  last_pass_tokens_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, state_, capacity(), team_);
 }
 
@@ -200,8 +201,8 @@ bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   return Read(tokens, progress, rows);
 }
 
-// Reads in batches. If `rows` is null, keeps the last token's logits as Decode() does; else `rows`
-// gets all.
+// Reads in batches. If `rows` is null, keeps the last token's logits as Decode() does; otherwise
+// passes the logits of every token to `rows`.
 bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, const LogitRows& rows,
                    const WantedLogits& wanted) {
   if (tokens.empty()) return true;
@@ -227,8 +228,8 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
       }
     };
     row_ = 0;
-    ChooseLogits(is_last && !wanted.others, n - 1, wanted.allowed);
-    if (!RunWhile(progress, done, n, pass)) {
+    ChooseLogits(is_last && !wanted.all, n - 1, wanted.allowed);
+    if (!RunInterruptibly(progress, done, n, pass)) {
       has_logits_ = has_few_logits_ = false;
       break;
     }
@@ -251,10 +252,10 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
 // with the state as before, if `progress` stopped it. For a few tokens of a recurrent model,
 // `progress` is asked only before the pass: saving the states would take a noticeable part of its
 // time.
-bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
-                       kernels::FunctionRef<void()> pass) {
+bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
+                               kernels::FunctionRef<void()> pass) {
   if (!progress) return RunPass(n, n > 1, pass);
-  if (state_.is_recurrent() && n <= kMaxPassTokens) {
+  if (state_.is_recurrent() && n <= kMaxDecodeTokens) {
     has_logits_ = false;
     return progress(done) && RunPass(n, n > 1, pass);
   }
@@ -293,11 +294,11 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
 // tokens than fit in one pass are read anew: without drafts they would be read in larger batches,
 // whose results round differently.
 size_t Session::TakeAhead(std::span<const TokenId> tokens) {
-  if (tokens.size() > kMaxPassTokens || bookmark_at_ > position()) return 0;
+  if (tokens.size() > kMaxDecodeTokens || bookmark_at_ > position()) return 0;
   size_t n = 0;
   for (; n < tokens.size(); ++n) {
     const size_t next = position() - pass_begin_;
-    if (next >= pass_.size() || pass_[next] != tokens[n]) break;
+    if (next >= last_pass_tokens_.size() || last_pass_tokens_[next] != tokens[n]) break;
     speculation_->Add(tokens[n], /*was_draft=*/true);
     tokens_.push_back(tokens[n]);
     row_ = next;
@@ -322,14 +323,14 @@ void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed
 
 void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
   const bool is_few = IsWorthLogitsOf(model_, wanted.allowed);
-  if (is_few && !scratch_) ForgetAhead();  // what the pass left there is needed
+  if (is_few && !scratch_) ForgetAhead();  // LogitsOf() needs what the last pass left there
   const size_t n_ahead = speculation_ ? TakeAhead(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
     team_->Run([&] { LogitsOf(model_, row_, wanted.allowed, *scratch_, *team_, RowOfLogits()); });
   }
   if (tokens.empty()) return;
-  if (!speculation_ || tokens.size() > std::min(kMaxPassTokens, scratch().max_tokens)) {
+  if (!speculation_ || tokens.size() > std::min(kMaxDecodeTokens, scratch().max_tokens)) {
     Claim(tokens);
     Read(tokens, nullptr, nullptr, wanted);
     return;
@@ -353,11 +354,11 @@ void Session::CompleteLogits() {
 // Reads the last n_known tokens of the text and the drafts after them.
 void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
-  const size_t most = std::min(kMaxPassTokens, s.max_tokens);
+  const size_t most = std::min(kMaxDecodeTokens, s.max_tokens);
   // Drafts need all logits: they cost too much where few are wanted and all take a quarter of a
   // pass or more.
   const WeightView& output = model_.weights.output;
-  const bool is_few = !wanted.others && IsWorthLogitsOf(model_, wanted.allowed);
+  const bool is_few = !wanted.all && IsWorthLogitsOf(model_, wanted.allowed);
   const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
   const size_t room =
       is_few && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
@@ -369,21 +370,21 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
     throw;
   }
   pass_begin_ = position() - n_known;
-  pass_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
-  pass_.insert(pass_.end(), drafts.begin(), drafts.end());
+  last_pass_tokens_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
+  last_pass_tokens_.insert(last_pass_tokens_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
-  const TextPart part = Part(pass_begin_, pass_.size());
+  const TextPart part = Part(pass_begin_, last_pass_tokens_.size());
   row_ = n_known - 1;
   ChooseLogits(is_few && drafts.empty(), row_, wanted.allowed);
   const Stopwatch watch;
-  RunPass(pass_.size(), /*is_prompt=*/false, [&] {
-    Forward(model_, pass_, {&part, 1}, s, *team_, trace_);
-    LogitsFrom(row_, pass_.size() - row_, wanted.allowed);
+  RunPass(last_pass_tokens_.size(), /*is_prompt=*/false, [&] {
+    Forward(model_, last_pass_tokens_, {&part, 1}, s, *team_, trace_);
+    LogitsFrom(row_, last_pass_tokens_.size() - row_, wanted.allowed);
   });
   ++n_batches_;
-  state_.Extend(pass_begin_ + pass_.size());
-  speculation_->Read(pass_, pass_begin_, s.x);
-  speculation_->Passed(pass_.size(),
+  state_.Extend(pass_begin_ + last_pass_tokens_.size());
+  speculation_->Read(last_pass_tokens_, pass_begin_, s.x);
+  speculation_->Passed(last_pass_tokens_.size(),
                        watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0),
                        !has_few_logits_);
   has_logits_ = !has_few_logits_;
@@ -392,14 +393,14 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
 // Drops the tokens read ahead that the text did not continue with.
 void Session::ForgetAhead() {
   const size_t kept = position() - pass_begin_;
-  if (kept < pass_.size()) {
+  if (kept < last_pass_tokens_.size()) {
     const Stopwatch watch;
     state_.Undo(position());
     if (state_.is_recurrent()) team_->Run([&] { Replay(model_, kept, state_, scratch(), *team_); });
     speculation_->Undo(position());
     undo_seconds_ = watch.Seconds();
   }
-  pass_.clear();
+  last_pass_tokens_.clear();
 }
 
 void Session::Bookmark() {

@@ -1,5 +1,7 @@
-// Session: reads and generates one text. Owns all mutable state (KV cache, scratch, sampler,
-// position) and borrows the model, which other sessions may share.
+// Session: reads and generates one text. To read a token is to run it through the model: its key
+// and value join the cache, and the logits after it can be computed. A session owns all mutable
+// state (KV cache, scratch, sampler, position) and borrows the model, which other sessions may
+// share.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +30,7 @@ namespace engine {
 // Which logits the caller of a pass is going to use.
 struct WantedLogits {
   std::span<const uint64_t> allowed = {};  // bits of what may be sampled (constraint.h); empty: all
-  bool others = false;                     // those of the other tokens are reported, too
+  bool all = false;  // the caller reports the logits of all tokens, not only of those allowed
 };
 
 struct SessionOptions {
@@ -110,7 +112,7 @@ class Session {
   // Computes the logits that Decode() omitted.
   void CompleteLogits();
   // Decode() for several sessions of one model in one pass, without drafts: each gets the same bits
-  // as alone. At most kMaxPassTokens sessions, and no more than scratch holds; logits:
+  // as alone. At most kMaxDecodeTokens sessions, and no more than scratch holds; logits:
   // [sessions][vocab_size].
   struct Next {
     Session& session;
@@ -172,7 +174,8 @@ class Session {
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
             const LogitRows& rows, const WantedLogits& wanted = {});
-  bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
+  bool RunInterruptibly(const Progress& progress, size_t done, size_t n,
+                        kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                const kernels::FunctionRef<bool()>* keep_going = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
@@ -200,12 +203,13 @@ class Session {
   size_t n_batches_ = 0;
   size_t row_ = 0;  // of the last token
   bool has_logits_ = false;
-  bool has_few_logits_ = false;  // of the last pass's token few_row_, only of those then allowed
+  bool has_few_logits_ =
+      false;  // token few_row_ of the last pass has only the logits that were allowed then
   size_t few_row_ = 0;
   std::vector<uint64_t> few_allowed_;  // which these are, as bits
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.
-  std::vector<tokenizer::TokenId> pass_;
+  std::vector<tokenizer::TokenId> last_pass_tokens_;
   size_t pass_begin_ = 0;
   double undo_seconds_ = 0;    // for undoing it
   double excess_seconds_ = 0;  // of a pass that team_size_ tried

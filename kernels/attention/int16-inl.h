@@ -23,7 +23,7 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 
 // A query's product with a key is at most the product of their lengths (Cauchy and Schwarz).
-// Rounding adds less than sqrt(kPart) / 2 to a length: (kLengthLimit + 4)^2 < 2^31.
+// Rounding adds less than sqrt(kSlice) / 2 to a length: (kLengthLimit + 4)^2 < 2^31.
 constexpr float kLengthLimit = 46300;
 // Weights and values: (kWeightSum + kKeys / 2) * kValueLimit < 2^31.
 constexpr float kValueLimit = 8190, kWeightSum = 262000;
@@ -42,7 +42,7 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
 
 // The scales of values depend on all keys of a tile, so a token's result depends on the others of
 // its batch.
-class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
+class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
  public:
   // Words of a block that n numbers of a part take.
   static constexpr size_t CountWords(size_t n) {
@@ -81,25 +81,25 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
     const Range runs = Runs<kShare>(tile.seen);
     const CachedRows rows =
         FindRuns(block.kv.v, block.kv.value_stride, tile, first, n, next_values);
-    VI32 max[kPart / kFloats];
+    VI32 max[kSlice / kFloats];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = tile.seen.begin; p < tile.seen.end; ++p) {
-      for (size_t i = 0; i < kPart / kFloats; ++i) {
+      for (size_t i = 0; i < kSlice / kFloats; ++i) {
         max[i] = hn::Max(max[i], Magnitude(Load<T>(rows[p - runs.begin], i * kFloats, n)));
       }
     }
-    VF factors[kPart / kFloats];
-    for (size_t i = 0; i < kPart / kFloats; ++i) {
+    VF factors[kSlice / kFloats];
+    for (size_t i = 0; i < kSlice / kFloats; ++i) {
       const VF largest = hn::BitCast(d, max[i]), limit = hn::Set(d, kValueLimit);
       factors[i] = hn::IfThenZeroElse(hn::Eq(largest, hn::Zero(d)), hn::Div(limit, largest));
       hn::Store(hn::Div(largest, limit), d, value_scales_ + i * kFloats);
     }
     for (size_t p = runs.begin; p < runs.end; p += 2) {
       const std::byte *const low = rows[p - runs.begin], *const high = rows[p + 1 - runs.begin];
-      for (size_t i = 0; i < kPart / kFloats; ++i) {
+      for (size_t i = 0; i < kSlice / kFloats; ++i) {
         const VF a = Rounded(Load<T>(low, i * kFloats, n), factors[i]);
         const VF b = Rounded(Load<T>(high, i * kFloats, n), factors[i]);
-        hn::Store(Pairs(a, b), DU32(), values_ + p / 2 * kPart + i * kFloats);
+        hn::Store(Pairs(a, b), DU32(), values_ + p / 2 * kSlice + i * kFloats);
       }
     }
   }
@@ -135,8 +135,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
     };
     SetZero<kRows>(dots);
     MultiplyValues<kRows, 1>(
-        values_ + lane, kPart, runs.begin / 2, runs.end / 2, weights[0], query, dot,
-        Ahead<kStep>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
+        values_ + lane, kSlice, runs.begin / 2, runs.end / 2, weights[0], query, dot,
+        Prefetcher<kStep>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -179,8 +179,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kPart / 2> {
     return scale;
   }
 
-  alignas(64) uint32_t values_[kPart * kKeys / 2];
-  alignas(64) float value_scales_[kPart], gains_[kBlockQueries];
+  alignas(64) uint32_t values_[kSlice * kKeys / 2];
+  alignas(64) float value_scales_[kSlice], gains_[kBlockQueries];
   static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);  // bytes of a step's pairs
 };
 

@@ -57,14 +57,14 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
                    size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
-      std::array<float, kPart> padded{};
+      std::array<float, kSlice> padded{};
       std::copy_n(s.q[i] + first, n, padded.data());
-      alignas(64) std::array<int8_t, kPart> q;
+      alignas(64) std::array<int8_t, kSlice> q;
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
-      QuantizeActivations(padded.data(), kPart, q.data(), scales.data(), sums.data());
+      QuantizeActivations(padded.data(), kSlice, q.data(), scales.data(), sums.data());
       const auto* const words = reinterpret_cast<const uint32_t*>(q.data());
-      for (size_t k = 0; k < kPart / 4; ++k) this->PutWord(slot + i, k, words[k]);
+      for (size_t k = 0; k < kSlice / 4; ++k) this->PutWord(slot + i, k, words[k]);
       this->SetScale(i, slot + i, first == 0, scales[0], block.params.scale);
       this->block_ratios[slot + i] = scales[1] / std::max(scales[0], Base::kLeast);
       for (size_t b = 0; b < kBlocks; ++b) {
@@ -221,7 +221,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     VDots<kRows> dots;
     const size_t b = lane / 32;
     constexpr size_t kStep = kWordKeys * kMicroRows * sizeof(Block) / 32;  // bytes of its words
-    const Ahead<kStep> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32, query == 0);
+    const Prefetcher<kStep> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32,
+                                  query == 0);
     const uint32_t *const values = values_[b] + lane % 32, *const low = this->weights[b];
     const size_t begin = runs.begin / kWordKeys, end = runs.end / kWordKeys;
     const auto dot = [](VI32 sum, VU32 value, VU32 weight) HWY_ATTR {

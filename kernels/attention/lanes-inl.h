@@ -110,10 +110,10 @@ HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
 }
 
 // The common part of Int16Products and Int8Products. Vector j of lanes has the queries from j *
-// kWidth on. A key's part of kPart numbers is kBlocks blocks with a scale each, of kWords words.
+// kWidth on. A key's part of kSlice numbers is kBlocks blocks with a scale each, of kWords words.
 template <typename T, size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords>
 struct LaneBuffers {
-  static constexpr size_t kPartBytes = CachedBytes<T>(kPart);
+  static constexpr size_t kPartBytes = CachedBytes<T>(kSlice);
   static constexpr bool kIntegers = true;
   static constexpr float kPerDoubling = 2048;  // added to a kept score: twice the weight
   static constexpr float kOne = 32768;         // a weight of 1
@@ -276,8 +276,8 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
     part_ratios[v] = ToLanes<kShare>(products.part_ratios + (j + v) * kWidth);
   }
   for (size_t key = runs.begin; key < runs.end; key += kStep) {
-    Ahead<kStep * Products::kPartBytes / kVectorWords> ahead(
-        products.next_keys + key * Products::kPartBytes * n / kPart, prefetches);
+    Prefetcher<kStep * Products::kPartBytes / kVectorWords> ahead(
+        products.next_keys + key * Products::kPartBytes * n / kSlice, prefetches);
     VF sums[kSums], others[kSums];
     MultiplyKeys<kVectors>(products, key, j, 0, n_words, ahead, sums);
     if (kLoops == 2) MultiplyKeys<kVectors>(products, key, j, 1, n_words, ahead, others);
@@ -339,24 +339,24 @@ HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool i
   constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
   constexpr size_t kUnit = kVectors * kWidth;
   const bool scales = block.params.softcap != 0 || block.params.slopes != nullptr;
-  const size_t n_parts = (block.kv.key_length + kPart - 1) / kPart;
-  const bool stay_packed = n_parts * s.n_queries <= kSlots;
-  for (size_t part = 0; part < n_parts; ++part) {
-    const size_t first = part * kPart, n = std::min(kPart, block.kv.key_length - first);
-    const size_t slot = stay_packed ? part * s.n_queries : 0;
+  const size_t n_slices = (block.kv.key_length + kSlice - 1) / kSlice;
+  const bool stay_packed = n_slices * s.n_queries <= kSlots;
+  for (size_t slice = 0; slice < n_slices; ++slice) {
+    const size_t first = slice * kSlice, n = std::min(kSlice, block.kv.key_length - first);
+    const size_t slot = stay_packed ? slice * s.n_queries : 0;
     if (is_first || !stay_packed) products.PackQueries(block, s, slot, first, n);
     products.PackKeys(block, keys, first, n);
-    const bool two_blocks = Products::kBlocks == 2 && n > kPart / 2;
+    const bool two_blocks = Products::kBlocks == 2 && n > kSlice / 2;
     for (size_t unit = 0; unit < s.n_queries; unit += kUnit) {
       const Range runs = Runs<kShare>(SeenBy(s, unit, kUnit, keys));
       const size_t j = (slot + unit) / kWidth;
       VF max[kVectors];
       if (two_blocks) {
-        ScoreUnit<kVectors, 2>(products, j, runs, n, part != 0, unit == 0, s.scores[unit], max);
+        ScoreUnit<kVectors, 2>(products, j, runs, n, slice != 0, unit == 0, s.scores[unit], max);
       } else {
-        ScoreUnit<kVectors, 1>(products, j, runs, n, part != 0, unit == 0, s.scores[unit], max);
+        ScoreUnit<kVectors, 1>(products, j, runs, n, slice != 0, unit == 0, s.scores[unit], max);
       }
-      if (part + 1 < n_parts) continue;
+      if (slice + 1 < n_slices) continue;
       const bool correct = scales || SeenBy(s, unit, 1, keys).end < runs.end ||
                            runs.begin < SeenBy(s, unit + kUnit - 1, 1, keys).begin;
       for (size_t v = 0; v < kVectors; ++v) {

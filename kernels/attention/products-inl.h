@@ -24,11 +24,11 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 
 constexpr size_t kKeys = kKvTile;  // of a tile
-constexpr size_t kPart = 64;       // of a head's numbers, converted at a time
+constexpr size_t kSlice = 64;      // of a head's numbers, converted at a time
 constexpr size_t kQueryUnit = 8;   // the most queries whose sums are in registers together
 constexpr size_t kSlots = 2 * kBlockQueries;  // for packed parts of queries
 static_assert(kBlockQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0);
-static_assert(kPart % kMicroRows == 0);
+static_assert(kSlice % kMicroRows == 0);
 
 // Keys of a tile, counted from its first position.
 struct Range {
@@ -48,9 +48,9 @@ struct TileKeys {
 // `wanted`. All at once would wait for memory instead of multiplying (f16, 8 queries: 21 ns a key,
 // not 12).
 template <size_t kBytes>
-class Ahead {
+class Prefetcher {
  public:
-  Ahead(const std::byte* p, bool wanted) : p_(p), step_(wanted ? kBytes : 0) {}
+  Prefetcher(const std::byte* p, bool wanted) : p_(p), step_(wanted ? kBytes : 0) {}
   HWY_INLINE void Step() {
     for (size_t i = 0; i < kBytes; i += 64) __builtin_prefetch(p_ + i);
     p_ += step_;
@@ -75,9 +75,9 @@ struct CachedRows {
   const std::byte* operator[](size_t i) const { return first + i * stride; }
 };
 
-// The `size` bytes from `offset` on of n cached vectors of a tile, from number `begin` on: in
-// place, or, if not all are in the range `in_place`, as a copy. In the copy, seen vectors replace
-// unseen ones, whose scores and weights are ignored.
+// Bytes [offset, offset + size) of n cached vectors of a tile, from vector `begin` on: in place, or
+// as a copy if some are outside the range `in_place`. The copy has seen vectors in place of unseen
+// ones, whose scores and weights are ignored.
 HWY_INLINE CachedRows FindRows(const std::byte* cache, size_t bytes, const TileKeys& keys,
                                Range in_place, size_t begin, size_t n, size_t offset, size_t size,
                                std::byte* copy, size_t copy_stride) {
@@ -101,8 +101,8 @@ struct BlockState {
   std::array<const float*, kBlockQueries> q;
   std::array<float*, kBlockQueries> out;
   std::array<size_t, kBlockQueries> first, last;  // the query sees the keys [first, last]
-  // The increase of a score from one key to the next (ALiBi), and the query's position, where it is
-  // 0.
+  // The increase of a score from one key to the next (ALiBi), and the query's position, where ALiBi
+  // adds 0.
   std::array<float, kBlockQueries> slopes;
   std::array<size_t, kBlockQueries> positions;
 
@@ -151,13 +151,13 @@ class FloatProducts {
   // addition need not wait for the one before it.
   template <size_t kRows>
   static constexpr size_t kVectors =
-      std::min(std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows), kPart / kFloats);
+      std::min(std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows), kSlice / kFloats);
   static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
-  static constexpr float kPerDoubling = 1;  // added to a kept score: twice the weight
+  static constexpr float kPerDoubling = 1;  // adding this to a kept score doubles the weight
   static constexpr float kOne = 1;          // what a weight of 1 is
   static constexpr bool kIntegers = false;
 
-  // Numbers [first, first + n) of all queries, n <= kPart, to the slots from `slot` on.
+  // Numbers [first, first + n) of all queries, n <= kSlice, to the slots from `slot` on.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
                    size_t n) {
     std::fill_n(scales_, kQueryUnit, block.params.scale);
@@ -183,22 +183,23 @@ class FloatProducts {
       });
       rows = {reinterpret_cast<const std::byte*>(rows_), sizeof(rows_[0])};
     } else {
-      const bool whole = n * kUnit % kChunk == 0;  // else a row's end may be that of the cache
-      rows =
-          FindRows(block.kv.k, bytes, keys, whole ? keys.stored : Range{}, group, n_keys,
-                   first * kUnit, n * kUnit, reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]));
+      const bool whole =
+          n * kNumberBytes % kChunk == 0;  // else a row's end may be that of the cache
+      rows = FindRows(block.kv.k, bytes, keys, whole ? keys.stored : Range{}, group, n_keys,
+                      first * kNumberBytes, n * kNumberBytes, reinterpret_cast<std::byte*>(rows_),
+                      sizeof(rows_[0]));
     }
     for (size_t key = 0; key < n_keys; key += kTogether) {
-      for (size_t chunk = 0; chunk < n * kUnit; chunk += kChunk) {
+      for (size_t chunk = 0; chunk < n * kNumberBytes; chunk += kChunk) {
         const auto* const in = reinterpret_cast<const uint8_t*>(rows[key]) + chunk;
-        const size_t to = chunk / kUnit * kGroupKeys + key;
+        const size_t to = chunk / kNumberBytes * kGroupKeys + key;
         VU8 low[4], high[4];
         TransposeFour(in, rows.stride, 0, [&](VU8 v, size_t i) HWY_ATTR { low[i] = v; });
         TransposeFour(in + kFloats * rows.stride, rows.stride, 0,
                       [&](VU8 v, size_t i) HWY_ATTR { high[i] = v; });
         HWY_UNROLL(4)
         for (size_t i = 0; i < 4; ++i) {
-          if constexpr (kUnit == 2) {
+          if constexpr (kNumberBytes == 2) {
             const DU16 d16;
             const auto a = hn::BitCast(d16, low[i]), b = hn::BitCast(d16, high[i]);
             uint16_t* const panel = reinterpret_cast<uint16_t*>(panel_) + to + 2 * i * kGroupKeys;
@@ -222,18 +223,18 @@ class FloatProducts {
     const DF d;
     const auto load = [&](size_t i, size_t v) HWY_ATTR {
       const size_t at = i * kGroupKeys + key + v * kFloats;
-      if constexpr (kUnit == 2) {
+      if constexpr (kNumberBytes == 2) {
         return hn::PromoteTo(
             d, hn::Load(hn::Rebind<T, DF>(), reinterpret_cast<const T*>(panel_) + at));
       } else {
         return hn::Load(d, panel_ + at);
       }
     };
-    Ahead<kStep<kRows>> ahead(next_keys_ + key * n * kUnit, prefetches);
-    Multiply<kRows, kPart>(load, {0, n}, q_[slot], scales_, ahead, sums);
+    Prefetcher<kStep<kRows>> ahead(next_keys_ + key * n * kNumberBytes, prefetches);
+    Multiply<kRows, kSlice>(load, {0, n}, q_[slot], scales_, ahead, sums);
   }
 
-  // Numbers [first, first + n) of a tile's values, n <= kPart: converted once for all queries, or
+  // Numbers [first, first + n) of a tile's values, n <= kSlice: converted once for all queries, or
   // where they are used.
   void PackValues(const QueryBlock& block, const TileKeys& keys, size_t first, size_t n) {
     const KvType type = block.kv.type.v;
@@ -243,7 +244,7 @@ class FloatProducts {
     if constexpr (kConverts) {
       WithElement(type, [&](auto element) HWY_ATTR {
         for (size_t p = keys.seen.begin; p < keys.seen.end; ++p) {
-          LoadRow<decltype(element)>(values_ + p * bytes_, first, n, panel_ + p * kPart);
+          LoadRow<decltype(element)>(values_ + p * bytes_, first, n, panel_ + p * kSlice);
         }
       });
     }
@@ -254,10 +255,11 @@ class FloatProducts {
   HWY_INLINE void Mean(const BlockState& s, size_t unit, Range keys, size_t first, size_t lane,
                        size_t n, VSums<kRows, kVectors<kRows>>& sums) const {
     const DF d;
-    Ahead<kStep<kRows>> ahead(next_values_ + kKeys * lane * kUnit, unit == 0 && !kConverts);
+    Prefetcher<kStep<kRows>> ahead(next_values_ + kKeys * lane * kNumberBytes,
+                                   unit == 0 && !kConverts);
     if constexpr (kConverts) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
-        return hn::Load(d, panel_ + p * kPart + lane + v * kFloats);
+        return hn::Load(d, panel_ + p * kSlice + lane + v * kFloats);
       };
       Multiply<kRows, kKeys>(value, keys, s.scores[unit], s.gain + unit, ahead, sums);
     } else if (n >= kVectors<kRows> * kFloats) {
@@ -314,22 +316,22 @@ class FloatProducts {
   }
 
   static constexpr bool kConverts = std::is_same_v<T, Converted>;
-  static constexpr size_t kUnit =
+  static constexpr size_t kNumberBytes =
       kConverts ? sizeof(float) : sizeof(T);  // bytes of a packed number
   // Keys that are transposed together, and bytes of each.
   static constexpr size_t kTogether = 2 * kFloats, kChunk = 16;
 
   // Bytes of the vectors that a step of Multiply reads.
   template <size_t kRows>
-  static constexpr size_t kStep = kVectors<kRows>* kFloats* kUnit;
+  static constexpr size_t kStep = kVectors<kRows>* kFloats* kNumberBytes;
 
-  alignas(64) float panel_[kPart * (kConverts ? kKeys : kGroupKeys)];
-  alignas(64) float q_[kSlots][kPart];
-  alignas(64) float rows_[kGroupKeys][kPart];  // of keys that are not read in place
-  float scales_[kQueryUnit];                   // of scores, all the same
-  const std::byte* values_;                    // of the tile
-  const std::byte *next_keys_, *next_values_;  // of the next one
-  size_t bytes_;                               // of a cached value
+  alignas(64) float panel_[kSlice * (kConverts ? kKeys : kGroupKeys)];
+  alignas(64) float q_[kSlots][kSlice];
+  alignas(64) float rows_[kGroupKeys][kSlice];  // of keys that are not read in place
+  float scales_[kQueryUnit];                    // of scores, all the same
+  const std::byte* values_;                     // of the tile
+  const std::byte *next_keys_, *next_values_;   // of the next one
+  size_t bytes_;                                // of a cached value
 };
 
 }  // namespace HWY_NAMESPACE

@@ -49,8 +49,8 @@ HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction
 }
 
 // Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
-// not see, up to `end`. In the sum each of these counts 2^-125 beside the largest weight, 1, which
-// does not change its bits.
+// not see, up to `end`. In the sum, each of these keys still counts 2^-125: beside the largest
+// weight, 1, too little to change its bits.
 HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   const DF d;
   float* const scores = s.scores[i];
@@ -66,8 +66,9 @@ HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
 }
 
-// The weights of all queries (integers are there already), and the factors of these and of earlier
-// sums. A query's maximum takes a while, so it is found four queries ahead.
+// The weights of all queries (integer products have already made theirs), and the factors that
+// scale this tile's sums and the earlier sums. A query's maximum takes a while, so it is found four
+// queries ahead.
 template <size_t kRows, class Products>
 HWY_INLINE void Weigh(const TileKeys& keys, Correction change, BlockState& s) {
   const DF d;

@@ -7,8 +7,8 @@
 // of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
-// query's sums do not depend on the other queries. Only in a batch of integers do they: there all
-// queries of the block share the scales of the values.
+// query's sums do not depend on the other queries, except in integer products of a batch, where all
+// queries of a block share the scales of the values.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -64,11 +64,11 @@ template <size_t kRows, class Products>
 HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_first,
                       Products& products, BlockState& s) {
   static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
-  const size_t n_parts = (block.kv.key_length + kPart - 1) / kPart;
-  const bool stay_packed = n_parts * s.n_queries <= kSlots;
-  for (size_t part = 0; part < n_parts; ++part) {
-    const size_t first = part * kPart, n = std::min(kPart, block.kv.key_length - first);
-    const size_t slot = stay_packed ? part * s.n_queries : 0;
+  const size_t n_slices = (block.kv.key_length + kSlice - 1) / kSlice;
+  const bool stay_packed = n_slices * s.n_queries <= kSlots;
+  for (size_t slice = 0; slice < n_slices; ++slice) {
+    const size_t first = slice * kSlice, n = std::min(kSlice, block.kv.key_length - first);
+    const size_t slot = stay_packed ? slice * s.n_queries : 0;
     if (is_first || !stay_packed) products.PackQueries(block, s, slot, first, n);
     constexpr size_t kGroup = Products::kGroupKeys;
     for (size_t group = keys.seen.begin / kGroup * kGroup; group < keys.seen.end; group += kGroup) {
@@ -93,8 +93,8 @@ HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_fir
 template <size_t kRows, class Products>
 HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Products& products,
                           BlockState& s) {
-  for (size_t first = 0; first < block.kv.value_length; first += kPart) {
-    const size_t n = std::min(kPart, block.kv.value_length - first);
+  for (size_t first = 0; first < block.kv.value_length; first += kSlice) {
+    const size_t n = std::min(kSlice, block.kv.value_length - first);
     products.PackValues(block, keys, first, n);
     if constexpr (Products::kIntegers) products.PackWeights(s, keys, first);
     for (size_t unit = 0; unit < s.n_present; unit += kRows) {

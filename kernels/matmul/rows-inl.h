@@ -210,7 +210,7 @@ HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_REST
 }
 
 #if PRONK_WIDE
-// The sums of eight lanes: of the lower and upper half of `ab` and of `cd`.
+// Four sums of eight lanes each: of the lower and the upper half of `ab`, then of `cd`.
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> FoldEights(VF ab, VF cd) {
   const VF four = hn::Add(VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0x88)},
                           VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0xDD)});

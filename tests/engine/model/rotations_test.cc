@@ -112,7 +112,7 @@ TEST(Rotations, GiveTheLogitsOfThePlainModel) {
     WriteRotated(name, dir.Path("rotated.gguf"));
     const Model plain = Model::Load(test::DataPath(std::string(name) + ".gguf")),
                 rotated = Model::Load(dir.Path("rotated.gguf"));
-    EXPECT_TRUE(rotated.config.rotates);
+    EXPECT_TRUE(rotated.config.uses_hadamard);
     EXPECT_LT(
         test::Nmse(test::AllLogits(rotated, ids, options), test::AllLogits(plain, ids, options)),
         1e-9);

@@ -44,7 +44,7 @@ TEST(Candidates, ProbabilitiesAreTheSoftmax) {
 TEST(Candidates, ChangesAddUp) {
   RowOfLogits candidates({0, 1, 2, 3, 4, 5, 6, 7});
   const auto add = [&](const std::vector<TokenId>& ids, float amount) {
-    candidates.ChangeThose(ids, std::identity(), [&](Candidate& c) { c.logit += amount; });
+    candidates.ChangeListed(ids, std::identity(), [&](Candidate& c) { c.logit += amount; });
   };
   add({2, 5}, 10);
   EXPECT_EQ(candidates.Best().id, 5);

@@ -312,6 +312,12 @@ TEST(Sampler, RemembersLogitsThatAreNoNumbers) {
     EXPECT_FALSE(sampler.has_met_broken());
     EXPECT_EQ(sampler.Sample(std::vector<float>{1, broken, 4}), 2);
     EXPECT_TRUE(sampler.has_met_broken());
+    const std::vector<uint64_t> only = {0b010};
+    for (const float temperature : {0.0f, 1.0f}) {
+      Sampler forced({.temperature = temperature});
+      EXPECT_EQ(forced.Sample(std::vector<float>{1, broken, 4}, only), 1);
+      EXPECT_TRUE(forced.has_met_broken());
+    }
   }
 }
 

@@ -125,7 +125,7 @@ TEST(Batch, MoreThanAPass) {
     return GenerateOptions{.max_tokens = 30, .constraint = i == 3 ? &constraint : nullptr};
   };
   std::vector<Written> alone;
-  constexpr size_t kMany = kMaxPassTokens + 4;
+  constexpr size_t kMany = kMaxDecodeTokens + 4;
   for (size_t i = 0; i < kMany; ++i) {
     Session session(model, Options(model, i % kTexts));
     alone.push_back(Of(session, Generate(session, Prompt(model, 1), limits(i), Any)));
