@@ -80,7 +80,7 @@ struct Loop {
   uint32_t min, max;
   // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
   StateId body, count = kNone, at_least = kNone;
-  // The part may be empty: then fewer repetitions are allowed, too, and empty ones need not be
+  // The part may be empty: then fewer repetitions are allowed as well, and empty ones need not be
   // counted.
   bool may_be_empty = false;
 };

@@ -63,7 +63,7 @@ size_t FindAtLeastT(const float* x, size_t n, float least, int32_t* indices) {
   const auto bound = hn::Set(d, least);
   const auto is_found = [&](size_t i) { return hn::Ge(hn::LoadU(d, x + i), bound); };
   size_t n_found = 0, i = 0;
-  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // usually there is none among so many
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // mostly finds none
     const auto some = hn::Or(hn::Or(is_found(i), is_found(i + kLanes)),
                              hn::Or(is_found(i + 2 * kLanes), is_found(i + 3 * kLanes)));
     if (hn::AllFalse(d, some)) continue;
