@@ -72,25 +72,16 @@ void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t posi
   session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
 }
 
-// Reads the tokens from `begin` on several times and takes each step's median time. The limits are
-// measured before and after that, and the higher ones go into the report.
+// Reads the tokens from `begin` on several times and takes each step's median time.
 engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
-                          size_t repetitions, TraceReport& report) {
-  kernels::Team team(static_cast<int>(session.n_threads()));
-  const auto measure_limits = [&] {
-    const BenchLimits limits = MeasureLimits(team, session.model());
-    report.read_ceiling = std::max(report.read_ceiling, limits.read);
-    report.dot_ceiling = std::max(report.dot_ceiling, limits.dot);
-  };
+                          size_t repetitions) {
   std::vector<engine::Trace> traces(repetitions);
-  measure_limits();
   for (engine::Trace& trace : traces) {
     GoTo(session, tokens, begin);
     session.TraceTo(&trace);
     session.Prefill(tokens.subspan(begin));
     session.TraceTo(nullptr);
   }
-  measure_limits();
   engine::Trace result = traces[0];
   for (size_t i = 0; i < result.steps.size(); ++i) {
     std::vector<double> seconds;
@@ -100,21 +91,32 @@ engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tok
   return result;
 }
 
+// The times of a token and, unless it has a depth instead, of the whole prompt. The limits are
+// measured before and after, and the higher ones go into the report.
+void MeasureTimes(const TraceOptions& options, engine::Session& session,
+                  std::span<const TokenId> tokens, TraceReport& report) {
+  constexpr size_t kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
+  kernels::Team team(static_cast<int>(session.n_threads()));
+  const BenchLimits before = MeasureLimits(team, session.model());
+  report.token = MedianTrace(session, tokens, tokens.size() - 1, kOfToken);
+  if (tokens.size() > 1 && options.depth == 0)
+    report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
+  const BenchLimits after = MeasureLimits(team, session.model());
+  report.read_ceiling = std::max(before.read, after.read);
+  report.dot_ceiling = std::max(before.dot, after.dot);
+}
+
 TraceReport MeasureToken(const TraceOptions& options, const engine::Model& model,
                          engine::Session& session, const std::vector<TokenId>& tokens) {
   TraceReport report = {.model = model,
                         .tokens = tokens,
                         .n_threads = session.n_threads(),
                         .reads_from = ReadsFrom(model.LargestStretch().size())};
-  const size_t last = tokens.size() - 1;
-  session.Prefill(tokens);                       // warms up, too
-  constexpr size_t kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
+  session.Prefill(tokens);  // warms up, too
   const bool has_times = !options.values || options.OfAllTokens() || !options.plot.empty();
-  if (has_times) report.token = MedianTrace(session, tokens, last, kOfToken, report);
-  if (has_times && last > 0 && options.depth == 0)
-    report.prompt = MedianTrace(session, tokens, 0, kOfPrompt, report);
+  if (has_times) MeasureTimes(options, session, tokens, report);
   if (options.values || options.OfAllTokens()) {
-    const size_t begin = options.OfAllTokens() ? 0 : last;
+    const size_t begin = options.OfAllTokens() ? 0 : tokens.size() - 1;
     GoTo(session, tokens, begin);
     report.values = WatchTokens(session, std::span(tokens).subspan(begin));
   }

@@ -17,10 +17,10 @@ namespace {
 using test::AddMerge;
 using test::BpeSpec;
 using test::Ids;
+using test::kPlain;
 using test::VocabFile;
 using test::VocabSpec;
 
-constexpr EncodeOptions kPlain = {.add_bos = false};
 const std::string kSpace = "\u0120";  // a space in the byte alphabet
 
 // One name of each row of patterns.
@@ -28,8 +28,8 @@ const std::vector<std::string> kPatterns = {
     "gpt-2",  "llama-bpe", "dbrx",    "qwen2",        "qwen35",         "seed-coder", "tekken",
     "gpt-4o", "smollm",    "default", "deepseek-llm", "deepseek-coder", "deepseek-v3"};
 
-struct Example {
-  explicit Example(const std::string& pre) : spec(BpeSpec(pre)) {}
+struct BpeExample {
+  explicit BpeExample(const std::string& pre) : spec(BpeSpec(pre)) {}
   VocabSpec spec;
   TokenId ll = AddMerge(spec, "l", "l");
   TokenId he = AddMerge(spec, "h", "e");
@@ -54,7 +54,7 @@ TEST(ByteAlphabet, SpellsEveryByte) {
 }
 
 TEST(Bpe, MergesByRank) {
-  const Example x("gpt-2");
+  const BpeExample x("gpt-2");
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("hello"), (Ids{x.hell, 'o'}));
   EXPECT_EQ(file->Encode("helo"), (Ids{x.he, x.lo}));
@@ -66,21 +66,21 @@ TEST(Bpe, MergesByRank) {
 }
 
 TEST(Bpe, OfAMergeThatIsThereTwiceTheFirstCounts) {
-  Example x("gpt-2");
+  BpeExample x("gpt-2");
   AddMerge(x.spec, "h", "e");
   AddMerge(x.spec, "l", "l");
   EXPECT_EQ(VocabFile(x.spec)->Encode("hello"), (Ids{x.hell, 'o'}));
 }
 
 TEST(Bpe, OfTokensThatAreSpeltTheSameTheLastCounts) {
-  Example x("gpt-2");
+  BpeExample x("gpt-2");
   const TokenId he = x.spec.Add("he");
   EXPECT_EQ(VocabFile(x.spec)->Encode("helhello"), (Ids{he, 'l', x.hell, 'o'}));
 }
 
 TEST(Bpe, WholeWordsBeforeMergesWhereThePatternSaysSo) {
   for (const std::string pre : {"llama-bpe", "smaug-bpe"}) {
-    Example x(pre);
+    BpeExample x(pre);
     const TokenId hello = x.spec.Add("hello");  // no merge makes it
     const TokenId control = x.spec.Add("hel", 0, TokenType::kControl);
     const VocabFile file(x.spec);
@@ -92,7 +92,7 @@ TEST(Bpe, WholeWordsBeforeMergesWhereThePatternSaysSo) {
 }
 
 TEST(Bpe, BytesThatAreNoUtf8) {
-  const Example x("gpt-2");
+  const BpeExample x("gpt-2");
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("he\xFFlo\xE2\x82"), (Ids{x.he, 0xFF, x.lo, 0xE2, 0x82}));
   const std::string nul("he\0", 3);
@@ -100,7 +100,7 @@ TEST(Bpe, BytesThatAreNoUtf8) {
 }
 
 TEST(Bpe, SpecialTokens) {
-  Example x("llama-bpe");
+  BpeExample x("llama-bpe");
   const TokenId begin = x.spec.Add("<|begin|>", 0, TokenType::kControl);
   const TokenId think = x.spec.Add("<think>", 0, TokenType::kUserDefined);
   const TokenId pad = x.spec.Add("[\u2581pad]");  // not spelt in bytes, yet of type normal
@@ -119,7 +119,7 @@ TEST(Bpe, SpecialTokens) {
 }
 
 TEST(Bpe, WithoutAllBytes) {
-  Example x("gpt-2");
+  BpeExample x("gpt-2");
   x.spec.tokens[0xFF] = "gone";
   x.spec.tokens['e'] = "gone too";
   x.spec.merges.clear();
@@ -130,8 +130,8 @@ TEST(Bpe, WithoutAllBytes) {
 }
 
 // The algorithm as defined: the pair of the lowest rank merges, of equals the leftmost.
-Ids Reference(const std::map<std::pair<TokenId, TokenId>, size_t>& ranks, const Ids& results,
-              const std::string& word) {
+Ids MergedByDefinition(const std::map<std::pair<TokenId, TokenId>, size_t>& ranks,
+                       const Ids& results, const std::string& word) {
   Ids ids;
   for (const char byte : word) ids.push_back(static_cast<uint8_t>(byte));
   for (;;) {
@@ -169,7 +169,7 @@ TEST(Bpe, RandomVocabulariesAgainstTheDefinition) {
     for (int i = 0; i < 50; ++i) {
       std::string word;
       for (size_t n = random() % 60; n > 0; --n) word += letters[random() % letters.size()];
-      ASSERT_EQ(file->Encode(word), Reference(ranks, results, word)) << word;
+      ASSERT_EQ(file->Encode(word), MergedByDefinition(ranks, results, word)) << word;
     }
   }
 }
@@ -187,7 +187,7 @@ TEST(Bpe, OneWordOfMegabytes) {
 
 TEST(Bpe, LongRunsOfSpaces) {
   for (const std::string& pre : kPatterns) {
-    Example x(pre);
+    BpeExample x(pre);
     const VocabFile file(x.spec);
     const std::string text = std::string(1 << 20, ' ') + "he" + std::string(1 << 20, '\n') + "!";
     EXPECT_EQ(file->Decode(file->Encode(text)), text) << pre;
@@ -198,7 +198,7 @@ TEST(Bpe, AnyBytesComeBack) {
   std::mt19937 random(1);
   const std::string letters = "hel 0'\n\r!\xC3\xA9\xE2\x82\xAC\xF0\xFF";
   for (const std::string& pre : kPatterns) {
-    Example x(pre);
+    BpeExample x(pre);
     x.spec.more.AddStrings(kNormalizerKey, {});  // else Qwen's texts are composed
     const VocabFile file(x.spec);
     for (int round = 0; round < 500; ++round) {

@@ -54,12 +54,12 @@ TEST(ChatTemplate, GoldenCases) {
 const std::vector<Message> kConversation = {
     {"system", "Be kind."}, {"user", "Hi <|im_end|>"}, {"assistant", "Hello."}, {"user", "Bye"}};
 
-std::string Render(std::string_view source, const ChatInput& input) {
+std::string Rendered(std::string_view source, const ChatInput& input) {
   return ChatTemplate::Parse(source).Render(input).text;
 }
 
 TEST(ChatTemplate, ChatMl) {
-  EXPECT_EQ(Render(kChatMlTemplate, ChatInput(kConversation)),
+  EXPECT_EQ(Rendered(kChatMlTemplate, ChatInput(kConversation)),
             "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi <|im_end|><|im_end|>\n"
             "<|im_start|>assistant\nHello.<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
             "<|im_start|>assistant\n");
@@ -68,10 +68,10 @@ TEST(ChatTemplate, ChatMl) {
 TEST(ChatTemplate, Transcript) {
   ChatInput input(kConversation);
   input.bos_token = "<s>";
-  EXPECT_EQ(Render(kTranscriptTemplate, input),
+  EXPECT_EQ(Rendered(kTranscriptTemplate, input),
             "<s>Be kind.\n\nUser: Hi <|im_end|>\nAssistant: Hello.\nUser: Bye\nAssistant:");
   input.add_generation_prompt = false;
-  EXPECT_EQ(Render(kTranscriptTemplate, input),
+  EXPECT_EQ(Rendered(kTranscriptTemplate, input),
             "<s>Be kind.\n\nUser: Hi <|im_end|>\nAssistant: Hello.\nUser: Bye\n");
 }
 
@@ -88,45 +88,45 @@ TEST(ChatTemplate, DefaultFollowsTheVocabulary) {
 
 TEST(ChatTemplate, ToolsAndMoreVariables) {
   ChatInput input(kConversation);
-  EXPECT_EQ(Render("{{ tools is none }}{{ documents is none }}{{ thinking is defined }}", input),
+  EXPECT_EQ(Rendered("{{ tools is none }}{{ documents is none }}{{ thinking is defined }}", input),
             "TrueTrueFalse");
   input.tools = Value::ListOf({Value::DictOf({{"name", "add"}})});
   input.extra.emplace_back("thinking", Value(false));
-  EXPECT_EQ(Render("{{ tools | tojson }}{{ thinking }}{{ eos_token }}.", input),
+  EXPECT_EQ(Rendered("{{ tools | tojson }}{{ thinking }}{{ eos_token }}.", input),
             "[{\"name\": \"add\"}]False.");
 }
 
 // Hermes 3 and others loop over tools that may not be there; others ask.
 TEST(ChatTemplate, NoToolsCanBeLoopedOver) {
   const ChatInput input(kConversation);
-  EXPECT_EQ(Render("<tools>{% for tool in tools %}{{ tool | tojson }}{% else %}none{% endfor %}"
-                   "</tools>{{ tools is none }}{{ tools is defined }}{% if tools %}x{% endif %}",
-                   input),
+  EXPECT_EQ(Rendered("<tools>{% for tool in tools %}{{ tool | tojson }}{% else %}none{% endfor %}"
+                     "</tools>{{ tools is none }}{{ tools is defined }}{% if tools %}x{% endif %}",
+                     input),
             "<tools>none</tools>TrueTrue");
-  EXPECT_THROW(Render("{% for x in nothing %}{% endfor %}{% set n = none %}{% for x in n %}"
-                      "{% endfor %}",
-                      input),
+  EXPECT_THROW(Rendered("{% for x in nothing %}{% endfor %}{% set n = none %}{% for x in n %}"
+                        "{% endfor %}",
+                        input),
                TemplateError);
 }
 
 TEST(ChatTemplate, ReasoningIsPassedOn) {
   const ChatInput input({{"user", "a"}, {.role = "assistant", .content = "b", .thinking = "hm"}});
-  EXPECT_EQ(Render("{% for m in messages %}{{ m.reasoning_content is defined }}"
-                   "{{ m.reasoning_content }}{% endfor %}",
-                   input),
+  EXPECT_EQ(Rendered("{% for m in messages %}{{ m.reasoning_content is defined }}"
+                     "{{ m.reasoning_content }}{% endfor %}",
+                     input),
             "FalseTruehm");
 }
 
 TEST(ChatTemplate, TimeOfNow) {
   const std::chrono::local_seconds before = LocalNow();
-  const std::string year = Render("{{ strftime_now('%Y') }}", ChatInput());
+  const std::string year = Rendered("{{ strftime_now('%Y') }}", ChatInput());
   EXPECT_GE(year, "2025");
   EXPECT_LE(before, LocalNow());
 }
 
 TEST(ChatTemplate, TooLong) {
   EXPECT_THROW(ChatTemplate::Parse(std::string((1 << 20) + 1, 'a')), TemplateError);
-  EXPECT_EQ(Render(std::string(1 << 20, 'a'), ChatInput()).size(), 1u << 20);
+  EXPECT_EQ(Rendered(std::string(1 << 20, 'a'), ChatInput()).size(), 1u << 20);
 }
 
 // The text with every foreign span in brackets.

@@ -45,20 +45,20 @@ TEST(Normalizer, NormalForms) {
 }
 
 // The message about these steps.
-std::string ErrorOf(const std::vector<std::string_view>& words) {
+std::string ErrorOfSteps(const std::vector<std::string_view>& words) {
   test::VocabSpec spec = test::SpmSpec();
   spec.more.AddStrings(kNormalizerKey, words);
   return test::ErrorOf([&] { const test::VocabFile file(spec); });
 }
 
 TEST(Normalizer, StepsAreChecked) {
-  EXPECT_EQ(ErrorOf({}), "");
-  EXPECT_EQ(ErrorOf({"NFC", "Replace", "ab", "b", "Prepend", "x", "StripLeft"}), "");
-  EXPECT_TRUE(test::Has(ErrorOf({"NFX"}), "or Prepend, found \"NFX\""));
-  EXPECT_TRUE(test::Has(ErrorOf({"Replace", "a"}), "expected 2 texts after Replace"));
-  EXPECT_TRUE(test::Has(ErrorOf({"Replace", "", "a"}), "expected texts of at most 256 bytes"));
+  EXPECT_EQ(ErrorOfSteps({}), "");
+  EXPECT_EQ(ErrorOfSteps({"NFC", "Replace", "ab", "b", "Prepend", "x", "StripLeft"}), "");
+  EXPECT_TRUE(test::Has(ErrorOfSteps({"NFX"}), "or Prepend, found \"NFX\""));
+  EXPECT_TRUE(test::Has(ErrorOfSteps({"Replace", "a"}), "expected 2 texts after Replace"));
+  EXPECT_TRUE(test::Has(ErrorOfSteps({"Replace", "", "a"}), "expected texts of at most 256 bytes"));
   const std::string many(65, 'x');
-  EXPECT_TRUE(test::Has(ErrorOf({"Replace", "a", many}), "at most 64 times as long"));
+  EXPECT_TRUE(test::Has(ErrorOfSteps({"Replace", "a", many}), "at most 64 times as long"));
 }
 
 // Qwen's files do not say that their texts are composed.

@@ -14,17 +14,16 @@ namespace {
 using test::AddMerge;
 using test::Ids;
 using test::kFirstByte;
+using test::kMark;
+using test::kPlain;
 using test::VocabFile;
 using test::VocabSpec;
-
-constexpr EncodeOptions kPlain = {.add_bos = false};
-const std::string kMark = "\u2581";
 
 TokenId Byte(int byte) { return kFirstByte + byte; }
 
 // <unk>, <s>, </s>, the byte tokens, then text.
-struct Example {
-  Example() {
+struct RawExample {
+  RawExample() {
     spec.model = "gemma4";
     spec.scores.clear();
   }
@@ -41,7 +40,7 @@ struct Example {
 };
 
 TEST(RawBpe, MergesByRankAcrossSpaces) {
-  const Example x;
+  const RawExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("hello", kPlain), (Ids{x.he, x.ll, x.o}));
   EXPECT_EQ(file->Encode("helo", kPlain), (Ids{x.he, x.lo}));
@@ -54,7 +53,7 @@ TEST(RawBpe, MergesByRankAcrossSpaces) {
 }
 
 TEST(RawBpe, RunsOfLineEnds) {
-  const Example x;
+  const RawExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("he\n\n\nhe", kPlain), (Ids{x.he, x.three_newlines, x.he}));
   EXPECT_EQ(file->Encode("\n\n", kPlain), (Ids{x.newline, x.newline}));
@@ -62,7 +61,7 @@ TEST(RawBpe, RunsOfLineEnds) {
 }
 
 TEST(RawBpe, WhatIsNoTokenBecomesItsBytes) {
-  const Example x;
+  const RawExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("h\u20ACe", kPlain), (Ids{x.h, Byte(0xE2), Byte(0x82), Byte(0xAC), x.e}));
   EXPECT_EQ(file->Encode("z\u00E9\xFFh\xC3", kPlain),
@@ -74,7 +73,7 @@ TEST(RawBpe, WhatIsNoTokenBecomesItsBytes) {
 }
 
 TEST(RawBpe, BosWhateverTheFileSays) {
-  Example x;
+  RawExample x;
   x.spec.more.Add("tokenizer.ggml.bos_token_id", uint32_t{1});
   x.spec.more.Add("tokenizer.ggml.add_bos_token", false);
   const VocabFile file(x.spec);
@@ -83,7 +82,7 @@ TEST(RawBpe, BosWhateverTheFileSays) {
 }
 
 TEST(RawBpe, SpecialTokens) {
-  Example x;
+  RawExample x;
   const TokenId turn = x.spec.Add("<|turn>", 0, TokenType::kControl);
   const TokenId spaces = x.spec.Add(kMark + kMark + kMark, 0, TokenType::kUserDefined);
   const VocabFile file(x.spec);
@@ -94,7 +93,7 @@ TEST(RawBpe, SpecialTokens) {
 }
 
 TEST(RawBpe, WithoutAllBytes) {
-  Example x;
+  RawExample x;
   x.spec.tokens[kFirstByte + 'z'] = "<0x00>";
   // The ids of tokenizers 0.23.3 (BPE with byte_fallback and fuse_unk).
   for (const auto& [text, expected] : std::vector<std::pair<std::string, Ids>>{
@@ -112,7 +111,7 @@ TEST(RawBpe, WithoutAllBytes) {
 }
 
 TEST(RawBpe, MergesMustBeOfTokens) {
-  Example x;
+  RawExample x;
   x.spec.merges.push_back("he zz");
   EXPECT_TRUE(test::Has(test::ErrorOf([&] { VocabFile file(x.spec); }), "as merge 6"));
   x.spec.merges.clear();
@@ -121,7 +120,7 @@ TEST(RawBpe, MergesMustBeOfTokens) {
 
 // A line is a word, however long; it is cut between characters.
 TEST(RawBpe, OneLineOfMegabytes) {
-  const Example x;
+  const RawExample x;
   const VocabFile file(x.spec);
   std::string text = "h";
   while (text.size() < (size_t{5} << 20)) text += "\u00E9";
@@ -133,7 +132,7 @@ TEST(RawBpe, OneLineOfMegabytes) {
 TEST(RawBpe, AnyBytesComeBack) {
   std::mt19937 random(1);
   const std::string letters = "helo  \n\n\xC3\xA9\xE2\x82\xAC\xF0\xFF";
-  const Example x;
+  const RawExample x;
   const VocabFile file(x.spec);
   for (int round = 0; round < 500; ++round) {
     std::string text;

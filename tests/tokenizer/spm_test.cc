@@ -17,18 +17,18 @@ namespace {
 
 using test::Ids;
 using test::kFirstByte;
+using test::kMark;
+using test::kPlain;
 using test::SpmSpec;
 using test::VocabFile;
 using test::VocabSpec;
 
-const std::string kSpace = "\u2581";
-
 TokenId ByteId(int byte) { return kFirstByte + byte; }
 
 // The vocabulary of the examples. Scores are the order in which pairs merge.
-struct Example {
+struct SpmExample {
   VocabSpec spec = SpmSpec();
-  TokenId space = spec.Add(kSpace, -10);
+  TokenId space = spec.Add(kMark, -10);
   TokenId h = spec.Add("h", -11);
   TokenId e = spec.Add("e", -12);
   TokenId l = spec.Add("l", -13);
@@ -37,13 +37,11 @@ struct Example {
   TokenId ll = spec.Add("ll", -1);
   TokenId hell = spec.Add("hell", -4);
   TokenId lo = spec.Add("lo", -3);
-  TokenId space_he = spec.Add(kSpace + "he", -6);
+  TokenId space_he = spec.Add(kMark + "he", -6);
 };
 
-constexpr EncodeOptions kPlain = {.add_bos = false};
-
 TEST(Spm, MergesByScore) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   // "▁hello": ll (-1), he (-2), hell (-4); lo cannot any more, ▁hell is no piece.
   EXPECT_EQ(file->Encode("hello", kPlain), (Ids{x.space, x.hell, x.o}));
@@ -54,7 +52,7 @@ TEST(Spm, MergesByScore) {
 }
 
 TEST(Spm, KeepsAllSpaces) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("", kPlain), Ids{});
   EXPECT_EQ(file->Encode(" ", kPlain), (Ids{x.space, x.space}));
@@ -63,7 +61,7 @@ TEST(Spm, KeepsAllSpaces) {
 }
 
 TEST(Spm, FallsBackToBytes) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("h\u00E4\n", kPlain),
             (Ids{x.space, x.h, ByteId(0xC3), ByteId(0xA4), ByteId('\n')}));
@@ -73,7 +71,7 @@ TEST(Spm, FallsBackToBytes) {
 }
 
 TEST(Spm, BytesThatAreNoUtf8) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("he\xFFlo\xE2\x82", kPlain),
             (Ids{x.space_he, ByteId(0xFF), x.lo, ByteId(0xE2), ByteId(0x82)}));
@@ -82,9 +80,9 @@ TEST(Spm, BytesThatAreNoUtf8) {
 }
 
 TEST(Spm, SpecialTokensOnlyWhereAsked) {
-  Example x;
+  SpmExample x;
   const TokenId user = x.spec.Add("<he>", 0, TokenType::kUserDefined);
-  const TokenId user2 = x.spec.Add(kSpace + kSpace, 0, TokenType::kUserDefined);
+  const TokenId user2 = x.spec.Add(kMark + kMark, 0, TokenType::kUserDefined);
   const VocabFile file(x.spec);
   const Ids as_text = file->Encode("<s>", kPlain);
   EXPECT_EQ(as_text, (Ids{x.space, ByteId('<'), ByteId('s'), ByteId('>')}));
@@ -98,7 +96,7 @@ TEST(Spm, SpecialTokensOnlyWhereAsked) {
 }
 
 TEST(Spm, Pieces) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Piece(x.space_he), " he");
   EXPECT_EQ(file->Piece(ByteId(0xE2)), "\xE2");
@@ -107,13 +105,13 @@ TEST(Spm, Pieces) {
   EXPECT_EQ(file->Piece(0), "");
   EXPECT_EQ(file->Piece(-1), "");
   EXPECT_EQ(file->Piece(1 << 30), "");
-  EXPECT_EQ(file->Find(kSpace + "he"), x.space_he);
+  EXPECT_EQ(file->Find(kMark + "he"), x.space_he);
   EXPECT_EQ(file->Find("nothing"), -1);
   EXPECT_EQ(file->Decode({1, x.space_he, -1, 1 << 30, 2}, true), "<s>he</s>");
 }
 
 TEST(Spm, VocabulariesThatSentencepieceWouldRefuse) {
-  Example x;
+  SpmExample x;
   const TokenId he2 = x.spec.Add("he", -2);                         // doubled
   x.spec.Add("", -1);                                               // empty
   x.spec.Add("l\xFF", -1);                                          // no UTF-8
@@ -128,7 +126,7 @@ TEST(Spm, VocabulariesThatSentencepieceWouldRefuse) {
 }
 
 TEST(Spm, UnusedPiecesAreTakenApartAgain) {
-  Example x;
+  SpmExample x;
   x.spec.types[static_cast<size_t>(x.he)] = TokenType::kUnused;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("heo", kPlain), (Ids{x.space_he, x.o}));  // by way of he
@@ -137,7 +135,7 @@ TEST(Spm, UnusedPiecesAreTakenApartAgain) {
 
 TEST(Spm, UnusedPiecesCannotExhaustTheStack) {
   VocabSpec spec = SpmSpec();
-  spec.Add(kSpace);
+  spec.Add(kMark);
   for (size_t n = 1; n <= 3000; ++n) {
     spec.Add(std::string(n, 'a'), static_cast<float>(n), TokenType::kUnused);
   }
@@ -147,7 +145,7 @@ TEST(Spm, UnusedPiecesCannotExhaustTheStack) {
 }
 
 TEST(Spm, WithoutAllByteTokens) {
-  Example x;
+  SpmExample x;
   x.spec.types[static_cast<size_t>(ByteId('\n'))] = TokenType::kNormal;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("h\nh", kPlain), (Ids{x.space, x.h, 0, x.h}));
@@ -155,7 +153,7 @@ TEST(Spm, WithoutAllByteTokens) {
 }
 
 TEST(Spm, WithoutUnknownToken) {
-  Example x;
+  SpmExample x;
   x.spec.types[0] = TokenType::kControl;
   const VocabFile file(x.spec);
   EXPECT_EQ(file->vocab().unk, -1);
@@ -164,7 +162,7 @@ TEST(Spm, WithoutUnknownToken) {
 
 // A byte without a token is missing only for the characters that have it.
 TEST(Spm, BytesOfSomeCharacters) {
-  Example x;
+  SpmExample x;
   x.spec.types[static_cast<size_t>(ByteId('\t'))] = TokenType::kNormal;
   x.spec.tokens[static_cast<size_t>(ByteId('\t'))] = "\t";
   x.spec.types[static_cast<size_t>(ByteId('\n'))] = TokenType::kNormal;
@@ -177,7 +175,7 @@ TEST(Spm, BytesOfSomeCharacters) {
 // As Phi-3's: files of that name do not say it.
 TEST(Spm, AddedTokensThatTakeWhiteSpace) {
   for (const bool has_key : {false, true}) {
-    Example x;
+    SpmExample x;
     const TokenId user = x.spec.Add("<|user|>", 0, TokenType::kControl);
     const TokenId other = x.spec.Add("<|x|>", 0, TokenType::kControl);
     if (has_key) {
@@ -203,7 +201,7 @@ TEST(Spm, AddedTokensThatTakeWhiteSpace) {
 
 // Of Mistral v0.3: before the text only, and not before a space.
 TEST(Spm, SpaceBeforeTheFirstWord) {
-  Example x;
+  SpmExample x;
   x.spec.more.Add("tokenizer.pronk.space_prefix", "first");
   const VocabFile file(x.spec);
   const EncodeOptions special = {.add_bos = false, .parse_special = true};
@@ -215,13 +213,13 @@ TEST(Spm, SpaceBeforeTheFirstWord) {
 
 // The algorithm as defined: of all neighbours that together are a piece, the pair of the highest
 // score merges, of equals the leftmost, until there is none.
-Ids Reference(const std::map<std::string, TokenId>& pieces, const VocabSpec& spec,
-              const std::string& text) {
+Ids ScoredByDefinition(const std::map<std::string, TokenId>& pieces, const VocabSpec& spec,
+                       const std::string& text) {
   std::vector<std::string> symbols;
   for (size_t at = 0; at < text.size();) {
     const size_t n = gguf::NextUtf8(std::string_view(text).substr(at)).length;
     const std::string character = text.substr(at, n);
-    symbols.push_back(character == " " ? kSpace : character);
+    symbols.push_back(character == " " ? kMark : character);
     at += n;
   }
   for (;;) {
@@ -263,16 +261,16 @@ TEST(Spm, RandomVocabulariesAgainstTheDefinition) {
   for (int round = 0; round < 30; ++round) {
     VocabSpec spec = SpmSpec();
     std::map<std::string, TokenId> pieces;
-    pieces[kSpace] = spec.Add(kSpace);
+    pieces[kMark] = spec.Add(kMark);
     for (int i = 0; i < 60; ++i) {
-      const std::string text = text_of(1 + random() % 4, kSpace);
+      const std::string text = text_of(1 + random() % 4, kMark);
       if (pieces.contains(text)) continue;
       pieces[text] = spec.Add(text, -static_cast<float>(random() % 20));
     }
     const VocabFile file(spec);
     for (int i = 0; i < 50; ++i) {
       const std::string text = text_of(random() % 40, " ");
-      const Ids expected = text.empty() ? Ids{} : Reference(pieces, spec, " " + text);
+      const Ids expected = text.empty() ? Ids{} : ScoredByDefinition(pieces, spec, " " + text);
       ASSERT_EQ(file->Encode(text, kPlain), expected) << text;
       ASSERT_EQ(file->Decode(expected), text);
     }
@@ -281,7 +279,7 @@ TEST(Spm, RandomVocabulariesAgainstTheDefinition) {
 
 // Long texts are given to sentencepiece in parts, cut where no piece can lie across.
 TEST(Spm, LongTextIsTheSumOfItsWords) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   std::string text;
   Ids expected;
@@ -299,9 +297,9 @@ TEST(Spm, LongTextIsTheSumOfItsWords) {
 
 // With a piece across each place to cut at; its last space may follow another one.
 TEST(Spm, LongTextIsNotCutWhereAPieceMayLie) {
-  for (const auto& [part, shorter, piece] : {std::tuple("o o", "o" + kSpace, "o" + kSpace + "o"),
-                                             {"o  ", kSpace + kSpace, "o" + kSpace + kSpace}}) {
-    Example x;
+  for (const auto& [part, shorter, piece] : {std::tuple("o o", "o" + kMark, "o" + kMark + "o"),
+                                             {"o  ", kMark + kMark, "o" + kMark + kMark}}) {
+    SpmExample x;
     x.spec.Add(shorter, -2);
     const TokenId across = x.spec.Add(piece, -1);
     const VocabFile file(x.spec);
@@ -314,7 +312,7 @@ TEST(Spm, LongTextIsNotCutWhereAPieceMayLie) {
 }
 
 TEST(Spm, OneWordOfMegabytes) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   std::string text;
   while (text.size() < 3 << 20) text += "hello\u00E9";
@@ -322,7 +320,7 @@ TEST(Spm, OneWordOfMegabytes) {
 }
 
 TEST(Spm, AnyBytesComeBack) {
-  const Example x;
+  const SpmExample x;
   const VocabFile file(x.spec);
   std::mt19937 random(1);
   const std::string letters = "helo \n\xC3\xA9\xE2\x82\xAC\xF0\xFF";
@@ -331,7 +329,7 @@ TEST(Spm, AnyBytesComeBack) {
     for (size_t n = random() % 30; n > 0; --n) {
       text += random() % 4 ? letters[random() % letters.size()] : static_cast<char>(random());
     }
-    if (text.find(kSpace) != std::string::npos) continue;  // the one character that becomes another
+    if (text.find(kMark) != std::string::npos) continue;  // the one character that becomes another
     ASSERT_EQ(file->Decode(file->Encode(text)), text);
   }
 }

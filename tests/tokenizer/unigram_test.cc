@@ -19,8 +19,8 @@ namespace tokenizer {
 namespace {
 
 using test::Ids;
+using test::kPlain;
 
-constexpr EncodeOptions kPlain = {.add_bos = false};
 constexpr const char* kCharsmap = "tokenizer.ggml.precompiled_charsmap";
 
 gguf::File Open() { return gguf::File::Open(test::DataPath("unigram/unigram.gguf").string()); }

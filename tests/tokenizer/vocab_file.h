@@ -15,6 +15,11 @@ namespace test {
 
 using Ids = std::vector<TokenId>;
 
+// A text alone, without the tokens around it.
+inline constexpr tokenizer::EncodeOptions kPlain = {.add_bos = false};
+// Stands for a space in the tokens of SPM, WordPiece and others: U+2581.
+inline const std::string kMark = "\u2581";
+
 // An open vocabulary. Throws what Tokenizer::Create throws.
 class VocabFile {
  public:

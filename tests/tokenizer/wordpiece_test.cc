@@ -14,14 +14,13 @@ namespace tokenizer {
 namespace {
 
 using test::Ids;
+using test::kMark;
 using test::VocabFile;
 using test::VocabSpec;
 
-const std::string kMark = "\u2581";
-
 // Tokens that begin a word, and tokens that continue one.
-struct Example {
-  Example() {
+struct WordPieceExample {
+  WordPieceExample() {
     spec.model = "bert";
     cls = Special("[CLS]");
     sep = Special("[SEP]");
@@ -45,7 +44,7 @@ Ids Encoded(const VocabFile& file, const std::string& text) {
 }
 
 TEST(WordPiece, TakesTheLongestTokensOfEachWord) {
-  const Example x;
+  const WordPieceExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(Encoded(file, "singing"), (Ids{x.sing, x.ing}));
   EXPECT_EQ(Encoded(file, "sing ser"), (Ids{x.sing, x.s, x.er}));
@@ -60,7 +59,7 @@ TEST(WordPiece, TakesTheLongestTokensOfEachWord) {
 }
 
 TEST(WordPiece, CanBeInterrupted) {
-  const Example x;
+  const WordPieceExample x;
   const VocabFile file(x.spec);
   int n = 0;
   const std::function<bool()> interrupted = [&] { return ++n == 100; };
@@ -70,7 +69,7 @@ TEST(WordPiece, CanBeInterrupted) {
 }
 
 TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {
-  Example x;
+  WordPieceExample x;
   const VocabFile file(x.spec);
   EXPECT_EQ(Encoded(file, "CAF\u00C9 cafe\u0301 c\u00ADaf\u0007e\u200B"),
             (Ids{x.cafe, x.cafe, x.cafe}));
@@ -83,7 +82,7 @@ TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {
 
 // A word of more than 100 characters is unknown.
 TEST(WordPiece, LongWordsAreUnknown) {
-  const Example x;
+  const WordPieceExample x;
   EXPECT_EQ(Encoded(VocabFile(x.spec), std::string(101, 's')), Ids{x.unk});
 }
 

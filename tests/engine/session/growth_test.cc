@@ -31,7 +31,7 @@ SessionOptions Options(bool grows, kernels::KvTypes type = kernels::KvType::kF16
   return options;
 }
 
-std::vector<TokenId> Prompt(const Model& model, size_t n) {
+std::vector<TokenId> LongPrompt(const Model& model, size_t n) {
   std::vector<TokenId> ids(n);
   for (size_t i = 0; i < n; ++i)
     ids[i] = static_cast<TokenId>(3 + i * i % (model.tokenizer->vocab().size() - 3));
@@ -40,8 +40,8 @@ std::vector<TokenId> Prompt(const Model& model, size_t n) {
 
 // Two prompts with generated tokens after each, which grow the state in both ways; and a rewind.
 // Returns the logits after each part.
-std::vector<std::vector<float>> Texts(Session& session) {
-  const std::vector<TokenId> ids = Prompt(session.model(), 110);
+std::vector<std::vector<float>> LogitsOfParts(Session& session) {
+  const std::vector<TokenId> ids = LongPrompt(session.model(), 110);
   std::vector<std::vector<float>> all;
   const auto generate = [&](size_t n) {
     for (size_t i = 0; i < n; ++i) session.Decode(session.Sample());
@@ -65,7 +65,7 @@ TEST_P(GrowthInFamilies, ChangesNoBit) {
                                       kernels::KvType::kQ4_0, kernels::KvType::kF32}) {
     Session fixed(model, Options(false, type)), growing(model, Options(true, type));
     EXPECT_EQ(growing.state().capacity(), kStart);
-    EXPECT_EQ(Texts(growing), Texts(fixed));
+    EXPECT_EQ(LogitsOfParts(growing), LogitsOfParts(fixed));
     EXPECT_EQ(growing.capacity(), kMost);
     EXPECT_GT(growing.state().capacity(), 200u);
     EXPECT_TRUE(std::ranges::equal(growing.tokens(), fixed.tokens()));
@@ -92,14 +92,14 @@ TEST(Growth, WithADraftModel) {
   options.draft.model = &model;
   options.draft.fixed = 3;
   Session fixed(model, Options(false)), growing(model, options);
-  EXPECT_EQ(Texts(growing), Texts(fixed));
+  EXPECT_EQ(LogitsOfParts(growing), LogitsOfParts(fixed));
   EXPECT_GT(growing.speculation()->counts().accepted, 20u);
 }
 
 TEST(Growth, OfASavedSession) {
   const test::TempDir dir;
   const Model model = Model::Load(test::DataPath("families/gemma3.gguf"));
-  const std::vector<TokenId> ids = Prompt(model, 100);
+  const std::vector<TokenId> ids = LongPrompt(model, 100);
   Session first(model, Options(true)), second(model, Options(true));
   first.Prefill(ids);
   SaveSession(first, dir.Path("session"));
@@ -145,7 +145,7 @@ TEST(Growth, OfTheUsualContextGoesAsFarAsTheModelWasTrained) {
 TEST(Growth, WithTwoSetsOfAngles) {
   const Model model = Model::Load(test::DataPath("families/phi3-long.gguf"));
   ASSERT_EQ(model.config.ropes[0].original_context, 16u);
-  const std::vector<TokenId> ids = Prompt(model, 40);
+  const std::vector<TokenId> ids = LongPrompt(model, 40);
   SessionOptions options = Options(true);
   options.context = 10;
   Session session(model, options);

@@ -55,11 +55,6 @@ std::vector<float> Continue(Session& session, size_t n) {
   return logits;
 }
 
-template <class Code>
-std::string Message(Code code) {
-  return test::ErrorOf<std::exception>(code);
-}
-
 class SessionFileTest : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
@@ -116,7 +111,7 @@ class SessionFile : public testing::Test {
 TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
   const auto error_of = [&](const Model& model, const SessionOptions& options) {
     Session session(model, options);
-    return Message([&] { LoadSession(session, path_); });
+    return test::ErrorOf<std::exception>([&] { LoadSession(session, path_); });
   };
   const Model other = Model::Load(test::DataPath("hybrids") / "qwen35moe.gguf");
   EXPECT_TRUE(test::Has(error_of(other, Options(64, 64)), "belongs to another model"));
@@ -138,8 +133,9 @@ TEST_F(SessionFile, IsRefusedWhereKeysAreRotatedOtherwise) {
   session.Prefill(Text(model, 5));
   SaveSession(session, path_);
   Session same(model, Options(trained - 1, 8)), longer(model, Options(trained + 1, 8));
-  EXPECT_EQ(Message([&] { LoadSession(same, path_); }), "");
-  EXPECT_TRUE(test::Has(Message([&] { LoadSession(longer, path_); }), "context of another kind"));
+  EXPECT_EQ(test::ErrorOf<std::exception>([&] { LoadSession(same, path_); }), "");
+  EXPECT_TRUE(test::Has(test::ErrorOf<std::exception>([&] { LoadSession(longer, path_); }),
+                        "context of another kind"));
 }
 
 TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
@@ -149,7 +145,7 @@ TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
   const std::vector<float> logits(session.logits().begin(), session.logits().end());
   const auto expect_refused = [&](const std::string& damaged) {
     std::ofstream(path_, std::ios::binary) << damaged;
-    ASSERT_NE(Message([&] { LoadSession(session, path_); }), "");
+    ASSERT_NE(test::ErrorOf<std::exception>([&] { LoadSession(session, path_); }), "");
     ASSERT_EQ(session.position(), 10u);
     ASSERT_TRUE(std::ranges::equal(session.logits(), logits));
   };
@@ -176,7 +172,7 @@ TEST_F(SessionFile, SeveralSaveToOneFile) {
   }
   Session session(model_, Options(64, 64));
   while (n_saving > 0) {
-    EXPECT_EQ(Message([&] { LoadSession(session, path_); }), "");
+    EXPECT_EQ(test::ErrorOf<std::exception>([&] { LoadSession(session, path_); }), "");
     EXPECT_TRUE(session.position() == 10 || session.position() == 20 || session.position() == 30);
   }
   for (std::thread& thread : threads) thread.join();
@@ -192,7 +188,7 @@ TEST_F(SessionFile, AFullDiskLeavesTheOldOne) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small = {1024, limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string error = Message([&] { SaveSession(session, path_); });
+  const std::string error = test::ErrorOf<std::exception>([&] { SaveSession(session, path_); });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   std::signal(SIGXFSZ, before);
   EXPECT_TRUE(test::Has(error, "session: cannot be written: File too large"));
@@ -204,7 +200,7 @@ TEST_F(SessionFile, AFullDiskLeavesTheOldOne) {
 TEST_F(SessionFile, IsNoModel) {
   Session session(model_, Options(64, 64));
   const std::string model = test::DataPath("hybrids") / "qwen35.gguf";
-  EXPECT_TRUE(test::Has(Message([&] { LoadSession(session, model); }),
+  EXPECT_TRUE(test::Has(test::ErrorOf<std::exception>([&] { LoadSession(session, model); }),
                         "qwen35.gguf is a GGUF file, not a session of pronk"));
 }
 
@@ -214,7 +210,7 @@ TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
   const Model model = Model::Load(copy.string());
   Session session(model, Options(64, 64));
   session.Prefill(Text(model, 5));
-  EXPECT_NE(Message([&] { SaveSession(session, copy.string()); }), "");
+  EXPECT_NE(test::ErrorOf<std::exception>([&] { SaveSession(session, copy.string()); }), "");
   EXPECT_EQ(test::ReadText(copy), test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));
 }
 
@@ -225,8 +221,8 @@ TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
     const std::string copy = dir_.Write("model.gguf", bytes);
     const Model model = Model::Load(copy);
     Session session(model, Options(64, 64));
-    EXPECT_TRUE(
-        test::Has(Message([&] { LoadSession(session, path_); }), "belongs to another model"));
+    EXPECT_TRUE(test::Has(test::ErrorOf<std::exception>([&] { LoadSession(session, path_); }),
+                          "belongs to another model"));
   };
   const std::byte* const begin = model_.file.tensors()[0].data;
   const size_t data =
@@ -259,7 +255,7 @@ TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
   const auto load = [&] {
     const Model model = Model::Load(path);
     Session session(model, Options(64, 64));
-    return Message([&] { LoadSession(session, path_); });
+    return test::ErrorOf<std::exception>([&] { LoadSession(session, path_); });
   };
   const auto change = [&] {
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -281,7 +277,8 @@ TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
   file.metadata().SetFloat("qwen35.rope.freq_base", 5e6);  // as by --override-kv
   const Model other = Model::From(std::move(file));
   Session session(other, Options(64, 64));
-  EXPECT_TRUE(test::Has(Message([&] { LoadSession(session, path_); }), "belongs to another model"));
+  EXPECT_TRUE(test::Has(test::ErrorOf<std::exception>([&] { LoadSession(session, path_); }),
+                        "belongs to another model"));
   change();
   EXPECT_TRUE(test::Has(load(), "belongs to another model"));
 }
@@ -291,14 +288,14 @@ TEST_F(SessionFile, OfAnotherVersion) {
   bytes[14] = '1';
   dir_.Write("session", bytes);
   Session session(model_, Options(64, 64));
-  EXPECT_EQ(Message([&] { LoadSession(session, path_); }),
+  EXPECT_EQ(test::ErrorOf<std::exception>([&] { LoadSession(session, path_); }),
             path_ + " was written by another version of pronk: remove it");
 }
 
 TEST_F(SessionFile, IsARegularFile) {
   Session session(model_, Options(64, 64));
   const auto error = [&](const std::string& path) {
-    return Message([&] { LoadSession(session, path); });
+    return test::ErrorOf<std::exception>([&] { LoadSession(session, path); });
   };
   ASSERT_EQ(mkfifo(dir_.Path("pipe").c_str(), 0600), 0);
   const std::string expected = ": expected a session of pronk, found ";

@@ -159,8 +159,8 @@ struct Parts {
   bool operator==(const Parts&) const = default;
 };
 
-Parts Split(const std::string& source, const std::string& written, size_t piece = 1000,
-            const std::string& tools = "[]") {
+Parts SplitCalls(const std::string& source, const std::string& written, size_t piece = 1000,
+                 const std::string& tools = "[]") {
   ThinkingFormat thinking = FindThinkingFormat(source);
   thinking.has_calls = true;
   ThinkingSplitter splitter(thinking, "<|start|>assistant");
@@ -182,7 +182,7 @@ class ToolCalls : public testing::TestWithParam<Sample> {};
 TEST_P(ToolCalls, AreFoundInAnyPieces) {
   const Sample& sample = GetParam();
   for (size_t piece = 1; piece <= sample.written.size(); piece += 1 + piece / 4) {
-    const Parts parts = Split(sample.source, sample.written, piece);
+    const Parts parts = SplitCalls(sample.source, sample.written, piece);
     EXPECT_EQ(TextOf(parts.calls), TextOf(sample.calls)) << piece;
     EXPECT_EQ(parts.text, sample.content) << piece;
   }
@@ -214,7 +214,7 @@ TEST_P(ToolCalls, GoThroughTemplates) {
 TEST_P(ToolCalls, DamagedAreText) {
   const Sample& sample = GetParam();
   const auto check = [&](const std::string& written) {
-    const Parts parts = Split(sample.source, written);
+    const Parts parts = SplitCalls(sample.source, written);
     for (const ToolCall& call : parts.calls) tokenizer::ParseArguments(call.arguments);
     const bool is_text = parts.calls.empty() && sample.name != "GptOss";
     EXPECT_EQ(is_text ? parts.text : "", is_text ? written : "");
@@ -235,13 +235,13 @@ INSTANTIATE_TEST_SUITE_P(Families, ToolCalls, testing::ValuesIn(Samples()),
 
 TEST(CallForm, OfOtherTemplatesIsNone) {
   EXPECT_EQ(FindCallForm(tokenizer::kChatMlTemplate), nullptr);
-  EXPECT_EQ(Split("", "<tool_call>\n{}").text, "<tool_call>\n{}");
+  EXPECT_EQ(SplitCalls("", "<tool_call>\n{}").text, "<tool_call>\n{}");
 }
 
 TEST(CallForm, WhatIsNoCallIsText) {
   const std::string hermes = "<tool_call>", llama = "\"parameters\": dictionary";
   const auto text = [](const std::string& source, const std::string& written) {
-    const Parts parts = Split(source, written, 1);
+    const Parts parts = SplitCalls(source, written, 1);
     EXPECT_TRUE(parts.calls.empty()) << written;
     return parts.text;
   };
@@ -264,13 +264,13 @@ TEST(CallForm, WhatIsNoCallIsText) {
 
 TEST(CallForm, AroundACall) {
   const std::string call = R"(<tool_call>{"name": "f", "arguments": {}}</tool_call>)";
-  const Parts around = Split("<tool_call>", "A " + call + "\nB <tool_call>x</tool_call> ");
+  const Parts around = SplitCalls("<tool_call>", "A " + call + "\nB <tool_call>x</tool_call> ");
   EXPECT_EQ(around.text, "A \nB <tool_call>x</tool_call>");
   EXPECT_EQ(around.calls.size(), 1u);
   // The end may be missing where the model ends its text.
-  EXPECT_EQ(Split("<tool_call>", call.substr(0, call.find("</"))).calls.size(), 1u);
-  const Parts tagged =
-      Split("\"parameters\": dictionary", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}");
+  EXPECT_EQ(SplitCalls("<tool_call>", call.substr(0, call.find("</"))).calls.size(), 1u);
+  const Parts tagged = SplitCalls("\"parameters\": dictionary",
+                                  "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}");
   EXPECT_EQ(tagged.calls.size(), 1u);
   EXPECT_EQ(tagged.text, "");
 }
@@ -280,9 +280,9 @@ TEST(CallForm, TypesAreTheTools) {
   const std::string written =
       "<tool_call>f<arg_key>a</arg_key><arg_value>7</arg_value></tool_call>";
   const auto arguments = [&](const std::string& type) {
-    return Split("<arg_key>", written, 1,
-                 R"([{"function": {"name": "f", "parameters": {"properties": {"a": )" + type +
-                     "}}}}]")
+    return SplitCalls("<arg_key>", written, 1,
+                      R"([{"function": {"name": "f", "parameters": {"properties": {"a": )" + type +
+                          "}}}}]")
         .calls.at(0)
         .arguments;
   };
@@ -295,13 +295,13 @@ TEST(CallForm, GptOssCallsFromItsChannels) {
   const std::string source = "<|start|><|channel|><|message|><|call|>";
   const std::string turn = "<|start|>assistant";
   const Parts parts =
-      Split(source, "<|channel|>analysis<|message|>hm<|end|>" + turn +
-                        "<|channel|>commentary<|message|>I look.<|end|>" + turn +
-                        "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}");
+      SplitCalls(source, "<|channel|>analysis<|message|>hm<|end|>" + turn +
+                             "<|channel|>commentary<|message|>I look.<|end|>" + turn +
+                             "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}");
   EXPECT_EQ(parts.text, "I look.");
   EXPECT_EQ(parts.calls, (std::vector<ToolCall>{{"", "f", "{}"}}));
-  EXPECT_EQ(Split(source, " to go", 1).text, " to go");
-  EXPECT_EQ(Split(source, "<|channel|>commentary to=functions.f<|message|>{").text,
+  EXPECT_EQ(SplitCalls(source, " to go", 1).text, " to go");
+  EXPECT_EQ(SplitCalls(source, "<|channel|>commentary to=functions.f<|message|>{").text,
             "<|channel|>to=functions.f<|message|>{");
 }
 
@@ -340,7 +340,7 @@ TEST(CallForm, BareObjectsAreCalls) {
     for (const std::string source : {"<tool_call>", "{# no form #}"}) {
       if (source[0] == '{' && written[0] == '<') continue;
       for (size_t piece = 1; piece <= written.size(); piece += 1 + piece / 3) {
-        const Parts parts = Split(source, written, piece, tools);
+        const Parts parts = SplitCalls(source, written, piece, tools);
         EXPECT_EQ(parts.calls.size(), n_calls) << written << piece;
         EXPECT_EQ(parts.text, text) << source << piece;
       }
