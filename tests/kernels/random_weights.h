@@ -1,9 +1,10 @@
-// Weight matrices of any type with random bytes in them: every pattern of codes and small scales
-// occurs, only the block scales (f16) are kept to sane values.
+// What the tests of kernels share. Weight matrices of any type with random bytes in them: every
+// pattern of codes and small scales occurs, only the block scales (f16) are kept to sane values.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -11,8 +12,23 @@
 #include "gguf/dtype.h"
 #include "kernels/half.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/reference.h"
 
 namespace kernels {
+
+// The relative distance between neighbouring floats; rounding errs by half of it.
+inline constexpr double kEps = std::numeric_limits<float>::epsilon();
+// A number after the data of a test, which must stay: nothing may be written past the end.
+inline constexpr float kSentinel = 12345.0f;
+
+// The types that weights may have.
+inline std::vector<gguf::DType> WeightTypes() {
+  std::vector<gguf::DType> types;
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    if (IsWeightType(info.type)) types.push_back(info.type);
+  }
+  return types;
+}
 
 // Where a block keeps its f16 scales: at its beginning, if nothing else is said here.
 inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {

@@ -20,7 +20,7 @@ namespace {
 
 using gguf::DType;
 
-struct Case {
+struct LatentCase {
   DType dtype;
   KvType kv;
   size_t n_heads, latent, n_rotated, plain, value;
@@ -32,7 +32,7 @@ struct Case {
   size_t key() const { return plain + n_rotated; }
   size_t cached() const { return latent + n_rotated; }
   size_t end() const { return first_pos + n_tokens; }
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+  friend std::ostream& operator<<(std::ostream& out, const LatentCase& c) {
     return out << gguf::Info(c.dtype).name << ", " << c.n_heads << " heads, latent " << c.latent
                << ", " << c.n_tokens << " tokens from " << c.first_pos << ", window " << c.window;
   }
@@ -41,7 +41,7 @@ struct Case {
 // Floats are exact but for sums. Keys and values in f16 are rounded once more, by 2e-8 to 1e-7 of
 // their power; vectors, and K where it is transposed, to int8, by 2.4e-5 each.
 constexpr double kFloat = 1e-11, kHalf = 1e-6, kInt8 = 2e-4;
-const std::vector<Case> kCases = {
+const std::vector<LatentCase> kCases = {
     {DType::kF32, KvType::kF32, 3, 24, 6, 10, 7, 0, 17, kFloat},
     {DType::kF32, KvType::kF16, 5, 40, 16, 33, 20, 70, 40, kHalf},
     {DType::kF16, KvType::kF32, 2, 30, 4, 16, 40, 200, 30, kHalf},
@@ -54,7 +54,7 @@ const std::vector<Case> kCases = {
 
 class Latents {
  public:
-  explicit Latents(const Case& shape)
+  explicit Latents(const LatentCase& shape)
       : c(shape),
         k(c.dtype, c.n_heads * c.latent, c.plain, 1),
         v(c.dtype, c.n_heads * c.value, c.latent, 2),
@@ -150,7 +150,7 @@ class Latents {
     return out;
   }
 
-  Case c;
+  LatentCase c;
   RandomMatrix k, v;
   std::vector<float> k_scales, v_bias, q, x;
   std::vector<std::byte> bytes;
@@ -171,7 +171,7 @@ double ErrorShare(const std::vector<float>& a, const std::vector<T>& b) {
 }
 
 TEST(AttendToLatents, IsTheDefinitionAndTheAbsorbedForm) {
-  for (const Case& c : kCases) {
+  for (const LatentCase& c : kCases) {
     SCOPED_TRACE(c);
     const Latents latents(c);
     const std::vector<double> expected = latents.Definition();
@@ -184,7 +184,7 @@ TEST(AttendToLatents, IsTheDefinitionAndTheAbsorbedForm) {
 }
 
 TEST(AttendToLatents, HasTheSameBitsWithAnyThreadsAndMemory) {
-  for (const Case& c : kCases) {
+  for (const LatentCase& c : kCases) {
     SCOPED_TRACE(c);
     const Latents latents(c);
     ForEachTarget([&] {

@@ -24,7 +24,7 @@ namespace {
 
 using gguf::DType;
 
-constexpr size_t kBlock = 256;  // a multiple of every block
+constexpr size_t kTypesBlock = 256;  // a multiple of every block
 
 // Relative squared errors of llama.cpp 0.7.0 (llama-quantize --pure) on the matrix of
 // TrainedWeights(): without an importance matrix, or where it wants one (IQ1, IQ2, IQ3_XXS) with
@@ -72,8 +72,8 @@ std::vector<float> TrainedWeights() {
 
 // Of the 256 columns; spread like that of real texts.
 std::vector<float> Importance() {
-  std::vector<float> importance(kBlock);
-  for (size_t i = 0; i < kBlock; ++i) {
+  std::vector<float> importance(kTypesBlock);
+  for (size_t i = 0; i < kTypesBlock; ++i) {
     importance[i] = 0.05f + static_cast<float>(37 * i % 64) / 16;
   }
   return importance;
@@ -86,13 +86,13 @@ struct Errors {
 };
 Errors ErrorsOf(DType dtype, std::span<const float> x, const float* importance) {
   const std::vector<float> weights = Importance();
-  std::vector<std::byte> row(gguf::RowBytes(dtype, kBlock));
-  std::vector<float> found(kBlock);
+  std::vector<std::byte> row(gguf::RowBytes(dtype, kTypesBlock));
+  std::vector<float> found(kTypesBlock);
   double plain = 0, plain_all = 0, weighted = 0, weighted_all = 0;
-  for (size_t at = 0; at < x.size(); at += kBlock) {
-    EXPECT_TRUE(EncodeRow(dtype, &x[at], kBlock, row.data(), importance));
-    DequantizeRow(dtype, row.data(), kBlock, found.data());
-    for (size_t i = 0; i < kBlock; ++i) {
+  for (size_t at = 0; at < x.size(); at += kTypesBlock) {
+    EXPECT_TRUE(EncodeRow(dtype, &x[at], kTypesBlock, row.data(), importance));
+    DequantizeRow(dtype, row.data(), kTypesBlock, found.data());
+    for (size_t i = 0; i < kTypesBlock; ++i) {
       const double error = std::pow(double{found[i]} - x[at + i], 2);
       const double square = std::pow(double{x[at + i]}, 2);
       plain += error;
@@ -105,7 +105,7 @@ Errors ErrorsOf(DType dtype, std::span<const float> x, const float* importance) 
 }
 
 // Every type that quantizes and is encoded.
-std::vector<DType> Types() {
+std::vector<DType> EncodedTypes() {
   std::vector<DType> types;
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
     if (info.block_size > 1 && CanEncode(info.type)) types.push_back(info.type);
@@ -116,7 +116,7 @@ std::vector<DType> Types() {
 // A block as it is encoded, and what other bytes would make of it.
 class EncodedBlock {
  public:
-  using Weights = std::bitset<kBlock>;
+  using Weights = std::bitset<kTypesBlock>;
 
   EncodedBlock(DType dtype, const float* x)
       : dtype_(dtype),
@@ -209,11 +209,11 @@ double BestGain(EncodedBlock block, bool in_pairs) {
 // is wrong by one costs about 1e-5. The points of grids are not quite the best: those for signs
 // that are chosen first, and for scales near the first one (points.h).
 TEST(EncodeTypes, NoOtherCodesAreNearer) {
-  std::vector<std::vector<float>> kinds(4, NormalFloats(kBlock, 7));
+  std::vector<std::vector<float>> kinds(4, NormalFloats(kTypesBlock, 7));
   for (float& v : kinds[1]) v = std::fabs(v) + 0.5f;
   kinds[2][77] = -50.0f;
   for (float& v : kinds[3]) v *= 1e-5f;  // scales are denormal f16s
-  for (const DType dtype : Types()) {
+  for (const DType dtype : EncodedTypes()) {
     const std::string name(gguf::Info(dtype).name);
     const bool has_grid = name.starts_with("IQ") && !name.starts_with("IQ4");
     for (const std::vector<float>& x : kinds) {
@@ -243,11 +243,11 @@ TEST(EncodeTypes, ErrorsAreNoLargerThanLlamaCppsOnTrainedWeights) {
 
 // The text may have used no column, or only some.
 TEST(EncodeTypes, ImportanceOfNothingIsThatOfAll) {
-  const std::vector<float> x = NormalFloats(4 * kBlock, 9);
-  const std::vector<float> zeros(kBlock), many(kBlock, 1e30f);
+  const std::vector<float> x = NormalFloats(4 * kTypesBlock, 9);
+  const std::vector<float> zeros(kTypesBlock), many(kTypesBlock, 1e30f);
   std::vector<float> half = zeros;
-  for (size_t i = 0; i < kBlock; i += 2) half[i] = 3.0f;
-  for (const DType dtype : Types()) {
+  for (size_t i = 0; i < kTypesBlock; i += 2) half[i] = 3.0f;
+  for (const DType dtype : EncodedTypes()) {
     SCOPED_TRACE(gguf::Info(dtype).name);
     const double plain = ErrorsOf(dtype, x, nullptr).plain;
     EXPECT_EQ(ErrorsOf(dtype, x, zeros.data()).plain, plain);
@@ -261,14 +261,14 @@ TEST(EncodeTypes, ImportanceOfNothingIsThatOfAll) {
 // nearer than to other weights.
 TEST(EncodeTypes, BlocksComeBack) {
   constexpr size_t kRows = 64;
-  const std::vector<float> normal = NormalFloats(kRows * kBlock, 5);
-  for (const DType dtype : Types()) {
+  const std::vector<float> normal = NormalFloats(kRows * kTypesBlock, 5);
+  for (const DType dtype : EncodedTypes()) {
     if (dtype == DType::kTQ2_0) continue;  // random bytes have invalid digits
     SCOPED_TRACE(gguf::Info(dtype).name);
-    const RandomMatrix blocks(dtype, kRows, kBlock, 3);
-    std::vector<float> x(kRows * kBlock);
+    const RandomMatrix blocks(dtype, kRows, kTypesBlock, 3);
+    std::vector<float> x(kRows * kTypesBlock);
     for (size_t r = 0; r < kRows; ++r) {
-      DequantizeRow(dtype, blocks.view().row(r), kBlock, &x[r * kBlock]);
+      DequantizeRow(dtype, blocks.view().row(r), kTypesBlock, &x[r * kTypesBlock]);
     }
     EXPECT_LE(ErrorsOf(dtype, x, nullptr).plain, 0.5 * ErrorsOf(dtype, normal, nullptr).plain);
   }
@@ -277,7 +277,7 @@ TEST(EncodeTypes, BlocksComeBack) {
 // Small, large, one-sided and lonely weights: never worse than zeros in their place, and finite.
 TEST(EncodeTypes, AnyWeightsAreHeld) {
   constexpr float kMax = 65504.0f;
-  std::vector<std::vector<float>> rows(7, NormalFloats(kBlock, 4));
+  std::vector<std::vector<float>> rows(7, NormalFloats(kTypesBlock, 4));
   for (float& v : rows[0]) v *= 1e-5f;
   for (float& v : rows[1]) v *= 1e-30f;
   for (float& v : rows[2]) v = std::clamp(v * 1e5f, -kMax, kMax);
@@ -285,31 +285,31 @@ TEST(EncodeTypes, AnyWeightsAreHeld) {
   for (float& v : rows[4]) v = -std::fabs(v) - 1;
   std::fill(rows[5].begin(), rows[5].end(), 0.0f);
   rows[5][200] = -3.0f;
-  for (size_t i = 0; i < kBlock; ++i) rows[6][i] = i % 2 == 0 ? kMax : -kMax;
-  for (const DType dtype : Types()) {
-    std::vector<std::byte> row(gguf::RowBytes(dtype, kBlock));
-    std::vector<float> found(kBlock);
+  for (size_t i = 0; i < kTypesBlock; ++i) rows[6][i] = i % 2 == 0 ? kMax : -kMax;
+  for (const DType dtype : EncodedTypes()) {
+    std::vector<std::byte> row(gguf::RowBytes(dtype, kTypesBlock));
+    std::vector<float> found(kTypesBlock);
     for (size_t r = 0; r < rows.size(); ++r) {
       SCOPED_TRACE(std::string(gguf::Info(dtype).name) + " row " + std::to_string(r));
-      ASSERT_TRUE(EncodeRow(dtype, rows[r].data(), kBlock, row.data()));
-      DequantizeRow(dtype, row.data(), kBlock, found.data());
+      ASSERT_TRUE(EncodeRow(dtype, rows[r].data(), kTypesBlock, row.data()));
+      DequantizeRow(dtype, row.data(), kTypesBlock, found.data());
       double error = 0, all = 0;
-      for (size_t i = 0; i < kBlock; ++i) {
+      for (size_t i = 0; i < kTypesBlock; ++i) {
         ASSERT_TRUE(std::isfinite(found[i]));
         error += std::pow(double{found[i]} - rows[r][i], 2);
         all += std::pow(double{rows[r][i]}, 2);
       }
       // Scales below 2^-14 have few bits, and below 2^-25 none.
-      EXPECT_LE(error, all * 1.001 + kBlock * 0x1p-50);
+      EXPECT_LE(error, all * 1.001 + kTypesBlock * 0x1p-50);
     }
-    const std::vector<float> zeros(kBlock);
-    ASSERT_TRUE(EncodeRow(dtype, zeros.data(), kBlock, row.data()));
-    DequantizeRow(dtype, row.data(), kBlock, found.data());
+    const std::vector<float> zeros(kTypesBlock);
+    ASSERT_TRUE(EncodeRow(dtype, zeros.data(), kTypesBlock, row.data()));
+    DequantizeRow(dtype, row.data(), kTypesBlock, found.data());
     EXPECT_EQ(found, zeros) << gguf::Info(dtype).name;
     for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity(), 65505.0f}) {
-      std::vector<float> x(kBlock, 1.0f);
+      std::vector<float> x(kTypesBlock, 1.0f);
       x[77] = -wrong;
-      EXPECT_FALSE(EncodeRow(dtype, x.data(), kBlock, row.data()))
+      EXPECT_FALSE(EncodeRow(dtype, x.data(), kTypesBlock, row.data()))
           << gguf::Info(dtype).name << " " << wrong;
     }
   }

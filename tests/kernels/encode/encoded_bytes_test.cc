@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kN = 4 * 256;  // weights: four of the largest blocks
 
 // [kN] sums of four uniform numbers, nearly normal, exact in f32.
-std::vector<float> Weights() {
+std::vector<float> SameWeights() {
   std::mt19937 random(11);  // the same numbers with every library, unlike its distributions
   std::vector<float> x(kN);
   for (float& v : x) {
@@ -50,7 +50,7 @@ TEST(EncodedBytes, AreTheSameOnEveryCpu) {
       {"TQ1_0", "32b6f073c35f608c"},  {"TQ2_0", "5f72d0ff0493459a"},  {"MXFP4", "269f13c15a50c3e1"},
       {"NVFP4", "3b407b67d0bc3c81"},  {"Q1_0", "f18206e01e6561f0"},   {"Q2_0", "79fc19f2c4966cec"},
   };
-  const std::vector<float> x = Weights();
+  const std::vector<float> x = SameWeights();
   std::vector<float> importance(kN);
   for (size_t i = 0; i < kN; ++i) importance[i] = static_cast<float>(1 + i * 7 % 16) / 8;
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {

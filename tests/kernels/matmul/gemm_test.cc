@@ -30,7 +30,7 @@ std::vector<DType> GemmTypes() {
   return types;
 }
 
-std::vector<size_t> Cols(DType dtype) {
+std::vector<size_t> BatchCols(DType dtype) {
   switch (gguf::Info(dtype).block_size) {
     case 1:
       return {1, 31, 32, 100, 515};
@@ -60,7 +60,7 @@ BatchForm FormFor(DType dtype, size_t n_tokens) {
 // With BF16 weights and activations are rounded first, and there is one rounding for each column.
 // Now and then a weight whose float differs in the last bit from ours is rounded the other way.
 // Four such weights in a row do not happen in practice.
-Expected Expect(const Matrix& w, size_t row, const ActivationRow& x, BatchForm form) {
+Expected ExpectBatch(const Matrix& w, size_t row, const ActivationRow& x, BatchForm form) {
   const double n = static_cast<double>(w.cols);
   const bool quantized = gguf::Info(w.dtype).block_size > 1;
   if (form != BatchForm::kBf16) {
@@ -103,7 +103,7 @@ class GemmOf : public testing::TestWithParam<DType> {};
 TEST_P(GemmOf, EqualsTheReference) {
   const DType dtype = GetParam();
   Team team(1);
-  for (const size_t cols : Cols(dtype)) {
+  for (const size_t cols : BatchCols(dtype)) {
     for (const size_t rows : {1, 16, 37}) {
       const RandomMatrix weights(dtype, rows, cols, static_cast<unsigned>(rows + cols));
       const std::vector<float> input = NormalFloats(kBatch * cols, 7);
@@ -114,7 +114,7 @@ TEST_P(GemmOf, EqualsTheReference) {
         std::vector<Expected>& of_form = expected[form];  // most targets have the same
         if (of_form.empty()) {
           for (size_t i = 0; i < kBatch * rows; ++i) {
-            of_form.push_back(Expect(weights.view(), i % rows, x.row(i / rows), form));
+            of_form.push_back(ExpectBatch(weights.view(), i % rows, x.row(i / rows), form));
           }
         }
         const std::vector<float> out = Multiply(team, weights.view(), input, kBatch);
@@ -168,7 +168,7 @@ TEST_P(GemmOf, HasTheErrorOfItsInputsAlone) {
 TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
   const DType dtype = GetParam();
   constexpr size_t kRows = 300;
-  const size_t cols = Cols(dtype).back();
+  const size_t cols = BatchCols(dtype).back();
   const RandomMatrix weights(dtype, kRows, cols, 5);
   const std::vector<float> input = NormalFloats(kBatch * cols, 6);
   ForEachTarget([&] {
@@ -198,7 +198,7 @@ TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
 // Arm's targets differ in the instructions for integer sums alone.
 TEST_P(GemmOf, GivesTheSameBitsOnEveryTargetOfArm) {
   const DType dtype = GetParam();
-  const size_t cols = Cols(dtype).back();
+  const size_t cols = BatchCols(dtype).back();
   const RandomMatrix weights(dtype, 37, cols, 8);
   const std::vector<float> input = NormalFloats(kBatch * cols, 9);
   Team team(1);
@@ -247,7 +247,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
     std::array<double, kRows> tolerance = {};
     for (const RandomMatrix& weights : matrices) {
       for (size_t r = 0; r < kRows; ++r) {
-        const Expected e = Expect(weights.view(), r, x.row(0), form);
+        const Expected e = ExpectBatch(weights.view(), r, x.row(0), form);
         tolerance[r] = std::max(tolerance[r], e.tolerance);
       }
     }
@@ -255,7 +255,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t i = 0; i < out.size(); ++i) {
         const size_t t = i / kRows, r = i % kRows;
-        const Expected e = Expect(weights.view(), r, x.row(t), form);
+        const Expected e = ExpectBatch(weights.view(), r, x.row(t), form);
         ASSERT_NEAR(out[i], e.value, tolerance[r]) << "row " << r << ", token " << t;
       }
     }
@@ -270,7 +270,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
 TEST_P(GemmOf, ReadsNothingBeyondTheMatrix) {
   const DType dtype = GetParam();
   Team team(1);
-  for (const size_t cols : Cols(dtype)) {
+  for (const size_t cols : BatchCols(dtype)) {
     const RandomMatrix weights(dtype, 5, cols, 8);
     const test::GuardedBytes bytes({weights.view().data, 5 * weights.view().row_bytes()});
     Matrix at_the_end = weights.view();
@@ -298,7 +298,7 @@ TEST(Gemm, TakesBatchesOfAnySize) {
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t t = 0; t < n_tokens; t += std::max<size_t>(n_tokens / 40, 1)) {
         for (size_t r = 0; r < kRows; r += 13) {
-          const Expected e = Expect(weights.view(), r, x.row(t), form);
+          const Expected e = ExpectBatch(weights.view(), r, x.row(t), form);
           ASSERT_NEAR(out[t * kRows + r], e.value, e.tolerance) << n_tokens << " tokens";
         }
       }
@@ -330,7 +330,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
       const BatchForm form = FormFor(p.weights.dtype, kTokens);
       for (size_t t = 0; t < kTokens; ++t) {
         for (size_t r = 0; r < p.weights.rows; ++r) {
-          const Expected e = Expect(p.weights, r, read.row(t), form);
+          const Expected e = ExpectBatch(p.weights, r, read.row(t), form);
           const double b = p.bias == nullptr ? 0 : p.bias[r];
           ASSERT_NEAR(p.out[t * p.out_stride + r], e.value + b, e.tolerance + kEps * std::abs(b));
         }

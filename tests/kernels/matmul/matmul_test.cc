@@ -19,14 +19,6 @@ namespace {
 
 using gguf::DType;
 
-std::vector<DType> WeightTypes() {
-  std::vector<DType> types;
-  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-    if (IsWeightType(info.type)) types.push_back(info.type);
-  }
-  return types;
-}
-
 std::string Name(DType dtype) { return std::string(gguf::Info(dtype).name); }
 
 // The row lengths that show the tails of each type's loop.

@@ -3,15 +3,13 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <vector>
 
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/reference.h"
+#include "tests/kernels/random_weights.h"
 
 namespace kernels {
-
-inline constexpr double kEps = std::numeric_limits<float>::epsilon();
 
 struct Expected {
   double value, tolerance;

@@ -143,14 +143,6 @@ TEST_P(DotReferenceOf, IsTheSumOfWeightsTimesActivations) {
   }
 }
 
-std::vector<DType> WeightTypes() {
-  std::vector<DType> types;
-  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-    if (IsWeightType(info.type)) types.push_back(info.type);
-  }
-  return types;
-}
-
 INSTANTIATE_TEST_SUITE_P(Reference, DotReferenceOf, testing::ValuesIn(WeightTypes()),
                          [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 

@@ -14,8 +14,6 @@
 namespace kernels {
 namespace {
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-
 struct Routed {
   std::vector<uint32_t> experts;
   std::vector<float> weights;

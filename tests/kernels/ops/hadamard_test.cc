@@ -12,9 +12,6 @@
 namespace kernels {
 namespace {
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr float kSentinel = 12345.0f;  // must stay, after the data
-
 // Each number is a sum of log2(n) steps, scaled once: a rounding of the sum's terms in each.
 TEST(Hadamard, IsTheDefinition) {
   ForEachTarget([] {

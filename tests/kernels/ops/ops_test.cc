@@ -18,14 +18,9 @@
 namespace kernels {
 namespace {
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-
 // Vectors have 4 to 16 floats, loops take up to four of them.
 const std::vector<size_t> kLengths = {1,  2,  3,  4,  5,  7,  8,  9,   15,
                                       16, 17, 31, 33, 63, 64, 65, 130, 999};
-
-// Nothing may be written past the end: a number after the data must stay.
-constexpr float kSentinel = 12345.0f;
 
 TEST(RmsNorm, DividesByTheRootOfTheMeanSquare) {
   ForEachTarget([] {

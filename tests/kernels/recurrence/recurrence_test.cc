@@ -24,8 +24,6 @@ using Doubles = std::vector<double>;
 // The relative error of a float operation, at most. Bounds below leave out its square.
 constexpr double kRounding = std::numeric_limits<float>::epsilon() / 2;
 constexpr float kInf = std::numeric_limits<float>::infinity();
-// Nothing may be written past the end: a number after the data must stay.
-constexpr float kSentinel = 12345.0f;
 
 double Norm(const double* x, size_t n, size_t stride = 1) {
   double squares = 0;

@@ -16,9 +16,9 @@ namespace kernels {
 namespace {
 
 // Threads on the first cores of a machine whose speeds are given, fastest first.
-class Machine {
+class SimulatedMachine {
  public:
-  explicit Machine(std::vector<double> speeds)
+  explicit SimulatedMachine(std::vector<double> speeds)
       : speeds_(std::move(speeds)), split_(speeds_.size()) {}
 
   // Seconds for n items of a second each at speed 1, of which memory gives `memory` a second.
@@ -58,7 +58,7 @@ class Machine {
 
 // A prompt's products on two fast cores and four of half their speed: 2 + 4 * 0.5 is twice 2.
 TEST(TeamSizeTest, SlowCoresHelpToRead) {
-  Machine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
+  SimulatedMachine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
   double fast = 0, all = 0;
   for (const size_t rows : {1024u, 2048u, 4096u, 14336u}) {
     fast += machine.Seconds(2, rows, RowsAtATime(rows, 2), true);
@@ -67,15 +67,15 @@ TEST(TeamSizeTest, SlowCoresHelpToRead) {
   EXPECT_GE(fast / all, 1.9);
 }
 
-struct Result {
+struct Simulated {
   double seconds = 0;
   size_t best = 0;
   double changed = -1;  // when the number last changed
 };
 
 // n passes whose seconds depend on the number of threads and the time.
-Result Simulate(TeamSize& size, size_t n, const std::function<double(size_t, double)>& pass) {
-  Result result;
+Simulated Simulate(TeamSize& size, size_t n, const std::function<double(size_t, double)>& pass) {
+  Simulated result;
   for (size_t i = 0; i < n; ++i) {
     const size_t before = size.best();
     const double seconds = pass(size.Choose(1), result.seconds);
@@ -90,7 +90,7 @@ Result Simulate(TeamSize& size, size_t n, const std::function<double(size_t, dou
 // Two fast cores and four slow ones, with memory for 1.5 to all of them, a barrier that costs more
 // with more threads, and clean or noisy times: never 3% slower than the best fixed number.
 TEST(TeamSizeTest, AsFastAsTheBestNumber) {
-  Machine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
+  SimulatedMachine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
   for (const double memory : {1.5, 2.2, 3.0, 9.0}) {
     for (const double noise : {0.0, 0.05}) {
       for (const size_t start : {2u, 4u, 6u}) {
@@ -103,7 +103,7 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
         }
         constexpr size_t kPasses = 2000;
         TeamSize size(start, 1, 6);
-        const Result result = Simulate(size, kPasses, [&](size_t n_threads, double) {
+        const Simulated result = Simulate(size, kPasses, [&](size_t n_threads, double) {
           return fixed[n_threads] * std::max(1 + noise * normal(random), 0.5);
         });
         const double best = *std::min_element(fixed.begin() + 1, fixed.end());
@@ -120,7 +120,7 @@ TEST(TeamSizeTest, TrialsAreCheap) {
   for (const double pass : {1e-4, 0.016, 0.2}) {
     TeamSize size(2, 1, 2);
     constexpr size_t kPasses = 5000;
-    const Result result =
+    const Simulated result =
         Simulate(size, kPasses, [&](size_t n, double) { return n == 2 ? pass : 2 * pass; });
     EXPECT_EQ(result.best, 2u);
     EXPECT_LE(result.seconds, 1.01 * kPasses * pass) << pass;
