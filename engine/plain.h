@@ -1,6 +1,6 @@
 // The plain pass: Llama (also Mistral and SmolLM2), Qwen2 and Qwen3 from token ids to the next
 // token, in one file (plain.cc).
-// Slow and right: the engine is tested against it, and the reading path begins with it.
+// Slow and right: the engine is tested against it, and READING.md begins with it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Checks what the documents say of the tree: links, names of files, README's table of lines by
-// folder and its reading path, and how wide their lines are. Reads files; runs none of the program.
+// folder, READING's path, and how wide their lines are. Reads files; runs none of the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,7 +117,8 @@ TEST(Documents, NameFilesThatExist) {
 // A README begins with what is in its folder, in about two sentences.
 TEST(Documents, ReadmesBeginWithASentence) {
   for (const std::string& path : FilesOfTree({".md"})) {
-    if (fs::path(path).filename() != "README.md" && path != "LAB.md") continue;
+    if (fs::path(path).filename() != "README.md" && path != "LAB.md" && path != "READING.md")
+      continue;
     const Lines lines = ReadLines(path);
     ASSERT_GT(lines.size(), 3u) << path;
     EXPECT_TRUE(lines[0].starts_with("# ")) << path << ": the title comes first";
@@ -217,19 +218,19 @@ TEST(Documents, TableOfLinesIsTrue) {
   EXPECT_TRUE(is_true) << "README.md's lines by folder are now:\n" << right;
 }
 
-// --- README.md's reading path ---
+// --- READING.md's path ---
 //
 //   | 5 | [forward.cc](engine/pass/forward.cc) | 4 | 90 | ... |     row 4 calls it; its lines
 
 struct PathRow {
   std::string file, caller;  // caller: a row's number, empty for the first
-  size_t lines;              // as README says
+  size_t lines;              // as READING says
 };
 
 std::vector<PathRow> ReadingPath() {
   static const std::string row(R"(\| \d+ \| \[[^\]]+\]\(([^)]+)\) \| (\d*) *\| (\d+) \|.*)");
   std::vector<PathRow> rows;
-  for (const std::string& line : ReadLines("README.md")) {
+  for (const std::string& line : ReadLines("READING.md")) {
     const Lines match = test::MatchAll(line, row);
     if (!match.empty()) rows.push_back({match[1], match[2], std::stoul(match[3])});
   }

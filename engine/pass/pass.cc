@@ -1,4 +1,5 @@
-// The operations: each splits its rows among threads and calls kernels/.
+// The operations: each splits its rows among threads and calls kernels/. pass_attention.cc has
+// attention, pass_recurrent.cc what recurrent layers have instead.
 #include "engine/pass/pass.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "engine/model/rotations.h"
 #include "kernels/attention/head_products.h"
 #include "kernels/matmul/reference.h"
-#include "kernels/ops/hadamard.h"
 #include "kernels/ops/ops.h"
 
 namespace engine {
@@ -243,124 +243,6 @@ void Pass::GatedProduct(const float* in, const WeightView& gate, const WeightVie
     scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},
                          scratch_.input, out);
-  });
-}
-
-kernels::AttentionParams Pass::ParamsOf(const LayerView& layer) const {
-  return {.scale = layer.plan.attention_scale,
-          .window = layer.plan.window,
-          .ahead = layer.plan.ahead,
-          .softcap = config_.attention_softcap,
-          .sinks = layer.w.attn_sinks,
-          .slopes = config_.slopes.empty() ? nullptr : config_.slopes.data()};
-}
-
-size_t Pass::CacheOf(const LayerView& layer) {
-  return layer.plan.kv_layer != LayerPlan::kOwn ? layer.plan.kv_layer : layer.i;
-}
-
-bool Pass::MakesHeads(const LayerView& layer) const {
-  const LayerWeights& w = layer.w;
-  if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
-  double saved = 0;
-  EachText([&](const TextPart& part, size_t /*first*/, size_t n) {
-    saved += kernels::SavedByHeads(part.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
-                                   part.position, ParamsOf(layer));
-  });
-  return saved > 0;
-}
-
-// A vector that is added to all keys adds the same to all scores of a query, which cancels in the
-// softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in pairs that
-// hardly rotate.
-std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextPart& part) const {
-  const auto& [plan, w, i] = layer;
-  if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||
-      w.attn_sinks != nullptr || config_.attention_softcap != 0) {
-    return {};
-  }
-  std::vector<float> common(w.attn_k.bias, w.attn_k.bias + plan.n_kv_heads * plan.key_length);
-  if (plan.rope != LayerPlan::kNoRope) {
-    const RopeConfig& rope = config_.ropes[plan.rope];
-    const RopeAngles& angles = part.ropes[plan.rope];
-    kernels::Rope(common.data() + plan.rope_offset, plan.n_kv_heads, plan.key_length, rope.n_dims,
-                  angles.mean_cos(), angles.mean_sin(), rope.pairs);
-  }
-  return common;
-}
-
-void Pass::RotateHeads(float* heads, size_t n, size_t rows) {
-  for (size_t i = 0; i < n; i += rows) kernels::Hadamard(heads + i, rows);
-}
-
-void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
-  const LayerPlan& plan = layer.plan;
-  const LayerWeights& w = layer.w;
-  const size_t i = CacheOf(layer);
-  const kernels::KvLayer& cache = parts_[0].state.layer(i);
-  const kernels::AttentionParams params = ParamsOf(layer);
-  // Keys of 8 and 4 bits are stored without what they have in common. Keys and values are
-  // multiplied by a Hadamard matrix (not RoPE), which spreads the large numbers of a few channels
-  // over all of them. The queries are multiplied by it as well, which leaves the scores unchanged,
-  // and the mean of values by its inverse. A matrix's size is the largest power of two that divides
-  // the length; of latent vectors it also divides the length of the value inside.
-  const auto rows_for = [](size_t length) { return length & -length; };
-  const bool in_keys = plan.values_in_keys;
-  const size_t value_rows = rows_for(cache.value_length);
-  const size_t key_rows = std::min(rows_for(cache.key_length), in_keys ? value_rows : SIZE_MAX);
-  const auto type_of = [&](const TextPart& part) { return part.state.layer(i).type; };
-  const auto has_block_keys = [&](const TextPart& part) {
-    return kernels::IsBlocks(type_of(part).k);
-  };
-  const auto has_block_values = [&](const TextPart& part) {
-    return kernels::IsBlocks(in_keys ? type_of(part).k : type_of(part).v);
-  };
-  const size_t key_width = cache.n_kv_heads * cache.key_length,
-               value_width = cache.n_kv_heads * cache.value_length;
-  const bool rotates =
-      std::ranges::any_of(parts_, has_block_keys) || std::ranges::any_of(parts_, has_block_values);
-  if (rotates) {
-    std::vector<std::vector<float>> common(parts_.size());
-    for (size_t p = 0; p < parts_.size(); ++p) {
-      if (has_block_keys(parts_[p]) && k != nullptr) common[p] = CommonKeys(layer, parts_[p]);
-    }
-    EachToken("rotate", [&](size_t t) {
-      const TextPart& part = parts_[PartOf(t)];
-      if (has_block_keys(part)) {
-        const size_t width = plan.n_heads * plan.key_length;
-        if (!by_head) RotateHeads(q + t * width, width, key_rows);
-        for (size_t j = 0; j < common[PartOf(t)].size(); ++j) {
-          k[t * key_width + j] -= common[PartOf(t)][j];
-        }
-        if (k != nullptr) RotateHeads(k + t * key_width, key_width, key_rows);
-      }
-      if (has_block_values(part) && k != nullptr && !in_keys) {
-        RotateHeads(v + t * value_width, value_width, value_rows);
-      }
-    });
-  }
-  Step("attention", 0, [&] {
-    EachText([&](const TextPart& part, size_t first, size_t n) {
-      const kernels::KvLayer own = part.state.layer(i).From(part.slot);
-      if (k != nullptr)
-        kernels::StoreKv(team_, own, part.position, n, k + first * key_width,
-                         v + first * value_width);
-      const float* const queries = q + first * plan.n_heads * plan.key_length;
-      float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
-      if (by_head) {
-        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, part.position,
-                                 params, scratch_.latents, scratch_.heads, means,
-                                 has_block_keys(part) ? key_rows : 0);
-      } else {
-        kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, params, means);
-      }
-    });
-  });
-  if (by_head || std::ranges::none_of(parts_, has_block_values)) return;
-  EachToken("rotate", [&](size_t t) {
-    if (!has_block_values(parts_[PartOf(t)])) return;
-    const size_t width = plan.n_heads * plan.value_length;
-    RotateHeads(scratch_.attended + t * width, width, in_keys ? key_rows : value_rows);
   });
 }
 

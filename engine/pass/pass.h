@@ -199,6 +199,11 @@ class Pass {
   std::vector<float> CommonKeys(const LayerView& layer, const TextPart& part) const;
   // Numbers times Hadamard matrices of so many rows.
   static void RotateHeads(float* heads, size_t n, size_t rows);
+  // What Attend() does before and after attention for caches in blocks; a null q is left out.
+  struct BlockCaches;
+  void RotateForCache(const LayerView& layer, const BlockCaches& caches, float* q, float* k,
+                      float* v);
+  void RotateMeans(const LayerView& layer, const BlockCaches& caches);
   template <class Work>
   void Step(std::string_view kind, uint64_t bytes, Work work) {
     BeginStep(kind, bytes);

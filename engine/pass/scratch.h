@@ -33,7 +33,7 @@ struct Scratch {
   float* attended;  // [tokens][n_heads][value_length]
   float* hidden;    // [tokens][ffn_length], or of another inner layer
   float* delta;     // [tokens][embedding_length] what a mixer or a network adds to x
-  float* rotated;   // [tokens][the widest input of a product], if Config::rotates
+  float* rotated;   // [tokens][the widest input of a product], if Config::uses_hadamard
   float* gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
   // Recurrent layers:
   float* conv_in;   // [tokens][channels]
