@@ -11,13 +11,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/matmul/matmul.h"
+#include "engine/pass/sequence_state.h"
 
 namespace engine {
-
-// The most tokens in a pass that generates: each token has the same bits as alone.
-inline constexpr size_t kMaxDecodeTokens = kernels::kFewTokens;
-inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 
 // The recently measured time of a pass by its number of tokens; other sizes are interpolated.
 class PassCosts {

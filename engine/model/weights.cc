@@ -136,7 +136,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
 size_t Weights::FineCols() const {
   size_t cols = 0;
   const auto add = [&](const kernels::Matrix& w) {
-    if (kernels::UsesRests(w)) cols = std::max(cols, w.cols);
+    if (kernels::UsesResiduals(w)) cols = std::max(cols, w.cols);
   };
   const auto add_layer = [&](const LayerWeights& w) {
     for (const WeightView* const matrix : {&w.attn_v, &w.ffn_up, &w.ffn_down}) add(*matrix);

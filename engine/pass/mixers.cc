@@ -55,7 +55,7 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
 
 // Lengths and buffers of latent attention. A head's key has n_plain numbers, then n_rope to which
 // RoPE applies; all heads share the latter.
-struct LatentParts {
+struct LatentBuffers {
   size_t n_plain, n_rope;
   float* low;   // [tokens][query_rank]
   float* wide;  // [tokens][n_heads][head_key_length + head_value_length]
@@ -76,10 +76,10 @@ void LatentQueries(const LayerView& layer, const float* in, float* low, float* o
 // A head's key is attn_k_b times the latent vector. Instead of expanding keys, queries are
 // multiplied by the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent
 // vector, n_rope], and the latent vector is also their value. Returns the heads' outputs.
-const float* LatentCacheAttention(const LayerView& layer, const float* in, const LatentParts& parts,
-                                  Pass& pass) {
+const float* LatentCacheAttention(const LayerView& layer, const float* in,
+                                  const LatentBuffers& buffers, Pass& pass) {
   const auto& [plan, w, i] = layer;
-  const auto& [n_plain, n_rope, low, wide, rest] = parts;
+  const auto& [n_plain, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
@@ -113,9 +113,9 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in, const
 // Older files have one matrix for keys and values, which are expanded and cached. Returns the
 // heads' outputs.
 const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
-                                    const LatentParts& parts, Pass& pass) {
+                                    const LatentBuffers& buffers, Pass& pass) {
   const auto& [plan, w, i] = layer;
-  const auto& [n_plain, n_rope, low, wide, rest] = parts;
+  const auto& [n_plain, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
@@ -146,16 +146,16 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   const size_t n_heads = plan.n_heads, width = n_heads * plan.head_value_length;
   float* next = s.joined;
   const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
-  LatentParts parts = {};
-  parts.n_rope = plan.key_length - plan.rope_offset;
-  parts.n_plain = plan.head_key_length - parts.n_rope;
-  parts.low = rows_of(plan.query_rank);
-  parts.wide = rows_of(n_heads * plan.head_key_length + width);
+  LatentBuffers buffers = {};
+  buffers.n_rope = plan.key_length - plan.rope_offset;
+  buffers.n_plain = plan.head_key_length - buffers.n_rope;
+  buffers.low = rows_of(plan.query_rank);
+  buffers.wide = rows_of(n_heads * plan.head_key_length + width);
   float* const gate = rows_of(n_heads);
-  parts.rest = next;
+  buffers.rest = next;
   const float* attended = w.attn_k_b.tensor != nullptr
-                              ? LatentCacheAttention(layer, in, parts, pass)
-                              : ExpandedCacheAttention(layer, in, parts, pass);
+                              ? LatentCacheAttention(layer, in, buffers, pass)
+                              : ExpandedCacheAttention(layer, in, buffers, pass);
   if (w.attn_gate.tensor != nullptr) {  // of each head (Ling 3, 2026)
     pass.MatMul(in, {{w.attn_gate, gate}});
     pass.Repeat(gate, n_heads, plan.head_value_length, s.gate);

@@ -3,12 +3,8 @@
 
 #include <utility>
 
-#include "kernels/matmul/matmul.h"
-
 namespace engine {
 namespace {
-
-constexpr size_t kDrafts = kernels::kFewTokens - 1;  // of a pass, at most
 
 // A layer's capacity in positions; none if it caches nothing. A ring buffer has room for the window
 // of a batch's first token and for the batch, which is also how far a text can be rewound; and,
@@ -17,7 +13,7 @@ size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   const size_t capacity = size.capacity;
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
   if (plan.window == 0 || plan.window >= capacity) return capacity;
-  const size_t needed = plan.window + size.batch + kDrafts;
+  const size_t needed = plan.window + size.batch + kMaxDrafts;
   const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;
   return std::min(ring, capacity);
 }
@@ -220,7 +216,7 @@ bool SequenceState::IsInRings(size_t position) const {
     // A restored text has only what its next token sees.
     if (layer.window > 0 && layer.window <= restored_ && position < restored_) return false;
     if (layer.kv.capacity == size_.capacity || layer.kv.capacity == 0) return true;
-    const size_t end = end_ + kDrafts;
+    const size_t end = end_ + kMaxDrafts;
     const size_t oldest = end - std::min(end, layer.kv.capacity);
     const size_t first_seen = position + 1 - std::min(position + 1, layer.window);
     return first_seen >= oldest;

@@ -13,8 +13,14 @@
 #include "engine/model/config.h"
 #include "engine/pass/rope.h"
 #include "kernels/attention/attention.h"
+#include "kernels/matmul/matmul.h"
 
 namespace engine {
+
+// The most tokens in a pass that generates, where each token has the same bits as alone, and of
+// these the drafts.
+inline constexpr size_t kMaxDecodeTokens = kernels::kFewTokens;
+inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 
 class SequenceState {
  public:

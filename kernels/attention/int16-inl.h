@@ -1,7 +1,7 @@
 // Attention in int16 for batches of tokens and caches in f16, on x86, which multiplies int16 twice
 // as fast as floats. Included once per instruction set.
 //
-// Each part of a query or key, each number of a tile's values (over its keys) and each query's
+// Each slice of a query or key, each number of a tile's values (over its keys) and each query's
 // weights become integers with their own scale. They have some 13 bits, because sums of products
 // must stay below 2^31, with an error of about 1e-8 of their power, like f16. One instruction
 // multiplies and adds pairs. A pair of query or key numbers is a number and the one kFloats after
@@ -44,7 +44,7 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
 // its batch.
 class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
  public:
-  // Words of a block that n numbers of a part take.
+  // Words of a block that n numbers of a slice take.
   static constexpr size_t CountWords(size_t n) {
     return ((n + 2 * kFloats - 1) / (2 * kFloats) * kFloats + 7) / 8 * 8;
   }
@@ -60,8 +60,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
                    size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
       alignas(64) std::array<uint32_t, kWords> words{};
-      const auto* const part = reinterpret_cast<const std::byte*>(s.q[i] + first);
-      SetScale(i, slot + i, first == 0, RoundPart<float>(part, n, words.data()),
+      const auto* const slice = reinterpret_cast<const std::byte*>(s.q[i] + first);
+      SetScale(i, slot + i, first == 0, RoundSlice<float>(slice, n, words.data()),
                block.params.scale);
       for (size_t k = 0; k < kWords; ++k) PutWord(slot + i, k, words[k]);
     }
@@ -71,7 +71,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
     const Range runs = Runs<kShare>(tile.seen);
     const CachedRows rows = FindRuns(block.kv.k, block.kv.key_length, tile, first, n, next_keys);
     for (size_t p = runs.begin; p < runs.end; ++p) {
-      key_scales[0][p] = RoundPart<T>(rows[p - runs.begin], n, keys[p]);
+      key_scales[0][p] = RoundSlice<T>(rows[p - runs.begin], n, keys[p]);
     }
   }
 
@@ -105,7 +105,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
   }
 
   void PackWeights(const BlockState& s, const TileKeys& tile, size_t first) {
-    if (first != 0) return;  // the first part's weights serve all parts
+    if (first != 0) return;  // the first slice's weights serve all slices
     for (size_t i = 0; i < s.n_queries; i += kFloats) {
       const VF sums = hn::Mul(hn::Load(DF(), s.tile_sum + i), hn::Set(DF(), 1 / kOne));
       const VF limit =
@@ -158,13 +158,13 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
     return i < end ? LoadCached<From>(DF(), row, i, end) : hn::Zero(DF());
   }
 
-  // A part of n numbers of a vector as pairs; returns their scale.
+  // A slice of n numbers of a vector as pairs; returns their scale.
   template <typename From>
-  static HWY_INLINE float RoundPart(const std::byte* part, size_t n, uint32_t* pairs) {
+  static HWY_INLINE float RoundSlice(const std::byte* slice, size_t n, uint32_t* pairs) {
     const DF d;
     VF max = hn::Zero(d), squares = hn::Zero(d);
     for (size_t i = 0; i < n; i += kFloats) {
-      const VF x = Load<From>(part, i, n);
+      const VF x = Load<From>(slice, i, n);
       max = hn::Max(max, hn::Abs(x));
       squares = hn::MulAdd(x, x, squares);
     }
@@ -172,8 +172,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
     const float scale = std::max(length / kLengthLimit, hn::ReduceMax(d, max) / kInt16Limit);
     const VF factor = hn::Set(d, length == 0 ? 0 : 1 / scale);
     for (size_t i = 0; i < n; i += 2 * kFloats, pairs += kFloats) {
-      const VF low = Rounded(Load<From>(part, i, n), factor);
-      const VF high = Rounded(Load<From>(part, i + kFloats, n), factor);
+      const VF low = Rounded(Load<From>(slice, i, n), factor);
+      const VF high = Rounded(Load<From>(slice, i + kFloats, n), factor);
       hn::Store(Pairs(low, high), DU32(), pairs);
     }
     return scale;

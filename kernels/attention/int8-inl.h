@@ -278,7 +278,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     const std::byte* const rows = cache + tile.slot * bytes + CachedBytes<Half>(first);
     const Range runs = Runs<kShare>(tile.seen);
     std::byte* to_row = this->copy;
-    for (size_t p = runs.begin; p < runs.end; ++p, to_row += Base::kPartBytes) {
+    for (size_t p = runs.begin; p < runs.end; ++p, to_row += Base::kSliceBytes) {
       const size_t row = std::clamp(p, tile.seen.begin, tile.seen.end - 1);
       const Half* const from = reinterpret_cast<const Half*>(rows + row * bytes);
       Block* const to = reinterpret_cast<Block*>(to_row);
@@ -295,7 +295,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
         put(hn::ShiftRight<4>(codes), 16);
       }
     }
-    return {this->copy, Base::kPartBytes};
+    return {this->copy, Base::kSliceBytes};
   }
 
   // The pairs of weights of a vector of queries times factors, in block b. kHigh: some may need two

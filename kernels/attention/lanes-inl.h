@@ -110,14 +110,14 @@ HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
 }
 
 // The common part of Int16Products and Int8Products. Vector j of lanes has the queries from j *
-// kWidth on. A key's part of kSlice numbers is kBlocks blocks with a scale each, of kWords words.
-template <typename T, size_t kShareLanes, size_t kPartBlocks, size_t kBlockWords>
+// kWidth on. A key's slice of kSlice numbers is kBlocks blocks with a scale each, of kWords words.
+template <typename T, size_t kShareLanes, size_t kSliceBlocks, size_t kBlockWords>
 struct LaneBuffers {
-  static constexpr size_t kPartBytes = CachedBytes<T>(kSlice);
+  static constexpr size_t kSliceBytes = CachedBytes<T>(kSlice);
   static constexpr bool kIntegers = true;
   static constexpr float kPerDoubling = 2048;  // added to a kept score: twice the weight
   static constexpr float kOne = 32768;         // a weight of 1
-  static constexpr size_t kShare = kShareLanes, kBlocks = kPartBlocks, kWords = kBlockWords;
+  static constexpr size_t kShare = kShareLanes, kBlocks = kSliceBlocks, kWords = kBlockWords;
   static constexpr size_t kWidth = kFloats / kShare;
   static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
   template <size_t kRows>
@@ -133,21 +133,21 @@ struct LaneBuffers {
     next = NextTile(cache, bytes, tile, CachedBytes<T>(first));
     const Range runs = Runs<kShare>(tile.seen);
     return FindRows(cache, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
-                    CachedBytes<T>(first), CachedBytes<T>(n), copy, kPartBytes);
+                    CachedBytes<T>(first), CachedBytes<T>(n), copy, kSliceBytes);
   }
   // The start value of the sums of block b for a query's slot, in one of its lanes.
   int32_t& OffsetAt(size_t slot, size_t b) {
     return q_offsets[(slot / kWidth * kBlocks + b) * kFloats + slot % kWidth * kShare];
   }
-  // The scale of query i's first part, or another's ratio to it. Clears the slot's offsets.
+  // The scale of query i's first slice, or another's ratio to it. Clears the slot's offsets.
   void SetScale(size_t i, size_t slot, bool is_first, float scale, float factor) {
     for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&OffsetAt(slot, b), kShare, 0);
     const float bounded = scale < kLeast ? kLeast : scale;
     if (is_first) first_scales[i] = bounded;
     q_gains[i] = first_scales[i] * factor;
-    part_ratios[slot] = bounded / first_scales[i];
+    slice_ratios[slot] = bounded / first_scales[i];
   }
-  // Stores word i of those of a query's part.
+  // Stores word i of those of a query's slice.
   void PutWord(size_t slot, size_t i, uint32_t word) {
     const size_t vectors = slot / kWidth * (kBlocks * kWords / kShare) + i / kShare;
     q_words[vectors * kFloats + slot % kWidth * kShare + i % kShare] = word;
@@ -157,16 +157,16 @@ struct LaneBuffers {
   alignas(64) float key_scales[kBlocks][kKeys];
   // [slot / kWidth][block][word / kShare][slot % kWidth][word % kShare]
   alignas(64) uint32_t q_words[kSlots * kBlocks * kWords];
-  // A score is a query's gain times the sum over parts of part_ratio * (first block's product +
+  // A score is a query's gain times the sum over slices of slice_ratio * (first block's product +
   // block_ratio * second block's), where ratios are those of scales.
-  alignas(64) float q_gains[kBlockQueries], part_ratios[kSlots], block_ratios[kSlots];
+  alignas(64) float q_gains[kBlockQueries], slice_ratios[kSlots], block_ratios[kSlots];
   float first_scales[kBlockQueries];
   alignas(64) int32_t q_offsets[kSlots * kBlocks * kShare];  // what sums begin with
   // Words of some keys' weights, [query / kWidth][word / kShare][query % kWidth][word % kShare];
   // bytes take the first half of a vector's words, second bytes the other.
   alignas(64) uint32_t weights[kBlocks][kBlockQueries * kKeys / 2];
   const std::byte *next_keys, *next_values;  // of the next tile
-  std::byte copy[kKeys * kPartBytes];        // of rows that are not read in place
+  std::byte copy[kKeys * kSliceBytes];       // of rows that are not read in place
 };
 
 // sums[k * kVectors + v] gets the products of block b of the keys from key + k * kShare on with the
@@ -269,15 +269,15 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   constexpr size_t kStep = 8 / kVectors, kSums = 8 / kShare;  // keys; vectors of scores
   constexpr size_t kVectorWords = Products::kBlocks * Products::kWords / kShare;
   const size_t n_words = Products::CountWords(n);
-  VF max[kVectors], ratios[kVectors], part_ratios[kVectors];
+  VF max[kVectors], ratios[kVectors], slice_ratios[kVectors];
   for (size_t v = 0; v < kVectors; ++v) {
     max[v] = hn::Set(d, kUnseen);
     if (kLoops == 2) ratios[v] = ToLanes<kShare>(products.block_ratios + (j + v) * kWidth);
-    part_ratios[v] = ToLanes<kShare>(products.part_ratios + (j + v) * kWidth);
+    slice_ratios[v] = ToLanes<kShare>(products.slice_ratios + (j + v) * kWidth);
   }
   for (size_t key = runs.begin; key < runs.end; key += kStep) {
-    Prefetcher<kStep * Products::kPartBytes / kVectorWords> ahead(
-        products.next_keys + key * Products::kPartBytes * n / kSlice, prefetches);
+    Prefetcher<kStep * Products::kSliceBytes / kVectorWords> ahead(
+        products.next_keys + key * Products::kSliceBytes * n / kSlice, prefetches);
     VF sums[kSums], others[kSums];
     MultiplyKeys<kVectors>(products, key, j, 0, n_words, ahead, sums);
     if (kLoops == 2) MultiplyKeys<kVectors>(products, key, j, 1, n_words, ahead, others);
@@ -286,7 +286,7 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
       const size_t v = i % kVectors;
       float* const to = scores + v * kWidth * kKeys + (key / kShare + i / kVectors) * kFloats;
       VF x = kLoops == 2 ? hn::MulAdd(others[i], ratios[v], sums[i]) : sums[i];
-      if (adds) x = hn::MulAdd(x, part_ratios[v], hn::Load(d, to));
+      if (adds) x = hn::MulAdd(x, slice_ratios[v], hn::Load(d, to));
       hn::Store(x, d, to);
       max[v] = hn::Max(max[v], x);
     }

@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 constexpr size_t kKeys = kKvTile;  // of a tile
 constexpr size_t kSlice = 64;      // of a head's numbers, converted at a time
 constexpr size_t kQueryUnit = 8;   // the most queries whose sums are in registers together
-constexpr size_t kSlots = 2 * kBlockQueries;  // for packed parts of queries
+constexpr size_t kSlots = 2 * kBlockQueries;  // for packed slices of queries
 static_assert(kBlockQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0);
 static_assert(kSlice % kMicroRows == 0);
 
@@ -172,7 +172,8 @@ class FloatProducts {
     const size_t bytes = KvBytes(type, block.kv.key_length);
     next_keys_ = NextTile(block.kv.k, bytes, keys, KvBytes(type, first)) + group * KvBytes(type, n);
     const size_t left = keys.seen.end - group;
-    const size_t n_keys = std::min(kGroupKeys, (left + kTogether - 1) / kTogether * kTogether);
+    const size_t n_keys =
+        std::min(kGroupKeys, (left + kTransposed - 1) / kTransposed * kTransposed);
     CachedRows rows;
     if constexpr (kConverts) {
       WithElement(type, [&](auto element) HWY_ATTR {
@@ -189,7 +190,7 @@ class FloatProducts {
                       first * kNumberBytes, n * kNumberBytes, reinterpret_cast<std::byte*>(rows_),
                       sizeof(rows_[0]));
     }
-    for (size_t key = 0; key < n_keys; key += kTogether) {
+    for (size_t key = 0; key < n_keys; key += kTransposed) {
       for (size_t chunk = 0; chunk < n * kNumberBytes; chunk += kChunk) {
         const auto* const in = reinterpret_cast<const uint8_t*>(rows[key]) + chunk;
         const size_t to = chunk / kNumberBytes * kGroupKeys + key;
@@ -318,8 +319,8 @@ class FloatProducts {
   static constexpr bool kConverts = std::is_same_v<T, Converted>;
   static constexpr size_t kNumberBytes =
       kConverts ? sizeof(float) : sizeof(T);  // bytes of a packed number
-  // Keys that are transposed together, and bytes of each.
-  static constexpr size_t kTogether = 2 * kFloats, kChunk = 16;
+  // Keys that are transposed at a time, and bytes of each.
+  static constexpr size_t kTransposed = 2 * kFloats, kChunk = 16;
 
   // Bytes of the vectors that a step of Multiply reads.
   template <size_t kRows>

@@ -160,13 +160,13 @@ HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float per_scor
 }
 
 // Attention of the block. The sums of kRows queries are in registers at a time; scores in integers
-// are made for kTogether queries at a time.
-template <size_t kRows, size_t kTogether, class Products>
+// are made for kScoredQueries queries at a time.
+template <size_t kRows, size_t kScoredQueries, class Products>
 HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
   BlockState s;
   // Scores are kept times this, so that e^score is 2^(kept / Products::kPerDoubling).
   constexpr float kPerScore = Products::kPerDoubling * 1.44269504f;
-  Begin(block, part, kPerScore, kTogether, s);
+  Begin(block, part, kPerScore, kScoredQueries, s);
   block.params.scale *= kPerScore;
   block.params.softcap *= kPerScore;
   s.few = few;
@@ -182,7 +182,7 @@ HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
                            .seen = {before, std::min(kKeys, end - key)},
                            .stored = {0, block.kv.capacity - slot}};
     if constexpr (Products::kIntegers) {
-      ScoreLanes<kTogether / Products::kWidth>(block, keys, is_first, products, s);
+      ScoreLanes<kScoredQueries / Products::kWidth>(block, keys, is_first, products, s);
     } else {
       Score<kRows>(block, keys, is_first, products, s);
     }

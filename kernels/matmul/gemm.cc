@@ -92,14 +92,14 @@ void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
 
 float Squared(float scale) { return scale * scale; }
 
-void PackInt8Rests(const float* x, size_t n_tokens, size_t cols, size_t tile,
-                   const std::byte* blocks, std::byte* rests, uint32_t* numbers) {
+void PackInt8Residuals(const float* x, size_t n_tokens, size_t cols, size_t tile,
+                       const std::byte* blocks, std::byte* residuals, uint32_t* numbers) {
   const size_t n_blocks = cols / 32, first = tile * kTileTokens;
   const size_t n = std::min(kTileTokens, n_tokens - first);
   const auto* in = reinterpret_cast<const InputBlock*>(blocks) + tile * n_blocks;
-  auto* out = reinterpret_cast<InputBlock*>(rests) + tile * n_blocks;
+  auto* out = reinterpret_cast<InputBlock*>(residuals) + tile * n_blocks;
   numbers += tile * (1 + n_blocks);
-  uint32_t& n_rests = numbers[0] = 0;
+  uint32_t& n_residuals = numbers[0] = 0;
   float loud[kTileTokens] = {};
   for (size_t b = 0; b < n_blocks; ++b) {
     for (size_t t = 0; t < n; ++t) loud[t] += Squared(in[b].scale[t * kSumTokens]);
@@ -112,7 +112,7 @@ void PackInt8Rests(const float* x, size_t n_tokens, size_t cols, size_t tile,
     size_t t = 0;
     while (t < n && !is_loud(t)) ++t;
     if (t == n) continue;
-    numbers[++n_rests] = static_cast<uint32_t>(b);
+    numbers[++n_residuals] = static_cast<uint32_t>(b);
     for (t = 0; t < kTileTokens; ++t) {
       if (is_loud(t)) {
         int8_t q[2][32];
@@ -147,18 +147,18 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
   }
 }
 
-// sums += the products of a tile's rests, block by block, so that a token's sums do not depend on
-// its neighbours'.
-HWY_NOINLINE void AddRests(const PanelLoops& loops, const void* multiplier,
-                           const std::byte* micro_panel, const GemmInput& x, size_t tile,
-                           size_t n_tokens, float* HWY_RESTRICT sums) {
+// sums += the products of a tile's residuals, block by block, so that a token's sums do not depend
+// on its neighbours'.
+HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
+                               const std::byte* micro_panel, const GemmInput& x, size_t tile,
+                               size_t n_tokens, float* HWY_RESTRICT sums) {
   const DF d;
   const size_t n_blocks = x.cols / 32;
-  const uint32_t* const numbers = x.rest_numbers + tile * (1 + n_blocks);
-  const std::byte* rest = x.rests + tile * n_blocks * loops.input_bytes;
-  for (size_t i = 1; i <= numbers[0]; ++i, rest += loops.input_bytes) {
+  const uint32_t* const numbers = x.residual_numbers + tile * (1 + n_blocks);
+  const std::byte* residual = x.residuals + tile * n_blocks * loops.input_bytes;
+  for (size_t i = 1; i <= numbers[0]; ++i, residual += loops.input_bytes) {
     alignas(64) float part[kMaxTileTokens * kGemmMaxRows];
-    loops.multiply(multiplier, micro_panel + numbers[i] * loops.panel_bytes, rest, 1, n_tokens,
+    loops.multiply(multiplier, micro_panel + numbers[i] * loops.panel_bytes, residual, 1, n_tokens,
                    part);
     for (size_t k = 0; k < n_tokens * loops.n_rows; k += kFloats) {
       hn::Store(hn::Add(hn::Load(d, sums + k), hn::Load(d, part + k)), d, sums + k);
@@ -187,8 +187,9 @@ void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix
       for (size_t row = first; row < last; row += n_rows) {
         alignas(64) float sums[kMaxTileTokens * kGemmMaxRows];
         loops.multiply(multiplier, micro_panel(row), tile, n_blocks, n_tokens, sums);
-        if (x.rests != nullptr) {
-          AddRests(loops, multiplier, micro_panel(row), x, token / loops.n_tokens, n_tokens, sums);
+        if (x.residuals != nullptr) {
+          AddResiduals(loops, multiplier, micro_panel(row), x, token / loops.n_tokens, n_tokens,
+                       sums);
         }
         for (size_t t = 0; t < n_tokens; ++t) {
           StoreRow(sums + t * n_rows, w.scale, token + t, row, std::min(n_rows, last - row),
@@ -207,7 +208,7 @@ namespace kernels {
 
 PRONK_EXPORT(TileTokens);
 PRONK_EXPORT(PackInt8Tile);
-PRONK_EXPORT(PackInt8Rests);
+PRONK_EXPORT(PackInt8Residuals);
 
 namespace {
 
@@ -290,9 +291,9 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
   PackTile(form, {rows.data(), n}, cols, tile, blocks);
 }
 
-void PackRests(const float* x, size_t n_tokens, size_t cols, size_t tile, const std::byte* blocks,
-               std::byte* rests, uint32_t* numbers) {
-  PRONK_DISPATCH(PackInt8Rests)(x, n_tokens, cols, tile, blocks, rests, numbers);
+void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
+                   const std::byte* blocks, std::byte* residuals, uint32_t* numbers) {
+  PRONK_DISPATCH(PackInt8Residuals)(x, n_tokens, cols, tile, blocks, residuals, numbers);
 }
 
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,

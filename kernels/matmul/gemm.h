@@ -30,9 +30,9 @@ struct GemmInput {
   const std::byte* blocks;
   size_t n_tokens;
   size_t cols;
-  // The output of PackRests for each tile, for a fine matrix (Matrix::fine).
-  const std::byte* rests = nullptr;
-  const uint32_t* rest_numbers = nullptr;
+  // The output of PackResiduals for each tile, for a fine matrix (Matrix::fine).
+  const std::byte* residuals = nullptr;
+  const uint32_t* residual_numbers = nullptr;
 };
 
 // Bytes of n_tokens vectors of `cols` numbers, at most.
@@ -50,12 +50,12 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
 // Also packs the rounding residual of tile number `tile`, whose kInt8 blocks have been packed: for
-// each token, only the blocks that are loud for it. rests has room for all blocks, numbers for 1 +
-// cols / 32: how many blocks were packed, then which. A block's error grows with the square of its
-// scale; blocks whose square is above half of the token's mean are loud. They are few: some
+// each token, only the blocks that are loud for it. residuals has room for all blocks, numbers for
+// 1 + cols / 32: how many blocks were packed, then which. A block's error grows with the square of
+// its scale; blocks whose square is above half of the token's mean are loud. They are few: some
 // channels of a model are much larger than all others, and their blocks have most of the error.
-void PackRests(const float* x, size_t n_tokens, size_t cols, size_t tile, const std::byte* blocks,
-               std::byte* rests, uint32_t* numbers);
+void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
+                   const std::byte* blocks, std::byte* residuals, uint32_t* numbers);
 
 // The processing of a result, in this order.
 struct GemmOutput {

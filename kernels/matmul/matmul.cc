@@ -39,8 +39,8 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
-// How many numbers PackRests() writes for all tiles.
-size_t RestNumbers(size_t max_tokens, size_t cols) {
+// How many numbers PackResiduals() writes for all tiles.
+size_t ResidualNumbers(size_t max_tokens, size_t cols) {
   const size_t tile_tokens = BatchTileTokens(BatchForm::kInt8);
   return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
 }
@@ -91,23 +91,23 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
 
-bool UsesRests(WeightKind kind) { return kind.fine && UsesInt8(kind); }
+bool UsesResiduals(WeightKind kind) { return kind.fine && UsesInt8(kind); }
 
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols)
     : fine_cols_(fine_cols),
       quantized_(max_tokens, max_cols),
-      rests_(std::min(max_tokens, kMaxRowTokens), fine_cols),
+      residuals_(std::min(max_tokens, kMaxRowTokens), fine_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
       tokens_(std::min(max_tokens, kMaxRowTokens)),
-      token_rests_(tokens_.size()),
+      token_residuals_(tokens_.size()),
       rows_(max_threads) {
   if (max_tokens <= kRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
     if (form != BatchForm::kInt8) continue;
-    rest_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, fine_cols));
-    rest_numbers_ = Buffer<uint32_t>(RestNumbers(max_tokens, fine_cols));
+    residual_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, fine_cols));
+    residual_numbers_ = Buffer<uint32_t>(ResidualNumbers(max_tokens, fine_cols));
   }
 }
 
@@ -121,7 +121,7 @@ size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_thre
     bytes += BatchBytes(form, max_tokens, max_cols);
     if (form != BatchForm::kInt8) continue;
     bytes += BatchBytes(form, max_tokens, fine_cols) +
-             RestNumbers(max_tokens, fine_cols) * sizeof(uint32_t);
+             ResidualNumbers(max_tokens, fine_cols) * sizeof(uint32_t);
   }
   return bytes;
 }
@@ -130,24 +130,24 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;
   cols_ = cols;
-  is_quantized_ = has_rests_ = packed_rests_ = false;
+  is_quantized_ = has_residuals_ = packed_residuals_ = false;
   packed_.fill(false);
   quantized_.SetCols(cols);
-  rests_.SetCols(cols);
+  residuals_.SetCols(cols);
 }
 
-bool Activations::KeepsRests(WeightKind kind) const {
-  return UsesRests(kind) && cols_ <= fine_cols_;
+bool Activations::KeepsResiduals(WeightKind kind) const {
+  return UsesResiduals(kind) && cols_ <= fine_cols_;
 }
 
 void Activations::SetRows() {
   for (size_t t = 0; t < n_tokens_; ++t) {
     tokens_[t] = row(t);
-    if (has_rests_) token_rests_[t] = rests_.row(t, nullptr);
+    if (has_residuals_) token_residuals_[t] = residuals_.row(t, nullptr);
   }
   for (size_t thread = 0; thread < rows_.size(); ++thread) {
     rows_[thread] = {{tokens_.data(), n_tokens_}, scratch(thread)};
-    if (has_rests_) rows_[thread].rests = {token_rests_.data(), n_tokens_};
+    if (has_residuals_) rows_[thread].residuals = {token_residuals_.data(), n_tokens_};
   }
 }
 
@@ -158,25 +158,29 @@ std::span<std::byte> Activations::scratch(size_t thread) {
 GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
   const BatchForm form = BatchFormFor(kind);
   // Rounding to BF16 loses less than int8 does anyway.
-  const bool needs_rests = KeepsRests(kind) && form == BatchForm::kInt8;
+  const bool needs_residuals = KeepsResiduals(kind) && form == BatchForm::kInt8;
   std::byte* const blocks = packs_[Index(form)].get();
   bool& is_packed = packed_[Index(form)];
-  if (!is_packed || (needs_rests && !packed_rests_)) {
+  if (!is_packed || (needs_residuals && !packed_residuals_)) {
     const bool packs = !is_packed;
     is_packed = true;
-    packed_rests_ |= needs_rests;
+    packed_residuals_ |= needs_residuals;
     const size_t tile_tokens = BatchTileTokens(form);
     const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
     team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t tile = begin; tile < end; ++tile) {
         if (packs) PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
-        if (!needs_rests) continue;
-        PackRests(x_, n_tokens_, cols_, tile, blocks, rest_pack_.get(), rest_numbers_.get());
+        if (!needs_residuals) continue;
+        PackResiduals(x_, n_tokens_, cols_, tile, blocks, residual_pack_.get(),
+                      residual_numbers_.get());
       }
     });
   }
   GemmInput input{form, blocks, n_tokens_, cols_};
-  if (needs_rests) input.rests = rest_pack_.get(), input.rest_numbers = rest_numbers_.get();
+  if (needs_residuals) {
+    input.residuals = residual_pack_.get();
+    input.residual_numbers = residual_numbers_.get();
+  }
   return input;
 }
 
@@ -186,10 +190,10 @@ ActivationRow Activations::row(size_t token) const {
 }
 
 void Activations::QuantizeOnce(Team& team, WeightKind kind) {
-  if (KeepsRests(kind) && !has_rests_) {
-    is_quantized_ = has_rests_ = true;
+  if (KeepsResiduals(kind) && !has_residuals_) {
+    is_quantized_ = has_residuals_ = true;
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-      for (size_t t = begin; t < end; ++t) quantized_.QuantizeTwice(t, x(t), rests_);
+      for (size_t t = begin; t < end; ++t) quantized_.QuantizeTwice(t, x(t), residuals_);
     };
     // One token takes less time than a barrier, so it is not split.
     return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);
@@ -209,7 +213,7 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
     total += Bytes(p.weights);
-    if (UsesRests(p.weights)) x.QuantizeOnce(team, p.weights);  // in both parts at once
+    if (UsesResiduals(p.weights)) x.QuantizeOnce(team, p.weights);  // with the residual
   }
   for (const Product& p : products) x.QuantizeOnce(team, p.weights);
   x.SetRows();
@@ -238,7 +242,7 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const size_t row_tokens =
       layer.has_gate() ? std::min(RowTokens(gate), RowTokens(up)) : RowTokens(up);
   if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
-  x.QuantizeOnce(team, up);  // in both parts at once if it is fine
+  x.QuantizeOnce(team, up);  // with the residual if it is fine
   if (layer.has_gate()) x.QuantizeOnce(team, gate);
   x.SetRows();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {

@@ -35,7 +35,7 @@ struct Matrix {
   size_t cols = 0;
   float scale = 1.0f;
   bool exact = false;  // products round no activations
-  // Products with int8 activations also multiply the rounding residual (the "rest", as int8 with a
+  // Products with int8 activations also multiply the residual of their rounding (as int8 with a
   // finer scale): twice the arithmetic, for a matrix whose errors count more than its share of the
   // work.
   bool fine = false;
@@ -57,8 +57,8 @@ struct WeightKind {
 
 // Whether a product with weights of this kind reads int8 activations.
 bool UsesInt8(WeightKind kind);
-// Whether it reads them in two parts (Matrix::fine).
-bool UsesRests(WeightKind kind);
+// Whether it reads their residuals, too (Matrix::fine).
+bool UsesResiduals(WeightKind kind);
 
 // The input form of a batch's products: kInt8 for quantized weights, kFloats for float or exact
 // ones, or kBf16 if the CPU multiplies that faster (BatchFormFor in registry.h).
@@ -71,7 +71,7 @@ struct RowsInput {
   std::span<const ActivationRow> x;
   std::span<std::byte> scratch;
   std::optional<gguf::DType> prepared = std::nullopt;  // the type in whose order scratch has x
-  std::span<const ActivationRow> rests = {};           // as many as x, if a matrix is fine
+  std::span<const ActivationRow> residuals = {};       // as many as x, if a matrix is fine
 };
 
 // The input of one or more products: n_tokens vectors of `cols` floats, and the forms that products
@@ -96,8 +96,8 @@ class Activations {
   size_t cols() const { return cols_; }
   ActivationRow row(size_t token) const;
   std::span<std::byte> scratch(size_t thread);
-  // Whether products with weights of this kind read the input in two parts.
-  bool KeepsRests(WeightKind kind) const;
+  // Whether products with weights of this kind also read the input's residual.
+  bool KeepsResiduals(WeightKind kind) const;
   // Makes rows() of all tokens, at most kMaxRowTokens (gemm.h), for each thread.
   void SetRows();
   RowsInput& rows(size_t thread) { return rows_[thread]; }
@@ -106,15 +106,15 @@ class Activations {
  private:
   size_t n_tokens_ = 0, cols_ = 0, fine_cols_;
   const float* x_ = nullptr;
-  bool is_quantized_ = false, has_rests_ = false, packed_rests_ = false;
+  bool is_quantized_ = false, has_residuals_ = false, packed_residuals_ = false;
   std::array<bool, 3> packed_ = {};  // [BatchForm]
-  QuantizedRows quantized_, rests_;
+  QuantizedRows quantized_, residuals_;
   std::array<Buffer<std::byte>, 3> packs_;  // [BatchForm]
-  Buffer<std::byte> rest_pack_;
-  Buffer<uint32_t> rest_numbers_;
+  Buffer<std::byte> residual_pack_;
+  Buffer<uint32_t> residual_numbers_;
   size_t scratch_bytes_;
   Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
-  std::vector<ActivationRow> tokens_, token_rests_;
+  std::vector<ActivationRow> tokens_, token_residuals_;
   std::vector<RowsInput> rows_;  // [max_threads]
 };
 

@@ -61,7 +61,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
   };
   const auto multiply = [&](size_t token, std::span<const uint32_t> rows, size_t thread) {
     const RowsInput& in = x.rows(thread);
-    const std::array parts = {in.x[token], in.rests[token]};
+    const std::array parts = {in.x[token], in.residuals[token]};
     const RowsScratch scratch(in.scratch, parts.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       const size_t row = rows[i];
@@ -100,7 +100,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x) {
   Product part = product;
   part.weights.fine = true;
-  if (!x.KeepsRests(part.weights)) return;
+  if (!x.KeepsResiduals(part.weights)) return;
   const float* const all = x.x(0);
   const size_t n_tokens = x.n_tokens(), cols = x.cols();
   for (size_t first = 0; first < n_tokens; first += kMaxRowTokens) {

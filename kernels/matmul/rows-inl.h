@@ -92,7 +92,7 @@ using SumsOf = std::conditional_t<kUnitRows<Type> == 2, PairSums, RowSums>;
 // Units of rows that are unpacked before they are multiplied, so that a token's vectors are loaded
 // once for all: as many as fit in 32 registers. With 16 registers one fits.
 template <class Type>
-constexpr size_t kTogether = [] {
+constexpr size_t kUnitsTogether = [] {
   size_t n = kMaxRows / kUnitRows<Type>;
   while (n > 1 && (hn::MaxLanes(DF()) < 16 || n * sizeof(typename Type::Unpacked) > 28 * 64))
     n /= 2;
@@ -195,7 +195,7 @@ HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_REST
     HWY_UNROLL(4)
     for (size_t u = 0; u < n_units; ++u) Type::Multiply(unpack(u), inputs[0], sums[0][u]);
   } else {
-    constexpr size_t n = kTogether<Type>;
+    constexpr size_t n = kUnitsTogether<Type>;
     HWY_UNROLL(4)
     for (size_t first = 0; first < n_units; first += n) {
       typename Type::Unpacked unpacked[n];

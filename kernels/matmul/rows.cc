@@ -37,7 +37,7 @@ RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
 
 namespace {
 
-// Both parts of a token are multiplied like tokens side by side, which share the unpacked weights.
+// A token and its residual are multiplied like two tokens, which share the unpacked weights.
 void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out, size_t stride) {
   const size_t n_tokens = in.x.size(), at_a_time = FormatOf(w).row_tokens / 2;
   const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, at_a_time));
@@ -48,7 +48,7 @@ void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* o
       const size_t n = std::min(at_a_time, n_tokens - token);
       std::array<ActivationRow, kMaxRowTokens> parts;
       std::ranges::copy(in.x.subspan(token, n), parts.begin());
-      std::ranges::copy(in.rests.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
+      std::ranges::copy(in.residuals.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
       const bool prepared = first != begin && n == n_tokens;
       FormatOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kWaitingRows,
                        scratch.product, prepared);
@@ -75,7 +75,8 @@ void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* 
 
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride) {
-  (UsesRests(w) && !in.rests.empty() ? FineRows : PlainRows)(w, begin, end, in, out, stride);
+  const bool is_fine = UsesResiduals(w) && !in.residuals.empty();
+  (is_fine ? FineRows : PlainRows)(w, begin, end, in, out, stride);
   for (size_t t = 0; t < in.x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
     if (bias != nullptr) Add(out, bias + begin, end - begin);

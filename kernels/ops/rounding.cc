@@ -22,12 +22,13 @@ constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Steps of the rests in one step of the numbers: a rest is at most half a step of its number.
-constexpr float kRestSteps = 254;
+// Steps of the residuals in one step of the numbers: a residual is at most half a step of its
+// number.
+constexpr float kResidualSteps = 254;
 
-template <bool kRests>
+template <bool kResiduals>
 HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Rounded& out,
-                               const Rounded& rests) {
+                               const Rounded& residuals) {
   const hn::CappedTag<float, 16> df;
   const hn::RebindToSigned<decltype(df)> di32;
   const hn::Rebind<int8_t, decltype(df)> di8;
@@ -44,36 +45,37 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
     const float max_abs = std::bit_cast<float>(hn::ReduceMax(di32, max));
     const float scale = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
     out.scales[block] = scale;
-    if constexpr (kRests) rests.scales[block] = scale / kRestSteps;
+    if constexpr (kResiduals) residuals.scales[block] = scale / kResidualSteps;
     // Below the smallest normal number the quotient would overflow, and the block becomes zero.
     const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {
-      auto sum = hn::Zero(di32), rest_sum = hn::Zero(di32);
+      auto sum = hn::Zero(di32), residual_sum = hn::Zero(di32);
       for (size_t i = half * 16; i < half * 16 + 16; i += kLanes) {
         const auto steps = hn::Mul(hn::LoadU(df, in + i), inverse);
         const auto rounded = hn::NearestInt(steps);
         sum = hn::Add(sum, rounded);
         hn::StoreU(hn::DemoteTo(di8, rounded), di8, out.q + block * kActivationBlock + i);
-        if constexpr (kRests) {
-          const auto rest = hn::NearestInt(hn::Mul(hn::Sub(steps, hn::ConvertTo(df, rounded)),  //
-                                                   hn::Set(df, kRestSteps)));
-          rest_sum = hn::Add(rest_sum, rest);
-          hn::StoreU(hn::DemoteTo(di8, rest), di8, rests.q + block * kActivationBlock + i);
+        if constexpr (kResiduals) {
+          const auto residual =
+              hn::NearestInt(hn::Mul(hn::Sub(steps, hn::ConvertTo(df, rounded)),  //
+                                     hn::Set(df, kResidualSteps)));
+          residual_sum = hn::Add(residual_sum, residual);
+          hn::StoreU(hn::DemoteTo(di8, residual), di8, residuals.q + block * kActivationBlock + i);
         }
       }
       out.sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, sum));
-      if constexpr (kRests) {
-        rests.sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, rest_sum));
+      if constexpr (kResiduals) {
+        residuals.sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, residual_sum));
       }
     }
   }
 }
 
 void Quantize(const float* x, size_t n, const Rounded& out) {
-  QuantizeBlocks</*kRests=*/false>(x, n, out, {});
+  QuantizeBlocks</*kResiduals=*/false>(x, n, out, {});
 }
-void QuantizeBoth(const float* x, size_t n, const Rounded& out, const Rounded& rests) {
-  QuantizeBlocks</*kRests=*/true>(x, n, out, rests);
+void QuantizeBoth(const float* x, size_t n, const Rounded& out, const Rounded& residuals) {
+  QuantizeBlocks</*kResiduals=*/true>(x, n, out, residuals);
 }
 
 void ToF16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
@@ -102,8 +104,8 @@ void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int
   HWY_DYNAMIC_DISPATCH(Quantize)(x, n, {q, scales, sums});
 }
 
-void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& rests) {
-  HWY_DYNAMIC_DISPATCH(QuantizeBoth)(x, n, numbers, rests);
+void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& residuals) {
+  HWY_DYNAMIC_DISPATCH(QuantizeBoth)(x, n, numbers, residuals);
 }
 
 void RoundToF16(const float* x, size_t n, uint16_t* out) { HWY_DYNAMIC_DISPATCH(ToF16)(x, n, out); }
@@ -144,10 +146,10 @@ void QuantizedRows::Quantize(size_t row, size_t begin, size_t end, const float* 
   if (end >= cols_) Pad(row);
 }
 
-void QuantizedRows::QuantizeTwice(size_t row, const float* x, QuantizedRows& rests) {
-  kernels::QuantizeTwice(x, cols_, At(row, 0), rests.At(row, 0));
+void QuantizedRows::QuantizeTwice(size_t row, const float* x, QuantizedRows& residuals) {
+  kernels::QuantizeTwice(x, cols_, At(row, 0), residuals.At(row, 0));
   Pad(row);
-  rests.Pad(row);
+  residuals.Pad(row);
 }
 
 void QuantizedRows::QuantizeAll(Team& team, const float* x, size_t n_rows) {

@@ -178,7 +178,7 @@ TEST(FineMatrix, MayBeTheUpOfAGatedLayer) {
   });
 }
 
-// An input without room for rests is multiplied as it is by other matrices.
+// An input without room for residuals is multiplied as it is by other matrices.
 TEST(FineMatrix, WithoutBuffersIsAnOrdinaryOne) {
   const RandomMatrix weights(DType::kQ8_0, kRows, kCols, 3);
   for (const size_t n_tokens : {1, 16, 45}) {
