@@ -123,8 +123,8 @@ void Append(Rows& rows, const Rows& more) {
   rows.rows += more.rows;
 }
 
-// Names something that the model needs and this file lacks; empty if there is nothing.
-std::string Missing(const Model& model) {
+// What the model needs and this code cannot do; empty if there is nothing.
+std::string Unsupported(const Model& model) {
   const Config& config = model.config;
   const Weights& weights = model.weights;
   const RopeConfig& rope = config.ropes[0];
@@ -150,12 +150,12 @@ std::string Missing(const Model& model) {
 
 PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
     : model_(model), observer_(std::move(observer)) {
-  const std::string missing = Missing(model);
-  if (!missing.empty()) {
+  const std::string unsupported = Unsupported(model);
+  if (!unsupported.empty()) {
     throw Error(gguf::PrintablePath(model.file.path()),
                 ": the plain pass (engine/plain.cc) reads Llama, Qwen2 and Qwen3 without experts; "
                 "this model has ",
-                missing);
+                unsupported);
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);
@@ -163,6 +163,7 @@ PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
   }
 }
 
+// Shows a result to the observer, for trace and tests, and returns it.
 Rows PlainLlama::Observed(std::string_view name, Rows out) const {
   if (observer_) observer_(name, layer_, out);
   return out;

@@ -9,7 +9,7 @@
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
-#include "engine/folder/fields.h"
+#include "engine/hf/fields.h"
 #include "gguf/error.h"
 #include "gguf/number.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/folder/out_model.h"
+#include "engine/hf/out_model.h"
 #include "engine/model/config.h"
 #include "engine/model/keys.h"
 #include "kernels/matmul/experts.h"

@@ -89,7 +89,8 @@ class Pass {
   // turn, or null: all ones; eps 0: the model's.
   void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
                 size_t n_groups = 1, float eps = 0);
-  // Of queries or keys: weights [length], or [n_heads][length] (by_head); the bias may be null.
+  // The norm of queries or keys: weights [length], or [n_heads][length] (by_head); the bias may be
+  // null.
   struct HeadNorm {
     const float* weight;
     const float* bias = nullptr;

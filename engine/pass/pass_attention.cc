@@ -26,21 +26,23 @@ struct Pass::BlockCaches {
     const auto rows_for = [](size_t length) { return length & -length; };
     value_rows = rows_for(cache.value_length);
     key_rows = std::min(rows_for(cache.key_length), values_in_keys ? value_rows : SIZE_MAX);
-    has_keys = std::ranges::any_of(texts, [&](const TextPart& text) { return HasKeys(text); });
-    has_values = std::ranges::any_of(texts, [&](const TextPart& text) { return HasValues(text); });
+    any_keys =
+        std::ranges::any_of(texts, [&](const TextPart& text) { return KeysAreBlocks(text); });
+    any_values =
+        std::ranges::any_of(texts, [&](const TextPart& text) { return ValuesAreBlocks(text); });
   }
 
   // Whether a text's keys, or values, are blocks.
-  bool HasKeys(const TextPart& text) const {
+  bool KeysAreBlocks(const TextPart& text) const {
     return kernels::IsBlocks(text.state.layer(layer).type.k);
   }
-  bool HasValues(const TextPart& text) const {
+  bool ValuesAreBlocks(const TextPart& text) const {
     const kernels::KvTypes type = text.state.layer(layer).type;
     return kernels::IsBlocks(values_in_keys ? type.k : type.v);
   }
 
   size_t layer;
-  bool values_in_keys, has_keys, has_values;
+  bool values_in_keys, any_keys, any_values;
   size_t key_width, value_width;  // of a token
   size_t key_rows, value_rows;
 };
@@ -97,11 +99,11 @@ void Pass::RotateForCache(const LayerView& layer, const BlockCaches& caches, flo
   const size_t query_width = layer.plan.n_heads * layer.plan.key_length;
   std::vector<std::vector<float>> common(parts_.size());  // is left out of the stored keys
   for (size_t p = 0; p < parts_.size(); ++p) {
-    if (k != nullptr && caches.HasKeys(parts_[p])) common[p] = CommonKeys(layer, parts_[p]);
+    if (k != nullptr && caches.KeysAreBlocks(parts_[p])) common[p] = CommonKeys(layer, parts_[p]);
   }
   EachToken("rotate", [&](size_t t) {
     const size_t p = PartOf(t);
-    if (caches.HasKeys(parts_[p])) {
+    if (caches.KeysAreBlocks(parts_[p])) {
       if (q != nullptr) RotateHeads(q + t * query_width, query_width, caches.key_rows);
       if (k != nullptr) {
         float* const keys = k + t * caches.key_width;
@@ -109,7 +111,7 @@ void Pass::RotateForCache(const LayerView& layer, const BlockCaches& caches, flo
         RotateHeads(keys, caches.key_width, caches.key_rows);
       }
     }
-    if (caches.HasValues(parts_[p]) && k != nullptr && !caches.values_in_keys) {
+    if (caches.ValuesAreBlocks(parts_[p]) && k != nullptr && !caches.values_in_keys) {
       RotateHeads(v + t * caches.value_width, caches.value_width, caches.value_rows);
     }
   });
@@ -118,7 +120,7 @@ void Pass::RotateForCache(const LayerView& layer, const BlockCaches& caches, flo
 void Pass::RotateMeans(const LayerView& layer, const BlockCaches& caches) {
   const size_t width = layer.plan.n_heads * layer.plan.value_length;
   EachToken("rotate", [&](size_t t) {
-    if (!caches.HasValues(parts_[PartOf(t)])) return;
+    if (!caches.ValuesAreBlocks(parts_[PartOf(t)])) return;
     RotateHeads(scratch_.attended + t * width, width,
                 caches.values_in_keys ? caches.key_rows : caches.value_rows);
   });
@@ -128,7 +130,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
   const BlockCaches caches(layer, parts_);
-  if (caches.has_keys || caches.has_values) {
+  if (caches.any_keys || caches.any_values) {
     RotateForCache(layer, caches, by_head ? nullptr : q, k, v);
   }
   Step("attention", 0, [&] {
@@ -143,14 +145,14 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_
       if (by_head) {
         kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, part.position,
                                  ParamsOf(layer), scratch_.latents, scratch_.heads, means,
-                                 caches.HasKeys(part) ? caches.key_rows : 0);
+                                 caches.KeysAreBlocks(part) ? caches.key_rows : 0);
       } else {
         kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, ParamsOf(layer),
                            means);
       }
     });
   });
-  if (!by_head && caches.has_values) RotateMeans(layer, caches);
+  if (!by_head && caches.any_values) RotateMeans(layer, caches);
 }
 
 }  // namespace engine

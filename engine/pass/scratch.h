@@ -26,7 +26,7 @@ struct Scratch {
   size_t max_tokens;
   float* x;         // [tokens][embedding_length] the residual stream
   float* normed;    // [tokens][embedding_length] x after RMSNorm
-  float* joined;    // the output of a fused matrix, before it is split
+  float* joined;    // a mixer's or network's own: a fused matrix's output, gates, latent vectors
   float* q;         // [tokens][n_heads][key_length]
   float* k;         // [tokens][n_kv_heads][key_length]
   float* v;         // [tokens][n_kv_heads][value_length]

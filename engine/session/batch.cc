@@ -19,7 +19,7 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
   parts.reserve(next.size());
   for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
   for (const auto& [session, id, allowed] : next) {
-    session.ForgetAhead();
+    session.DropDrafts();
     ids.push_back(id);
     parts.push_back(session.Part(session.position(), ids.size()));
   }

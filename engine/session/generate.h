@@ -66,8 +66,8 @@ struct GenerateOptions {
 
 struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
-  size_t n_decoded = 0;                    // generated tokens that were decoded,
-  size_t n_passes = 0;                     // in this many passes
+  size_t n_decoded = 0;                    // of these, tokens that were run through the model
+  size_t n_passes = 0;                     // the passes that took
   bool is_free = true;                     // no grammar applied: there was none, or no call
   bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
   size_t n_threads = 0;                    // that generate,

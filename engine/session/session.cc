@@ -56,7 +56,7 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions 
 }
 
 // The model, if it can continue a text.
-const Model& Writing(const Model& model) {
+const Model& RequireWriter(const Model& model) {
   if (model.config.WritesText()) return model;
   if (model.config.backbone_length > 0)
     throw Error("this model only drafts for a larger one, which has to be opened with it");
@@ -100,7 +100,7 @@ kernels::ThreadCounts SessionOptions::Threads() const {
 }
 
 Session::Session(const Model& model, const SessionOptions& options, const Memory& memory)
-    : model_(Writing(model)),
+    : model_(RequireWriter(model)),
       threads_(options.Threads()),
       team_(options.team ? options.team
                          : std::make_shared<kernels::Team>(
@@ -192,7 +192,7 @@ bool Session::Reserve(size_t n_positions) {
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
   Claim(tokens);
-  return Read(tokens.subspan(TakeAhead(tokens)), progress, nullptr);
+  return Read(tokens.subspan(AcceptDrafts(tokens)), progress, nullptr);
 }
 
 bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows,
@@ -206,7 +206,7 @@ bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
 bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, const LogitRows& rows,
                    const WantedLogits& wanted) {
   if (tokens.empty()) return true;
-  ForgetAhead();
+  DropDrafts();
   const size_t begin = position();
   kernels::Team& team = *team_;
   const size_t vocab_size = model_.config.vocab_size;
@@ -293,7 +293,7 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
 // Adds the leading tokens that are already read ahead to the text, and returns their number. More
 // tokens than fit in one pass are read anew: without drafts they would be read in larger batches,
 // whose results round differently.
-size_t Session::TakeAhead(std::span<const TokenId> tokens) {
+size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
   if (tokens.size() > kMaxDecodeTokens || bookmark_at_ > position()) return 0;
   size_t n = 0;
   for (; n < tokens.size(); ++n) {
@@ -323,8 +323,8 @@ void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed
 
 void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
   const bool is_few = IsWorthLogitsOf(model_, wanted.allowed);
-  if (is_few && !scratch_) ForgetAhead();  // LogitsOf() needs what the last pass left there
-  const size_t n_ahead = speculation_ ? TakeAhead(tokens) : 0;
+  if (is_few && !scratch_) DropDrafts();  // LogitsOf() needs what the last pass left there
+  const size_t n_ahead = speculation_ ? AcceptDrafts(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
     team_->Run([&] { LogitsOf(model_, row_, wanted.allowed, *scratch_, *team_, RowOfLogits()); });
@@ -337,7 +337,7 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
   }
   for (const TokenId id : tokens) speculation_->Add(id, /*was_draft=*/false);
   Claim(tokens);
-  ForgetAhead();
+  DropDrafts();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   ReadWithDrafts(tokens.size(), wanted);
 }
@@ -391,7 +391,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
 }
 
 // Drops the tokens read ahead that the text did not continue with.
-void Session::ForgetAhead() {
+void Session::DropDrafts() {
   const size_t kept = position() - pass_begin_;
   if (kept < last_pass_tokens_.size()) {
     const Stopwatch watch;
@@ -404,7 +404,7 @@ void Session::ForgetAhead() {
 }
 
 void Session::Bookmark() {
-  ForgetAhead();
+  DropDrafts();
   state_.Snapshot();
   if (!has_logits_) return;
   if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
@@ -414,7 +414,7 @@ void Session::Bookmark() {
 }
 
 SequenceState& Session::RememberedState() {
-  ForgetAhead();
+  DropDrafts();
   return state_;
 }
 
@@ -461,7 +461,7 @@ size_t Session::scratch_bytes() const {
 
 size_t Session::Rewind(size_t position) {
   if (position >= tokens_.size()) return tokens_.size();
-  ForgetAhead();
+  DropDrafts();
   tokens_.resize(state_.Rewind(position));
   if (speculation_) speculation_->Truncate(tokens_.size());
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();

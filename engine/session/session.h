@@ -178,12 +178,12 @@ class Session {
                         kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                const kernels::FunctionRef<bool()>* keep_going = nullptr);
-  size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
+  size_t AcceptDrafts(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
   void ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed);
   void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
   float* RowOfLogits() { return logits_.get() + row_ * model_.config.vocab_size; }
-  void ForgetAhead();
+  void DropDrafts();
 
   const Model& model_;
   kernels::ThreadCounts threads_;

@@ -80,10 +80,12 @@ struct Blocks {
         per_token(all.cache.n_kv_heads * per_group),
         count((all.n_tokens + tokens - 1) / tokens * per_token) {}
 
-  size_t group;   // heads that share a key-value head
-  size_t heads;   // of a block
-  size_t tokens;  // of a block
-  size_t per_group, per_token, count;
+  size_t group;      // heads that share a key-value head
+  size_t heads;      // of a block
+  size_t tokens;     // of a block
+  size_t per_group;  // blocks for the heads of a group
+  size_t per_token;  // blocks for all heads, of one token or several
+  size_t count;      // blocks in all
 };
 
 // Block number `index`; *query gets the number of its first query.
@@ -244,9 +246,9 @@ void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>&
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys and go first, so that no thread is still busy with them
       // at the end.
-      const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
+      const size_t tokens = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
       size_t query;
-      AttendQueries(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
+      AttendQueries(BlockAt(all, blocks, tokens * blocks.per_token + i % blocks.per_token, &query),
                     {.begin = 0, .end = all.end}, /*few=*/false);
     }
   });

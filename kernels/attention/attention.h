@@ -110,7 +110,7 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 // with the context, and keys before a window cost nothing. The result does not depend on the number
 // of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
 // int8 (int8-inl.h); with f16, from kFewTokens + 1 tokens on (matmul.h), products are of int16,
-// with an error of some 2e-8 of the result's power (int16-inl.h).
+// with an error of some 2e-8 of the result's energy (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);
 

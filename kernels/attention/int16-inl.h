@@ -3,7 +3,7 @@
 //
 // Each slice of a query or key, each number of a tile's values (over its keys) and each query's
 // weights become integers with their own scale. They have some 13 bits, because sums of products
-// must stay below 2^31, with an error of about 1e-8 of their power, like f16. One instruction
+// must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One instruction
 // multiplies and adds pairs. A pair of query or key numbers is a number and the one kFloats after
 // it, which needs no permutation; a pair of weights or values belongs to two neighbouring keys.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -126,8 +126,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
   }
 
   template <size_t kRows>
-  HWY_INLINE void Mean(size_t query, Range seen, size_t lane,
-                       VSums<kRows, kRowVectors>& sums) const {
+  HWY_INLINE void WeightedSum(size_t query, Range seen, size_t lane,
+                              VSums<kRows, kRowVectors>& sums) const {
     const Range runs = Runs<kShare>(seen);
     VDots<kRows> dots;
     const auto dot = [](VI32 sum, VU32 a, VU32 b) HWY_ATTR {

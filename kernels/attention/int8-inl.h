@@ -215,8 +215,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   }
 
   template <size_t kRows>
-  HWY_INLINE void Mean(size_t query, Range seen, size_t lane,
-                       VSums<kRows, kRowVectors>& sums) const {
+  HWY_INLINE void WeightedSum(size_t query, Range seen, size_t lane,
+                              VSums<kRows, kRowVectors>& sums) const {
     const Range runs = Runs<kShare>(seen);
     VDots<kRows> dots;
     const size_t b = lane / 32;

@@ -253,8 +253,8 @@ class FloatProducts {
 
   // gain * weights . v of a unit for the numbers from first + lane on, of which n exist, over keys.
   template <size_t kRows>
-  HWY_INLINE void Mean(const BlockState& s, size_t unit, Range keys, size_t first, size_t lane,
-                       size_t n, VSums<kRows, kVectors<kRows>>& sums) const {
+  HWY_INLINE void WeightedSum(const BlockState& s, size_t unit, Range keys, size_t first,
+                              size_t lane, size_t n, VSums<kRows, kVectors<kRows>>& sums) const {
     const DF d;
     Prefetcher<kStep<kRows>> ahead(next_values_ + kKeys * lane * kNumberBytes,
                                    unit == 0 && !kConverts);

@@ -55,8 +55,8 @@ void ToQ4(const float* HWY_RESTRICT x, gguf::BlockQ4_0& out) {
         square = hn::MulAdd(f, f, square);
         hn::StoreU(hn::DemoteTo(di8, q), di8, tried + i);
       }
-      const float product = hn::ReduceSum(df, dot), power = hn::ReduceSum(df, square);
-      const float scale = product / power;
+      const float product = hn::ReduceSum(df, dot), energy = hn::ReduceSum(df, square);
+      const float scale = product / energy;
       if (std::abs(product * scale) <= best) continue;
       best = std::abs(product * scale);
       out.d = F32ToF16(scale);

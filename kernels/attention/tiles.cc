@@ -104,9 +104,9 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
       for (size_t lane = 0; lane < n; lane += kVectors * kFloats) {
         VSums<kRows, kVectors> sums;
         if constexpr (Products::kIntegers) {
-          products.template Mean<kRows>(unit, seen, lane, sums);
+          products.template WeightedSum<kRows>(unit, seen, lane, sums);
         } else {
-          products.template Mean<kRows>(s, unit, seen, first, lane, n - lane, sums);
+          products.template WeightedSum<kRows>(s, unit, seen, first, lane, n - lane, sums);
         }
         std::array<float*, kRows> out;
         for (size_t r = 0; r < kRows; ++r) out[r] = s.out[unit + r] + first + lane;

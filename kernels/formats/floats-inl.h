@@ -97,7 +97,7 @@ struct Floats {
       }
     }
     for (size_t r = 0; r < n; ++r) {
-      sums[r].a = hn::Add(sums[r].a, hn::Add(chains[r][0], chains[r][1]));
+      sums[r].products = hn::Add(sums[r].products, hn::Add(chains[r][0], chains[r][1]));
     }
   }
 };

@@ -49,10 +49,10 @@ struct Ternary128 : Definition<Type, BlockType> {
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
     Floats8 scales;  // of the step's activations, which may be the row's last
-    constexpr size_t kScales = kStepWeights / 32, kLanes = hn::MaxLanes(D8());
+    constexpr size_t kScales = kStepWeights / 32, kLanes = hn::MaxLanes(DF8());
     for (size_t k = 0; k < kVectors8; ++k) {
       const size_t n = kScales - std::min(kScales, k * kLanes);
-      scales.vectors[k] = hn::LoadN(D8(), x.scales + i / 32 + k * kLanes, n);
+      scales.vectors[k] = hn::LoadN(DF8(), x.scales + i / 32 + k * kLanes, n);
     }
     for (size_t v = 0; v < kVectors; ++v) {
       for (size_t n = 0; n < kCodes; ++n) {
@@ -94,7 +94,7 @@ struct Ternary128 : Definition<Type, BlockType> {
     for (size_t v = 0; v < kVectors; ++v) {
       for (size_t n = 0; n < kCodes; ++n) sum = AddProducts(sum, w.codes[v][n], in.of[v][n]);
     }
-    sums.a = hn::MulAdd(sum, w.d, sums.a);
+    sums.products = hn::MulAdd(sum, w.d, sums.products);
   }
   // Two blocks.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

@@ -63,7 +63,7 @@ struct Iq2Type : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     for (size_t b = 0; b < 2; ++b) {
-      sums.a = AddFourths(sums.a, w.weights[b], w.scale[b], in.block[b]);
+      sums.products = AddFourths(sums.products, w.weights[b], w.scale[b], in.block[b]);
     }
   }
 

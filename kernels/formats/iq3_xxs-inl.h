@@ -45,7 +45,7 @@ struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
     return LoadFourths(x, i, static_cast<float>(kEighths) / 8);
   }
   static HWY_INLINE void Multiply(const UnpackedGrid& w, const GridInput& in, RowSums& sums) {
-    sums.a = AddFourths(sums.a, w.slices[0].weights, w.slices[0].scale[0], in);
+    sums.products = AddFourths(sums.products, w.slices[0].weights, w.slices[0].scale[0], in);
   }
 #endif
 };

@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 struct IQ4_NL : SignedType32<IQ4_NL, gguf::BlockIQ4_NL, true>,
-                Nibbles32<gguf::BlockIQ4_NL, TableCodes<kIq4nlValues, kSignedZero>> {
+                Nibbles32<gguf::BlockIQ4_NL, TableCodes<kIq4nlValues, kSignedOffset>> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
   using PanelForm = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
-                Nibbles32<gguf::BlockIQ4_XS, TableCodes<kIq4nlValues, kSignedZero>, 16> {
+                Nibbles32<gguf::BlockIQ4_XS, TableCodes<kIq4nlValues, kSignedOffset>, 16> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
   using PanelForm = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
@@ -37,7 +37,7 @@ struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     uint32_t low_bits, high_bits;
     hwy::CopyBytes<4>(w + offsetof(Block, scales_l), &low_bits);
     hwy::CopyBytes<4>(w, &high_bits);
-    const V8 d = SetHalf(D8(), w + offsetof(Block, d));
+    const VF8 d = SetHalf(DF8(), w + offsetof(Block, d));
     Factors32 factors;
 #if HWY_ARCH_ARM_A64  // with numbers, beside what is done with vectors: a byte for each group
     uint64_t low = low_bits, high = high_bits >> 16;
@@ -50,8 +50,8 @@ struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     factors.scales.vectors[0] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteLowerTo(DI32(), words)), d);
     factors.scales.vectors[1] = hn::Mul(hn::ConvertTo(DF(), hn::PromoteUpperTo(DI32(), words)), d);
 #else
-    const hn::RebindToUnsigned<D8> du;
-    const hn::RebindToSigned<D8> di;
+    const hn::RebindToUnsigned<DF8> du;
+    const hn::RebindToSigned<DF8> di;
     for (size_t k = 0; k < kVectors8; ++k) {
       uint32_t at[2][hn::MaxLanes(du)];
       for (uint32_t i = 0; i < hn::MaxLanes(du); ++i) {
@@ -62,7 +62,7 @@ struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
       const auto high = hn::Shr(hn::Set(du, high_bits), hn::LoadU(du, at[1]));
       const auto six = hn::OrAnd(hn::And(low, hn::Set(du, 15u)), high, hn::Set(du, 0x30u));
       const auto scale = hn::Sub(hn::BitCast(di, six), hn::Set(di, 32));
-      factors.scales.vectors[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
+      factors.scales.vectors[k] = hn::Mul(hn::ConvertTo(DF8(), scale), d);
     }
 #endif
     return factors;

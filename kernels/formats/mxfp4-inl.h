@@ -22,8 +22,8 @@ struct MXFP4 : UnsignedType32<MXFP4, gguf::BlockMXFP4, 12, 24>,
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < 8; ++i) bytes |= static_cast<uint64_t>(w[i * sizeof(Block)]) << (8 * i);
-    const hn::RebindToUnsigned<D8> du;
-    const hn::Rebind<uint8_t, D8> d_bytes;
+    const hn::RebindToUnsigned<DF8> du;
+    const hn::Rebind<uint8_t, DF8> d_bytes;
     Factors32 factors;
     for (size_t k = 0; k < kVectors8; ++k) {
       const auto part = hn::Set(hn::FixedTag<uint64_t, 1>(), bytes >> (32 * k));
@@ -32,7 +32,7 @@ struct MXFP4 : UnsignedType32<MXFP4, gguf::BlockMXFP4, 12, 24>,
       const auto normal = hn::ShiftLeft<23>(hn::Sub(e, one));
       const auto denormal = hn::ShiftLeft<21>(hn::Add(e, one));  // of 0 and 1
       factors.scales.vectors[k] =
-          hn::BitCast(D8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
+          hn::BitCast(DF8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
     }
     return factors;
   }

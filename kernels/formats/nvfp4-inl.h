@@ -84,7 +84,7 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
     }
     for (size_t k = 0; k < kScaleVectors; ++k) {
       const VF groups = hn::ConvertTo(DF(), AddNeighbours(dots[2 * k], dots[2 * k + 1]));
-      sums.a = hn::MulAdd(groups, hn::Mul(w.scales[k], in.scales[k]), sums.a);
+      sums.products = hn::MulAdd(groups, hn::Mul(w.scales[k], in.scales[k]), sums.products);
     }
   }
 

@@ -66,7 +66,7 @@ struct PQ2_0 : Definition<PQ2_0, gguf::BlockPQ2_0> {
     for (size_t v = 0; v < kVectors; ++v) {
       const Vector::Input& x = in.of[v];
       const VF dots = hn::ConvertTo(DF(), Vector::DotAll(x.offset, w.codes[v], x));
-      sums.a = hn::MulAdd(dots, hn::Mul(w.scale, x.scale), sums.a);
+      sums.products = hn::MulAdd(dots, hn::Mul(w.scale, x.scale), sums.products);
     }
   }
   // Two blocks.

@@ -74,7 +74,7 @@ struct InOrder {
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     const VF dots = hn::ConvertTo(DF(), DotAll(in.offset, w.codes, in));
-    sums.a = hn::MulAdd(dots, hn::Mul(w.scale, in.scale), sums.a);
+    sums.products = hn::MulAdd(dots, hn::Mul(w.scale, in.scale), sums.products);
   }
   static HWY_INLINE VU8 LoadCodes(const uint8_t* HWY_RESTRICT w) {
     return LoadPieces<sizeof(Block)>(w + offsetof(Block, qs));

@@ -47,7 +47,7 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
     return F16ToF32(block.d) * static_cast<float>(block.scales[g] & 15);
   }
   static float GroupMin(const Block& block, int g) {
-    return F16ToF32(block.dmin) * static_cast<float>(block.scales[g] >> 4);
+    return -F16ToF32(block.dmin) * static_cast<float>(block.scales[g] >> 4);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
@@ -81,7 +81,7 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
     factors.scales = hn::BitCast(DI8x16(), hn::And(packed, hn::Set(DU8x16(), uint8_t{15})));
     factors.mins = hn::BitCast(DI8x16(), hn::ShiftRight<4>(packed));
     factors.d = SetHalf(DF(), w + offsetof(Block, d));
-    factors.dmin = SetHalf(D8(), w + offsetof(Block, dmin));
+    factors.dmin = SetHalf(DF8(), w + offsetof(Block, dmin));
     return factors;
   }
 };

@@ -14,7 +14,7 @@ struct Q4_1 : UnsignedType32<Q4_1, gguf::BlockQ4_1, 8, 15, true>, Nibbles32<gguf
   static constexpr gguf::DType kDType = gguf::DType::kQ4_1;
 
   static int Weight(const Block& block, int j) { return Q4_0::Nibble(block.qs, j); }
-  static float GroupMin(const Block& block, int) { return -F16ToF32(block.m); }
+  static float GroupMin(const Block& block, int) { return F16ToF32(block.m); }
 };
 
 }  // namespace kernels::HWY_NAMESPACE

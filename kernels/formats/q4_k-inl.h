@@ -38,9 +38,9 @@ inline int FourBits(const uint8_t (&qs)[128], int j) {
 
 // Eight bytes as floats, times a factor.
 template <class Bytes>
-HWY_INLINE Floats8 ToFloats(Bytes bytes, V8 factor) {
-  const D8 d;
-  const hn::RebindToSigned<D8> di;
+HWY_INLINE Floats8 ToFloats(Bytes bytes, VF8 factor) {
+  const DF8 d;
+  const hn::RebindToSigned<DF8> di;
   Floats8 floats;
 #if PRONK_PIECES == 1
   const auto words = hn::PromoteTo(hn::FixedTag<int16_t, 8>(), bytes);
@@ -95,16 +95,16 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
     return hn::Vec<decltype(d8)>{_mm_cvtsi64_si128(static_cast<int64_t>(eight))};
 #endif
   };
-  const hn::Rebind<hwy::float16_t, D8> d_half;
+  const hn::Rebind<hwy::float16_t, DF8> d_half;
   const auto bits = hn::Set(hn::Repartition<uint64_t, decltype(d_half)>(), halfs);
-  const V8 d_dmin = hn::PromoteTo(D8(), hn::BitCast(d_half, bits));
+  const VF8 d_dmin = hn::PromoteTo(DF8(), hn::BitCast(d_half, bits));
   return {ToFloats(signed_bytes(scales), hn::Broadcast<0>(d_dmin)),
           ToFloats(signed_bytes((kSign - mins) ^ kSign), hn::Broadcast<1>(d_dmin))};
 #else
   const hn::FixedTag<float, 4> df;
   const auto head = hn::LoadU(DU8x16(), block), six = ScalesAndMins(head);
   const auto halfs = hn::LowerHalf(hn::BitCast(hn::FixedTag<hwy::float16_t, 8>(), head));
-  const auto d_dmin = hn::ResizeBitCast(D8(), hn::PromoteTo(df, halfs));
+  const auto d_dmin = hn::ResizeBitCast(DF8(), hn::PromoteTo(df, halfs));
   return {ToFloats(hn::LowerHalf(six), hn::BroadcastLane<0>(d_dmin)),
           ToFloats(hn::UpperHalf(hn::Half<DU8x16>(), six), hn::Neg(hn::BroadcastLane<1>(d_dmin)))};
 #endif
@@ -164,7 +164,7 @@ struct Q4_K : UnsignedType32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
     return F16ToF32(block.d) * static_cast<float>(SixBitScaleMin(block.scales, g).scale);
   }
   static float GroupMin(const Block& block, int g) {
-    return F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
+    return -F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {

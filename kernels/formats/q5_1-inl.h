@@ -15,7 +15,7 @@ struct Q5_1 : UnsignedType32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_1;
 
   static int Weight(const Block& block, int j) { return Q5_0::FiveBits(block.qs, block.qh, j); }
-  static float GroupMin(const Block& block, int) { return -F16ToF32(block.m); }
+  static float GroupMin(const Block& block, int) { return F16ToF32(block.m); }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadFiveBits<Block>(w, v, codes);

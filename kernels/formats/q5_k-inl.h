@@ -24,7 +24,7 @@ struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
     return F16ToF32(block.d) * static_cast<float>(SixBitScaleMin(block.scales, g).scale);
   }
   static float GroupMin(const Block& block, int g) {
-    return F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
+    return -F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
   }
 
   // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits

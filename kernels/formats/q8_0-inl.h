@@ -26,7 +26,7 @@ namespace kernels::HWY_NAMESPACE {
 // kGroupStep-th group.
 template <size_t kStride>
 HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
-  const VU8 sign = hn::Set(DU8(), kSignedZero);  // w ^ 128 is w + 128
+  const VU8 sign = hn::Set(DU8(), kSignedOffset);  // w ^ 128 is w + 128
   for (size_t k = 0; k < 2; ++k) {
     for (size_t half = 0; half < 2; ++half) {
       const uint8_t* const bytes = qs + kStride * FirstGroup(v + k) + 16 * half;
@@ -55,7 +55,7 @@ struct Q8Type : SignedType32<Type, BlockType> {
                                    VU8 (&codes)[8]) {
     LoadPair<sizeof(BlockType), offsetof(BlockType, qs)>(w0, w1, codes);
     LoadPair<sizeof(BlockType), offsetof(BlockType, qs) + 16>(w0, w1, codes + 4);
-    for (VU8& bytes : codes) bytes = hn::Xor(bytes, hn::Set(DU8(), kSignedZero));
+    for (VU8& bytes : codes) bytes = hn::Xor(bytes, hn::Set(DU8(), kSignedOffset));
   }
 #endif
 };

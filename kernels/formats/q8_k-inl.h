@@ -24,7 +24,7 @@ struct Q8_K : SignedType32<Q8_K, gguf::BlockQ8_K> {
     float d;
     hwy::CopyBytes<4>(w + offsetof(Block, d), &d);
     Factors32 factors;
-    for (V8& v : factors.scales.vectors) v = hn::Set(D8(), d);
+    for (VF8& v : factors.scales.vectors) v = hn::Set(DF8(), d);
     return factors;
   }
 };

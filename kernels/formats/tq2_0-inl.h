@@ -90,7 +90,7 @@ struct TernaryType : Definition<Type, BlockType> {
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kByteVectors; ++v) sum = AddVector(sum, w.codes[v], in.of[v]);
-    sums.a = hn::MulAdd(sum, w.d, sums.a);
+    sums.products = hn::MulAdd(sum, w.d, sums.products);
   }
   // One token's products take a vector of bytes at a time: 5% with vectors of 32 bytes.
   static HWY_INLINE Packed UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
@@ -101,7 +101,7 @@ struct TernaryType : Definition<Type, BlockType> {
       Type::Codes(w.block, v, codes);
       sum = AddVector(sum, codes, in.of[v]);
     }
-    sums.a = hn::MulAdd(sum, Scale(w.block), sums.a);
+    sums.products = hn::MulAdd(sum, Scale(w.block), sums.products);
   }
   static HWY_INLINE VF AddVector(VF sum, const VU8 (&codes)[kCodes],
                                  const CodeInput (&in)[kCodes]) {

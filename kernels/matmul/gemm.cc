@@ -25,7 +25,7 @@ size_t TileTokens() { return kTileTokens; }
 // Columns that are rounded at a time.
 constexpr size_t kChunk = 512;
 
-// A block is loud if its power is more than this share of the mean of the token's blocks.
+// A block is loud if its energy is more than this share of the mean of the token's blocks.
 constexpr float kLoud = 0.5f;
 
 HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
@@ -104,7 +104,7 @@ void PackInt8Residuals(const float* x, size_t n_tokens, size_t cols, size_t tile
   for (size_t b = 0; b < n_blocks; ++b) {
     for (size_t t = 0; t < n; ++t) loud[t] += Squared(in[b].scale[t * kSumTokens]);
   }
-  for (float& power : loud) power *= kLoud / static_cast<float>(n_blocks);
+  for (float& energy : loud) energy *= kLoud / static_cast<float>(n_blocks);
   for (size_t b = 0; b < n_blocks; ++b) {
     const auto is_loud = [&](size_t t) {
       return t < n && Squared(in[b].scale[t * kSumTokens]) > loud[t];
@@ -118,8 +118,8 @@ void PackInt8Residuals(const float* x, size_t n_tokens, size_t cols, size_t tile
         int8_t q[2][32];
         float scale[2];
         int16_t sums[2][2];
-        QuantizeTwice(x + (first + t) * cols + 32 * b, 32, {q[0], &scale[0], sums[0]},
-                      {q[1], &scale[1], sums[1]});
+        QuantizeWithResidual(x + (first + t) * cols + 32 * b, 32, {q[0], &scale[0], sums[0]},
+                             {q[1], &scale[1], sums[1]});
         PackRounded(q[1], &scale[1], sums[1], 32, t, out);
       } else {
         PackNothing(32, t, out);

@@ -193,7 +193,7 @@ void Activations::QuantizeOnce(Team& team, WeightKind kind) {
   if (KeepsResiduals(kind) && !has_residuals_) {
     is_quantized_ = has_residuals_ = true;
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-      for (size_t t = begin; t < end; ++t) quantized_.QuantizeTwice(t, x(t), residuals_);
+      for (size_t t = begin; t < end; ++t) quantized_.QuantizeWithResidual(t, x(t), residuals_);
     };
     // One token takes less time than a barrier, so it is not split.
     return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);

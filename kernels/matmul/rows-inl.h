@@ -60,9 +60,9 @@ namespace kernels::HWY_NAMESPACE {
 // The number of tokens, a compile-time constant if it is 1: that keeps the sums in registers.
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
-constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1
-                        : PRONK_WIDE                     ? kMaxRowTokens
-                                                         : kRowTokens;
+constexpr size_t kMaxTokens = std::is_same_v<Tokens, OneToken> ? 1
+                              : PRONK_WIDE                     ? kMaxRowTokens
+                                                               : kRowTokens;
 
 // Rows that are computed at a time, one from each of kMaxRows parts of the range, so that memory is
 // read in long streams. With neighbouring rows each stream would jump after every row and restart
@@ -74,7 +74,7 @@ constexpr size_t kMaxRows = 4;
 template <class Type, class Tokens>
 constexpr size_t kRows = [] {
   if constexpr (requires { Type::kStreams; }) {
-    if (kMax<Tokens> == 1) return size_t{Type::kStreams};
+    if (kMaxTokens<Tokens> == 1) return size_t{Type::kStreams};
   }
   return kMaxRows;
 }();
@@ -190,8 +190,8 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
 // sums[token][unit] += unpacked step of each unit of rows * the token's.
 template <class Type, size_t n_units, class Tokens, class Unpack>
 HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_RESTRICT inputs,
-                             Tokens n_tokens, SumsOf<Type> (&sums)[kMax<Tokens>][n_units]) {
-  if constexpr (kMax<Tokens> == 1) {
+                             Tokens n_tokens, SumsOf<Type> (&sums)[kMaxTokens<Tokens>][n_units]) {
+  if constexpr (kMaxTokens<Tokens> == 1) {
     HWY_UNROLL(4)
     for (size_t u = 0; u < n_units; ++u) Type::Multiply(unpack(u), inputs[0], sums[0][u]);
   } else {
@@ -222,8 +222,8 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> FoldEights(VF ab, VF cd) {
 }
 template <bool kMins>
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const PairSums& ab, const PairSums& cd) {
-  if constexpr (!kMins) return FoldEights(ab.a, cd.a);
-  return FoldEights(hn::Add(ab.a, ab.mins), hn::Add(cd.a, cd.mins));
+  if constexpr (!kMins) return FoldEights(ab.products, cd.products);
+  return FoldEights(hn::Add(ab.products, ab.mins), hn::Add(cd.products, cd.mins));
 }
 #endif
 // The sums over the lanes of each of four.
@@ -233,8 +233,8 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const RowSums& s0, const RowSums
 #if PRONK_WIDE
   const DF d;
   const auto eight = [&](const RowSums& a, const RowSums& b) HWY_ATTR {
-    const VF low{_mm512_shuffle_f32x4(a.a.raw, b.a.raw, 0x44)};
-    const VF high{_mm512_shuffle_f32x4(a.a.raw, b.a.raw, 0xEE)};
+    const VF low{_mm512_shuffle_f32x4(a.products.raw, b.products.raw, 0x44)};
+    const VF high{_mm512_shuffle_f32x4(a.products.raw, b.products.raw, 0xEE)};
     const VF both = hn::Add(low, high);
     if constexpr (kMins) return hn::Add(both, hn::Combine(d, b.mins, a.mins));
     return both;
@@ -244,7 +244,7 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const RowSums& s0, const RowSums
   const hn::FixedTag<float, 4> d4;
   alignas(16) float folded[4][4];
   const auto fold = [&](const RowSums& s, size_t i) HWY_ATTR {
-    V8 eight = hn::ResizeBitCast(D8(), s.a);
+    VF8 eight = hn::ResizeBitCast(DF8(), s.products);
     if constexpr (kMins) eight = hn::Add(eight, s.mins);
 #if PRONK_PIECES == 1
     hn::Store(hn::ResizeBitCast(d4, eight), d4, folded[i]);
@@ -259,11 +259,11 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const RowSums& s0, const RowSums
 #endif
 }
 template <bool kMins, size_t n_rows, class UnitSums, size_t n_units, class Tokens>
-HWY_INLINE void StoreSums(const UnitSums (&sums)[kMax<Tokens>][n_units], Tokens n_tokens,
+HWY_INLINE void StoreSums(const UnitSums (&sums)[kMaxTokens<Tokens>][n_units], Tokens n_tokens,
                           float* HWY_RESTRICT out) {
   const hn::FixedTag<float, 4> d;
-  static_assert(n_rows == kMaxRows || (n_rows == 2 && kMax<Tokens> == 1));
-  for (size_t t = 0; t < n_tokens; ++t) {  // two rows: twice
+  static_assert(n_rows == kMaxRows || (n_rows == 2 && kMaxTokens<Tokens> == 1));
+  for (size_t t = 0; t < n_tokens; ++t) {  // of two rows, lanes 2 and 3 repeat 0 and 1
     const auto& units = sums[t];
     if constexpr (n_units == n_rows) {
       hn::Store(Fold<kMins>(units[0], units[1], units[2 % n_rows], units[3 % n_rows]), d,
@@ -291,10 +291,10 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
                         float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
   constexpr size_t n_units = n_rows / kUnitRows<Type>;
-  SumsOf<Type> sums[kMax<Tokens>][n_units];
+  SumsOf<Type> sums[kMaxTokens<Tokens>][n_units];
   for (size_t t = 0; t < n_tokens; ++t) {
     for (SumsOf<Type>& s : sums[t]) {
-      s.a = hn::Zero(DF());
+      s.products = hn::Zero(DF());
       if constexpr (kAddsMins<Type>) s.mins = hn::Zero(hn::DFromV<decltype(s.mins)>());
     }
   }
@@ -314,17 +314,17 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
     const auto unpack = [&](size_t u) HWY_ATTR {
       if constexpr (kUnitRows<Type> == 2) {
         return Type::Unpack(step_of(2 * u), step_of(2 * u + 1));
-      } else if constexpr (kIndices<Type> != 0 && kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
+      } else if constexpr (kIndices<Type> != 0 && kMaxTokens<Tokens> == 1 && kUnpacksForOne<Type>) {
         return Type::UnpackForOne(step_of(u), indices[u].of_step[s % kLookAhead]);
       } else if constexpr (kIndices<Type> != 0) {
         return Type::Unpack(step_of(u), indices[u].of_step[s % kLookAhead]);
-      } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
+      } else if constexpr (kMaxTokens<Tokens> == 1 && kUnpacksForOne<Type>) {
         return Type::UnpackForOne(step_of(u));
       } else {
         return Type::Unpack(step_of(u));
       }
     };
-    if constexpr (kMax<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
+    if constexpr (kMaxTokens<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
       const uint8_t* steps[n_rows];
       for (size_t r = 0; r < n_rows; ++r) steps[r] = step_of(r);
       Type::MultiplyAllRows(steps, inputs[s], sums[0]);
@@ -381,8 +381,8 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   // results of several tokens are collected until each token has a cache line: where rows of `out`
   // are a multiple of 4 KB apart, as widths of models are, the lines of 16 tokens map to one set of
   // the cache, which holds 8 or 12.
-  constexpr size_t kWaiting = kMax<Tokens> == 1 ? 1 : 16;
-  alignas(16) float dots[kWaiting][(kMax<Tokens> * n + 3) / 4 * 4];
+  constexpr size_t kWaiting = kMaxTokens<Tokens> == 1 ? 1 : 16;
+  alignas(16) float dots[kWaiting][(kMaxTokens<Tokens> * n + 3) / 4 * 4];
   for (size_t i = 0; i < part; ++i) {
     std::array<const uint8_t*, n> rows;
     for (size_t r = 0; r < n; ++r) {

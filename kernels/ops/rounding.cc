@@ -71,10 +71,10 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
   }
 }
 
-void Quantize(const float* x, size_t n, const Rounded& out) {
+void QuantizeT(const float* x, size_t n, const Rounded& out) {
   QuantizeBlocks</*kResiduals=*/false>(x, n, out, {});
 }
-void QuantizeBoth(const float* x, size_t n, const Rounded& out, const Rounded& residuals) {
+void QuantizeWithResidualT(const float* x, size_t n, const Rounded& out, const Rounded& residuals) {
   QuantizeBlocks</*kResiduals=*/true>(x, n, out, residuals);
 }
 
@@ -96,16 +96,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(Quantize);
-HWY_EXPORT(QuantizeBoth);
+HWY_EXPORT(QuantizeT);
+HWY_EXPORT(QuantizeWithResidualT);
 HWY_EXPORT(ToF16);
 
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
-  HWY_DYNAMIC_DISPATCH(Quantize)(x, n, {q, scales, sums});
+  HWY_DYNAMIC_DISPATCH(QuantizeT)(x, n, {q, scales, sums});
 }
 
-void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& residuals) {
-  HWY_DYNAMIC_DISPATCH(QuantizeBoth)(x, n, numbers, residuals);
+void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
+                          const Rounded& residuals) {
+  HWY_DYNAMIC_DISPATCH(QuantizeWithResidualT)(x, n, numbers, residuals);
 }
 
 void RoundToF16(const float* x, size_t n, uint16_t* out) { HWY_DYNAMIC_DISPATCH(ToF16)(x, n, out); }
@@ -146,8 +147,8 @@ void QuantizedRows::Quantize(size_t row, size_t begin, size_t end, const float* 
   if (end >= cols_) Pad(row);
 }
 
-void QuantizedRows::QuantizeTwice(size_t row, const float* x, QuantizedRows& residuals) {
-  kernels::QuantizeTwice(x, cols_, At(row, 0), residuals.At(row, 0));
+void QuantizedRows::QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals) {
+  kernels::QuantizeWithResidual(x, cols_, At(row, 0), residuals.At(row, 0));
   Pad(row);
   residuals.Pad(row);
 }

@@ -25,7 +25,8 @@ struct Rounded {
 };
 // QuantizeActivations, and its rounding residual, x - scale * q, in steps of scale / 254: both
 // together have 16 bits.
-void QuantizeTwice(const float* x, size_t n, const Rounded& numbers, const Rounded& residuals);
+void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
+                          const Rounded& residuals);
 
 // To the nearest f16 (even).
 void RoundToF16(const float* x, size_t n, uint16_t* out);
@@ -51,7 +52,7 @@ class QuantizedRows {
   // Columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
   void Quantize(size_t row, size_t begin, size_t end, const float* x);
   // A whole row, and its rounding residual as a row of `residuals`.
-  void QuantizeTwice(size_t row, const float* x, QuantizedRows& residuals);
+  void QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals);
   // All n_rows rows of x ([n_rows][cols]).
   void QuantizeAll(Team& team, const float* x, size_t n_rows);
   // x: the floats of the row

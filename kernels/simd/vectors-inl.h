@@ -65,11 +65,11 @@ using VI32 = hn::Vec<DI32>;
 using VF = hn::Vec<DF>;
 
 // Eight floats, for example a number for each 32 weights of a block of 256.
-using D8 = hn::CappedTag<float, 8>;
-constexpr size_t kVectors8 = 8 / hn::MaxLanes(D8());
-using V8 = hn::Vec<D8>;
+using DF8 = hn::CappedTag<float, 8>;
+constexpr size_t kVectors8 = 8 / hn::MaxLanes(DF8());
+using VF8 = hn::Vec<DF8>;
 struct Floats8 {
-  V8 vectors[kVectors8];
+  VF8 vectors[kVectors8];
 };
 
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
@@ -78,12 +78,12 @@ using DU16x8 = hn::FixedTag<uint16_t, 8>;
 // The sums of the product of a row with a token, in any lanes: products, and the terms of minimums
 // and zero points.
 struct RowSums {
-  VF a;
-  V8 mins;
+  VF products;
+  VF8 mins;
 };
 // The sums of two rows, in the lower and the upper half.
 struct PairSums {
-  VF a, mins;
+  VF products, mins;
 };
 
 // Loads. None touches a byte outside of [p, end of the last piece or number named).

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "convert/convert.h"
-#include "engine/folder/fields.h"
+#include "engine/hf/fields.h"
 #include "tests/support/allocations.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"

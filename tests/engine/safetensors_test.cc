@@ -1,6 +1,6 @@
 // Hostile safetensors: each must end in one line that says what is wrong with which tensor,
 // and no byte outside the file may be read.
-#include "engine/folder/safetensors.h"
+#include "engine/hf/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/folder/out_model.h"
+#include "engine/hf/out_model.h"
 #include "engine/model/family.h"
 
 namespace engine {

@@ -370,11 +370,11 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
     second = Dot2(second, w.weights[2], x[2], w.weights[3], x[3]);
     if constexpr (kBits == 0) {
       const VF dots = hn::ConvertTo(d, hn::Add(first, second));
-      sums.a = hn::MulAdd(hn::Mul(dots, in.scale[p]), w.scale[0], sums.a);
+      sums.products = hn::MulAdd(hn::Mul(dots, in.scale[p]), w.scale[0], sums.products);
     } else {
       const VF scaled = hn::MulAdd(hn::ConvertTo(d, first), w.scale[0],
                                    hn::Mul(hn::ConvertTo(d, second), w.scale[1]));
-      sums.a = hn::MulAdd(scaled, in.scale[p], sums.a);
+      sums.products = hn::MulAdd(scaled, in.scale[p], sums.products);
     }
   }
 };

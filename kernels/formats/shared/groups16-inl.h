@@ -41,7 +41,7 @@ HWY_INLINE hn::Vec<hn::Rebind<T, DU8>> LoadRun(const T* HWY_RESTRICT p, size_t v
 // Sixteen small integers, a number for each group.
 using DI8x16 = hn::FixedTag<int8_t, 16>;
 using VI8x16 = hn::Vec<DI8x16>;
-using D16 = hn::Repartition<int16_t, D8>;
+using D16 = hn::Repartition<int16_t, DF8>;
 struct Small16 {
   hn::Vec<D16> vectors[kVectors8];
 };
@@ -133,7 +133,7 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   // Piece p has runs 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
-  const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
+  const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(DF8(), scales));
   in.scale[0] = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)), inverse);
 #else
   for (size_t part = 0; part < kVectors8; ++part) {
@@ -151,12 +151,12 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
 
 // Sum over the groups of number * (sum of the activations) * (scale of the activations), in any
 // lanes, for minimums.
-HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
-  V8 sum = hn::Zero(D8());
+HWY_INLINE VF8 DotSums(const Small16& numbers, const RunSums& in) {
+  VF8 sum = hn::Zero(DF8());
   for (size_t k = 0; k < kVectors8; ++k) {
     const auto pairs =
-        hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), numbers.vectors[k], in.sums.vectors[k]);
-    sum = hn::MulAdd(hn::ConvertTo(D8(), pairs), in.scales.vectors[k], sum);
+        hn::WidenMulPairwiseAdd(hn::RebindToSigned<DF8>(), numbers.vectors[k], in.sums.vectors[k]);
+    sum = hn::MulAdd(hn::ConvertTo(DF8(), pairs), in.scales.vectors[k], sum);
   }
   return sum;
 }
@@ -224,7 +224,7 @@ HWY_INLINE VLane ScalesOf(hn::Vec<D16> pairs, size_t second) {
 struct RunFactors {
   VI8x16 scales, mins;
   VF d;
-  V8 dmin;
+  VF8 dmin;
 };
 // RunFactors, with the codes of run k in codes[v][k], or dealt. (With vectors of 64 bytes, d is
 // already multiplied by the scale of each lane's group.)
@@ -342,7 +342,7 @@ struct RunType : Definition<Type, BlockType, 16> {
 
   // Adds the sum times d, and the terms of minimums.
   static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, RowSums& sums) {
-    sums.a = hn::MulAdd(sum, w.d, sums.a);
+    sums.products = hn::MulAdd(sum, w.d, sums.products);
     if constexpr (kMinimum) {
       sums.mins = hn::NegMulAdd(DotSums(Widen(w.mins), in), w.dmin, sums.mins);
     }

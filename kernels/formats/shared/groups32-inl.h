@@ -184,7 +184,7 @@ struct SingleRows32 : RowOf32<Type, BlockType> {
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
                                  RowSums& sums) {
-    sums.a = AddScaledDots<kTwice>(sums.a, dots, w.scales, in.scales);
+    sums.products = AddScaledDots<kTwice>(sums.products, dots, w.scales, in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
     } else if constexpr (kMinimum) {
@@ -204,7 +204,7 @@ struct Magnitudes32 {
   VU8 of[kDotVectors][2];
 };
 template <bool kMagnitudes>
-struct InputSigned32 : Input32<kSignedZero, false> {
+struct InputSigned32 : Input32<kSignedOffset, false> {
   [[no_unique_address]] Optional<kMagnitudes, Magnitudes32> magnitudes;
 };
 
@@ -219,7 +219,7 @@ struct SignedRows32 : RowOf32<Type, BlockType> {
 
   template <bool kDealt>
   static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
-    Input in = {LoadInput32<kSignedZero, false, kDealt>(x, i), {}};
+    Input in = {LoadInput32<kSignedOffset, false, kDealt>(x, i), {}};
     if constexpr (kMagnitudes) {
       for (size_t v = 0; v < kDotVectors; ++v) {
         for (size_t half = 0; half < 2; ++half)
@@ -248,7 +248,7 @@ struct SignedRows32 : RowOf32<Type, BlockType> {
   template <size_t n>
   static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
                                  RowSums& sums) {
-    sums.a = AddScaledDots<true, true>(sums.a, dots, w.scales, in.scales);
+    sums.products = AddScaledDots<true, true>(sums.products, dots, w.scales, in.scales);
   }
   static HWY_INLINE VI32 DotVector(VI32 dot, const VU8 (&codes)[2], const Input& in, size_t v) {
     for (size_t half = 0; half < 2; ++half) {
@@ -267,7 +267,7 @@ struct SignedRows32 : RowOf32<Type, BlockType> {
     return dot;
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    Type::template StoreInOrder<kSignedZero, false, false>(w, out);
+    Type::template StoreInOrder<kSignedOffset, false, false>(w, out);
   }
 };
 #endif
@@ -281,7 +281,7 @@ template <class Type, class Block, int kZero, int kMaxCode, bool kMinimum = fals
           bool kEvenOdd = false>
 using UnsignedType32 = RowPairs32<Type, Block, kZero, kMaxCode, kMinimum, kEvenOdd>;
 template <class Type, class Block, bool /*kNo128*/ = false>
-using SignedType32 = RowPairs32<Type, Block, kSignedZero, 255, false, false>;
+using SignedType32 = RowPairs32<Type, Block, kSignedOffset, 255, false, false>;
 #else
 template <class Type, class Block, int kZero, int kMaxCode, bool kMinimum = false,
           bool kEvenOdd = false>

@@ -27,17 +27,17 @@ using VI32x8 = hn::Vec<hn::Half<DI32>>;
 // In both halves, for each row.
 HWY_INLINE VI8 Both(VI8x32 v) { return VI8{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VI32 Both(VI32x8 v) { return VI32{_mm512_broadcast_i64x4(v.raw)}; }
-HWY_INLINE VF Both(V8 v) { return hn::BitCast(DF(), Both(hn::BitCast(hn::Half<DI32>(), v))); }
+HWY_INLINE VF Both(VF8 v) { return hn::BitCast(DF(), Both(hn::BitCast(hn::Half<DI32>(), v))); }
 
 // The activations of a step.
 template <bool kStarts, bool kSums>
 struct PairInput {
   VI8x32 x[8];  // bytes 4 k to 4 k + 3 of each group
-  V8 scales;    // of the activations
+  VF8 scales;   // of the activations
   // What dots start at, for codes that are kCenter more than the weights: -kCenter * (sum of the
   // lane).
   [[no_unique_address]] Optional<kStarts, VI32x8> start;
-  [[no_unique_address]] Optional<kSums, V8> sums;  // scale * (sum of the group)
+  [[no_unique_address]] Optional<kSums, VF8> sums;  // scale * (sum of the group)
 };
 struct PairFactors {
   VF scales, mins;
@@ -68,11 +68,11 @@ HWY_INLINE V PickGroups(V a, V b, size_t k) {
 }
 // Eight floats of groups in the order of their lanes.
 template <bool kEvenOdd>
-HWY_INLINE V8 OrderGroups(const Floats8& groups) {
+HWY_INLINE VF8 OrderGroups(const Floats8& groups) {
   if constexpr (!kEvenOdd) return groups.vectors[0];
   alignas(32) int32_t order[8];
   for (size_t i = 0; i < 8; ++i) order[i] = static_cast<int32_t>(GroupOfLane<kEvenOdd>(i));
-  return hn::TableLookupLanes(groups.vectors[0], hn::SetTableIndices(D8(), order));
+  return hn::TableLookupLanes(groups.vectors[0], hn::SetTableIndices(DF8(), order));
 }
 // From two vectors of each of two rows, two of both.
 HWY_INLINE void PairHalves(VU8 row0, VU8 row1, VU8* HWY_RESTRICT pair) {
@@ -183,7 +183,7 @@ struct RowPairs32 : Steps32<Type, BlockType> {
     for (size_t k = 0; k < 8; ++k)
       dots[k / 4] = DotBytes(dots[k / 4], pair.codes[k], Both(in.x[k]));
     const VF all = hn::ConvertTo(DF(), hn::Add(dots[0], dots[1]));
-    sums.a = hn::MulAdd(all, hn::Mul(pair.scales, Both(in.scales)), sums.a);
+    sums.products = hn::MulAdd(all, hn::Mul(pair.scales, Both(in.scales)), sums.products);
     if constexpr (kMinimum) sums.mins = hn::MulAdd(pair.mins, Both(in.sums), sums.mins);
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

@@ -72,7 +72,7 @@ HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
 
 // A vector of floats by their numbers among eight; all of one part if there are two.
 HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats]) {
-  constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(D8()));
+  constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(DF8()));
   alignas(64) int32_t lane[kFloats];
   for (size_t i = 0; i < kFloats; ++i) lane[i] = number[i] % kLanes;
   const VF part = hn::ResizeBitCast(DF(), eight.vectors[number[0] / kLanes]);
@@ -80,7 +80,7 @@ HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats])
 }
 
 // sum + a * b, in any lanes.
-HWY_INLINE V8 MulAdd(const Floats8& a, const Floats8& b, V8 sum) {
+HWY_INLINE VF8 MulAdd(const Floats8& a, const Floats8& b, VF8 sum) {
   for (size_t k = 0; k < kVectors8; ++k) sum = hn::MulAdd(a.vectors[k], b.vectors[k], sum);
   return sum;
 }
@@ -89,14 +89,14 @@ HWY_INLINE V8 MulAdd(const Floats8& a, const Floats8& b, V8 sum) {
 HWY_INLINE Floats8 Mul(const Floats8& a, float factor) {
   Floats8 product;
   for (size_t k = 0; k < kVectors8; ++k) {
-    product.vectors[k] = hn::Mul(a.vectors[k], hn::Set(D8(), factor));
+    product.vectors[k] = hn::Mul(a.vectors[k], hn::Set(DF8(), factor));
   }
   return product;
 }
 HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
   Floats8 sum;
   for (size_t k = 0; k < kVectors8; ++k) {
-    sum.vectors[k] = hn::MulAdd(a.vectors[k], hn::Set(D8(), factor), b.vectors[k]);
+    sum.vectors[k] = hn::MulAdd(a.vectors[k], hn::Set(DF8(), factor), b.vectors[k]);
   }
   return sum;
 }
@@ -105,8 +105,8 @@ HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
 HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
   Floats8 kept;
   for (size_t k = 0; k < kVectors8; ++k) {
-    const size_t before = k * hn::MaxLanes(D8());
-    const auto mask = hn::FirstN(D8(), n > before ? n - before : 0);
+    const size_t before = k * hn::MaxLanes(DF8());
+    const auto mask = hn::FirstN(DF8(), n > before ? n - before : 0);
     kept.vectors[k] = hn::IfThenElseZero(mask, a.vectors[k]);
   }
   return kept;
@@ -135,21 +135,21 @@ HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
     const auto halfs = PickBytes(p, p + 4 * kStride, [](size_t i) {
       return i / 2 % 8 / 4 * 64 + i / 2 % 4 * kStride + i % 2;
     });
-    return {{hn::PromoteTo(D8(), hn::ResizeBitCast(hn::Rebind<hwy::float16_t, D8>(), halfs))}};
+    return {{hn::PromoteTo(DF8(), hn::ResizeBitCast(hn::Rebind<hwy::float16_t, DF8>(), halfs))}};
   }
 #endif
   Floats8 floats;
   const uint64_t low = CollectHalfs<4, kStride>(p);
   const uint64_t high = CollectHalfs<4, kStride>(p + 4 * kStride);
-  const hn::Rebind<hwy::float16_t, D8> d_half;
+  const hn::Rebind<hwy::float16_t, DF8> d_half;
 #if PRONK_PIECES == 1
   const hn::FixedTag<uint64_t, 1> d_bits;
-  floats.vectors[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, low)));
-  floats.vectors[1] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, high)));
+  floats.vectors[0] = hn::PromoteTo(DF8(), hn::BitCast(d_half, hn::Set(d_bits, low)));
+  floats.vectors[1] = hn::PromoteTo(DF8(), hn::BitCast(d_half, hn::Set(d_bits, high)));
 #else
   const hn::FixedTag<uint64_t, 2> d_bits;
   const auto bits = hn::Dup128VecFromValues(d_bits, low, high);
-  floats.vectors[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, bits));
+  floats.vectors[0] = hn::PromoteTo(DF8(), hn::BitCast(d_half, bits));
 #endif
   return floats;
 }
@@ -158,20 +158,20 @@ HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
 HWY_INLINE Floats8 LoadScales(const ActivationRow& x, size_t i) {
   Floats8 scales;
   for (size_t k = 0; k < kVectors8; ++k) {
-    scales.vectors[k] = hn::LoadU(D8(), x.scales + i / 32 + k * hn::MaxLanes(D8()));
+    scales.vectors[k] = hn::LoadU(DF8(), x.scales + i / 32 + k * hn::MaxLanes(DF8()));
   }
   return scales;
 }
 
 // scale * (sum of q) for each 32 of the 256 activations at i, which minimums multiply.
 HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
-  const D8 d;
-  const hn::Repartition<int16_t, D8> d16;
+  const DF8 d;
+  const hn::Repartition<int16_t, DF8> d16;
   Floats8 sums = LoadScales(x, i);
   for (size_t k = 0; k < kVectors8; ++k) {
     // Neighbouring sums of 16 make a sum of 32.
     const auto of_16 = hn::LoadU(d16, x.sums + i / 16 + k * hn::MaxLanes(d16));
-    const auto of_32 = hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), of_16, hn::Set(d16, 1));
+    const auto of_32 = hn::WidenMulPairwiseAdd(hn::RebindToSigned<DF8>(), of_16, hn::Set(d16, 1));
     sums.vectors[k] = hn::Mul(sums.vectors[k], hn::ConvertTo(d, of_32));
   }
   return sums;
@@ -179,7 +179,7 @@ HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
 
 HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
   for (size_t k = 0; k < kVectors8; ++k) {
-    hn::StoreU(floats.vectors[k], D8(), out + k * hn::MaxLanes(D8()));
+    hn::StoreU(floats.vectors[k], DF8(), out + k * hn::MaxLanes(DF8()));
   }
 }
 

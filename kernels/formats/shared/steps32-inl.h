@@ -29,7 +29,7 @@ constexpr size_t GroupOf(size_t v, size_t p) {
 struct Factors32 {
   Floats8 scales, mins;
 };
-// And the codes of the first 16 weights of each group and of the other 16.
+// Those, and the codes of the first 16 weights of each group and of the other 16.
 struct Unpacked32 : Factors32 {
   VU8 codes[kDotVectors][2];
 };
@@ -79,9 +79,9 @@ struct Steps32 : Definition<Type, BlockType> {
   }
 };
 
-// Signed bytes are codes w + kSignedZero: VNNI needs them unsigned, as w + 128; without it signs
+// Signed bytes are codes w + kSignedOffset: VNNI needs them unsigned, as w + 128; without it signs
 // and magnitudes are separate.
-constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
+constexpr uint8_t kSignedOffset = PRONK_VNNI ? 128 : 0;
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

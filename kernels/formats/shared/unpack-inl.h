@@ -79,7 +79,7 @@ HWY_INLINE float HalfToFloat(uint16_t bits) {
 //   static void Integers(const Block& block, int g, int* integers)
 // and, unless a block has no more than its f16 d,
 //   static float GroupScale(const Block& block, int g)   of the g-th kGroup weights, 16 or 32
-//   static float GroupMin(const Block& block, int g)
+//   static float GroupMin(const Block& block, int g)     is added to each of them
 template <class Type, class Block, int kGroup = 32>
 struct Definition {
   static void Integers(const Block& block, int g, int* integers) {
@@ -88,13 +88,13 @@ struct Definition {
   static float GroupScale(const Block& block, int /*g*/) { return F16ToF32(block.d); }
   static float GroupMin(const Block& /*block*/, int /*g*/) { return 0; }
 
-  // A weight is scale * integer - min.
+  // A weight is scale * integer + min.
   static void Dequantize(const Block& block, float* out) {
     int integers[kGroup];
     for (int g = 0; g < Block::kWeights / kGroup; ++g) {
       Type::Integers(block, g, integers);
       const float scale = Type::GroupScale(block, g), min = Type::GroupMin(block, g);
-      for (const int integer : integers) *out++ = scale * static_cast<float>(integer) - min;
+      for (const int integer : integers) *out++ = scale * static_cast<float>(integer) + min;
     }
   }
   // What the product of a block with activations x.scales * x.q means: exact sums of integers,
@@ -108,7 +108,7 @@ struct Definition {
       int dot = 0, sum_of_q = 0;
       for (int i = 0; i < kGroup; ++i) dot += integers[i] * q[i], sum_of_q += q[i];
       const double scale = Type::GroupScale(block, g), min = Type::GroupMin(block, g);
-      product += double{x.scales[kGroup * g / 32]} * (scale * dot - min * sum_of_q);
+      product += double{x.scales[kGroup * g / 32]} * (scale * dot + min * sum_of_q);
     }
     return product;
   }

@@ -53,7 +53,7 @@ std::vector<double> Exact(const Matrix& w, const std::vector<float>& input) {
   return out;
 }
 
-// The part of the power that is lost.
+// The part of the energy that is lost.
 double Loss(const std::vector<float>& out, const std::vector<double>& exact) {
   double lost = 0, power = 0;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -63,7 +63,7 @@ double Loss(const std::vector<float>& out, const std::vector<double>& exact) {
   return lost / power;
 }
 
-TEST(QuantizeTwice, BothPartsHaveSixteenBits) {
+TEST(QuantizeWithResidual, BothHaveSixteenBits) {
   const std::vector<float> x = Inputs(1);
   ForEachTarget([&] {
     std::vector<int8_t> q[3] = {std::vector<int8_t>(kCols), std::vector<int8_t>(kCols),
@@ -73,7 +73,7 @@ TEST(QuantizeTwice, BothPartsHaveSixteenBits) {
     for (auto& s : scales) s.resize(kCols / 32);
     for (auto& s : sums) s.resize(kCols / 16);
     QuantizeActivations(x.data(), kCols, q[0].data(), scales[0].data(), sums[0].data());
-    QuantizeTwice(x.data(), kCols, {q[1].data(), scales[1].data(), sums[1].data()},
+    QuantizeWithResidual(x.data(), kCols, {q[1].data(), scales[1].data(), sums[1].data()},
                   {q[2].data(), scales[2].data(), sums[2].data()});
     EXPECT_EQ(q[1], q[0]);
     EXPECT_EQ(scales[1], scales[0]);

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/folder/fields.h"
-#include "engine/folder/hf_folder.h"
-#include "engine/folder/out_tensor.h"
+#include "engine/hf/fields.h"
+#include "engine/hf/hf_folder.h"
+#include "engine/hf/out_tensor.h"
 #include "gguf/writer.h"
 
 namespace engine {

@@ -1,5 +1,5 @@
 // Fields with messages that name file, key, expected and found value.
-#include "engine/folder/fields.h"
+#include "engine/hf/fields.h"
 
 #include <algorithm>
 #include <utility>

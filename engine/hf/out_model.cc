@@ -1,5 +1,5 @@
 // What a family's code asks of the folder: tensors, numbers by layer, RoPE.
-#include "engine/folder/out_model.h"
+#include "engine/hf/out_model.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // Copies, slices, stacks and permutations of old tensors.
-#include "engine/folder/out_tensor.h"
+#include "engine/hf/out_tensor.h"
 
 namespace engine {
 namespace {

@@ -1,11 +1,11 @@
 // The header's checks: types, shapes, and data that neither overlaps nor ends outside.
-#include "engine/folder/safetensors.h"
+#include "engine/hf/safetensors.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "engine/folder/fields.h"
+#include "engine/hf/fields.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
 #include "gguf/reader.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/folder/fields.h"
-#include "engine/folder/safetensors.h"
+#include "engine/hf/fields.h"
+#include "engine/hf/safetensors.h"
 
 namespace engine {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/folder/safetensors.h"
+#include "engine/hf/safetensors.h"
 
 namespace engine {
 

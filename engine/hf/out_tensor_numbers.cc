@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/folder/out_tensor.h"
+#include "engine/hf/out_tensor.h"
 #include "gguf/load.h"
 #include "kernels/half.h"
 

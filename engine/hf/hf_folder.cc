@@ -1,5 +1,5 @@
 // Finds a folder's files, shards included, and maps their tensors.
-#include "engine/folder/hf_folder.h"
+#include "engine/hf/hf_folder.h"
 
 #include <algorithm>
 #include <filesystem>
