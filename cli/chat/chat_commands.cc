@@ -168,19 +168,20 @@ void Conversation::Clear(const std::string&) {
 
 void Conversation::Regenerate(const std::string&) {
   const std::vector<tokenizer::Message> before = chat_->Messages();
-  const std::string question = chat_->Undo();
-  if (question.empty()) return Note("(nothing to answer again)");
+  const std::optional<std::string> question = chat_->Undo();
+  if (!question) return Note("(nothing to answer again)");
+  const size_t n_left = chat_->Messages().size();
   const auto restore = [&] {
     chat_->SetMessages(before);
     saver_.Save(Now());
   };
   try {
-    Answer(question);
+    Answer(*question);
   } catch (...) {
     restore();
     throw;
   }
-  if (chat_->Messages().size() >= before.size()) return;
+  if (chat_->Messages().size() > n_left) return;
   restore();
   Note("(the answer before stays)");
 }
@@ -189,8 +190,11 @@ void Conversation::Undo(const std::string& argument) {
   const size_t n = argument.empty() ? 1 : gguf::NumberIn<size_t>(argument).value_or(0);
   if (n == 0) throw engine::Error("/undo ", argument, ": expected a number of questions");
   std::vector<std::string> questions;
-  for (std::string question; questions.size() < n && !(question = chat_->Undo()).empty();)
-    questions.push_back(question);
+  while (questions.size() < n) {
+    const std::optional<std::string> question = chat_->Undo();
+    if (!question) break;
+    questions.push_back(*question);
+  }
   saver_.Save(Now());
   Note(questions.empty() ? "(nothing to take back)"
                          : "(taken back: " + Shown(Joined(questions, "; ")) + ")");

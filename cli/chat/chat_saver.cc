@@ -43,9 +43,11 @@ void ChatSaver::Save(const SavedChat& chat) {
       Note("(" + ShownChat(path()) + " was written by another chat)");
     Leave();
   }
-  if (std::ranges::count(chat.messages, "user", &tokenizer::Message::role) == 0) {
+  std::error_code ignored;
+  // Nothing is to be kept of a chat without questions, unless the user chose the file.
+  if (std::ranges::count(chat.messages, "user", &tokenizer::Message::role) == 0 &&
+      (is_kept_ || !std::filesystem::exists(path(), ignored))) {
     if (!is_kept_) return;
-    std::error_code ignored;
     file_.Remove();
     std::filesystem::remove(path() + kSessionSuffix, ignored);
     return;

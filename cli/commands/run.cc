@@ -39,11 +39,17 @@ RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader&
   return flags;
 }
 
-// Restores the prompt's beginning that the --prompt-cache file has. Returns its number of tokens.
+// Restores the prompt's beginning that the --prompt-cache file has. Returns its number of tokens. A
+// cache of a longer context is of no use: it is replaced, as one of another prompt.
 size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
                   engine::Session& session) {
   if (!std::filesystem::exists(path)) return 0;
-  engine::LoadSession(session, path);
+  try {
+    engine::LoadSession(session, path);
+  } catch (const engine::SessionTooLong& error) {
+    Note("(" + std::string(error.what()) + ": the prompt is read anew)");
+    return 0;
+  }
   const size_t n_reused = session.RewindToCommon(ids);
   Note("(" + std::to_string(n_reused) + " of " + std::to_string(ids.size()) +
        " tokens of the prompt taken from " + path + ")");

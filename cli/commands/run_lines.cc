@@ -171,7 +171,9 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     const RunRequest& request = requests[next];
     place.line = next;
     engine::SessionOptions session = parts.session;
-    session.sampling.seed.value += static_cast<int64_t>(next);
+    // Beyond the largest seed they begin again at 0.
+    const uint64_t seed = static_cast<uint64_t>(session.sampling.seed.value) + next;
+    session.sampling.seed = static_cast<int64_t>(seed & INT64_MAX);
     session.sampling = request.SamplingOver(session.sampling);
     place.seed = session.sampling.seed;
     place.likely = Json::array();

@@ -99,15 +99,19 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
   std::vector<tokenizer::TokenId> ToRead(const Prompt& prompt, const Reading& reading) {
     std::vector<tokenizer::TokenId> ids =
         library::IdsOf(*model, prompt, reading, Text(), session.capacity());
-    if (ids.size() > session.capacity()) {
-      const auto common = static_cast<size_t>(std::ranges::mismatch(ids, Text()).in1 - ids.begin());
-      engine::ThrowNoRoom(ids.size() - common, /*at_least=*/false, session.capacity() - common,
-                          model->config);
-    }
+    CheckRoom(ids);
     const size_t n_reused = session.RewindToCommon(ids);
     n_text = SIZE_MAX;
     ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(n_reused));
     return ids;
+  }
+
+  // Throws if a text of these tokens does not fit, before anything of the text so far is forgotten.
+  void CheckRoom(std::span<const tokenizer::TokenId> ids) {
+    if (ids.size() <= session.capacity()) return;
+    const auto common = static_cast<size_t>(std::ranges::mismatch(ids, Text()).in1 - ids.begin());
+    engine::ThrowNoRoom(ids.size() - common, /*at_least=*/false, session.capacity() - common,
+                        model->config);
   }
 
   // Makes the state and the logits match the text.

@@ -206,8 +206,10 @@ pronk_status pronk_session_complete_ids(pronk_session* session, const int32_t* i
                                         const pronk_limits* limits, pronk_on_text on_text,
                                         void* user, pronk_completion* result) {
   return Try({session, ids}, [&] {
-    Give(session->Complete(ReadIds(ids, n_ids), Caller(on_text, user), ReadLimits(limits, user)),
-         result);
+    CompleteInto(result, [&] {
+      return session->Complete(ReadIds(ids, n_ids), Caller(on_text, user),
+                               ReadLimits(limits, user));
+    });
   });
 }
 pronk_status pronk_session_score(pronk_session* session, const char* text, const int32_t* ids,

@@ -36,6 +36,7 @@ std::vector<Token> Session::Score(const Prompt& prompt, int n_likeliest, const R
     const std::size_t n_before = impl.Text().size();
     std::vector<tokenizer::TokenId> ids =
         library::IdsOf(*impl.model, prompt, reading, impl.Text(), session.capacity());
+    impl.CheckRoom(ids);
     // The logits of the token before the first that is scored are needed.
     const auto common =
         static_cast<size_t>(std::ranges::mismatch(ids, impl.Text()).in1 - ids.begin());

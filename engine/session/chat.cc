@@ -254,10 +254,10 @@ Chat::Answer Chat::End(Turn turn, GenerateResult generated) {
   return std::move(turn.answer);
 }
 
-std::string Chat::Undo() {
+std::optional<std::string> Chat::Undo() {
   const auto last = std::find_if(messages_.rbegin(), messages_.rend(),
                                  [](const Message& message) { return message.role == "user"; });
-  if (last == messages_.rend()) return "";
+  if (last == messages_.rend()) return std::nullopt;
   std::string question = last->content;
   messages_.erase(std::prev(last.base()), messages_.end());
   n_dropped_ = 0;  // more may fit again

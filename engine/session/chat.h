@@ -97,8 +97,8 @@ class Chat {
   // The tokens with this text as the next message, before any are dropped. Throws as Reply().
   size_t Count(const std::string& text) const;
 
-  // Removes the last question and all after it; returns the question, "" if there is none.
-  std::string Undo();
+  // Removes the last question and all after it; returns the question, if there is one.
+  std::optional<std::string> Undo();
   void Clear() {
     messages_.clear();
     n_dropped_ = 0;

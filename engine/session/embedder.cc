@@ -27,8 +27,8 @@ Pooling Checked(const Config& config, std::optional<Pooling> asked) {
 }
 
 // Layers that see ahead need a text in one batch.
-MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t n_threads) {
-  const size_t context = ContextOf(model.config, options.context);
+MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t context,
+                size_t n_threads) {
   return PlanMemory(model.config, model.file.file_bytes(),
                     {.context = context,
                      .batch = model.config.SeesAhead() ? context : options.batch,
@@ -37,27 +37,61 @@ MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t n_thre
                     MachineMemory().available);
 }
 
+// Tokens of a text for which there is room.
+size_t RoomOf(const Config& config, const MemoryPlan& plan) {
+  return config.SeesAhead() ? plan.batch : plan.context;
+}
+
 }  // namespace
 
 Embedder::Embedder(const Model& model, const SessionOptions& options,
                    std::optional<Pooling> pooling)
     : model_(model),
+      options_(options),
       pooling_(Checked(model.config, pooling)),
       team_(options.Threads().reading, kernels::Oversubscription::kGoAlone),
-      plan_(Plan(model, options, team_.size())),
+      plan_(Plan(model, options, ContextOf(model.config, options.context), team_.size())),
+      capacity_(Longest()),
       batch_(std::min(options.batch, plan_.batch)),
       ropes_(MakeRopes(model, plan_.context)),
-      state_(model.config, StateSize(plan_)),
-      scratch_(model.config, plan_.batch, plan_.n_threads) {}
+      state_(std::make_unique<SequenceState>(model.config, StateSize(plan_))),
+      scratch_(std::make_unique<Scratch>(model.config, plan_.batch, plan_.n_threads)) {}
+
+// The longest text for which there is memory, up to the longest that the options allow.
+size_t Embedder::Longest() const {
+  const Config& config = model_.config;
+  const size_t now = RoomOf(config, plan_), most = MaxContextOf(config, options_.context);
+  // The angles of such a model depend on the context (Phi-3), and a text's vector must not.
+  if (HasLongFactors(model_, most) != HasLongFactors(model_, plan_.context)) return now;
+  try {
+    return std::max(now, RoomOf(config, Plan(model_, options_, most, team_.size())));
+  } catch (const NoMemory&) {
+    return config.SeesAhead()
+               ? now
+               : std::max(now, LongestContext(config, plan_, most, MachineMemory().available));
+  }
+}
+
+// Makes room for a text. Throws engine::NoMemory, and then all is as before.
+void Embedder::Reserve(size_t n_tokens) {
+  const size_t now = RoomOf(model_.config, plan_);
+  if (n_tokens <= now) return;
+  const size_t context = std::min(std::max(n_tokens, 2 * now), capacity_);
+  const MemoryPlan plan = Plan(model_, options_, context, team_.size());
+  auto state = std::make_unique<SequenceState>(model_.config, StateSize(plan));
+  scratch_ = std::make_unique<Scratch>(model_.config, plan.batch, plan.n_threads);
+  state_ = std::move(state);
+  ropes_ = MakeRopes(model_, plan.context);
+  plan_ = plan;
+}
 
 size_t Embedder::width() const {
   return pooling_ == Pooling::kRank ? model_.config.n_labels : model_.config.embedding_length;
 }
 
 size_t Embedder::capacity() const {
-  const size_t room = model_.config.SeesAhead() ? plan_.batch : plan_.context;
   const size_t most = model_.config.most_text_tokens;
-  return most > 0 ? std::min(room, most) : room;
+  return most > 0 ? std::min(capacity_, most) : capacity_;
 }
 
 void Embedder::Check(std::span<const TokenId> text) const {
@@ -75,12 +109,13 @@ void Embedder::Embed(std::span<const std::vector<TokenId>> texts, const Results&
     tokens.clear();
     ends.clear();
     for (const std::vector<TokenId>& text : texts.subspan(first)) {
-      const bool is_alone = state_.is_recurrent();
+      const bool is_alone = state_->is_recurrent();
       if (!ends.empty() && (is_alone || tokens.size() + text.size() > batch_)) break;
       Check(text);
       tokens.insert(tokens.end(), text.begin(), text.end());
       ends.push_back(tokens.size());
     }
+    Reserve(tokens.size());
     Read(tokens, ends);
     if (!results(first, ends.size(), results_)) return;
   }
@@ -90,24 +125,24 @@ void Embedder::Embed(std::span<const std::vector<TokenId>> texts, const Results&
 void Embedder::Read(std::span<const TokenId> tokens, std::span<const size_t> ends) {
   pooled_.assign(ends.size() * model_.config.embedding_length, 0.0f);
   results_.resize(ends.size() * width());
-  state_.Rewind(0);
+  state_->Rewind(0);
   for (size_t done = 0, n; done < tokens.size(); done += n) {
-    n = std::min(tokens.size() - done, scratch_.max_tokens);
+    n = std::min(tokens.size() - done, scratch_->max_tokens);
     const bool is_one = ends.size() == 1;
     std::vector<TextPart> parts;
     parts.reserve(ends.size());
     for (size_t i = 0; i < ends.size(); ++i) {
-      parts.push_back({ropes_, state_, done, is_one ? n : ends[i], i == 0 ? 0 : ends[i - 1]});
+      parts.push_back({ropes_, *state_, done, is_one ? n : ends[i], i == 0 ? 0 : ends[i - 1]});
     }
     team_.Run([&] {
-      Forward(model_, tokens.subspan(done, n), parts, scratch_, team_);
-      Pool(model_, pooling_, is_one ? std::span<const size_t>(&n, 1) : ends, done, scratch_, team_,
+      Forward(model_, tokens.subspan(done, n), parts, *scratch_, team_);
+      Pool(model_, pooling_, is_one ? std::span<const size_t>(&n, 1) : ends, done, *scratch_, team_,
            pooled_.data());
     });
-    state_.Extend(done + n);
+    state_->Extend(done + n);
   }
   team_.Run([&] {
-    FinishPooled(model_, pooling_, ends.size(), scratch_, team_, pooled_.data(), results_.data());
+    FinishPooled(model_, pooling_, ends.size(), *scratch_, team_, pooled_.data(), results_.data());
   });
 }
 

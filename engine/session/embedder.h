@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -24,8 +25,9 @@ class Embedder {
   // engine::Error if there is no pooling that the model supports, or too little memory.
   Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
 
-  size_t width() const;     // of a result: a vector, or a score for each label
-  size_t capacity() const;  // tokens of a text, at most
+  size_t width() const;  // of a result: a vector, or a score for each label
+  // Tokens of a text, at most. The state and scratch grow up to it, as memory allows.
+  size_t capacity() const;
 
   // Throws engine::TooLong if a text does not fit, engine::Error for none or unknown tokens.
   void Check(std::span<const tokenizer::TokenId> text) const;
@@ -36,16 +38,20 @@ class Embedder {
   void Embed(std::span<const std::vector<tokenizer::TokenId>> texts, const Results& results);
 
  private:
+  size_t Longest() const;
+  void Reserve(size_t n_tokens);
   void Read(std::span<const tokenizer::TokenId> tokens, std::span<const size_t> ends);
 
   const Model& model_;
+  SessionOptions options_;
   Pooling pooling_;
   kernels::Team team_;
   MemoryPlan plan_;
+  size_t capacity_;
   size_t batch_;
   std::vector<RopeAngles> ropes_;
-  SequenceState state_;
-  Scratch scratch_;
+  std::unique_ptr<SequenceState> state_;
+  std::unique_ptr<Scratch> scratch_;
   std::vector<float> pooled_, results_;  // [texts][embedding_length], [texts][width]
 };
 

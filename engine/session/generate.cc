@@ -129,13 +129,16 @@ void Generation::ReadPrompt(std::span<const TokenId> prompt) {
 std::span<const TokenId> Generation::Next() {
   result_.n_decoded += unread_.size();
   unread_.clear();
-  do {
-    if (!end_) end_ = Step();
-  } while (!end_ && !forced_.empty());
-  return end_ ? std::span<const TokenId>() : unread_;
+  while (!end_) {
+    end_ = Step();
+    if (forced_.empty()) break;
+  }
+  if (end_ && !options_.reads_last) unread_.clear();
+  return unread_;
 }
 
-// Generates one token; returns the stop reason if it is the last.
+// Generates one token, to be read unless it stands for an end or a stop text. Returns the stop
+// reason if it is the last.
 std::optional<StopReason> Generation::Step() {
   const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
   const auto has_all = [&] {
@@ -172,16 +175,17 @@ std::optional<StopReason> Generation::Step() {
   splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
   if (stop_.matched()) return StopReason::kStop;
   Follow(id);
-  if (constraint_ != nullptr) {
-    if (constraint_->done()) return StopReason::kEos;
-    if (forced_.empty()) {
-      forced_ = constraint_->Forced();
-      std::reverse(forced_.begin(), forced_.end());
-    }
+  const bool is_done = constraint_ != nullptr && constraint_->done();
+  if (constraint_ != nullptr && !is_done && forced_.empty()) {
+    forced_ = constraint_->Forced();
+    std::reverse(forced_.begin(), forced_.end());
   }
-  if (!options_.reads_last && has_all()) return StopReason::kLength;
-  unread_.push_back(id);
-  if (!session_.MakeRoom(unread_.size())) return StopReason::kContext;
+  const bool is_last = is_done || has_all();
+  if (is_last && !options_.reads_last) return is_done ? StopReason::kEos : StopReason::kLength;
+  const bool has_room = session_.MakeRoom(unread_.size() + 1);
+  if (has_room) unread_.push_back(id);
+  if (is_done) return StopReason::kEos;
+  if (!has_room) return StopReason::kContext;
   return std::nullopt;
 }
 
@@ -235,7 +239,7 @@ void Generation::LimitThinking() {
 }
 
 std::span<const uint64_t> Generation::AllowedNext() {
-  if (constraint_ == nullptr) return {};
+  if (constraint_ == nullptr || end_) return {};
   try {
     return constraint_->Allowed();
   } catch (const grammar::Error&) {  // reported if a token is sampled
@@ -247,6 +251,7 @@ std::span<const uint64_t> Generation::AllowedNext() {
 // of a pass of its own.
 void Generation::Read() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
+    if (end_ && Interrupted()) return;
     const auto pass = rest.first(std::min(rest.size(), kMaxDecodeTokens));
     rest = rest.subspan(pass.size());
     session_.Decode(pass, {.allowed = rest.empty() ? AllowedNext() : std::span<const uint64_t>(),

@@ -25,7 +25,8 @@ std::string_view StopReasonName(StopReason reason);
 
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
-  // The session also reads the last of max_tokens tokens, to continue after it. Costs a pass.
+  // The session also reads the last tokens, so that it has the whole text and can continue after
+  // it. Costs a pass.
   bool reads_last = true;
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts = {};

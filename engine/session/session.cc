@@ -422,7 +422,7 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
   tokens_.assign(tokens.begin(), tokens.end());
   std::ranges::copy(logits, logits_.get());
   row_ = 0;
-  has_logits_ = true;
+  has_logits_ = !logits.empty();
   has_few_logits_ = false;
   bookmarks_.clear();
   if (speculation_) speculation_->Truncate(0);
@@ -449,9 +449,7 @@ void Session::CopyFrom(Session& other) {
   state_.ForEachPiece(other.position(), [&](std::span<std::byte> piece) {
     std::ranges::copy(pieces[i++], piece.begin());
   });
-  const bool has_logits = other.has_logits();
-  Restore(other.tokens(), has_logits ? other.logits() : std::span<const float>());
-  has_logits_ = has_logits;
+  Restore(other.tokens(), other.has_logits() ? other.logits() : std::span<const float>());
   sampler_ = other.sampler_;
 }
 

@@ -157,8 +157,8 @@ Content Checked(std::span<const std::byte> bytes, const std::string& path, Sessi
                                         : "is no session of pronk");
   }
   if (header.n_tokens == 0 || header.n_tokens > session.capacity()) {
-    fail("holds " + std::to_string(header.n_tokens) + " tokens, and the context has room for " +
-         std::to_string(session.capacity()));
+    throw SessionTooLong(gguf::PrintablePath(path), " holds ", header.n_tokens,
+                         " tokens, and the context has room for ", session.capacity());
   }
   size_t needed = header.n_tokens;
   if (header.is_long != 0 && HasLongFactors(session.model(), session.capacity())) {

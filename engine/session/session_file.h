@@ -37,6 +37,10 @@ class OtherModel : public RefusedSession {
  public:
   using RefusedSession::RefusedSession;
 };
+class SessionTooLong : public RefusedSession {  // for the context
+ public:
+  using RefusedSession::RefusedSession;
+};
 
 // Tells a model from others without reading all of it: a hash of the metadata, the tensor index and
 // the first 4096 bytes of each tensor. Training changes these bytes in nearly every tensor.

@@ -43,6 +43,14 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   // Others have little in common with it.
   EXPECT_EQ(tokens(run("Bye", {"--prompt-cache", cache})), tokens(run("Bye", {})));
 
+  // One that is longer than the context is replaced, too.
+  const std::string words(150, 'z');
+  Done(run(words, {"--prompt-cache", cache}));
+  const Finished small = Done(run("Bye", {"--prompt-cache", cache, "-c", "64"}));
+  EXPECT_EQ(tokens(small), tokens(run("Bye", {})));
+  EXPECT_TRUE(Has(small.err, "the context has room for 64: the prompt is read anew"));
+  EXPECT_TRUE(Has(run("Bye", {"--prompt-cache", cache}).err, "tokens of the prompt taken"));
+
   ExpectError(run(prompt, {"--prompt-cache", cache, "--kv", "f32"}), 1, "another type of cache");
   dir.Write("cache", "no session");
   ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");

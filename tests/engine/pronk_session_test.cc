@@ -103,7 +103,30 @@ TEST(LibrarySession, CopiesGoOnByThemselves) {
   EXPECT_EQ(copy.Complete("", {}, AtMost(12)).text, text);  // the same random numbers
   copy.Clear();
   EXPECT_GT(session.tokens().size(), 12u);
+  // A copy without logits, of what was scored, takes none over.
+  pronk::Session scored(model, Greedy()), read(model, Greedy());
+  scored.Score("Once upon a time there was");
+  pronk::Session of_scored = scored.Copy();
+  const Ids all = of_scored.tokens();
+  of_scored.Complete(" a girl", {}, AtMost(3));
+  of_scored.Truncate(all.size());
+  read.Complete(all, {}, AtMost(0));
+  EXPECT_EQ(of_scored.logits(), read.logits());
   EXPECT_EQ(pronk::Session(model, options).Copy().tokens(), Ids{});
+}
+
+// A text that does not fit leaves the one before it, also where layers cannot go back.
+TEST(LibrarySession, AScoreThatDoesNotFitForgetsNothing) {
+  for (const std::string& path : {kDefault, test::DataPath("hybrids/falcon-h1.gguf").string()}) {
+    const pronk::Model model(path);
+    pronk::Options options = Greedy();
+    options.context = 32;
+    pronk::Session session(model, options);
+    const Ids begin = {1, 5, 9, 7};
+    session.Complete(begin, {}, AtMost(0));
+    EXPECT_THROW(session.Score(Ids(40, 6)), pronk::Error) << path;
+    EXPECT_EQ(session.tokens(), begin) << path;
+  }
 }
 
 // By the logits after each beginning of the text.

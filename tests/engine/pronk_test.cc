@@ -277,6 +277,10 @@ TEST(Library, WritesWhatAGrammarAllows) {
     session.Clear();
   }
   limits.grammar = pronk::Grammar::Gbnf(R"(root ::= "yes" | "no")");
+  session.Complete("Is a goat an animal? ", {}, limits);
+  const std::string text = model.Detokenize(session.tokens());
+  EXPECT_TRUE(text.ends_with("yes") || text.ends_with("no")) << text;
+  session.Clear();
   pronk::Chat chat(model, "", Greedy());
   const std::string answer = chat.Say("Is a goat an animal?", {}, limits).text;
   EXPECT_TRUE(answer == "yes" || answer == "no") << answer;

@@ -57,6 +57,47 @@ TEST(Chat, FullContextForgetsTheOldest) {
   EXPECT_TRUE(Has(run.err, "are forgotten"));
 }
 
+// Questions without text, and those before a call and its result, are questions like others.
+TEST(Chat, TakesBackAndAnswersAgainWhatWasLoaded) {
+  const auto after = [](const Json& messages, const std::string& commands) {
+    const TempDir dir;
+    const std::string file = dir.Write("old.json", Json{{"messages", messages}}.dump());
+    const std::string saved = dir.Path("new.json");
+    const Finished run = Done(Chat("/load " + file + "\n" + commands + "/save " + saved + "\n"));
+    return std::pair(run.err, Json::parse(ReadText(saved))["messages"]);
+  };
+  const Json empty = {{{"role", "user"}, {"content", "Hi"}},
+                      {{"role", "assistant"}, {"content", "Hello."}},
+                      {{"role", "user"}, {"content", ""}},
+                      {{"role", "assistant"}, {"content", "Yes?"}}};
+  EXPECT_EQ(after(empty, "/regen\n").second.size(), 4u);
+  const auto [taken, left] = after(empty, "/undo 2\n/undo\n");
+  EXPECT_EQ(left.size(), 0u);
+  EXPECT_TRUE(Has(taken, "(taken back: ; Hi)"));
+  EXPECT_TRUE(Has(taken, "(nothing to take back)"));
+  const Json call = {{"type", "function"},
+                     {"function", {{"name", "f"}, {"arguments", Json::object()}}}};
+  const Json called = {{{"role", "user"}, {"content", "Hi"}},
+                       {{"role", "assistant"}, {"content", ""}, {"tool_calls", {call}}},
+                       {{"role", "tool"}, {"content", "5"}},
+                       {{"role", "assistant"}, {"content", "It is 5."}}};
+  const auto [said, answered] = after(called, "/regen\n");
+  EXPECT_FALSE(Has(said, "stays"));
+  ASSERT_EQ(answered.size(), 2u);
+  EXPECT_NE(answered[1]["content"], "It is 5.");
+}
+
+// The file that the user chose has what the chat has, also if that is nothing any more.
+TEST(Chat, SavesThatAQuestionWasTakenBack) {
+  const TempDir dir;
+  const std::string file = dir.Path("talk.json");
+  Done(Chat("Hello\n", {"--save", file}));
+  EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 2u);
+  Done(Chat("/undo\n", {"--load", file, "--save", file}));
+  EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 0u);
+  EXPECT_TRUE(Has(Done(Chat("Hello\n", {"--load", file})).out, "\n"));
+}
+
 TEST(Chat, SavesAndLoads) {
   const TempDir dir;
   const std::string file = dir.Path("talk.json");

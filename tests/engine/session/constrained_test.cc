@@ -68,6 +68,49 @@ TEST_F(ConstrainedModel, ThinksFreely) {
   EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think> </think>", "<think></think>").thinking, "");
 }
 
+// However a text ends, the session has read all of it, with the logits after its last token.
+TEST(ConstrainedText, IsReadToItsEnd) {
+  const Model model = Model::Load(test::kDefault);
+  const SessionOptions options = {.n_threads = 1, .sampling = {.temperature = 0}};
+  const std::vector<TokenId> prompt = model.tokenizer->Encode("Is it good?");
+  const auto expect = [&](const char* gbnf, GenerateOptions generate, size_t max_bytes,
+                          StopReason reason) {
+    grammar::Constraint constraint(
+        std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(gbnf)), *model.tokenizer);
+    generate.constraint = &constraint;
+    Session session(model, options);
+    size_t n_bytes = 0;
+    const GenerateResult result = Generate(session, prompt, generate, [&](std::string_view text) {
+      return (n_bytes += text.size()) < max_bytes;
+    });
+    EXPECT_EQ(result.stop_reason, reason) << result.text;
+    std::vector<TokenId> all = prompt;
+    all.insert(all.end(), result.tokens.begin(), result.tokens.end());
+    EXPECT_TRUE(std::ranges::equal(session.tokens(), all)) << result.text;
+    EXPECT_EQ(result.n_decoded, result.tokens.size());
+    Session other(model, options);
+    other.Prefill(prompt);
+    for (const TokenId id : result.tokens) other.Decode(id);
+    EXPECT_TRUE(std::ranges::equal(session.logits(), other.logits())) << result.text;
+  };
+  constexpr const char *kChoice = R"(root ::= "yes" | "no")",
+                       *kForced = R"(root ::= " hello there my friend, how do you do?")";
+  expect(kChoice, {}, 99, StopReason::kEos);
+  expect(kForced, {}, 99, StopReason::kEos);
+  for (const int64_t n : {1, 3, 5}) expect(kForced, {.max_tokens = n}, 99, StopReason::kLength);
+  expect(kForced, {}, 12, StopReason::kInterrupted);
+  // In a context of two tokens more, those that fit.
+  SessionOptions small = options;
+  small.context = prompt.size() + 2;
+  Session session(model, small);
+  grammar::Constraint constraint(
+      std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(kForced)), *model.tokenizer);
+  const GenerateResult result =
+      Generate(session, prompt, {.constraint = &constraint}, [](std::string_view) { return true; });
+  EXPECT_EQ(result.stop_reason, StopReason::kContext);
+  EXPECT_EQ(session.position(), small.context);
+}
+
 // A forced stretch longer than a pass: its tokens are the tokenizer's, and the state after it has
 // the bits that it has after each of them alone.
 TEST(ForcedText, IsReadAsTokenByToken) {

@@ -161,6 +161,25 @@ TEST(Embedder, NamesTheTextThatDoesNotFit) {
   EXPECT_TRUE(test::Has(error({{56}}), "56 is not in the vocabulary of 56"));
 }
 
+// The state grows with the text, and a text's vector is the one that a larger state gives at once.
+TEST(Embedder, GrowsWithTheText) {
+  for (const std::string name : {"qwen3-embed", "gemma-embedding"}) {
+    gguf::File file = gguf::File::Open(test::DataPath("vectors/" + name + ".gguf"));
+    const std::string family = name == "qwen3-embed" ? "qwen3" : "gemma-embedding";
+    file.metadata().SetInt(family + ".context_length", 6000);
+    const Model model = Model::From(std::move(file));
+    Texts texts = {{5, 6, 7}, {}, {8, 9}};
+    for (int i = 0; i < 4500; ++i) texts[1].push_back(3 + i % 50);
+    Embedder embedder(model, {.n_threads = 1});
+    EXPECT_EQ(embedder.capacity(), 6000u) << name;
+    const std::vector<float> grown = Embedded(model, texts, {.n_threads = 1});
+    EXPECT_EQ(Embedded(model, texts, {.context = 6000, .n_threads = 1}), grown) << name;
+    EXPECT_TRUE(test::Has(
+        test::ErrorOf<Error>([&] { Embedded(model, texts, {.context = 4096, .n_threads = 1}); }),
+        "has room for 4096"));
+  }
+}
+
 // Families with a recurrent state cannot read several texts at once.
 TEST(Embedder, ReadsTextsOfRecurrentFamiliesOneByOne) {
   const Model model = Load("hybrids/lfm2");
