@@ -70,10 +70,10 @@ std::vector<TokenId> StoryIds(const Model& model) {
   return ids;
 }
 
-// A cache of int8 rounds keys and values to 1/254 of the largest of 32, about 2.4e-5 of their energy
-// (kernels/README.md). Each of the model's layers adds that twice, and scores, whose errors are
-// those of keys times the length of queries, turn it into errors of weights: 1e-3 for this story.
-// Three times that is allowed; a wrong scale or sign is above 1e-2.
+// A cache of int8 rounds keys and values to 1/254 of the largest of 32, about 2.4e-5 of their
+// energy (kernels/README.md). Each of the model's layers adds that twice, and scores, whose errors
+// are those of keys times the length of queries, turn it into errors of weights: 1e-3 for this
+// story. Three times that is allowed; a wrong scale or sign is above 1e-2.
 TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
   const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);

@@ -74,7 +74,7 @@ TEST(QuantizeWithResidual, BothHaveSixteenBits) {
     for (auto& s : sums) s.resize(kCols / 16);
     QuantizeActivations(x.data(), kCols, q[0].data(), scales[0].data(), sums[0].data());
     QuantizeWithResidual(x.data(), kCols, {q[1].data(), scales[1].data(), sums[1].data()},
-                  {q[2].data(), scales[2].data(), sums[2].data()});
+                         {q[2].data(), scales[2].data(), sums[2].data()});
     EXPECT_EQ(q[1], q[0]);
     EXPECT_EQ(scales[1], scales[0]);
     EXPECT_EQ(sums[1], sums[0]);
