@@ -86,9 +86,8 @@ struct Definition {
     for (int i = 0; i < kGroup; ++i) integers[i] = Type::Weight(block, kGroup * g + i);
   }
   static float GroupScale(const Block& block, int /*g*/) { return F16ToF32(block.d); }
-  static float GroupMin(const Block& /*block*/, int /*g*/) {
-    return -0.0f;
-  }  // zeros keep their sign
+  // Zeros keep their sign.
+  static float GroupMin(const Block& /*block*/, int /*g*/) { return -0.0f; }
 
   // A weight is scale * integer + min.
   static void Dequantize(const Block& block, float* out) {
