@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "gguf/error.h"
@@ -389,14 +390,23 @@ bool operator==(const JsonView& a, const JsonView& b) {
   switch (a.kind()) {
     case JsonView::Kind::kNumber:
       if (a.Signed() && b.Signed()) return a.Signed() == b.Signed();
+      if (a.Unsigned() && b.Unsigned()) return a.Unsigned() == b.Unsigned();
       return a.Number() == b.Number();
     case JsonView::Kind::kString:
       return a.String() == b.String();
-    case JsonView::Kind::kArray:
     case JsonView::Kind::kObject: {
+      const auto by_key = [](const JsonView& object) {
+        std::map<std::string, JsonView, std::less<>> members;
+        for (const JsonView::Member& member : object)
+          members.insert_or_assign(std::string(member.key), member.value);
+        return members;
+      };
+      return by_key(a) == by_key(b);
+    }
+    case JsonView::Kind::kArray: {
       auto x = a.begin(), y = b.begin();
       for (; x != a.end() && y != b.end(); ++x, ++y) {
-        if (x->key != y->key || !(x->value == y->value)) return false;
+        if (!(x->value == y->value)) return false;
       }
       return x == a.end() && y == b.end();
     }

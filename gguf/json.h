@@ -71,7 +71,7 @@ class JsonView {
   // Members, each key once.
   std::vector<Member> Members() const;
 
-  // Equal values have members in the same order; numbers are compared by value.
+  // Members of equal objects may have any order; numbers are compared by value.
   friend bool operator==(const JsonView& a, const JsonView& b);
 
  private:

@@ -88,7 +88,7 @@ Dfa Multiples(const Decimal& step, Budget& budget) {
   uint64_t units = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), units);
   const size_t n_decimals = step.fraction.size();
-  if (error != std::errc() || units * (n_decimals + 2) > kMaxStep) {
+  if (error != std::errc() || units > kMaxStep / (n_decimals + 2)) {
     throw Error("multiples of a number of so many digits are not supported");
   }
   // State r + units * j: the remainder r after j digits that follow the point; then only zeros.

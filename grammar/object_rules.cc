@@ -114,6 +114,7 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
     std::vector<MaybePart> ways;
     for (const Others& other :
          OthersOf(shape, Combine(keys, some_keys, Both::kAnd, budget), is_closed)) {
+      if (all_.IsEmpty(other.value)) continue;
       Conjunction both = other.value;
       const auto add_to_both = [&](Literal l) { return Conjunctions::Add(both, l); };
       const bool fits = std::ranges::all_of(value, add_to_both);
@@ -128,6 +129,7 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
   }
   std::vector<MaybePart> others;
   for (const Others& other : OthersOf(shape, keys, is_closed)) {
+    if (all_.IsEmpty(other.value)) continue;  // no value fits beside these keys
     const Names few = other.keys.Strings(kFewKeys);
     if (few.size() <= kFewKeys) {
       for (const std::string& name : few) add(name, other.value, false);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -332,7 +333,11 @@ class Automaton {
         break;
     }
     if (in_loop) throw Error("pattern: (?= and (?! are not supported in what is repeated");
-    const Dfa seen = Determine(Build(node.parts[0], end_, false, at_start), at_start);
+    const uint32_t look = Build(node.parts[0], end_, false, at_start);
+    // What is before is known at the start alone.
+    if (!at_start && (LooksBack(look) || LooksBack(next)))
+      throw Error("pattern: ^, \\b and \\B next to (?= and (?! are supported only at the start");
+    const Dfa seen = Determine(look, at_start);
     const Dfa rest = Determine(next, at_start);
     const Dfa both = Combine(rest, node.negated ? AllBut(seen) : seen, Both::kAnd, budget_);
     const auto base = static_cast<uint32_t>(states_.size());
@@ -343,6 +348,21 @@ class Automaton {
         copy.edges.push_back({edge.low, edge.high, base + edge.to});
     }
     return both.empty() ? New() : base;
+  }
+
+  // Whether an assertion at the beginning of what follows asks for the character before it.
+  bool LooksBack(uint32_t start) const {
+    std::set<uint32_t> reached = {start};
+    std::vector<uint32_t> open = {start};
+    while (!open.empty()) {
+      const uint32_t s = open.back();
+      open.pop_back();
+      for (const auto& [assertion, to] : states_[s].empty) {
+        if (assertion != 0 && assertion != '$') return true;
+        if (reached.insert(to).second) open.push_back(to);
+      }
+    }
+    return false;
   }
 
   static bool Holds(char assertion, Side before, Side after) {

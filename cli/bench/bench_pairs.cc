@@ -56,7 +56,8 @@ double Speed(const JsonView& result, const std::string& program) {
 bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
                   const std::function<void(const std::string&)>& say, BenchResult& result) {
   const BenchTest& test = result.test;
-  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": there is no such program");
+  if (access(other.c_str(), F_OK) != 0) throw engine::Error(other, ": there is no such program");
+  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": is not executable");
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };

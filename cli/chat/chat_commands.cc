@@ -287,8 +287,9 @@ void Conversation::Chats(const std::string&) {
 }
 
 void Conversation::Stats(const std::string&) {
-  std::string text =
-      Format("context %zu of %zu tokens", ready_->session->position(), ready_->session->capacity());
+  // What /clear left in the cache is no part of the conversation.
+  const size_t used = chat_->Messages().empty() ? 0 : ready_->session->position();
+  std::string text = Format("context %zu of %zu tokens", used, ready_->session->capacity());
   if (last_) {
     text += Format("; of the last question %zu tokens reused, %zu read\n", last_->n_reused,
                    last_->generated.n_prompt) +
@@ -326,7 +327,8 @@ void Conversation::Set(const std::string& argument) {
 
 void Conversation::Think(const std::string& argument) {
   const std::string level = argument.empty() ? "on" : argument;
-  if (const auto budget = gguf::NumberIn<int64_t>(level); budget && *budget >= -1) {
+  if (const auto budget = gguf::NumberIn<int64_t>(level);
+      budget && *budget >= -1 && *budget <= kMaxTokens) {
     chat_->SetThinkingBudget(*budget);
     ready_->form.thinking_budget = *budget;
     ready_->setup.flags["--reasoning-budget"] = {level};

@@ -71,6 +71,7 @@ void ChangeSetting(const std::string& text, ReadyModel& ready) {
     throw engine::Error("/set ", gguf::Printable(given.name), ": there is no such setting",
                         Guess(given.name, names), "/set alone lists them");
   }
+  if (given.number.empty()) return;  // it is shown
   if (!setting->Read(given.number).empty())
     Refuse(given, setting->is_whole(), setting->low, setting->high);
   ready.changed.emplace(setting->name);

@@ -226,7 +226,10 @@ class Bench {
     if (!options.baseline.empty()) baseline_.emplace(options.baseline);
     OpenModels();
     // Opened now, so that a bad path fails before minutes of measuring.
-    if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
+    if (!options.plot.empty()) {
+      CheckNoModelIsLost(options.plot);
+      plot_.emplace(options.plot, Inputs());
+    }
     for (const BenchModel& model : models_) {
       for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
     }

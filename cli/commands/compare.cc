@@ -64,7 +64,10 @@ class Compare {
       which.model = name;
       report_.models.push_back({.model = DescribeModel(ReadModel(which))});
     }
-    if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
+    if (!options.plot.empty()) {
+      CheckNoModelIsLost(options.plot);
+      plot_.emplace(options.plot, Inputs());
+    }
     report_.setting = ThisSetting();
     report_.text = options.text;
   }

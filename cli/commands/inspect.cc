@@ -52,7 +52,8 @@ std::string HeadText(const gguf::File& file) {
   text += "  GGUF version " + std::to_string(file.version()) + ", " + HumanBytes(file.file_bytes());
   if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
   const auto n = static_cast<double>(file.elements());
-  return text + (n < 1e6   ? Format(", %.1f thousand weights\n", n / 1e3)
+  return text + (n < 1e3   ? Format(", %.0f weights\n", n)
+                 : n < 1e6 ? Format(", %.1f thousand weights\n", n / 1e3)
                  : n < 1e9 ? Format(", %.1f million weights\n", n / 1e6)
                            : Format(", %.2f billion weights\n", n / 1e9));
 }

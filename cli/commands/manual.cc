@@ -32,10 +32,7 @@ std::string FlagText(const Flag& flag) {
            (type.empty() ? "" : " \\fI" + Breakable(Roff(type)) + "\\fR") + "\n" + Roff(flag.what) +
            (flag.default_text.empty() ? "" : " (default: " + Roff(flag.default_text) + ")") + "\n";
   };
-  std::vector<std::string> names = flag.names;
-  if (names.empty()) return text({flag.place}, "");
-  if (!flag.place.empty()) names.push_back(flag.place);
-  return text(names, flag.type == flag.place ? "" : flag.type);
+  return flag.names.empty() ? text({}, flag.place) : text(flag.names, flag.type);
 }
 
 // Flags that several subcommands have, word for word, are described once.
@@ -75,7 +72,8 @@ class SharedFlags {
 };
 
 std::string CommandText(const Command& command, const SharedFlags& shared) {
-  std::string text = ".SS \"pronk " + Roff(command.name) + "\"\n" + Roff(command.what) + ".\n";
+  std::string text = ".SS \"pronk " + Roff(command.name) + "\"\n" + Roff(command.what) +
+                     ".\n.PP\n" + Roff(UsageOf(command)) + "\n";
   std::vector<std::string> names;
   for (const Flag& flag : command.flags) {
     if (flag.group == kAnywhere) continue;
@@ -87,17 +85,20 @@ std::string CommandText(const Command& command, const SharedFlags& shared) {
   }
   if (!names.empty())
     text += ".PP\nAlso, as described under SHARED OPTIONS: " + Joined(names, ", ") + ".\n";
-  text += ".PP\n.nf\n";
+  std::string examples;
   for (const Example& example : Examples()) {
-    if (example.command == command.name) text += Roff(example.line) + "\n";
+    if (example.command == command.name) examples += Roff(example.line) + "\n";
   }
-  return text + ".fi\n";
+  return examples.empty() ? text : text + ".PP\nExamples:\n.PP\n.nf\n" + examples + ".fi\n";
 }
 
 constexpr std::string_view kRest = R"(.SH ENVIRONMENT
 .TP
 \fBPRONK_MODEL\fR
 The model to use if \-m names none.
+.TP
+\fBPRONK_MODELS\fR
+A folder of models, whose names \-m takes.
 .TP
 \fBHF_HUB_CACHE\fR, \fBHF_HOME\fR, \fBOLLAMA_MODELS\fR, \fBLLAMA_CACHE\fR
 The folders of the Hugging Face cache, Ollama's store and llama.cpp's cache, if they are not in their usual places.

@@ -32,7 +32,8 @@ struct PerplexityOptions {
 
 void CheckUsage(const PerplexityOptions& options) {
   if (options.kl.empty()) {
-    if (options.file.empty()) throw UsageError("-f: expected a text, or with --kl its base");
+    if (options.file.empty())
+      throw UsageError("-f: expected a text; or --kl with a file of --save-logits");
     return;
   }
   // The base contains the text and its windows.
@@ -59,7 +60,10 @@ int Perplexity(const PerplexityOptions& options) {
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   std::optional<BaseLogitsWriter> kept;
-  if (!options.save.empty()) kept.emplace(options.save, windows, n_vocab);
+  if (!options.save.empty()) {
+    CheckNoModelIsLost(options.save);
+    kept.emplace(options.save, windows, n_vocab);
+  }
   Divergence divergence;  // from the base, if there is one
   Mean surprise;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
@@ -80,12 +84,13 @@ int Perplexity(const PerplexityOptions& options) {
     json.update(base ? divergence.ToJson() : Json{{"perplexity", EstimateJson(perplexity)}});
     WriteOut(JsonText(json, 2));
   } else if (base) {
-    WriteOut(divergence.Text() + Format("\n%zu tokens, %zu windows of %zu\n", surprise.n(),
-                                        windows.count(), windows.length));
+    WriteOut(divergence.Text() + Format("\n%zu tokens, %s of %zu\n", surprise.n(),
+                                        Counted(windows.count(), "window").c_str(),
+                                        windows.length));
   } else {
-    WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n",
-                    perplexity.value, perplexity.error, surprise.n(), windows.n_tokens,
-                    windows.count(), windows.length));
+    WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %s of %zu)\n", perplexity.value,
+                    perplexity.error, surprise.n(), windows.n_tokens,
+                    Counted(windows.count(), "window").c_str(), windows.length));
   }
   return kExitDone;
 }

@@ -140,7 +140,8 @@ void CheckUsage(const TraceOptions& options) {
   refuse(page && plot, "--plot: not together with --html, which has the plot");
   refuse(options.all && !table, "--all: only for the table of operations");
   refuse(head && !has_text, "--head: expected a text (-p)");
-  refuse(head != (options.layer >= 0), "--layer: only with --head");
+  refuse(head && options.layer < 0, "--head: expected a --layer, too");
+  refuse(!head && options.layer >= 0, "--layer: only with --head");
   refuse(options.n_predict >= 0 && !options.plain, "-n: only with --plain");
   refuse(options.plain && (other || options.values),
          "--plain: not together with --values, --json, --plot or --html");
@@ -169,7 +170,10 @@ int RunTrace(const TraceOptions& options) {
   tokens.resize(session_options.context);
   const std::string& path = options.html.empty() ? options.plot : options.html;
   std::optional<gguf::OutputFile> file;
-  if (!path.empty()) file.emplace(path, Inputs());
+  if (!path.empty()) {
+    CheckNoModelIsLost(path);
+    file.emplace(path, Inputs());
+  }
 
   const TraceReport report = MeasureToken(options, model, session, tokens);
   if (file) {

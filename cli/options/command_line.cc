@@ -135,7 +135,12 @@ void CheckFiles(const Command& command) {
     if (n_stdin > 1) throw UsageError(flag.Title(), " -: standard input can be read only once");
   }
   for (const Flag& flag : command.flags) {
-    if (flag.writes) std::ranges::for_each(flag.given, CheckOutput);
+    if (!flag.writes) continue;
+    if (std::ranges::count(flag.given, "-") > 0) {
+      throw UsageError(flag.Title(),
+                       ": - stands for the standard input; /dev/stdout is the standard output");
+    }
+    std::ranges::for_each(flag.given, CheckOutput);
   }
 }
 
@@ -279,6 +284,9 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
     help_ = !version_asked_;
     const bool is_named = args.size() > 1 && !IsFlag(args[1]) && args[1] != "help";
     all_ = is_named && args.size() > 2 && args[2] == "all";
+    if (is_named && args.size() > 2 && !all_)
+      throw UsageError("help ", args[1], ": expected nothing or all after it, found ",
+                       gguf::Quoted(args[2]));
     return is_named && help_ ? Find(args[1]) : program_;
   }
   if (IsFlag(args[0])) {
@@ -311,8 +319,12 @@ int CommandLine::Run(const std::vector<std::string>& args) {
   }
   for (const Flag& flag : command.flags) {
     if (!flag.required || !flag.given.empty()) continue;
-    throw UsageError(flag.place.empty() ? flag.Title() : flag.place,
-                     " is required: ", UsageOf(command), "; ", SeeHelp(command));
+    const bool has_word = std::ranges::any_of(command.flags, [](const Flag& other) {
+      return !other.place.empty() && !other.required && !other.given.empty();
+    });
+    throw UsageError(flag.place.empty() ? flag.Title() : flag.place, " is required",
+                     has_word && !flag.place.empty() ? " after the MODEL" : "", ": ",
+                     UsageOf(command), "; ", SeeHelp(command));
   }
   CheckFiles(command);
   if (!command.idle.empty()) Note("note: no effect here: " + Joined(command.idle, ", "));

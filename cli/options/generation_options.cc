@@ -42,7 +42,7 @@ bool IsGrammarText(const std::string& given) { return given.find("::=") != std::
 
 bool IsSchemaText(const std::string& given) {
   const size_t begin = given.find_first_not_of(" \t\r\n");
-  return begin != std::string::npos && given[begin] == '{';
+  return begin != std::string::npos && (given[begin] == '{' || given[begin] == '[');
 }
 
 void GenerationOptions::AddFlags(Command& command) {

@@ -71,8 +71,8 @@ std::string ResolveModel(const std::string& name) {
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
   if (path.empty()) {
-    throw engine::Error(
-        "no model: give one with -m or PRONK_MODEL (the included model is missing)");
+    throw engine::Error("the included model, ", kDefaultModel,
+                        ", is not beside this program: name another with -m or PRONK_MODEL");
   }
   return path;
 }
@@ -88,7 +88,7 @@ void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
 }
 
 void ModelOptions::AddThreadsFlag(Command& command) {
-  cli::AddThreadsFlag(command, n_threads, "Threads for generating (default: what is fastest)");
+  cli::AddThreadsFlag(command, n_threads, "Number of threads (default: what is fastest)");
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {

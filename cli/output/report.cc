@@ -78,12 +78,10 @@ std::string ResultJson(const engine::GenerateResult& result, int64_t seed, doubl
         {"threads", result.n_threads},
         {"threads_batch", result.n_threads_batch}}},
   });
-  if (result.drafts.n_passes > 0) {
-    json["draft"] = {{"drafted", result.drafts.drafted},
-                     {"accepted", result.drafts.accepted},
-                     {"passes", result.drafts.n_passes}};
-    if (const auto gain = result.drafts.Gain()) json["draft"]["gain"] = *gain;
-  }
+  json["draft"] = {{"drafted", result.drafts.drafted},
+                   {"accepted", result.drafts.accepted},
+                   {"passes", result.drafts.n_passes}};
+  if (const auto gain = result.drafts.Gain()) json["draft"]["gain"] = *gain;
   json.update(more);
   return JsonText(json, indent);
 }

@@ -23,10 +23,11 @@ std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& 
 
 TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
                     size_t length, size_t most) {
+  if (length < 4) throw UsageError("-c: expected a window of at least 4 tokens, found ", length);
   const std::function<bool()> interrupted = Interrupted;
   TextWindows windows = {.ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
                          .length = length};
-  if (length < 4 || windows.ids.size() < length) {
+  if (windows.ids.size() < length) {
     throw engine::Error(file, ": has ", Counted(windows.ids.size(), "token"),
                         ": expected at least a window of ", length,
                         "; -c sets its size, 4 or more");

@@ -172,7 +172,11 @@ Grammar::Grammar(Impl impl) : impl_(std::make_shared<const Impl>(std::move(impl)
 
 std::vector<Message> ParseMessages(const std::string& json) {
   return Guarded([&] {
-    return tokenizer::ReadMessages(gguf::JsonView::Parse(json, tokenizer::kValueLimits));
+    try {
+      return tokenizer::ReadMessages(gguf::JsonView::Parse(json, tokenizer::kValueLimits));
+    } catch (const gguf::Error& error) {  // the caller's text, and no file
+      throw engine::Error(error.what());
+    }
   });
 }
 std::string MessagesJson(const std::vector<Message>& messages) {

@@ -272,7 +272,7 @@ TEST_F(LibraryForC, TakesAConversation) {
   EXPECT_EQ(pronk_chat_history(chat, json.data(), json.size(), &n), PRONK_OK);
   json.resize(n);
   EXPECT_EQ(pronk::ParseMessages(json).back().content, texts[0]);
-  EXPECT_EQ(pronk_chat_set_history(chat, "[1]"), PRONK_REFUSED);
+  EXPECT_EQ(pronk_chat_set_history(chat, "[1]"), PRONK_WRONG_USE);
   EXPECT_EQ(pronk_chat_set_tools(chat, "[1]"), PRONK_WRONG_USE);
   EXPECT_EQ(pronk_chat_set_tool_choice(chat, "required"), PRONK_WRONG_USE);
   EXPECT_EQ(pronk_chat_set_tool_choice(chat, "none"), PRONK_OK);

@@ -115,6 +115,22 @@ TEST(LibrarySession, CopiesGoOnByThemselves) {
   EXPECT_EQ(pronk::Session(model, options).Copy().tokens(), Ids{});
 }
 
+TEST(LibrarySession, ReplacesNoModel) {
+  const test::TempDir dir;
+  const pronk::Model model(kDefault);
+  pronk::Session session(model, Greedy());
+  session.Complete("Once", {}, AtMost(0));
+  const std::string other = dir.Write("other.gguf", "GGUF, perhaps a model");
+  EXPECT_TRUE(test::Has(test::ErrorOf<pronk::Error>([&] { session.Save(other); }), "it stays"));
+  EXPECT_EQ(test::ReadText(other), "GGUF, perhaps a model");
+  try {
+    pronk::ParseMessages("{");
+    FAIL();
+  } catch (const pronk::Error& error) {
+    EXPECT_EQ(error.kind(), pronk::ErrorKind::kWrongUse);
+  }
+}
+
 // A text that does not fit leaves the one before it, also where layers cannot go back.
 TEST(LibrarySession, AScoreThatDoesNotFitForgetsNothing) {
   for (const std::string& path : {kDefault, test::DataPath("hybrids/falcon-h1.gguf").string()}) {

@@ -78,7 +78,10 @@ TEST(Json, ComparesAndBuildsValues) {
   EXPECT_EQ(parse("[1, \"\\u0041\", {\"a\": 1e0}]"), parse(R"([1.0,"A",{"a":1}])"));
   EXPECT_FALSE(parse("[1]") == parse("[1,2]"));
   EXPECT_FALSE(parse("9007199254740993") == parse("9007199254740992"));
-  EXPECT_FALSE(parse(R"({"a":1,"b":2})") == parse(R"({"b":2,"a":1})"));
+  EXPECT_TRUE(parse(R"({"a":1,"b":[{"c":2,"d":3}]})") == parse(R"({"b":[{"d":3,"c":2}],"a":1})"));
+  EXPECT_FALSE(parse(R"({"a":1,"b":2})") == parse(R"({"b":1,"a":2})"));
+  EXPECT_FALSE(parse(R"({"a":1})") == parse(R"({"a":1,"b":2})"));
+  EXPECT_FALSE(parse("18446744073709551615") == parse("18446744073709551614"));
   const JsonView list = JsonView::Array({parse("1"), parse(" {} ")});
   EXPECT_EQ(JsonView::Object({{"a\"\x01", list}}).text(), "{\"a\\\"\\u0001\":[1,{}]}");
 }

@@ -58,6 +58,19 @@ TEST(JsonSchema, EnumAndConst) {
 }
 
 // An unknown format says nothing of what is valid: it is noted, not refused.
+// Members of an object have no order, and keys whose values fit nothing cannot be there.
+TEST(JsonSchema, ObjectsAreEqualInAnyOrder) {
+  const auto matches = [](const char* schema, const char* text) {
+    return Matches(Parse(schema), text);
+  };
+  constexpr const char* kBoth = R"({"const": {"a": 1, "b": 2}, "enum": [{"b": 2, "a": 1}]})";
+  EXPECT_TRUE(matches(kBoth, R"({"a":1,"b":2})") || matches(kBoth, R"({"b":2,"a":1})"));
+  constexpr const char* kOther = R"({"anyOf": [{"type": "object", "minProperties": 2,
+      "properties": {"a": {"const": 1}}, "additionalProperties": {"not": {}}}, {"const": 5}]})";
+  EXPECT_TRUE(matches(kOther, "5"));
+  EXPECT_FALSE(matches(kOther, R"({"a":1,"b":2})"));
+}
+
 TEST(JsonSchema, UnknownFormatsAreNoted) {
   std::vector<std::string> notes;
   const SchemaOptions options{.note = [&](const std::string& what) { notes.push_back(what); }};
@@ -99,6 +112,8 @@ TEST(JsonSchema, WhatIsRefused) {
       {"false", "#: no value fits this schema"},
       {R"({"multipleOf": 0})", "#/multipleOf: expected a number above 0"},
       {R"({"type": "integer", "multipleOf": 99991})", "#: multiples of a number of so many digits"},
+      {R"({"type": "integer", "multipleOf": 9223372036854775811})", "of so many digits"},
+      {R"({"multipleOf": 0.922337203685477581})", "of so many digits"},
       {R"({"not": {}})", "#: no value fits this schema"},
       {R"({"not": {"type": 3}})", "#/not/type: expected a type or a list of types"},
       {R"({"type": "array", "not": {"uniqueItems": true}})",
@@ -114,6 +129,12 @@ TEST(JsonSchema, WhatIsRefused) {
       {R"({"pattern": "a(b"})", "pattern, byte 3: a '(' without its ')'"},
       {R"({"pattern": "(a)\\1"})", "pattern, byte 4: this escape is not supported"},
       {R"({"pattern": "(a(?!b))*c"})", "(?= and (?! are not supported in what is repeated"},
+      {R"({"pattern": "^a(?!\\b).$"})", "next to (?= and (?! are supported only at the start"},
+      {R"({"pattern": "^1(?=[0-9])\\B2$"})", "next to (?= and (?! are supported only at the start"},
+      {R"({"pattern": "^(ab)?(?=c)^c$"})", "next to (?= and (?! are supported only at the start"},
+      {R"({"type": "object", "properties": {"a": {"const": 1}}, "minProperties": 2,
+           "additionalProperties": {"not": {}}})",
+       "#: no value fits this schema"},
       {R"({"anyOf": []})", "#/anyOf: expected a list of schemas"},
       {R"({"oneOf": [{"type": "integer"}, {"type": "integer"}]})", "#: no value fits this schema"},
       {R"({"type": "array", "contains": {"type": "null"}, "maxContains": 9999})",

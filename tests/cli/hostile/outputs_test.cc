@@ -70,6 +70,19 @@ TEST_F(Outputs, ThatAreAnotherModel) {
     EXPECT_EQ(Pronk(line).status, 0);
     EXPECT_EQ(Pronk(line).status, 0) << "its own output may be written again";
   }
+  for (const std::vector<std::string>& line :
+       {std::vector<std::string>{"perplexity", "-m", kModel, "-f", text, "-c", "8",
+                                 "--save-logits"},
+        {"trace", "-m", kModel, "-p", "a", "--html"},
+        {"trace", "-m", kModel, "-p", "a", "--plot"},
+        {"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "1", "--plot"},
+        {"compare", kModel, "-f", text, "-c", "8", "--plot"}}) {
+    std::vector<std::string> over = line;
+    over.push_back(model_);
+    ExpectError(Pronk(over), 1, says);
+    over.back() = "-";
+    ExpectError(Pronk(over), 2, "- stands for the standard input");
+  }
 }
 
 TEST_F(Outputs, ThatAreWherePrintedTextGoes) {
