@@ -77,10 +77,11 @@ TEST(Chat, TakesBackAndAnswersAgainWhatWasLoaded) {
   EXPECT_TRUE(Has(taken, "(nothing to take back)"));
   const Json call = {{"type", "function"},
                      {"function", {{"name", "f"}, {"arguments", Json::object()}}}};
-  const Json called = {{{"role", "user"}, {"content", "Hi"}},
-                       {{"role", "assistant"}, {"content", ""}, {"tool_calls", {call}}},
-                       {{"role", "tool"}, {"content", "5"}},
-                       {{"role", "assistant"}, {"content", "It is 5."}}};
+  const Json called = {
+      {{"role", "user"}, {"content", "Hi"}},
+      {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}},
+      {{"role", "tool"}, {"content", "5"}},
+      {{"role", "assistant"}, {"content", "It is 5."}}};
   const auto [said, answered] = after(called, "/regen\n");
   EXPECT_FALSE(Has(said, "stays"));
   ASSERT_EQ(answered.size(), 2u);
