@@ -1,6 +1,7 @@
 // Cuts a text into windows and runs each through a session.
 #include "cli/prediction/text_windows.h"
 
+#include "cli/command.h"
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 
