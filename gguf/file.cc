@@ -5,7 +5,10 @@
 #include "gguf/file.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <utility>
 
@@ -63,6 +66,14 @@ void CheckLaterPart(const Metadata& metadata, uint64_t no, uint64_t count) {
 }
 
 }  // namespace
+
+bool BeginsAsGguf(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  std::array<char, kMagic.size()> magic = {};
+  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
+  return std::string_view(magic.data(), magic.size()) == kMagic;
+}
 
 File File::Open(const std::string& path) {
   MappedFile mapping = MappedFile::Open(path);

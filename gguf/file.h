@@ -18,6 +18,9 @@
 
 namespace gguf {
 
+// Whether this is a file that begins as GGUF does. Other kinds, such as pipes, are not read.
+bool BeginsAsGguf(const std::string& path);
+
 class File {
  public:
   // Opens and checks a file; a split model is opened by its first part. Throws gguf::Error.

@@ -43,15 +43,15 @@ void ChatSaver::Save(const SavedChat& chat) {
       Note("(" + ShownChat(path()) + " was written by another chat)");
     Leave();
   }
+  const bool is_empty = std::ranges::count(chat.messages, "user", &tokenizer::Message::role) == 0;
   std::error_code ignored;
-  // Nothing is to be kept of a chat without questions, unless the user chose the file.
-  if (std::ranges::count(chat.messages, "user", &tokenizer::Message::role) == 0 &&
-      (is_kept_ || !std::filesystem::exists(path(), ignored))) {
-    if (!is_kept_) return;
+  if (is_empty && is_kept_) {
     file_.Remove();
     std::filesystem::remove(path() + kSessionSuffix, ignored);
     return;
   }
+  // A file that the user chose becomes empty, but is not made for nothing.
+  if (is_empty && !std::filesystem::exists(path(), ignored)) return;
   try {
     const auto private_files = is_kept_ ? std::make_optional<PrivateFiles>() : std::nullopt;
     const std::string text = ChatText(chat);

@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -146,11 +143,7 @@ void Explain(const char* what, const Parts&... parts) {
 }  // namespace
 
 void CheckNoModelIsLost(const std::string& out) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(out, error)) return;
-  std::array<char, gguf::kMagic.size()> magic = {};
-  std::ifstream(out, std::ios::binary).read(magic.data(), magic.size());
-  if (std::string_view(magic.data(), magic.size()) != gguf::kMagic) return;
+  if (!gguf::BeginsAsGguf(out)) return;
   try {
     const gguf::File file = gguf::File::Open(out);
     if (file.metadata().GetStringOr("general.type", "") == "imatrix") return;

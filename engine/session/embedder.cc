@@ -61,6 +61,7 @@ Embedder::Embedder(const Model& model, const SessionOptions& options,
 size_t Embedder::Longest() const {
   const Config& config = model_.config;
   const size_t now = RoomOf(config, plan_), most = MaxContextOf(config, options_.context);
+  if (most <= now) return now;
   // The angles of such a model depend on the context (Phi-3), and a text's vector must not.
   if (HasLongFactors(model_, most) != HasLongFactors(model_, plan_.context)) return now;
   try {

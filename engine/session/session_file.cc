@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <span>
 #include <vector>
 
@@ -191,15 +189,6 @@ Content Checked(std::span<const std::byte> bytes, const std::string& path, Sessi
   return content;
 }
 
-// Whether a file has this name, perhaps a model. (A pipe is not read.)
-bool IsGguf(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return false;
-  std::array<char, gguf::kMagic.size()> magic = {};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) == gguf::kMagic;
-}
-
 template <class T>
 std::vector<T> Copied(std::span<const std::byte> bytes) {
   std::vector<T> items(bytes.size() / sizeof(T));
@@ -220,7 +209,7 @@ uint64_t FingerprintOf(const gguf::File& file) {
 }
 
 void SaveSession(Session& session, const std::string& path) {
-  if (IsGguf(path))
+  if (gguf::BeginsAsGguf(path))
     throw Error(gguf::PrintablePath(path), " is a GGUF file, not a session of pronk: it stays");
   gguf::OutputFile out(path, session.model().file.ids());
   SequenceState& state = session.RememberedState();

