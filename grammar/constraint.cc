@@ -47,7 +47,7 @@ std::span<const uint64_t> Constraint::Allowed() {
   std::span<const uint64_t> mask = masks_.Of(at_);
   if (grammar_->has_unique_keys() && written_.MayRepeat()) {
     changed_.assign(mask.begin(), mask.end());
-    written_.Exclude(trie_, tokenizer_, changed_);
+    written_.Exclude(trie_, tokenizer_, matcher_, at_, changed_);
     mask = changed_;
   }
   if (std::ranges::all_of(mask, [](uint64_t word) { return word == 0; })) {
@@ -67,9 +67,9 @@ bool Constraint::Allows(TokenId id) {
   if (!vocab.Has(id)) return false;
   if (vocab.IsEog(id)) return may_end();
   if (waiting_ || (opening_ >= 0 && id == opening_)) return true;
-  if (grammar_->has_unique_keys() && written_.Repeats(TokenTrie::TextOf(tokenizer_, id)))
-    return false;
-  return After(id) != ItemSets::kNothing;
+  if (After(id) == ItemSets::kNothing) return false;
+  return !grammar_->has_unique_keys() ||
+         !written_.Repeats(TokenTrie::TextOf(tokenizer_, id), matcher_, at_);
 }
 
 // The token as text, or as the grammar names it, or both.
@@ -120,13 +120,9 @@ void Constraint::AcceptSpelt(std::string_view text) {
 
 void Constraint::MoveTo(SetId next, std::string_view text) {
   if (next == ItemSets::kNothing) throw Error("the text has left the grammar");
-  const auto opens_unique = [&](size_t at) {
-    return grammar_->has_unique_items() &&
-           matcher_.OpensUnique(matcher_.Steps(at_, text.substr(0, at)));
-  };
   if (grammar_->has_unique_keys()) {
     WrittenParts after = written_;
-    if (!after.Write(text, opens_unique))
+    if (!after.Write(text, matcher_, at_))
       throw Error("the text repeats a key, or an item of a list");
     written_ = std::move(after);
   }
@@ -147,7 +143,8 @@ std::vector<TokenId> Constraint::Forced() {
     text.push_back(static_cast<char>(*byte));
     at = matcher_.Step(at, *byte);
   }
-  if (text.empty() || (grammar_->has_unique_keys() && written_.Repeats(text))) return {};
+  if (text.empty() || (grammar_->has_unique_keys() && written_.Repeats(text, matcher_, at_)))
+    return {};
   std::vector<TokenId> ids = Cut(text);
   // The following text could make the last token a longer one.
   if (!ids.empty() && !matcher_.MustEnd(at)) ids.pop_back();

@@ -71,7 +71,6 @@ Part Builder::Byte(uint8_t low, uint8_t high) {
 }
 
 Part Builder::OpenUnique() {
-  grammar_.has_unique_items_ = true;
   const Part bracket = Byte('[', '[');
   grammar_.states_[bracket.start].other = kOpensUnique;
   return bracket;

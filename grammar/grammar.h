@@ -131,8 +131,6 @@ class Grammar {
   const Members& members(uint32_t id) const { return members_[id]; }
   // The texts are JSON, and no object in them repeats a key.
   bool has_unique_keys() const { return has_unique_keys_; }
-  // Some of its lists have unique items.
-  bool has_unique_items() const { return has_unique_items_; }
   size_t n_states() const { return states_.size(); }
   size_t n_rules() const { return rules_.size(); }
   RuleId root() const { return root_; }
@@ -149,7 +147,7 @@ class Grammar {
   std::vector<Loop> loops_;
   std::vector<Members> members_;
   std::vector<uint32_t> loop_of_;  // by state
-  bool has_unique_keys_ = false, has_unique_items_ = false;
+  bool has_unique_keys_ = false;
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
   bool covers_thinking_ = false;

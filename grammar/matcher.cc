@@ -71,6 +71,15 @@ std::optional<uint8_t> Matcher::OnlyByte(SetId set) {
   return byte;
 }
 
+bool Matcher::AllowsOnly(SetId set, std::string_view bytes) {
+  return !MayEnd(set) && std::ranges::all_of(MovesOf(set).all, [&](const Move& move) {
+    for (unsigned byte = move.low; byte <= move.high; ++byte) {
+      if (bytes.find(static_cast<char>(byte)) == bytes.npos) return false;
+    }
+    return true;
+  });
+}
+
 bool Matcher::IsFull() const { return n_moves_ > kManyMoves || sets_.n_items() > kManyItems; }
 
 void Matcher::CheckSize() const {

@@ -56,6 +56,8 @@ class Matcher {
   bool OpensUnique(SetId set);
   // The byte that must come; empty if there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
+  // Whether no other byte may come, and the text may not end.
+  bool AllowsOnly(SetId set, std::string_view bytes);
 
   // True if the tables exceed the CPU's caches: time for Forget().
   bool IsFull() const;

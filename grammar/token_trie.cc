@@ -80,16 +80,33 @@ const TokenTrie& TokenTrie::Of(const tokenizer::Tokenizer& tokenizer) {
   return dynamic_cast<const TokenTrie&>(tokenizer.Once(make));
 }
 
-std::span<const TokenId> TokenTrie::BeginningWith(std::string_view text) const {
-  uint32_t below = parts_.back().begin, end = parts_.back().end, at = below;
+// The nodes of a text's bytes, as far as it has nodes.
+std::vector<size_t> TokenTrie::PathOf(std::string_view text, const Part& part) const {
+  std::vector<size_t> path;
+  uint32_t below = part.begin, end = part.end;
   for (const char c : text) {
     while (below < end && nodes_[below].byte != static_cast<uint8_t>(c)) below = nodes_[below].end;
-    if (below >= end) return {};
-    at = below;
-    end = nodes_[at].end;
-    below = at + 1;
+    if (below >= end) break;
+    path.push_back(below);
+    end = nodes_[below].end;
+    ++below;
   }
-  return Branch(at);
+  return path;
+}
+
+std::span<const TokenId> TokenTrie::BeginningWith(std::string_view text) const {
+  const std::vector<size_t> path = PathOf(text, parts_.back());
+  return path.size() < text.size() ? std::span<const TokenId>() : Branch(path.back());
+}
+
+std::vector<std::pair<TokenId, size_t>> TokenTrie::BeginningsOf(std::string_view text) const {
+  std::vector<std::pair<TokenId, size_t>> beginnings;
+  for (const Part& part : parts_) {
+    for (const size_t node : PathOf(text, part)) {
+      for (const TokenId id : Tokens(node)) beginnings.emplace_back(id, nodes_[node].depth);
+    }
+  }
+  return beginnings;
 }
 
 TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* named) {

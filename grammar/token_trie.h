@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar.h"
@@ -77,6 +79,8 @@ class TokenTrie : public tokenizer::Derived {
   }
   // The tokens that begin with a text that has a quote.
   std::span<const tokenizer::TokenId> BeginningWith(std::string_view text) const;
+  // The tokens that a text may begin with, and their lengths in bytes.
+  std::vector<std::pair<tokenizer::TokenId, size_t>> BeginningsOf(std::string_view text) const;
   // Tokens that may end a string, a list or an object.
   struct Ending {
     tokenizer::TokenId id;
@@ -92,6 +96,8 @@ class TokenTrie : public tokenizer::Derived {
   }
 
  private:
+  std::vector<size_t> PathOf(std::string_view text, const Part& part) const;
+
   std::vector<Node> nodes_;  // and a sentinel
   std::vector<tokenizer::TokenId> tokens_;
   std::vector<Ending> ending_;  // at first those with more quotes

@@ -1,4 +1,4 @@
-// Keeps the keys and unique items that a text has written.
+// Keeps the keys and unique items that a text has written, and finds what would repeat one.
 #include "grammar/written_parts.h"
 
 #include <algorithm>
@@ -16,7 +16,9 @@ using tokenizer::TokenId;
 
 namespace {
 
-constexpr std::string_view kSpace = " \t\n\r";
+constexpr std::string_view kSpace = " \t\n\r", kWordEnds = ",] \t\n\r";
+// How many bytes ahead a repetition that cannot be avoided is seen.
+constexpr size_t kMaxAhead = 255;
 
 // Equal values have one spelling.
 std::string OneSpelling(const JsonView& value) {
@@ -49,45 +51,73 @@ bool HasBit(const TokenMasks::Mask& mask, TokenId id) {
 
 }  // namespace
 
-bool WrittenParts::Level::Add(std::string part) {
-  if (Has(part)) return false;
-  auto more = seen == nullptr ? std::make_shared<std::set<std::string, std::less<>>>()
-                              : std::make_shared<std::set<std::string, std::less<>>>(*seen);
-  more->insert(std::move(part));
-  seen = std::move(more);
+bool WrittenParts::Texts::Add(std::string text) {
+  if (Has(text)) return false;
+  auto more = empty() ? std::make_shared<Set>() : std::make_shared<Set>(*set_);
+  more->insert(std::move(text));
+  set_ = std::move(more);
   return true;
+}
+
+std::ranges::subrange<WrittenParts::Texts::Set::const_iterator> WrittenParts::Texts::BeginningWith(
+    std::string_view text) const {
+  static const Set kNoTexts;
+  const Set& all = empty() ? kNoTexts : *set_;
+  const auto begin = all.lower_bound(text);
+  return {begin, std::find_if_not(begin, all.end(),
+                                  [&](const std::string& one) { return one.starts_with(text); })};
+}
+
+// What is written of a list's item.
+std::string_view WrittenParts::Item() const {
+  const std::string_view item = std::string_view(text_).substr(levels_.back().begin);
+  return item.substr(std::min(item.find_first_not_of(kSpace), item.size()));
 }
 
 // The value of a list of unique items has ended.
 bool WrittenParts::EndItem() {
   place_.in_word = false;
   if (levels_.empty() || !levels_.back().is_unique) return true;
-  Level& list = levels_.back();
-  std::string_view item = std::string_view(text_).substr(list.begin);
-  item.remove_prefix(std::min(item.find_first_not_of(kSpace), item.size()));
-  item = item.substr(0, item.find_last_not_of(kSpace) + 1);
-  return list.Add(OneSpelling(item));
+  const std::string_view item = Item();
+  return levels_.back().seen.Add(OneSpelling(item.substr(0, item.find_last_not_of(kSpace) + 1)));
 }
 
-bool WrittenParts::Write(std::string_view text, const OpensUnique& opens_unique) {
+// Whether the text is in a key, or in a string or a word (a number or name) of a list of unique
+// items.
+bool WrittenParts::IsInPart() const {
+  if (levels_.empty()) return false;
+  return place_.in_key || (levels_.back().is_unique && (place_.in_string || place_.in_word));
+}
+
+// What is written of that key, string or word.
+std::string_view WrittenParts::Part() const { return place_.in_key ? key_ : Item(); }
+
+// The bytes that end it.
+std::string_view WrittenParts::PartEnds() const { return place_.in_string ? "\"" : kWordEnds; }
+
+bool WrittenParts::Write(std::string_view text, Matcher& matcher, SetId at) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool ends_word = c == ',' || c == ']' || kSpace.find(c) != kSpace.npos;
-    if (!place_.in_string && place_.in_word && ends_word && !EndItem()) return false;
+    const SetId before = std::exchange(at, matcher.Step(at, static_cast<uint8_t>(c)));
+    const bool ends_word = kWordEnds.find(c) != kWordEnds.npos;
+    const bool ends = place_.in_string ? c == '"' && !place_.escaped : place_.in_word && ends_word;
+    if (ends && IsInPart() && matcher.AllowsOnly(before, PartEnds()))
+      levels_.back().longest.Add(std::string(Part()));
+    if (ends && !place_.in_string && !EndItem()) return false;
     if (n_unique_ > 0) text_ += c;
     if (place_.in_string) {
-      if (c == '"' && !place_.escaped) {
+      if (ends) {
         const bool is_key = place_.in_key && !levels_.empty();
         place_ = {};
-        if (is_key ? !levels_.back().Add(std::exchange(key_, "")) : !EndItem()) return false;
+        if (is_key ? !levels_.back().seen.Add(std::exchange(key_, "")) : !EndItem()) return false;
         continue;
       }
       place_.escaped = c == '\\' && !place_.escaped;
       if (place_.in_key) key_ += c;
     } else if (c == '{' || c == '[') {
-      const bool is_unique = c == '[' && opens_unique(i);
+      const bool is_unique = c == '[' && matcher.OpensUnique(before);
       n_unique_ += is_unique;
-      levels_.push_back({c == '{', is_unique, nullptr, text_.size()});
+      levels_.push_back({c == '{', is_unique, text_.size()});
       place_.before_key = c == '{';
     } else if (levels_.empty()) {
       continue;
@@ -102,43 +132,86 @@ bool WrittenParts::Write(std::string_view text, const OpensUnique& opens_unique)
       levels_.back().begin = text_.size();
     } else if (c == '"') {
       place_ = {.in_string = true, .in_key = place_.before_key};
+    } else if (levels_.back().is_unique && place_.in_word && (c == 'e' || c == 'E')) {
+      // 0e5 is 0, and so is all that it could grow to.
+      const bool is_zero = Item().find_first_not_of("-0.eE") == std::string_view::npos;
+      if (is_zero && levels_.back().seen.Has("0")) return false;
     } else if (levels_.back().is_unique && !place_.in_word && !ends_word) {
       // true, false or null must not begin if the list already has it, since it could not end.
       place_.in_word = true;
       for (const char* const name : {"true", "false", "null"}) {
-        if (c == name[0] && levels_.back().Has(name)) return false;
+        if (c == name[0] && levels_.back().seen.Has(name)) return false;
       }
     }
   }
   return true;
 }
 
-bool WrittenParts::Repeats(std::string_view text) const {
+bool WrittenParts::Repeats(std::string_view text, Matcher& matcher, SetId at) const {
   WrittenParts after = *this;
-  return !after.Write(text, [&](size_t) { return n_unique_ > 0; });
+  if (!after.Write(text, matcher, at)) return true;
+  return after.IsInPart() && !after.levels_.back().longest.empty() &&
+         after.MustRepeat(std::string(after.Part()), matcher, matcher.Steps(at, text));
+}
+
+// Whether every continuation of this part ends as one that is there already. All of them are
+// followed, but that is little: where another byte fits, the answer is no.
+bool WrittenParts::MustRepeat(const std::string& part, Matcher& matcher, SetId at) const {
+  const Level& level = levels_.back();
+  const std::string_view ends = PartEnds();
+  std::string next;
+  for (const std::string& longest : level.longest.BeginningWith(part)) {
+    if (longest.size() > part.size() + kMaxAhead) return false;
+    if (longest.size() > part.size() && !next.ends_with(longest[part.size()]))
+      next += longest[part.size()];
+  }
+  if (!matcher.AllowsOnly(at, next + std::string(ends))) return false;
+  const bool may_end = std::ranges::any_of(ends, [&](char c) {
+    return matcher.Step(at, static_cast<uint8_t>(c)) != ItemSets::kNothing;
+  });
+  const bool is_item = !place_.in_key;
+  if (may_end &&
+      !level.seen.Has(is_item ? OneSpelling(part + (place_.in_string ? "\"" : "")) : part))
+    return false;
+  return std::ranges::all_of(next, [&](char c) {
+    const SetId after = matcher.Step(at, static_cast<uint8_t>(c));
+    return after == ItemSets::kNothing || MustRepeat(part + c, matcher, after);
+  });
 }
 
 bool WrittenParts::MayRepeat() const {
-  return std::ranges::any_of(levels_, [](const Level& level) { return level.seen != nullptr; });
+  return std::ranges::any_of(levels_, [](const Level& level) { return !level.seen.empty(); });
 }
 
 void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer,
-                           TokenMasks::Mask& mask) const {
+                           Matcher& matcher, SetId at, TokenMasks::Mask& mask) const {
   const auto clear = [&](TokenId id) {
     const auto bit = static_cast<size_t>(id);
     mask[bit / 64] &= ~(uint64_t{1} << (bit % 64));
   };
+  const auto clear_if_repeats = [&](TokenId id, std::string_view text) {
+    if (HasBit(mask, id) && Repeats(text, matcher, at)) clear(id);
+  };
   // Tokens that would complete the current key to one that the object already has.
-  if (place_.in_key && !levels_.empty() && levels_.back().seen != nullptr) {
-    const auto& keys = *levels_.back().seen;
-    for (auto key = keys.lower_bound(key_); key != keys.end() && key->starts_with(key_); ++key) {
-      for (const TokenId id : trie.BeginningWith(key->substr(key_.size()) + '"')) clear(id);
+  if (place_.in_key && !levels_.empty()) {
+    for (const std::string& key : levels_.back().seen.BeginningWith(key_)) {
+      for (const TokenId id : trie.BeginningWith(key.substr(key_.size()) + '"')) clear(id);
     }
   }
-  // Tokens in which a key begins and ends.
-  for (const TokenTrie::Ending& token : trie.quoted()) {
-    if (HasBit(mask, token.id) && Repeats(token.text)) clear(token.id);
+  // Tokens that continue a key or a string to where only one that is there fits.
+  if (IsInPart()) {
+    for (const std::string& longest : levels_.back().longest.BeginningWith(Part())) {
+      const std::string_view rest = std::string_view(longest).substr(Part().size());
+      if (matcher.Steps(at, rest) == ItemSets::kNothing) continue;
+      for (const auto& [id, size] : trie.BeginningsOf(rest))
+        clear_if_repeats(id, rest.substr(0, size));
+    }
   }
+  // Tokens in which a key begins and ends; or only begins, if it must not become one that is there.
+  const auto has_longest = [](const Level& level) { return !level.longest.empty(); };
+  const bool may_lead_there = !place_.in_string && std::ranges::any_of(levels_, has_longest);
+  for (const TokenTrie::Ending& token : may_lead_there ? trie.ending() : trie.quoted())
+    clear_if_repeats(token.id, token.text);
   if (n_unique_ == 0) return;
   // Tokens that end an item. The brackets that a token closes show whether it can; directly in a
   // list, outside of strings, few tokens are left, and all are tried.
@@ -146,7 +219,7 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
   const bool ends_string = levels_.back().is_unique && place_.in_string;
   size_t n_open = levels_.size();
   for (size_t depth = levels_.size(); depth-- > 0;) {
-    if (levels_[depth].is_unique && levels_[depth].seen != nullptr)
+    if (levels_[depth].is_unique && !levels_[depth].seen.empty())
       n_open = std::min(n_open, levels_.size() - 1 - depth);
   }
   if (n_open == levels_.size()) return;
@@ -155,14 +228,14 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
       for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) {
         const auto id =
             static_cast<TokenId>(word * 64 + static_cast<size_t>(std::countr_zero(bits)));
-        if (Repeats(TokenTrie::TextOf(tokenizer, id))) clear(id);
+        clear_if_repeats(id, TokenTrie::TextOf(tokenizer, id));
       }
     }
     return;
   }
   for (const auto& [id, text, n_quotes, n_closing] : trie.ending()) {
     const bool may_end = (ends_string && n_quotes > 0) || (n_open > 0 && n_closing >= n_open);
-    if (may_end && HasBit(mask, id) && Repeats(text)) clear(id);
+    if (may_end) clear_if_repeats(id, text);
   }
 }
 

@@ -3,16 +3,18 @@
 //
 // A grammar knows which of the named properties are there (Members). Other keys, and items, could
 // be any text, which no state of a grammar can hold: they are remembered here, and tokens that
-// would repeat one are taken out of a mask.
+// would repeat one, or lead to where only a repetition fits, are taken out of a mask.
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "grammar/matcher.h"
 #include "grammar/token_masks.h"
 #include "grammar/token_trie.h"
 
@@ -21,35 +23,51 @@ namespace grammar {
 class WrittenParts {
  public:
   void Clear() { *this = {}; }
-  // Whether the '[' at this byte of a text opens a list of unique items.
-  using OpensUnique = std::function<bool(size_t at)>;
-  // Appends to the text, which may have other text before its first bracket and after its last one.
-  // False: it repeats a key or an item.
-  bool Write(std::string_view text, const OpensUnique& opens_unique);
-  // Whether appending this text would repeat a key or an item. Inside a list of unique items, a
-  // list that begins in the text counts as one, too.
-  bool Repeats(std::string_view text) const;
+  // Appends to the text, which is at this position of the grammar, and which may have other text
+  // before its first bracket and after its last one. False: it repeats a key or an item.
+  bool Write(std::string_view text, Matcher& matcher, SetId at);
+  // Whether appending this text, which the grammar allows, would repeat a key or an item, or begin
+  // one that can only become a repetition.
+  bool Repeats(std::string_view text, Matcher& matcher, SetId at) const;
   // Whether some token might repeat something.
   bool MayRepeat() const;
-  // Takes out of a mask the tokens that do.
-  void Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer,
-               TokenMasks::Mask& mask) const;
+  // Takes the tokens that do out of a mask for this position.
+  void Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer, Matcher& matcher,
+               SetId at, TokenMasks::Mask& mask) const;
 
  private:
   // Shared by copies: most texts end no key and no item.
-  using Seen = std::shared_ptr<const std::set<std::string, std::less<>>>;
+  class Texts {
+   public:
+    using Set = std::set<std::string, std::less<>>;
+    bool empty() const { return set_ == nullptr; }
+    bool Has(std::string_view text) const { return set_ != nullptr && set_->contains(text); }
+    // False: it is there already.
+    bool Add(std::string text);
+    // Those that begin with this.
+    std::ranges::subrange<Set::const_iterator> BeginningWith(std::string_view text) const;
+
+   private:
+    std::shared_ptr<const Set> set_;
+  };
   struct Level {
     bool is_object = false, is_unique = false;
-    Seen seen;         // keys as they are written, or items in one spelling
     size_t begin = 0;  // is_unique: of the item, in text_
-    bool Has(std::string_view part) const { return seen != nullptr && seen->contains(part); }
-    bool Add(std::string part);
+    Texts seen = {};   // keys as they are written, or items in one spelling
+    // Keys, strings and words of `seen` that could not have been longer, as they are written, and
+    // without their last quote.
+    Texts longest = {};
   };
   // Where a text is: in a string or not, before a key or not, in a number or name.
   struct Place {
     bool in_string = false, escaped = false, before_key = false, in_key = false, in_word = false;
   };
   bool EndItem();
+  std::string_view Item() const;
+  bool IsInPart() const;
+  std::string_view Part() const;
+  std::string_view PartEnds() const;
+  bool MustRepeat(const std::string& part, Matcher& matcher, SetId at) const;
 
   std::vector<Level> levels_;
   Place place_;

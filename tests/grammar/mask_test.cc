@@ -225,6 +225,55 @@ TEST(Constraint, WritesNoItemTwice) {
   EXPECT_TRUE(constraint.may_end());
 }
 
+// Keys and items whose form is limited: no token leads to where only one that is there fits, so any
+// choice of tokens writes a value to its end.
+TEST(Constraint, LeadsToNoRepetition) {
+  test::VocabSpec spec = OddSpec();
+  for (const char* const token : {"\"a", "\"ab", ", \"a", ", \"b", "ba", "bb", "b\"", "10", "11",
+                                  ", 1", "A-", "-1", "00", "01", "a\", \"a"})
+    spec.Add(token);
+  const Vocab vocab(spec);
+  const size_t n = vocab->vocab().size();
+  const std::string digit =
+      R"(, "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 2}})";
+  const std::vector<std::string> schemas = {
+      R"({"type": "object", "minProperties": 30, "propertyNames": {"pattern": "^[a-i]{2}$"})" +
+          digit,
+      R"({"type": "object", "minProperties": 40, "propertyNames": {"pattern": "^[a-h]?[ab]{1,3}$"})" +
+          digit,
+      R"({"type": "object", "minProperties": 40, "propertyNames": {"pattern": "^[A-J]-[0-9]$"})" +
+          digit,
+      R"({"type": "object", "minProperties": 40, "propertyNames": {"maxLength": 1})" + digit,
+      R"({"type": "array", "minItems": 40, "uniqueItems": true, "items": {"pattern": "^[a-i]{2}$"}})",
+      R"({"type": "array", "minItems": 40, "uniqueItems": true, "items": {"type": "integer", "minimum": 0, "maximum": 120}})",
+      R"({"type": "array", "minItems": 9, "uniqueItems": true, "items": {"type": "string", "format": "date"}})",
+      R"({"type": "array", "minItems": 3, "maxItems": 3, "uniqueItems": true, "items": {"type": "object", "properties": {"ab": {"type": "integer"}},
+          "minProperties": 20, "patternProperties": {"^[a-i]{2}$": {"type": "boolean"}}, "additionalProperties": false}})",
+  };
+  std::mt19937 random(7);
+  for (const std::string& schema : schemas) {
+    for (int round = 0; round < 10; ++round) {
+      Constraint constraint(Schema(schema), *vocab);
+      std::string text;
+      while (!constraint.may_end() && text.size() < 5000) {
+        std::vector<TokenId> ids;
+        ASSERT_NO_THROW(ids = Set(constraint.Allowed(), n)) << schema << "\n" << text;
+        for (size_t i = 0; round == 0 && i < n; ++i) {
+          const auto id = static_cast<TokenId>(i);
+          ASSERT_EQ(constraint.Allows(id), std::ranges::find(ids, id) != ids.end())
+              << schema << "\n"
+              << text << "\n"
+              << vocab->Piece(id);
+        }
+        const TokenId id = ids[random() % ids.size()];
+        constraint.Accept(id);
+        text += vocab->Piece(id);
+      }
+      EXPECT_TRUE(constraint.may_end()) << schema << "\n" << text;
+    }
+  }
+}
+
 // What is forced is what the tokenizer makes of it, without what could be a longer token.
 TEST(Constraint, ForcesWhatHasNoChoice) {
   const Vocab vocab(OddSpec());

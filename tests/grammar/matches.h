@@ -14,9 +14,7 @@ inline bool Matches(const grammar::Grammar& grammar, std::string_view text) {
   if (!matcher.MayEnd(matcher.Steps(matcher.Start(), text))) return false;
   if (!grammar.has_unique_keys()) return true;
   grammar::WrittenParts written;
-  return written.Write(text, [&](size_t at) {
-    return matcher.OpensUnique(matcher.Steps(matcher.Start(), text.substr(0, at)));
-  });
+  return written.Write(text, matcher, matcher.Start());
 }
 
 }  // namespace test
