@@ -112,6 +112,10 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
 
 // The folder's recommended sampling as llama.cpp's keys. Only these two have other names there.
 void AddSampling(const Fields& recommended, gguf::Writer& keys) {
+  if (!recommended.BoolOr("do_sample", true)) {  // the rest is not used
+    keys.Add(std::string(engine::kSamplingPrefix) + "temp", 0.0f);
+    return;
+  }
   pronk::Sampling options;
   for (const engine::Setting& setting : engine::Settings(options)) {
     std::string name(setting.key);

@@ -257,17 +257,17 @@ void ReadAddedTokens(const Fields& tokenizer, Vocabulary& vocab) {
   for (const Fields& token : tokenizer.Objects("added_tokens")) {
     ExpectFields(token,
                  {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-    const auto id = token.json()["id"].Unsigned();
-    if (!id || *id >= vocab.tokens.size()) continue;
+    const uint64_t id = token.json()["id"].Unsigned().value_or(kMaxVocabularySize);
+    if (id >= vocab.tokens.size())
+      token.Fail("id", "expected a number below ", vocab.tokens.size());
     const auto set = [&](const char* key, tokenizer::AddedToken flag) {
-      if (token.BoolOr(key, false))
-        vocab.added[*id] = static_cast<uint8_t>(vocab.added[*id] | flag);
+      if (token.BoolOr(key, false)) vocab.added[id] = static_cast<uint8_t>(vocab.added[id] | flag);
     };
     set("lstrip", tokenizer::kLstrip);
     set("rstrip", tokenizer::kRstrip);
     set("single_word", tokenizer::kSingleWord);
     // Control tokens are found in the original text, where the origin of each byte is known.
-    if (vocab.types[*id] != TokenType::kUserDefined) continue;
+    if (vocab.types[id] != TokenType::kUserDefined) continue;
     if (vocab.normalizer->empty() && !(vocab.model == "llama" && prepends)) continue;
     set("normalized", tokenizer::kNormalized);
     normalizes |= token.BoolOr("normalized", false);

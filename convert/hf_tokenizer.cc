@@ -2,6 +2,7 @@
 #include "convert/hf_tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 #include <utility>
@@ -85,14 +86,21 @@ class TokenizerWriter {
   }
 
   void ExpectClass(const std::string& known) const {
-    std::string found = config_.TextOr("tokenizer_class", known);
-    if (found.ends_with("Fast")) found.resize(found.size() - 4);
+    const std::string found = ClassOr(known);
     if (found != known)
       config_.Fail("tokenizer_class", "expected ", known, ", found ", gguf::Quoted(found, 40));
   }
 
-  // Tokens added to the vocabulary after its training.
+  // Tokens added to the vocabulary after its training. Newer folders name them in tokenizer.json
+  // alone, also beside a tokenizer.model, which lacks them.
   void AddTokens() {
+    if (from_sentencepiece_ && json_.IsList("added_tokens")) {
+      for (const Fields& token : json_.Objects("added_tokens")) {
+        const std::string text = token.Text("content");
+        AddToken(text, token.json()["id"].Unsigned().value_or(kMaxVocabularySize),
+                 token.BoolOr("special", false) || LooksSpecial(text));
+      }
+    }
     const Fields added = model_.folder.Object("added_tokens.json");
     for (const auto& [token, number] : added.json()) {
       if (const auto id = number.Unsigned()) AddToken(token, *id, LooksSpecial(token));
@@ -220,6 +228,9 @@ class TokenizerWriter {
     for (const Fields* fields : {&config_, &map_}) {
       if (const auto id = IdOf(*fields, name)) return id;
     }
+    // Qwen's null says that it has none, though config.json has a number for training.
+    if (name == std::string_view("bos_token") && config_.json()[name].text() == "null")
+      return std::nullopt;
     const std::string key = std::string(name) + "_id";
     for (const Fields* fields : {static_cast<const Fields*>(&model_.config), &generation_}) {
       if (const auto ids = Ids(*fields, key); !ids.empty()) return ids[0];
@@ -237,33 +248,33 @@ class TokenizerWriter {
       if (unknown) found["unk_token"] = *unknown;
     }
     const auto ends = EndsOfTemplate();
-    // The token after every text is eos, whatever config.json says (Qwen3-Embedding). Of several
-    // tokens before a text, the first is bos (GLM 4).
+    // The token after every text is eos (Qwen3-Embedding), and the first token before it is bos
+    // (GLM 4 has two), whatever config.json says. A WordPiece text is between cls and sep.
     const auto last = ends && !ends->after.empty() ? ids_.find(ends->after[0]) : ids_.end();
-    if (last != ids_.end()) found["eos_token"] = last->second;
-    if (ends && ends->before.size() > 1) {
-      found["bos_token"] = IdOfToken(ends->before[0]);
+    if (last != ids_.end()) found[IsWordPiece() ? "sep_token" : "eos_token"] = last->second;
+    if (ends && !ends->before.empty()) {
+      found[IsWordPiece() ? "cls_token" : "bos_token"] = IdOfToken(ends->before[0]);
       std::vector<int32_t> more;
       for (size_t i = 1; i < ends->before.size(); ++i) {
         more.push_back(static_cast<int32_t>(IdOfToken(ends->before[i])));
       }
-      model_.keys.AddArray("tokenizer.pronk.after_bos", std::span<const int32_t>(more));
+      if (!more.empty())
+        model_.keys.AddArray("tokenizer.pronk.after_bos", std::span<const int32_t>(more));
     }
     if (IsWordPiece() && found.contains("cls_token")) found["bos_token"] = found["cls_token"];
     for (const auto& [name, key] : kSpecials) {
       if (found.contains(name)) model_.keys.Add(key, static_cast<uint32_t>(found[name]));
     }
     WriteEnds(found.contains("eos_token") ? std::optional(found["eos_token"]) : std::nullopt);
-    const bool is_last = last != ids_.end();
+    const bool is_last = last != ids_.end() && !IsWordPiece();
     std::optional<bool> starts, separates;
-    if (ends)
-      starts = found.contains("bos_token") && !ends->before.empty() &&
-               ends->before[0] == vocab_.tokens[found["bos_token"]];
+    if (ends && !IsWordPiece()) starts = !ends->before.empty();
     if (is_last && found.contains("sep_token") && found["sep_token"] == last->second)
       separates = true;
     WriteFlag("add_bos_token", starts);
     WriteFlag("add_eos_token", is_last ? std::optional(true) : std::nullopt);
     WriteFlag("add_sep_token", separates);
+    ReadBertFlags();
     WriteFlag("normalizer.lowercase", vocab_.lowers);
     WriteFlag("normalizer.strip_accents", vocab_.strips);
     WriteSpacePrefix();
@@ -274,6 +285,33 @@ class TokenizerWriter {
       model_.keys.Add("tokenizer.pronk.max_word_characters",
                       static_cast<uint32_t>(*vocab_.max_word_characters));
     }
+  }
+
+  // The folder's class of tokenizer, without "Fast"; `otherwise` if it does not say.
+  std::string ClassOr(const std::string& otherwise) const {
+    std::string name = config_.TextOr("tokenizer_class", otherwise);
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    return name;
+  }
+
+  // These classes of transformers replace what tokenizer.json says of a BertNormalizer.
+  void ReadBertFlags() {
+    const bool has_normalizer = json_.Object("normalizer").TextOr("type", "") == "BertNormalizer";
+    const bool is_bert = model_.config.TextOr("model_type", "") == "bert";
+    const std::string name = ClassOr(is_bert ? "BertTokenizer" : "");
+    if (!has_normalizer || (name != "BertTokenizer" && name != "DistilBertTokenizer")) return;
+    vocab_.lowers = config_.BoolOr("do_lower_case", true);
+    vocab_.strips = config_.BoolOr("strip_accents", *vocab_.lowers);
+    vocab_.splits_ideographs = config_.BoolOr("tokenize_chinese_chars", true);
+  }
+
+  // Whether tokenizer_config.json's add_bos_token and add_eos_token have an effect: other classes
+  // of transformers do what tokenizer.json says.
+  bool HasFlags() const {
+    const std::string name = ClassOr("LlamaTokenizer");
+    return !json_.is_there() ||
+           std::ranges::any_of(std::array{"Llama", "CodeLlama", "Gemma", "Cohere"},
+                               [&](const char* first) { return name.starts_with(first); });
   }
 
   // All tokens that end a text: those of generation_config.json, then those of config.json.
@@ -331,15 +369,14 @@ class TokenizerWriter {
   }
 
   void WriteFlag(const std::string& name, std::optional<bool> otherwise) {
-    if (config_.Has(name)) otherwise = config_.BoolOr(name, false);
+    if (config_.Has(name) && HasFlags()) otherwise = config_.BoolOr(name, false);
     if (otherwise) model_.keys.Add("tokenizer.ggml." + name, *otherwise);
   }
 
-  // The tokens that are put before and after every text; empty if the folder does not say. A
-  // WordPiece text is always put between two tokens.
+  // The tokens that are put before and after every text; empty if the folder does not say.
   std::optional<Vocabulary::Around> EndsOfTemplate() const {
     if (vocab_.model == "t5" && !json_.is_there()) return Vocabulary::Around{{"<s>"}, {"</s>"}};
-    if (!json_.is_there() || IsWordPiece()) return std::nullopt;
+    if (!json_.is_there()) return std::nullopt;
     const Fields post = json_.Object("post_processor");
     const std::vector<Fields> steps =
         post.IsList("processors") ? post.Objects("processors") : std::vector<Fields>{post};
@@ -349,8 +386,8 @@ class TokenizerWriter {
         return Vocabulary::Around{{TokenOf(step, "cls")}, {TokenOf(step, "sep")}};
       }
     }
-    // Byte-level tokenizers without such a step add none.
-    if (!vocab_.around && vocab_.model == "gpt2") return Vocabulary::Around{};
+    // Without such a step none are added, but by classes that have a flag for it.
+    if (!vocab_.around && (vocab_.model == "gpt2" || !HasFlags())) return Vocabulary::Around{};
     return vocab_.around;
   }
 

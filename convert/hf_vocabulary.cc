@@ -239,7 +239,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
       if (is_normal && token == model.TextOr("unk_token", "[UNK]")) {
         vocab.types[i] = TokenType::kUnknown;
       }
-      if (vocab.types[i] == TokenType::kControl || vocab.types[i] == TokenType::kUnknown) continue;
+      if (vocab.types[i] != TokenType::kNormal) continue;
       token.starts_with("##") ? token.erase(0, 2) : token.insert(0, tokenizer::kSpaceMark);
     }
     vocab.model = "bert";

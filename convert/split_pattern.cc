@@ -182,9 +182,13 @@ std::string CanonicalPattern(std::string_view pattern) {
 
 bool PutsSpaceBefore(const Fields& tokenizer) {
   const std::vector<Fields> steps = PreSteps(tokenizer.Object("pre_tokenizer"));
-  return std::ranges::any_of(steps, [](const Fields& step) {
-    return step.TextOr("type", "") == "ByteLevel" && step.BoolOr("add_prefix_space", false);
-  });
+  for (const Fields& step : steps) {
+    if (step.TextOr("type", "") != "ByteLevel" || !step.BoolOr("add_prefix_space", false)) continue;
+    // It would be put before each part that the other steps have cut.
+    if (&step != &steps[0]) step.Fail("add_prefix_space", "expected false after other steps");
+    return true;
+  }
+  return false;
 }
 
 const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges) {

@@ -73,6 +73,11 @@ TEST(Convert, KeepsTheRecommendedSampling) {
   EXPECT_EQ(keys.GetFloat("general.sampling.penalty_repeat"), 1.25);
   EXPECT_FALSE(keys.Has("general.sampling.top_p"));
   EXPECT_FALSE(keys.Has("general.sampling.xtc_threshold"));
+  llama.files["generation_config.json"] = R"({"temperature":0.5,"top_k":20,"do_sample":false})";
+  Convert(llama.Write(dir), dir.Path("greedy"), {});
+  const gguf::File greedy = gguf::File::Open(dir.Path("greedy"));
+  EXPECT_EQ(greedy.metadata().GetFloat("general.sampling.temp"), 0);
+  EXPECT_FALSE(greedy.metadata().Has("general.sampling.top_k"));
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {R"({"temperature":-1})", "temperature: expected a number from 0 to 1000000, found -1"},
            {R"({"top_k":1.5})", "top_k: expected a whole number"},

@@ -407,6 +407,29 @@ TEST(ConvertTokenizer, WordPieces) {
             (std::vector<tokenizer::TokenId>{1, 3, 4, 5, 0, 2}));
 }
 
+// BERT's class of transformers replaces what tokenizer.json says of letters.
+TEST(ConvertTokenizer, BertsOwnFlagsComeFirst) {
+  const test::TempDir dir;
+  const auto flags = [&](const std::string& config) {
+    const Json model = {{"type", "WordPiece"}, {"vocab", {{"[UNK]", 0}, {"a", 1}}}};
+    const Json normalizer = {{"type", "BertNormalizer"}, {"lowercase", false}};
+    const gguf::File file =
+        Converted(dir, {{"normalizer", normalizer}, {"model", model}}, "{" + config + "}");
+    const gguf::Metadata& keys = file.metadata();
+    return std::vector<bool>{keys.GetBoolOr("tokenizer.ggml.normalizer.lowercase", true),
+                             keys.GetBoolOr("tokenizer.ggml.normalizer.strip_accents", true),
+                             keys.GetBoolOr("tokenizer.pronk.handle_chinese_chars", true)};
+  };
+  using Flags = std::vector<bool>;
+  EXPECT_EQ(flags(""), (Flags{false, false, true}));
+  const std::string bert = R"("tokenizer_class":"BertTokenizer")";
+  EXPECT_EQ(flags(bert), (Flags{true, true, true}));
+  EXPECT_EQ(flags(bert + R"(,"do_lower_case":false,"tokenize_chinese_chars":false)"),
+            (Flags{false, false, false}));
+  EXPECT_EQ(flags(R"("tokenizer_class":"BertTokenizerFast","strip_accents":false)"),
+            (Flags{true, false, true}));
+}
+
 // What stands after every text is its end.
 TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
   const test::TempDir dir;
@@ -425,6 +448,62 @@ TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
     EXPECT_EQ(keys.GetBoolOr("tokenizer.ggml.add_sep_token", false), ends);
     EXPECT_EQ(keys.GetUint("tokenizer.ggml.eos_token_id"), ends ? 2u : 4u);
     EXPECT_EQ(keys.GetUint("tokenizer.ggml.seperator_token_id"), 2u);
+  }
+}
+
+// Whatever tokenizer_config.json calls it. Of the flags that would say otherwise, those of
+// PreTrainedTokenizer have no effect in transformers, those of Llama's class have.
+TEST(ConvertTokenizer, ATokenBeforeTheTextIsBos) {
+  const test::TempDir dir;
+  Json tokenizer = Bpe({{"a", 0}, {"<s>", 1}, {"b", 2}, {"aa", 3}}, {"a a"});
+  using Ids = std::vector<tokenizer::TokenId>;
+  const auto ids = [&](const std::string& config) {
+    const gguf::File file = Converted(dir, tokenizer, config);
+    return tokenizer::Tokenizer::Create(file)->Encode("aa", {});
+  };
+  EXPECT_EQ(ids("{}"), (Ids{3}));
+  EXPECT_EQ(ids(R"({"bos_token":"<s>","add_bos_token":true,"tokenizer_class":"LlamaTokenizer"})"),
+            (Ids{1, 3}));
+  EXPECT_EQ(ids(R"({"bos_token":"<s>","add_bos_token":true,)"
+                R"("tokenizer_class":"PreTrainedTokenizerFast"})"),
+            (Ids{3}));
+  tokenizer["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}}}};
+  for (const char* config : {"{}", R"({"cls_token":"<s>"})", R"({"bos_token":"<|end|>"})",
+                             R"({"add_bos_token":false,"tokenizer_class":"GPT2Tokenizer"})"}) {
+    EXPECT_EQ(ids(config), (Ids{1, 3})) << config;
+  }
+}
+
+// tokenizer.model lacks what was added later; tokenizer.json may be the only file that has it.
+TEST(ConvertTokenizer, AddedTokensOfTokenizerJsonBesideTokenizerModel) {
+  const test::TempDir dir;
+  test::HfLlama llama;
+  Json tokenizer = {{"added_tokens",
+                     {{{"id", 1}, {"content", "<s>"}, {"special", true}},
+                      {{"id", 262}, {"content", "<think>"}, {"special", true}},
+                      {{"id", 263}, {"content", "[TOOL]"}, {"special", false}}}}};
+  llama.files["tokenizer.json"] = tokenizer.dump();
+  Convert(llama.Write(dir), dir.Path("out"), {});
+  const gguf::File file = gguf::File::Open(dir.Path("out"));
+  const auto ours = tokenizer::Tokenizer::Create(file);
+  EXPECT_EQ(ours->Find("<think>"), 262);
+  EXPECT_EQ(file.metadata().GetInts("tokenizer.ggml.token_type")[262], 3);
+  const auto ids = ours->Encode("x[TOOL]", {});
+  EXPECT_EQ(ids.back(), 263);
+}
+
+// Qwen's folder says null, and its config.json has a number, which only training used.
+TEST(ConvertTokenizer, NullIsNoBos) {
+  const test::TempDir dir;
+  test::HfLlama llama;
+  llama.config += R"(,"bos_token_id":1)";
+  for (const bool is_null : {false, true}) {
+    llama.files["tokenizer_config.json"] = is_null ? R"({"bos_token":null})" : "{}";
+    Convert(llama.Write(dir), dir.Path("out"), {});
+    const gguf::File file = gguf::File::Open(dir.Path("out"));
+    EXPECT_EQ(file.metadata().Has("tokenizer.ggml.bos_token_id"), !is_null);
   }
 }
 

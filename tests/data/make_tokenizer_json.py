@@ -126,7 +126,7 @@ TEXTS = {
     "pieces": ["hello hello", " a", "  a", "a ", "a  b", "  ab  hello  ", "", " ", "  ", "a\nb", "\n a\n", "\u00e9 \u4e2d\u6587 \u4e2d",
                "a\u2581 b", "a<|end|>b", "<|end|> b", "a <|end|>  b ", "<tool>a <tool> b", "a\u00a0b\u3000", "hello1"],
     "words": ["hello, abb cafe\u0301 Caf\u00e9 CAFE", "\uc0ac", "\u0939\u093f", "\u4e2d\u570b", "a\u200bb\u0000b", "1\ufeff2 xx",
-              "[SEP]a [CLS]", "hellllllo", "\u0130 \u00df", ""],
+              "[SEP]a [CLS]", "hellllllo", "\u0130 \u00df", "a<foo>b <foo> hello", "aBBb BB a", ""],
 }
 BASES = [dict(ids={})]
 
@@ -229,6 +229,8 @@ def main():
     case("bpe", pre_tokenizer=pre(dict(type="WhitespaceSplit"), last))
     case("bpe", pre_tokenizer=pre(dict(type="Digits", individual_digits=True), byte_level()))
     refused("bpe", "pre_tokenizer", pre_tokenizer=pre(dict(type="Digits", individual_digits=False), byte_level()))
+    refused("bpe", "add_prefix_space",
+            pre_tokenizer=pre(dict(type="Digits", individual_digits=True), byte_level(add_prefix_space=True)))
     case("bpe", model=dict(ignore_merges=True))
     for ends in [(["<s>"], []), (["<s>", "<|end|>"], []), (["<s>"], ["<|end|>"]), ([], [])]:
         n = len(bases["bpe"]["model"]["vocab"])
@@ -284,6 +286,10 @@ def main():
     case("words", normalizer=sequence(dict(type="NFC"), dict(type="Lowercase")))
     case("words", model=dict(max_input_chars_per_word=4))
     case("words", model=dict(unk_token="[OTHER]"))
+    n = len(bases["words"]["model"]["vocab"])
+    for flags in ({}, dict(single_word=True), dict(lstrip=True), dict(rstrip=True)):
+        more = [added("<foo>", n, **flags), added("BB", n + 1, **flags)]
+        case("words", added_tokens=bases["words"]["added_tokens"] + more)
     refused("words", "continuing_subword_prefix", model=dict(continuing_subword_prefix="@@"))
     refused("words", "type", pre_tokenizer=dict(type="Whitespace"))
     print(json.dumps(dict(bases=bases, texts=TEXTS), ensure_ascii=True)[:-1] + ', "cases": [')
