@@ -123,6 +123,9 @@ xs | select("odd") | list, xs | reject("odd") | list, xs | select("gt", 1) | lis
 rows | selectattr("age", "gt", 1) | map(attribute="name") | list, rows | selectattr("tags") | map(attribute="name") | list, rows | rejectattr("tags", "defined") | map(attribute="name") | list, rows[::2] | selectattr("tags.k", "equalto", "w") | list | length, messages | selectattr("role", "==", "user") | list | length
 nil | map("upper") | list, nil | select | list, nothing | selectattr("x") | list
 d | items | list, d.items() | list, d.keys() | list, d.values() | list, d.items() | length
+d.items() | sort, [(2, "a"), (1, "b")] | sort, [[1, 2], [0, 3], [1]] | min, [[1, 2], [1, 2, 3]] | max, (1, 2) < (1, 3), [1, "a"] < [2, 3], (1, (2, 3)) >= (1, (2, 3)), [] < [0]
+rows | sort(attribute="age,name") | map(attribute="name") | list, rows | sort(attribute="zz") | map(attribute="name") | list, rows | sort(attribute="name,age", reverse=true) | map(attribute="age") | list
+d.copy(), xs.copy(), (d.copy() == d) ~ ([1].copy() == [1]), dict(d.copy(), z=1)
 d | dictsort, d | dictsort(true), d | dictsort(by="value"), d | dictsort(reverse=true), d | dictsort(false, "value", true)
 "42" | int, "42.7" | int, "x" | int, "x" | int(9), " 12 " | int, "-5" | int, 3.99 | int, -3.99 | int, true | int, none | int, "" | int, "+7" | int, "1e3" | int, "5" | int + 1
 "2.5" | float, "x" | float, "x" | float(1.5), 3 | float, "1e3" | float, "inf" | float, "nan" | float, none | float, " 1.5 " | float, "-.5" | float, "1." | float
@@ -147,6 +150,7 @@ namespace(a=1).a, namespace({"b": 2}).b, namespace().zz is defined
 tools | tojson, tools[0].function.parameters | tojson(indent=2), d | tojson(sort_keys=true), "é\u2028<&>'\"\\/\b\f\x01\x7f" | tojson, "é😀\x7f" | tojson(ensure_ascii=true), [1.0, 1e20, 1e-7, 0.1, true, none] | tojson, [] | tojson, {} | tojson, [[], {}] | tojson(indent=2), {"a": [1, {"b": 2}]} | tojson(indent=4), (1, 2) | tojson, {1: 2, none: 3, true: 4, 1.5: 5} | tojson, d | tojson(separators=(",", ":")), {"a": 1} | tojson(indent=0), {"a": 1} | tojson(indent="\t"), "x" | tojson | length, nil | tojson, messages | tojson
 strftime_now("%Y-%m-%d"), strftime_now("%d %b %Y"), strftime_now("%A, %B %-d, %Y %H:%M:%S %p %I %j %y %e %a %% %F %T %D %R %u %w"), strftime_now("")
 strftime_now("%c | %x | %X | %h | %-m/%-d")
+strftime_now("%H:%M %Z|%z|%P|%k|%l")
 strftime_now("%C %G %g %V %U %W %r %f %%f 100%"), strftime_now("%-I:%M%%-d %-H")
 "\u01c6 \u0149 \ufb01 \u1f80 \u00b5" | upper, "\u0130 \u1fb3 \u2160".lower(), "\u00df".islower(), "\u24d0".upper()
 ["\u00ad", "\u0600", "\u180e", "\u2028", "\ue000", "\u00e9", "\U0001f600", "\x7f"] | list, "\u00e9\u4f60".isprintable(), "\u200b".isprintable()
@@ -263,6 +267,8 @@ range("a")
 "%s %s" | format("a")
 "%s" | format("a", "b")
 ["b", 1] | sort
+[[1, "a"], [1, 2]] | sort
+[1] < (2,)
 [{}] | unique | list
 {[]: 1}
 {}[[]].x

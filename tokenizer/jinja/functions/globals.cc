@@ -86,9 +86,10 @@ Value RaiseException(const BuiltinCall& call) { Fail(Str(call.rt, *call.Get(0)).
 
 // A date by the C library's strftime, always in the C locale: the program's must not change a
 // prompt. An untrusted format does not reach the library: each conversion goes alone, and only if
-// the C standard has it. %-d and the like have no leading zeros. Others are copied.
+// the C standard or glibc has it. %-d and the like have no leading zeros. Others are copied.
 Value StrftimeNow(const BuiltinCall& call) {
-  constexpr std::string_view kConversions = "aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyY%";
+  constexpr std::string_view kConversions = "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY%";
+  constexpr std::string_view kNoZone = "zZ";  // the time has none
   static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::string_view format = call.String(0).view();
   if (format.size() > kMaxDateFormat) Fail("a date's format of more than 1000 bytes");
@@ -104,6 +105,8 @@ Value StrftimeNow(const BuiltinCall& call) {
     std::string text(rest.substr(0, is_conversion ? n : 1));
     if (conversion == 'f') {
       text = "000000";  // of a second: times here are whole seconds
+    } else if (is_conversion && kNoZone.find(conversion) != kNotFound) {
+      text.clear();
     } else if (is_conversion && kConversions.find(conversion) != kNotFound) {
       char buffer[100];
       const char one[] = {'%', conversion, '\0'};

@@ -256,6 +256,10 @@ Value Append(const BuiltinCall& call) {
   return Value();
 }
 
+Value CopyList(const BuiltinCall& call) { return call.rt.Make(Values(call.self.list().items)); }
+
+Value CopyDict(const BuiltinCall& call) { return call.rt.Make(Dict(call.self.dict())); }
+
 Value Insert(const BuiltinCall& call) {
   Values& items = call.self.list().items;
   const auto size = static_cast<int64_t>(items.size());
@@ -345,9 +349,11 @@ constexpr Builtin kMethods[] = {
     {Owner::kSequence, "count", CountItem, "value"},
     {Owner::kSequence, "index", IndexOfItem, "value"},
     {Owner::kList, "append", Append, "object"},
+    {Owner::kList, "copy", CopyList},
     {Owner::kList, "extend", Extend, "iterable"},
     {Owner::kList, "insert", Insert, "index object"},
     {Owner::kList, "pop", Pop, "| index"},
+    {Owner::kDict, "copy", CopyDict},
     {Owner::kDict, "get", GetEntry, "key | default"},
     {Owner::kDict, "items", ItemsFilter},
     {Owner::kDict, "keys", ListFilter},

@@ -57,11 +57,23 @@ Value SortedBy(Runtime& rt, Vector<std::pair<Value, Value>> keyed, bool reverse)
   return rt.Make(std::move(out));
 }
 
+// By one attribute, or by several, as "a,b".
 Value Sort(const BuiltinCall& call) {
-  const AttributePath path(call.in, call.Get(2));
+  Vector<AttributePath> paths;
+  const Value* const attribute = call.Get(2);
+  if (attribute != nullptr && attribute->IsString()) {
+    for (const Text& one : Split(attribute->text(), ",", -1, false)) {
+      const Value name(one);
+      paths.emplace_back(call.in, &name);
+    }
+  } else {
+    paths.emplace_back(call.in, attribute);
+  }
   Vector<std::pair<Value, Value>> keyed;
   for (Value& item : ItemsOf(call.self)) {
-    keyed.emplace_back(CaseKey(path.Follow(item), call.Flag(1)), std::move(item));
+    Values key;
+    for (const AttributePath& path : paths) key.push_back(CaseKey(path.Follow(item), call.Flag(1)));
+    keyed.emplace_back(call.rt.Make(std::move(key)), std::move(item));
   }
   return SortedBy(call.rt, std::move(keyed), call.Flag(0));
 }

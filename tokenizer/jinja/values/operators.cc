@@ -128,6 +128,14 @@ std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, 
     rt.Step(left.view().size() / kCompared);
     return left.view().compare(right.view()) <=> 0;  // UTF-8 sorts as its code points do
   }
+  if (SameSequenceType(left, right)) {  // the first items that differ decide
+    const Nesting nesting = rt.OneLevel();
+    const Values &a = left.list().items, &b = right.list().items;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (!Equal(rt, a[i], b[i])) return Order(rt, a[i], b[i], op);
+    }
+    return a.size() <=> b.size();
+  }
   Fail("'", Symbol(op), "' not supported between instances of ", QuotedType(left), " and ",
        QuotedType(right));
 }
