@@ -33,7 +33,7 @@ done
 [ "${#patches[@]}" -gt 0 ] || patches=("$PWD"/tests/patches/*.patch "$PWD"/tests/patches/lab/*.patch)
 [ ! -d build/highway-1.2.0 ] || options+=("-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=$PWD/build/highway-1.2.0")
 
-# fail PATCH WHAT: says what went wrong and shows the end of the log.
+# fail PATCH WHAT (or PROGRAM WHAT): says what went wrong and shows the end of the log.
 fail() {
   tail -n 60 "$log"
   echo "$(name_of "$1"): FAILED: $2"
@@ -88,7 +88,7 @@ check() {
 
 # check_all PROGRAM: runs all of its tests.
 check_all() {
-  (cd "$copy" && "$build/bin/$1") >"$log" 2>&1 </dev/null || fail "${together[0]}" "with the patches beside it: all of $1"
+  (cd "$copy" && "$build/bin/$1") >"$log" 2>&1 </dev/null || fail "$1" "with all of these patches"
   echo "$1: $(grep -c '^\[       OK' "$log") passed"
 }
 
