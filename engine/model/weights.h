@@ -54,7 +54,7 @@ struct LayerWeights {
   const float* attn_k_norm = nullptr;
   const float* attn_q_norm_bias = nullptr;  // of LayerNorm; optional
   const float* attn_k_norm_bias = nullptr;
-  bool qk_norm_by_head = false;          // [heads][key_length] both
+  bool qk_norm_weights_by_head = false;  // [heads][key_length] both
   const float* attn_sinks = nullptr;     // [n_heads]
   WeightView attn_gate;                  // [n_heads or n_heads * value_length][embedding_length]
   const float* attn_sub_norm = nullptr;  // [n_heads * value_length]

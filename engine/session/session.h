@@ -169,7 +169,7 @@ class Session {
 
  private:
   Scratch& scratch();
-  TextPart Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
+  TextSpan Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
