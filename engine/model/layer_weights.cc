@@ -17,7 +17,7 @@ class LayerBinder {
 
  public:
   LayerBinder(const Binder& bind, const Config& config, size_t layer)
-      : bind_(bind.Of("blk." + std::to_string(config.block(layer)) + ".")),
+      : bind_(bind.Of("blk." + std::to_string(config.file_layer(layer)) + ".")),
         config_(config),
         plan_(config.layers[layer]),
         is_first_(layer == 0),

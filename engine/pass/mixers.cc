@@ -1,5 +1,5 @@
 // The mixer half of a layer: attention, latent attention, convolutions, recurrences. A Llama's
-// mixer is Attention(), the first function; the others are for other families.
+// mixer is Attention(), the first function; the rest is for other families.
 #include "engine/pass/mixers.h"
 
 #include <utility>
