@@ -38,7 +38,7 @@ struct GenerationOptions {
   pronk::Sampling sampling;  // as the flags say; what is no number: texts_
   bool escape = false;       // in texts that are typed: \n is a line feed
   std::string grammar;       // GBNF: a file, "-" for stdin, or the text itself
-  std::string schema;        // JSON Schema: likewise
+  std::string schema;        // JSON Schema: a file, "-" for stdin, or the text itself
   bool json_object = false;
   bool json_free_space = false;
   bool json_open = false;

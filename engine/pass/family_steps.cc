@@ -42,7 +42,8 @@ void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& 
                 Pass& pass) {
   const Config& c = pass.config();
   float* const x = pass.scratch().x;
-  if (layer.i > 0 && c.block(layer.i) == 0 && c.norm_between_runs)  // Nanbeige runs layers twice
+  if (layer.i > 0 && c.file_layer(layer.i) == 0 &&
+      c.norm_between_runs)  // Nanbeige runs layers twice
     pass.Normed(x, weights.output_norm, c.embedding_length, x, weights.output_norm_bias);
   residual.BeginLayer(layer.w);  // Gemma 3n
 }

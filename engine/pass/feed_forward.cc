@@ -9,9 +9,9 @@ void Dense(const LayerView& layer, const float* in, Pass& pass) {
   const auto& [plan, w, i] = layer;
   Scratch& s = pass.scratch();
   if (plan.ffn_sparsity > 0) {
-    pass.MatMul(in, {{w.ffn_gate, s.hidden}, {w.ffn_up, s.joined}});
+    pass.MatMul(in, {{w.ffn_gate, s.hidden}, {w.ffn_up, s.temp}});
     pass.StatisticalTopK(plan.ffn_sparsity, plan.ffn_length, s.hidden);
-    pass.Gate(pass.config().activation, s.hidden, s.joined, plan.ffn_length);
+    pass.Gate(pass.config().activation, s.hidden, s.temp, plan.ffn_length);
   } else if (plan.xielu) {
     pass.MatMul(in, {{w.ffn_up, s.hidden}});
     pass.Xielu(*plan.xielu, plan.ffn_length, s.hidden);

@@ -16,9 +16,9 @@
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
+             std::span<const TextSpan> texts, Scratch& s, kernels::Team& team, Trace* trace) {
   float* const x = s.x;
-  AnyPass any(trace, model.config, tokens.size(), s, team, parts);
+  AnyPass any(trace, model.config, tokens.size(), s, team, texts);
   Pass& pass = any.get();
 
   // A token starts as its row of the embedding matrix.
@@ -66,8 +66,8 @@ void Layers(const Weights& weights, Pass& pass) {
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
-  const TextPart part = {.ropes = {}, .state = state, .position = 0, .end = n};
-  Pass pass(model.config, n, s, team, {&part, 1});
+  const TextSpan text = {.ropes = {}, .state = state, .position = 0, .end = n};
+  Pass pass(model.config, n, s, team, {&text, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;

@@ -14,19 +14,19 @@ using tokenizer::TokenId;
 void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
                              float* logits) {
   std::vector<TokenId> ids;
-  std::vector<TextPart> parts;
+  std::vector<TextSpan> texts;
   ids.reserve(next.size());
-  parts.reserve(next.size());
+  texts.reserve(next.size());
   for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
   for (const auto& [session, id, allowed] : next) {
     session.DropDrafts();
     ids.push_back(id);
-    parts.push_back(session.Part(session.position(), ids.size()));
+    texts.push_back(session.Part(session.position(), ids.size()));
   }
   const Model& model = next[0].session.model_;
   const size_t n = next.size(), width = model.config.vocab_size;
   team.Run([&] {
-    Forward(model, ids, parts, scratch, team);
+    Forward(model, ids, texts, scratch, team);
     Logits(model, 0, n, scratch, team, logits);
     for (size_t i = 0; i < n; ++i) {
       const std::span<const uint64_t> allowed = next[i].allowed;

@@ -71,8 +71,8 @@ struct GenerateResult : pronk::Completion {
   size_t n_passes = 0;                     // the passes that took
   bool is_free = true;                     // no grammar applied: there was none, or no call
   bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
-  size_t n_threads = 0;                    // that generate,
-  size_t n_threads_batch = 0;              // and that read
+  size_t n_threads = 0;                    // while generating
+  size_t n_threads_batch = 0;              // while reading the prompt
   DraftCounts drafts;                      // all 0 if there were none
 };
 

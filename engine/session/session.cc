@@ -216,10 +216,10 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
     size_t n = std::min(tokens.size() - done, s.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
-    const TextPart part = Part(position(), n);
+    const TextSpan text = Part(position(), n);
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
-      Forward(model_, batch, {&part, 1}, s, team, trace_);
+      Forward(model_, batch, {&text, 1}, s, team, trace_);
       if (is_last) LogitsFrom(n - 1, 1, wanted.allowed);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
@@ -373,12 +373,12 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   last_pass_tokens_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
   last_pass_tokens_.insert(last_pass_tokens_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
-  const TextPart part = Part(pass_begin_, last_pass_tokens_.size());
+  const TextSpan text = Part(pass_begin_, last_pass_tokens_.size());
   row_ = n_known - 1;
   ChooseLogits(is_few && drafts.empty(), row_, wanted.allowed);
   const Stopwatch watch;
   RunPass(last_pass_tokens_.size(), /*is_prompt=*/false, [&] {
-    Forward(model_, last_pass_tokens_, {&part, 1}, s, *team_, trace_);
+    Forward(model_, last_pass_tokens_, {&text, 1}, s, *team_, trace_);
     LogitsFrom(row_, last_pass_tokens_.size() - row_, wanted.allowed);
   });
   ++n_batches_;
@@ -442,12 +442,12 @@ void Session::CopyFrom(Session& other) {
   Rewind(0);
   if (!Reserve(other.state_.capacity()))
     throw NoMemory("there is no memory for a copy of ", other.position(), " tokens");
-  std::vector<std::span<std::byte>> pieces;
-  other.RememberedState().ForEachPiece(
-      other.position(), [&](std::span<std::byte> piece) { pieces.push_back(piece); });
+  std::vector<std::span<std::byte>> chunks;
+  other.RememberedState().ForEachChunk(
+      other.position(), [&](std::span<std::byte> chunk) { chunks.push_back(chunk); });
   size_t i = 0;
-  state_.ForEachPiece(other.position(), [&](std::span<std::byte> piece) {
-    std::ranges::copy(pieces[i++], piece.begin());
+  state_.ForEachChunk(other.position(), [&](std::span<std::byte> chunk) {
+    std::ranges::copy(chunks[i++], chunk.begin());
   });
   Restore(other.tokens(), other.has_logits() ? other.logits() : std::span<const float>());
   sampler_ = other.sampler_;

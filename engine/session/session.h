@@ -34,8 +34,8 @@ struct WantedLogits {
 };
 
 struct SessionOptions {
-  size_t context = kUsualContext;  // positions at first; as ContextOf() has it
-  size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf() the same
+  size_t context = kUsualContext;  // positions at first; ContextOf() resolves it for a model
+  size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf(`context`)
   size_t batch = 512;              // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
@@ -169,7 +169,7 @@ class Session {
 
  private:
   Scratch& scratch();
-  TextPart Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
+  TextSpan Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
