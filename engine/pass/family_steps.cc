@@ -48,13 +48,16 @@ void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& 
   residual.BeginLayer(layer.w);  // Gemma 3n
 }
 
-void FinishMixer(const LayerView& layer, Pass& pass) {
+void MakeParallelInput(const LayerView& layer, Pass& pass) {
+  if (!pass.config().parallel) return;  // Falcon, GPT-J, Command R
   const LayerWeights& w = layer.w;
   const Scratch& s = pass.scratch();
-  const size_t width = pass.config().embedding_length;
-  if (pass.config().parallel)  // Falcon, GPT-J, Command R: mixer and network have one input, x
-    pass.Normed(s.x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
-  pass.Normed(s.delta, w.attn_post_norm, width, s.delta);  // Gemma, GLM-4, OLMo 2
+  pass.Normed(s.x, w.ffn_norm, pass.config().embedding_length, s.normed, w.ffn_norm_bias);
+}
+
+void FinishMixer(const LayerView& layer, Pass& pass) {  // Gemma, GLM-4, OLMo 2
+  float* const delta = pass.scratch().delta;
+  pass.Normed(delta, layer.w.attn_post_norm, pass.config().embedding_length, delta);
 }
 
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass) {

@@ -45,14 +45,15 @@ void Layers(const Weights& weights, Pass& pass) {
     if (layer.plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, normed, w.attn_norm_bias);
       MixTokens(layer, layer.plan.mixer, in, pass);
+      MakeParallelInput(layer, pass);  // Falcon, GPT-J: before x changes
       FinishMixer(layer, pass);
-      residual.AddDelta(
-          w.attn_sum_norm);  // x += s.delta, which MixTokens() wrote; then BERT's norm
+      // x += s.delta, which MixTokens() wrote; then BERT's norm.
+      residual.AddDelta(w.attn_sum_norm);
       AddBesideMixer(layer, in, residual, pass);
     }
     // A network for each token by itself: dense, or experts.
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
-      const float* const in = pass.config().parallel  // then FinishMixer() has made the input
+      const float* const in = pass.config().parallel  // then MakeParallelInput() has made it
                                   ? s.normed
                                   : pass.Normed(x, w.ffn_norm, width, normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);

@@ -13,7 +13,8 @@ using Heads = Pass::Heads;
 // Llama: the products, RoPE in NormAndRope(), Attend() and attn_output; the rest does nothing.
 void Attention(const LayerView& layer, const float* in, Pass& pass) {
   const Config& c = pass.config();
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, length = plan.key_length;
   float *const q = s.q, *k = s.k, *v = s.v;
@@ -79,7 +80,8 @@ void LatentQueries(const LayerView& layer, const float* in, float* low, float* o
 // vector, n_rope], and the latent vector is also their value. Returns the heads' outputs.
 const float* LatentCacheAttention(const LayerView& layer, const float* in,
                                   const LatentBuffers& buffers, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   const auto& [n_plain, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
@@ -96,7 +98,7 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
     own.rope_offset = n_plain;
     pass.Rope(own, wide, n_heads);
     pass.ScaleQueries(own, wide);
-    pass.Attend({own, w, i}, wide, key, key, /*expands_latents=*/true);
+    pass.Attend({own, w, layer.i}, wide, key, key, /*expands_latents=*/true);
     return s.attended;
   }
   const Heads head_q = {wide, n_heads * head_key, head_key};
@@ -115,7 +117,8 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
 // heads' outputs.
 const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
                                     const LatentBuffers& buffers, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   const auto& [n_plain, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
@@ -142,7 +145,8 @@ const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
 
 // Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
 void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, width = n_heads * plan.head_value_length;
   float* next = s.temp;

@@ -75,7 +75,8 @@ bool Pass::IsWorthExpanding(const LayerView& layer) const {
 // softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in pairs that
 // hardly rotate.
 std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextSpan& text) const {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||
       w.attn_sinks != nullptr || config_.attention_softcap != 0) {
     return {};
