@@ -8,27 +8,27 @@
 namespace cli {
 namespace {
 
-void Refuse(bool given, const char* flag, const char* why) {
+void RefuseIf(bool given, const char* flag, const char* why) {
   if (given) throw UsageError(flag, why);
 }
 
 }  // namespace
 
 void CheckRunFlags(const RunOptions& options) {
-  Refuse(!options.messages.empty() && (options.text.is_given() || options.jsonl), "--messages",
-         " is all that is answered: give no prompt, -f or --jsonl with it");
-  Refuse(options.n_likeliest >= 0 && !options.json && !options.jsonl, "--logprobs",
-         " has no effect without --json or --jsonl");
+  RefuseIf(!options.messages.empty() && (options.text.is_given() || options.jsonl), "--messages",
+           " is all that is answered: give no prompt, -f or --jsonl with it");
+  RefuseIf(options.n_likeliest >= 0 && !options.json && !options.jsonl, "--logprobs",
+           " has no effect without --json or --jsonl");
   if (options.jsonl) {
-    Refuse(options.text.prompt || options.text.files.size() > 1, "--jsonl",
-           " answers the lines of one -f, and no other prompt");
-    Refuse(options.json || !options.prompt_cache.empty(), "--jsonl",
-           " does not go with --json or --prompt-cache");
-    Refuse(options.parallel > 1 && !options.generation.draft_model.empty(), "--draft-model",
-           " has no effect with --parallel");
+    RefuseIf(options.text.prompt || options.text.files.size() > 1, "--jsonl",
+             " answers the lines of one -f, and no other prompt");
+    RefuseIf(options.json || !options.prompt_cache.empty(), "--jsonl",
+             " does not go with --json or --prompt-cache");
+    RefuseIf(options.parallel > 1 && !options.generation.draft_model.empty(), "--draft-model",
+             " has no effect with --parallel");
   } else {
-    Refuse(!options.output.empty(), "-o", " has no effect without --jsonl");
-    Refuse(options.parallel > 1, "--parallel", " has no effect without --jsonl");
+    RefuseIf(!options.output.empty(), "-o", " has no effect without --jsonl");
+    RefuseIf(options.parallel > 1, "--parallel", " has no effect without --jsonl");
   }
   if (!options.jsonl && options.messages.empty())
     CheckChatFlags(options, options.chat, !options.generation.schema.empty());
@@ -37,15 +37,15 @@ void CheckRunFlags(const RunOptions& options) {
 void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema) {
   options.tools.CheckFlags(is_chat, has_schema);
   if (is_chat) {
-    return Refuse(options.special && !options.jsonl, "--special",
-                  " has no effect with --chat: the template says what is special");
+    return RefuseIf(options.special && !options.jsonl, "--special",
+                    " has no effect with --chat: the template says what is special");
   }
   constexpr const char* kChatOnly = " has no effect without --chat";
-  Refuse(!options.system.empty(), "--system", kChatOnly);
-  Refuse(!options.template_options.file.empty(), "--template", kChatOnly);
-  Refuse(!options.template_options.variables.empty(), "--template-var", kChatOnly);
-  Refuse(!options.template_options.think.empty(), "--think", kChatOnly);
-  Refuse(options.template_options.no_think, "--no-think", kChatOnly);
+  RefuseIf(!options.system.empty(), "--system", kChatOnly);
+  RefuseIf(!options.template_options.file.empty(), "--template", kChatOnly);
+  RefuseIf(!options.template_options.variables.empty(), "--template-var", kChatOnly);
+  RefuseIf(!options.template_options.think.empty(), "--think", kChatOnly);
+  RefuseIf(options.template_options.no_think, "--no-think", kChatOnly);
 }
 
 void AddRun(CommandLine& line) {
