@@ -77,7 +77,7 @@ bool BeginsAsGguf(const std::string& path) {
 
 File File::Open(const std::string& path) {
   MappedFile mapping = MappedFile::Open(path);
-  File file(path, ReadPart(path, mapping), mapping.bytes().size());
+  File file(path, ReadFilePart(path, mapping), mapping.bytes().size());
   file.mappings_.push_back(std::move(mapping));
   file.OpenOtherParts();
   file.IndexTensors();
@@ -85,7 +85,7 @@ File File::Open(const std::string& path) {
 }
 
 File File::Parse(const std::string& name, std::span<const std::byte> bytes) {
-  File file(name, ReadPart(name, bytes), bytes.size());
+  File file(name, ReadFilePart(name, bytes), bytes.size());
   if (const uint64_t count = CountParts(file.metadata_); count > 1) {
     file.metadata_.Fail(kSplitCount, "expected a whole model, found ", PartName(0, count));
   }
@@ -93,7 +93,7 @@ File File::Parse(const std::string& name, std::span<const std::byte> bytes) {
   return file;
 }
 
-File::File(const std::string& path, Part first, uint64_t bytes)
+File::File(const std::string& path, FilePart first, uint64_t bytes)
     : path_(path),
       version_(first.version),
       alignment_(first.alignment),
@@ -118,7 +118,7 @@ void File::OpenOtherParts() {
       metadata_.Fail(kSplitCount, "expected ", PartName(no, count), " beside it, found ",
                      error.what());
     }
-    const Part part = ReadPart(path, mappings_.back(), kMaxItems - tensors_.size());
+    const FilePart part = ReadFilePart(path, mappings_.back(), kMaxItems - tensors_.size());
     CheckLaterPart(part.metadata, no, count);
     AddTensors(part.tensors);
     file_bytes_ += mappings_.back().bytes().size();

@@ -53,7 +53,7 @@ class File {
   bool RenameTensors(std::string_view part, std::string_view by);
 
  private:
-  File(const std::string& path, Part first, uint64_t bytes);
+  File(const std::string& path, FilePart first, uint64_t bytes);
   void OpenOtherParts();
   void AddTensors(const std::vector<TensorView>& tensors);
   void IndexTensors();

@@ -26,13 +26,13 @@ uint64_t LeastBytes(ValueType type) {
   return ValueTypeBytes(type);
 }
 
-class PartReader {
+class FilePartReader {
  public:
-  PartReader(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors,
-             MappedFile* mapping)
+  FilePartReader(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors,
+                 MappedFile* mapping)
       : path_(path), cursor_(path, bytes, mapping), max_tensors_(max_tensors) {}
 
-  Part Read() {
+  FilePart Read() {
     ReadHeader();
     ReadEntries();
     ReadAlignment();
@@ -78,17 +78,18 @@ class PartReader {
     CheckCount(counts_at + 8, n_entries_, kMaxItems, 8 + 1 + 4 + 1, "keys");
   }
 
-  void CheckCount(uint64_t at, uint64_t count, uint64_t most, uint64_t min_bytes,
+  // limit: the most that are allowed. min_bytes: the least that an item takes.
+  void CheckCount(uint64_t at, uint64_t count, uint64_t limit, uint64_t min_bytes,
                   std::string_view what) const {
-    const uint64_t max = cursor_.remaining() / min_bytes;
+    const uint64_t fits = cursor_.remaining() / min_bytes;
     const std::string found = ", found a count of " + std::to_string(count);
-    if (count > max) {
-      cursor_.Fail(at, "expected at most ", max, " ", what, " in the rest of the file", found,
+    if (count > fits) {
+      cursor_.Fail(at, "expected at most ", fits, " ", what, " in the rest of the file", found,
                    ": truncated or damaged");
     }
-    if (count > most) {
-      const std::string others = most < kMaxItems ? " besides those of the parts before" : "";
-      cursor_.Fail(at, "expected at most ", most, " ", what, others, found);
+    if (count > limit) {
+      const std::string others = limit < kMaxItems ? " besides those of the parts before" : "";
+      cursor_.Fail(at, "expected at most ", limit, " ", what, others, found);
     }
   }
 
@@ -115,6 +116,8 @@ class PartReader {
     }
     part_.metadata = Metadata(path_, std::move(entries));
     for (const Metadata::Entry& entry : part_.metadata.entries()) {
+      // Find() returns one of several equal keys' values, always the same one: a key is there twice
+      // if its own value is another.
       if (part_.metadata.Find(entry.key) == &entry.value) continue;
       cursor_.set_item({"key", 0, entry.key});
       const auto at = reinterpret_cast<const std::byte*>(entry.key.data()) - cursor_.bytes().data();
@@ -141,16 +144,16 @@ class PartReader {
     }
     value.data = cursor_.here();
     if (value.type == ValueType::kArray) {
-      PassElements(value.element_type, value.count, 1);
+      SkipElements(value.element_type, value.count, 1);
     } else {
-      PassElements(value.type, 1, 0);
+      SkipElements(value.type, 1, 0);
     }
     value.bytes = static_cast<uint64_t>(cursor_.here() - value.data);
     return value;
   }
 
   // Skips the elements of an array (or one value), checking everything that a getter relies on.
-  void PassElements(ValueType type, uint64_t count, int depth) {
+  void SkipElements(ValueType type, uint64_t count, int depth) {
     if (depth > kMaxArrayDepth) {
       cursor_.Fail(cursor_.offset(), "expected arrays at most ", kMaxArrayDepth,
                    " deep, found deeper ones");
@@ -165,7 +168,7 @@ class PartReader {
     } else if (type == ValueType::kArray) {
       for (uint64_t i = 0; i < count; ++i) {
         const ValueType inner = ReadValueType("an element type");
-        PassElements(inner, cursor_.Read<uint64_t>("array length"), depth + 1);
+        SkipElements(inner, cursor_.Read<uint64_t>("array length"), depth + 1);
       }
     } else {
       const uint64_t at = cursor_.offset();
@@ -237,17 +240,17 @@ class PartReader {
   uint64_t n_entries_ = 0;
   uint64_t n_tensors_ = 0;
   std::vector<TensorInfo> infos_;
-  Part part_;
+  FilePart part_;
 };
 
 }  // namespace
 
-Part ReadPart(const std::string& path, std::span<const std::byte> bytes) {
-  return PartReader(path, bytes, kMaxItems, nullptr).Read();
+FilePart ReadFilePart(const std::string& path, std::span<const std::byte> bytes) {
+  return FilePartReader(path, bytes, kMaxItems, nullptr).Read();
 }
 
-Part ReadPart(const std::string& path, MappedFile& mapping, uint64_t max_tensors) {
-  return PartReader(path, mapping.bytes(), max_tensors, &mapping).Read();
+FilePart ReadFilePart(const std::string& path, MappedFile& mapping, uint64_t max_tensors) {
+  return FilePartReader(path, mapping.bytes(), max_tensors, &mapping).Read();
 }
 
 }  // namespace gguf

@@ -43,18 +43,20 @@ class NotGguf : public Error {
 };
 
 // The content of one file; everything views its bytes.
-struct Part {
+struct FilePart {
   uint32_t version = 0;
   uint64_t alignment = kDefaultAlignment;
   Metadata metadata;
   std::vector<TensorView> tensors;  // in the file's own order
 };
 
-// Reads and checks the head of a file, and that the tensors' data is inside the file. `path` is for
-// messages. Takes O(n log n) time and memory in the size of any head. Tensor names may still repeat
-// (File checks all parts). More than max_tensors are refused. Throws gguf::Error.
-Part ReadPart(const std::string& path, std::span<const std::byte> bytes);
-// Of a mapped file, whose head is kept: lengths that were checked stay what they are.
-Part ReadPart(const std::string& path, MappedFile& mapping, uint64_t max_tensors = kMaxItems);
+// Reads a file's head and checks it: the keys, and that each tensor's data is inside the file.
+// `path` is for messages. Time and memory are O(n log n) in the head's size. Tensor names may still
+// repeat: File compares the names of all parts. Throws gguf::Error.
+FilePart ReadFilePart(const std::string& path, std::span<const std::byte> bytes);
+// Reads a mapped file. The mapping keeps a copy of the head, so that checked lengths cannot change
+// when the file does. Refuses more than max_tensors tensors.
+FilePart ReadFilePart(const std::string& path, MappedFile& mapping,
+                      uint64_t max_tensors = kMaxItems);
 
 }  // namespace gguf

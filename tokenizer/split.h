@@ -21,7 +21,7 @@ struct SplitRule {
   std::array<std::string_view, 6> patterns;
   bool ignore_merges = false;  // a word that is a token is not merged but taken as that token
   bool add_bos = false;        // default if the file has no tokenizer.ggml.add_bos_token
-  bool add_sep = false;        // likewise
+  bool add_sep = false;        // default if the file has no tokenizer.ggml.add_sep_token
   bool composes = false;       // texts are composed first (NFC) if the file has no normalizer
   bool drops_rest = false;     // what is between matches of the last pattern is no word
 

@@ -24,7 +24,7 @@ enum class TokenType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, 
 enum class SpacePrefix : uint8_t {
   kNone,
   kEach,             // and before each text after a special token
-  kEachUnlessSpace,  // likewise, unless it begins with a space
+  kEachUnlessSpace,  // as kEach, unless the text begins with a space
   kFirst,            // only where the whole text begins, unless it begins with a space
 };
 

@@ -70,8 +70,8 @@ class WordMerger {
     for (int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = at(i).next) use(at(i));
   }
 
-  // Replaces tokens by merged ones, and appends the rest to `out`. A symbol of -1 merges with
-  // nothing if pairs are found by their ids.
+  // Merges the tokens `ids` and appends the result to `out`. An id of -1 merges with nothing if
+  // pairs are found by their ids.
   void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out) {
     Clear();
     for (const TokenId id : ids) Add(id);

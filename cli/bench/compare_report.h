@@ -14,9 +14,10 @@ namespace cli {
 struct ComparedModel {
   BenchModel model;
   std::optional<double> bits_per_byte = {};  // if there is a text
-  std::optional<Estimate> perplexity = {};   // likewise, if the tokens are those of the first model
-  std::optional<Divergence> divergence = {};  // likewise: from the first model
-  BenchResult prompt = {}, generation = {};   // their samples, if they were measured
+  // If there is a text, and the tokens are those of the first model; divergence is from that model.
+  std::optional<Estimate> perplexity = {};
+  std::optional<Divergence> divergence = {};
+  BenchResult prompt = {}, generation = {};  // their samples, if they were measured
 
   uint64_t bytes() const { return model.opened.file.file_bytes(); }
   double bits_per_weight() const;

@@ -72,7 +72,7 @@ void ChatSaver::SaveState(engine::Session& session) {
   try {
     if (is_kept_) KeepOnlyStateOf(path());
     std::filesystem::remove(state);
-    const size_t bytes = session.RememberedState().PieceBytes(session.position());
+    const size_t bytes = session.RememberedState().ChunkBytes(session.position());
     if (bytes > kMaxStateBytes || session.model().file.tensor_bytes() > kMaxModelBytes) return;
     const auto private_files = is_kept_ ? std::make_optional<PrivateFiles>() : std::nullopt;
     engine::SaveSession(session, state);

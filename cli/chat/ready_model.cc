@@ -41,9 +41,9 @@ ReadyModel::ReadyModel(const ChatOptions& options, const std::string& path, cons
       session_options(SessionFor(options)),
       model(LoadFrom(path, options.model)),
       draft_model(is_first ? options.generation.LoadDraftModel(options.model) : std::nullopt),
-      form(FormOf(options.form, model, wanted.chat_template)),
+      form(FormOf(options.template_options, model, wanted.chat_template)),
       max_tokens(options.max_tokens),
-      stop_texts(options.generation.Typed(options.stop_texts)) {
+      stop_texts(options.generation.ResolveEscapes(options.stop_texts)) {
   options.answers.Apply("", schema, form);
   session_options.draft = options.generation.ForDrafts(draft_model);
   session_options.sampling = options.generation.SamplingFor(model, options.model.verbose);

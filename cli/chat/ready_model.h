@@ -26,7 +26,7 @@ namespace cli {
 // The flags of chat that models and answers depend on.
 struct ChatOptions {
   ModelOptions model;
-  TemplateOptions form;
+  TemplateOptions template_options;
   GenerationOptions generation;
   ToolOptions answers;
   int64_t max_tokens = -1;  // of an answer

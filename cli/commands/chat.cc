@@ -273,7 +273,8 @@ int RunChat(const ChatCommandOptions& options) {
   const ChatOptions& chat = options.chat;
   chat.answers.CheckFlags(/*is_chat=*/true, !chat.generation.schema.empty());
   ChatStart start = StartOf(options);
-  if (!chat.form.file.empty()) start.chat.setup.chat_template = ReadTemplate(chat.form.file);
+  if (!chat.template_options.file.empty())
+    start.chat.setup.chat_template = ReadTemplate(chat.template_options.file);
   auto ready = std::make_unique<ReadyModel>(chat, start.model, start.chat.setup, /*is_first=*/true);
   ready->setup.flags = chat.kept->WithTexts(std::move(ready->setup.flags));
   ready->Begin();
@@ -282,9 +283,9 @@ int RunChat(const ChatCommandOptions& options) {
   if (IsTerminal(0)) Greet(*ready);
   Conversation conversation(chat, std::move(ready), SaverFor(options, start));
   if (!start.path.empty()) conversation.GoOnWith(start.chat, start.path, start.is_other);
-  if (!options.system.empty()) conversation.System(chat.generation.Typed(options.system));
+  if (!options.system.empty()) conversation.System(chat.generation.ResolveEscapes(options.system));
   std::optional<std::string> first = options.first;
-  if (first) first = chat.generation.Typed(*first);
+  if (first) first = chat.generation.ResolveEscapes(*first);
   Converse(conversation, first, options);
   conversation.SaveState();
   return conversation.is_cut() ? kExitCut : kExitDone;
@@ -319,7 +320,7 @@ void AddChat(CommandLine& line) {
   command.Add("--no-save", options.no_save, "Save neither the conversation nor what is typed");
   command.Add("--list", options.list, "List the saved chats, the last one first");
   command.Add("--single-turn", options.single_turn, "Also -st: leave after one answer");
-  chat.form.AddFlags(command);
+  chat.template_options.AddFlags(command);
   chat.answers.AddAnswerFlags(command);
   chat.model.AddSessionFlags(command);
   chat.generation.AddFlags(command);

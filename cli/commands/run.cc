@@ -1,5 +1,5 @@
-// pronk run: completes a prompt and streams the text. Read Run() first, then Complete() and
-// EncodePrompt().
+// pronk run: completes a prompt and streams the text. Read Run() first, then AnswerOne(),
+// Complete() and EncodePrompt(). run_flags.cc has the flags.
 #include "cli/commands/run.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader&
   // prompt, and the message says so.
   if (!options.text.is_given()) options.model.ModelPath();
   TextOptions text = options.text;
-  if (text.prompt) text.prompt = options.generation.Typed(*text.prompt);
+  if (text.prompt) text.prompt = options.generation.ResolveEscapes(*text.prompt);
   flags.prompt = text.Read();
   return flags;
 }
@@ -56,19 +56,19 @@ size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> i
   return n_reused;
 }
 
-engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts,
+engine::GenerateResult Complete(const RunOptions& options, const RunSetup& setup,
                                 const RunRequest& request, grammar::Constraint* constraint,
                                 TextOutput& out, Json& likely) {
-  const engine::Model& model = parts.model;
-  const std::vector<tokenizer::TokenId> ids = EncodePrompt(options, parts, request);
-  engine::SessionOptions session_options = parts.session;
+  const engine::Model& model = setup.model;
+  const std::vector<tokenizer::TokenId> ids = EncodePrompt(options, setup, request);
+  engine::SessionOptions session_options = setup.session;
   session_options.context = ContextFor(options, model, request, ids.size());
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
   ProgressLine progress("reading the prompt:");
   engine::GenerateOptions generate =
-      GenerateOptionsFor(options, parts, request, constraint, likely);
+      GenerateOptionsFor(options, setup, request, constraint, likely);
   generate.on_thinking = [&](std::string_view text) {
     progress.Clear();
     if (!options.json) out.WriteThinking(text);
@@ -123,45 +123,6 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 
-// Refuses flags that would have no effect: the user expects one.
-void CheckFlags(const RunOptions& options) {
-  const auto refuse = [](bool given, const char* flag, const char* why) {
-    if (given) throw UsageError(flag, why);
-  };
-  refuse(!options.messages.empty() && (options.text.is_given() || options.jsonl), "--messages",
-         " is all that is answered: give no prompt, -f or --jsonl with it");
-  refuse(options.n_likeliest >= 0 && !options.json && !options.jsonl, "--logprobs",
-         " has no effect without --json or --jsonl");
-  if (options.jsonl) {
-    refuse(options.text.prompt || options.text.files.size() > 1, "--jsonl",
-           " answers the lines of one -f, and no other prompt");
-    refuse(options.json || !options.prompt_cache.empty(), "--jsonl",
-           " does not go with --json or --prompt-cache");
-    refuse(options.parallel > 1 && !options.generation.draft_model.empty(), "--draft-model",
-           " has no effect with --parallel");
-  } else {
-    refuse(!options.output.empty(), "-o", " has no effect without --jsonl");
-    refuse(options.parallel > 1, "--parallel", " has no effect without --jsonl");
-  }
-}
-
-void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema) {
-  options.tools.CheckFlags(is_chat, has_schema);
-  const auto refuse = [](bool given, const char* flag, const char* why) {
-    if (given) throw UsageError(flag, why);
-  };
-  if (is_chat) {
-    return refuse(options.special && !options.jsonl, "--special",
-                  " has no effect with --chat: the template says what is special");
-  }
-  constexpr const char* kChatOnly = " has no effect without --chat";
-  refuse(!options.system.empty(), "--system", kChatOnly);
-  refuse(!options.form.file.empty(), "--template", kChatOnly);
-  refuse(!options.form.variables.empty(), "--template-var", kChatOnly);
-  refuse(!options.form.think.empty(), "--think", kChatOnly);
-  refuse(options.form.no_think, "--no-think", kChatOnly);
-}
-
 // A token of `logprobs`. Its bytes, since a token may be a part of a character.
 Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
                float log_probability) {
@@ -173,66 +134,79 @@ Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
   return json;
 }
 
-int Run(const RunOptions& options) {
-  CheckFlags(options);
-  const bool has_schema = !options.generation.schema.empty();
-  if (!options.jsonl && options.messages.empty()) CheckChatFlags(options, options.chat, has_schema);
-  engine::SessionOptions session_options = options.model.ForSession();
-  // Checked before the model is loaded.
-  std::string schema;
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
-  const std::string tools = options.tools.ReadTools();
-  session_options.draft = options.generation.ForDrafts({});
+// What is read and checked before the model is loaded.
+struct RunInput {
+  engine::SessionOptions session;  // as the flags say, without drafts and sampling
+  std::string tools;               // the text of --tools
+  std::vector<RunRequest> requests;
+  bool is_chat = false;  // --chat is given, or a request is a conversation
+};
+
+// One request, or one for each line of --jsonl. Grammar and schema are the flags'.
+std::vector<RunRequest> ReadRequests(const RunOptions& options,
+                                     const std::shared_ptr<const grammar::Grammar>& grammar,
+                                     const std::string& schema) {
   const std::optional<size_t> n_likeliest =
       options.n_likeliest < 0 ? std::nullopt : std::optional<size_t>(options.n_likeliest);
   const RunRequest flags = {.prompt = "",
                             .max_tokens = options.max_tokens,
-                            .stop_texts = options.generation.Typed(options.stop_texts),
+                            .stop_texts = options.generation.ResolveEscapes(options.stop_texts),
                             .grammar = grammar,
                             .schema = schema,
                             .n_likeliest = n_likeliest};
   RequestReader reader(flags, options.generation);
-  const auto& files = options.text.files;
-  std::vector<RunRequest> requests;
-  if (options.jsonl)
-    requests = reader.ReadLines(files.empty() ? "-" : files[0]);
-  else
-    requests.push_back(RequestOf(options, flags, reader));
-  const bool is_chat = options.chat || std::ranges::any_of(requests, [](const RunRequest& request) {
-                         return !request.messages.empty();
-                       });
-  const auto has = [](const RunRequest& request) { return !request.schema.empty(); };
-  CheckChatFlags(options, is_chat, has_schema || std::ranges::any_of(requests, has));
-  const engine::Stopwatch watch;
-  const engine::Model model = LoadModel(options.model);
-  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
-  session_options.draft = options.generation.ForDrafts(draft_model);
-  session_options.sampling = options.generation.SamplingFor(model, options.model.verbose);
-  RunParts parts = {.model = model, .form = {}, .session = session_options};
-  if (is_chat) {
-    parts.form = options.form.For(model);
-    options.tools.Apply(tools, "", *parts.form);
+  if (!options.jsonl) return {RequestOf(options, flags, reader)};
+  const std::vector<std::string>& files = options.text.files;
+  return reader.ReadLines(files.empty() ? "-" : files[0]);
+}
+
+RunInput ReadInput(const RunOptions& options) {
+  CheckRunFlags(options);
+  RunInput input = {.session = options.model.ForSession(), .tools = {}, .requests = {}};
+  std::string schema;
+  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
+  input.tools = options.tools.ReadTools();
+  options.generation.ForDrafts({});  // throws if the flags of drafts do not fit together
+  input.requests = ReadRequests(options, grammar, schema);
+  const auto is_conversation = [](const RunRequest& request) { return !request.messages.empty(); };
+  const auto has_schema = [](const RunRequest& request) { return !request.schema.empty(); };
+  input.is_chat = options.chat || std::ranges::any_of(input.requests, is_conversation);
+  CheckChatFlags(
+      options, input.is_chat,
+      !options.generation.schema.empty() || std::ranges::any_of(input.requests, has_schema));
+  return input;
+}
+
+RunSetup MakeSetup(const RunOptions& options, const RunInput& input, const engine::Model& model,
+                   const std::optional<engine::Model>& draft_model) {
+  RunSetup setup = {.model = model, .chat_form = {}, .session = input.session};
+  setup.session.draft = options.generation.ForDrafts(draft_model);
+  setup.session.sampling = options.generation.SamplingFor(model, options.model.verbose);
+  if (input.is_chat) {
+    setup.chat_form = options.template_options.For(model);
+    options.tools.Apply(input.tools, "", *setup.chat_form);
   }
-  parts.load_seconds = watch.Seconds();
-  CatchInterrupts();
-  if (options.jsonl) return RunLines(options, parts, requests);
-  const RunRequest& request = requests[0];
-  parts.session.sampling = request.SamplingOver(parts.session.sampling);
+  return setup;
+}
+
+// Answers the single request of a run without --jsonl. Returns the exit status.
+int AnswerOne(const RunOptions& options, RunSetup setup, const RunRequest& request) {
+  setup.session.sampling = request.SamplingOver(setup.session.sampling);
   std::optional<grammar::Constraint> constraint;
-  if (const auto answer_grammar = parts.GrammarOf(options, request))
-    constraint.emplace(answer_grammar, *model.tokenizer);
+  if (const auto answer_grammar = setup.GrammarOf(options, request))
+    constraint.emplace(answer_grammar, *setup.model.tokenizer);
   grammar::Constraint* const answer_constraint = constraint ? &*constraint : nullptr;
   TextOutput out;
   Json likely = Json::array();
   const engine::GenerateResult result =
-      Complete(options, parts, request, answer_constraint, out, likely);
+      Complete(options, setup, request, answer_constraint, out, likely);
   if (!options.json) WriteCalls(result.tool_calls, result.text.empty(), out);
-  const int64_t seed = parts.session.sampling.seed;
+  const int64_t seed = setup.session.sampling.seed;
   const bool open =
       options.json
-          ? WriteOut(ResultJson(result, seed, parts.load_seconds, MoreOf(request, likely), 2))
+          ? WriteOut(ResultJson(result, seed, setup.load_seconds, MoreOf(request, likely), 2))
           : out.Finish();
-  ReportRun(options, model, result);
+  ReportRun(options, setup.model, result);
   if (result.is_broken) ComplainOfBroken();
   if (!open) return kExitDone;  // nobody reads any more
   return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
@@ -242,18 +216,30 @@ int Run(const RunOptions& options) {
 
 }  // namespace
 
-std::optional<engine::ChatForm> RunParts::FormOf(const RunOptions& options,
+int Run(const RunOptions& options) {
+  const RunInput input = ReadInput(options);
+  const engine::Stopwatch watch;
+  const engine::Model model = LoadModel(options.model);
+  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
+  RunSetup setup = MakeSetup(options, input, model, draft_model);
+  setup.load_seconds = watch.Seconds();
+  CatchInterrupts();
+  return options.jsonl ? RunLines(options, setup, input.requests)
+                       : AnswerOne(options, setup, input.requests[0]);
+}
+
+std::optional<engine::ChatForm> RunSetup::FormOf(const RunOptions& options,
                                                  const RunRequest& request) const {
   if (!options.chat && request.messages.empty()) return std::nullopt;
-  std::optional<engine::ChatForm> of_request = form;
+  std::optional<engine::ChatForm> of_request = chat_form;
   of_request->instructions = options.tools.Instructions(request.schema);
   return of_request;
 }
 
-std::shared_ptr<const grammar::Grammar> RunParts::GrammarOf(const RunOptions& options,
+std::shared_ptr<const grammar::Grammar> RunSetup::GrammarOf(const RunOptions& options,
                                                             const RunRequest& request) const {
   const bool is_chat = options.chat || !request.messages.empty();
-  return is_chat ? form->GrammarFor(request.grammar, *model.tokenizer) : request.grammar;
+  return is_chat ? chat_form->GrammarFor(request.grammar, *model.tokenizer) : request.grammar;
 }
 
 size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
@@ -270,12 +256,12 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, const R
   return needed;
 }
 
-std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
+std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunSetup& setup,
                                              const RunRequest& request) {
-  const engine::Model& model = parts.model;
+  const engine::Model& model = setup.model;
   const size_t room = engine::MaxContextOf(model.config, options.model.context);
   const std::function<bool()> interrupted = Interrupted;
-  const std::optional<engine::ChatForm> form = parts.FormOf(options, request);
+  const std::optional<engine::ChatForm> form = setup.FormOf(options, request);
   if (!form) {
     return engine::Encode(
         model, request.prompt,
@@ -287,12 +273,13 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
   for (const tokenizer::Message& message : messages) n_bytes += message.content.size();
   engine::CheckTextSize(model, n_bytes, room);  // checked before a template copies it
   if (!options.system.empty() && messages.front().role != "system") {
-    messages.insert(messages.begin(), {"system", options.generation.Typed(options.system)});
+    messages.insert(messages.begin(),
+                    {"system", options.generation.ResolveEscapes(options.system)});
   }
   return engine::EncodeChat(model, *form, messages, room, interrupted);
 }
 
-engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
+engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunSetup& setup,
                                            const RunRequest& request,
                                            grammar::Constraint* constraint, Json& likely) {
   engine::GenerateOptions generate = {.max_tokens = request.max_tokens,
@@ -300,7 +287,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
                                       .stop_texts = request.stop_texts,
                                       .interrupted = Interrupted,
                                       .constraint = constraint};
-  if (const auto form = parts.FormOf(options, request)) {
+  if (const auto form = setup.FormOf(options, request)) {
     form->Prepare(generate, request.grammar != nullptr);
     generate.is_answer = true;
   }
@@ -308,7 +295,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunP
     generate.n_calls += message.tool_calls.size();
   if (!request.n_likeliest) return generate;
   generate.n_likeliest = static_cast<int64_t>(*request.n_likeliest);
-  generate.on_token = [&likely, &tokenizer = *parts.model.tokenizer](const pronk::Token& token) {
+  generate.on_token = [&likely, &tokenizer = *setup.model.tokenizer](const pronk::Token& token) {
     likely.push_back(TokenJson(tokenizer, token.id, token.log_probability));
     Json& others = likely.back()["top_logprobs"] = Json::array();
     for (const auto& [other, log_probability] : token.likeliest)
@@ -323,56 +310,6 @@ Json MoreOf(const RunRequest& request, const Json& likely) {
   if (request.id.is_there()) more["id"] = Json::parse(request.id.text());
   if (request.n_likeliest) more["logprobs"] = {{"content", likely}};
   return more;
-}
-
-void AddRun(CommandLine& line) {
-  Command& command = line.Add("run", "Complete a prompt");
-  RunOptions& options = command.Does(Run);
-  options.model.AddModelFlag(command);
-  options.text.AddFlags(
-      command, "The text to complete, literal without -e; also after MODEL, or alone",
-      "A file to complete (- for stdin), or one that -p is about (repeatable: joined in order)");
-  command.Add("--messages FILE", options.messages,
-              "A conversation to answer, in OpenAI's format, by the model's chat template");
-  command
-      .Add("--prompt-cache FILE", options.prompt_cache,
-           "Save the state after the prompt here, and start from it next time")
-      .Writes();
-  command
-      .Add("-n,--n-predict,--predict N", options.max_tokens, {-2, kMaxTokens},
-           "Tokens to generate; -1 or -2: to the end of the text or the context")
-      .ShowDefault();
-  command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
-  options.generation.AddEscapeFlag(command);
-  command.Add("--chat,--single-turn", options.chat,
-              "Also -st: take the text as a question, in the model's chat template");
-  command.Add("--system,--system-prompt TEXT", options.system,
-              "Also -sys: with --chat, the system message");
-  command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");
-  command.Add("--no-display-prompt", options.no_display_prompt, "Print only the completion");
-  command.group = "Results in JSON, and many prompts";
-  command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
-  command.Add(
-      "--logprobs N", options.n_likeliest, {0, kMaxTokens},
-      "With --json or --jsonl: log probabilities of each token and of the N most likely ones");
-  command.Add(
-      "--jsonl", options.jsonl,
-      "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
-      "with a line of JSON; its seed is --seed plus its number");
-  command
-      .Add("-o,--output FILE", options.output,
-           "Where --jsonl writes; a file that has some of the lines is continued")
-      .Writes();
-  command
-      .Add("--parallel N", options.parallel, {1, 64},
-           "Also -np: how many lines of --jsonl are answered at once")
-      .ShowDefault();
-  command.group = kOwn;
-  options.form.AddFlags(command);
-  options.tools.AddAnswerFlags(command);
-  options.model.AddSessionFlags(command);
-  options.generation.AddFlags(command);
-  options.tools.AddToolFlags(command);
 }
 
 }  // namespace cli

@@ -26,7 +26,7 @@ namespace cli {
 
 struct RunOptions {
   ModelOptions model;
-  TemplateOptions form;
+  TemplateOptions template_options;
   GenerationOptions generation;
   ToolOptions tools;
   TextOptions text;
@@ -44,9 +44,9 @@ struct RunOptions {
 };
 
 // How a prompt is answered, ready for use.
-struct RunParts {
+struct RunSetup {
   const engine::Model& model;
-  std::optional<engine::ChatForm> form;  // empty: prompts are plain text
+  std::optional<engine::ChatForm> chat_form;  // empty: prompts are plain text
   engine::SessionOptions session;
   double load_seconds = 0;
 
@@ -58,7 +58,14 @@ struct RunParts {
                                                     const RunRequest& request) const;
 };
 
-std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
+// Refuses flags that would have no effect: the user expects one. Throws UsageError.
+void CheckRunFlags(const RunOptions& options);
+// Refuses flags that have no effect with a chat, or without one. Throws UsageError.
+void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema);
+// Does what the flags say. Returns the exit status.
+int Run(const RunOptions& options);
+
+std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunSetup& setup,
                                              const RunRequest& request);
 // The context grows with the text; if a number of tokens to generate is given, it has room for them
 // from the start, even beyond the training length. But a prompt that is too long by itself is
@@ -66,7 +73,7 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
 size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
                   size_t n_prompt);
 // `likely`, the log probabilities of the tokens in OpenAI's form, outlives the options.
-engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
+engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunSetup& setup,
                                            const RunRequest& request,
                                            grammar::Constraint* constraint, Json& likely);
 // What --json has beside the result: the log probabilities, if they were asked for.
@@ -74,7 +81,7 @@ Json MoreOf(const RunRequest& request, const Json& likely);
 
 // Answers the lines of --jsonl, several together, with a line for each in their order. Returns the
 // exit status.
-int RunLines(const RunOptions& options, const RunParts& parts,
+int RunLines(const RunOptions& options, const RunSetup& setup,
              const std::vector<RunRequest>& requests);
 
 }  // namespace cli

@@ -40,16 +40,16 @@ constexpr std::string_view kAnswer = "{\"text\":";  // ResultJson() begins so
 
 std::string NameOf(size_t i) { return "line " + std::to_string(i + 1); }
 
-std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const RunParts& parts,
+std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const RunSetup& setup,
                                               const std::vector<RunRequest>& requests) {
   std::vector<std::vector<TokenId>> ids;
   ids.reserve(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     try {
-      ids.push_back(EncodePrompt(options, parts, requests[i]));
-      const size_t room = engine::MaxContextOf(parts.model.config, options.model.context);
+      ids.push_back(EncodePrompt(options, setup, requests[i]));
+      const size_t room = engine::MaxContextOf(setup.model.config, options.model.context);
       if (ids[i].size() > room)
-        engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, parts.model.config);
+        engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, setup.model.config);
       if (ids[i].empty()) throw engine::Error("the prompt is empty");
     } catch (const engine::TooLong& error) {
       throw engine::TooLong(NameOf(i), ": ", error.what());
@@ -150,9 +150,9 @@ struct Place {
 
 }  // namespace
 
-int RunLines(const RunOptions& options, const RunParts& parts,
+int RunLines(const RunOptions& options, const RunSetup& setup,
              const std::vector<RunRequest>& requests) {
-  const std::vector<std::vector<TokenId>> ids = EncodeLines(options, parts, requests);
+  const std::vector<std::vector<TokenId>> ids = EncodeLines(options, setup, requests);
   std::optional<AnswerFile> file;
   if (!options.output.empty()) file.emplace(options.output, ids, requests);
   const size_t first = file ? file->n_lines() : 0;
@@ -161,7 +161,7 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   const engine::Stopwatch watch;
   engine::Memory memory = engine::MachineMemory();
   memory.available /= options.parallel;  // for each text
-  engine::Batch batch(parts.model, parts.session.n_threads);
+  engine::Batch batch(setup.model, setup.session.n_threads);
   std::vector<Place> places(options.parallel);
   std::map<size_t, std::string> answers;  // by line; they wait for those of earlier lines
   size_t next = first, written = first, n_tokens = 0;
@@ -170,7 +170,7 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   const auto start = [&](Place& place) {
     const RunRequest& request = requests[next];
     place.line = next;
-    engine::SessionOptions session = parts.session;
+    engine::SessionOptions session = setup.session;
     // Beyond the largest seed they begin again at 0.
     const uint64_t seed = static_cast<uint64_t>(session.sampling.seed.value) + next;
     session.sampling.seed = static_cast<int64_t>(seed & INT64_MAX);
@@ -178,18 +178,18 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     place.seed = session.sampling.seed;
     place.likely = Json::array();
     session.draft.on = session.draft.on && options.parallel == 1;
-    session.context = ContextFor(options, parts.model, request, ids[next].size());
-    place.session = std::make_unique<engine::Session>(parts.model, session, memory);
+    session.context = ContextFor(options, setup.model, request, ids[next].size());
+    place.session = std::make_unique<engine::Session>(setup.model, session, memory);
     const auto kept_to = std::make_pair(request.grammar, options.chat || !request.messages.empty());
     if (place.kept_to != kept_to) {  // else the constraint's caches are of use again
       place.kept_to = kept_to;
-      const auto grammar = parts.GrammarOf(options, request);
+      const auto grammar = setup.GrammarOf(options, request);
       place.constraint = nullptr;
       if (grammar != nullptr)
-        place.constraint = std::make_unique<grammar::Constraint>(grammar, *parts.model.tokenizer);
+        place.constraint = std::make_unique<grammar::Constraint>(grammar, *setup.model.tokenizer);
     }
     batch.Add(*place.session, ids[next],
-              GenerateOptionsFor(options, parts, request, place.constraint.get(), place.likely),
+              GenerateOptionsFor(options, setup, request, place.constraint.get(), place.likely),
               [](std::string_view) { return true; });
     ++next;
   };
@@ -201,7 +201,7 @@ int RunLines(const RunOptions& options, const RunParts& parts,
     if (ComplainIfCut(ended.result.is_free ? nullptr : place.constraint.get(),
                       ended.result.stop_reason))
       status = kExitCut;
-    answers[line] = ResultJson(ended.result, place.seed, parts.load_seconds,
+    answers[line] = ResultJson(ended.result, place.seed, setup.load_seconds,
                                MoreOf(requests[line], place.likely), -1);
     n_tokens += ended.result.tokens.size();
     place.line.reset();

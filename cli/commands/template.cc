@@ -22,7 +22,7 @@ namespace {
 
 struct RenderOptions {
   ModelOptions model;
-  TemplateOptions form;
+  TemplateOptions template_options;
   std::string messages;
   bool no_generation_prompt = false;
 };
@@ -31,16 +31,17 @@ int RunTemplate(const RenderOptions& options) {
   std::string source;
   std::optional<gguf::File> file;  // outlives the tokenizer, which reads it
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
-  if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
+  if (!options.template_options.file.empty()) source = ReadTemplate(options.template_options.file);
   // With --template a model is opened only if one is named: the template may read its tokens'
   // texts.
-  if (options.form.file.empty() || !options.model.model.empty()) {
+  if (options.template_options.file.empty() || !options.model.model.empty()) {
     file.emplace(OpenFile(options.model.ModelPath()));
     tokenizer = tokenizer::Tokenizer::Create(*file);
-    if (options.form.file.empty()) source = engine::ChatTemplateSource(*file, *tokenizer);
+    if (options.template_options.file.empty())
+      source = engine::ChatTemplateSource(*file, *tokenizer);
   }
   engine::ChatForm form(source);
-  form.variables = options.form.Variables(form.chat_template);
+  form.variables = options.template_options.Variables(form.chat_template);
   form.begins_answer = !options.no_generation_prompt;
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
   tokenizer::ChatInput input;
@@ -71,7 +72,7 @@ void AddTemplate(CommandLine& line) {
   Command& command = line.Add("template", "Show a conversation as the model will see it");
   RenderOptions& options = command.Does(RunTemplate);
   options.model.AddModelFlag(command);
-  options.form.AddFlags(command);
+  options.template_options.AddFlags(command);
   command.Add("--messages FILE.json", options.messages, "The conversation (- for stdin)")
       .Required();
   command.Add("--no-generation-prompt", options.no_generation_prompt,

@@ -60,12 +60,12 @@ void GenerationOptions::AddEscapeFlag(Command& command) {
               "Read escapes such as \\n in -p, --system, -r, --dry-sequence-breaker");
 }
 
-std::string GenerationOptions::Typed(const std::string& text) const {
+std::string GenerationOptions::ResolveEscapes(const std::string& text) const {
   return escape ? Unescaped(text) : text;
 }
 
-std::vector<std::string> GenerationOptions::Typed(std::vector<std::string> texts) const {
-  for (std::string& text : texts) text = Typed(text);
+std::vector<std::string> GenerationOptions::ResolveEscapes(std::vector<std::string> texts) const {
+  for (std::string& text : texts) text = ResolveEscapes(text);
   return texts;
 }
 
@@ -121,8 +121,9 @@ pronk::Sampling GenerationOptions::SamplingFor(const engine::Model& model, bool 
     const auto texts = texts_.find(setting.name);
     if (texts == texts_.end()) continue;
     const std::string flag(setting.flags.substr(0, setting.flags.find(' ')));
-    const bool is_typed = setting.name == "dry.breakers";
-    for (const std::string& text : is_typed ? Typed(texts->second) : texts->second) {
+    const bool may_have_escapes = setting.name == "dry.breakers";
+    for (const std::string& text :
+         may_have_escapes ? ResolveEscapes(texts->second) : texts->second) {
       const std::string fault = setting.Read(text);
       if (!fault.empty()) throw UsageError(flag, ": ", fault);
     }

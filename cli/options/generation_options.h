@@ -38,7 +38,7 @@ struct GenerationOptions {
   pronk::Sampling sampling;  // as the flags say; what is no number: texts_
   bool escape = false;       // in texts that are typed: \n is a line feed
   std::string grammar;       // GBNF: a file, "-" for stdin, or the text itself
-  std::string schema;        // JSON Schema: likewise
+  std::string schema;        // JSON Schema: a file, "-" for stdin, or the text itself
   bool json_object = false;
   bool json_free_space = false;
   bool json_open = false;
@@ -48,9 +48,9 @@ struct GenerationOptions {
 
   void AddFlags(Command& command);
   void AddEscapeFlag(Command& command);
-  // A text of the command line, as -e has it.
-  std::string Typed(const std::string& text) const;
-  std::vector<std::string> Typed(std::vector<std::string> texts) const;
+  // A text of the command line: with -e its escapes become what they stand for.
+  std::string ResolveEscapes(const std::string& text) const;
+  std::vector<std::string> ResolveEscapes(std::vector<std::string> texts) const;
   // What to sample with this model: flags override the file's recommendations. Prints a note for
   // each ignored recommendation; explain: prints where each setting comes from. Throws UsageError,
   // gguf::Error.

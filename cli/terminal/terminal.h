@@ -31,7 +31,8 @@ bool HasColour(int fd);
 // A remark on stderr, dim if there is colour. It may quote files, so control characters are
 // escaped. On a terminal, lines break between words.
 void Note(const std::string& text);
-// "pronk: TEXT" on stderr, likewise, with line feeds escaped: errors, warnings.
+// An error or a warning on stderr: "pronk: TEXT", not dim. Control characters are escaped, line
+// feeds included; on a terminal, lines break between words.
 void Complain(std::string_view text);
 
 // Writes UTF-8 text to stdout at once, converted for a terminal. False if nobody reads any more (a

@@ -227,8 +227,8 @@ std::string TraceTable(const TraceReport& report, bool all_layers) {
   }
   if (!all_layers && trace.layer_ends.size() > 1) {
     text +=
-        "\nOf layers with the same operations, each line is the layer that takes the median\n"
-        "time for it; the first line adds them up. --all shows every layer.\n";
+        "\nOf layers with the same operations, each line shows the layer with the median\n"
+        "time for that operation; the first line adds them up. --all shows every layer.\n";
   }
   text += Format("\nTotals, %zu threads, at most %.1f GB/s from %s (max: the share of it):\n",
                  report.n_threads, report.read_ceiling / 1e9, report.reads_from.c_str());

@@ -78,10 +78,10 @@ std::optional<size_t> AssistantDrafter::Look(std::span<const TokenId> text) {
 void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
                              std::vector<TokenId>& drafts) {
   const size_t width = model_.config.embedding_length, position = text.size() - 1;
-  const TextPart here = {ropes_, state_, position, 1}, before = {ropes_, state_, position - 1, 1};
+  const TextSpan here = {ropes_, state_, position, 1}, before = {ropes_, state_, position - 1, 1};
   const Weights& w = assistant_.weights;
   Scratch& s = scratch_;
-  float *const embedding = s.joined, *const hidden = embedding + width;
+  float *const embedding = s.temp, *const hidden = embedding + width;
   kernels::RmsNorm(last_.data() + (position - 1 - begin_) * width, model_.weights.output_norm,
                    model_.config.norm_eps, width, hidden);
   const size_t n_common = std::min(assistant_.tokenizer->vocab().size(), model_.config.vocab_size);

@@ -37,18 +37,18 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
   float *const x = s.x, *const normed = s.normed;
   n_read_ = tokens.size();
   team.Run([&] {
-    const TextPart part = {ropes_, state_, first_position, tokens.size()};
-    Pass pass(config_, tokens.size(), s, team, {&part, 1});
+    const TextSpan text = {ropes_, state_, first_position, tokens.size()};
+    Pass pass(config_, tokens.size(), s, team, {&text, 1});
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
     pass.SetPositions();
     // [tokens][embedding, hidden state]
-    const Pass::Heads half = {normed, n, 0}, both = {s.joined, 2 * n, 0};
+    const Pass::Heads half = {normed, n, 0}, both = {s.temp, 2 * n, 0};
     pass.Normed(x, w.enorm, n, normed);
     pass.CopyHeads(half, both, 1, n);
     pass.Normed(hidden, w.hnorm, n, normed);
     pass.CopyHeads(half, both.from(n), 1, n);
-    pass.MatMul(s.joined, {{w.eh_proj, x}});
+    pass.MatMul(s.temp, {{w.eh_proj, x}});
 
     // A layer like those of forward.cc.
     const LayerView layer = {config_.layers[0], w.layer, 0};

@@ -44,7 +44,7 @@ struct OutModel {
   bool is_ternary = false;     // layers' matrices are rounded to three values, Change::kTernary
   uint64_t n_nextn = 0;        // blocks after the layers that predict further tokens
   double rotary_part = 1;      // of a head that rotates, where config.json does not say
-  double usual_theta = 10000;  // rope's base, likewise
+  double usual_theta = 10000;  // rope's base, where config.json does not say
   bool yarn_truncates = true;  // what readers do where a file does not say: RopeConfig::truncated
   double log_multiplier = 0;   // what the file's reader undoes of YaRN's growth (RopeConfig)
   uint64_t n_rope_freqs = 0;   // divisors of the file, if more than pairs that rotate

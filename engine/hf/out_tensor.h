@@ -56,7 +56,7 @@ enum class Order : uint8_t {
   kPartK,   // as kRopeK
   kPartV,
   kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
-  kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): likewise
+  kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): now all q, all k, all v
   kGroupedQkv,
   kGroupedZ,          // Qwen3-Next: for each key head q, k, its values, their gates
   kValueHeads,        // Qwen3.5: heads of rows, grouped by key head there, tiled here

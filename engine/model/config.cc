@@ -300,7 +300,7 @@ Config Config::Read(const gguf::File& file) {
   if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);
   if (config.nextn) CheckLayers(keys, config.OfNextn());
-  config.encoders = keys.RequireAllRead();
+  config.has_encoders = keys.RequireAllRead();
   return config;
 }
 

@@ -32,19 +32,20 @@ struct RopeConfig {
   double factor = 1.0;            // how many times longer than trained
   size_t original_context = 0;    // the context it was trained with before it was extended
   double attention_factor = 1.0;  // multiplies cos and sin, with any scaling
-  // YaRN: dimensions that rotate more often than beta_fast in the context keep their frequency,
-  // those that rotate less often than beta_slow are interpolated.
+  // YaRN: dimensions that rotate more often than beta_fast in the context keep their frequency;
+  // dimensions that rotate less often than beta_slow are interpolated.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   double log_multiplier = 0.0;  // YaRN: undoes this part of the paper's growth of cos and sin
   double ext_factor = 1.0;      // YaRN: the share of dimensions' own frequencies; 0: as kLinear
-  bool truncated = true;        // YaRN: those two dimensions are rounded to whole ones
-  bool divided = true;          // the file's tensor of divisors applies
-  // The numbers of pairs for time, height and width of an image (M-RoPE, Wang et al. 2024); all 0:
-  // none. Text has one position for the three, and pairs beyond them do not rotate.
+  bool truncated = true;  // YaRN: beta_fast's and beta_slow's dimensions are rounded to whole ones
+  bool divided = true;    // the file's tensor of divisors applies
+  // M-RoPE (Wang et al. 2024): the numbers of pairs that rotate by the time, the height and the
+  // width of an image, then of pairs that do not rotate. All 0: every pair rotates. In text the
+  // three positions are equal.
   std::array<size_t, 4> sections = {};
-  bool sections_in_turn =
-      true;  // pairs go to the three in turn (Qwen3-VL), not one after the other
+  // Pairs go to time, height and width in turn (Qwen3-VL), not in three runs.
+  bool sections_in_turn = true;
 };
 
 // How the tokens of a layer read earlier ones.
@@ -56,7 +57,7 @@ enum class Mixer {
   kDeltaNet,         // a matrix that each token corrects (Yang et al. 2024)
   kMamba,            // a vector for each channel, to which each token adds (Gu and Dao 2023)
   kMamba2,           // a matrix that each token adds to (Dao and Gu 2024)
-  kLightning,        // likewise, which fades at a fixed rate (Qin et al. 2024)
+  kLightning,        // such a matrix, which fades at a fixed rate (Qin et al. 2024)
 };
 
 // The state of the last five mixers: the last inputs of a convolution and, but for short
@@ -67,16 +68,16 @@ struct RecurrentPlan {
   size_t n_taps = 0;    // of the convolution, the current token included
   size_t channels = 0;  // numbers of a token that it covers: queries, keys, values
   size_t n_key_heads = 0;
-  size_t n_value_heads = 0;  // a multiple
+  size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t key_length = 0;
   size_t value_length = 0;
   size_t n_alpha = 0;  // numbers of a token that the state's decay depends on
   size_t n_beta = 0;   // of a delta net for the strength of corrections; Mamba's key and query
-  size_t rank = 0;     // of the matrices that alpha is computed by, if those are two, else 0
+  size_t rank = 0;     // of the two matrices that alpha is computed by; 0: there is one matrix
   bool decay_by_channel = false;  // of delta nets: each row of the state has its own
-  float lowest_decay = 0;         // of these: where not 0, the least logarithm of a decay
+  float lowest_decay = 0;         // of delta nets: the least logarithm of a decay; 0: no limit
   bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
-  float norm_eps = 0;             // of these norms, or of lightning attention's output
+  float norm_eps = 0;             // of the norms of `normed`, or of lightning attention's output
   std::vector<float> rates;       // of lightning attention's decay: by value head, below 0
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
@@ -103,9 +104,9 @@ struct LayerPlan {
   size_t ahead = 0;           // keys after its own that it sees; SIZE_MAX: all
   size_t kv_layer = kOwn;     // the earlier layer whose keys and values it uses, or kOwn
   // Latent attention:
-  size_t latent_length = 0;      // of the vector that keys and values come from
-  size_t query_rank = 0;         // likewise for queries; 0: they come from the residual stream
-  size_t head_key_length = 0;    // of a head's own keys, the rotated numbers last
+  size_t latent_length = 0;    // of the vector that keys and values come from
+  size_t query_rank = 0;       // of the vector that queries come from; 0: from the residual stream
+  size_t head_key_length = 0;  // of a head's own keys, the rotated numbers last
   size_t head_value_length = 0;  // of a head's own values
   bool values_in_keys = false;   // a value is the first value_length numbers of its key
   RecurrentPlan recurrent;       // of `beside` where there is one, else of `mixer`
@@ -126,7 +127,7 @@ struct NormRoles {
   std::string_view attn = "attn_norm";  // of the mixer's input
   std::string_view attn_post = "";      // of its output, before it is added to the stream
   std::string_view attn_sum = "";       // of the stream, after that
-  std::string_view ffn = "ffn_norm";    // likewise of the feed-forward network
+  std::string_view ffn = "ffn_norm";    // of the feed-forward network's input
   std::string_view ffn_post = "";
   std::string_view ffn_sum = "";
   std::string_view output = "output_norm";  // of the stream after the last layer
@@ -218,8 +219,8 @@ struct Config : Traits {
 
   float embedding_scale = 1;    // of a token's row of token_embd
   float attention_scale = 1;    // of attention's output
-  float residual_scale = 1;     // of a block's output
-  float stream_scale = 1;       // of what it is added to
+  float residual_scale = 1;     // of a sublayer's output
+  float stream_scale = 1;       // of the stream that the output is added to
   float clamp_qkv = 0;          // queries, keys and values are cut to [-clamp, clamp]; 0: not
   std::vector<float> slopes;    // by head: scores fall with distance (ALiBi); empty: they do not
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none
@@ -232,11 +233,11 @@ struct Config : Traits {
   std::vector<RopeConfig> ropes;  // at least one
   size_t n_rope_freqs = 0;        // the file's divisors of frequencies; ropes may have fewer pairs
   std::vector<LayerPlan> layers;  // at least one
-  // How many times layers run through the file's blocks, each time with their own keys and values.
+  // How many times the file's layers run, each time with their own keys and values.
   size_t n_runs = 1;
   bool norm_between_runs = false;  // by output_norm
   size_t n_skipped_layers = 0;     // after them in the file; not used to generate text
-  // The first of those, if it can predict further tokens (draft/nextn.h).
+  // The first skipped layer, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
   size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
   Pooling pooling = Pooling::kNone;  // of files that turn texts into vectors
@@ -248,17 +249,17 @@ struct Config : Traits {
   // kv_layer names one of its own layers; that layer reads the keys of the other model's layer of
   // the same kind.
   size_t backbone_length = 0;
-  bool joins_hidden = false;   // of such a block alone: its input is two streams wide
-  bool uses_hadamard = false;  // products rotate their inputs by Hadamard matrices (rotations.h)
+  bool joins_hidden = false;   // of OfNextn(): the input is two streams wide
+  bool uses_hadamard = false;  // products multiply their inputs by Hadamard matrices (rotations.h)
   size_t fine_cols = 0;        // Weights::FineCols()
-  bool encoders = false;  // the file has keys of encoders of images or sound, which are not run
+  bool has_encoders = false;  // the file has keys of encoders of images or sound, which are not run
 
   // Throws gguf::Error (file, key, expected, found).
   static Config Read(const gguf::File& file);
 
   size_t n_layers() const { return layers.size(); }
-  // The index of the file's block that holds a layer's weights.
-  size_t block(size_t layer) const { return layer % (layers.size() / n_runs); }
+  // The index in the file (blk.N) of a layer's weights, which several runs share.
+  size_t file_layer(size_t layer) const { return layer % (layers.size() / n_runs); }
   // Whether some layer attends to later tokens, so that a text must be read as a whole.
   bool SeesAhead() const;
   // Whether the model can continue a text; false if it makes vectors or scores, or only drafts.

@@ -23,7 +23,7 @@ namespace engine {
 enum class DenseLayers {
   kNone,
   kLeading,        // a key gives their number
-  kWithoutRouter,  // no key does: those without ffn_gate_inp
+  kWithoutRouter,  // no key does: layers without ffn_gate_inp
 };
 
 // Layers whose tokens see only the last few positions. A file may list them, or name a period.
@@ -38,14 +38,14 @@ struct Windows {
   enum class Rope : uint8_t {
     kSame,
     kOwnBase,    // with the base of a key, or else of the other layers
-    kUnscaled,   // likewise, and not stretched
+    kUnscaled,   // as kOwnBase, and not stretched
     kOnlyThere,  // the other layers do not rotate
   };
   When when = When::kNever;
   size_t period = 0;  // the last of so many layers sees all positions; 0: none does
   Rope rope = Rope::kSame;
   double base = 0;    // of kUnscaled, where no key gives it; 0: that of the other layers
-  size_t length = 0;  // of kIfGiven, likewise
+  size_t length = 0;  // of kIfGiven, where no key gives it
 };
 
 // Names in config.json, separated by spaces, of which the first that is present counts; if none is,
@@ -70,8 +70,9 @@ struct HfClass {
   bool has_windows = true;          // where its family has them
   bool chooses_by_sigmoid = false;  // experts, where config.json does not say
   bool says_rope = false;           // config.json must say how RoPE is scaled
-  bool tied = false;  // the output matrix is the embedding, where config.json does not say
-  double rope_theta = 10000, rotary_part = 1;  // likewise: rope's base, the part that rotates
+  bool tied = false;          // the output matrix is the embedding, where config.json does not say
+  double rope_theta = 10000;  // rope's base, where config.json does not say
+  double rotary_part = 1;     // the part of a head that rotates, where config.json does not say
   // The beginning of the activation's name in config.json, if not that of Traits::activation.
   std::optional<std::string_view> activation = {};
   // Before the tables of all families (convert/source.cc); the first list that has a name counts.

@@ -17,7 +17,7 @@ class LayerBinder {
 
  public:
   LayerBinder(const Binder& bind, const Config& config, size_t layer)
-      : bind_(bind.Of("blk." + std::to_string(config.block(layer)) + ".")),
+      : bind_(bind.Of("blk." + std::to_string(config.file_layer(layer)) + ".")),
         config_(config),
         plan_(config.layers[layer]),
         is_first_(layer == 0),
@@ -99,8 +99,8 @@ class LayerBinder {
   void BindHeadNorms(LayerWeights& w) {
     if (config_.qk_norm_optional && !bind_.Has("attn_q_norm")) return;
     const size_t length = plan_.key_length;
-    w.qk_norm_by_head = bind_.Rows("attn_q_norm") > 1;
-    if (w.qk_norm_by_head) {
+    w.qk_norm_weights_by_head = bind_.Rows("attn_q_norm") > 1;
+    if (w.qk_norm_weights_by_head) {
       w.attn_q_norm = bind_.Floats("attn_q_norm.weight", {length, plan_.n_heads});
       w.attn_k_norm = bind_.Floats("attn_k_norm.weight", {length, plan_.n_kv_heads});
       return;
@@ -151,8 +151,8 @@ class LayerBinder {
     }
     if (config_.attention_gate == AttentionGate::kOwn ||
         (config_.attention_gate == AttentionGate::kOwnIfThere && bind_.Has("attn_gate"))) {
-      const bool by_head = bind_.Rows("attn_gate") == plan_.n_heads;
-      w.attn_gate = bind_.Matrix("attn_gate", by_head ? plan_.n_heads : out_cols, width_);
+      const bool gate_by_head = bind_.Rows("attn_gate") == plan_.n_heads;
+      w.attn_gate = bind_.Matrix("attn_gate", gate_by_head ? plan_.n_heads : out_cols, width_);
     }
     if (config_.sub_norms) w.attn_sub_norm = bind_.Vector("attn_sub_norm", out_cols);
     w.attn_output = bind_.Matrix("attn_output", width_, out_cols);

@@ -29,7 +29,7 @@ Model Model::From(gguf::File file, bool exact) {
   std::unique_ptr<tokenizer::Tokenizer> tokenizer =
       tokenizer::Tokenizer::Create(file, config.vocab_size);
   std::vector<std::string> notes = tokenizer->vocab().notes;
-  if (config.encoders || weights.encoder_bytes > 0) {
+  if (config.has_encoders || weights.encoder_bytes > 0) {
     notes.insert(notes.begin(), "images and sound are not read: their encoder is passed over");
   }
   return {std::move(file),      std::move(config), std::move(weights),

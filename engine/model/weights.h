@@ -21,9 +21,9 @@ struct Rotation;
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
   const float* bias = nullptr;               // [rows]; optional
-  // Hadamard rotations (rotations.h) that the file's weights expect; null: none. Of what is
-  // multiplied; and of a row that is read as a token's embedding.
+  // The Hadamard rotation (rotations.h) that the weights expect of a product's input; null: none.
   const Rotation* rotation = nullptr;
+  // The Hadamard rotation that Pass::Embed() undoes in a row read as an embedding; null: none.
   const Rotation* row_rotation = nullptr;
 };
 
@@ -54,7 +54,7 @@ struct LayerWeights {
   const float* attn_k_norm = nullptr;
   const float* attn_q_norm_bias = nullptr;  // of LayerNorm; optional
   const float* attn_k_norm_bias = nullptr;
-  bool qk_norm_by_head = false;          // [heads][key_length] both
+  bool qk_norm_weights_by_head = false;  // [heads][key_length] both
   const float* attn_sinks = nullptr;     // [n_heads]
   WeightView attn_gate;                  // [n_heads or n_heads * value_length][embedding_length]
   const float* attn_sub_norm = nullptr;  // [n_heads * value_length]
@@ -83,8 +83,8 @@ struct LayerWeights {
   // has for each head its query's rows, its key's and its value's, and its taps are ones:
   WeightView ssm_alpha;                // [n_alpha][embedding_length, or rank] the state's decay
   WeightView ssm_beta;                 // [n_beta][embedding_length]; Mamba's after conv [channels]
-  WeightView ssm_ba;                   // both in one, by key head (Qwen3-Next)
-  WeightView ssm_in;                   // conv_in and mixer_gate in one, likewise (older files)
+  WeightView ssm_ba;                   // beta and alpha in one, by key head (Qwen3-Next)
+  WeightView ssm_in;                   // conv_in and mixer_gate in one, by key head (older files)
   WeightView alpha_in, gate_in;        // [rank][as ssm_beta]: what ssm_alpha and mixer_gate read
   const float* ssm_dt_bias = nullptr;  // [n_alpha]
   const float* ssm_a = nullptr;        // [n_value_heads]; Mamba [n_value_heads][key_length]
@@ -193,7 +193,7 @@ struct Weights {
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
   const float* output_norm_bias = nullptr;
-  std::shared_ptr<const std::vector<float>> ones;  // of norms without weights, or taps
+  std::shared_ptr<const std::vector<float>> ones;  // weights of norms, or taps, that the file lacks
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
   std::shared_ptr<const Rotations> rotations;  // or null
   PoolingWeights pooling;
@@ -202,7 +202,7 @@ struct Weights {
   WeightView pre_projection;   // [embedding_length][2 * backbone_length]
   WeightView post_projection;  // [backbone_length][embedding_length]
   uint64_t skipped_bytes = 0;  // of tensors not needed to generate text
-  uint64_t encoder_bytes = 0;  // of those, the ones of encoders of images or sound
+  uint64_t encoder_bytes = 0;  // of these, the bytes of encoders of images or sound
 
   // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).

@@ -42,18 +42,22 @@ void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& 
                 Pass& pass) {
   const Config& c = pass.config();
   float* const x = pass.scratch().x;
-  if (layer.i > 0 && c.block(layer.i) == 0 && c.norm_between_runs)  // Nanbeige runs layers twice
+  if (layer.i > 0 && c.file_layer(layer.i) == 0 &&
+      c.norm_between_runs)  // Nanbeige runs layers twice
     pass.Normed(x, weights.output_norm, c.embedding_length, x, weights.output_norm_bias);
   residual.BeginLayer(layer.w);  // Gemma 3n
 }
 
-void FinishMixer(const LayerView& layer, Pass& pass) {
+void MakeParallelInput(const LayerView& layer, Pass& pass) {
+  if (!pass.config().parallel) return;  // Falcon, GPT-J, Command R
   const LayerWeights& w = layer.w;
   const Scratch& s = pass.scratch();
-  const size_t width = pass.config().embedding_length;
-  if (pass.config().parallel)  // Falcon, GPT-J, Command R: mixer and network have one input, x
-    pass.Normed(s.x, w.ffn_norm, width, s.normed, w.ffn_norm_bias);
-  pass.Normed(s.delta, w.attn_post_norm, width, s.delta);  // Gemma, GLM-4, OLMo 2
+  pass.Normed(s.x, w.ffn_norm, pass.config().embedding_length, s.normed, w.ffn_norm_bias);
+}
+
+void FinishMixer(const LayerView& layer, Pass& pass) {  // Gemma, GLM-4, OLMo 2
+  float* const delta = pass.scratch().delta;
+  pass.Normed(delta, layer.w.attn_post_norm, pass.config().embedding_length, delta);
 }
 
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass) {

@@ -11,8 +11,10 @@ namespace engine {
 // Before a layer: a norm between runs of the same layers, predictions of several streams.
 void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
                 Pass& pass);
-// Between the mixer and its sum: the norm of its output, scratch.delta, and the network's input of
-// families whose network reads what the mixer read.
+// Between the mixer and its sum, which changes x: the input of a network that reads x as the mixer
+// did, scratch.normed. It has a norm of its own, or stays as the mixer's norm left it.
+void MakeParallelInput(const LayerView& layer, Pass& pass);
+// Between the mixer and its sum: the norm of its output, scratch.delta.
 void FinishMixer(const LayerView& layer, Pass& pass);
 // After that sum: what runs beside the mixer, on its input `in`.
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);

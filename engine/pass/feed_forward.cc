@@ -6,12 +6,13 @@ namespace {
 
 // From `in` to scratch.delta, both [tokens][embedding_length].
 void Dense(const LayerView& layer, const float* in, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   if (plan.ffn_sparsity > 0) {
-    pass.MatMul(in, {{w.ffn_gate, s.hidden}, {w.ffn_up, s.joined}});
+    pass.MatMul(in, {{w.ffn_gate, s.hidden}, {w.ffn_up, s.temp}});
     pass.StatisticalTopK(plan.ffn_sparsity, plan.ffn_length, s.hidden);
-    pass.Gate(pass.config().activation, s.hidden, s.joined, plan.ffn_length);
+    pass.Gate(pass.config().activation, s.hidden, s.temp, plan.ffn_length);
   } else if (plan.xielu) {
     pass.MatMul(in, {{w.ffn_up, s.hidden}});
     pass.Xielu(*plan.xielu, plan.ffn_length, s.hidden);
@@ -24,7 +25,8 @@ void Dense(const LayerView& layer, const float* in, Pass& pass) {
 
 // A router chooses a few of many networks for each token (Shazeer et al. 2017); one may be shared.
 void SparseExperts(const LayerView& layer, const float* in, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   pass.MatMul(in, {{w.ffn_gate_inp, s.router}});
   pass.Route(layer);

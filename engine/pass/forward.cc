@@ -16,9 +16,9 @@
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
+             std::span<const TextSpan> texts, Scratch& s, kernels::Team& team, Trace* trace) {
   float* const x = s.x;
-  AnyPass any(trace, model.config, tokens.size(), s, team, parts);
+  AnyPass any(trace, model.config, tokens.size(), s, team, texts);
   Pass& pass = any.get();
 
   // A token starts as its row of the embedding matrix.
@@ -45,14 +45,15 @@ void Layers(const Weights& weights, Pass& pass) {
     if (layer.plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, normed, w.attn_norm_bias);
       MixTokens(layer, layer.plan.mixer, in, pass);
+      MakeParallelInput(layer, pass);  // Falcon, GPT-J: before x changes
       FinishMixer(layer, pass);
-      residual.AddDelta(
-          w.attn_sum_norm);  // x += s.delta, which MixTokens() wrote; then BERT's norm
+      // x += s.delta, which MixTokens() wrote; then BERT's norm.
+      residual.AddDelta(w.attn_sum_norm);
       AddBesideMixer(layer, in, residual, pass);
     }
     // A network for each token by itself: dense, or experts.
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
-      const float* const in = pass.config().parallel  // then FinishMixer() has made the input
+      const float* const in = pass.config().parallel  // then MakeParallelInput() has made it
                                   ? s.normed
                                   : pass.Normed(x, w.ffn_norm, width, normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);
@@ -66,8 +67,8 @@ void Layers(const Weights& weights, Pass& pass) {
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
-  const TextPart part = {.ropes = {}, .state = state, .position = 0, .end = n};
-  Pass pass(model.config, n, s, team, {&part, 1});
+  const TextSpan text = {.ropes = {}, .state = state, .position = 0, .end = n};
+  Pass pass(model.config, n, s, team, {&text, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;

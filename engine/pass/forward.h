@@ -18,15 +18,15 @@ class Pass;
 
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
 // ([tokens.size()][embedding_length]) for Logits(). A batch may hold tokens of several texts, one
-// text after the other. parts[i] is text i: its position, its cache, and where its tokens end in
-// the batch (TextPart, sequence_state.h). A batch of one text has one part. Preconditions: every id
-// < vocab_size, tokens.size() <= scratch.max_tokens, each part fits into its state. Called inside
-// team.Run(). With a trace, which records every operation, the batch must be one part.
+// text after the other. texts[i] is text i: its position, its cache, and where its tokens end in
+// the batch (TextSpan, sequence_state.h). Preconditions: every id < vocab_size,
+// tokens.size() <= scratch.max_tokens, each text fits into its state. Called inside team.Run().
+// With a trace, which records every operation, the batch must be one text.
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextPart> parts, Scratch& scratch, kernels::Team& team,
+             std::span<const TextSpan> texts, Scratch& scratch, kernels::Team& team,
              Trace* trace = nullptr);
 
-// The layers alone: from scratch.x to scratch.x, with the parts of the pass.
+// The layers alone: from scratch.x to scratch.x, with the texts of the pass.
 void Layers(const Weights& weights, Pass& pass);
 
 // After SequenceState::Undo() of a batch: recurrent layers read its first n tokens again, from

@@ -1,5 +1,5 @@
 // The mixer half of a layer: attention, latent attention, convolutions, recurrences. A Llama's
-// mixer is Attention(), the first function; the others are for other families.
+// mixer is Attention(), the first function; the rest is for other families.
 #include "engine/pass/mixers.h"
 
 #include <utility>
@@ -13,14 +13,15 @@ using Heads = Pass::Heads;
 // Llama: the products, RoPE in NormAndRope(), Attend() and attn_output; the rest does nothing.
 void Attention(const LayerView& layer, const float* in, Pass& pass) {
   const Config& c = pass.config();
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, length = plan.key_length;
   float *const q = s.q, *k = s.k, *v = s.v;
   const bool in_queries = c.attention_gate == AttentionGate::kInQueries;
-  const bool by_head = w.attn_gate.rows == n_heads;
-  float* const queries = in_queries ? s.joined : q;
-  float* const gate = by_head ? s.joined : s.gate;
+  const bool gate_by_head = w.attn_gate.rows == n_heads;
+  float* const queries = in_queries ? s.temp : q;
+  float* const gate = gate_by_head ? s.temp : s.gate;
   pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}, {w.attn_gate, gate}});
   if (in_queries) {  // [tokens][n_heads][query, gate]
     const Heads both = {queries, 2 * n_heads * length, 2 * length};
@@ -28,7 +29,8 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
     pass.CopyHeads(both.from(length), {s.gate, n_heads * length, length}, n_heads, length);
   }
   pass.Clamp(c.clamp_qkv, n_heads * length, q);
-  pass.NormAndRope(plan, {w.attn_q_norm, w.attn_q_norm_bias, w.qk_norm_by_head}, q, n_heads);
+  pass.NormAndRope(plan, {w.attn_q_norm, w.attn_q_norm_bias, w.qk_norm_weights_by_head}, q,
+                   n_heads);
   pass.ScaleQueries(plan, q);
   if (w.attn_k.tensor == nullptr) {
     k = v = nullptr;  // the cache has an earlier layer's
@@ -38,14 +40,14 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
     pass.Clamp(c.clamp_qkv, kv, k);
     pass.Clamp(c.clamp_qkv, plan.n_kv_heads * plan.value_length, v);
     if (c.value_norm) pass.NormHeads({nullptr}, plan.n_kv_heads, plan.value_length, v);
-    const Pass::HeadNorm norm = {w.attn_k_norm, w.attn_k_norm_bias, w.qk_norm_by_head};
+    const Pass::HeadNorm norm = {w.attn_k_norm, w.attn_k_norm_bias, w.qk_norm_weights_by_head};
     pass.NormAndRope(plan, norm, k, plan.n_kv_heads);
   }
   pass.Attend(layer, q, k, v);
   const size_t width = n_heads * plan.value_length;
   const float* out = pass.Normed(s.attended, w.attn_sub_norm, width, s.attended);
   if (in_queries || w.attn_gate.tensor != nullptr) {
-    if (by_head) pass.Repeat(gate, n_heads, plan.value_length, s.gate);
+    if (gate_by_head) pass.Repeat(gate, n_heads, plan.value_length, s.gate);
     pass.Gate(c.gate_activation, s.gate, out, width);
     out = s.gate;
   }
@@ -59,7 +61,7 @@ struct LatentBuffers {
   size_t n_plain, n_rope;
   float* low;   // [tokens][query_rank]
   float* wide;  // [tokens][n_heads][head_key_length + head_value_length]
-  float* rest;  // what is left of scratch.joined
+  float* rest;  // what is left of scratch.temp
 };
 
 // Queries [tokens][n_heads][head_key_length] to `out`, perhaps through `low`, [tokens][query_rank].
@@ -78,7 +80,8 @@ void LatentQueries(const LayerView& layer, const float* in, float* low, float* o
 // vector, n_rope], and the latent vector is also their value. Returns the heads' outputs.
 const float* LatentCacheAttention(const LayerView& layer, const float* in,
                                   const LatentBuffers& buffers, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   const auto& [n_plain, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
@@ -88,14 +91,14 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
   pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent + n_rope, key);
   pass.Rope(plan, key, 1);
   LatentQueries(layer, in, low, wide, pass);
-  if (pass.MakesHeads(layer)) {
+  if (pass.IsWorthExpanding(layer)) {
     LayerPlan own = plan;  // with keys and values of each head
     own.key_length = head_key;
     own.value_length = head_value;
     own.rope_offset = n_plain;
     pass.Rope(own, wide, n_heads);
     pass.ScaleQueries(own, wide);
-    pass.Attend({own, w, i}, wide, key, key, /*by_head=*/true);
+    pass.Attend({own, w, layer.i}, wide, key, key, /*expands_latents=*/true);
     return s.attended;
   }
   const Heads head_q = {wide, n_heads * head_key, head_key};
@@ -114,7 +117,8 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
 // heads' outputs.
 const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
                                     const LatentBuffers& buffers, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   const auto& [n_plain, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
@@ -141,10 +145,11 @@ const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
 
 // Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
 void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
-  const auto& [plan, w, i] = layer;
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, width = n_heads * plan.head_value_length;
-  float* next = s.joined;
+  float* next = s.temp;
   const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
   LatentBuffers buffers = {};
   buffers.n_rope = plan.key_length - plan.rope_offset;
@@ -170,7 +175,7 @@ void ShortConv(const LayerView& layer, const float* in, Pass& pass) {
   const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   const size_t width = layer.plan.recurrent.channels;
-  float *const before = s.joined, *const after = s.gate;  // gates of the convolution
+  float *const before = s.temp, *const after = s.gate;  // gates of the convolution
   pass.MatMul(in, {{w.conv_gate, before}, {w.mixer_gate, after}, {w.conv_in, s.conv_in}});
   pass.Multiply(s.conv_in, before, width);
   pass.Convolve(layer);
@@ -196,7 +201,7 @@ void DeltaNetByChannel(const LayerView& layer, const float* in, Pass& pass) {
   const LayerWeights& w = layer.w;
   const RecurrentPlan& r = layer.plan.recurrent;
   float *const q = s.conv_in, *const k = q + r.width(), *const v = k + r.width();
-  float *const decay = s.joined, *const gate = decay + pass.n_tokens() * r.rank;
+  float *const decay = s.temp, *const gate = decay + pass.n_tokens() * r.rank;
   const bool by_two = r.rank > 0;
   pass.MatMul(in, {{w.attn_q, q, r.channels},
                    {w.attn_k, k, r.channels},
@@ -223,9 +228,9 @@ void DeltaNet(const LayerView& layer, const float* in, Pass& pass) {
                    {w.ssm_alpha, s.alpha},
                    {w.ssm_beta, s.beta}});
   if (w.ssm_in.tensor != nullptr) {  // [tokens][n_key][query, key, n_each values, their gates]
-    pass.MatMul(in, {{w.ssm_in, s.joined}});
+    pass.MatMul(in, {{w.ssm_in, s.temp}});
     const size_t values = n_each * length, head = 2 * length + 2 * values;
-    const Heads from = {s.joined, n_key * head, head};
+    const Heads from = {s.temp, n_key * head, head};
     const Heads to = {s.conv_in, r.channels, length};
     pass.CopyHeads(from, to, n_key, length);
     pass.CopyHeads(from.from(length), to.from(n_key * length), n_key, length);
@@ -234,8 +239,8 @@ void DeltaNet(const LayerView& layer, const float* in, Pass& pass) {
     pass.CopyHeads(from.from(2 * length + values), {s.gate, r.width(), values}, n_key, values);
   }
   if (w.ssm_ba.tensor != nullptr) {  // [tokens][n_key][n_each betas, n_each alphas]
-    pass.MatMul(in, {{w.ssm_ba, s.joined}});
-    const Heads from = {s.joined, 2 * r.n_value_heads, 2 * n_each};
+    pass.MatMul(in, {{w.ssm_ba, s.temp}});
+    const Heads from = {s.temp, 2 * r.n_value_heads, 2 * n_each};
     pass.CopyHeads(from, {s.beta, r.n_value_heads, n_each}, n_key, n_each);
     pass.CopyHeads(from.from(n_each), {s.alpha, r.n_value_heads, n_each}, n_key, n_each);
   }
@@ -247,7 +252,7 @@ void Mamba(const LayerView& layer, const float* in, Pass& pass) {
   const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   const RecurrentPlan& r = layer.plan.recurrent;
-  float *const low = s.joined, *const key = s.beta, *const query = key + r.key_length;
+  float *const low = s.temp, *const key = s.beta, *const query = key + r.key_length;
   pass.MatMul(in, {{w.conv_in, s.conv_in}, {w.mixer_gate, s.gate}});
   pass.Convolve(layer);
   pass.MatMul(s.conv_out, {{w.alpha_in, low}, {w.ssm_beta, key}});
@@ -284,9 +289,9 @@ void Lightning(const LayerView& layer, const float* in, Pass& pass) {
   Scratch& s = pass.scratch();
   const RecurrentPlan& r = layer.plan.recurrent;
   const size_t n = r.n_value_heads, length = r.value_length, width = r.width();
-  pass.MatMul(in, {{w.conv_in, s.joined}, {w.mixer_gate, s.gate}});
-  const Heads from = {s.joined, r.channels, 3 * length};  // [tokens][n][query, key, value]
-  const Heads to = {s.conv_in, r.channels, length};       // all values, then keys, then queries
+  pass.MatMul(in, {{w.conv_in, s.temp}, {w.mixer_gate, s.gate}});
+  const Heads from = {s.temp, r.channels, 3 * length};  // [tokens][n][query, key, value]
+  const Heads to = {s.conv_in, r.channels, length};     // all values, then keys, then queries
   pass.CopyHeads(from.from(2 * length), to, n, length);
   pass.CopyHeads(from.from(length), to.from(width), n, length);
   pass.CopyHeads(from, to.from(2 * width), n, length);

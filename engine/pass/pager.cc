@@ -26,7 +26,7 @@ void Pager::Block::Add(std::span<const std::byte> part) {
 Pager::Pager(const Model& model, uint64_t room, Advise advise)
     : model_(model),
       advise_(std::move(advise)),
-      blocks_(model.config.block(model.config.n_layers() - 1) + 2) {
+      blocks_(model.config.file_layer(model.config.n_layers() - 1) + 2) {
   std::vector<const gguf::TensorView*> experts;
   for (const LayerWeights& w : model.weights.layers) {
     std::vector<Block>& of_layer = experts_.emplace_back();
@@ -77,7 +77,7 @@ std::unique_ptr<Pager> Pager::IfLarger(const Model& model, uint64_t room) {
 }
 
 void Pager::EndLayer(size_t layer) {
-  const size_t at = model_.config.block(layer);
+  const size_t at = model_.config.file_layer(layer);
   if (!blocks_[at].stays) Queue(blocks_[at], Advice::kLetGo);
   if (at == 0) {
     if (!blocks_.back().stays) Queue(blocks_.back(), Advice::kLetGo);  // of the token before

@@ -73,20 +73,20 @@ void Pass::GateByLayer(size_t layer, float* gate) {
   });
 }
 
-size_t Pass::PartOf(size_t t) const {
-  return static_cast<size_t>(std::ranges::upper_bound(parts_, t, {}, &TextPart::end) -
-                             parts_.begin());
+size_t Pass::TextOf(size_t t) const {
+  return static_cast<size_t>(std::ranges::upper_bound(texts_, t, {}, &TextSpan::end) -
+                             texts_.begin());
 }
 
 size_t Pass::PositionOf(size_t t) const {
-  const size_t i = PartOf(t);
-  return parts_[i].position + t - (i == 0 ? 0 : parts_[i - 1].end);
+  const size_t i = TextOf(t);
+  return texts_[i].position + t - (i == 0 ? 0 : texts_[i - 1].end);
 }
 
 void Pass::SetPositions() {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
-    for (const RopeAngles& rope : parts_[PartOf(t)].ropes) {
+    for (const RopeAngles& rope : texts_[TextOf(t)].ropes) {
       rope.Fill(PositionOf(t), scratch_.rope_cos + offset + t * rope.n_pairs(),
                 scratch_.rope_sin + offset + t * rope.n_pairs());
       offset += n_tokens_ * rope.n_pairs();
@@ -134,7 +134,7 @@ void Pass::NormHeads(const HeadNorm& norm, size_t n_heads, size_t length, float*
   }
   EachRow("norm", n_tokens_ * n_heads, 0, [&](size_t i) {
     float* const row = heads + i * length;
-    const float* const weight = norm.weight + (norm.by_head ? i % n_heads * length : 0);
+    const float* const weight = norm.weight + (norm.weights_by_head ? i % n_heads * length : 0);
     kernels::LayerNorm(row, weight, config_.norm_eps, length, row);
     if (norm.bias != nullptr) kernels::Add(row, norm.bias, length);
   });
@@ -199,25 +199,25 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
   });
 }
 
-const float* Pass::Rotated(const float* in, const WeightView& weights) {
+const float* Pass::Transformed(const float* in, const WeightView& weights) {
   if (weights.rotation == nullptr) return in;
   EachToken("rotate", [&](size_t t) {
-    weights.rotation->Apply(in + t * weights.cols, scratch_.rotated + t * weights.cols);
+    weights.rotation->Apply(in + t * weights.cols, scratch_.transformed + t * weights.cols);
   });
-  return scratch_.rotated;
+  return scratch_.transformed;
 }
 
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   const std::span<const Output> all(outputs.begin(), outputs.size());
-  if (!config_.uses_hadamard) return Products(in, all);
+  if (!config_.uses_hadamard) return RunMatMul(in, all);
   for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
     const WeightView& weights = all[i].weights;
     for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
-    Products(Rotated(in, weights), all.subspan(i, end - i));
+    RunMatMul(Transformed(in, weights), all.subspan(i, end - i));
   }
 }
 
-void Pass::Products(const float* in, std::span<const Output> outputs) {
+void Pass::RunMatMul(const float* in, std::span<const Output> outputs) {
   assert(outputs.size() <= kMaxOutputs);
   std::array<kernels::Product, kMaxOutputs> products;
   size_t n = 0;
@@ -234,11 +234,11 @@ void Pass::Products(const float* in, std::span<const Output> outputs) {
 
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                        float* out) {
-  GatedProduct(Rotated(in, up), gate, up, limit, out);
+  RunGatedMatMul(Transformed(in, up), gate, up, limit, out);
 }
 
-void Pass::GatedProduct(const float* in, const WeightView& gate, const WeightView& up, float limit,
-                        float* out) {
+void Pass::RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
+                          float limit, float* out) {
   Step("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},

@@ -3,8 +3,8 @@
 // Each reads and writes rows, one per token, and splits them (or the weights' rows) among the
 // team's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no rope,
 // a factor of 1) does nothing. Rows are [n_tokens][embedding_length] unless stated otherwise.
-// TracedPass (traced_pass.h) records the operations; the virtual functions are those for which it
-// records more than the time.
+// TracedPass (traced_pass.h) records the operations. It overrides the virtual functions, for which
+// it records more than the time.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +40,10 @@ struct KeptInput {
 
 class Pass {
  public:
-  // parts: as in Forward(); none for operations that do not depend on positions.
+  // texts: as in Forward(); none for operations that do not depend on positions.
   Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team,
-       std::span<const TextPart> parts = {})
-      : config_(config), n_tokens_(n_tokens), scratch_(scratch), team_(team), parts_(parts) {}
+       std::span<const TextSpan> texts = {})
+      : config_(config), n_tokens_(n_tokens), scratch_(scratch), team_(team), texts_(texts) {}
   virtual ~Pass() = default;
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
@@ -89,12 +89,12 @@ class Pass {
   // turn, or null: all ones; eps 0: the model's.
   void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows,
                 size_t n_groups = 1, float eps = 0);
-  // The norm of queries or keys: weights [length], or [n_heads][length] (by_head); the bias may be
-  // null.
+  // The norm of queries or keys: weights [length], or [n_heads][length] (weights_by_head); the
+  // bias may be null.
   struct HeadNorm {
     const float* weight;
     const float* bias = nullptr;
-    bool by_head = false;
+    bool weights_by_head = false;
   };
   // The norm of [n_tokens][n_heads][length], by head or by token as Config::qk_norm says; in place.
   void NormHeads(const HeadNorm& norm, size_t n_heads, size_t length, float* heads);
@@ -103,7 +103,6 @@ class Pass {
 
   // --- Attention ---
   // RoPE, by the layer's rope and each token's position: heads [n_tokens][n_heads][key_length].
-  // (A name with "rotate" always means Hadamard matrices: Rotated(), RotateHeads().)
   void Rope(const LayerPlan& plan, float* heads, size_t n_heads);
   // NormHeads() and Rope(), in the order that Config::qk_norm says.
   void NormAndRope(const LayerPlan& plan, const HeadNorm& norm, float* heads, size_t n_heads);
@@ -113,11 +112,14 @@ class Pass {
   // Stores k and v at the tokens' positions in the layer's cache of their text, unless they are
   // null (plan.kv_layer did it), then lets each q attend to the keys that the layer lets it see. q
   // is [n_tokens][n_heads][key_length], the output, scratch.attended,
-  // [n_tokens][n_heads][value_length]. by_head: keys and values of heads are made from the layer's
-  // latent vectors, which are in k; then n_kv_heads is 1, and both lengths are those of a head.
-  virtual void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head = false);
-  // Whether that takes fewer operations than attention to the latent vectors themselves.
-  virtual bool MakesHeads(const LayerView& layer) const;
+  // [n_tokens][n_heads][value_length]. expands_latents: keys and values of heads are made from the
+  // layer's latent vectors, which are in k; then n_kv_heads is 1, and key_length and value_length
+  // are a head's.
+  virtual void Attend(const LayerView& layer, float* q, float* k, float* v,
+                      bool expands_latents = false);
+  // Whether Attend() with expands_latents takes fewer operations than attention to the latent
+  // vectors themselves.
+  virtual bool IsWorthExpanding(const LayerView& layer) const;
   // Numbers by token and head; strides are in floats, from one to the next.
   struct Heads {
     float* data;
@@ -177,15 +179,16 @@ class Pass {
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
  protected:
-  // Around each operation, for a trace; bytes: read of tables and states.
+  // Called before and after each operation, for the trace. `bytes` counts what the operation reads
+  // of tables and states; the weights of products are counted by TracedPass.
   virtual void BeginStep(std::string_view /*kind*/, uint64_t /*bytes*/) {}
   virtual void EndStep() {}
-  // MatMul() and GatedMatMul() of inputs that are rotated as the weights want them.
-  virtual void Products(const float* in, std::span<const Output> outputs);
-  virtual void GatedProduct(const float* in, const WeightView& gate, const WeightView& up,
-                            float limit, float* out);
+  // MatMul() and GatedMatMul() after Transformed(): quantize the input and call the kernels.
+  virtual void RunMatMul(const float* in, std::span<const Output> outputs);
+  virtual void RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
+                              float limit, float* out);
 
-  std::span<const TextPart> parts() const { return parts_; }
+  std::span<const TextSpan> texts() const { return texts_; }
   kernels::Team& team() const { return team_; }
   // The layer whose cache this layer reads.
   static size_t CacheOf(const LayerView& layer);
@@ -193,18 +196,20 @@ class Pass {
   kernels::ExpertLayer ExpertsOf(const LayerView& layer) const;
 
  private:
-  // The input of a product, as its matrix wants it: in itself, or scratch.rotated.
-  const float* Rotated(const float* in, const WeightView& weights);
-  // What the keys of a text have in common by their bias, [n_kv_heads][key_length]; empty where
-  // scores depend on it.
-  std::vector<float> CommonKeys(const LayerView& layer, const TextPart& part) const;
-  // Numbers times Hadamard matrices of so many rows.
-  static void RotateHeads(float* heads, size_t n, size_t rows);
-  // What Attend() does before and after attention for caches in blocks; a null q is left out.
-  struct BlockCaches;
-  void RotateForCache(const LayerView& layer, const BlockCaches& caches, float* q, float* k,
-                      float* v);
-  void RotateMeans(const LayerView& layer, const BlockCaches& caches);
+  // The input of a product times the Hadamard matrices that its weights expect (rotations.h), in
+  // scratch.transformed; `in` itself if they expect none.
+  const float* Transformed(const float* in, const WeightView& weights);
+  // The bias that is added to every key of a text, times the mean of RoPE's rotations,
+  // [n_kv_heads][key_length]. Empty if there is none, or if attention changes without it.
+  std::vector<float> CommonKeys(const LayerView& layer, const TextSpan& text) const;
+  // Multiplies n numbers by Hadamard matrices, each of `rows` numbers, in place.
+  static void HadamardHeads(float* heads, size_t n, size_t rows);
+  // What Attend() does before and after attention if a cache has blocks (Q8_0, Q4_0). A null q is
+  // skipped.
+  struct CachesInBlocks;
+  void HadamardForCache(const LayerView& layer, const CachesInBlocks& caches, float* q, float* k,
+                        float* v);
+  void HadamardMeans(const LayerView& layer, const CachesInBlocks& caches);
   template <class Work>
   void Step(std::string_view kind, uint64_t bytes, Work work) {
     BeginStep(kind, bytes);
@@ -222,16 +227,16 @@ class Pass {
       for (size_t i = begin; i < end; ++i) work(i);
     });
   }
-  // Calls work(part, first, n) for each text: its first token in the batch, and their number.
+  // Calls work(text, first, n) for each text: its first token in the batch, and their number.
   template <class Work>
   void EachText(Work work) const {
     size_t first = 0;
-    for (const TextPart& part : parts_) {
-      work(part, first, part.end - first);
-      first = part.end;
+    for (const TextSpan& text : texts_) {
+      work(text, first, text.end - first);
+      first = text.end;
     }
   }
-  size_t PartOf(size_t t) const;  // its index
+  size_t TextOf(size_t t) const;  // its index
   size_t PositionOf(size_t t) const;
   // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
   void Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs);
@@ -239,7 +244,7 @@ class Pass {
   size_t n_tokens_;
   Scratch& scratch_;
   kernels::Team& team_;
-  std::span<const TextPart> parts_;
+  std::span<const TextSpan> texts_;
 };
 
 }  // namespace engine

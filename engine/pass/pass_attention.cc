@@ -3,7 +3,7 @@
 // Keys and values in blocks (Q8_0, Q4_0) are multiplied by a Hadamard matrix before they are
 // stored, which spreads the large numbers of a few channels over all of them. Queries are
 // multiplied by it as well, which leaves the scores unchanged, and the means of values by its
-// inverse, which is the matrix itself. ("Rotate" means this here, never RoPE.)
+// inverse, which is the matrix itself. The trace calls this step "rotate".
 #include <algorithm>
 
 #include "engine/pass/pass.h"
@@ -14,9 +14,9 @@
 
 namespace engine {
 
-// A layer's caches, one for each text, of which some may have blocks.
-struct Pass::BlockCaches {
-  BlockCaches(const LayerView& view, std::span<const TextPart> texts)
+// A layer's caches, one for each text. Some may have quantized blocks (Q8_0, Q4_0).
+struct Pass::CachesInBlocks {
+  CachesInBlocks(const LayerView& view, std::span<const TextSpan> texts)
       : layer(CacheOf(view)), values_in_keys(view.plan.values_in_keys) {
     const kernels::KvLayer& cache = texts[0].state.layer(layer);
     key_width = cache.n_kv_heads * cache.key_length;
@@ -27,16 +27,16 @@ struct Pass::BlockCaches {
     value_rows = rows_for(cache.value_length);
     key_rows = std::min(rows_for(cache.key_length), values_in_keys ? value_rows : SIZE_MAX);
     any_keys =
-        std::ranges::any_of(texts, [&](const TextPart& text) { return KeysAreBlocks(text); });
+        std::ranges::any_of(texts, [&](const TextSpan& text) { return KeysAreBlocks(text); });
     any_values =
-        std::ranges::any_of(texts, [&](const TextPart& text) { return ValuesAreBlocks(text); });
+        std::ranges::any_of(texts, [&](const TextSpan& text) { return ValuesAreBlocks(text); });
   }
 
   // Whether a text's keys, or values, are blocks.
-  bool KeysAreBlocks(const TextPart& text) const {
+  bool KeysAreBlocks(const TextSpan& text) const {
     return kernels::IsBlocks(text.state.layer(layer).type.k);
   }
-  bool ValuesAreBlocks(const TextPart& text) const {
+  bool ValuesAreBlocks(const TextSpan& text) const {
     const kernels::KvTypes type = text.state.layer(layer).type;
     return kernels::IsBlocks(values_in_keys ? type.k : type.v);
   }
@@ -60,13 +60,13 @@ size_t Pass::CacheOf(const LayerView& layer) {
   return layer.plan.kv_layer != LayerPlan::kOwn ? layer.plan.kv_layer : layer.i;
 }
 
-bool Pass::MakesHeads(const LayerView& layer) const {
+bool Pass::IsWorthExpanding(const LayerView& layer) const {
   const LayerWeights& w = layer.w;
   if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
   double saved = 0;
-  EachText([&](const TextPart& part, size_t /*first*/, size_t n) {
-    saved += kernels::SavedByHeads(part.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
-                                   part.position, ParamsOf(layer));
+  EachText([&](const TextSpan& text, size_t /*first*/, size_t n) {
+    saved += kernels::SavedByHeads(text.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
+                                   text.position, ParamsOf(layer));
   });
   return saved > 0;
 }
@@ -74,8 +74,9 @@ bool Pass::MakesHeads(const LayerView& layer) const {
 // A vector that is added to all keys adds the same to all scores of a query, which cancels in the
 // softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in pairs that
 // hardly rotate.
-std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextPart& part) const {
-  const auto& [plan, w, i] = layer;
+std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextSpan& text) const {
+  const LayerPlan& plan = layer.plan;
+  const LayerWeights& w = layer.w;
   if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||
       w.attn_sinks != nullptr || config_.attention_softcap != 0) {
     return {};
@@ -83,76 +84,76 @@ std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextPart& part
   std::vector<float> common(w.attn_k.bias, w.attn_k.bias + plan.n_kv_heads * plan.key_length);
   if (plan.rope != LayerPlan::kNoRope) {
     const RopeConfig& rope = config_.ropes[plan.rope];
-    const RopeAngles& angles = part.ropes[plan.rope];
+    const RopeAngles& angles = text.ropes[plan.rope];
     kernels::Rope(common.data() + plan.rope_offset, plan.n_kv_heads, plan.key_length, rope.n_dims,
                   angles.mean_cos(), angles.mean_sin(), rope.pairs);
   }
   return common;
 }
 
-void Pass::RotateHeads(float* heads, size_t n, size_t rows) {
+void Pass::HadamardHeads(float* heads, size_t n, size_t rows) {
   for (size_t i = 0; i < n; i += rows) kernels::Hadamard(heads + i, rows);
 }
 
-void Pass::RotateForCache(const LayerView& layer, const BlockCaches& caches, float* q, float* k,
-                          float* v) {
+void Pass::HadamardForCache(const LayerView& layer, const CachesInBlocks& caches, float* q,
+                            float* k, float* v) {
   const size_t query_width = layer.plan.n_heads * layer.plan.key_length;
-  std::vector<std::vector<float>> common(parts_.size());  // is left out of the stored keys
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    if (k != nullptr && caches.KeysAreBlocks(parts_[p])) common[p] = CommonKeys(layer, parts_[p]);
+  std::vector<std::vector<float>> common(texts_.size());  // is left out of the stored keys
+  for (size_t p = 0; p < texts_.size(); ++p) {
+    if (k != nullptr && caches.KeysAreBlocks(texts_[p])) common[p] = CommonKeys(layer, texts_[p]);
   }
   EachToken("rotate", [&](size_t t) {
-    const size_t p = PartOf(t);
-    if (caches.KeysAreBlocks(parts_[p])) {
-      if (q != nullptr) RotateHeads(q + t * query_width, query_width, caches.key_rows);
+    const size_t p = TextOf(t);
+    if (caches.KeysAreBlocks(texts_[p])) {
+      if (q != nullptr) HadamardHeads(q + t * query_width, query_width, caches.key_rows);
       if (k != nullptr) {
         float* const keys = k + t * caches.key_width;
         for (size_t i = 0; i < common[p].size(); ++i) keys[i] -= common[p][i];
-        RotateHeads(keys, caches.key_width, caches.key_rows);
+        HadamardHeads(keys, caches.key_width, caches.key_rows);
       }
     }
-    if (caches.ValuesAreBlocks(parts_[p]) && k != nullptr && !caches.values_in_keys) {
-      RotateHeads(v + t * caches.value_width, caches.value_width, caches.value_rows);
+    if (caches.ValuesAreBlocks(texts_[p]) && k != nullptr && !caches.values_in_keys) {
+      HadamardHeads(v + t * caches.value_width, caches.value_width, caches.value_rows);
     }
   });
 }
 
-void Pass::RotateMeans(const LayerView& layer, const BlockCaches& caches) {
+void Pass::HadamardMeans(const LayerView& layer, const CachesInBlocks& caches) {
   const size_t width = layer.plan.n_heads * layer.plan.value_length;
   EachToken("rotate", [&](size_t t) {
-    if (!caches.ValuesAreBlocks(parts_[PartOf(t)])) return;
-    RotateHeads(scratch_.attended + t * width, width,
-                caches.values_in_keys ? caches.key_rows : caches.value_rows);
+    if (!caches.ValuesAreBlocks(texts_[TextOf(t)])) return;
+    HadamardHeads(scratch_.attended + t * width, width,
+                  caches.values_in_keys ? caches.key_rows : caches.value_rows);
   });
 }
 
-void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
+void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool expands_latents) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
-  const BlockCaches caches(layer, parts_);
+  const CachesInBlocks caches(layer, texts_);
   if (caches.any_keys || caches.any_values) {
-    RotateForCache(layer, caches, by_head ? nullptr : q, k, v);
+    HadamardForCache(layer, caches, expands_latents ? nullptr : q, k, v);
   }
   Step("attention", 0, [&] {
-    EachText([&](const TextPart& part, size_t first, size_t n) {
-      const kernels::KvLayer own = part.state.layer(caches.layer).From(part.slot);
+    EachText([&](const TextSpan& text, size_t first, size_t n) {
+      const kernels::KvLayer own = text.state.layer(caches.layer).From(text.slot);
       if (k != nullptr) {
-        kernels::StoreKv(team_, own, part.position, n, k + first * caches.key_width,
+        kernels::StoreKv(team_, own, text.position, n, k + first * caches.key_width,
                          v + first * caches.value_width);
       }
       const float* const queries = q + first * plan.n_heads * plan.key_length;
       float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
-      if (by_head) {
-        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, part.position,
+      if (expands_latents) {
+        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, text.position,
                                  ParamsOf(layer), scratch_.latents, scratch_.heads, means,
-                                 caches.KeysAreBlocks(part) ? caches.key_rows : 0);
+                                 caches.KeysAreBlocks(text) ? caches.key_rows : 0);
       } else {
-        kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, ParamsOf(layer),
+        kernels::Attention(team_, own, queries, plan.n_heads, n, text.position, ParamsOf(layer),
                            means);
       }
     });
   });
-  if (!by_head && caches.any_values) RotateMeans(layer, caches);
+  if (!expands_latents && caches.any_values) HadamardMeans(layer, caches);
 }
 
 }  // namespace engine

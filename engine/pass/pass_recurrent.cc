@@ -34,7 +34,7 @@ void Pass::Convolve(const LayerView& layer) {
   const RecurrentPlan& r = layer.plan.recurrent;
   const bool alone = layer.plan.recurrence() == Mixer::kShortConv;
   const size_t n_parts = w.conv[1] != nullptr ? w.conv.size() : 1;
-  EachText([&](const TextPart& text, size_t t, size_t n_tokens) {
+  EachText([&](const TextSpan& text, size_t t, size_t n_tokens) {
     const SequenceState::Recurrent state = text.state.recurrent(layer.i);
     if (state.before != nullptr) {
       const auto inputs = KeptInputs(r, scratch_, state);
@@ -65,7 +65,7 @@ void Pass::Recur(const LayerView& layer) {
   const Mixer mixer = layer.plan.recurrence();
   const bool fades = mixer == Mixer::kLightning;
   const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : fades ? "lightning" : "mamba";
-  EachText([&](const TextPart& text, size_t t, size_t n) {
+  EachText([&](const TextSpan& text, size_t t, size_t n) {
     const SequenceState::Recurrent state = text.state.recurrent(layer.i);
     if (state.before != nullptr) {
       const auto inputs = KeptInputs(r, scratch_, state);
@@ -109,7 +109,7 @@ void Pass::Recur(const LayerView& layer) {
 }
 
 void Pass::Replay(const LayerView& layer) {
-  const SequenceState::Recurrent state = parts_[0].state.recurrent(layer.i);
+  const SequenceState::Recurrent state = texts_[0].state.recurrent(layer.i);
   for (const KeptInput& input : KeptInputs(layer.plan.recurrent, scratch_, state)) {
     std::copy_n(input.kept, n_tokens_ * input.width, input.scratch);
   }

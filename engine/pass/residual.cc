@@ -9,16 +9,17 @@
 namespace engine {
 namespace {
 
-float Length(const float* x, size_t n) {
+// The Euclidean norm.
+float L2Norm(const float* x, size_t n) {
   double squares = 0;
   for (size_t i = 0; i < n; ++i) squares += double{x[i]} * double{x[i]};
   return static_cast<float>(std::sqrt(squares));
 }
 
-// Scales x to this length.
-void SetLength(float length, size_t n, float* x) {
-  const float own = Length(x, n);
-  kernels::Scale(x, own > 0 ? length / own : 0, n);
+// Scales x to this norm.
+void SetL2Norm(float norm, size_t n, float* x) {
+  const float own = L2Norm(x, n);
+  kernels::Scale(x, own > 0 ? norm / own : 0, n);
 }
 
 WeightView Of(const ExpertsView& stack, size_t i) {
@@ -44,9 +45,9 @@ void ResidualStream::Begin(const Weights& weights) {
   pass_.EachToken("streams", [&](size_t t) {
     const float* const first = x() + t * width();
     std::copy_n(first, width(), Stream(0) + t * width());
-    const float length = Length(first, width());
+    const float norm = L2Norm(first, width());
     for (size_t i = 1; i < config_.n_streams; ++i) {
-      SetLength(length, width(), Stream(i) + t * width());
+      SetL2Norm(norm, width(), Stream(i) + t * width());
     }
   });
 }
@@ -108,8 +109,8 @@ void ResidualStream::End(const Weights& weights) {
   for (size_t i = 1; i < config_.n_streams; ++i) {
     pass_.MatMul(Stream(i), {{Of(weights.altup_unembd_proj, i - 1), s_.delta}});
     pass_.EachToken("streams", [&](size_t t) {
-      const float length = Length(Stream(0) + t * width(), width());
-      SetLength(length, width(), s_.delta + t * width());
+      const float norm = L2Norm(Stream(0) + t * width(), width());
+      SetL2Norm(norm, width(), s_.delta + t * width());
     });
     pass_.Add(x(), s_.delta, 1);
   }

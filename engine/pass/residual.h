@@ -1,6 +1,7 @@
 // The residual stream, which layers read and add to. Most models have one vector per token, x. With
 // "alternating updates" (AltUp, Baykal et al. 2023) there are several: a layer computes only on the
-// first; the others are predicted before the layer and corrected after it by the first's change.
+// first stream; the other streams are predicted before the layer, and corrected after it by the
+// change of the first.
 #pragma once
 
 #include <array>
@@ -32,7 +33,7 @@ class ResidualStream {
   // that embedding, is added to x or to the other streams.
   const float* PerLayerGate(const LayerWeights& w);
   void AddPerLayer();
-  // After all layers: x = mean of the streams, each scaled to the first's length.
+  // After all layers: x = mean of the streams, each scaled to the first's norm.
   void End(const Weights& weights);
 
  private:

@@ -7,8 +7,8 @@
 namespace engine {
 namespace {
 
-// Width of Scratch::joined for this layer.
-size_t Joined(const Config& c, const LayerPlan& l) {
+// Width of Scratch::temp for this layer.
+size_t TempWidth(const Config& c, const LayerPlan& l) {
   const RecurrentPlan& r = l.recurrent;
   switch (l.mixer) {
     case Mixer::kNone:
@@ -58,8 +58,8 @@ Scratch::Layout::Layout(const Config& c) {
         return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
       }));
   const size_t per_layer_width = c.n_layers() * c.per_layer_length;
-  size_t joined_width = 2 * (c.joins_hidden ? stream : c.backbone_length), angles = 0;
-  for (const LayerPlan& l : c.layers) joined_width = std::max(joined_width, Joined(c, l));
+  size_t temp_width = 2 * (c.joins_hidden ? stream : c.backbone_length), angles = 0;
+  for (const LayerPlan& l : c.layers) temp_width = std::max(temp_width, TempWidth(c, l));
   for (const RopeConfig& rope : c.ropes) angles += rope.n_dims / 2;
   n_experts = widest([](const LayerPlan& l) { return l.n_experts; });
   expert = widest([](const LayerPlan& l) { return l.expert_length; });
@@ -68,18 +68,18 @@ Scratch::Layout::Layout(const Config& c) {
   latent = widest([](const LayerPlan& l) {
     return l.values_in_keys ? std::max(l.latent_length, l.head_key_length) : 0;
   });
-  input = std::max({stream, hidden_width, attended_width, joined_width, expert_width, gate_width});
+  input = std::max({stream, hidden_width, attended_width, temp_width, expert_width, gate_width});
   using S = Scratch;
   rows = {{&S::x, stream},
           {&S::normed, stream},
-          {&S::joined, joined_width},
+          {&S::temp, temp_width},
           {&S::q, q_width},
           {&S::k, widest([](const LayerPlan& l) { return l.n_kv_heads * l.key_length; })},
           {&S::v, widest([](const LayerPlan& l) { return l.n_kv_heads * l.value_length; })},
           {&S::attended, attended_width},
           {&S::hidden, hidden_width},
           {&S::delta, stream},
-          {&S::rotated, c.uses_hadamard ? input : 0},
+          {&S::transformed, c.uses_hadamard ? input : 0},
           {&S::gate, gate_width},
           {&S::conv_in, channels},
           {&S::conv_out, channels},

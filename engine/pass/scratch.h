@@ -24,17 +24,17 @@ struct Scratch {
   static size_t BytesFor(const Config& c, size_t max_tokens, size_t max_threads);
 
   size_t max_tokens;
-  float* x;         // [tokens][embedding_length] the residual stream
-  float* normed;    // [tokens][embedding_length] x after RMSNorm
-  float* joined;    // a mixer's or network's own: a fused matrix's output, gates, latent vectors
-  float* q;         // [tokens][n_heads][key_length]
-  float* k;         // [tokens][n_kv_heads][key_length]
-  float* v;         // [tokens][n_kv_heads][value_length]
-  float* attended;  // [tokens][n_heads][value_length]
-  float* hidden;    // [tokens][ffn_length], or of another inner layer
-  float* delta;     // [tokens][embedding_length] what a mixer or a network adds to x
-  float* rotated;   // [tokens][the widest input of a product], if Config::uses_hadamard
-  float* gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
+  float* x;            // [tokens][embedding_length] the residual stream
+  float* normed;       // [tokens][embedding_length] x after RMSNorm
+  float* temp;         // a mixer's or network's own: a fused matrix's output, gates, latent vectors
+  float* q;            // [tokens][n_heads][key_length]
+  float* k;            // [tokens][n_kv_heads][key_length]
+  float* v;            // [tokens][n_kv_heads][value_length]
+  float* attended;     // [tokens][n_heads][value_length]
+  float* hidden;       // [tokens][ffn_length], or of another inner layer
+  float* delta;        // [tokens][embedding_length] what a mixer or a network adds to x
+  float* transformed;  // [tokens][the widest input of a product], if Config::uses_hadamard
+  float* gate;         // [tokens][n_heads * value_length or a recurrent layer's width]
   // Recurrent layers:
   float* conv_in;   // [tokens][channels]
   float* conv_out;  // [tokens][channels]

@@ -54,10 +54,10 @@ size_t RecurrentFloats(const Config& config) {
 size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + plan.n_alpha + plan.n_beta; }
 
 // The current state, the snapshots, and the state before a batch that may be undone or abandoned.
-constexpr size_t kSlots = 1 + SequenceState::kSnapshots + 1;
+constexpr size_t kCopies = 1 + SequenceState::kSnapshots + 1;
 
 size_t AllFloats(const Config& config, const SequenceState::Size& size) {
-  size_t n = kSlots * RecurrentFloats(config);
+  size_t n = kCopies * RecurrentFloats(config);
   for (const LayerPlan& plan : config.layers) n += size.max_undo * InputFloats(plan.recurrent);
   return n;
 }
@@ -77,10 +77,10 @@ SequenceState::SequenceState(const Config& config, const Size& size)
     : size_(size),
       bytes_(static_cast<size_t>(BytesFor(config, size))),
       n_floats_(RecurrentFloats(config)),
-      before_(kSlots - 1),
+      before_(kCopies - 1),
       // Untouched pages cost nothing.
       recurrent_(std::make_unique_for_overwrite<float[]>(AllFloats(config, size))) {
-  size_t next_float = 0, next_input = kSlots * n_floats_;
+  size_t next_float = 0, next_input = kCopies * n_floats_;
   for (size_t i = 0; i < config.n_layers(); ++i) {
     const LayerPlan& plan = config.layers[i];
     Layer layer;
@@ -110,13 +110,13 @@ void SequenceState::Grow(const Config& config, size_t capacity) {
     std::unique_ptr<std::byte[]> data;
     const kernels::KvLayer kv = MakeKv(config.layers[i], size, data);
     const size_t n = std::min(std::max(end_, position_), old.capacity);
-    const auto copy = [&](const std::byte* from, std::byte* to, size_t bytes) {
+    const auto copy_heads = [&](const std::byte* from, std::byte* to, size_t bytes) {
       for (size_t head = 0; head < kv.n_kv_heads; ++head) {
         std::copy_n(from + head * old.capacity * bytes, n * bytes, to + head * kv.capacity * bytes);
       }
     };
-    copy(old.k, kv.k, kernels::KvBytes(kv.type.k, kv.key_length));
-    if (kv.v != nullptr) copy(old.v, kv.v, kernels::KvBytes(kv.type.v, kv.value_length));
+    copy_heads(old.k, kv.k, kernels::KvBytes(kv.type.k, kv.key_length));
+    if (kv.v != nullptr) copy_heads(old.v, kv.v, kernels::KvBytes(kv.type.v, kv.value_length));
     old = kv;
     layers_[i].data = std::move(data);
   }
@@ -129,7 +129,7 @@ SequenceState::Recurrent SequenceState::recurrent(size_t i) const {
   float* const all = recurrent_.get();
   return {.history = now() + layer.history,
           .matrices = now() + layer.matrices,
-          .before = may_undo_ ? slot(before_) + layer.history : nullptr,
+          .before = may_undo_ ? copy(before_) + layer.history : nullptr,
           .conv_in = all + layer.conv_in,
           .alpha = all + layer.alpha,
           .beta = all + layer.beta};
@@ -155,27 +155,27 @@ void SequenceState::Snapshot() {
   if (!kept_.empty() && kept_.back().position == position_) return;
   size_t free = 0;
   if (kept_.size() == kSnapshots) {
-    free = kept_.front().slot;
+    free = kept_.front().copy;
     kept_.erase(kept_.begin());
   } else {
     const auto in_use = [&](size_t i) {
-      return std::any_of(kept_.begin(), kept_.end(), [i](const Kept& k) { return k.slot == i; });
+      return std::any_of(kept_.begin(), kept_.end(), [i](const Kept& k) { return k.copy == i; });
     };
     for (free = 0; free == now_ || free == before_ || in_use(free);) ++free;
   }
-  std::copy_n(now(), n_floats_, slot(free));
+  std::copy_n(now(), n_floats_, copy(free));
   kept_.push_back({position_, free});
 }
 
-void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
+void SequenceState::ForEachChunk(size_t position, const Chunk& chunk) {
   const auto each_head = [&](const kernels::KvLayer& kv, std::byte* data, size_t bytes,
                              size_t first) {
     // A ring wraps around.
     const size_t begin = first % kv.capacity, n = position - first;
     const size_t until_end = std::min(n, kv.capacity - begin);
     for (size_t head = 0; head < kv.n_kv_heads; ++head, data += kv.capacity * bytes) {
-      piece({data + begin * bytes, until_end * bytes});
-      if (n > until_end) piece({data, (n - until_end) * bytes});
+      chunk({data + begin * bytes, until_end * bytes});
+      if (n > until_end) chunk({data, (n - until_end) * bytes});
     }
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -185,12 +185,12 @@ void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
     each_head(kv, kv.k, kernels::KvBytes(kv.type.k, kv.key_length), first);
     if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type.v, kv.value_length), first);
   }
-  if (n_floats_ > 0) piece(std::as_writable_bytes(std::span(now(), n_floats_)));
+  if (n_floats_ > 0) chunk(std::as_writable_bytes(std::span(now(), n_floats_)));
 }
 
-size_t SequenceState::PieceBytes(size_t position) {
+size_t SequenceState::ChunkBytes(size_t position) {
   size_t bytes = 0;
-  ForEachPiece(position, [&](std::span<std::byte> piece) { bytes += piece.size(); });
+  ForEachChunk(position, [&](std::span<std::byte> chunk) { bytes += chunk.size(); });
   return bytes;
 }
 
@@ -207,7 +207,7 @@ size_t SequenceState::RewindRecurrent(size_t position) {
     std::fill_n(now(), n_floats_, 0.0f);
     return 0;
   }
-  std::copy_n(slot(kept_.back().slot), n_floats_, now());
+  std::copy_n(copy(kept_.back().copy), n_floats_, now());
   return kept_.back().position;
 }
 

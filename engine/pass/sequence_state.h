@@ -17,9 +17,10 @@
 
 namespace engine {
 
-// The most tokens in a pass that generates, where each token has the same bits as alone, and of
-// these the drafts.
+// The most tokens in a pass that generates. In passes up to this size a token's results have the
+// same bits as in a pass of its own.
 inline constexpr size_t kMaxDecodeTokens = kernels::kFewTokens;
+// The most drafts in such a pass: all tokens but the first.
 inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 
 class SequenceState {
@@ -70,20 +71,20 @@ class SequenceState {
   // before it, with its input in conv_in, alpha and beta for Replay() (forward.h).
   void Undo(size_t position);
   // The next batch may be abandoned: keeps the recurrent layers' states.
-  void ExpectAbandon() { std::copy_n(now(), n_floats_, slot(before_)); }
+  void ExpectAbandon() { std::copy_n(now(), n_floats_, copy(before_)); }
   // That batch, up to `end`, was not finished: the state is as before it.
   void Abandon(size_t end);
   // Copies the recurrent layers' states, so that Rewind() can return to this position. The newest
   // snapshot replaces the earliest if there are kSnapshots.
   void Snapshot();
-  // The state that the next token sees, piece by piece: for each layer and head the keys, then the
-  // values, oldest first; then the recurrent states. `piece` gets the buffers' own bytes, to read,
+  // The state that the next token sees, chunk by chunk: for each layer and head the keys, then the
+  // values, oldest first; then the recurrent states. `chunk` gets the buffers' own bytes, to read,
   // or to write before Restore() to a text of `position` tokens.
-  using Piece = std::function<void(std::span<std::byte> bytes)>;
-  void ForEachPiece(size_t position, const Piece& piece);
+  using Chunk = std::function<void(std::span<std::byte> bytes)>;
+  void ForEachChunk(size_t position, const Chunk& chunk);
   // The sum of their bytes.
-  size_t PieceBytes(size_t position);
-  // The pieces are written: the text has `position` tokens, and no snapshots.
+  size_t ChunkBytes(size_t position);
+  // The chunks are written: the text has `position` tokens, and no snapshots.
   void Restore(size_t position);
 
   // Forgets everything from `position` on. Returns the position reached, which may be earlier:
@@ -100,11 +101,12 @@ class SequenceState {
   };
   struct Kept {
     size_t position;
-    size_t slot;
+    size_t copy;  // the index of its copy
   };
 
-  float* now() const { return slot(now_); }
-  float* slot(size_t i) const { return recurrent_.get() + i * n_floats_; }
+  float* now() const { return copy(now_); }
+  // Copy i of all recurrent layers' states.
+  float* copy(size_t i) const { return recurrent_.get() + i * n_floats_; }
   size_t RewindRecurrent(size_t position);
   bool IsInRings(size_t position) const;
 
@@ -114,8 +116,8 @@ class SequenceState {
   size_t end_ = 0;                      // the furthest position that was written
   size_t restored_ = 0;                 // Restore()'s
   size_t n_floats_ = 0;                 // of all recurrent layers
-  size_t now_ = 0, before_ = 0;         // slots
-  std::unique_ptr<float[]> recurrent_;  // [slots][n_floats], then the inputs of all layers
+  size_t now_ = 0, before_ = 0;         // copies
+  std::unique_ptr<float[]> recurrent_;  // [copies][n_floats], then the inputs of all layers
   bool may_undo_ = false;
   std::vector<Kept> kept_;  // by position
   std::vector<Layer> layers_;
@@ -123,7 +125,7 @@ class SequenceState {
 
 // The tokens of a batch that belong to one text. Tokens of other texts neither see nor change its
 // state.
-struct TextPart {
+struct TextSpan {
   std::span<const RopeAngles> ropes;  // match Config::ropes
   SequenceState& state;               // has the positions before, and gets these
   size_t position;                    // of the first token

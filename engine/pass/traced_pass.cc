@@ -44,7 +44,7 @@ std::vector<TraceWeights> TracedPass::Multiplied(const float* in,
   return read;
 }
 
-void TracedPass::Products(const float* in, std::span<const Output> outputs) {
+void TracedPass::RunMatMul(const float* in, std::span<const Output> outputs) {
   std::vector<const WeightView*> weights;
   uint64_t bytes = 0;
   for (const Output& output : outputs) {
@@ -52,15 +52,15 @@ void TracedPass::Products(const float* in, std::span<const Output> outputs) {
     if (output.weights.tensor != nullptr) bytes += BytesOf(output.weights);
   }
   std::vector<TraceWeights> read = Multiplied(in, weights);
-  Pass::Products(in, outputs);
+  Pass::RunMatMul(in, outputs);
   if (!read.empty()) LastRead(std::move(read), bytes);
 }
 
-void TracedPass::GatedProduct(const float* in, const WeightView& gate, const WeightView& up,
-                              float limit, float* out) {
+void TracedPass::RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
+                                float limit, float* out) {
   const WeightView* const weights[] = {&up, &gate};
   std::vector<TraceWeights> read = Multiplied(in, weights);
-  Pass::GatedProduct(in, gate, up, limit, out);
+  Pass::RunGatedMatMul(in, gate, up, limit, out);
   LastRead(std::move(read), BytesOf(gate) + BytesOf(up));
 }
 
@@ -75,18 +75,19 @@ void TracedPass::HeadProducts(const ExpertsView& weights, const Heads& in, const
   LastRead({{weights.tensor, rows, cols}}, rows * weights.first.row_bytes());
 }
 
-void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) {
+void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
+                        bool expands_latents) {
   const LayerPlan& plan = layer.plan;
   const size_t first_step = trace_.steps.size();
-  Pass::Attend(layer, q, k, v, by_head);
-  const TextPart& part = parts()[0];
-  const kernels::KvLayer& cache = part.state.layer(CacheOf(layer));
-  const size_t end = part.position + n_tokens();
+  Pass::Attend(layer, q, k, v, expands_latents);
+  const TextSpan& text = texts()[0];
+  const kernels::KvLayer& cache = text.state.layer(CacheOf(layer));
+  const size_t end = text.position + n_tokens();
   const auto begin_of = [&](size_t position) {
     return kernels::FirstVisible(position, plan.window);
   };
   size_t n_scores = 0;  // of a head
-  for (size_t p = part.position; p < end; ++p) {
+  for (size_t p = text.position; p < end; ++p) {
     n_scores += kernels::LastVisible(p, plan.ahead, end) + 1 - begin_of(p);
   }
   const auto step =
@@ -103,10 +104,10 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v, bo
   trace_.observer->Attended({cache, ParamsOf(layer), plan.n_heads, end - 1, row});
 }
 
-bool TracedPass::MakesHeads(const LayerView& layer) const {
+bool TracedPass::IsWorthExpanding(const LayerView& layer) const {
   // Observers want to see the inputs of attn_k_b and attn_v_b, and queries that fit the cache.
   if (trace_.inputs != nullptr || trace_.observer != nullptr) return false;
-  return Pass::MakesHeads(layer);
+  return Pass::IsWorthExpanding(layer);
 }
 
 void TracedPass::Route(const LayerView& layer) {

@@ -17,12 +17,12 @@ namespace engine {
 class TracedPass : public Pass {
  public:
   TracedPass(Trace& trace, const Config& config, size_t n_tokens, Scratch& scratch,
-             kernels::Team& team, std::span<const TextPart> parts)
-      : Pass(config, n_tokens, scratch, team, parts), trace_(trace) {}
+             kernels::Team& team, std::span<const TextSpan> texts)
+      : Pass(config, n_tokens, scratch, team, texts), trace_(trace) {}
 
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) override;
-  void Attend(const LayerView& layer, float* q, float* k, float* v, bool by_head) override;
-  bool MakesHeads(const LayerView& layer) const override;
+  void Attend(const LayerView& layer, float* q, float* k, float* v, bool expands_latents) override;
+  bool IsWorthExpanding(const LayerView& layer) const override;
   void Route(const LayerView& layer) override;
   void Experts(const LayerView& layer, const float* in, float* out) override;
   void EndLayer(size_t layer, const float* x) override;
@@ -30,9 +30,9 @@ class TracedPass : public Pass {
  private:
   void BeginStep(std::string_view kind, uint64_t bytes) override;
   void EndStep() override;
-  void Products(const float* in, std::span<const Output> outputs) override;
-  void GatedProduct(const float* in, const WeightView& gate, const WeightView& up, float limit,
-                    float* out) override;
+  void RunMatMul(const float* in, std::span<const Output> outputs) override;
+  void RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                      float* out) override;
   // Shows `inputs` the vectors that these weights are multiplied with; returns the weights that are
   // not null.
   std::vector<TraceWeights> Multiplied(const float* in, std::span<const WeightView* const> weights);
@@ -49,9 +49,9 @@ class TracedPass : public Pass {
 class AnyPass {
  public:
   AnyPass(Trace* trace, const Config& config, size_t n_tokens, Scratch& scratch,
-          kernels::Team& team, std::span<const TextPart> parts = {})
-      : plain_(config, n_tokens, scratch, team, parts) {
-    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, parts);
+          kernels::Team& team, std::span<const TextSpan> texts = {})
+      : plain_(config, n_tokens, scratch, team, texts) {
+    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, texts);
   }
   Pass& get() { return traced_ ? *traced_ : plain_; }
 

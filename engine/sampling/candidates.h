@@ -33,9 +33,9 @@ class Candidates {
  public:
   Candidates();
   // The tokens of a row of logits whose bit (id % 64 of word id / 64) is set in `allowed`, or all,
-  // in the order of ids. Row and bits are read where they are, so they have to stay until a token
-  // is chosen. Changed logits are kept beside the row. Candidates become a list when a step needs
-  // one, and at once if few are allowed. Keeps its memory between calls.
+  // in the order of ids. Keeps both pointers until the next Assign(). Changed logits are kept
+  // beside the row. Candidates become a list when a step needs one, and at once if few are allowed.
+  // Keeps its memory between calls.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed = {});
 
   size_t size() const { return is_row_ ? n_in_row_ : items_.size(); }
@@ -52,9 +52,11 @@ class Candidates {
   Candidate Best();
   // Puts the n most likely first, in falling order (ties by id).
   void SortTop(size_t n);
-  // Puts those with at least this logit first, in falling order. Returns how many are in order.
+  // Puts the candidates with at least this logit first, in falling order. Returns how many are in
+  // order.
   size_t SortAtLeast(float least);
-  // Drops all but the first n. Only after SortTop(n).
+  // Drops all but the first n. Only while the first n are in order
+  // (SortTop, SortAtLeast).
   void Truncate(size_t n);
   // Keeps the n most likely, sorted.
   void KeepTop(size_t n);

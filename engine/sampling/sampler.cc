@@ -27,6 +27,8 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>(
     {"xtc", SamplerStep::kXtc},
     {"temperature", SamplerStep::kTemperature},
 });
+static_assert(kNames.size() == static_cast<size_t>(SamplerStep::kTemperature) + 1,
+              "each step has a name");
 
 std::vector<std::pair<TokenId, float>> ById(std::vector<std::pair<TokenId, float>> biases) {
   std::ranges::stable_sort(biases, {}, &std::pair<TokenId, float>::first);

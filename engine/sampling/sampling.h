@@ -25,7 +25,7 @@ struct Usual {
 // value for one that is not set.
 template <class T>
 struct Value {
-  Value(T given)  // NOLINT(google-explicit-constructor): stands in for the value
+  Value(T given)  // NOLINT(google-explicit-constructor): the setting is used as its value
       : value(std::move(given)), origin(Origin::kCaller) {}
   Value(Usual<T> usual)  // NOLINT(google-explicit-constructor): only in the declarations below
       : value(std::move(usual.value)) {}
@@ -34,13 +34,14 @@ struct Value {
   Value& operator=(std::initializer_list<Item> items) {
     return *this = Value(T(items));
   }
-  operator const T&() const { return value; }  // NOLINT(google-explicit-constructor): likewise
+  operator const T&() const { return value; }  // NOLINT(google-explicit-constructor): as above
   bool is_set() const { return origin == Origin::kCaller; }
 
   T value;
   Origin origin = Origin::kDefault;
 };
 
+// In the order in which they run by default, which is llama.cpp's.
 enum class SamplerStep : std::uint8_t {
   kPenalties,
   kDry,
@@ -52,6 +53,14 @@ enum class SamplerStep : std::uint8_t {
   kXtc,
   kTemperature
 };
+
+// All steps, each of which may be off by its own option, in their order.
+inline std::vector<SamplerStep> AllSamplerSteps() {
+  std::vector<SamplerStep> steps;
+  for (int i = 0; i <= static_cast<int>(SamplerStep::kTemperature); ++i)
+    steps.push_back(static_cast<SamplerStep>(i));
+  return steps;
+}
 
 // "Don't repeat yourself": lowers the logit of a token that continues a repetition by multiplier *
 // base^(its length - allowed_length).
@@ -70,23 +79,23 @@ struct Dry {
 // replaces the truncating steps: it drops tokens with a surprise above mu, samples from the rest,
 // and moves mu against the sampled token's difference from the target.
 struct Mirostat {
-  Value<int> version = Usual(0);   // 0: off; others are 2
+  Value<int> version = Usual(0);   // 0: off; any other number: on
   Value<float> tau = Usual(5.0f);  // the target, in bits
   Value<float> eta = Usual(0.1f);  // how fast it learns
 };
 
-// Equal options give equal texts. A setting that is not set takes the value that the model's file
-// recommends (llama.cpp's general.sampling.* keys), else the value here. A number out of range is
-// an error that names the range.
+// Equal options give equal texts, except with a seed of -1. A setting that is not set takes the
+// value that the model's file recommends (llama.cpp's general.sampling.* keys), else the value
+// here. A number out of range is an error that names the range.
 struct Sampling {
   Value<std::int64_t> seed = Usual<std::int64_t>(0);  // -1: another one each time
   Value<float> temperature = Usual(0.8f);             // 0: always the most likely token
   Value<float> temperature_range = Usual(0.0f);       // above 0: temperature - range to + range,
   Value<float> temperature_exponent = Usual(1.0f);    // by the normalized entropy to this power
-  Value<int> top_k = Usual(40);                       // keeps the k most likely; 0: all
-  Value<float> typical_p = Usual(1.0f);               // keeps those of about the expected surprise
-  Value<float> top_p = Usual(0.95f);                  // keeps the most likely up to this sum
-  Value<float> min_p = Usual(0.05f);           // keeps those this share as likely as the best
+  Value<int> top_k = Usual(40);                       // keeps the k most likely tokens; 0: all
+  Value<float> typical_p = Usual(1.0f);               // keeps tokens of expected surprise
+  Value<float> top_p = Usual(0.95f);                  // keeps the most likely tokens up to this sum
+  Value<float> min_p = Usual(0.05f);           // keeps tokens this share as likely as the best
   Value<float> top_n_sigma = Usual(-1.0f);     // keeps logits within n standard deviations of the
                                                // best; 0 or less: all
   Value<float> xtc_probability = Usual(0.0f);  // how often all likely tokens but the least likely
@@ -99,11 +108,7 @@ struct Sampling {
   Value<int> repeat_last_n = Usual(64);          // recent tokens; -1: all
   std::vector<std::pair<std::int32_t, float>> logit_bias = {};  // added to the logits of tokens
   bool ignore_end = false;                                      // no token that ends the text
-  Value<std::vector<SamplerStep>> steps = Usual(std::vector<SamplerStep>{
-      // in llama.cpp's order
-      SamplerStep::kPenalties, SamplerStep::kDry, SamplerStep::kTopNSigma, SamplerStep::kTopK,
-      SamplerStep::kTypical, SamplerStep::kTopP, SamplerStep::kMinP, SamplerStep::kXtc,
-      SamplerStep::kTemperature});
+  Value<std::vector<SamplerStep>> steps = Usual(AllSamplerSteps());
 };
 
 }  // namespace pronk

@@ -23,18 +23,19 @@ struct Penalties {
 void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
                     const Penalties& penalties);
 
-// Keeps the k most likely (Fan et al. 2018). k <= 0 keeps all.
+// Keeps the k most likely tokens (Fan et al. 2018). k <= 0 keeps all.
 void TopK(Candidates& candidates, int k);
 
-// Keeps the most likely, at least one, until they add up to p: the nucleus (Holtzman et al. 2019).
-// p >= 1 keeps all.
+// Keeps the most likely tokens, at least one, until their probabilities add up to p: the nucleus
+// (Holtzman et al. 2019). p >= 1 keeps all.
 void TopP(Candidates& candidates, float p);
 
-// Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
+// Keeps the tokens that are at least min_p times as likely as the most likely one (Nguyen et al.
+// 2024). 0 keeps all.
 void MinP(Candidates& candidates, float min_p);
 
-// Keeps those whose surprise is closest to the entropy, until their probabilities sum to p: locally
-// typical sampling (Meister et al. 2022). p >= 1 keeps all.
+// Keeps the tokens whose surprise is closest to the entropy, until their probabilities sum to p:
+// locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
 void Typical(Candidates& candidates, float p);
 
 // Keeps candidates whose logits are at most n standard deviations (of the remaining logits) below
@@ -45,10 +46,11 @@ void TopNSigma(Candidates& candidates, float n);
 // the least likely (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
-// Mirostat 2's cut: drops those with a surprise, -log2 p, of more than mu bits, but never all.
+// Mirostat 2's cut: drops the tokens with a surprise, -log2 p, of more than mu bits, but
+// always keeps one.
 void CutSurprise(Candidates& candidates, double mu);
 
-// Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its
+// Dynamic temperature: low + (high - low) * h^exponent, where h is the entropy divided by its
 // maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp; similar to EDT,
 // Zhang et al. 2024). A single candidate is left alone.
 void DynamicTemperature(Candidates& candidates, float low, float high, float exponent);

@@ -11,22 +11,22 @@ namespace engine {
 
 using tokenizer::TokenId;
 
-void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
-                             float* logits) {
+void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
+                             kernels::Team& team, float* logits) {
   std::vector<TokenId> ids;
-  std::vector<TextPart> parts;
+  std::vector<TextSpan> texts;
   ids.reserve(next.size());
-  parts.reserve(next.size());
+  texts.reserve(next.size());
   for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
   for (const auto& [session, id, allowed] : next) {
     session.DropDrafts();
     ids.push_back(id);
-    parts.push_back(session.Part(session.position(), ids.size()));
+    texts.push_back(session.Span(session.position(), ids.size()));
   }
   const Model& model = next[0].session.model_;
   const size_t n = next.size(), width = model.config.vocab_size;
   team.Run([&] {
-    Forward(model, ids, parts, scratch, team);
+    Forward(model, ids, texts, scratch, team);
     Logits(model, 0, n, scratch, team, logits);
     for (size_t i = 0; i < n; ++i) {
       const std::span<const uint64_t> allowed = next[i].allowed;
@@ -37,9 +37,9 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
   for (size_t i = 0; i < n; ++i) {
     Session& session = next[i].session;
     std::copy_n(logits + i * width, width, session.logits_.get());
-    session.row_ = 0;
-    session.has_logits_ = true;
-    session.has_few_logits_ = false;
+    session.computed_.row = 0;
+    session.computed_.has_all = true;
+    session.computed_.has_few = false;
     ++session.n_batches_;
     session.tokens_.push_back(ids[i]);
     session.state_.Extend(session.position());
@@ -80,14 +80,14 @@ bool Batch::Advance(Text& text, bool is_alone) {
     return false;
   }
   if (is_alone || text.unread.size() > 1) {
-    text.generation.Read();
+    text.generation.ReadPicked();
     text.unread = {};
   }
   if (!is_alone) text.session.ReleaseScratch();  // also that of a text that was alone
   return true;
 }
 
-void Batch::Decode(std::span<const Session::Next> next) {
+void Batch::Decode(std::span<const Session::TextAndToken> next) {
   while (!next.empty()) {
     const size_t n = std::min(next.size(), scratch_.max_tokens);
     Session::DecodeTogether(next.first(n), scratch_, team_, logits_.data());
@@ -105,7 +105,7 @@ std::vector<Batch::Ended> Batch::Step() {
     texts_.insert(texts_.begin() + static_cast<ptrdiff_t>(i++), std::move(text));
   }
   auto texts = std::exchange(texts_, {});  // a pass that throws ends all
-  std::vector<Session::Next> next;
+  std::vector<Session::TextAndToken> next;
   next.reserve(texts.size());
   for (const auto& text : texts) {
     const auto unread = std::exchange(text->unread, {});

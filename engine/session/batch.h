@@ -40,7 +40,7 @@ class Batch {
 
   // Session::DecodeTogether() of any number of sessions, except those whose texts are in this
   // batch.
-  void Decode(std::span<const Session::Next> next);
+  void Decode(std::span<const Session::TextAndToken> next);
   const kernels::Team& team() const { return team_; }
 
  private:

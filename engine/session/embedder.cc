@@ -130,13 +130,13 @@ void Embedder::Read(std::span<const TokenId> tokens, std::span<const size_t> end
   for (size_t done = 0, n; done < tokens.size(); done += n) {
     n = std::min(tokens.size() - done, scratch_->max_tokens);
     const bool is_one = ends.size() == 1;
-    std::vector<TextPart> parts;
-    parts.reserve(ends.size());
+    std::vector<TextSpan> texts;
+    texts.reserve(ends.size());
     for (size_t i = 0; i < ends.size(); ++i) {
-      parts.push_back({ropes_, *state_, done, is_one ? n : ends[i], i == 0 ? 0 : ends[i - 1]});
+      texts.push_back({ropes_, *state_, done, is_one ? n : ends[i], i == 0 ? 0 : ends[i - 1]});
     }
     team_.Run([&] {
-      Forward(model_, tokens.subspan(done, n), parts, *scratch_, team_);
+      Forward(model_, tokens.subspan(done, n), texts, *scratch_, team_);
       Pool(model_, pooling_, is_one ? std::span<const size_t>(&n, 1) : ends, done, *scratch_, team_,
            pooled_.data());
     });

@@ -1,6 +1,10 @@
-// The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars.
-// Generate() at the end is the loop; read it first, then ReadPrompt(), Next(), with Step(), which
-// picks a token, and Read().
+// The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars. Read, in
+// this order:
+//
+//     Generate(), at the end    the loop
+//     ReadPrompt()              runs the prompt through the model
+//     Next(), AddToken()        pick a token, forced or sampled, and add it to the text
+//     ReadPicked()              runs the picked tokens through the model
 #include "engine/session/generate.h"
 
 #include <algorithm>
@@ -130,63 +134,84 @@ std::span<const TokenId> Generation::Next() {
   result_.n_decoded += unread_.size();
   unread_.clear();
   while (!end_) {
-    end_ = Step();
+    end_ = AddToken();
     if (forced_.empty()) break;
   }
   if (end_ && !options_.reads_last) unread_.clear();
   return unread_;
 }
 
-// Generates one token, to be read unless it stands for an end or a stop text. Returns the stop
-// reason if it is the last.
-std::optional<StopReason> Generation::Step() {
-  const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
-  const auto has_all = [&] {
-    return options_.max_tokens >= 0 &&
-           std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens);
-  };
-  if (has_all()) return StopReason::kLength;
+// Adds a token to the text, to be read unless it stands for an end or a stop text. Returns the stop
+// reason if the text ends before it or after it.
+std::optional<StopReason> Generation::AddToken() {
+  if (HasAll()) return StopReason::kLength;
   if (Interrupted() || !caller_wants_more_) return StopReason::kInterrupted;
-  TokenId id = -1;
+  const std::optional<Picked> picked = Pick();
+  if (!picked) return StopReason::kInterrupted;
+  if (session_.model().tokenizer->vocab().IsEog(picked->id)) return StopReason::kEos;
+  if (!Report(*picked)) return StopReason::kInterrupted;
+  Take(picked->id);
+  return EndAfter(picked->id);
+}
+
+// The next token: a forced one, or a sampled one. Nothing if the caller ends the text.
+std::optional<Generation::Picked> Generation::Pick() {
   if (forced_.empty()) LimitThinking();
-  const bool is_sampled = forced_.empty();
-  if (is_sampled) {
-    std::span<const float> logits = session_.logits();
-    if (options_.on_logits) {
-      logits_.assign(logits.begin(), logits.end());
-      if (!options_.on_logits(logits_)) return StopReason::kInterrupted;
-      logits = logits_;
-    }
-    id = session_.Sample(
-        logits, constraint_ != nullptr ? constraint_->Allowed() : std::span<const uint64_t>());
-  } else {
-    id = forced_.back();
-    forced_.pop_back();
+  if (!forced_.empty()) {
+    const TokenId id = forced_.front();
+    forced_.pop_front();
+    return Picked{id, /*is_sampled=*/false};
   }
-  if (tokenizer.vocab().IsEog(id)) return StopReason::kEos;
-  if (options_.on_token) {
-    pronk::Token token = {id, watch_.Seconds(), NAN, {}};
-    if (is_sampled && options_.n_likeliest >= 0)
-      SetLogProbabilities(token, session_.logits(), static_cast<size_t>(options_.n_likeliest));
-    if (!options_.on_token(token)) return StopReason::kInterrupted;
+  std::span<const float> logits = session_.logits();
+  if (options_.on_logits) {
+    logits_.assign(logits.begin(), logits.end());
+    if (!options_.on_logits(logits_)) return std::nullopt;
+    logits = logits_;
   }
+  const auto allowed =
+      constraint_ != nullptr ? constraint_->Allowed() : std::span<const uint64_t>();
+  return Picked{session_.Sample(logits, allowed), /*is_sampled=*/true};
+}
+
+// Shows a token to the caller. Returns false if the text ends before it.
+bool Generation::Report(const Picked& picked) {
+  if (!options_.on_token) return true;
+  pronk::Token token = {picked.id, watch_.Seconds(), NAN, {}};
+  if (picked.is_sampled && options_.n_likeliest >= 0)
+    SetLogProbabilities(token, session_.logits(), static_cast<size_t>(options_.n_likeliest));
+  return options_.on_token(token);
+}
+
+// Adds a token to the result, its text to the thinking or the answer, and advances the grammar.
+void Generation::Take(TokenId id) {
   result_.tokens.push_back(id);
   const bool is_mark = std::find(marks_.begin(), marks_.end(), id) != marks_.end();
-  splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
-  if (stop_.matched()) return StopReason::kStop;
+  const std::string piece = session_.model().tokenizer->Piece(id, /*special=*/is_mark);
+  splitter_->Push(stop_.Push(decoder_.Push(piece)), sink_);
+  if (stop_.matched()) return;
   Follow(id);
+  if (constraint_ == nullptr || constraint_->done() || !forced_.empty()) return;
+  const std::vector<TokenId> forced = constraint_->Forced();
+  forced_.assign(forced.begin(), forced.end());
+}
+
+// Lets the session read a token that was taken, if that is needed. Returns the stop reason if the
+// text ends after it.
+std::optional<StopReason> Generation::EndAfter(TokenId id) {
+  if (stop_.matched()) return StopReason::kStop;
   const bool is_done = constraint_ != nullptr && constraint_->done();
-  if (constraint_ != nullptr && !is_done && forced_.empty()) {
-    forced_ = constraint_->Forced();
-    std::reverse(forced_.begin(), forced_.end());
-  }
-  const bool is_last = is_done || has_all();
+  const bool is_last = is_done || HasAll();
   if (is_last && !options_.reads_last) return is_done ? StopReason::kEos : StopReason::kLength;
   const bool has_room = session_.MakeRoom(unread_.size() + 1);
   if (has_room) unread_.push_back(id);
   if (is_done) return StopReason::kEos;
   if (!has_room) return StopReason::kContext;
   return std::nullopt;
+}
+
+bool Generation::HasAll() const {
+  return options_.max_tokens >= 0 &&
+         std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens);
 }
 
 // A grammar applies from the start of the answer: at once, unless the model thinks first. A grammar
@@ -231,11 +256,12 @@ void Generation::LimitThinking() {
     return;
   }
   const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
-  if (!was_ended_) forced_ = tokenizer.Encode(options_.thinking_message, {.add_bos = false});
+  const auto force = [&](const std::vector<TokenId>& ids) {
+    forced_.insert(forced_.end(), ids.begin(), ids.end());
+  };
+  if (!was_ended_) force(tokenizer.Encode(options_.thinking_message, {.add_bos = false}));
   const std::string end = EndOfThinking(options_.thinking, std::exchange(was_ended_, true));
-  const auto ids = tokenizer.Encode(end, {.add_bos = false, .parse_special = true});
-  forced_.insert(forced_.end(), ids.begin(), ids.end());
-  std::reverse(forced_.begin(), forced_.end());
+  force(tokenizer.Encode(end, {.add_bos = false, .parse_special = true}));
 }
 
 std::span<const uint64_t> Generation::AllowedNext() {
@@ -249,8 +275,10 @@ std::span<const uint64_t> Generation::AllowedNext() {
 
 // Forced tokens are read together, in passes so small that each token's result is bit for bit that
 // of a pass of its own.
-void Generation::Read() {
+void Generation::ReadPicked() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
+    // Before the end of the text AddToken() asks. After the end nothing depends on the last tokens
+    // but a continuation, which an interruption may cost.
     if (end_ && Interrupted()) return;
     const auto pass = rest.first(std::min(rest.size(), kMaxDecodeTokens));
     rest = rest.subspan(pass.size());
@@ -298,7 +326,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
                         const std::function<bool(std::string_view)>& on_text) {
   Generation generation(session, options, on_text);
   generation.ReadPrompt(prompt);
-  while (!generation.Next().empty()) generation.Read();
+  while (!generation.Next().empty()) generation.ReadPicked();
   return generation.Finish();
 }
 

@@ -1,7 +1,9 @@
 // Generate: a prompt in, a completion out, piece by piece.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -71,8 +73,8 @@ struct GenerateResult : pronk::Completion {
   size_t n_passes = 0;                     // the passes that took
   bool is_free = true;                     // no grammar applied: there was none, or no call
   bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
-  size_t n_threads = 0;                    // that generate,
-  size_t n_threads_batch = 0;              // and that read
+  size_t n_threads = 0;                    // while generating
+  size_t n_threads_batch = 0;              // while reading the prompt
   DraftCounts drafts;                      // all 0 if there were none
 };
 
@@ -95,7 +97,7 @@ class StopMatcher {
 // A text that is generated step by step; the caller reads its tokens:
 //
 //     generation.ReadPrompt(prompt);
-//     while (!generation.Next().empty()) generation.Read();
+//     while (!generation.Next().empty()) generation.ReadPicked();
 //     generation.Finish()
 class Generation {
  public:
@@ -109,8 +111,8 @@ class Generation {
   void ReadPrompt(std::span<const tokenizer::TokenId> prompt);
   // The tokens to read next, once the previous ones have been read; none: the text has ended.
   std::span<const tokenizer::TokenId> Next();
-  // Reads them.
-  void Read();
+  // Runs these tokens through the model.
+  void ReadPicked();
   // The tokens that the grammar allows next, as bits; empty: all.
   std::span<const uint64_t> AllowedNext();
   // Passes the rest of the text to on_text, and returns the whole result.
@@ -118,7 +120,16 @@ class Generation {
 
  private:
   void Give(std::string_view text, ThinkingSplitter::Part part);
-  std::optional<StopReason> Step();
+  struct Picked {
+    tokenizer::TokenId id;
+    bool is_sampled;  // not forced
+  };
+  std::optional<StopReason> AddToken();
+  std::optional<Picked> Pick();
+  bool Report(const Picked& picked);
+  void Take(tokenizer::TokenId id);
+  std::optional<StopReason> EndAfter(tokenizer::TokenId id);
+  bool HasAll() const;
   void StartConstraint();
   void Follow(tokenizer::TokenId id);
   void LimitThinking();
@@ -142,7 +153,7 @@ class Generation {
   int64_t n_thinking_ = 0;                     // tokens
   bool was_ended_ = false;                     // thinking, by its budget
   std::vector<float> logits_;                  // as on_logits left them
-  std::vector<tokenizer::TokenId> forced_;     // by the constraint or the budget, in reverse
+  std::deque<tokenizer::TokenId> forced_;      // the next tokens, by the constraint or the budget
   std::vector<tokenizer::TokenId> unread_;     // generated, to be read together
   DraftCounts before_;
   size_t batches_before_ = 0;

@@ -1,7 +1,7 @@
 // Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. A prompt's route
-// is Prefill and Read; a generated token's is Sample, then Decode and ReadWithDrafts (with --draft
-// off: Read). Both end in Forward() and Logits(), in a lambda that RunPass() runs on the team, for
-// prompts through RunInterruptibly(). The rest makes room and goes back.
+// is Prefill and ReadBatches; a generated token's is Sample, then Decode and ReadWithDrafts (with
+// --draft off: ReadBatches). Both end in Forward() and Logits(), in a lambda that RunPass() runs on
+// the team, for prompts through RunInterruptibly(). session_rewind.cc makes room and goes back.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -143,6 +143,10 @@ Scratch& Session::scratch() {
   return *scratch_;
 }
 
+size_t Session::scratch_bytes() const {
+  return scratch_ ? Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads) : 0;
+}
+
 // With a context that may not grow, the message does not blame memory.
 void Session::Refuse(size_t n_tokens, size_t room) const {
   constexpr size_t kAny = size_t{1} << 40;
@@ -162,49 +166,21 @@ void Session::Claim(std::span<const TokenId> tokens) {
   if (!MakeRoom(tokens.size())) Refuse(tokens.size(), state_.capacity());
 }
 
-bool Session::Reserve(size_t n_positions) {
-  const size_t now = state_.capacity();
-  if (n_positions <= now) return true;
-  const bool is_long = HasLongFactors(model_, n_positions);
-  if (n_positions > capacity_ || (position() > 0 && is_long != HasLongFactors(model_, now)))
-    return false;
-  size_t most = std::min(std::max(n_positions, 2 * now), capacity_);
-  if (is_long != HasLongFactors(model_, most)) most = n_positions;
-  // The memory filled now becomes free once it is copied.
-  uint64_t filled = state_.bytes() / now * position();
-  if (scratch_) filled += Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads);
-  const uint64_t memory = std::min(memory_, MachineMemory().available + filled);
-  const size_t fits = LongestContext(model_.config, plan_, most, memory);
-  if (fits < n_positions) {
-    capacity_ = std::max(fits, now);
-    return false;
-  }
-  const uint64_t bytes_before = state_.bytes();
-  state_.Grow(model_.config, fits);
-  if (speculation_) speculation_->Grow(fits);
-  plan_.context = fits;
-  tokens_.reserve(fits);
-  ropes_ = MakeRopes(model_, fits);
-  room_for_weights_ -= std::min(room_for_weights_, state_.bytes() - bytes_before);
-  ReleaseScratch();  // its pager counts on more room
-  return true;
-}
-
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
   Claim(tokens);
-  return Read(tokens.subspan(AcceptDrafts(tokens)), progress, nullptr);
+  return ReadBatches(tokens.subspan(AcceptDrafts(tokens)), progress, nullptr);
 }
 
 bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows,
                                const Progress& progress) {
   Claim(tokens);
-  return Read(tokens, progress, rows);
+  return ReadBatches(tokens, progress, rows);
 }
 
 // Reads in batches. If `rows` is null, keeps the last token's logits as Decode() does; otherwise
 // passes the logits of every token to `rows`.
-bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, const LogitRows& rows,
-                   const WantedLogits& wanted) {
+bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progress,
+                          const LogitRows& rows, const WantedLogits& wanted) {
   if (tokens.empty()) return true;
   DropDrafts();
   const size_t begin = position();
@@ -216,10 +192,10 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
     size_t n = std::min(tokens.size() - done, s.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
-    const TextPart part = Part(position(), n);
+    const TextSpan text = Span(position(), n);
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
-      Forward(model_, batch, {&part, 1}, s, team, trace_);
+      Forward(model_, batch, {&text, 1}, s, team, trace_);
       if (is_last) LogitsFrom(n - 1, 1, wanted.allowed);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
@@ -227,17 +203,17 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress, co
         rows(done + first, count, {buffer.data(), count * vocab_size});
       }
     };
-    row_ = 0;
+    computed_.row = 0;
     ChooseLogits(is_last && !wanted.all, n - 1, wanted.allowed);
     if (!RunInterruptibly(progress, done, n, pass)) {
-      has_logits_ = has_few_logits_ = false;
+      computed_.has_all = computed_.has_few = false;
       break;
     }
     ++n_batches_;
     if (speculation_) speculation_->Read(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
-    has_logits_ = is_last && !has_few_logits_;
+    computed_.has_all = is_last && !computed_.has_few;
     if (position() == bookmark_at_) {
       state_.Snapshot();
       bookmark_at_ = 0;
@@ -256,7 +232,7 @@ bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
                                kernels::FunctionRef<void()> pass) {
   if (!progress) return RunPass(n, n > 1, pass);
   if (state_.is_recurrent() && n <= kMaxDecodeTokens) {
-    has_logits_ = false;
+    computed_.has_all = false;
     return progress(done) && RunPass(n, n > 1, pass);
   }
   state_.ExpectAbandon();
@@ -269,7 +245,7 @@ bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
     if (RunPass(n, n > 1, pass, &keep_going)) return true;
   } catch (...) {  // of `progress`
     state_.Abandon(position() + n);
-    has_logits_ = false;
+    computed_.has_all = false;
     throw;
   }
   state_.Abandon(position() + n);
@@ -282,9 +258,14 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
                       const kernels::FunctionRef<bool()>* keep_going) {
   team_->set_size(is_prompt ? n_threads_batch() : team_size_.Choose(n));
   const Stopwatch watch;
-  const bool is_whole = keep_going == nullptr || team_->RunWhile(*keep_going, pass);
-  if (keep_going == nullptr) team_->Run(pass);
-  if (is_whole && !is_prompt && !has_few_logits_)
+  bool is_whole = true;
+  if (keep_going != nullptr) {
+    is_whole = team_->RunWhile(*keep_going, pass);
+  } else {
+    team_->Run(pass);
+  }
+  // A pass with few logits takes less time than the passes that it would be compared with.
+  if (is_whole && !is_prompt && !computed_.has_few)
     excess_seconds_ = team_size_.Measured(n, watch.Seconds());
   team_->set_size(n_threads());
   return is_whole;
@@ -301,22 +282,24 @@ size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
     if (next >= last_pass_tokens_.size() || last_pass_tokens_[next] != tokens[n]) break;
     speculation_->Add(tokens[n], /*was_draft=*/true);
     tokens_.push_back(tokens[n]);
-    row_ = next;
+    computed_.row = next;
   }
   return n;
 }
 
 // Notes whether the pass computes for its token `row` the logits of `allowed` alone.
 void Session::ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed) {
-  has_few_logits_ = may_be && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
-  few_row_ = row;
-  if (has_few_logits_) few_allowed_.assign(allowed.begin(), allowed.end());
+  computed_.has_few = may_be && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
+  computed_.few_row = row;
+  if (computed_.has_few) computed_.few_allowed.assign(allowed.begin(), allowed.end());
 }
 
 // The logits of n tokens of the last pass, from its token `row` on; the token after `row` must be
-// in `allowed`. Called inside team_->Run(), after ChooseLogits().
+// in `allowed`. Called inside team_->Run(), after ChooseLogits(). Logits() makes only the largest
+// logits exact. If few tokens are allowed, LogitsOf() computes theirs again, as exactly: so the
+// token sampled does not depend on whether the other logits were computed.
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
-  if (!has_few_logits_) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
+  if (!computed_.has_few) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
   if (IsWorthLogitsOf(model_, allowed))
     LogitsOf(model_, row, allowed, *scratch_, *team_, RowOfLogits());
 }
@@ -327,12 +310,13 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
   const size_t n_ahead = speculation_ ? AcceptDrafts(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
-    team_->Run([&] { LogitsOf(model_, row_, wanted.allowed, *scratch_, *team_, RowOfLogits()); });
+    team_->Run(
+        [&] { LogitsOf(model_, computed_.row, wanted.allowed, *scratch_, *team_, RowOfLogits()); });
   }
   if (tokens.empty()) return;
   if (!speculation_ || tokens.size() > std::min(kMaxDecodeTokens, scratch().max_tokens)) {
     Claim(tokens);
-    Read(tokens, nullptr, nullptr, wanted);
+    ReadBatches(tokens, nullptr, nullptr, wanted);
     return;
   }
   for (const TokenId id : tokens) speculation_->Add(id, /*was_draft=*/false);
@@ -343,12 +327,12 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
 }
 
 void Session::CompleteLogits() {
-  if (!std::exchange(has_few_logits_, false)) return;
+  if (!std::exchange(computed_.has_few, false)) return;
   team_->Run([&] {
-    Logits(model_, few_row_, 1, scratch(), *team_, RowOfLogits());
-    LogitsOf(model_, few_row_, few_allowed_, scratch(), *team_, RowOfLogits());
+    Logits(model_, computed_.few_row, 1, scratch(), *team_, RowOfLogits());
+    LogitsOf(model_, computed_.few_row, computed_.few_allowed, scratch(), *team_, RowOfLogits());
   });
-  has_logits_ = true;
+  computed_.has_all = true;
 }
 
 // Reads the last n_known tokens of the text and the drafts after them.
@@ -373,21 +357,21 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   last_pass_tokens_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
   last_pass_tokens_.insert(last_pass_tokens_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
-  const TextPart part = Part(pass_begin_, last_pass_tokens_.size());
-  row_ = n_known - 1;
-  ChooseLogits(is_few && drafts.empty(), row_, wanted.allowed);
+  const TextSpan text = Span(pass_begin_, last_pass_tokens_.size());
+  computed_.row = n_known - 1;
+  ChooseLogits(is_few && drafts.empty(), computed_.row, wanted.allowed);
   const Stopwatch watch;
   RunPass(last_pass_tokens_.size(), /*is_prompt=*/false, [&] {
-    Forward(model_, last_pass_tokens_, {&part, 1}, s, *team_, trace_);
-    LogitsFrom(row_, last_pass_tokens_.size() - row_, wanted.allowed);
+    Forward(model_, last_pass_tokens_, {&text, 1}, s, *team_, trace_);
+    LogitsFrom(computed_.row, last_pass_tokens_.size() - computed_.row, wanted.allowed);
   });
   ++n_batches_;
   state_.Extend(pass_begin_ + last_pass_tokens_.size());
   speculation_->Read(last_pass_tokens_, pass_begin_, s.x);
   speculation_->Passed(last_pass_tokens_.size(),
                        watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0),
-                       !has_few_logits_);
-  has_logits_ = !has_few_logits_;
+                       !computed_.has_few);
+  computed_.has_all = !computed_.has_few;
 }
 
 // Drops the tokens read ahead that the text did not continue with.
@@ -403,80 +387,12 @@ void Session::DropDrafts() {
   last_pass_tokens_.clear();
 }
 
-void Session::Bookmark() {
-  DropDrafts();
-  state_.Snapshot();
-  if (!has_logits_) return;
-  if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
-  if (bookmarks_.size() == SequenceState::kSnapshots) bookmarks_.erase(bookmarks_.begin());
-  const float* const row = RowOfLogits();
-  bookmarks_.push_back({position(), {row, row + model_.config.vocab_size}});
-}
-
-SequenceState& Session::RememberedState() {
-  DropDrafts();
-  return state_;
-}
-
-void Session::Restore(std::span<const TokenId> tokens, std::span<const float> logits) {
-  tokens_.assign(tokens.begin(), tokens.end());
-  std::ranges::copy(logits, logits_.get());
-  row_ = 0;
-  has_logits_ = !logits.empty();
-  has_few_logits_ = false;
-  bookmarks_.clear();
-  if (speculation_) speculation_->Truncate(0);
-  state_.Restore(tokens_.size());
-  Bookmark();
-}
-
 void Session::SetSampling(const Sampling& options) {
   sampler_.SetOptions(WithoutBanned(model_, options), BreakersOf(model_, options));
 }
 
 TokenId Session::Sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
   return sampler_.Sample(logits, allowed, tokens_);
-}
-
-void Session::CopyFrom(Session& other) {
-  Rewind(0);
-  if (!Reserve(other.state_.capacity()))
-    throw NoMemory("there is no memory for a copy of ", other.position(), " tokens");
-  std::vector<std::span<std::byte>> pieces;
-  other.RememberedState().ForEachPiece(
-      other.position(), [&](std::span<std::byte> piece) { pieces.push_back(piece); });
-  size_t i = 0;
-  state_.ForEachPiece(other.position(), [&](std::span<std::byte> piece) {
-    std::ranges::copy(pieces[i++], piece.begin());
-  });
-  Restore(other.tokens(), other.has_logits() ? other.logits() : std::span<const float>());
-  sampler_ = other.sampler_;
-}
-
-size_t Session::scratch_bytes() const {
-  return scratch_ ? Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads) : 0;
-}
-
-size_t Session::Rewind(size_t position) {
-  if (position >= tokens_.size()) return tokens_.size();
-  DropDrafts();
-  tokens_.resize(state_.Rewind(position));
-  if (speculation_) speculation_->Truncate(tokens_.size());
-  while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
-  has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
-  has_few_logits_ = false;
-  row_ = 0;
-  if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.get());
-  return tokens_.size();
-}
-
-size_t Session::RewindToCommon(std::span<const TokenId> tokens) {
-  const auto common =
-      static_cast<size_t>(std::ranges::mismatch(tokens, tokens_).in1 - tokens.begin());
-  const bool is_other =
-      HasLongFactors(model_, tokens.size()) && !HasLongFactors(model_, state_.capacity());
-  const size_t reached = Rewind(is_other ? 0 : common);
-  return reached == tokens.size() && !has_logits_ ? Rewind(reached - 1) : reached;
 }
 
 }  // namespace engine

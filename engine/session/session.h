@@ -34,8 +34,8 @@ struct WantedLogits {
 };
 
 struct SessionOptions {
-  size_t context = kUsualContext;  // positions at first; as ContextOf() has it
-  size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf() the same
+  size_t context = kUsualContext;  // positions at first; ContextOf() resolves it for a model
+  size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf(`context`)
   size_t batch = 512;              // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
@@ -114,25 +114,26 @@ class Session {
   // Decode() for several sessions of one model in one pass, without drafts: each gets the same bits
   // as alone. At most kMaxDecodeTokens sessions, and no more than scratch holds; logits:
   // [sessions][vocab_size].
-  struct Next {
+  struct TextAndToken {
     Session& session;
     tokenizer::TokenId id;
     std::span<const uint64_t> allowed = {};  // as in WantedLogits
   };
-  static void DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
-                             float* logits);
+  static void DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
+                             kernels::Team& team, float* logits);
   // Takes over the text, the state and the sampler of another session of this model and type of
   // cache. Throws engine::NoMemory, and then has no text.
   void CopyFrom(Session& other);
   // Frees the buffers of passes until the next one of this session alone.
   void ReleaseScratch() {
     scratch_.reset();
-    has_few_logits_ = false;
+    computed_.has_few = false;
   }
 
   // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
   std::span<const float> logits() const {
-    return {logits_.get() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
+    return {logits_.get() + computed_.row * model_.config.vocab_size,
+            model_.tokenizer->vocab().size()};
   }
   size_t scratch_bytes() const;
   // Whether sampled logits were not all finite numbers.
@@ -156,7 +157,7 @@ class Session {
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
   // Whether all logits() belong to the text so far; false after Rewind() to a position without a
   // bookmark.
-  bool has_logits() const { return has_logits_; }
+  bool has_logits() const { return computed_.has_all; }
 
   // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, the
   // update of the session once that state is filled in, and what they know of the model.
@@ -168,12 +169,22 @@ class Session {
   ModelHash& model_hash() { return model_hash_; }
 
  private:
+  struct LogitsState {
+    size_t row = 0;        // of logits_: the last token's
+    bool has_all = false;  // all logits of the row belong to the text so far
+    // Or only some logits are computed: of token few_row of the last pass, those of the ids that
+    // were allowed then (few_allowed, as bits).
+    bool has_few = false;
+    size_t few_row = 0;
+    std::vector<uint64_t> few_allowed;
+  };
+
   Scratch& scratch();
-  TextPart Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
+  TextSpan Span(size_t position, size_t end) { return {ropes_, state_, position, end}; }
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
-  bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
-            const LogitRows& rows, const WantedLogits& wanted = {});
+  bool ReadBatches(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
+                   const LogitRows& rows, const WantedLogits& wanted = {});
   bool RunInterruptibly(const Progress& progress, size_t done, size_t n,
                         kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
@@ -182,7 +193,7 @@ class Session {
   void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
   void ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed);
   void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
-  float* RowOfLogits() { return logits_.get() + row_ * model_.config.vocab_size; }
+  float* RowOfLogits() { return logits_.get() + computed_.row * model_.config.vocab_size; }
   void DropDrafts();
 
   const Model& model_;
@@ -201,12 +212,7 @@ class Session {
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
   kernels::Buffer<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
   size_t n_batches_ = 0;
-  size_t row_ = 0;  // of the last token
-  bool has_logits_ = false;
-  bool has_few_logits_ =
-      false;  // token few_row_ of the last pass has only the logits that were allowed then
-  size_t few_row_ = 0;
-  std::vector<uint64_t> few_allowed_;  // which these are, as bits
+  LogitsState computed_;  // what logits_ holds
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> last_pass_tokens_;

@@ -115,7 +115,7 @@ Header HeaderOf(Session& session, SequenceState& state, size_t n_tokens) {
   header.kv_type = static_cast<uint64_t>(types.k) | static_cast<uint64_t>(types.v) << 8;
   // RoPE angles may depend on the context's length.
   header.is_long = HasLongFactors(model, state.capacity()) ? 1 : 0;
-  header.state_bytes = state.PieceBytes(n_tokens);
+  header.state_bytes = state.ChunkBytes(n_tokens);
   return header;
 }
 
@@ -124,7 +124,7 @@ struct Content {
   std::span<const std::byte> tokens, logits, state;
 };
 
-// The hash of the header's other numbers and of the content. The state is hashed piece by piece,
+// The hash of the header's other numbers and of the content. The state is hashed chunk by chunk,
 // from the session's own buffers if content.state is empty.
 uint64_t HashOf(const Header& header, const Content& content, SequenceState& state) {
   Hash hash;
@@ -135,9 +135,9 @@ uint64_t HashOf(const Header& header, const Content& content, SequenceState& sta
   hash.Add(content.tokens);
   hash.Add(content.logits);
   size_t done = 0;
-  state.ForEachPiece(header.n_tokens, [&](std::span<std::byte> piece) {
-    hash.Add(content.state.empty() ? piece : content.state.subspan(done, piece.size()));
-    done += piece.size();
+  state.ForEachChunk(header.n_tokens, [&](std::span<std::byte> chunk) {
+    hash.Add(content.state.empty() ? chunk : content.state.subspan(done, chunk.size()));
+    done += chunk.size();
   });
   return hash.All();
 }
@@ -222,7 +222,7 @@ void SaveSession(Session& session, const std::string& path) {
   out.Write(std::as_bytes(std::span(&header, 1)));
   out.Write(content.tokens);
   out.Write(content.logits);
-  state.ForEachPiece(session.position(), [&](std::span<std::byte> piece) { out.Write(piece); });
+  state.ForEachChunk(session.position(), [&](std::span<std::byte> chunk) { out.Write(chunk); });
   out.Commit();
 }
 
@@ -238,9 +238,9 @@ void LoadSession(Session& session, const std::string& path) {
   }
   session.Rewind(0);
   size_t done = 0;
-  session.RememberedState().ForEachPiece(tokens.size(), [&](std::span<std::byte> piece) {
-    std::ranges::copy(content.state.subspan(done, piece.size()), piece.begin());
-    done += piece.size();
+  session.RememberedState().ForEachChunk(tokens.size(), [&](std::span<std::byte> chunk) {
+    std::ranges::copy(content.state.subspan(done, chunk.size()), chunk.begin());
+    done += chunk.size();
   });
   session.Restore(tokens, Copied<float>(content.logits));
 }

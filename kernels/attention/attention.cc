@@ -1,6 +1,6 @@
 // Attention over the key-value cache, see attention.h: storing keys and values, and how threads
-// divide the work. The queries are cut into blocks (tiles.cc). With up to 16 tokens, the keys are
-// also cut into parts of 512, which threads share and whose results are added up.
+// divide the work. Queries are divided into query tiles (tiles.cc). With up to 16 tokens, keys are
+// also divided into spans of 512, which threads share and whose results are added up.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <span>
 
 #include "gguf/blocks.h"
-#include "kernels/attention/block.h"
+#include "kernels/attention/query_tile.h"
 #include "kernels/attention/round_to_q4.h"
 #include "kernels/half.h"
 #include "kernels/matmul/matmul.h"
@@ -69,122 +69,148 @@ struct Queries {
   size_t end;  // positions of the text so far
 };
 
-// How queries are split into blocks of at most `queries`: tokens times heads that share a key-value
-// head.
-struct Blocks {
-  Blocks(const Queries& all, size_t queries)
-      : group(all.n_heads / all.cache.n_kv_heads),
-        heads(std::min(group, queries)),
-        tokens(queries / heads),
-        per_group((group + heads - 1) / heads),
-        per_token(all.cache.n_kv_heads * per_group),
-        count((all.n_tokens + tokens - 1) / tokens * per_token) {}
+// How queries are split into query tiles of at most `most` queries: tokens times heads that share a
+// key-value head. A range is the tokens of a query tile.
+struct QueryTiles {
+  QueryTiles(const Queries& all, size_t most)
+      : sharing_heads(all.n_heads / all.cache.n_kv_heads),
+        heads(std::min(sharing_heads, most)),
+        tokens(most / heads),
+        per_kv_head((sharing_heads + heads - 1) / heads),
+        per_range(all.cache.n_kv_heads * per_kv_head),
+        n_ranges((all.n_tokens + tokens - 1) / tokens) {}
 
-  size_t group;      // heads that share a key-value head
-  size_t heads;      // of a block
-  size_t tokens;     // of a block
-  size_t per_group;  // blocks for the heads of a group
-  size_t per_token;  // blocks for all heads, of one token or several
-  size_t count;      // blocks in all
+  size_t count() const { return n_ranges * per_range; }
+
+  size_t sharing_heads;  // query heads of a key-value head
+  size_t heads;          // of a query tile
+  size_t tokens;         // of a query tile
+  size_t per_kv_head;    // query tiles of a range for the heads of a key-value head
+  size_t per_range;      // query tiles of a range
+  size_t n_ranges;
 };
 
-// Block number `index`; *query gets the number of its first query.
-QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_t* query) {
+// A query tile's place among all queries.
+struct Place {
+  size_t token, kv_head, head;  // the first token and query head
+  size_t n_tokens, n_heads;
+};
+
+Place PlaceOf(const Queries& all, const QueryTiles& tiles, size_t index) {
+  const size_t token = index / tiles.per_range * tiles.tokens;
+  const size_t kv_head = index % tiles.per_range / tiles.per_kv_head;
+  const size_t first_head = index % tiles.per_kv_head * tiles.heads;
+  return {.token = token,
+          .kv_head = kv_head,
+          .head = kv_head * tiles.sharing_heads + first_head,
+          .n_tokens = std::min(tiles.tokens, all.n_tokens - token),
+          .n_heads = std::min(tiles.heads, tiles.sharing_heads - first_head)};
+}
+
+QueryTile TileAt(const Queries& all, const Place& at) {
   const KvLayer& cache = all.cache;
-  const size_t token = index / blocks.per_token * blocks.tokens;
-  const size_t kv_head = index % blocks.per_token / blocks.per_group;
-  const size_t first_head = index % blocks.per_group * blocks.heads;
-  const size_t head = kv_head * blocks.group + first_head;
-  *query = token * all.n_heads + head;
   return {
-      .kv = cache.head(kv_head),
-      .q = all.q.data + token * all.q.stride + head * cache.key_length,
-      .out = all.out.data + token * all.out.stride + head * cache.value_length,
+      .kv = cache.head(at.kv_head),
+      .q = all.q.data + at.token * all.q.stride + at.head * cache.key_length,
+      .out = all.out.data + at.token * all.out.stride + at.head * cache.value_length,
       .q_stride = all.q.stride,
       .out_stride = all.out.stride,
-      .n_tokens = std::min(blocks.tokens, all.n_tokens - token),
-      .n_heads = std::min(blocks.heads, blocks.group - first_head),
-      .first_pos = all.first_pos + token,
+      .n_tokens = at.n_tokens,
+      .n_heads = at.n_heads,
+      .first_pos = all.first_pos + at.token,
       .end = all.end,
-      .params = all.params.From(head),
+      .params = all.params.From(at.head),
   };
 }
 
-// Up to kFewTokens tokens use parts of kPartKeys keys, aligned to multiples of that, which threads
-// compute in parallel, since there may be a single key-value head. Then the parts are added up in
-// the order of positions, so a token's result is the same for any number of threads and tokens.
-constexpr size_t kPartKeys = 512;
-static_assert(kPartKeys % kKvTile == 0);
-// For the results of parts: 256 KB of the caller's stack.
+// Up to kFewTokens tokens divide the keys into spans of kSpanKeys, aligned to multiples of that,
+// which threads compute in parallel, since there may be a single key-value head. Then the spans'
+// results are added up in the order of positions, so a token's result is the same for any number of
+// threads and tokens.
+constexpr size_t kSpanKeys = 512;
+static_assert(kSpanKeys % kKvTile == 0);
+// For the results of spans: 256 KB of the caller's stack.
 constexpr size_t kScratchFloats = size_t{1} << 16;
-// If that is too little for one token, its keys are one part.
+// If that is too little for one token, its keys are one span.
 constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
-constexpr size_t kMaxParts = 64;
+constexpr size_t kMaxSpans = 64;
 constexpr size_t kAddedQueries = 8;  // the fewest that a thread adds up at a time
 
 void Scale(float factor, size_t n, float* x) {
   for (size_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-// Up to kFewTokens tokens, by parts of part_keys keys.
-struct FewTokens {
-  Queries all;
-  size_t part_keys;
-
-  size_t n_queries() const { return all.n_tokens * all.n_heads; }
-  size_t FirstPart(size_t token) const {
-    return FirstVisible(all.first_pos + token, all.params.window) / part_keys;
-  }
-  size_t LastPart(size_t token) const {
-    return LastVisible(all.first_pos + token, all.params.ahead, all.end) / part_keys;
-  }
-};
-
-// The results of a part for each query.
-struct Sums {
+// The results of a span for each query.
+struct SpanSums {
   float* max;  // [n_queries]
   float* sum;  // [n_queries]
   float* out;  // [n_queries][value_length]
 };
 
-// Returns the largest blocks, since a block's keys are converted once for all of its queries.
-// Smaller ones if blocks times n_parts parts would be fewer than threads: latent attention has one
-// key-value head for 128 query heads. A query's result is the same in any block.
-Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
-  constexpr size_t kFewest = 8;
-  size_t queries = kBlockQueries;
-  while (queries > kFewest && Blocks(few.all, queries).count * n_parts < n_threads) queries /= 2;
-  return Blocks(few.all, queries);
-}
+// Attention of up to kFewTokens tokens, by spans of span_keys keys.
+struct FewTokens {
+  Queries all;
+  size_t span_keys;
 
-// Attention of block number `index` to the keys of one part, written to the part's `sums`, or to
-// the result itself if it is the only part.
-void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
-                const Sums& sums, bool is_all) {
-  size_t query;
-  QueryBlock block = BlockAt(few.all, blocks, index, &query);
-  KeyPart keys = {.begin = part * few.part_keys, .end = (part + 1) * few.part_keys};
-  if (!is_all) {
-    block.out = sums.out + query * block.kv.value_length;
-    keys.max = sums.max + query;
-    keys.sum = sums.sum + query;
-    keys.sum_stride = few.all.n_heads;
+  size_t n_queries() const { return all.n_tokens * all.n_heads; }
+  size_t FirstSpan(size_t token) const {
+    return FirstVisible(all.first_pos + token, all.params.window) / span_keys;
   }
-  AttendQueries(block, keys, /*few=*/true);
+  size_t LastSpan(size_t token) const {
+    return LastVisible(all.first_pos + token, all.params.ahead, all.end) / span_keys;
+  }
+  KeySpan SpanAt(size_t span) const {
+    return {.begin = span * span_keys, .end = (span + 1) * span_keys};
+  }
+};
+
+// Returns the largest query tiles, since keys are converted once for all queries of a tile; smaller
+// ones if there would be fewer query tiles times spans than threads. (Latent attention has one
+// key-value head for 128 query heads.) A query's result is the same in any tile.
+QueryTiles TilesFor(const FewTokens& few, size_t n_spans, size_t n_threads) {
+  constexpr size_t kFewest = 8;
+  size_t most = kTileQueries;
+  while (most > kFewest && QueryTiles(few.all, most).count() * n_spans < n_threads) most /= 2;
+  return QueryTiles(few.all, most);
 }
 
-// Adds the parts from `begin` on, as far as query number `query` sees them, to `total`. parts[i]
-// belongs to part begin + i.
-void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const Sums> parts,
-              const Sums& total) {
+// Attention of query tile number `index` to the keys of one span, written to the span's sums.
+void AttendSpan(const FewTokens& few, const QueryTiles& tiles, size_t index, size_t span,
+                const SpanSums& sums) {
+  const Place at = PlaceOf(few.all, tiles, index);
+  const size_t query = at.token * few.all.n_heads + at.head;
+  QueryTile queries = TileAt(few.all, at);
+  queries.out = sums.out + query * queries.kv.value_length;
+  KeySpan keys = few.SpanAt(span);
+  keys.max = sums.max + query;
+  keys.sum = sums.sum + query;
+  keys.sum_stride = few.all.n_heads;
+  AttendQueries(queries, keys, /*few=*/true);
+}
+
+// Attention to one span, which has every key that the queries see.
+void AttendOneSpan(Team& team, const FewTokens& few, size_t span) {
+  const QueryTiles tiles = TilesFor(few, 1, team.size());
+  team.For(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t i = begin; i < end; ++i) {
+      AttendQueries(TileAt(few.all, PlaceOf(few.all, tiles, i)), few.SpanAt(span), /*few=*/true);
+    }
+  });
+}
+
+// Adds the spans from number `first_span` on, as far as query number `query` sees them, to `total`.
+// spans[i] belongs to span first_span + i.
+void AddSpans(const FewTokens& few, size_t query, size_t first_span,
+              std::span<const SpanSums> spans, const SpanSums& total) {
   const size_t length = few.all.cache.value_length;
   const size_t token = query / few.all.n_heads;
-  const size_t first = few.FirstPart(token), last = few.LastPart(token);
+  const size_t first = few.FirstSpan(token), last = few.LastSpan(token);
   float* const out = total.out + query * length;
-  for (size_t part = std::max(first, begin); part <= last && part < begin + parts.size(); ++part) {
-    const Sums& sums = parts[part - begin];
+  for (size_t span = std::max(first, first_span); span <= last && span < first_span + spans.size();
+       ++span) {
+    const SpanSums& sums = spans[span - first_span];
     const float* const add = sums.out + query * length;
-    if (part == first) {
+    if (span == first) {
       total.max[query] = sums.max[query];
       total.sum[query] = sums.sum[query];
       std::copy_n(add, length, out);
@@ -196,42 +222,61 @@ void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const 
       total.sum[query] = total.sum[query] * keep + sums.sum[query] * gain;
       for (size_t i = 0; i < length; ++i) out[i] = out[i] * keep + add[i] * gain;
     }
-    if (part == last) Scale(1.0f / total.sum[query], length, out);
+    if (span == last) Scale(1.0f / total.sum[query], length, out);
   }
 }
 
-// Processes as many parts at a time as fit in scratch.
-void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
+// Attention to the spans [first, end): computes as many spans at a time as scratch holds results
+// of, and adds them to the total.
+void AttendSpans(Team& team, const FewTokens& few, size_t first, size_t end,
+                 std::span<float, kScratchFloats> scratch) {
   const size_t n = few.n_queries();
-  const size_t first = few.FirstPart(0), end = few.LastPart(few.all.n_tokens - 1) + 1;
-  const auto sums_at = [&](float* p, float* out) { return Sums{p, p + n, out}; };
-  const Sums total = sums_at(scratch.data(), few.all.out.data);
-  if (end - first == 1) {
-    const Blocks blocks = BlocksFor(few, 1, team.size());
-    return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
-      for (size_t i = from; i < to; ++i) AttendPart(few, blocks, i, first, total, true);
-    });
+  // scratch: maximums and sums of the total, whose means are the result; then the sums of spans.
+  const SpanSums total = {scratch.data(), scratch.data() + n, few.all.out.data};
+  const size_t span_floats = n * (few.all.cache.value_length + 2);
+  const size_t n_together = std::min((kScratchFloats - 2 * n) / span_floats, kMaxSpans);
+  std::array<SpanSums, kMaxSpans> spans;
+  for (size_t i = 0; i < n_together; ++i) {
+    float* const p = scratch.data() + 2 * n + i * span_floats;
+    spans[i] = {p, p + n, p + 2 * n};
   }
-  std::array<Sums, kMaxParts> parts;
-  const size_t part_floats = n * (few.all.cache.value_length + 2);
-  const size_t n_parts = std::min((kScratchFloats - 2 * n) / part_floats, kMaxParts);
-  for (size_t i = 0; i < n_parts; ++i) {
-    float* const p = scratch.data() + 2 * n + i * part_floats;
-    parts[i] = sums_at(p, p + 2 * n);
-  }
-  const Blocks blocks = BlocksFor(few, std::min(n_parts, end - first), team.size());
-  for (size_t begin = first; begin < end; begin += n_parts) {
-    const size_t count = std::min(n_parts, end - begin);
-    team.For(blocks.count * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+  const QueryTiles tiles = TilesFor(few, std::min(n_together, end - first), team.size());
+  for (size_t begin = first; begin < end; begin += n_together) {
+    const size_t count = std::min(n_together, end - begin);
+    team.For(tiles.count() * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
-        AttendPart(few, blocks, i / count, begin + i % count, parts[i % count], false);
+        AttendSpan(few, tiles, i / count, begin + i % count, spans[i % count]);
       }
     });
     team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
-        AddParts(few, i, begin, std::span(parts).first(count), total);
+        AddSpans(few, i, begin, std::span(spans).first(count), total);
       }
     });
+  }
+}
+
+// Up to kFewTokens tokens, as many at a time as scratch has room for the sums of one span each. If
+// it has too little for one token, that token's keys are one span.
+void AttendFew(Team& team, const Queries& all) {
+  const size_t token_floats = all.n_heads * (all.cache.value_length + 4);
+  const size_t span_keys = token_floats <= kScratchFloats ? kSpanKeys : kAllKeys;
+  const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
+  const size_t n_steps = (all.n_tokens + limit - 1) / limit;
+  alignas(64) std::array<float, kScratchFloats> scratch;
+  for (size_t step = 0; step < n_steps; ++step) {
+    const size_t token = all.n_tokens * step / n_steps;
+    FewTokens few = {all, span_keys};
+    few.all.q.data += token * all.q.stride;
+    few.all.out.data += token * all.out.stride;
+    few.all.n_tokens = all.n_tokens * (step + 1) / n_steps - token;
+    few.all.first_pos += token;
+    const size_t first = few.FirstSpan(0), end = few.LastSpan(few.all.n_tokens - 1) + 1;
+    if (end - first == 1) {
+      AttendOneSpan(team, few, first);
+    } else {
+      AttendSpans(team, few, first, end, scratch);
+    }
   }
 }
 
@@ -241,15 +286,15 @@ void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>&
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params) {
   const Queries all = {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens};
-  const Blocks blocks(all, kBlockQueries);
-  team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  const QueryTiles tiles(all, kTileQueries);
+  team.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys and go first, so that no thread is still busy with them
       // at the end.
-      const size_t tokens = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
-      size_t query;
-      AttendQueries(BlockAt(all, blocks, tokens * blocks.per_token + i % blocks.per_token, &query),
-                    {.begin = 0, .end = all.end}, /*few=*/false);
+      const size_t range = tiles.n_ranges - 1 - i / tiles.per_range;
+      const size_t index = range * tiles.per_range + i % tiles.per_range;
+      AttendQueries(TileAt(all, PlaceOf(all, tiles, index)), {.begin = 0, .end = all.end},
+                    /*few=*/false);
     }
   });
 }
@@ -307,30 +352,13 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out) {
-  const size_t q_stride = n_heads * cache.key_length, out_stride = n_heads * cache.value_length;
+  const TokenRows<const float> q_rows = {q, n_heads * cache.key_length};
+  const TokenRows<float> out_rows = {out, n_heads * cache.value_length};
   if (n_tokens > kFewTokens) {
-    return AttendBatch(team, cache, {q, q_stride}, {out, out_stride}, n_heads, n_tokens, first_pos,
-                       params);
+    return AttendBatch(team, cache, q_rows, out_rows, n_heads, n_tokens, first_pos, params);
   }
-  // As many tokens at a time as have room in scratch for one part each. If none has, its keys form
-  // one part.
-  const size_t token_floats = n_heads * (cache.value_length + 4);
-  const size_t part_keys = token_floats <= kScratchFloats ? kPartKeys : kAllKeys;
-  const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
-  const size_t n_steps = (n_tokens + limit - 1) / limit;
-  alignas(64) std::array<float, kScratchFloats> scratch;
-  for (size_t step = 0; step < n_steps; ++step) {
-    const size_t token = n_tokens * step / n_steps;
-    const Queries some = {.cache = cache,
-                          .params = params,
-                          .q = {q + token * q_stride, q_stride},
-                          .out = {out + token * out_stride, out_stride},
-                          .n_heads = n_heads,
-                          .n_tokens = n_tokens * (step + 1) / n_steps - token,
-                          .first_pos = first_pos + token,
-                          .end = first_pos + n_tokens};
-    AttendFew(team, {some, part_keys}, scratch);
-  }
+  AttendFew(team,
+            {cache, params, q_rows, out_rows, n_heads, n_tokens, first_pos, first_pos + n_tokens});
 }
 
 }  // namespace kernels

@@ -24,7 +24,7 @@ struct KvTypes {
 // Bytes of one cached key or value of `length` numbers.
 size_t KvBytes(KvType type, size_t length);
 
-// The most positions in a tile of keys; tiles are aligned to multiples of it.
+// The positions of a tile of keys; tiles are aligned to multiples of it.
 constexpr size_t kKvTile = 128;
 
 // The cache of one key-value head, read-only.
@@ -39,8 +39,8 @@ struct KvHead {
 };
 
 // A view of one layer's cache. Head by head, so that a head's keys are read in one stream. A ring
-// buffer: position p is in slot p % capacity. If it is smaller than the text, its capacity is a
-// multiple of kKvTile, so that a tile of keys never wraps.
+// buffer: the cache index of position p is p % capacity. If it is smaller than the text, its
+// capacity is a multiple of kKvTile, so that a tile of keys never wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
 // 2024), in the key's format: its last block may also hold later numbers of the key, under the same
@@ -53,18 +53,19 @@ struct KvLayer {
   size_t capacity = 0;  // positions
   size_t key_length = 0;
   size_t value_length = 0;
-  size_t skipped = 0;  // slots before k and v that belong to another text
+  size_t skipped = 0;  // positions before k and v that belong to another text
 
   KvHead head(size_t i) const;
-  // A cache in the slots from `first` on, for another text; it does not wrap.
+  // A cache from cache index `first` on, for another text; it does not wrap.
   KvLayer From(size_t first) const;
 };
 
 // A layer's parameters besides its shapes.
 struct AttentionParams {
-  float scale = 1;    // of q . k
-  size_t window = 0;  // a token at position p sees the keys p - window + 1 .. p; 0: all up to p
-  size_t ahead = 0;   // and this many keys after p, if they exist; SIZE_MAX: all
+  float scale = 1;  // of q . k
+  size_t window =
+      0;  // a token at position p sees the keys p - window + 1 .. p; 0: every key up to p
+  size_t ahead = 0;   // and this many keys after p, if they exist; SIZE_MAX: every key
   float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: no cap
   // [n_heads]: one more score for each query head, unscaled and without a value, in the softmax
   // (gpt-oss); or null.
@@ -73,7 +74,7 @@ struct AttentionParams {
   // Press et al. 2021), after the cap; or null.
   const float* slopes = nullptr;
 
-  // With the values of the heads from `head` on.
+  // The parameters of the heads from `head` on.
   AttentionParams From(size_t head) const {
     AttentionParams params = *this;
     if (sinks != nullptr) params.sinks += head;
@@ -86,14 +87,13 @@ struct AttentionParams {
 constexpr size_t FirstVisible(size_t pos, size_t window) {
   return window == 0 || pos < window ? 0 : pos + 1 - window;
 }
-// The last one, of a text of `end` tokens so far.
+// The last position that it sees, of a text of `end` tokens so far.
 constexpr size_t LastVisible(size_t pos, size_t ahead, size_t end) {
   return ahead < end - pos ? pos + ahead : end - 1;
 }
 
-// Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
-// to the slots of positions first_pos..., n_tokens <= capacity. v is not read if the cache has
-// none.
+// Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens,
+// at most capacity, from position first_pos on. v is not read if the cache has no values.
 void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v);
 

@@ -1,5 +1,5 @@
-// Attention for AVX2 with AVX-VNNI, as matmul/avx_vnni.cc has products.
+// Attention for AVX2 with AVX-VNNI: compiles tiles.cc for it (simd/extension_target.h).
 #define PRONK_AVX_VNNI 1
 #include "kernels/simd/extension_target.h"
-// All that is compiled for it.
+// The files that are compiled for it.
 #include "kernels/attention/tiles.cc"

@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// T is the element of a cache: float, hwy::float16_t, or for 32 numbers gguf::BlockQ8_0 or
-// gguf::BlockQ4_0, zeros past the end of a vector.
+// T is the element of a cache: float or hwy::float16_t; or, for 32 numbers, gguf::BlockQ8_0 or
+// gguf::BlockQ4_0, where a vector's last block is filled up with zeros.
 template <typename T>
 constexpr bool kIsBlock = std::is_same_v<T, gguf::BlockQ8_0> || std::is_same_v<T, gguf::BlockQ4_0>;
 
@@ -28,7 +28,7 @@ constexpr size_t CachedBytes(size_t length) {
   return (kIsBlock<T> ? (length + 31) / 32 : length) * sizeof(T);
 }
 
-// The first n numbers at p, or a vector of them.
+// The numbers at p: a vector of them, or the first n if these are fewer.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const hn::TFromD<D>* p, size_t n) {
   return n >= hn::Lanes(d) ? hn::LoadU(d, p) : hn::LoadN(d, p, n);
@@ -52,7 +52,7 @@ HWY_INLINE hn::Vec<D> LoadCached(D d, const std::byte* HWY_RESTRICT row, size_t 
     hn::Vec<decltype(di)> integers;
     if constexpr (std::is_same_v<T, gguf::BlockQ8_0>) {
       integers = hn::PromoteTo(di, hn::LoadU(hn::Rebind<int8_t, D>(), block.qs + i % 32));
-    } else {  // byte j has number j, and in its high bits number j + 16
+    } else {  // byte j has number j in its low bits and number j + 16 in its high bits
       const auto both = hn::PromoteTo(di, hn::LoadU(hn::Rebind<uint8_t, D>(), block.qs + i % 16));
       const auto code = i % 32 < 16 ? hn::And(both, hn::Set(di, 15)) : hn::ShiftRight<4>(both);
       integers = hn::Sub(code, hn::Set(di, 8));

@@ -5,8 +5,8 @@
 //
 // - Up to RowTokens() tokens: the rows of all heads are one range of work. Every thread that gets
 //   rows of a head rounds that head's vectors, 128 numbers of each token.
-// - More: a unit of work is a head, or some that share their input, with up to kHeadTokens tokens,
-//   by panels.
+// - More tokens: a thread takes a head, or some heads that share their input, with up to
+//   kHeadTokens tokens at a time, by panels.
 #include "kernels/attention/head_products.h"
 
 #include <algorithm>
@@ -121,14 +121,16 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
       }
     });
   }
-  const size_t n_parts = (n_tokens + kHeadTokens - 1) / kHeadTokens;
-  const size_t shared = x.head_stride == 0 ? n_heads * n_parts / (4 * team.size()) : 1;
-  const size_t run = std::clamp<size_t>(shared, 1, n_heads);
-  const size_t n_items = (n_heads + run - 1) / run * n_parts;
+  const size_t n_token_ranges = (n_tokens + kHeadTokens - 1) / kHeadTokens;
+  const size_t most_together =
+      x.head_stride == 0 ? n_heads * n_token_ranges / (4 * team.size()) : 1;
+  const size_t together = std::clamp<size_t>(most_together, 1, n_heads);
+  const size_t n_items = (n_heads + together - 1) / together * n_token_ranges;
   team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
-      const size_t token = item % n_parts * kHeadTokens, head = item / n_parts * run;
-      pass.Batch(head, std::min(head + run, n_heads), token,
+      const size_t token = item % n_token_ranges * kHeadTokens,
+                   head = item / n_token_ranges * together;
+      pass.Batch(head, std::min(head + together, n_heads), token,
                  std::min(kHeadTokens, n_tokens - token), thread);
     }
   });

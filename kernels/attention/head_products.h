@@ -45,7 +45,7 @@ class HeadScratch {
 // out(t, h)[r] = weights.scale * (row r of head h's matrix . x(t, h)), plus the bias if the stack
 // has one, for n_tokens tokens and all heads; `weights` has a matrix for each head. x(t, h) is
 // [weights.first.cols], out(t, h) [weights.first.rows]; they do not overlap. The result does not
-// depend on the number of threads; its bits are the same for a token alone and among up to 16.
+// depend on the number of threads; up to 16 tokens are batch-invariant (kernels/README.md).
 void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
 

@@ -1,11 +1,12 @@
 // Attention in int16 for batches of tokens and caches in f16, on x86, which multiplies int16 twice
 // as fast as floats. Included once per instruction set.
 //
-// Each slice of a query or key, each number of a tile's values (over its keys) and each query's
-// weights become integers with their own scale. They have some 13 bits, because sums of products
-// must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One instruction
-// multiplies and adds pairs. A pair of query or key numbers is a number and the one kFloats after
-// it, which needs no permutation; a pair of weights or values belongs to two neighbouring keys.
+// Each chunk of a query or key, each number of the values (over a tile's keys) and each query's
+// weights become integers with their own scale. The integers have some 13 bits, because sums of
+// products must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One
+// instruction multiplies and adds pairs. A pair of query or key numbers is a number and the one
+// kFloats after it, which needs no permutation; a pair of weights or values belongs to two
+// neighbouring keys.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
@@ -23,28 +24,29 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 
 // A query's product with a key is at most the product of their lengths (Cauchy and Schwarz).
-// Rounding adds less than sqrt(kSlice) / 2 to a length: (kLengthLimit + 4)^2 < 2^31.
+// Rounding adds less than sqrt(kHeadChunk) / 2 to a length: (kLengthLimit + 4)^2 < 2^31.
 constexpr float kLengthLimit = 46300;
 // Weights and values: (kWeightSum + kKeys / 2) * kValueLimit < 2^31.
 constexpr float kValueLimit = 8190, kWeightSum = 262000;
 
-// The addend is so large that the sum's last bits are the integer.
+// x * factor, rounded to an integer, in the last bits: the addend is so large that the sum has none
+// for fractions.
 HWY_INLINE VF Rounded(VF x, VF factor) {
   return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
 }
 
-// Lane i holds the integers of lane i of both.
+// Lane i holds the integers of lane i of `low` and of `high`, each a result of Rounded().
 HWY_INLINE VU32 Pairs(VF low, VF high) {
   const DU16 d16;
   const VU32 shifted = hn::ShiftLeft<16>(hn::BitCast(DU32(), high));
   return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(d16, shifted), hn::BitCast(d16, low)));
 }
 
-// The scales of values depend on all keys of a tile, so a token's result depends on the others of
-// its batch.
-class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
+// The scales of values depend on all keys of a tile, so a token's result depends on the other
+// tokens of its batch.
+class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
  public:
-  // Words of a block that n numbers of a slice take.
+  // The words that n numbers of a chunk take.
   static constexpr size_t CountWords(size_t n) {
     return ((n + 2 * kFloats - 1) / (2 * kFloats) * kFloats + 7) / 8 * 8;
   }
@@ -56,67 +58,69 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
     return DotWords(sum, hn::BitCast(DI16(), key), hn::BitCast(DI16(), q));
   }
 
-  void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
+  void PackQueries(const QueryTile& queries, const QueryState& s, size_t packed, size_t first,
                    size_t n) {
-    for (size_t i = 0; i < s.n_queries; ++i) {
+    for (size_t i = 0; i < s.n_padded; ++i) {
       alignas(64) std::array<uint32_t, kWords> words{};
-      const auto* const slice = reinterpret_cast<const std::byte*>(s.q[i] + first);
-      SetScale(i, slot + i, first == 0, RoundSlice<float>(slice, n, words.data()),
-               block.params.scale);
-      for (size_t k = 0; k < kWords; ++k) PutWord(slot + i, k, words[k]);
+      const auto* const chunk = reinterpret_cast<const std::byte*>(s.q[i] + first);
+      SetScale(i, packed + i, first == 0, RoundChunk<float>(chunk, n, words.data()),
+               queries.params.scale);
+      for (size_t k = 0; k < kWords; ++k) PutWord(packed + i, k, words[k]);
     }
   }
 
-  void PackKeys(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
-    const Range runs = Runs<kShare>(tile.seen);
-    const CachedRows rows = FindRuns(block.kv.k, block.kv.key_length, tile, first, n, next_keys);
-    for (size_t p = runs.begin; p < runs.end; ++p) {
-      key_scales[0][p] = RoundSlice<T>(rows[p - runs.begin], n, keys[p]);
+  void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const CachedRows rows =
+        FindVectors(queries.kv.k, queries.kv.key_length, tile, first, n, next_keys);
+    for (size_t p = aligned.begin; p < aligned.end; ++p) {
+      key_scales[0][p] = RoundChunk<T>(rows[p - aligned.begin], n, keys[p]);
     }
   }
 
   // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
-  void PackValues(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
+  void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
     const DF d;
-    const Range runs = Runs<kShare>(tile.seen);
+    const Range aligned = AlignKeys<kShare>(tile.seen);
     const CachedRows rows =
-        FindRuns(block.kv.v, block.kv.value_stride, tile, first, n, next_values);
-    VI32 max[kSlice / kFloats];
+        FindVectors(queries.kv.v, queries.kv.value_stride, tile, first, n, next_values);
+    VI32 max[kHeadChunk / kFloats];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = tile.seen.begin; p < tile.seen.end; ++p) {
-      for (size_t i = 0; i < kSlice / kFloats; ++i) {
-        max[i] = hn::Max(max[i], Magnitude(Load<T>(rows[p - runs.begin], i * kFloats, n)));
+      for (size_t i = 0; i < kHeadChunk / kFloats; ++i) {
+        max[i] = hn::Max(max[i], Magnitude(Load<T>(rows[p - aligned.begin], i * kFloats, n)));
       }
     }
-    VF factors[kSlice / kFloats];
-    for (size_t i = 0; i < kSlice / kFloats; ++i) {
+    VF factors[kHeadChunk / kFloats];
+    for (size_t i = 0; i < kHeadChunk / kFloats; ++i) {
       const VF largest = hn::BitCast(d, max[i]), limit = hn::Set(d, kValueLimit);
       factors[i] = hn::IfThenZeroElse(hn::Eq(largest, hn::Zero(d)), hn::Div(limit, largest));
       hn::Store(hn::Div(largest, limit), d, value_scales_ + i * kFloats);
     }
-    for (size_t p = runs.begin; p < runs.end; p += 2) {
-      const std::byte *const low = rows[p - runs.begin], *const high = rows[p + 1 - runs.begin];
-      for (size_t i = 0; i < kSlice / kFloats; ++i) {
+    for (size_t p = aligned.begin; p < aligned.end; p += 2) {
+      const std::byte *const low = rows[p - aligned.begin], *const high =
+                                                                rows[p + 1 - aligned.begin];
+      for (size_t i = 0; i < kHeadChunk / kFloats; ++i) {
         const VF a = Rounded(Load<T>(low, i * kFloats, n), factors[i]);
         const VF b = Rounded(Load<T>(high, i * kFloats, n), factors[i]);
-        hn::Store(Pairs(a, b), DU32(), values_ + p / 2 * kSlice + i * kFloats);
+        hn::Store(Pairs(a, b), DU32(), values_ + p / 2 * kHeadChunk + i * kFloats);
       }
     }
   }
 
-  void PackWeights(const BlockState& s, const TileKeys& tile, size_t first) {
-    if (first != 0) return;  // the first slice's weights serve all slices
-    for (size_t i = 0; i < s.n_queries; i += kFloats) {
+  void PackWeights(const QueryState& s, const KeyTile& tile, size_t first) {
+    if (first != 0) return;  // the first chunk's weights serve all chunks
+    for (size_t i = 0; i < s.n_padded; i += kFloats) {
       const VF sums = hn::Mul(hn::Load(DF(), s.tile_sum + i), hn::Set(DF(), 1 / kOne));
       const VF limit =
           hn::Floor(hn::Div(hn::Set(DF(), kWeightSum), hn::Max(hn::Set(DF(), 8.0f), sums)));
       hn::Store(hn::Div(hn::Load(DF(), s.gain + i), limit), DF(), gains_ + i);
       const VU32 one = hn::BitCast(DU32(), hn::ConvertTo(DI32(), limit));
       const VI16 factor = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
-      const size_t unit = i / kUnit * kUnit;
-      const Range runs = Runs<kShare>(SeenBy(s, unit, kUnit, tile));
+      const size_t together = i / kWeightQueries * kWeightQueries;
+      const Range aligned = AlignKeys<kShare>(SeenBy(s, together, kWeightQueries, tile));
       const float* const pairs = s.scores[i];
-      for (size_t pair = runs.begin / 2; pair < runs.end / 2; ++pair) {
+      for (size_t pair = aligned.begin / 2; pair < aligned.end / 2; ++pair) {
         const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));
         const VI16 product = hn::MulFixedPoint15(both, factor);
         hn::Store(hn::BitCast(DU32(), product), DU32(),
@@ -128,15 +132,15 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
   template <size_t kRows>
   HWY_INLINE void WeightedSum(size_t query, Range seen, size_t lane,
                               VSums<kRows, kRowVectors>& sums) const {
-    const Range runs = Runs<kShare>(seen);
+    const Range aligned = AlignKeys<kShare>(seen);
     VDots<kRows> dots;
     const auto dot = [](VI32 sum, VU32 a, VU32 b) HWY_ATTR {
       return DotWords(sum, hn::BitCast(DI16(), a), hn::BitCast(DI16(), b));
     };
     SetZero<kRows>(dots);
     MultiplyValues<kRows, 1>(
-        values_ + lane, kSlice, runs.begin / 2, runs.end / 2, weights[0], query, dot,
-        Prefetcher<kStep>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
+        values_ + lane, kHeadChunk, aligned.begin / 2, aligned.end / 2, weights[0], query, dot,
+        Prefetcher<kStepBytes>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -158,13 +162,13 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
     return i < end ? LoadCached<From>(DF(), row, i, end) : hn::Zero(DF());
   }
 
-  // A slice of n numbers of a vector as pairs; returns their scale.
+  // A chunk of n numbers of a vector as pairs; returns their scale.
   template <typename From>
-  static HWY_INLINE float RoundSlice(const std::byte* slice, size_t n, uint32_t* pairs) {
+  static HWY_INLINE float RoundChunk(const std::byte* chunk, size_t n, uint32_t* pairs) {
     const DF d;
     VF max = hn::Zero(d), squares = hn::Zero(d);
     for (size_t i = 0; i < n; i += kFloats) {
-      const VF x = Load<From>(slice, i, n);
+      const VF x = Load<From>(chunk, i, n);
       max = hn::Max(max, hn::Abs(x));
       squares = hn::MulAdd(x, x, squares);
     }
@@ -172,16 +176,16 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kSlice / 2> {
     const float scale = std::max(length / kLengthLimit, hn::ReduceMax(d, max) / kInt16Limit);
     const VF factor = hn::Set(d, length == 0 ? 0 : 1 / scale);
     for (size_t i = 0; i < n; i += 2 * kFloats, pairs += kFloats) {
-      const VF low = Rounded(Load<From>(slice, i, n), factor);
-      const VF high = Rounded(Load<From>(slice, i + kFloats, n), factor);
+      const VF low = Rounded(Load<From>(chunk, i, n), factor);
+      const VF high = Rounded(Load<From>(chunk, i + kFloats, n), factor);
       hn::Store(Pairs(low, high), DU32(), pairs);
     }
     return scale;
   }
 
-  alignas(64) uint32_t values_[kSlice * kKeys / 2];
-  alignas(64) float value_scales_[kSlice], gains_[kBlockQueries];
-  static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);  // bytes of a step's pairs
+  alignas(64) uint32_t values_[kHeadChunk * kKeys / 2];
+  alignas(64) float value_scales_[kHeadChunk], gains_[kTileQueries];
+  static constexpr size_t kStepBytes = 2 * kMicroRows * sizeof(T);  // of a word of each number
 };
 
 }  // namespace HWY_NAMESPACE

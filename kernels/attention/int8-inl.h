@@ -2,16 +2,17 @@
 //
 // Numbers of Q4_0 become blocks of Q8_0 without rounding, a part of a tile at a time. The bytes of
 // keys are used as they are stored, and queries are rounded to int8 with a scale for each 32
-// numbers, as keys are. Values become int16 without rounding; weights, 15 bits, are multiplied by
-// their values' scales in steps of the tile's largest. All sums are integers below 2^31 (128 keys *
-// 32767 * 127). Results of a few tokens have the same bits as alone; in a batch, weights are in
-// steps of the largest scale that the block sees.
+// numbers, as keys are. Values become int16 without rounding. Weights have 15 bits and are
+// multiplied by their values' scales, relative to the largest of these scales. Sums are integers
+// below 2^31 (128 keys * 32767 * 127). Results of a few tokens are batch-invariant
+// (kernels/README.md): there the largest scale is that of the keys that the query sees. In a batch
+// it is that of the keys that the query tile sees.
 //
-// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are in
-// steps of 1/255 of the tile's largest, or of 1/64 of all weights so far if that is less. Then
-// rounding moves at most 128 / 255 / 128 = 0.4% of the total weight, usually far less, since errors
-// have both signs. A weight that does not fit in a byte has a second byte, in steps of 64: few keys
-// have so much weight.
+// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. A weight's steps
+// are 1/255 of the tile's largest weight, or of 1/64 of the sum of the weights so far if that is
+// less. Then rounding moves at most 128 / 255 / 128 = 0.4% of the total weight, usually far less,
+// since errors have both signs. A weight that does not fit in a byte has a second byte, in steps of
+// 64: few keys have so much weight.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
@@ -37,7 +38,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   using Base = LaneBuffers<Block, kShareLanes, 2, 8>;
 
  public:
-  using Base::kBlocks, Base::kShare, Base::kUnit, Base::kWidth;
+  using Base::kBlocks, Base::kShare, Base::kWeightQueries, Base::kWidth;
 
   static constexpr size_t CountWords(size_t /*n*/) { return Base::kWords; }
   HWY_INLINE size_t KeyStride() const { return kInPlace ? rows_.stride : sizeof(this->keys[0]); }
@@ -54,34 +55,34 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 #endif
   }
 
-  void PackQueries(const QueryBlock& block, const BlockState& s, size_t slot, size_t first,
+  void PackQueries(const QueryTile& queries, const QueryState& s, size_t packed, size_t first,
                    size_t n) {
-    for (size_t i = 0; i < s.n_queries; ++i) {
-      std::array<float, kSlice> padded{};
+    for (size_t i = 0; i < s.n_padded; ++i) {
+      std::array<float, kHeadChunk> padded{};
       std::copy_n(s.q[i] + first, n, padded.data());
-      alignas(64) std::array<int8_t, kSlice> q;
+      alignas(64) std::array<int8_t, kHeadChunk> q;
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
-      QuantizeActivations(padded.data(), kSlice, q.data(), scales.data(), sums.data());
+      QuantizeActivations(padded.data(), kHeadChunk, q.data(), scales.data(), sums.data());
       const auto* const words = reinterpret_cast<const uint32_t*>(q.data());
-      for (size_t k = 0; k < kSlice / 4; ++k) this->PutWord(slot + i, k, words[k]);
-      this->SetScale(i, slot + i, first == 0, scales[0], block.params.scale);
-      this->block_ratios[slot + i] = scales[1] / std::max(scales[0], Base::kLeast);
+      for (size_t k = 0; k < kHeadChunk / 4; ++k) this->PutWord(packed + i, k, words[k]);
+      this->SetScale(i, packed + i, first == 0, scales[0], queries.params.scale);
+      this->block_ratios[packed + i] = scales[1] / std::max(scales[0], Base::kLeast);
       for (size_t b = 0; b < kBlocks; ++b) {
-        this->OffsetAt(slot + i, b) = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
+        this->OffsetAt(packed + i, b) = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
       }
     }
   }
 
-  void PackKeys(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
-    const Range runs = Runs<kShare>(tile.seen);
-    first_key_ = runs.begin;
-    rows_ = FindBlocks(block.kv.type.k, block.kv.k, block.kv.key_length, tile, first, n,
+  void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+    const Range aligned = AlignKeys<kShare>(tile.seen);
+    first_key_ = aligned.begin;
+    rows_ = FindBlocks(queries.kv.type.k, queries.kv.k, queries.kv.key_length, tile, first, n,
                        this->next_keys);
-    const size_t last = (n - 1) / 32;  // stands for the second block where there is none
+    const size_t last = (n - 1) / 32;  // the first block stands for a second one that is missing
     const hn::CappedTag<uint8_t, 32> d;
     const std::byte* at = rows_.first;
-    for (size_t p = runs.begin; p < runs.end; ++p, at += rows_.stride) {
+    for (size_t p = aligned.begin; p < aligned.end; ++p, at += rows_.stride) {
       const Block* const row = reinterpret_cast<const Block*>(at);
       HWY_UNROLL(2)
       for (size_t b = 0; b < kBlocks; ++b) {
@@ -94,26 +95,27 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
         halves_[b * kKeys + p] = from.d;
       }
     }
-    ConvertHalves(runs, this->key_scales);
+    ConvertHalves(aligned, this->key_scales);
   }
 
   // Values as words of kWordKeys keys, in the order of the weights' words.
-  void PackValues(const QueryBlock& block, const TileKeys& tile, size_t first, size_t n) {
-    const Range runs = Runs<kShare>(tile.seen);
-    const CachedRows rows = FindBlocks(block.kv.type.v, block.kv.v, block.kv.value_stride, tile,
-                                       first, n, this->next_values);
+  void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const CachedRows rows = FindBlocks(queries.kv.type.v, queries.kv.v, queries.kv.value_stride,
+                                       tile, first, n, this->next_values);
     n_blocks_ = (n + 31) / 32;
     const auto blocks = [&](size_t key) HWY_ATTR {
-      return reinterpret_cast<const Block*>(rows[key - runs.begin]);
+      return reinterpret_cast<const Block*>(rows[key - aligned.begin]);
     };
     const std::byte* at = rows.first;
-    for (size_t p = runs.begin; p < runs.end; ++p, at += rows.stride) {
+    for (size_t p = aligned.begin; p < aligned.end; ++p, at += rows.stride) {
       halves_[p] = reinterpret_cast<const Block*>(at)[0].d;
       halves_[kKeys + p] = reinterpret_cast<const Block*>(at)[n_blocks_ - 1].d;
     }
 #if PRONK_VNNI
-    // Words of four rows' bytes, which are interleaved twice, each piece of 16 for itself: so a
-    // row's words are dealt to the pieces first. A vector has as many blocks as fit.
+    // A word has a byte of each of four rows. Interleaving twice makes the words, but separately in
+    // each piece of 16 bytes, so the words of a row are first dealt to the pieces. A vector has as
+    // many blocks as fit.
     const DU8 d8;
     static constexpr auto kDeal = [] {
       std::array<uint32_t, kFloats> deal{};
@@ -122,7 +124,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     }();
     const auto deal = hn::SetTableIndices(DU32(), kDeal.data());
     for (size_t b = 0; b < n_blocks_; b += kVectorBytes / 32) {
-      for (size_t word = runs.begin / kWordKeys; word < runs.end / kWordKeys; ++word) {
+      for (size_t word = aligned.begin / kWordKeys; word < aligned.end / kWordKeys; ++word) {
         const auto row = [&](size_t k) HWY_ATTR {
           const Block* const row_blocks = blocks(KeyOf<kWordKeys, kShare>(word, k));
           const hn::FixedTag<uint8_t, 32> d32;
@@ -130,11 +132,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
             return hn::LoadU(d32, reinterpret_cast<const uint8_t*>(row_blocks[i].qs));
           };
 #if PRONK_WIDE
-          const VU8 all = hn::Combine(d8, numbers(n_blocks_ - 1), numbers(0));
+          const VU8 row_bytes = hn::Combine(d8, numbers(n_blocks_ - 1), numbers(0));
 #else
-          const VU8 all = numbers(b);
+          const VU8 row_bytes = numbers(b);
 #endif
-          return hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(DU32(), all), deal));
+          return hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(DU32(), row_bytes), deal));
         };
         const VU8 r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
         const auto put = [&](size_t i, VU8 low, VU8 high) HWY_ATTR {
@@ -150,7 +152,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     }
 #else
     for (size_t b = 0; b < n_blocks_; ++b) {
-      for (size_t word = runs.begin / kWordKeys; word < runs.end / kWordKeys; ++word) {
+      for (size_t word = aligned.begin / kWordKeys; word < aligned.end / kWordKeys; ++word) {
         HWY_UNROLL(8)
         for (size_t i = 0; i < 32; i += kFloats) {
           const auto number = [&](size_t k) HWY_ATTR {
@@ -166,21 +168,26 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       }
     }
 #endif
-    ConvertHalves(runs, value_scales_);
+    ConvertHalves(aligned, value_scales_);
   }
 
-  // The weights times the scales of their keys' values, with VNNI low bytes, then high ones.
-  void PackWeights(const BlockState& s, const TileKeys& tile, size_t /*first*/) {
+  // The weights times the scales of their keys' values. With VNNI a weight becomes a low byte and,
+  // if it does not fit, a high byte.
+  void PackWeights(const QueryState& s, const KeyTile& tile, size_t /*first*/) {
     const DF d;
     Range range = {};
-    for (size_t first = 0; first < s.n_queries; first += kWidth) {
-      const size_t unit = first / kUnit * kUnit, n = std::min(kUnit, s.n_queries - unit);
-      const Range runs = Runs<kShare>(SeenBy(s, unit, n, tile));
+    for (size_t first = 0; first < s.n_padded; first += kWidth) {
+      const size_t together = first / kWeightQueries * kWeightQueries,
+                   n = std::min(kWeightQueries, s.n_padded - together);
+      const Range aligned = AlignKeys<kShare>(SeenBy(s, together, n, tile));
       bool is_high = false;
-      for (size_t i = unit; i < unit + n; ++i) is_high |= s.gain[i] > kShareOfByte * s.sum[i];
-      for (auto& high : high_) high[unit / kUnit] = first == unit ? 0 : high[unit / kUnit];
+      for (size_t i = together; i < together + n; ++i)
+        is_high |= s.gain[i] > kShareOfByte * s.sum[i];
+      for (auto& high : high_)
+        high[together / kWeightQueries] = first == together ? 0 : high[together / kWeightQueries];
       const VF gain = ToLanes<kShare>(s.gain + first), sum = ToLanes<kShare>(s.sum + first);
-      // What the largest weight becomes: at most 16320 with VNNI. The quotient may be a NaN.
+      // The integer that the largest weight becomes: at most 16320 with VNNI. The quotient may be a
+      // NaN.
       const VF share = hn::Mul(hn::Div(gain, sum), hn::Set(d, kOneByte / kShareOfByte));
       const VF largest =
           PRONK_VNNI ? hn::Floor(hn::Max(share, hn::Set(d, kOneByte))) : hn::Set(d, kInt16Limit);
@@ -203,11 +210,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
           FromLanes<kShare>(hn::IfThenElse(hn::RebindMask(d, mine), step, ToLanes<kShare>(gains)),
                             gains);
           if (end - begin < kWidth) {
-            Multiply<true, true>(runs, first, s, b, largest, mine);
+            Multiply<true, true>(aligned, first, s, b, largest, mine);
           } else if (is_high) {
-            Multiply<true, false>(runs, first, s, b, largest, mine);
+            Multiply<true, false>(aligned, first, s, b, largest, mine);
           } else {
-            Multiply<false, false>(runs, first, s, b, largest, mine);
+            Multiply<false, false>(aligned, first, s, b, largest, mine);
           }
         }
       }
@@ -217,14 +224,14 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   template <size_t kRows>
   HWY_INLINE void WeightedSum(size_t query, Range seen, size_t lane,
                               VSums<kRows, kRowVectors>& sums) const {
-    const Range runs = Runs<kShare>(seen);
+    const Range aligned = AlignKeys<kShare>(seen);
     VDots<kRows> dots;
     const size_t b = lane / 32;
-    constexpr size_t kStep = kWordKeys * kMicroRows * sizeof(Block) / 32;  // bytes of its words
-    const Prefetcher<kStep> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32,
-                                  query == 0);
+    constexpr size_t kStepBytes = kWordKeys * kMicroRows * sizeof(Block) / 32;  // of a word
+    const Prefetcher<kStepBytes> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32,
+                                       query == 0);
     const uint32_t *const values = values_[b] + lane % 32, *const low = this->weights[b];
-    const size_t begin = runs.begin / kWordKeys, end = runs.end / kWordKeys;
+    const size_t begin = aligned.begin / kWordKeys, end = aligned.end / kWordKeys;
     const auto dot = [](VI32 sum, VU32 value, VU32 weight) HWY_ATTR {
 #if PRONK_VNNI
       return DotBytes(sum, hn::BitCast(DU8(), weight), hn::BitCast(DI8(), value));
@@ -234,7 +241,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     };
     SetZero<kRows>(dots);
 #if PRONK_VNNI
-    if (uint32_t left = high_[b][query / kUnit]; left != 0) {
+    if (uint32_t left = high_[b][query / kWeightQueries]; left != 0) {
       for (; left != 0; left &= left - 1) {
         const size_t word = static_cast<size_t>(std::countr_zero(left));
         AddWords<kRows, kShare>(values + word * 32, low + kWidth * kKeys / 4, word, query, dot,
@@ -256,31 +263,32 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   }
 
  private:
-  // VNNI needs one side unsigned: this is added to keys, and its contribution subtracted in each
-  // sum's start value.
+  // VNNI needs unsigned bytes on one side, so this is added to the keys' bytes. The start value of
+  // each sum subtracts its contribution.
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
   // Where few queries use a key, copying it does not pay off.
   static constexpr bool kInPlace = kShare >= 4;
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
-  // A weight of more than this share of all weights needs a second byte.
+  // A weight of more than this share of the sum of the weights needs a second byte.
   static constexpr float kShareOfByte = 1.0f / 64, kOneByte = 255;
 
-  // FindRuns() for both types. If a scale of Q4_0 is negative, the numbers are negated instead, to
-  // -7 to 8.
-  CachedRows FindBlocks(KvType type, const std::byte* cache, size_t length, const TileKeys& tile,
+  // FindVectors() for both types: blocks of Q4_0 become blocks of Q8_0 in a copy. A negative scale
+  // of Q4_0 becomes positive, and its numbers are negated, to -7 to 8.
+  CachedRows FindBlocks(KvType type, const std::byte* cache, size_t length, const KeyTile& tile,
                         size_t first, size_t n, const std::byte*& next) {
-    if (type == KvType::kQ8_0) return this->FindRuns(cache, length, tile, first, n, next);
+    if (type == KvType::kQ8_0) return this->FindVectors(cache, length, tile, first, n, next);
     using Half = gguf::BlockQ4_0;
     const hn::FixedTag<uint8_t, 16> d;
-    const size_t bytes = CachedBytes<Half>(length);
-    next = NextTile(cache, bytes, tile, CachedBytes<Half>(first));
-    const std::byte* const rows = cache + tile.slot * bytes + CachedBytes<Half>(first);
-    const Range runs = Runs<kShare>(tile.seen);
+    const TileVectors vectors = {cache, CachedBytes<Half>(length), tile};
+    next = vectors.NextTile(CachedBytes<Half>(first));
+    const std::byte* const rows =
+        cache + tile.cache_index * vectors.bytes + CachedBytes<Half>(first);
+    const Range aligned = AlignKeys<kShare>(tile.seen);
     std::byte* to_row = this->copy;
-    for (size_t p = runs.begin; p < runs.end; ++p, to_row += Base::kSliceBytes) {
+    for (size_t p = aligned.begin; p < aligned.end; ++p, to_row += Base::kChunkBytes) {
       const size_t row = std::clamp(p, tile.seen.begin, tile.seen.end - 1);
-      const Half* const from = reinterpret_cast<const Half*>(rows + row * bytes);
+      const Half* const from = reinterpret_cast<const Half*>(rows + row * vectors.bytes);
       Block* const to = reinterpret_cast<Block*>(to_row);
       for (size_t b = 0; b < (n + 31) / 32; ++b) {
         const auto codes = hn::LoadU(d, from[b].qs), zero = hn::Set(d, 8);
@@ -295,13 +303,13 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
         put(hn::ShiftRight<4>(codes), 16);
       }
     }
-    return {this->copy, Base::kSliceBytes};
+    return {this->copy, Base::kChunkBytes};
   }
 
-  // The pairs of weights of a vector of queries times factors, in block b. kHigh: some may need two
-  // bytes. kMasked: only of the lanes that are `mine`.
+  // Stores the weights of a vector of queries for block b: pairs times factors_. kHigh: weights may
+  // need two bytes. kMasked: only in the lanes that are `mine`.
   template <bool kHigh, bool kMasked, class Mask>
-  HWY_INLINE void Multiply(Range runs, size_t first, const BlockState& s, size_t b, VF largest,
+  HWY_INLINE void Multiply(Range aligned, size_t first, const QueryState& s, size_t b, VF largest,
                            Mask mine) {
     const float* HWY_RESTRICT const pairs = s.scores[first];
     uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kKeys / 2);
@@ -317,9 +325,9 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       const VU8 factors = Broadcast<kShare>(factors_[b] + 2 * pair * kShare);
       return hn::MulFixedPoint15(both, hn::BitCast(DI16(), factors));
     };
-    [[maybe_unused]] constexpr uint32_t kGroup = (1u << kShare) - 1;
+    [[maybe_unused]] constexpr uint32_t kWordsOfKeys = (1u << kShare) - 1;
     [[maybe_unused]] uint32_t words_with_high = 0;
-    for (size_t pair = runs.begin / (2 * kShare); pair < runs.end / (2 * kShare); pair += 2) {
+    for (size_t pair = aligned.begin / (2 * kShare); pair < aligned.end / (2 * kShare); pair += 2) {
 #if PRONK_VNNI
       VI16 a = hn::MulFixedPoint15(product(pair), steps);
       VI16 c = hn::MulFixedPoint15(product(pair + 1), steps);
@@ -335,7 +343,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
         const VI16 both = hn::Or(high_a, hn::ShiftLeft<8>(high_c));
         put(both, to + kWidth * kKeys / 4);
         const uint32_t any = !hn::AllTrue(DI16(), hn::Eq(both, hn::Zero(DI16())));
-        words_with_high |= any * kGroup << (pair / 2 * kShare);
+        words_with_high |= any * kWordsOfKeys << (pair / 2 * kShare);
       }
       put(hn::Or(a, hn::ShiftLeft<8>(c)), to);
 #else
@@ -343,14 +351,14 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       put(product(pair + 1), words + (pair + 1) * kFloats);
 #endif
     }
-    high_[b][first / kUnit] |= words_with_high;
+    high_[b][first / kWeightQueries] |= words_with_high;
   }
 
-  // Sets what weights are multiplied by, in the order of pairs, in steps of the largest of the
-  // scales that are seen.
+  // Sets factors_, which weights are multiplied by, in the order of their pairs: a value's scale
+  // over the largest scale of the seen values, times 32767.
   HWY_INLINE void FindFactors(Range seen) {
-    // Smaller than any f16, so that no limit is infinite; compared as integers, so that a NaN is
-    // the largest.
+    // Smaller than any f16, so that no limit is infinite. Scales are compared as integers, so that
+    // a NaN is the largest.
     const VI32 least = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
     VI32 max[kBlocks] = {least, least};
     for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
@@ -387,13 +395,13 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     }
   }
 
-  // Scales are copied as halves, and read as vectors after other work, since such a load waits for
-  // the small stores before it.
-  HWY_INLINE void ConvertHalves(Range runs, float (&scales)[kBlocks][kKeys]) const {
+  // The scales of halves_ as floats. They are copied as halves, and read as vectors only after
+  // other work, since a vector load waits for the small stores to its bytes.
+  HWY_INLINE void ConvertHalves(Range aligned, float (&scales)[kBlocks][kKeys]) const {
     const hn::Rebind<hwy::float16_t, DF> dh;
     for (size_t b = 0; b < kBlocks; ++b) {
       const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_ + b * kKeys);
-      for (size_t p = runs.begin; p < runs.end; p += kFloats) {
+      for (size_t p = aligned.begin; p < aligned.end; p += kFloats) {
         hn::Store(hn::PromoteTo(DF(), hn::Load(dh, from + p)), DF(), scales[b] + p);
       }
     }
@@ -404,10 +412,10 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   alignas(64) float value_scales_[kBlocks][kKeys];
   alignas(64) int16_t factors_[kBlocks][kKeys];  // of weights
   float scale_limits_[kBlocks];                  // what the largest factor stands for
-  uint32_t high_[kBlocks][kBlockQueries];        // words of a unit with high bytes, as bits
-  alignas(64) float gains_[kBlocks][kBlockQueries];
+  uint32_t high_[kBlocks][kTileQueries];  // [query / kWeightQueries]: bit i: word i has high bytes
+  alignas(64) float gains_[kBlocks][kTileQueries];
   CachedRows rows_;              // keys, from first_key_ on
-  size_t first_key_, n_blocks_;  // blocks of the values
+  size_t first_key_, n_blocks_;  // of a chunk of the values
 };
 
 }  // namespace HWY_NAMESPACE

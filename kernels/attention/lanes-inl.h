@@ -2,10 +2,11 @@
 // int16-inl.h and int8-inl.h make. Included once per instruction set.
 //
 // A lane belongs to a query, so that neither sums nor maximums cross lanes, and keys stay in their
-// rows: a word, numbers of a key that one instruction multiplies, is broadcast to all queries.
-// Where the queries do not fill a vector, kShare lanes share each query, and kShare neighbouring
-// words are broadcast. The sums of kShare keys are then added up so that lane query * kShare + i
-// has the sum of key i.
+// rows. A WORD is 32 bits of a key: two or four numbers, whose products one instruction adds up. It
+// is broadcast to all queries. Where the queries do not fill a vector, each query has kShare lanes,
+// and kShare neighbouring words of the key are broadcast. Then each of these lanes has a part of
+// the query's sum. The parts for kShare keys are added up together, so that lane query * kShare + i
+// gets the whole sum of key i.
 #if defined(PRONK_KERNELS_ATTENTION_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_LANES_INL_H_
 #undef PRONK_KERNELS_ATTENTION_LANES_INL_H_
@@ -29,15 +30,15 @@ constexpr float kInt16Limit = 32767;
 // The score of a key that a query does not see.
 constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
-// Keys widened to whole runs, the step of all loops over keys: 16 of them, or four vectors of
-// scores if that is more.
+// The smallest range that has these keys and consists of as many keys as loops over keys process at
+// a time: 16, or four vectors of scores if that is more.
 template <size_t kShare>
-HWY_INLINE Range Runs(Range keys) {
-  constexpr size_t kRun = std::max<size_t>(16, 4 * kShare);
-  return {keys.begin / kRun * kRun, (keys.end + kRun - 1) / kRun * kRun};
+HWY_INLINE Range AlignKeys(Range keys) {
+  constexpr size_t kAtATime = std::max<size_t>(16, 4 * kShare);
+  return {keys.begin / kAtATime * kAtATime, (keys.end + kAtATime - 1) / kAtATime * kAtATime};
 }
 
-// kShare words at p, again and again.
+// The kShare words at p, repeated through the vector.
 template <size_t kShare>
 HWY_INLINE VU8 Broadcast(const void* HWY_RESTRICT p) {
   const DU8 d;
@@ -54,7 +55,7 @@ HWY_INLINE VU8 Broadcast(const void* HWY_RESTRICT p) {
   }
 }
 
-// Lane i gets number i / kShare.
+// Lane i gets number i / kShare of p.
 template <size_t kShare>
 HWY_INLINE VF ToLanes(const float* HWY_RESTRICT p) {
   const DF d;
@@ -62,7 +63,7 @@ HWY_INLINE VF ToLanes(const float* HWY_RESTRICT p) {
   const auto index = hn::ShiftRight<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0));
   return hn::TableLookupLanes(some, hn::IndicesFromVec(d, index));
 }
-// Number i becomes lane i * kShare.
+// Number i of p gets lane i * kShare.
 template <size_t kShare>
 HWY_INLINE void FromLanes(VF v, float* HWY_RESTRICT p) {
   const DF d;
@@ -73,7 +74,7 @@ HWY_INLINE void FromLanes(VF v, float* HWY_RESTRICT p) {
             hn::FixedTag<float, kFloats / kShare>(), p);
 }
 
-// Combines the lanes of each query, which all get the result.
+// Combines the kShare lanes of each query; each of them gets the result.
 template <size_t kShare, class V, class Combine>
 HWY_INLINE V Fold(V v, Combine combine) {
   const hn::DFromV<V> d;
@@ -83,8 +84,8 @@ HWY_INLINE V Fold(V v, Combine combine) {
   return v;
 }
 
-// sums[k * stride] has in the kShare lanes of a query the parts of its sum with key k. Lane i of
-// the query gets the whole sum with key i.
+// The kShare lanes of a query in sums[k * stride] are the parts of its sum for key k. Lane i of the
+// query in the result is the whole sum for key i.
 template <size_t kShare>
 HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
   const DI32 d;
@@ -109,67 +110,73 @@ HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
   }
 }
 
-// The common part of Int16Products and Int8Products. Vector j of lanes has the queries from j *
-// kWidth on. A key's slice of kSlice numbers is kBlocks blocks with a scale each, of kWords words.
-template <typename T, size_t kShareLanes, size_t kSliceBlocks, size_t kBlockWords>
+// What Int16Products and Int8Products have in common. Vector j of lanes has the queries from j *
+// kWidth on. A key's chunk of kHeadChunk numbers consists of kBlocks blocks of kWords words; each
+// block has a scale.
+template <typename T, size_t kShareLanes, size_t kChunkBlocks, size_t kBlockWords>
 struct LaneBuffers {
-  static constexpr size_t kSliceBytes = CachedBytes<T>(kSlice);
+  static constexpr size_t kChunkBytes = CachedBytes<T>(kHeadChunk);
   static constexpr bool kIntegers = true;
   static constexpr float kPerDoubling = 2048;  // added to a kept score: twice the weight
   static constexpr float kOne = 32768;         // a weight of 1
-  static constexpr size_t kShare = kShareLanes, kBlocks = kSliceBlocks, kWords = kBlockWords;
+  static constexpr size_t kShare = kShareLanes, kBlocks = kChunkBlocks, kWords = kBlockWords;
   static constexpr size_t kWidth = kFloats / kShare;
-  static constexpr size_t kUnit = std::max(kWidth, kQueryUnit);  // queries with means together
+  // Weights are packed for so many queries at a time, for the keys that any of these sees.
+  static constexpr size_t kWeightQueries = std::max(kWidth, kRegisterQueries);
   template <size_t kRows>
   static constexpr size_t kVectors = kRowVectors;  // of sums of values
-  // The smallest scale, so that a ratio to it is finite for scales below 3e23.
+  // Scales are at least this, so that the ratio of two scales is finite if they are below 3e23.
   static constexpr float kLeast = 1e-15f;
 
-  // Numbers [first, first + n) of the cached vectors of a tile's runs, and where the next tile's
-  // are.
-  CachedRows FindRuns(const std::byte* cache, size_t length, const TileKeys& tile, size_t first,
-                      size_t n, const std::byte*& next) {
-    const size_t bytes = CachedBytes<T>(length);
-    next = NextTile(cache, bytes, tile, CachedBytes<T>(first));
-    const Range runs = Runs<kShare>(tile.seen);
-    return FindRows(cache, bytes, tile, tile.stored, runs.begin, runs.end - runs.begin,
-                    CachedBytes<T>(first), CachedBytes<T>(n), copy, kSliceBytes);
+  // Numbers [first, first + n) of the cached vectors of a tile's aligned keys; `next` gets where
+  // those of the next tile are.
+  CachedRows FindVectors(const std::byte* cache, size_t length, const KeyTile& tile, size_t first,
+                         size_t n, const std::byte*& next) {
+    const TileVectors vectors = {cache, CachedBytes<T>(length), tile};
+    const ByteRange part = {CachedBytes<T>(first), CachedBytes<T>(n)};
+    next = vectors.NextTile(part.offset);
+    const Range aligned = AlignKeys<kShare>(tile.seen);
+    return vectors.Find(tile.stored, aligned.begin, aligned.end - aligned.begin, part, copy,
+                        kChunkBytes);
   }
-  // The start value of the sums of block b for a query's slot, in one of its lanes.
-  int32_t& OffsetAt(size_t slot, size_t b) {
-    return q_offsets[(slot / kWidth * kBlocks + b) * kFloats + slot % kWidth * kShare];
+  // The start value of the sums of block b of packed chunk number `packed`, in the first lane of
+  // its query.
+  int32_t& OffsetAt(size_t packed, size_t b) {
+    return q_offsets[(packed / kWidth * kBlocks + b) * kFloats + packed % kWidth * kShare];
   }
-  // The scale of query i's first slice, or another's ratio to it. Clears the slot's offsets.
-  void SetScale(size_t i, size_t slot, bool is_first, float scale, float factor) {
-    for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&OffsetAt(slot, b), kShare, 0);
+  // Sets the scale of packed chunk number `packed`, of query i: its first chunk's, or the ratio to
+  // that. Clears the chunk's offsets.
+  void SetScale(size_t i, size_t packed, bool is_first, float scale, float factor) {
+    for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&OffsetAt(packed, b), kShare, 0);
     const float bounded = scale < kLeast ? kLeast : scale;
     if (is_first) first_scales[i] = bounded;
     q_gains[i] = first_scales[i] * factor;
-    slice_ratios[slot] = bounded / first_scales[i];
+    chunk_ratios[packed] = bounded / first_scales[i];
   }
-  // Stores word i of those of a query's slice.
-  void PutWord(size_t slot, size_t i, uint32_t word) {
-    const size_t vectors = slot / kWidth * (kBlocks * kWords / kShare) + i / kShare;
-    q_words[vectors * kFloats + slot % kWidth * kShare + i % kShare] = word;
+  // Stores word i of packed chunk number `packed`.
+  void PutWord(size_t packed, size_t i, uint32_t word) {
+    const size_t vectors = packed / kWidth * (kBlocks * kWords / kShare) + i / kShare;
+    q_words[vectors * kFloats + packed % kWidth * kShare + i % kShare] = word;
   }
 
-  alignas(64) uint32_t keys[kKeys][kBlocks * kWords];  // unless they are used where they are
+  alignas(64) uint32_t keys[kKeys][kBlocks * kWords];  // unless they are read in place
   alignas(64) float key_scales[kBlocks][kKeys];
-  // [slot / kWidth][block][word / kShare][slot % kWidth][word % kShare]
-  alignas(64) uint32_t q_words[kSlots * kBlocks * kWords];
-  // A score is a query's gain times the sum over slices of slice_ratio * (first block's product +
-  // block_ratio * second block's), where ratios are those of scales.
-  alignas(64) float q_gains[kBlockQueries], slice_ratios[kSlots], block_ratios[kSlots];
-  float first_scales[kBlockQueries];
-  alignas(64) int32_t q_offsets[kSlots * kBlocks * kShare];  // what sums begin with
-  // Words of some keys' weights, [query / kWidth][word / kShare][query % kWidth][word % kShare];
-  // bytes take the first half of a vector's words, second bytes the other.
-  alignas(64) uint32_t weights[kBlocks][kBlockQueries * kKeys / 2];
+  // [packed / kWidth][block][word / kShare][packed % kWidth][word % kShare]
+  alignas(64) uint32_t q_words[kPackedChunks * kBlocks * kWords];
+  // A score is q_gains of the query, times the sum over its chunks of chunk_ratios * (product of
+  // the first block + block_ratios * product of the second block). Ratios are those of scales.
+  alignas(64) float q_gains[kTileQueries], chunk_ratios[kPackedChunks], block_ratios[kPackedChunks];
+  float first_scales[kTileQueries];
+  alignas(64) int32_t q_offsets[kPackedChunks * kBlocks * kShare];  // what sums begin with
+  // Words of the weights of neighbouring keys, [query / kWidth][word / kShare][query % kWidth][word
+  // % kShare]. Weights of two bytes have the low bytes in the first half of [word / kShare], the
+  // high bytes in the second half.
+  alignas(64) uint32_t weights[kBlocks][kTileQueries * kKeys / 2];
   const std::byte *next_keys, *next_values;  // of the next tile
-  std::byte copy[kKeys * kSliceBytes];       // of rows that are not read in place
+  std::byte copy[kKeys * kChunkBytes];       // of rows that are not read in place
 };
 
-// sums[k * kVectors + v] gets the products of block b of the keys from key + k * kShare on with the
+// sums[k * kVectors + v] = products of block b of the kShare keys from key + k * kShare on with the
 // queries of vector j + v, times the keys' scales.
 template <size_t kVectors, size_t kSums, class Products, class Next>
 HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, size_t n_words,
@@ -206,14 +213,14 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
 }
 
 // Turns the scores of a vector of queries into weights relative to their maximum, as integers,
-// where 32768 means 1 (at most 32767): pairs of two keys replace the scores.
+// where 32768 means 1 (at most 32767). Pairs, the weights of two keys, replace the scores.
 //
-// The largest score is 32767 steps, 2048 steps are a power of two, and -32768 stands for all
-// weights below 2^-32. So the high bits of 32767 - steps are the exponent; the other bits are a
+// The largest score is 32767 steps, 2048 steps are a power of two, and -32768 stands for every
+// weight below 2^-32. So the high bits of 32767 - steps are the exponent; the other bits are a
 // fraction f, and 2^-f is a polynomial in integers: 9e-5 too large on average, with a standard
 // deviation of 5e-5, and at most 1.9e-4.
 template <size_t kShare>
-HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockState& s) {
+HWY_NOINLINE void WeighLanes(Range aligned, VF max, VF gain, size_t query, QueryState& s) {
   const DF d;
   const DI16 d16;
   const DU16 du16;
@@ -226,16 +233,16 @@ HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockSta
   FromLanes<kShare>(hn::IfThenElse(none, lowest, hn::Mul(gain, max)), s.tile_max + query);
   VF any = hn::Zero(d), other = any;  // become NaNs if a score is one
   VI32 sum = hn::Zero(DI32());
-  const auto steps = [&](size_t i, VF& sum_of_all) HWY_ATTR {
+  const auto steps = [&](size_t i, VF& total) HWY_ATTR {
     const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloats), gain, offset);
-    sum_of_all = hn::Add(sum_of_all, x);
+    total = hn::Add(total, x);
     return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest integer if out of range
   };
   const auto minus = [](uint16_t c, VU16 f, VU16 p)
                          HWY_ATTR { return hn::Sub(hn::Set(DU16(), c), hn::MulHigh(f, p)); };
   const auto turn =
       hn::Dup128VecFromValues(DU8(), 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
-  for (size_t i = runs.begin / kShare; i < runs.end / kShare; i += 4) {
+  for (size_t i = aligned.begin / kShare; i < aligned.end / kShare; i += 4) {
     HWY_UNROLL(2)
     for (size_t k = i; k < i + 4; k += 2) {
       const VI32 low = steps(k, any), high = steps(k + 1, other);
@@ -259,25 +266,27 @@ HWY_NOINLINE void WeighLanes(Range runs, VF max, VF gain, size_t query, BlockSta
   FromLanes<kShare>(hn::IfThenElse(hn::IsNaN(any), nan, hn::ConvertTo(d, sum)), s.tile_sum + query);
 }
 
-// The scores of some runs of keys and the queries of vectors j + v, and their maximums. A separate
-// function, since GCC runs out of registers within a larger one.
+// The scores of aligned keys and the queries of vectors j + v, and their maximums. `adds`: to the
+// scores over earlier chunks. A separate function, since GCC runs out of registers within a larger
+// one.
 template <size_t kVectors, size_t kLoops, class Products>
-HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size_t n, bool adds,
-                            bool prefetches, float* HWY_RESTRICT scores, VF (&maximums)[kVectors]) {
+HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, Range aligned, size_t n,
+                               bool adds, bool prefetches, float* HWY_RESTRICT scores,
+                               VF (&maximums)[kVectors]) {
   const DF d;
   constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
-  constexpr size_t kStep = 8 / kVectors, kSums = 8 / kShare;  // keys; vectors of scores
+  constexpr size_t kKeysAtATime = 8 / kVectors, kSums = 8 / kShare;  // kSums vectors of scores
   constexpr size_t kVectorWords = Products::kBlocks * Products::kWords / kShare;
   const size_t n_words = Products::CountWords(n);
-  VF max[kVectors], ratios[kVectors], slice_ratios[kVectors];
+  VF max[kVectors], ratios[kVectors], chunk_ratios[kVectors];
   for (size_t v = 0; v < kVectors; ++v) {
     max[v] = hn::Set(d, kUnseen);
     if (kLoops == 2) ratios[v] = ToLanes<kShare>(products.block_ratios + (j + v) * kWidth);
-    slice_ratios[v] = ToLanes<kShare>(products.slice_ratios + (j + v) * kWidth);
+    chunk_ratios[v] = ToLanes<kShare>(products.chunk_ratios + (j + v) * kWidth);
   }
-  for (size_t key = runs.begin; key < runs.end; key += kStep) {
-    Prefetcher<kStep * Products::kSliceBytes / kVectorWords> ahead(
-        products.next_keys + key * Products::kSliceBytes * n / kSlice, prefetches);
+  for (size_t key = aligned.begin; key < aligned.end; key += kKeysAtATime) {
+    Prefetcher<kKeysAtATime * Products::kChunkBytes / kVectorWords> ahead(
+        products.next_keys + key * Products::kChunkBytes * n / kHeadChunk, prefetches);
     VF sums[kSums], others[kSums];
     MultiplyKeys<kVectors>(products, key, j, 0, n_words, ahead, sums);
     if (kLoops == 2) MultiplyKeys<kVectors>(products, key, j, 1, n_words, ahead, others);
@@ -286,7 +295,7 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
       const size_t v = i % kVectors;
       float* const to = scores + v * kWidth * kKeys + (key / kShare + i / kVectors) * kFloats;
       VF x = kLoops == 2 ? hn::MulAdd(others[i], ratios[v], sums[i]) : sums[i];
-      if (adds) x = hn::MulAdd(x, slice_ratios[v], hn::Load(d, to));
+      if (adds) x = hn::MulAdd(x, chunk_ratios[v], hn::Load(d, to));
       hn::Store(x, d, to);
       max[v] = hn::Max(max[v], x);
     }
@@ -294,23 +303,23 @@ HWY_NOINLINE void ScoreUnit(const Products& products, size_t j, Range runs, size
   for (size_t v = 0; v < kVectors; ++v) maximums[v] = max[v];
 }
 
-// Caps the scores of some runs of keys, or lowers them by distance; scores of keys that a query
-// does not see become minus infinity. Returns the maximums.
+// Caps the scores of aligned keys, or lowers them by distance. Scores of keys that a query does not
+// see become minus infinity. Returns the maximums.
 template <size_t kShare>
-HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const AttentionParams& params,
-                      size_t query, BlockState& s) {
+HWY_INLINE VF Correct(const KeyTile& tile, Range aligned, VF gain, const AttentionParams& params,
+                      size_t query, QueryState& s) {
   const DF d;
   alignas(64) float begin[kFloats], end[kFloats], slopes[kFloats], distances[kFloats];
   for (size_t i = 0; i < kFloats; ++i) {
-    const Range range = SeenBy(s, query + i / kShare, 1, keys);
+    const Range range = SeenBy(s, query + i / kShare, 1, tile);
     begin[i] = static_cast<float>(range.begin) - static_cast<float>(i % kShare);
     end[i] = static_cast<float>(range.end) - static_cast<float>(i % kShare);
     slopes[i] = s.slopes[query + i / kShare];
-    distances[i] = s.DistanceOf(query + i / kShare, keys) + static_cast<float>(i % kShare);
+    distances[i] = s.DistanceOf(query + i / kShare, tile) + static_cast<float>(i % kShare);
   }
   float* const first = s.scores[query];
   VF max = hn::Set(d, kUnseen);
-  for (size_t key = runs.begin; key < runs.end; key += kShare) {
+  for (size_t key = aligned.begin; key < aligned.end; key += kShare) {
     float* const scores = first + key / kShare * kFloats;
     VF x = hn::Load(d, scores);
     const VF at = hn::Set(d, static_cast<float>(key));
@@ -330,49 +339,53 @@ HWY_INLINE VF Correct(const TileKeys& keys, Range runs, VF gain, const Attention
   return max;
 }
 
-// The weights of a tile's keys, by way of their scores, [key / kShare][lane] for each vector of
-// lanes.
+// Computes the scores of a tile's keys, [key / kShare][lane] for each vector of lanes, and turns
+// them into weights.
 template <size_t kVectors, class Products>
-HWY_INLINE void ScoreLanes(const QueryBlock& block, const TileKeys& keys, bool is_first,
-                           Products& products, BlockState& s) {
+HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool is_first,
+                           Products& products, QueryState& s) {
   const DF d;
   constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
-  constexpr size_t kUnit = kVectors * kWidth;
-  const bool scales = block.params.softcap != 0 || block.params.slopes != nullptr;
-  const size_t n_slices = (block.kv.key_length + kSlice - 1) / kSlice;
-  const bool stay_packed = n_slices * s.n_queries <= kSlots;
-  for (size_t slice = 0; slice < n_slices; ++slice) {
-    const size_t first = slice * kSlice, n = std::min(kSlice, block.kv.key_length - first);
-    const size_t slot = stay_packed ? slice * s.n_queries : 0;
-    if (is_first || !stay_packed) products.PackQueries(block, s, slot, first, n);
-    products.PackKeys(block, keys, first, n);
-    const bool two_blocks = Products::kBlocks == 2 && n > kSlice / 2;
-    for (size_t unit = 0; unit < s.n_queries; unit += kUnit) {
-      const Range runs = Runs<kShare>(SeenBy(s, unit, kUnit, keys));
-      const size_t j = (slot + unit) / kWidth;
+  constexpr size_t kTogether = kVectors * kWidth;
+  const bool corrects_all = queries.params.softcap != 0 || queries.params.slopes != nullptr;
+  const size_t n_chunks = (queries.kv.key_length + kHeadChunk - 1) / kHeadChunk;
+  const bool stay_packed = n_chunks * s.n_padded <= kPackedChunks;
+  for (size_t chunk = 0; chunk < n_chunks; ++chunk) {
+    const size_t first = chunk * kHeadChunk,
+                 n = std::min(kHeadChunk, queries.kv.key_length - first);
+    const size_t packed = stay_packed ? chunk * s.n_padded : 0;
+    if (is_first || !stay_packed) products.PackQueries(queries, s, packed, first, n);
+    products.PackKeys(queries, tile, first, n);
+    const bool two_blocks = Products::kBlocks == 2 && n > kHeadChunk / 2;
+    for (size_t query = 0; query < s.n_padded; query += kTogether) {
+      const Range aligned = AlignKeys<kShare>(SeenBy(s, query, kTogether, tile));
+      const size_t j = (packed + query) / kWidth;
       VF max[kVectors];
       if (two_blocks) {
-        ScoreUnit<kVectors, 2>(products, j, runs, n, slice != 0, unit == 0, s.scores[unit], max);
+        ScoreQueries<kVectors, 2>(products, j, aligned, n, chunk != 0, query == 0, s.scores[query],
+                                  max);
       } else {
-        ScoreUnit<kVectors, 1>(products, j, runs, n, slice != 0, unit == 0, s.scores[unit], max);
+        ScoreQueries<kVectors, 1>(products, j, aligned, n, chunk != 0, query == 0, s.scores[query],
+                                  max);
       }
-      if (slice + 1 < n_slices) continue;
-      const bool correct = scales || SeenBy(s, unit, 1, keys).end < runs.end ||
-                           runs.begin < SeenBy(s, unit + kUnit - 1, 1, keys).begin;
+      if (chunk + 1 < n_chunks) continue;
+      const bool correct = corrects_all || SeenBy(s, query, 1, tile).end < aligned.end ||
+                           aligned.begin < SeenBy(s, query + kTogether - 1, 1, tile).begin;
       for (size_t v = 0; v < kVectors; ++v) {
-        const size_t query = unit + v * kWidth;
-        VF gain = ToLanes<kShare>(products.q_gains + query);
-        if (correct) max[v] = Correct<kShare>(keys, runs, gain, block.params, query, s);
-        if (scales) gain = hn::Set(d, 1.0f);
+        const size_t of_vector = query + v * kWidth;
+        VF gain = ToLanes<kShare>(products.q_gains + of_vector);
+        if (correct) max[v] = Correct<kShare>(tile, aligned, gain, queries.params, of_vector, s);
+        if (corrects_all) gain = hn::Set(d, 1.0f);
         max[v] = Fold<kShare>(max[v], [](VF a, VF b) HWY_ATTR { return hn::Max(a, b); });
-        WeighLanes<kShare>(runs, max[v], gain, query, s);
+        WeighLanes<kShare>(aligned, max[v], gain, of_vector, s);
       }
     }
   }
 }
 
-// A word of weights or values is of kWordKeys keys: one from each of two vectors of scores or, as
-// bytes, from the first, third, second and fourth of four vectors.
+// The key that number k of a word of weights or values belongs to. A word has numbers of kWordKeys
+// keys: one from each of two vectors of scores; or, as bytes, one from the first, third, second and
+// fourth of four vectors.
 template <size_t kWordKeys, size_t kShare>
 constexpr size_t KeyOf(size_t word, size_t k) {
   const size_t turned = kWordKeys == 4 ? k % 2 * 2 + k / 2 : k;
@@ -409,7 +422,7 @@ HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HW
   }
 }
 
-// MultiplyValues for the words [begin, end), with values[word * stride + lane].
+// AddWords for the words [begin, end), with values[word * stride + lane].
 template <size_t kRows, size_t kShare, class Dot, class Next>
 HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t stride, size_t begin,
                                size_t end, const uint32_t* HWY_RESTRICT weights, size_t query,

@@ -1,18 +1,18 @@
-// Keys and values of each head from a cache of latent vectors, see latent.h: of some heads at a
-// time, as scratch allows. Their matrices K are transposed; products of heads make keys and values,
-// part by part; and attention reads them like any cache.
+// Keys and values of each head from a cache of latent vectors, see latent.h: of as many heads at a
+// time as scratch allows. The heads' matrices K are transposed. HeadProducts() makes their keys and
+// values, for some positions at a time, and attention reads these like any cache.
 #include "kernels/attention/latent.h"
 
 #include <algorithm>
 
-#include "kernels/attention/block.h"
+#include "kernels/attention/query_tile.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/ops/hadamard.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/latent.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
+// The includes below are repeated for each target.
 #include "kernels/attention/cached-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,7 +39,7 @@ namespace {
 
 HWY_EXPORT(ReadCached);
 
-constexpr size_t kMadeKeys = 576;   // positions of a part: whole units of work of HeadProducts()
+constexpr size_t kMadeKeys = 576;   // positions at a time: whole units of work of HeadProducts()
 constexpr size_t kTransposed = 32;  // rows of K^T that are transposed at a time
 
 double Times(size_t a, size_t b) { return static_cast<double>(a) * static_cast<double>(b); }
@@ -85,8 +85,8 @@ double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tok
   for (size_t pos = first_pos; pos < end; ++pos) {
     n_pairs += LastVisible(pos, params.ahead, end) + 1 - FirstVisible(pos, params.window);
   }
-  // Both forms multiply by K and V for each token of the batch: the absorbed one queries and means,
-  // the other keys and values.
+  // Both forms multiply by K and V for each token of the batch: the absorbed form queries and
+  // means, this form keys and values.
   const size_t n_before = first_pos - FirstVisible(first_pos, params.window);
   const double made = Times(n_before, latent * (plain + value));
   // Transposing a number takes the time of some 100 multiplications (Zen 5).
@@ -109,7 +109,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
 
   const size_t part = std::min(kMadeKeys, products.max_tokens());
 
-  // Scratch: floats for all heads, floats of each head, its matrix, keys and values.
+  // Scratch: floats for the heads together; then for each head floats, its matrix, keys and values.
   const size_t rows = std::max(part * cached, scratch.max_threads * kTransposed * plain);
   const size_t floats = std::max(part * (key + value), plain * latent);
   const size_t matrix_bytes = (plain * KvBytes(matrix_type, latent) + 63) / 64 * 64;
@@ -140,10 +140,10 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
       const size_t count = std::min(part, n_keys - p);
       team.For(count, 8, [&](size_t begin, size_t end, size_t /*thread*/) {
         for (size_t i = begin; i < end; ++i) {
-          const size_t slot = (first + p + i) % cache.capacity;
+          const size_t cache_index = (first + p + i) % cache.capacity;
           float* const read = x + i * cached;
           HWY_DYNAMIC_DISPATCH(ReadCached)
-          (cache.type.k, cache.k + slot * KvBytes(cache.type.k, cached), cached, read);
+          (cache.type.k, cache.k + cache_index * KvBytes(cache.type.k, cached), cached, read);
           for (size_t at = 0; rotation != 0 && at < cached; at += rotation) {
             Hadamard(read + at, rotation);
           }

@@ -26,8 +26,8 @@ struct LatentHeads {
 double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tokens,
                     size_t first_pos, const AttentionParams& params);
 
-// Memory for as many heads as fit into bytes_per_thread for each thread, at least for one; its keys
-// and values take fewer bytes than a layer's cache. It grows on first use.
+// Memory for as many heads as fit into bytes_per_thread for each thread, but at least for one head,
+// whose keys and values take fewer bytes than a layer's cache. It grows on first use.
 struct LatentScratch {
   static constexpr size_t kBytesPerThread = size_t{16} << 20;
   explicit LatentScratch(size_t n_threads, size_t bytes_per_thread = kBytesPerThread)
@@ -42,7 +42,7 @@ struct LatentScratch {
 // [n_tokens][n_heads][key's length], out [n_tokens][n_heads][value's length]. The result does not
 // depend on the number of threads. Keys and values are rounded like the cache's numbers, to f16 at
 // most, and K as a whole to Q8_0 if it is quantized. rotation: cached vectors are multiplied by
-// Hadamard matrices of so many rows; 0: they are not.
+// Hadamard matrices of so many rows; 0: they are not multiplied.
 void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads, const float* q,
                      size_t n_tokens, size_t first_pos, const AttentionParams& params,
                      LatentScratch& scratch, HeadScratch& products, float* out,

@@ -9,9 +9,10 @@
 namespace kernels {
 
 // The attention weights of one query of `key_length` numbers: weights[p] = softmax_p(score), of the
-// n keys that it sees, which are key_stride floats apart. With a sink (null: none) they sum to less
-// than 1; the rest is the sink's. params.sinks and slopes are not read: key p is n_before - p keys
-// before the query, and its score is lowered by as many slopes.
+// n keys that it sees, which are key_stride floats apart. With a sink (or null) the weights sum to
+// less than 1; the rest is the sink's. `slope` and `sink` stand in for params.slopes and
+// params.sinks: key p is n_before - p keys before the query, and its score is lowered by slope
+// times that.
 void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
                       size_t key_stride, const AttentionParams& params, const float* sink,
                       double* weights, double slope = 0, size_t n_before = 0);

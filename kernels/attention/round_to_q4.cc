@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/round_to_q4.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
+// The includes below are repeated for each target.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

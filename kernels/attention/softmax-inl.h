@@ -22,10 +22,10 @@ struct Correction {
   bool has_slopes;
 };
 
-// Finds query i's largest score. The scores of keys up to `end` that it does not see become the
-// lowest float; the largest is always above it.
-HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction change, size_t i,
-                        BlockState& s) {
+// Finds query i's largest score. Scores of keys up to `end` that the query does not see become the
+// lowest float. The largest is always above that, even if the query sees no key.
+HWY_INLINE void FindMax(const KeyTile& tile, Range seen, size_t end, Correction change, size_t i,
+                        QueryState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   float* const scores = s.scores[i];
@@ -35,7 +35,7 @@ HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction
     }
   }
   if (change.has_slopes) {
-    const VF slope = hn::Set(d, s.slopes[i]), distance = hn::Set(d, s.DistanceOf(i, keys));
+    const VF slope = hn::Set(d, s.slopes[i]), distance = hn::Set(d, s.DistanceOf(i, tile));
     for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
       const VF from = hn::Add(hn::Iota(d, static_cast<float>(p)), distance);
       hn::Store(hn::MulAdd(from, slope, hn::Load(d, scores + p)), d, scores + p);
@@ -48,10 +48,10 @@ HWY_INLINE void FindMax(const TileKeys& keys, Range seen, size_t end, Correction
   s.tile_max[i] = hn::ReduceMax(d, max);
 }
 
-// Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
-// not see, up to `end`. In the sum, each of these keys still counts 2^-125: beside the largest
-// weight, 1, too little to change its bits.
-HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
+// Turns query i's scores into weights relative to their maximum. Keys up to `end` that the query
+// does not see get zeros. In the sum, each of these keys still counts 2^-125: too little to change
+// the bits of a sum that has the largest weight, 1.
+HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, QueryState& s) {
   const DF d;
   float* const scores = s.scores[i];
   const VF max = hn::Set(d, s.tile_max[i]);
@@ -66,28 +66,28 @@ HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
 }
 
-// The weights of all queries (integer products have already made theirs), and the factors that
-// scale this tile's sums and the earlier sums. A query's maximum takes a while, so it is found four
-// queries ahead.
+// Computes the weights of all queries (integer products have already made theirs), and the factors
+// that scale this tile's sums and the earlier sums. The latency of a query's maximum is long, so it
+// is found four queries ahead.
 template <size_t kRows, class Products>
-HWY_INLINE void Weigh(const TileKeys& keys, Correction change, BlockState& s) {
+HWY_INLINE void Weigh(const KeyTile& tile, Correction change, QueryState& s) {
   const DF d;
   if constexpr (!Products::kIntegers) {
     const auto seen = [&](size_t i) {
-      const Range range = SeenBy(s, i, 1, keys);
+      const Range range = SeenBy(s, i, 1, tile);
       return range.empty() ? Range{} : range;
     };
     const auto end = [&](size_t i) {
-      return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 63) / 64 * 64;
+      return (SeenBy(s, i / kRows * kRows, kRows, tile).end + 63) / 64 * 64;
     };
     constexpr size_t kAhead = 4;
-    for (size_t next = 0; next < s.n_queries + kAhead; ++next) {
-      if (next < s.n_queries) FindMax(keys, seen(next), end(next), change, next, s);
+    for (size_t next = 0; next < s.n_padded + kAhead; ++next) {
+      if (next < s.n_padded) FindMax(tile, seen(next), end(next), change, next, s);
       if (next >= kAhead) WeighQuery(seen(next - kAhead), end(next - kAhead), next - kAhead, s);
     }
   }
   const VF power = hn::Set(d, 1 / Products::kPerDoubling), one = hn::Set(d, 1 / Products::kOne);
-  for (size_t i = 0; i < s.n_queries; i += kFloats) {
+  for (size_t i = 0; i < s.n_padded; i += kFloats) {
     const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
     const VF max = hn::Max(old_max, tile_max);
     const VF keep = Exp2OfNegative(d, hn::Mul(hn::Sub(old_max, max), power));
@@ -99,9 +99,9 @@ HWY_INLINE void Weigh(const TileKeys& keys, Correction change, BlockState& s) {
     hn::Store(keep, d, s.keep + i);
     hn::Store(gain, d, s.gain + i);
   }
-  // Padding queries of the last unit share the last query's result and leave it unchanged.
-  std::fill(s.keep + s.n_present, s.keep + s.n_queries, 1.0f);
-  std::fill(s.gain + s.n_present, s.gain + s.n_queries, 0.0f);
+  // Padding queries point at the last query's result and leave it unchanged.
+  std::fill(s.keep + s.n_queries, s.keep + s.n_padded, 1.0f);
+  std::fill(s.gain + s.n_queries, s.gain + s.n_padded, 0.0f);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,24 +1,24 @@
-// Attention of a block of queries, see block.h.
+// Attention of a query tile, see query_tile.h.
 //
-// The queries (some tokens, with the query heads that share a key-value head) process one tile of
-// keys after the other. Between the two products, scores = q . k and means = weights . v
-// (products-inl.h in floats, lanes-inl.h in integers), scores become weights, 2^(score - maximum of
-// the tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to the larger
-// of their maximums (Dao et al. 2022).
+// The queries of a query tile (some tokens, with the query heads that share a key-value head)
+// process one tile of keys after the other. Between the two products, scores = q . k and means =
+// weights . v (products-inl.h in floats, lanes-inl.h in integers), scores become weights, 2^(score
+// - maximum of the tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to
+// the larger of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
-// query's sums do not depend on the other queries, except in integer products of a batch, where all
-// queries of a block share the scales of the values.
+// query's sums do not depend on the other queries, except in integer products of a batch, where the
+// queries of a query tile share the scales of the values.
 #include <algorithm>
 #include <array>
 #include <limits>
 
-#include "kernels/attention/block.h"
+#include "kernels/attention/query_tile.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/tiles.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
+// The includes below are repeated for each target.
 #include "kernels/attention/products-inl.h"
 #include "kernels/attention/softmax-inl.h"
 #if HWY_ARCH_X86
@@ -31,11 +31,11 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes.
-// Without `keep` out is overwritten.
+// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes;
+// without `keep`, sums[row][lane].
 template <size_t kRows, size_t kVectors>
-HWY_INLINE void AddLanes(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
-                         const std::array<float*, kRows>& out, size_t n_lanes) {
+HWY_INLINE void AccumulateLanes(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
+                                const std::array<float*, kRows>& out, size_t n_lanes) {
   const DF d;
   HWY_UNROLL(8)
   for (size_t r = 0; r < kRows; ++r) {
@@ -50,192 +50,199 @@ HWY_INLINE void AddLanes(const VSums<kRows, kVectors>& sums, const float* HWY_RE
   }
 }
 
+// AccumulateLanes, where n_lanes may be a constant: that of whole vectors.
 template <size_t kRows, size_t kVectors>
-HWY_INLINE void Add(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
-                    const std::array<float*, kRows>& out, size_t n_lanes) {
+HWY_INLINE void Accumulate(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
+                           const std::array<float*, kRows>& out, size_t n_lanes) {
   constexpr size_t kWhole = kVectors * kFloats;
-  if (n_lanes >= kWhole) return AddLanes<kRows, kVectors>(sums, keep, out, kWhole);
-  AddLanes<kRows, kVectors>(sums, keep, out, n_lanes);
+  if (n_lanes >= kWhole) return AccumulateLanes<kRows, kVectors>(sums, keep, out, kWhole);
+  AccumulateLanes<kRows, kVectors>(sums, keep, out, n_lanes);
 }
 
-// The scores of a tile's keys, for kRows queries at a time. Groups of keys that none of these
-// queries sees are skipped. `is_first`: this is the block's first tile, so its queries are packed.
+// Computes the scores of a tile's keys, for kRows queries at a time, by panels of keys. Vectors of
+// keys of which these queries see none are skipped. `is_first`: this is the query tile's first tile
+// of keys, so its queries are packed.
 template <size_t kRows, class Products>
-HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_first,
-                      Products& products, BlockState& s) {
-  static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
-  const size_t n_slices = (block.kv.key_length + kSlice - 1) / kSlice;
-  const bool stay_packed = n_slices * s.n_queries <= kSlots;
-  for (size_t slice = 0; slice < n_slices; ++slice) {
-    const size_t first = slice * kSlice, n = std::min(kSlice, block.kv.key_length - first);
-    const size_t slot = stay_packed ? slice * s.n_queries : 0;
-    if (is_first || !stay_packed) products.PackQueries(block, s, slot, first, n);
-    constexpr size_t kGroup = Products::kGroupKeys;
-    for (size_t group = keys.seen.begin / kGroup * kGroup; group < keys.seen.end; group += kGroup) {
-      products.PackKeys(block, keys, group, first, n);
-      for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
-        const Range seen = SeenBy(s, unit, kRows, keys);
-        constexpr size_t kVectors = Products::template kVectors<kRows>, kStep = kVectors * kFloats;
-        for (size_t key = 0; key < kGroup; key += kStep) {
-          if (group + key >= seen.end || group + key + kStep <= seen.begin) continue;
+HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is_first,
+                          Products& products, QueryState& s) {
+  static constexpr float kOnes[kRegisterQueries] = {1, 1, 1, 1, 1, 1, 1, 1};
+  const size_t n_chunks = (queries.kv.key_length + kHeadChunk - 1) / kHeadChunk;
+  const bool stay_packed = n_chunks * s.n_padded <= kPackedChunks;
+  for (size_t chunk = 0; chunk < n_chunks; ++chunk) {
+    const size_t first = chunk * kHeadChunk,
+                 n = std::min(kHeadChunk, queries.kv.key_length - first);
+    const size_t packed = stay_packed ? chunk * s.n_padded : 0;
+    if (is_first || !stay_packed) products.PackQueries(queries, s, packed, first, n);
+    constexpr size_t kPanelKeys = Products::kPanelKeys;
+    for (size_t panel = tile.seen.begin / kPanelKeys * kPanelKeys; panel < tile.seen.end;
+         panel += kPanelKeys) {
+      products.PackKeys(queries, tile, panel, first, n);
+      for (size_t query = 0; query < s.n_padded; query += kRows) {
+        const Range seen = SeenBy(s, query, kRows, tile);
+        constexpr size_t kVectors = Products::template kVectors<kRows>,
+                         kScores = kVectors * kFloats;
+        for (size_t key = 0; key < kPanelKeys; key += kScores) {
+          if (panel + key >= seen.end || panel + key + kScores <= seen.begin) continue;
           VSums<kRows, kVectors> sums;
-          products.template Score<kRows>(slot + unit, key, n, unit == 0, sums);
+          products.template DotKeys<kRows>(packed + query, key, n, query == 0, sums);
           std::array<float*, kRows> scores;
-          for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[unit + r] + group + key;
-          Add(sums, first == 0 ? nullptr : kOnes, scores, kStep);
+          for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[query + r] + panel + key;
+          Accumulate(sums, first == 0 ? nullptr : kOnes, scores, kScores);
         }
       }
     }
   }
 }
 
-// out = keep * out + gain * weights . v of the same keys.
+// out = keep * out + gain * weights . v, with the values of a tile's keys.
 template <size_t kRows, class Products>
-HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Products& products,
-                          BlockState& s) {
-  for (size_t first = 0; first < block.kv.value_length; first += kSlice) {
-    const size_t n = std::min(kSlice, block.kv.value_length - first);
-    products.PackValues(block, keys, first, n);
-    if constexpr (Products::kIntegers) products.PackWeights(s, keys, first);
-    for (size_t unit = 0; unit < s.n_present; unit += kRows) {
-      const Range seen = SeenBy(s, unit, kRows, keys);
+HWY_INLINE void AddValues(const QueryTile& queries, const KeyTile& tile, Products& products,
+                          QueryState& s) {
+  for (size_t first = 0; first < queries.kv.value_length; first += kHeadChunk) {
+    const size_t n = std::min(kHeadChunk, queries.kv.value_length - first);
+    products.PackValues(queries, tile, first, n);
+    if constexpr (Products::kIntegers) products.PackWeights(s, tile, first);
+    for (size_t query = 0; query < s.n_queries; query += kRows) {
+      const Range seen = SeenBy(s, query, kRows, tile);
       if (seen.empty()) continue;
       constexpr size_t kVectors = Products::template kVectors<kRows>;
       for (size_t lane = 0; lane < n; lane += kVectors * kFloats) {
         VSums<kRows, kVectors> sums;
         if constexpr (Products::kIntegers) {
-          products.template WeightedSum<kRows>(unit, seen, lane, sums);
+          products.template WeightedSum<kRows>(query, seen, lane, sums);
         } else {
-          products.template WeightedSum<kRows>(s, unit, seen, first, lane, n - lane, sums);
+          products.template WeightedSum<kRows>(s, query, seen, first, lane, n - lane, sums);
         }
         std::array<float*, kRows> out;
-        for (size_t r = 0; r < kRows; ++r) out[r] = s.out[unit + r] + first + lane;
-        Add(sums, s.keep + unit, out, n - lane);
+        for (size_t r = 0; r < kRows; ++r) out[r] = s.out[query + r] + first + lane;
+        Accumulate(sums, s.keep + query, out, n - lane);
       }
     }
   }
 }
 
-// The state before the first tile. n_together: queries that are processed at a time; the last query
-// is repeated up to a multiple of it.
-HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, float per_score,
-                      size_t n_together, BlockState& s) {
-  std::fill_n(s.max, kBlockQueries, std::numeric_limits<float>::lowest());
-  std::fill_n(s.sum, kBlockQueries, 0.0f);
-  const size_t n = block.n_tokens * block.n_heads;
-  s.n_present = n;
-  s.n_queries = (n + n_together - 1) / n_together * n_together;
-  for (size_t i = 0; i < s.n_queries; ++i) {
+// Sets the state before the first tile. n_together: queries that are processed at a time; the last
+// query is repeated up to a multiple of it.
+HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, float per_score,
+                             size_t n_together, QueryState& s) {
+  std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
+  std::fill_n(s.sum, kTileQueries, 0.0f);
+  const size_t n = queries.n_tokens * queries.n_heads;
+  s.n_queries = n;
+  s.n_padded = (n + n_together - 1) / n_together * n_together;
+  for (size_t i = 0; i < s.n_padded; ++i) {
     const size_t query = std::min(i, n - 1);
-    const size_t token = query / block.n_heads, head = query % block.n_heads;
-    s.q[i] = block.q + token * block.q_stride + head * block.kv.key_length;
-    s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
-    const size_t position = block.first_pos + token;
+    const size_t token = query / queries.n_heads, head = query % queries.n_heads;
+    s.q[i] = queries.q + token * queries.q_stride + head * queries.kv.key_length;
+    s.out[i] = queries.out + token * queries.out_stride + head * queries.kv.value_length;
+    const size_t position = queries.first_pos + token;
     s.positions[i] = position;
-    s.slopes[i] = block.params.slopes != nullptr ? block.params.slopes[head] * per_score : 0;
-    s.first[i] = FirstVisible(position, block.params.window);
-    s.last[i] = LastVisible(position, block.params.ahead, block.end);
-    std::fill_n(s.out[i], block.kv.value_length, 0.0f);
-    // A sink acts like a key without a value before all others.
-    if (block.params.sinks != nullptr && s.first[i] >= part.begin) {
-      s.max[i] = block.params.sinks[head] * per_score;
+    s.slopes[i] = queries.params.slopes != nullptr ? queries.params.slopes[head] * per_score : 0;
+    s.first[i] = FirstVisible(position, queries.params.window);
+    s.last[i] = LastVisible(position, queries.params.ahead, queries.end);
+    std::fill_n(s.out[i], queries.kv.value_length, 0.0f);
+    // A sink acts like a key without a value, before every other key.
+    if (queries.params.sinks != nullptr && s.first[i] >= span.begin) {
+      s.max[i] = queries.params.sinks[head] * per_score;
       s.sum[i] = 1;
     }
   }
 }
 
-// Divides the sums by the sums of the weights or, for only a part of the keys, returns both.
-HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, float per_score,
-                    const BlockState& s) {
-  for (size_t i = 0; i < s.n_present; ++i) {
-    if (part.sum == nullptr) {
+// Divides the means by the sums of the weights or, for only a span of the keys, writes these sums
+// and the maximums to the span.
+HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float per_score,
+                           const QueryState& s) {
+  for (size_t i = 0; i < s.n_queries; ++i) {
+    if (span.sum == nullptr) {
       const float factor = 1.0f / s.sum[i];
-      for (size_t j = 0; j < block.kv.value_length; ++j) s.out[i][j] *= factor;
+      for (size_t j = 0; j < queries.kv.value_length; ++j) s.out[i][j] *= factor;
       continue;
     }
-    const size_t to = i / block.n_heads * part.sum_stride + i % block.n_heads;
-    part.max[to] = s.max[i] / per_score;
-    part.sum[to] = s.sum[i];
+    const size_t to = i / queries.n_heads * span.sum_stride + i % queries.n_heads;
+    span.max[to] = s.max[i] / per_score;
+    span.sum[to] = s.sum[i];
   }
 }
 
-// Attention of the block. The sums of kRows queries are in registers at a time; scores in integers
-// are made for kScoredQueries queries at a time.
+// Attention of a query tile, by tiles of keys. The sums of kRows queries are in registers at a
+// time. Integer products make the scores of kScoredQueries queries at a time.
 template <size_t kRows, size_t kScoredQueries, class Products>
-HWY_NOINLINE void AttendUnits(QueryBlock block, const KeyPart& part, bool few) {
-  BlockState s;
-  // Scores are kept times this, so that e^score is 2^(kept / Products::kPerDoubling).
+HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool few) {
+  QueryState s;
+  // A kept score is a score times this, so that e^score is 2^(kept / Products::kPerDoubling).
   constexpr float kPerScore = Products::kPerDoubling * 1.44269504f;
-  Begin(block, part, kPerScore, kScoredQueries, s);
-  block.params.scale *= kPerScore;
-  block.params.softcap *= kPerScore;
+  BeginQueries(queries, span, kPerScore, kScoredQueries, s);
+  queries.params.scale *= kPerScore;
+  queries.params.softcap *= kPerScore;
   s.few = few;
   Products products;
-  const size_t begin = std::max(part.begin, s.first[0]);
-  const size_t end = std::min(part.end, s.last[s.n_queries - 1] + 1);
+  const size_t begin = std::max(span.begin, s.first[0]);
+  const size_t end = std::min(span.end, s.last[s.n_padded - 1] + 1);
   bool is_first = true;
   for (size_t key = begin / kKeys * kKeys; key < end; key += kKeys, is_first = false) {
     const size_t before = begin - std::min(begin, key);
-    const size_t slot = key % block.kv.capacity;
-    const TileKeys keys = {.position = key,
-                           .slot = slot,
-                           .seen = {before, std::min(kKeys, end - key)},
-                           .stored = {0, block.kv.capacity - slot}};
+    const size_t cache_index = key % queries.kv.capacity;
+    const KeyTile tile = {.position = key,
+                          .cache_index = cache_index,
+                          .seen = {before, std::min(kKeys, end - key)},
+                          .stored = {0, queries.kv.capacity - cache_index}};
     if constexpr (Products::kIntegers) {
-      ScoreLanes<kScoredQueries / Products::kWidth>(block, keys, is_first, products, s);
+      ScoreLanes<kScoredQueries / Products::kWidth>(queries, tile, is_first, products, s);
     } else {
-      Score<kRows>(block, keys, is_first, products, s);
+      ScoreTile<kRows>(queries, tile, is_first, products, s);
     }
-    Weigh<kRows, Products>(keys, {block.params.softcap, block.params.slopes != nullptr}, s);
-    AddValues<kRows>(block, keys, products, s);
+    Weigh<kRows, Products>(tile, {queries.params.softcap, queries.params.slopes != nullptr}, s);
+    AddValues<kRows>(queries, tile, products, s);
   }
-  End(block, part, kPerScore, s);
+  EndQueries(queries, span, kPerScore, s);
 }
 
-// In floats, in units of the size that repeats the fewest queries: groups of 5, 6, 7 and 14 heads
-// are common.
+// In floats. The number of queries in registers at a time is the one that repeats the fewest
+// queries: models often have 5, 6, 7 or 14 query heads for each key-value head.
 template <class Products>
-HWY_INLINE void AttendFloats(const QueryBlock& block, const KeyPart& part) {
-  const size_t n = block.n_tokens * block.n_heads;
-  const auto units = [n](size_t rows) { return (n + rows - 1) / rows * rows; };
-  if (n == 1) return AttendUnits<1, 1, Products>(block, part, true);
-  if (n == 2) return AttendUnits<2, 2, Products>(block, part, true);
-  if (n == 3) return AttendUnits<3, 3, Products>(block, part, true);
-  if (n == 4) return AttendUnits<4, 4, Products>(block, part, true);
-  const size_t fewest = std::min({units(6), units(7), units(8)});
-  if (units(8) == fewest) return AttendUnits<8, 8, Products>(block, part, true);
-  if (units(7) == fewest) return AttendUnits<7, 7, Products>(block, part, true);
-  AttendUnits<6, 6, Products>(block, part, true);
+HWY_INLINE void AttendFloats(const QueryTile& queries, const KeySpan& span) {
+  const size_t n = queries.n_tokens * queries.n_heads;
+  const auto padded = [n](size_t rows) { return (n + rows - 1) / rows * rows; };
+  if (n == 1) return AttendTiles<1, 1, Products>(queries, span, true);
+  if (n == 2) return AttendTiles<2, 2, Products>(queries, span, true);
+  if (n == 3) return AttendTiles<3, 3, Products>(queries, span, true);
+  if (n == 4) return AttendTiles<4, 4, Products>(queries, span, true);
+  const size_t fewest = std::min({padded(6), padded(7), padded(8)});
+  if (padded(8) == fewest) return AttendTiles<8, 8, Products>(queries, span, true);
+  if (padded(7) == fewest) return AttendTiles<7, 7, Products>(queries, span, true);
+  AttendTiles<6, 6, Products>(queries, span, true);
 }
 
 // One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).
-void AttendF32(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
-  AttendFloats<FloatProducts<float>>(block, part);
+void AttendF32(const QueryTile& queries, const KeySpan& span, bool /*few*/) {
+  AttendFloats<FloatProducts<float>>(queries, span);
 }
-void AttendF16(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
+void AttendF16(const QueryTile& queries, const KeySpan& span, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86  // NEON multiplies floats as fast as int16
-  if (!few) return AttendUnits<kQueryUnit, 2 * kFloats, Int16Products>(block, part, few);
+  if (!few) return AttendTiles<kRegisterQueries, 2 * kFloats, Int16Products>(queries, span, few);
 #endif
-  AttendFloats<FloatProducts<hwy::float16_t>>(block, part);
+  AttendFloats<FloatProducts<hwy::float16_t>>(queries, span);
 }
-void AttendConverted(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
-  AttendFloats<FloatProducts<Converted>>(block, part);
+void AttendConverted(const QueryTile& queries, const KeySpan& span, bool /*few*/) {
+  AttendFloats<FloatProducts<Converted>>(queries, span);
 }
-void AttendQuantized(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
+void AttendQuantized(const QueryTile& queries, const KeySpan& span, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86
-  // Queries fill one vector of lanes, or two where that takes no more than two lanes for each.
-  const size_t n = block.n_tokens * block.n_heads;
-  if (n == 1) return AttendUnits<1, 2, Int8Products<kFloats / 2>>(block, part, few);
-  if (n == 2) return AttendUnits<2, 2, Int8Products<kFloats / 2>>(block, part, few);
+  // Up to kFloats queries share one vector of lanes, more queries use two vectors.
+  const size_t n = queries.n_tokens * queries.n_heads;
+  if (n == 1) return AttendTiles<1, 2, Int8Products<kFloats / 2>>(queries, span, few);
+  if (n == 2) return AttendTiles<2, 2, Int8Products<kFloats / 2>>(queries, span, few);
   if (n <= 4)
-    return AttendUnits<4, 4, Int8Products<std::max<size_t>(kFloats / 4, 2)>>(block, part, few);
+    return AttendTiles<4, 4, Int8Products<std::max<size_t>(kFloats / 4, 2)>>(queries, span, few);
   if constexpr (kFloats >= 8) {
-    if (n <= 8) return AttendUnits<kQueryUnit, 8, Int8Products<2>>(block, part, few);
-    if (n <= kFloats) return AttendUnits<kQueryUnit, kFloats, Int8Products<2>>(block, part, few);
+    if (n <= 8) return AttendTiles<kRegisterQueries, 8, Int8Products<2>>(queries, span, few);
+    if (n <= kFloats)
+      return AttendTiles<kRegisterQueries, kFloats, Int8Products<2>>(queries, span, few);
   }
-  AttendUnits<kQueryUnit, 2 * kFloats, Int8Products<1>>(block, part, few);
+  AttendTiles<kRegisterQueries, 2 * kFloats, Int8Products<1>>(queries, span, few);
 #else
-  AttendFloats<FloatProducts<Converted>>(block, part);
+  AttendFloats<FloatProducts<Converted>>(queries, span);
 #endif
 }
 
@@ -258,14 +265,14 @@ PRONK_EXPORT(AttendF16);
 PRONK_EXPORT(AttendQuantized);
 PRONK_EXPORT(AttendConverted);
 
-void AttendQueries(const QueryBlock& block, const KeyPart& part, bool few) {
-  const KvTypes type = block.kv.type;
+void AttendQueries(const QueryTile& queries, const KeySpan& span, bool few) {
+  const KvTypes type = queries.kv.type;
   if (IsBlocks(type.k) && IsBlocks(type.v)) {
-    return PRONK_DISPATCH(AttendQuantized)(block, part, few);
+    return PRONK_DISPATCH(AttendQuantized)(queries, span, few);
   }
-  if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(block, part, few);
-  if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(block, part, few);
-  PRONK_DISPATCH(AttendConverted)(block, part, few);
+  if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(queries, span, few);
+  if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(queries, span, few);
+  PRONK_DISPATCH(AttendConverted)(queries, span, few);
 }
 
 }  // namespace kernels

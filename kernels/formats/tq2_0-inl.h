@@ -93,7 +93,7 @@ struct TernaryType : Definition<Type, BlockType> {
     sums.products = hn::MulAdd(sum, w.d, sums.products);
   }
   // One token's products take a vector of bytes at a time: 5% with vectors of 32 bytes.
-  static HWY_INLINE Packed UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
+  static HWY_INLINE Packed DeferUnpack(const uint8_t* HWY_RESTRICT w) { return {w}; }
   static HWY_INLINE void Multiply(const Packed& w, const Input& in, RowSums& sums) {
     VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kByteVectors; ++v) {

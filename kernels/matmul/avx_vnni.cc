@@ -2,7 +2,7 @@
 // compiled for every Highway target, to compile them for one that Highway lacks.
 #define PRONK_AVX_VNNI 1
 #include "kernels/simd/extension_target.h"
-// All that is compiled for it.
+// The files that are compiled for it.
 #include "kernels/matmul/ceiling.cc"
 #include "kernels/matmul/formats.cc"
 #include "kernels/matmul/gemm.cc"

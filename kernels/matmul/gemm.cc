@@ -12,7 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/gemm.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
+// The includes below are repeated for each target.
 #include "kernels/matmul/gemm-inl.h"
 #include "kernels/matmul/panel-inl.h"
 #include "kernels/ops/activation-inl.h"

@@ -1,7 +1,7 @@
 // Products for 64-bit Arm with dot products of bytes (SDOT), as avx_vnni.cc.
 #define PRONK_NEON_DOT 1
 #include "kernels/simd/extension_target.h"
-// All that is compiled for it.
+// The files that are compiled for it.
 #include "kernels/matmul/ceiling.cc"
 #include "kernels/matmul/formats.cc"
 #include "kernels/matmul/gemm.cc"

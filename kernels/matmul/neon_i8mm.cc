@@ -2,7 +2,7 @@
 #define PRONK_NEON_DOT 1
 #define PRONK_NEON_I8MM 1
 #include "kernels/simd/extension_target.h"
-// All that is compiled for it.
+// The files that are compiled for it.
 #include "kernels/matmul/ceiling.cc"
 #include "kernels/matmul/formats.cc"
 #include "kernels/matmul/gemm.cc"

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/registry.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
+// The includes below are repeated for each target.
 #include "hwy/highway.h"
 #include "kernels/simd/targets.h"
 

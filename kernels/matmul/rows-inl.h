@@ -12,7 +12,8 @@
 //         for each token: Type::Multiply(unpacked, inputs[step][token], sums[token][row])
 //   out = sum over the lanes of the sums
 //
-// So a token's sums have the same order, and the same bits, alone and among others. The struct has:
+// The order of a token's sums does not depend on the other tokens, so results are batch-invariant
+// (kernels/README.md). The struct has:
 //   Block                       a block, with its kWeights
 //   kReadsFloats                whether x is floats, or q and scales
 //   kStepWeights, kStepBytes    a step
@@ -25,24 +26,10 @@
 //                               reads nothing outside of [w, w + kStepBytes): the mapping of the
 //                               file may end there.
 //   static void Multiply(const Unpacked& w, const Input& in, RowSums& sums)
-// A type whose step is more than a block, so that the last step of a row may be a partial one, has
-//   static Unpacked Keep(const Unpacked& w, size_t n)
-//                               the same with any finite values for weights from the n-th on, which
-//                               belong to the next row; n is a multiple of a block. (The inputs
-//                               are 0 there, but 0 * NaN is not.)
-// A type whose vectors have two rows side by side has kUnitRows = 2, Unpack(w0, w1) and PairSums.
-// Optional, where another way to the same numbers is faster: with one token, of whole steps (the
-// result need not be Unpacked; Multiply takes it, too),
-//   static ... UnpackForOne(const uint8_t* w)
-//   static Input LoadForOne(const ActivationRow& x, size_t i)
-// and of all rows at a time,
-//   template <size_t n>
-//   static void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in, RowSums (&sums)[n])
-// A type that computes indices and looks weights up in memory has
-//   kIndices                    the number of indices of a step
-//   static void Look(const uint8_t* w, uint16_t* index)
-//                               stores a step's indices, up to kLookAhead steps ahead
-//   static Unpacked Unpack(w, index), UnpackForOne(w, index = nullptr)
+//
+// kernels/README.md ("Members that a type may add") explains the optional members, which other ways
+// to the same numbers need: Keep, kUnitRows, kStreams, DeferUnpack, LoadForOne, MultiplyAllRows,
+// kIndices with Look, kSums.
 
 #include <algorithm>
 #include <array>
@@ -90,7 +77,7 @@ template <class Type>
 using SumsOf = std::conditional_t<kUnitRows<Type> == 2, PairSums, RowSums>;
 
 // Units of rows that are unpacked before they are multiplied, so that a token's vectors are loaded
-// once for all: as many as fit in 32 registers. With 16 registers one fits.
+// once for these units: as many as fit in 32 registers. With 16 registers one fits.
 template <class Type>
 constexpr size_t kUnitsTogether = [] {
   size_t n = kMaxRows / kUnitRows<Type>;
@@ -122,8 +109,8 @@ template <class Type>
 using IndicesOf = std::conditional_t<kIndices<Type> != 0, Indices<Type>, NoIndices>;
 
 template <class Type>
-constexpr bool kUnpacksForOne = requires(const uint8_t* w) {
-  Type::UnpackForOne(w);
+constexpr bool kDefersUnpack = requires(const uint8_t* w) {
+  Type::DeferUnpack(w);
 };
 template <class Type, size_t n>
 constexpr bool kMultipliesAllRows = requires(const uint8_t* const (&w)[n],
@@ -187,7 +174,8 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
   return inputs;
 }
 
-// sums[token][unit] += unpacked step of each unit of rows * the token's.
+// sums[token][unit] += (a step of the unit of rows) * (the token's input for the step).
+// unpack(unit) is what Type::Multiply takes.
 template <class Type, size_t n_units, class Tokens, class Unpack>
 HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_RESTRICT inputs,
                              Tokens n_tokens, SumsOf<Type> (&sums)[kMaxTokens<Tokens>][n_units]) {
@@ -226,7 +214,7 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const PairSums& ab, const PairSu
   return FoldEights(hn::Add(ab.products, ab.mins), hn::Add(cd.products, cd.mins));
 }
 #endif
-// The sums over the lanes of each of four.
+// The sums over the lanes of each of the four arguments.
 template <bool kMins>
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const RowSums& s0, const RowSums& s1,
                                                 const RowSums& s2, const RowSums& s3) {
@@ -283,6 +271,54 @@ HWY_NOINLINE const uint8_t* PadStep(const uint8_t* HWY_RESTRICT w, size_t n_byte
   return step;
 }
 
+// A unit of rows, for Type::Multiply. step_of(row) is the row's step, whose indices, for types that
+// have them, are number `step` of the row's.
+template <class Type, class Tokens, size_t n_rows, class StepOf>
+HWY_INLINE auto UnpackUnit(size_t unit, StepOf step_of,
+                           [[maybe_unused]] const IndicesOf<Type> (&indices)[n_rows],
+                           [[maybe_unused]] size_t step) {
+  constexpr bool kDefers = kMaxTokens<Tokens> == 1 && kDefersUnpack<Type>;
+  if constexpr (kUnitRows<Type> == 2) {
+    return Type::Unpack(step_of(2 * unit), step_of(2 * unit + 1));
+  } else if constexpr (kIndices<Type> != 0 && kDefers) {
+    return Type::DeferUnpack(step_of(unit), indices[unit].of_step[step]);
+  } else if constexpr (kIndices<Type> != 0) {
+    return Type::Unpack(step_of(unit), indices[unit].of_step[step]);
+  } else if constexpr (kDefers) {
+    return Type::DeferUnpack(step_of(unit));
+  } else {
+    return Type::Unpack(step_of(unit));
+  }
+}
+
+// Adds the products of the last n weights of each row, fewer than a step: from byte `whole` of the
+// rows on, of row_bytes. `end` is the end of the matrix.
+template <class Type, size_t n_rows, class Tokens>
+HWY_INLINE void MultiplyLastStep(
+    const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end, size_t row_bytes,
+    size_t whole, size_t n, const typename Type::Input* HWY_RESTRICT inputs, Tokens n_tokens,
+    SumsOf<Type> (&sums)[kMaxTokens<Tokens>][n_rows / kUnitRows<Type>]) {
+  static_assert(kIndices<Type> == 0);
+  constexpr size_t kStepBytes = Type::kStepBytes;
+  // The step is read whole, with the beginning of the next row, and copied only at the end of the
+  // matrix: copying each row takes a quarter of the time of rows of 1152 weights.
+  alignas(64) uint8_t copies[n_rows][kStepBytes];
+  std::array<const uint8_t*, n_rows> last;
+  for (size_t r = 0; r < n_rows; ++r) {
+    last[r] = rows[r] + whole;
+    if (static_cast<size_t>(end - last[r]) >= kStepBytes) continue;
+    last[r] = PadStep(last[r], row_bytes - whole, copies[r]);
+  }
+  const auto unpack = [&](size_t u) HWY_ATTR {
+    if constexpr (kUnitRows<Type> == 2) {
+      return Type::Keep(Type::Unpack(last[2 * u], last[2 * u + 1]), n);
+    } else {
+      return Type::Keep(Type::Unpack(last[u]), n);
+    }
+  };
+  MultiplyStep<Type, n_rows / kUnitRows<Type>, Tokens>(unpack, inputs, n_tokens, sums);
+}
+
 // out[token][row]. `end` is the end of the matrix.
 template <class Type, size_t n_rows, class Tokens>
 HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end,
@@ -311,54 +347,28 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       }
       return w;
     };
-    const auto unpack = [&](size_t u) HWY_ATTR {
-      if constexpr (kUnitRows<Type> == 2) {
-        return Type::Unpack(step_of(2 * u), step_of(2 * u + 1));
-      } else if constexpr (kIndices<Type> != 0 && kMaxTokens<Tokens> == 1 && kUnpacksForOne<Type>) {
-        return Type::UnpackForOne(step_of(u), indices[u].of_step[s % kLookAhead]);
-      } else if constexpr (kIndices<Type> != 0) {
-        return Type::Unpack(step_of(u), indices[u].of_step[s % kLookAhead]);
-      } else if constexpr (kMaxTokens<Tokens> == 1 && kUnpacksForOne<Type>) {
-        return Type::UnpackForOne(step_of(u));
-      } else {
-        return Type::Unpack(step_of(u));
-      }
-    };
     if constexpr (kMaxTokens<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
       const uint8_t* steps[n_rows];
       for (size_t r = 0; r < n_rows; ++r) steps[r] = step_of(r);
       Type::MultiplyAllRows(steps, inputs[s], sums[0]);
     } else {
+      const auto unpack = [&](size_t unit) HWY_ATTR {
+        return UnpackUnit<Type, Tokens>(unit, step_of, indices, s % kLookAhead);
+      };
       MultiplyStep<Type, n_units, Tokens>(unpack, inputs + s * n_tokens, n_tokens, sums);
     }
   }
   if constexpr (kPartialSteps<Type>) {
-    static_assert(kIndices<Type> == 0);
-    const size_t whole = n_steps * kStepBytes, n = cols - n_steps * Type::kStepWeights;
+    const size_t n = cols - n_steps * Type::kStepWeights;
     if (n != 0) {
-      // The step is read whole, with the beginning of the next row, and copied only at the end of
-      // the matrix: copying each row takes a quarter of the time of rows of 1152 weights.
-      alignas(64) uint8_t copies[n_rows][kStepBytes];
-      std::array<const uint8_t*, n_rows> last;
-      for (size_t r = 0; r < n_rows; ++r) {
-        last[r] = rows[r] + whole;
-        if (static_cast<size_t>(end - last[r]) >= kStepBytes) continue;
-        last[r] = PadStep(last[r], row_bytes - whole, copies[r]);
-      }
-      const auto unpack = [&](size_t u) HWY_ATTR {
-        if constexpr (kUnitRows<Type> == 2) {
-          return Type::Keep(Type::Unpack(last[2 * u], last[2 * u + 1]), n);
-        } else {
-          return Type::Keep(Type::Unpack(last[u]), n);
-        }
-      };
-      MultiplyStep<Type, n_units, Tokens>(unpack, inputs + n_steps * n_tokens, n_tokens, sums);
+      MultiplyLastStep<Type, n_rows, Tokens>(rows, end, row_bytes, n_steps * kStepBytes, n,
+                                             inputs + n_steps * n_tokens, n_tokens, sums);
     }
   }
   StoreSums<kAddsMins<Type>, n_rows, SumsOf<Type>, n_units, Tokens>(sums, n_tokens, out);
 }
 
-// Rows [begin, end), see MultiplyRows.
+// MultiplyRows for a number of tokens that may be a constant.
 template <class Type, class Tokens>
 HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
                                 std::span<const ActivationRow> x, Tokens n_tokens,
@@ -377,10 +387,10 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   }
   const auto* const inputs = prepared ? reinterpret_cast<typename Type::Input*>(scratch.data())
                                       : PrepareInputs<Type>(x, w.cols, scratch);
-  // Partial groups are filled with the last row, so that the same code computes every result. The
-  // results of several tokens are collected until each token has a cache line: where rows of `out`
-  // are a multiple of 4 KB apart, as widths of models are, the lines of 16 tokens map to one set of
-  // the cache, which holds 8 or 12.
+  // Where fewer than n rows are left, the last row stands in, so that the same code computes every
+  // result. The results of several tokens are collected until each token has a cache line: where
+  // rows of `out` are a multiple of 4 KB apart, as widths of models are, the lines of 16 tokens map
+  // to one set of the cache, which holds 8 or 12.
   constexpr size_t kWaiting = kMaxTokens<Tokens> == 1 ? 1 : 16;
   alignas(16) float dots[kWaiting][(kMaxTokens<Tokens> * n + 3) / 4 * 4];
   for (size_t i = 0; i < part; ++i) {

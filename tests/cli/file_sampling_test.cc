@@ -45,15 +45,13 @@ TEST_F(FileSamplingTest, IsTheDefaultAndFlagsWin) {
 
 TEST_F(FileSamplingTest, VerboseAndSetSayWhereAValueIsFrom) {
   const Finished run = Run({"-v", "--min-p", "0.5", "--samplers", "top_k;temperature"});
-  for (const char* says :
-       {"temperature 0 (file), top_k 7 (file), top_p 0.95, min_p 0.5 (flag), typical_p 1, ",
-        "order of the steps (flag); the rest by default"}) {
+  for (const char* says : {"temperature 0 (file), top_k 7 (file), top_p 0.95, min_p 0.5 (flag), ",
+                           ", typical_p 1, ", "order of the steps (flag); the rest by default"}) {
     EXPECT_TRUE(Has(run.err, says));
   }
   const Finished chat = Pronk({"chat", "-m", path_, "--min-p", "0.5"}, "/set top_p 0.5\n");
-  EXPECT_TRUE(Has(chat.err,
-                  "(temperature 0 (file), top_k 7 (file), top_p 0.5 (/set), min_p 0.5 (flag), "
-                  "typical_p 1, "));
+  EXPECT_TRUE(
+      Has(chat.err, "(temperature 0 (file), top_k 7 (file), top_p 0.5 (/set), min_p 0.5 (flag), "));
 }
 
 TEST_F(FileSamplingTest, WrongValuesAreRefusedOnlyWhereTheyAreUsed) {

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""make_blocks.py: blocks/i2_s, pq2_0 and ptq1_0 (.blocks, .f32): random blocks of 128 weights of types that llama.cpp does not
-have, and their weights by the definitions of bitnet.cpp and of PrismML's llama.cpp, without the tensor's scale. Needs numpy.
+"""make_blocks.py writes blocks/TYPE.blocks and blocks/TYPE.f32 for types that llama.cpp does not have: random blocks, and
+their weights by a definition that is written here a second time, without pronk's code. Needs numpy.
+
+i2_s follows bitnet.cpp, pq2_0 and ptq1_0 follow PrismML's llama.cpp; the weights lack the tensor's scale. For a type of
+your own add some lines at the end, so that the random numbers of the others stay: at least 1,024 weights.
 """
 import os
 
 import numpy as np
 
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "blocks")
-N = 16  # blocks
+N = 16  # blocks of 128 weights
 rng = np.random.default_rng(1)
 
 
@@ -16,7 +19,7 @@ def write(name, blocks, weights):
     weights.astype("<f4").tofile(os.path.join(here, name + ".f32"))
 
 
-def scales(): return rng.normal(0, 0.05, (N, 1)).astype("<f2")
+def scales(n=N): return rng.normal(0, 0.05, (n, 1)).astype("<f2")
 
 
 # Byte k has weights k, k + 32, k + 64 and k + 96 from its highest bits down.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/pronk.h"
+#include "engine/sampling/sampler.h"
 #include "gguf/file.h"
 #include "gguf/writer.h"
 #include "tests/engine/library.h"
@@ -129,8 +130,7 @@ TEST(Library, SetsOptionsByName) {
             (std::vector<std::pair<std::int32_t, float>>{{5, 1.5f}, {7, -INFINITY}}));
   EXPECT_EQ(options.sampling.dry.breakers.value, std::vector<std::string>{"x"});
   EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { pronk::Set(options, "steps", "top_q"); }),
-            "steps: 'top_q' is none of penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, "
-            "xtc, temperature");
+            "steps: 'top_q' is none of " + engine::SamplerStepNames());
   EXPECT_THROW(pronk::Set(options, "logit_bias", "x"), pronk::Error);
   EXPECT_THROW(pronk::Set(options, "ignore_end", "perhaps"), pronk::Error);
   EXPECT_THROW(pronk::Set(options, "top_k", "1.5"), pronk::Error);

@@ -60,8 +60,8 @@ class Target {
     };
     add(head.n_tokens * sizeof(tokenizer::TokenId));
     add(n_logits);
-    session_.RememberedState().ForEachPiece(head.n_tokens,
-                                            [&](std::span<std::byte> piece) { add(piece.size()); });
+    session_.RememberedState().ForEachChunk(head.n_tokens,
+                                            [&](std::span<std::byte> chunk) { add(chunk.size()); });
     head.hash = engine::Xxh64(std::as_bytes(std::span(hashes)));
     std::memcpy(file.data() + kHeadAt, &head, sizeof(head));
   }

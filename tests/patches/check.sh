@@ -4,9 +4,10 @@
 #
 #   tests/patches/check.sh [-DCMAKE-OPTION...] [PATCH...]        without patches: all of them
 #
-# Those of this folder are applied together, which takes one build. Each one of lab/ is then applied on
-# top of them, built, checked and reversed. A patch must also apply to the tree as it is. The copy
-# is build-patches/source, its build build-patches/build. The first lines of a patch:
+# The patches of this folder are applied together, which takes one build. After their checks, the programs
+# that these name run all tests that were compiled: a patch must keep the others green. Each patch of lab/
+# is then applied on top, built, checked and reversed. A patch must also apply to the tree as it is. The
+# copy is build-patches/source, its build build-patches/build. The first lines of a patch:
 #
 #   # tests: FILES...            the files of tests/ that the checks need (ops_test sampler_test);
 #                                others are not compiled
@@ -32,7 +33,7 @@ done
 [ "${#patches[@]}" -gt 0 ] || patches=("$PWD"/tests/patches/*.patch "$PWD"/tests/patches/lab/*.patch)
 [ ! -d build/highway-1.2.0 ] || options+=("-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=$PWD/build/highway-1.2.0")
 
-# fail PATCH WHAT: says what went wrong and shows the end of the log.
+# fail PATCH WHAT (or PROGRAM WHAT): says what went wrong and shows the end of the log.
 fail() {
   tail -n 60 "$log"
   echo "$(name_of "$1"): FAILED: $2"
@@ -85,6 +86,12 @@ check() {
   echo "$(name_of "$1"): $n passed"
 }
 
+# check_all PROGRAM: runs all of its tests.
+check_all() {
+  (cd "$copy" && "$build/bin/$1") >"$log" 2>&1 </dev/null || fail "$1" "with all of these patches"
+  echo "$1: $(grep -c '^\[       OK' "$log") passed"
+}
+
 rm -rf build-patches
 mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - | tar -x -C "$copy"
@@ -99,6 +106,7 @@ configure || fail "${patches[0]}" "cmake"
 if [ "${#together[@]}" -gt 0 ]; then
   prepare "${together[@]}"
   for patch in "${together[@]}"; do check "$patch"; done
+  for program in $(lines check "${together[@]}" | cut -d ' ' -f 1 | sort -u); do check_all "$program"; done
 fi
 for patch in "${patches[@]}"; do
   [[ $patch == */lab/* ]] || continue

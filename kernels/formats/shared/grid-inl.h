@@ -330,8 +330,8 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
 #if !PRONK_WIDE
   // One token's products take a slice at a time, since a block does not fit in 16 registers. Saves
   // up to a quarter of the time.
-  static HWY_INLINE PackedGrid UnpackForOne(const uint8_t* HWY_RESTRICT w,
-                                            const uint16_t* HWY_RESTRICT index = nullptr) {
+  static HWY_INLINE PackedGrid DeferUnpack(const uint8_t* HWY_RESTRICT w,
+                                           const uint16_t* HWY_RESTRICT index = nullptr) {
     return {w, index, Type::BlockScale(w)};
   }
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, RowSums& sums) {

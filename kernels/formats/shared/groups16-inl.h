@@ -285,7 +285,7 @@ struct RunType : Definition<Type, BlockType, 16> {
 #else
   // One token's products take a vector of each run at a time, since a block's codes and scales do
   // not fit in 16 registers. Saves 10 to 16% of the time.
-  static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
+  static HWY_INLINE PackedRuns DeferUnpack(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
   static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, RowSums& sums) {

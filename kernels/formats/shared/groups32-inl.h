@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 #if !PRONK_WIDE
-// The vectors of 256 weights or activations are DEALT: a lane is of the same group in all of them,
+// The vectors of 256 weights or activations are DEALT: a lane is of the same group in every vector,
 // so that their dots are one sum.
 constexpr bool kDeals = kPieces > 1;
 template <class V>
@@ -69,8 +69,8 @@ struct Offsets<0> {
 // The activations of a step.
 template <int kCenter, bool kSums>
 struct Input32 : Offsets<kCenter> {
-  VI8 x[kDotVectors][2];  // the first 16 of each group and the other 16
-  Floats8 scales;         // of the activations
+  VI8 x[kDotVectors][2];                                // the first and the last 16 of each group
+  Floats8 scales;                                       // of the activations
   [[no_unique_address]] Optional<kSums, Floats8> sums;  // scale * (sum of the 32)
 };
 
@@ -87,13 +87,14 @@ HWY_INLINE Input32<kCenter, kSums> LoadInput32(const ActivationRow& x, size_t i)
   return in;
 }
 
-// One token's products take two vectors at a time: 16 registers do not hold all codes. (Arm and
-// AVX-512 with short vectors have 32, and do the same.)
+// A step that Multiply unpacks for one token, two vectors at a time: 16 registers do not hold all
+// codes. (Arm and AVX-512 with short vectors have 32, and do the same.)
 struct Packed32 {
   const uint8_t* step;
 };
 
-// What both kinds of codes share. A kind adds, for vector v of the step and for the step's dots,
+// What unsigned and signed codes share. SingleRows32 and SignedRows32 add, for vector v of the step
+// and for the step's dots,
 //   static VI32 DotVector(VI32 start, const VU8 (&codes)[2], const Input& in, size_t v)
 //   static void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in, RowSums& sums)
 template <class Type, class BlockType>
@@ -103,7 +104,7 @@ struct RowOf32 : Steps32<Type, BlockType> {
     Deal(unpacked.codes);
     return unpacked;
   }
-  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
+  static HWY_INLINE Packed32 DeferUnpack(const uint8_t* HWY_RESTRICT w) { return {w}; }
   // The dots of a single token are added up lane by lane, which takes less than dealing the codes;
   // the numbers are the same.
   template <class Input>
@@ -290,7 +291,7 @@ template <class Type, class Block, bool kNo128 = false>
 using SignedType32 = SignedRows32<Type, Block, kNo128>;
 #endif
 
-// Codes of nibbles as they are, or those of a table.
+// What the code of a nibble is: the nibble itself, or the table's entry.
 struct SameCodes {
   static HWY_INLINE VU8 Of(VU8 nibbles) { return nibbles; }
 };

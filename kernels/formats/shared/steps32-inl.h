@@ -29,7 +29,7 @@ constexpr size_t GroupOf(size_t v, size_t p) {
 struct Factors32 {
   Floats8 scales, mins;
 };
-// Those, and the codes of the first 16 weights of each group and of the other 16.
+// Factors32, and the codes of the first and of the last 16 weights of each group.
 struct Unpacked32 : Factors32 {
   VU8 codes[kDotVectors][2];
 };

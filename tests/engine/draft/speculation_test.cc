@@ -379,8 +379,8 @@ void ExpectBlockEqualsTheReference(const std::filesystem::path& path) {
   SequenceState state(model.config, size);
   Scratch scratch(model.config, n, 2);
   const auto ropes = MakeRopes(model.config, model.weights.rope_freqs);
-  const TextPart part = {ropes, state, 0, n};
-  team.Run([&] { Forward(model, ids, {&part, 1}, scratch, team); });
+  const TextSpan text = {ropes, state, 0, n};
+  team.Run([&] { Forward(model, ids, {&text, 1}, scratch, team); });
   Nextn nextn(model, size, 2);
   std::vector<float> hidden(n * width, 0.0f);
   for (size_t i = 0; i + 1 < n; ++i) {

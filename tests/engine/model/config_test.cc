@@ -243,14 +243,14 @@ TEST(Config, AWindowOfAllLayers) {
 TEST(Config, PassesOverEncoders) {
   SmallModel model;
   model.Read([](const Config& c, const Weights& w) {
-    EXPECT_FALSE(c.encoders);
+    EXPECT_FALSE(c.has_encoders);
     EXPECT_EQ(w.encoder_bytes, 0u);
   });
   for (const char* key : {"vision.block_count", "audio.embedding_length", "mm.tokens_per_image",
                           "projector.stack_factor", "deepstack_mapping", "n_deepstack_layers"}) {
     SmallModel with = model;
     with.keys[std::string("llama.") + key] = 7u;
-    with.Read([](const Config& c, const Weights&) { EXPECT_TRUE(c.encoders); });
+    with.Read([](const Config& c, const Weights&) { EXPECT_TRUE(c.has_encoders); });
   }
   model.tensors["v.blk.0.attn_q.weight"] = model.tensors["a.conv.weight"] = {32};
   model.tensors["mm.0.weight"] = {32, 2};
