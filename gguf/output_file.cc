@@ -46,6 +46,11 @@ std::string FollowLinks(std::string path) {
   return path;
 }
 
+template <class... Parts>
+[[noreturn]] void Refuse(const std::string& path, const Parts&... what) {
+  throw OutputError(PrintablePath(path), ": ", what...);
+}
+
 // Gives a nameless file this name, which must be free.
 int Link(int fd, const std::string& name) {
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
@@ -61,7 +66,7 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 void RefuseInputs(const std::string& path, const struct stat& status,
                   std::span<const FileId> inputs) {
   if (std::ranges::find(inputs, FileId::Of(status)) == inputs.end()) return;
-  gguf::Fail(path, "is a file that is read: give another name");
+  Refuse(path, "is a file that is read: give another name");
 }
 
 void RemoveUnfinishedFile() {
@@ -74,7 +79,7 @@ OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs)
   struct stat status;
   const bool exists = stat(target_.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) Fail(path);  // links in a circle, for example
-  if (exists && S_ISDIR(status.st_mode)) gguf::Fail(path, "is a folder: give the name of a file");
+  if (exists && S_ISDIR(status.st_mode)) Refuse(path, "is a folder: give the name of a file");
   const int open_fd = OpenFileOf(target_);
   try {
     if (open_fd >= 0 || (exists && !S_ISREG(status.st_mode))) {
@@ -94,7 +99,7 @@ void OutputFile::OpenReplacement(std::span<const FileId> inputs) {
   if (exists) {
     RefuseInputs(path_, old, inputs);
     // Root may write to any file; a read-only file is still meant to be kept.
-    if ((old.st_mode & 0222) == 0) gguf::Fail(path_, "is read-only, and would be lost");
+    if ((old.st_mode & 0222) == 0) Refuse(path_, "is read-only, and would be lost");
     if (faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) Fail(path_);
   }
   if (!OpenNameless()) {
@@ -112,8 +117,7 @@ void OutputFile::KeepOwner(const struct stat& old) {
   if (fstat(fd_, &created) != 0) Fail(path_);
   const bool is_same = created.st_uid == old.st_uid && created.st_gid == old.st_gid;
   if (!is_same && fchown(fd_, old.st_uid, old.st_gid) != 0) {
-    gguf::Fail(path_,
-               "belongs to another user or group, and a new file could not: remove it first");
+    Refuse(path_, "belongs to another user or group, and a new file could not: remove it first");
   }
   constexpr mode_t kPermissions = 0777;
   if (((created.st_mode ^ old.st_mode) & kPermissions) == 0) return;
@@ -155,7 +159,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
 void OutputFile::OpenAsItStands(int open_fd, std::span<const FileId> inputs) {
   fd_ = open_fd >= 0 ? fcntl(open_fd, F_DUPFD_CLOEXEC, 0)
                      : open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd_ < 0 && errno == ENXIO) gguf::Fail(path_, "is a pipe (FIFO) that nobody reads");
+  if (fd_ < 0 && errno == ENXIO) Refuse(path_, "is a pipe (FIFO) that nobody reads");
   struct stat status;
   if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
   if (open_fd < 0) fcntl(fd_, F_SETFL, O_WRONLY);  // writing waits
@@ -172,7 +176,7 @@ void OutputFile::Discard() {
 }
 
 void OutputFile::Fail(const std::string& path) const {
-  gguf::Fail(path, "cannot be written: ", std::generic_category().message(errno));
+  Refuse(path, "cannot be written: ", std::generic_category().message(errno));
 }
 
 void OutputFile::Write(std::span<const std::byte> bytes) {

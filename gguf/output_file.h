@@ -11,6 +11,12 @@
 
 namespace gguf {
 
+// What keeps an output file from being written.
+class OutputError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Writes to a file without a name in the folder of `path`, to which Commit() gives its name. No
 // program sees a partial file, an old file stays until then, and without Commit() nothing is left,
 // even after SIGKILL. Where the file system has no such files, it is NAME.tmpPID (NAME.tmpPID-2 and
@@ -22,7 +28,7 @@ namespace gguf {
 //
 // Refused before anything is touched: folders, files without permission to write, files whose owner
 // the new file could not have, and the `inputs`, which are still being read. All methods throw
-// gguf::Error. One OutputFile at a time.
+// OutputError. One OutputFile at a time.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, std::span<const FileId> inputs = {});

@@ -42,8 +42,8 @@ using tokenizer::TokenId;
 struct EmbedOptions {
   ModelOptions model;
   std::vector<std::string> words;  // texts, or with --ids the file to write
-  std::string file, ids, pooling;
-  std::optional<std::string> query, prompt_name;
+  std::string file, pooling;
+  std::optional<std::string> ids, query, prompt_name;
   bool raw = false, json = false, truncate = false;
 };
 
@@ -82,7 +82,7 @@ int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   if (options.words.size() != 1) throw UsageError("--ids: expected the file to write after it");
   if (!options.file.empty() || options.query || options.raw || options.json)
     throw UsageError("--ids and -f, -p, --raw or --json: give one of them");
-  const std::vector<TokenId> ids = ParseIds(options.ids);
+  const std::vector<TokenId> ids = ParseIds(*options.ids);
   gguf::OutputFile file(options.words[0], Inputs());
   CheckNoModelIsLost(options.words[0]);
   embedder.Embed({&ids, 1}, [&](size_t, size_t, std::span<const float> row) {
@@ -183,13 +183,13 @@ void AddNumber(float x, std::string& out) {
 int Embed(const EmbedOptions& options) {
   const engine::SessionOptions session_options = options.model.ForSession();
   const std::vector<std::string> texts =
-      options.ids.empty() ? ReadTexts(options) : std::vector<std::string>();
+      options.ids ? std::vector<std::string>() : ReadTexts(options);
   if (options.raw && IsTerminal(1)) throw UsageError("--raw: not to a terminal");
   const engine::Model model = LoadModel(options.model);
   if (model.config.pooling == engine::Pooling::kRank)
     throw engine::Error("this is a reranker, which makes scores, not vectors: pronk rerank");
   engine::Embedder embedder(model, session_options, PoolingOf(options.pooling));
-  if (!options.ids.empty()) return WriteOne(options, embedder);
+  if (options.ids) return WriteOne(options, embedder);
   const std::string prompt = engine::PromptOf(model, options.prompt_name);
   CatchInterrupts();
   Output out;
@@ -232,13 +232,13 @@ int Embed(const EmbedOptions& options) {
 int Rerank(const EmbedOptions& options) {
   const engine::SessionOptions session_options = options.model.ForSession();
   std::vector<std::string> texts;
-  if (options.ids.empty()) {
+  if (!options.ids) {
     if (!options.query) throw UsageError("-p: expected the query");
     texts = ReadTexts(options);
   }
   const engine::Model model = LoadModel(options.model);
   engine::Embedder embedder(model, session_options, engine::Pooling::kRank);
-  if (!options.ids.empty()) return WriteOne(options, embedder);
+  if (options.ids) return WriteOne(options, embedder);
   CatchInterrupts();
   const auto encode = [&](const std::string& text) {
     return engine::EncodePair(model, *options.query, Unquoted(text), embedder.capacity());

@@ -82,6 +82,8 @@ void AddImatrix(CommandLine& line) {
       line.Add("imatrix", "Measure how much each column of the matrices matters, for quantize");
   ImatrixOptions& options = command.Does(Imatrix);
   command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required();
+  // The first word is the model, so that no model given alone is overwritten.
+  options.model.AddModelFlag(command, /*is_required=*/true);
   options.model.AddSessionFlags(command);
   command.Add("OUT FILE", options.out, "File to write").Required().Writes();
 }

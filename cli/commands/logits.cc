@@ -51,6 +51,8 @@ void AddLogits(CommandLine& line) {
   Command& command =
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   LogitsOptions& options = command.Does(Logits);
+  // The first word is the model, so that no model given alone is overwritten.
+  options.model.AddModelFlag(command, /*is_required=*/true);
   options.model.AddSessionFlags(command);
   command.Add("--ids IDS", options.ids, "In place of a text, token ids: \"1 300 12\"");
   command.Add("OUT FILE", options.out, "File to write: [positions][vocabulary]")

@@ -38,7 +38,7 @@ using tokenizer::TokenId;
 
 constexpr std::string_view kAnswer = "{\"text\":";  // ResultJson() begins so
 
-std::string NameOf(size_t i) { return "line " + std::to_string(i + 1); }
+std::string LineName(size_t number) { return "line " + std::to_string(number); }
 
 std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const RunSetup& setup,
                                               const std::vector<RunRequest>& requests) {
@@ -52,11 +52,11 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
         engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, setup.model.config);
       if (ids[i].empty()) throw engine::Error("the prompt is empty");
     } catch (const engine::TooLong& error) {
-      throw engine::TooLong(NameOf(i), ": ", error.what());
+      throw engine::TooLong(LineName(requests[i].line), ": ", error.what());
     } catch (const tokenizer::TemplateError& error) {
-      throw engine::Error(NameOf(i), ": ", error.what());
+      throw engine::Error(LineName(requests[i].line), ": ", error.what());
     } catch (const engine::Error& error) {
-      throw engine::Error(NameOf(i), ": ", error.what());
+      throw engine::Error(LineName(requests[i].line), ": ", error.what());
     }
   }
   return ids;
@@ -84,7 +84,7 @@ class AnswerFile {
     bool is_whole = true;  // the last line has its line feed
     for (std::string line; Read(line); ++n_lines_) {
       is_whole = line.ends_with('\n');
-      const std::string name = path + ", " + NameOf(n_lines_);
+      const std::string name = path + ", " + LineName(n_lines_ + 1);
       if (!line.starts_with(kAnswer) && (is_whole || !kAnswer.starts_with(line))) FailOther();
       JsonView n_tokens, id;
       try {

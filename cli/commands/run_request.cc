@@ -187,14 +187,17 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
   return request;
 }
 
+// Lines of white space are no requests, but count in the names of the others.
 std::vector<RunRequest> RequestReader::ReadLines(const std::string& path) {
   std::vector<RunRequest> requests;
   std::istringstream lines(ReadText(path));
+  size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
-    const std::string name =
-        (path == "-" ? "stdin" : path) + ", line " + std::to_string(requests.size() + 1);
+    const std::string name = (path == "-" ? "stdin" : path) + ", line " + std::to_string(++number);
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const JsonView json = ParseJson(line, name);
     requests.push_back(Read(json.IsArray() ? JsonView() : json, name));
+    requests.back().line = number;
   }
   return requests;
 }

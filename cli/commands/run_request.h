@@ -32,6 +32,7 @@ struct RunRequest {
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
   std::string schema = {};                                    // from which it is; "": from none
   std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
+  size_t line = 0;                         // in its file, from 1; 0: it is no line
 
   // `base` with these settings.
   pronk::Sampling SamplingOver(pronk::Sampling base) const;

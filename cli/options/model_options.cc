@@ -77,10 +77,13 @@ std::string ResolveModel(const std::string& name) {
   return path;
 }
 
-void ModelOptions::AddModelFlag(Command& command) {
+void ModelOptions::AddModelFlag(Command& command, bool is_required) {
   command_ = &command;
-  named_by = &command.Add("-m,--model,MODEL MODEL", model,
-                          "A file or a name (default: $PRONK_MODEL, else the included model)");
+  const std::string about = "A file or a name";
+  named_by = &command.Add(
+      "-m,--model,MODEL MODEL", model,
+      is_required ? about : about + " (default: $PRONK_MODEL, else the included model)");
+  if (is_required) named_by->Required();
 }
 
 void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
@@ -92,10 +95,11 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {
-  command.Add("--kv", kv, "Type of the key-value cache; q8_0,q4_0: of keys and of values")
-      .OneOf(KvTypeNames())
-      .OrTwo()
-      .ShowDefault();
+  kv_flag =
+      &command.Add("--kv", kv, "Type of the key-value cache; q8_0,q4_0: of keys and of values")
+           .OneOf(KvTypeNames())
+           .OrTwo()
+           .ShowDefault();
   command.Add(
       "--exact", exact,
       "Use the weights as stored and round nothing else: activations and cache in F32 (slow)");
@@ -174,9 +178,13 @@ engine::SessionOptions ModelOptions::ForSession() const {
     }
     throw UsageError("--cpu ", cpu, ": this machine and build have ", names);
   }
-  auto [keys, values] = KeysAndValues(exact ? "f32" : kv);
-  if (!exact && !kv_keys.empty()) keys = kv_keys;
-  if (!exact && !kv_values.empty()) values = kv_values;
+  const bool has_kv = kv_flag != nullptr && !kv_flag->given.empty();
+  auto [keys, values] = KeysAndValues(exact && !has_kv ? "f32" : kv);
+  if (!kv_keys.empty()) keys = kv_keys;
+  if (!kv_values.empty()) values = kv_values;
+  if (exact && has_kv + !kv_keys.empty() + !kv_values.empty() > 0 &&
+      (keys != "f32" || values != "f32"))
+    throw UsageError("--exact: the key-value cache is f32");
   return {.context = context,
           .batch = batch,
           .n_threads = n_threads,

@@ -22,6 +22,7 @@ void AddThreadsFlag(Command& command, int& n_threads,
 struct ModelOptions {
   std::string model;         // as given; empty: default
   Flag* named_by = nullptr;  // what gave it; nullptr: no flag
+  const Flag* kv_flag = nullptr;
   std::string cpu;
   std::string kv = "f16";          // of keys and values, or "q8_0,q4_0": of each
   std::string kv_keys, kv_values;  // of each, under llama.cpp's names; empty: as kv
@@ -34,7 +35,7 @@ struct ModelOptions {
   bool mlock = false;
   bool verbose = false;
 
-  void AddModelFlag(Command& command);
+  void AddModelFlag(Command& command, bool is_required = false);
   void AddThreadsFlag(Command& command);
   void AddMachineFlags(Command& command);  // --kv, --exact, --cpu
   void AddCpuFlag(Command& command);

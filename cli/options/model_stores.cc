@@ -6,11 +6,14 @@
 #include <cctype>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <string_view>
 #include <system_error>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
@@ -98,6 +101,24 @@ void AddOwn(Stores& stores) {
   std::ranges::move(own.skipped, std::back_inserter(stores.skipped));
 }
 
+// The revisions of a repository in the cache: the one that was downloaded last as its main branch,
+// then the others, the newest first.
+std::vector<fs::path> Revisions(const fs::path& repository) {
+  std::string newest;
+  std::ifstream(repository / "refs" / "main") >> newest;
+  std::vector<std::pair<fs::file_time_type, fs::path>> revisions;
+  for (const fs::path& revision : Entries(repository / "snapshots")) {
+    std::error_code ignored;
+    const bool is_main = revision.filename() == newest;
+    revisions.emplace_back(
+        is_main ? fs::file_time_type::max() : fs::last_write_time(revision, ignored), revision);
+  }
+  std::ranges::stable_sort(revisions, std::greater(), [](const auto& one) { return one.first; });
+  std::vector<fs::path> paths;
+  for (auto& [time, path] : revisions) paths.push_back(std::move(path));
+  return paths;
+}
+
 void AddHuggingFace(Stores& stores) {
   const fs::path hub =
       FolderFrom("HF_HUB_CACHE", FolderFrom("HF_HOME", Cache() / "huggingface") / "hub");
@@ -108,7 +129,7 @@ void AddHuggingFace(Stores& stores) {
     repository.erase(0, kModels.size());
     const size_t dashes = repository.find("--");
     if (dashes != std::string::npos) repository.replace(dashes, 2, "/");
-    for (const fs::path& revision : Entries(folder / "snapshots")) {
+    for (const fs::path& revision : Revisions(folder)) {
       AddFolder(revision, repository + "/", "Hugging Face", stores);
     }
   }
@@ -187,6 +208,32 @@ bool HoldsAllWords(const std::string& name, const std::string& query) {
     at = end;
   }
   return true;
+}
+
+// Whether a name has a type as a word of its own: Q4_K is no part of Q4_K_M or IQ4_K.
+bool HasType(const std::string& name, const std::string& type) {
+  for (size_t at = 0; (at = name.find(type, at)) != std::string::npos; ++at) {
+    const size_t end = at + type.size();
+    const bool begins = at == 0 || std::isalnum(Byte(name[at - 1])) == 0;
+    if (begins && (end == name.size() || (std::isalnum(Byte(name[end])) == 0 && name[end] != '_')))
+      return true;
+  }
+  return false;
+}
+
+// Whether "OWNER/REPO" or "OWNER/REPO:TYPE" means this model. llama.cpp's cache has
+// OWNER_REPO_FILE.
+bool IsOfRepository(const std::string& query, const StoredModel& model) {
+  const size_t colon = std::min(query.find(':'), query.size());
+  std::string repository = query.substr(0, colon);
+  const std::string type = query.substr(std::min(colon + 1, query.size()));
+  const std::string name = WithoutHost(Lower(model.name));
+  bool is_it = name.starts_with(repository + "/") || name.starts_with(repository + ":");
+  if (std::ranges::count(name, '/') == 0) {
+    std::ranges::replace(repository, '/', '_');
+    is_it = name.starts_with(repository + "_");
+  }
+  return is_it && (type.empty() || HasType(name.substr(repository.size() + 1), type));
 }
 
 // Words that tell nothing about which model it is: forms, types and what many names end with.
@@ -290,13 +337,18 @@ Stores FindModels() {
     AddOllama(Home() / ".ollama" / "models", stores);
     AddOllama("/usr/share/ollama/.ollama/models", stores);  // of the system service
   }
-  AddFolder(FolderFrom("LLAMA_CACHE", Cache() / "llama.cpp"), "", "llama.cpp", stores);
+#ifdef __APPLE__
+  const fs::path cache = Home() / "Library" / "Caches";
+#else
+  const fs::path cache = Cache();
+#endif
+  AddFolder(FolderFrom("LLAMA_CACHE", cache / "llama.cpp"), "", "llama.cpp", stores);
   AddFolder(Home() / ".lmstudio" / "models", "", "LM Studio", stores);
   AddFolder(Home() / ".cache" / "lm-studio" / "models", "", "LM Studio", stores);
   const auto place = [](const StoredModel& model) { return std::tie(model.store, model.name); };
   std::stable_sort(stores.models.begin() + n_own, stores.models.end(),
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
-  // A file that two revisions of a repository share counts once.
+  // A file that several revisions of a repository have counts once: the first is the newest.
   const auto same = [&](const auto& a, const auto& b) { return place(a) == place(b); };
   stores.models.erase(std::unique(stores.models.begin(), stores.models.end(), same),
                       stores.models.end());
@@ -317,7 +369,11 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
     if (found.empty()) add_if([&](const StoredModel& model) { return IsNameOf(part, model); });
     is_name = !found.empty();
     if (!found.empty() || !HasWord(part)) continue;
-    add_if([&](const StoredModel& model) { return HoldsAllWords(Lower(model.name), part); });
+    const bool is_repository =
+        std::ranges::count(part, '/') == 1 && part.find(' ') == std::string::npos;
+    add_if([&](const StoredModel& model) {
+      return is_repository ? IsOfRepository(part, model) : HoldsAllWords(Lower(model.name), part);
+    });
   }
   // A file of the person's own folders comes before one of the same name in a cache.
   for (const char* const own : {kThisFolder, kOwnFolder}) {

@@ -6,7 +6,8 @@
 //                  models--OWNER--REPO/snapshots/REVISION/.../FILE.gguf
 //   Ollama         $OLLAMA_MODELS or ~/.ollama/models: manifests/HOST/USER/MODEL/TAG is JSON that
 //                  names the file in blobs/ by its hash
-//   llama.cpp      $LLAMA_CACHE or ~/.cache/llama.cpp: OWNER_REPO_FILE.gguf
+//   llama.cpp      $LLAMA_CACHE or ~/.cache/llama.cpp (on macOS ~/Library/Caches/llama.cpp):
+//                  OWNER_REPO_FILE.gguf
 //   LM Studio      ~/.lmstudio/models (before: ~/.cache/lm-studio/models): PUBLISHER/REPO/FILE.gguf
 #pragma once
 
@@ -30,10 +31,10 @@ struct Stores {
 };
 Stores FindModels();
 
-// The path of the one model that `name` means: its full name, its file's name, or words that only
-// its name contains ("qwen q4_k_m", "hf.co/OWNER/REPO:Q4_0"), ignoring case and the ending .gguf.
-// Throws engine::Error if no model or more than one fits: with the names that are near, or else
-// with the line that downloads a model.
+// The path of the one model that `name` means: its full name, its file's name, its repository with
+// or without a type ("hf.co/OWNER/REPO:Q4_0"), or words that only its name contains ("qwen
+// q4_k_m"), ignoring case and the ending .gguf. Throws engine::Error if no model or more than one
+// fits: with the names that are near, or else with the line that downloads a model.
 std::string PathOfModel(const std::string& name, const Stores& stores);
 
 // The line that downloads a published model, "OWNER/REPO" or "OWNER/REPO:TYPE": with the launcher

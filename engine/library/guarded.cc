@@ -6,6 +6,7 @@
 #include "engine/error.h"
 #include "engine/session/session_file.h"
 #include "gguf/mapped_file.h"
+#include "gguf/output_file.h"
 #include "gguf/reader.h"
 #include "grammar/grammar.h"
 #include "tokenizer/errors.h"
@@ -27,6 +28,7 @@ ErrorKind KindOf(const std::exception& error) {
   if (Is<engine::Error>(error)) return ErrorKind::kWrongUse;
   if (Is<gguf::NotFound>(error)) return ErrorKind::kNotFound;
   if (Is<gguf::NotGguf>(error)) return ErrorKind::kNotAModel;
+  if (Is<gguf::OutputError>(error)) return ErrorKind::kOther;
   if (Is<gguf::Error>(error)) return ErrorKind::kRefused;
   if (Is<grammar::Error>(error)) return ErrorKind::kBadGrammar;
   if (Is<tokenizer::TemplateError>(error)) return ErrorKind::kBadTemplate;

@@ -114,9 +114,10 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
                         model->config);
   }
 
-  // Makes the state and the logits match the text.
+  // Makes the state and the logits match the text. What a batch holds stays as it is: throws.
   void Settle() {
     if (Text().size() == session.position() && session.has_logits()) return;
+    CheckFree();
     const std::vector<tokenizer::TokenId> ids = ToRead(Prompt(""), {});
     session.Prefill(ids);
   }

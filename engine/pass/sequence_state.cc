@@ -168,22 +168,24 @@ void SequenceState::Snapshot() {
 }
 
 void SequenceState::ForEachChunk(size_t position, const Chunk& chunk) {
+  // A ring, whose length differs between sessions, begins anew at some tile. So each tile of one is
+  // a chunk, and sessions have the same chunks.
   const auto each_head = [&](const kernels::KvLayer& kv, std::byte* data, size_t bytes,
-                             size_t first) {
-    // A ring wraps around.
-    const size_t begin = first % kv.capacity, n = position - first;
-    const size_t until_end = std::min(n, kv.capacity - begin);
+                             size_t first, bool is_ring) {
     for (size_t head = 0; head < kv.n_kv_heads; ++head, data += kv.capacity * bytes) {
-      chunk({data + begin * bytes, until_end * bytes});
-      if (n > until_end) chunk({data, (n - until_end) * bytes});
+      for (size_t begin = first, end = position; begin < position; begin = end) {
+        if (is_ring) end = std::min((begin / kernels::kKvTile + 1) * kernels::kKvTile, position);
+        chunk({data + begin % kv.capacity * bytes, (end - begin) * bytes});
+      }
     }
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     const kernels::KvLayer& kv = layers_[i].kv;
     if (kv.capacity == 0 || position == 0) continue;
-    const size_t first = kernels::FirstVisible(position, layers_[i].window);
-    each_head(kv, kv.k, kernels::KvBytes(kv.type.k, kv.key_length), first);
-    if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type.v, kv.value_length), first);
+    const size_t window = layers_[i].window, first = kernels::FirstVisible(position, window);
+    each_head(kv, kv.k, kernels::KvBytes(kv.type.k, kv.key_length), first, window > 0);
+    if (kv.v != nullptr)
+      each_head(kv, kv.v, kernels::KvBytes(kv.type.v, kv.value_length), first, window > 0);
   }
   if (n_floats_ > 0) chunk(std::as_writable_bytes(std::span(now(), n_floats_)));
 }

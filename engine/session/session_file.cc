@@ -23,7 +23,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-constexpr std::string_view kMagic = "pronk session 4\n", kAnyVersion = "pronk session ";
+constexpr std::string_view kMagic = "pronk session 5\n", kAnyVersion = "pronk session ";
 
 struct Header {
   std::array<char, 16> magic;

@@ -1,7 +1,7 @@
 // A session on disk: tokens, state and logits, so that a long prompt is read only once.
 //
 //   offset  bytes
-//        0  16   "pronk session 4\n"
+//        0  16   "pronk session 5\n"
 //       16   8   hash of the other fields, the tokens, the logits and the state's pieces
 //       24   8   hash of the model: of its metadata and all of its weights
 //       32   8   stamp of the model: hash of its metadata and its files' device, inode, size

@@ -129,6 +129,11 @@ TEST(Arguments, ValuesThatAreNone) {
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "q4"}), 2,
               "--kv: expected f16|f32|q8_0|q4_0, or two with a comma, found q4");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "q4_0,"}), 2, "found q4_0,");
+  for (const char* flag : {"--kv", "-ctk", "-ctv"}) {
+    ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--exact", flag, "q8_0"}), 2,
+                "--exact: the key-value cache is f32");
+  }
+  EXPECT_EQ(Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "--exact", "--kv", "f32"}).status, 0);
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "f16,q4_0,f16"}), 2, "f16,q4_0,f16");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-ctk", "f16,q4_0"}), 2,
               "-ctk: expected f16|f32|q8_0|q4_0, found f16,q4_0");

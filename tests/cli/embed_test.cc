@@ -120,6 +120,7 @@ TEST(Embed, WritesTheResultOfIds) {
     EXPECT_EQ(Pronk({command, model, "--ids", "[1, 2]", out}).status, 0);
     ExpectError(Pronk({command, model, "--ids", "1"}), 2, "expected the file to write");
     ExpectError(Pronk({command, model, "--ids", "1", "-f", "x", out}), 2, "give one of them");
+    ExpectError(Pronk({command, model, "--ids", "", out}), 2, "no ids given");
     ExpectError(Pronk({command, model, "--ids", "99", out}), 1, "not in the vocabulary");
     ExpectError(Pronk({command, model, "--ids", "1", model}), 1, "is a file that is read");
     std::string broken = ReadText(model);

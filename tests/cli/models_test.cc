@@ -1,6 +1,7 @@
 // pronk list and -m NAME, on stores made here: what is found, what a name means, what is broken.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -140,6 +141,38 @@ TEST_F(ModelsTest, NamesThatAreFound) {
     EXPECT_EQ(ErrorOf(name), "") << name;
   }
   EXPECT_EQ(Pronk({"tokenize", "-hf", "acme/Wee-GGUF", "-p", "x"}).err, "");  // as llama.cpp has it
+}
+
+// OWNER/REPO is that repository, and a type is a whole word: -hf must not run another model.
+TEST_F(ModelsTest, RepositoriesAreNamedExactly) {
+  Copy("hub/models--Owner--Wide-GGUF/snapshots/aaa/wide-IQ4_NL.gguf");
+  Copy("hub/models--Owner--Wide-GGUF/snapshots/aaa/wide-BF16.gguf");
+  for (const char* name : {"owner/wide-gguf:iq4_nl", "owner/Wide-GGUF:bf16", "wide q4_nl"}) {
+    EXPECT_EQ(ErrorOf(name), "") << name;
+  }
+  for (const char* name : {"Owner/Wide-GGUF:Q4_NL", "Owner/Wide-GGUF:F16", "er/Tiny-GGUF",
+                           "Owner/Tiny", "Owner/Tiny-GGUF:Q8", "acme/Wee", "me/Wee-GGUF"}) {
+    EXPECT_TRUE(Has(ErrorOf(name), "no file and no model called")) << name;
+  }
+}
+
+// After an update, a name means the file of the revision that was downloaded last.
+TEST_F(ModelsTest, TheNewestRevisionIsMeant) {
+  const std::string repo = "hub/models--Owner--New-GGUF/";
+  const auto path = [&] {
+    for (const Json& model : Json::parse(Pronk({"list", "--json"}).out)) {
+      if (model["name"] == "Owner/New-GGUF/new.gguf") return model["path"].get<std::string>();
+    }
+    return std::string();
+  };
+  for (const char* revision : {"ccc", "ddd", "bbb"}) {
+    Copy(repo + "snapshots/" + revision + "/new.gguf");
+    fs::last_write_time(dir_.Path(repo + "snapshots/" + revision),
+                        fs::file_time_type::clock::now() + std::chrono::hours(revision[0]));
+  }
+  EXPECT_EQ(path(), dir_.Path(repo + "snapshots/ddd/new.gguf"));
+  Write(repo + "refs/main", "ccc");
+  EXPECT_EQ(path(), dir_.Path(repo + "snapshots/ccc/new.gguf"));
 }
 
 // In the working directory and in a folder of one's own, before those of a store.

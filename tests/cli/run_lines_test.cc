@@ -101,20 +101,25 @@ TEST_F(RunLines, WritesIntoNoOtherFile) {
   ExpectError(Run({"-o", dir_.Path("")}, prompts_), 1, "cannot be opened");
 }
 
+TEST_F(RunLines, SkipsLinesOfWhiteSpace) {
+  const Finished run = Done(Run({"-n", "2"}, dir_.Write("lines", "\n\"a\"\n\n \t\r\n\"b\"\n\n")));
+  EXPECT_EQ(run.out, Done(Run({"-n", "2"}, dir_.Write("dense", "\"a\"\n\"b\"\n"))).out);
+  EXPECT_EQ(Count(run.out, "\n"), 2u);
+}
+
 TEST_F(RunLines, NamesTheLineThatIsWrong) {
   const auto expect = [&](const std::string& line, const std::string& says) {
-    const std::string file = dir_.Write("bad", "\"good\"\n" + line + "\n\"good\"\n");
+    const std::string file = dir_.Write("bad", "\"good\"\n \r\n" + line + "\n\n\"good\"\n");
     ExpectError(Run({}, file), 1, says);
   };
-  const std::string bad = dir_.Path("bad") + ", line 2: ";
+  const std::string bad = dir_.Path("bad") + ", line 3: ";
   expect("Hello", bad + "is not JSON");
-  expect("", bad + "is empty, not JSON");
   expect("7", bad + "expected a string, or an object with \"prompt\" or \"messages\"");
   expect("{\"id\": \"a\"}", bad + "expected a string");
   expect("[\"a\"]", bad + "expected a string");
   expect("{\"text\": \"a\"}", bad + "\"text\": there is no such field");
   expect("{\"prompt\": [\"a\"]}", bad + "prompt: expected a text, found [\"a\"]");
-  expect("\"" + std::string(100'000, 'x') + "\"", "line 2: the text needs");
+  expect("\"" + std::string(100'000, 'x') + "\"", "line 3: the text needs");
   expect("\"" + std::string(100'000, 'x') + "\"", "; -c makes it larger");
 }
 

@@ -116,6 +116,11 @@ TEST(Library, ErrorsHaveKinds) {
   EXPECT_EQ(kind([] { pronk::Grammar::Gbnf("root ::= other"); }), Kind::kBadGrammar);
   EXPECT_EQ(kind([] { pronk::Grammar::JsonSchema("{"); }), Kind::kBadGrammar);
   EXPECT_EQ(kind([&] { session.Load(dir.Write("state", "x")); }), Kind::kRefused);
+  // Where nothing can be written, the file is not to blame.
+  pronk::Session ready(model, Greedy());
+  ready.Complete("a", {}, AtMost(1));
+  EXPECT_EQ(kind([&] { ready.Save(dir.Path("missing/state")); }), Kind::kOther);
+  EXPECT_EQ(kind([&] { ready.Save(dir.Path("")); }), Kind::kOther);
 }
 
 // A wrong text is worse than an error.

@@ -26,6 +26,7 @@ REPOSITORIES = {
     "Split": {f"Q4_K_M/split-Q4_K_M-0000{i}-of-00003.gguf": MODEL + bytes([i]) for i in (1, 2, 3)},
     "PartMissing": {f"x-Q4_K_M-0000{i}-of-00003.gguf": MODEL for i in (1, 3)},
     "OneFile": {"one-weird.gguf": MODEL},
+    "Folders": {"IQ2_S/model.gguf": OTHER, "iq4_nl/model.gguf": MODEL},
     "Unclear": {"a-IQ2_S.gguf": MODEL, "b-IQ3_S.gguf": MODEL},
     "NoModel": {"model.safetensors": MODEL},
     "Names": {name: OTHER for name in (

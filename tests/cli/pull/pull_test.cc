@@ -78,7 +78,8 @@ TEST_F(Pull, FillsTheHubsCache) {
   EXPECT_EQ(run.out, link + "\n");
   EXPECT_EQ(run.err,
             "pull: acme/Good/sub/tiny-Q4_K_M.gguf, 468992 bytes\n"
-            "pull: checking sub/tiny-Q4_K_M.gguf\npull: ready: ./pronk chat -m tiny-Q4_K_M\n");
+            "pull: checking sub/tiny-Q4_K_M.gguf\npull: ready: ./pronk chat -m "
+            "acme/Good/sub/tiny-Q4_K_M\n");
   EXPECT_EQ(ReadText(link), ReadText(kModel));
   EXPECT_EQ(ReadText(Store("Good") + "/refs/main"), kCommit);
   // A blob's name is its SHA-256, by another program.
@@ -101,16 +102,21 @@ TEST_F(Pull, PrefersTypes) {
            {"acme/Good:q8_0", "tiny-Q8_0.gguf"},
            {"https://huggingface.co/acme/Good:Q4_K_S", "tiny-Q4_K_S.gguf"},
            {"hf.co/acme/Good/tiny-Q4_K_S.gguf", "tiny-Q4_K_S.gguf"},
+           {"https://huggingface.co/acme/Good/blob/main/tiny-Q4_K_S.gguf", "tiny-Q4_K_S.gguf"},
+           {"https://hf.co/acme/Good/resolve/main/tiny-Q8_0.gguf?download=true", "tiny-Q8_0.gguf"},
+           {"http://huggingface.co/acme/Good/tree/main", "sub/tiny-Q4_K_M.gguf"},
            {"acme/Good/mmproj-tiny-Q4_K_M.gguf", "mmproj-tiny-Q4_K_M.gguf"},
            {"acme/Pages", "sub/tiny-Q4_K_M.gguf"},
+           {"acme/Folders:IQ4_NL", "iq4_nl/model.gguf"},
            {"acme/OneFile", "one-weird.gguf"}}) {
     const Finished run = Done(Run(model));
     EXPECT_TRUE(run.out.ends_with("/" + kCommit + "/" + file + "\n")) << run.out;
   }
   ExpectFault("Unclear",
               "which file? ./pronk pull acme/Unclear:TYPE takes one of a-IQ2_S.gguf b-I");
-  ExpectFault("NoModel", "has no GGUF file whose SHA-256 the hub states");
-  ExpectFault("NoHash", "has no GGUF file whose SHA-256 the hub states");
+  EXPECT_TRUE(Has(Run("acme/Folders").err, "takes one of IQ2_S/model.gguf iq4_nl/model.gguf"));
+  ExpectFault("NoModel", "has no language model as a GGUF file with a plain name whose SHA-256");
+  ExpectFault("NoHash", "has no language model as a GGUF file with a plain name whose SHA-256");
   // Q4_K is not Q4_K_M.
   EXPECT_TRUE(Has(Run("acme/Good:Q4_K").err, "takes one of tiny-Q8_0.gguf tiny-Q4_K_M.gguf tiny"));
 }
@@ -209,10 +215,13 @@ TEST_F(Pull, KeepsTheToken) {
   EXPECT_TRUE(Has(Log(), "GET /cdn/Gated/sub/tiny-Q4_K_M.gguf None None"));
   fs::remove_all(Store("Gated"));
   fs::create_directories(home_ + "/hf");
-  WriteBytes(home_ + "/hf/token", std::as_bytes(std::span(std::string_view("hf_secret\n"))));
+  WriteBytes(home_ + "/hf/token", std::as_bytes(std::span(std::string_view("hf_secret \r\n"))));
   const Finished run = Done(Run("acme/Gated", {"HF_HOME=" + home_ + "/hf"}));
   EXPECT_TRUE(run.out.starts_with(home_ + "/hf/hub/models--acme--Gated/")) << run.out;
   EXPECT_TRUE(Has(Run("acme/Gated", {"HF_TOKEN=a\"\noutput=x"}).err, "HF_TOKEN: has a character"));
+  WriteBytes(home_ + "/hf/token", std::as_bytes(std::span(std::string_view("hf\"secret\n"))));
+  EXPECT_TRUE(
+      Has(Run("acme/Gated", {"HF_HOME=" + home_ + "/hf"}).err, "/hf/token: has a character"));
 }
 
 // Of a list of hostile names only the plain one is taken, and no other is written anywhere.
@@ -295,14 +304,14 @@ TEST_F(Pull, FromTheLauncher) {
   const Finished run =
       Done(WithHub("exec \"$LAUNCHER\" pull acme/Good", {"LAUNCHER=" + SourceDir() + "/pronk"}));
   EXPECT_TRUE(run.out.ends_with("/tiny-Q4_K_M.gguf\n")) << run.out;
-  EXPECT_TRUE(Has(run.err, "ready: ./pronk chat -m tiny-Q4_K_M"));
+  EXPECT_TRUE(Has(run.err, "ready: ./pronk chat -m acme/Good/sub/tiny-Q4_K_M"));
   // Installed, beside the program.
   fs::create_directory(dir_.Path("bin"));
   fs::copy_file(kScript, dir_.Path("bin/pronk-pull"));
   fs::copy_file(Program(), dir_.Path("bin/pronk"));
   EXPECT_TRUE(
       Has(Done(WithHub("sh \"$BIN\"/pronk-pull acme/Good", {"BIN=" + dir_.Path("bin")})).err,
-          "ready: pronk chat -m tiny"));
+          "ready: pronk chat -m acme/Good/sub/tiny"));
   ExpectError(RunProgram({dir_.Path("bin/pronk"), "pull", "acme/Good"}), 2,
               "this line does: pronk-pull acme/Good\n");
 }

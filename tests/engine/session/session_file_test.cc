@@ -92,6 +92,23 @@ TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
   }
 }
 
+// Of models with windows: sessions have rings of different lengths, which begin anew elsewhere.
+TEST_P(SessionFileTest, IsReadWithOtherBatches) {
+  const test::TempDir dir;
+  const Model model = Model::Load(GetParam());
+  for (const size_t n : {129, 258, 300}) {
+    const std::vector<TokenId> text = Text(model, n);
+    for (const auto& [first, second] : {std::pair(8, 300), std::pair(300, 8)}) {
+      Session session(model, Options(400, static_cast<size_t>(first)));
+      session.Prefill(text);
+      SaveSession(session, dir.Path("session"));
+      Session other(model, Options(400, static_cast<size_t>(second)));
+      LoadSession(other, dir.Path("session"));
+      EXPECT_EQ(Continue(other, 3), Continue(session, 3)) << n << " " << first;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, SessionFileTest, testing::ValuesIn(test::SmallModels()),
                          [](const auto& tested) { return test::TestName(tested.param.stem()); });
 
