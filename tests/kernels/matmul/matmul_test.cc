@@ -337,7 +337,8 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   }
 }
 
-// A token has the same bits alone and among as many as rows are multiplied with.
+// Results are batch-invariant (kernels/README.md) up to the most tokens that rows are multiplied
+// with.
 TEST(MatMul, TakesLongRowsWithManyTokens) {
   constexpr size_t kRows = 64, kCols = 15360;
   const std::vector<float> input = NormalFloats(kMaxRowTokens * kCols, 2);
