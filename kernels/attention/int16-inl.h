@@ -117,8 +117,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
       hn::Store(hn::Div(hn::Load(DF(), s.gain + i), limit), DF(), gains_ + i);
       const VU32 one = hn::BitCast(DU32(), hn::ConvertTo(DI32(), limit));
       const VI16 factor = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
-      const size_t together = i / kWeightQueries * kWeightQueries;
-      const Range aligned = AlignKeys<kShare>(SeenBy(s, together, kWeightQueries, tile));
+      const size_t outer = i / kWeightQueries * kWeightQueries;
+      const Range aligned = AlignKeys<kShare>(SeenBy(s, outer, kWeightQueries, tile));
       const float* const pairs = s.scores[i];
       for (size_t pair = aligned.begin / 2; pair < aligned.end / 2; ++pair) {
         const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));

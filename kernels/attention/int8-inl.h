@@ -3,7 +3,7 @@
 // Numbers of Q4_0 become blocks of Q8_0 without rounding, a part of a tile at a time. The bytes of
 // keys are used as they are stored, and queries are rounded to int8 with a scale for each 32
 // numbers, as keys are. Values become int16 without rounding. Weights have 15 bits and are
-// multiplied by their values' scales, relative to the largest of these scales. Sums are integers
+// multiplied by their values' scales, relative to the largest of the tile. Sums are integers
 // below 2^31 (128 keys * 32767 * 127). Results of a few tokens are batch-invariant
 // (kernels/README.md): there the largest scale is that of the keys that the query sees. In a batch
 // it is that of the keys that the query tile sees.
@@ -177,14 +177,13 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     const DF d;
     Range range = {};
     for (size_t first = 0; first < s.n_padded; first += kWidth) {
-      const size_t together = first / kWeightQueries * kWeightQueries,
-                   n = std::min(kWeightQueries, s.n_padded - together);
-      const Range aligned = AlignKeys<kShare>(SeenBy(s, together, n, tile));
+      const size_t outer = first / kWeightQueries * kWeightQueries,
+                   n = std::min(kWeightQueries, s.n_padded - outer);
+      const Range aligned = AlignKeys<kShare>(SeenBy(s, outer, n, tile));
       bool is_high = false;
-      for (size_t i = together; i < together + n; ++i)
-        is_high |= s.gain[i] > kShareOfByte * s.sum[i];
+      for (size_t i = outer; i < outer + n; ++i) is_high |= s.gain[i] > kShareOfByte * s.sum[i];
       for (auto& high : high_)
-        high[together / kWeightQueries] = first == together ? 0 : high[together / kWeightQueries];
+        high[outer / kWeightQueries] = first == outer ? 0 : high[outer / kWeightQueries];
       const VF gain = ToLanes<kShare>(s.gain + first), sum = ToLanes<kShare>(s.sum + first);
       // The integer that the largest weight becomes: at most 16320 with VNNI. The quotient may be a
       // NaN.

@@ -107,11 +107,11 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   const KvType matrix_type = int8 ? KvType::kQ8_0 : KvType::kF32;
   const KvType type = std::min(cache.type.k, KvType::kF16);
 
-  const size_t part = std::min(kMadeKeys, products.max_tokens());
+  const size_t at_a_time = std::min(kMadeKeys, products.max_tokens());
 
   // Scratch: floats for the heads together; then for each head floats, its matrix, keys and values.
-  const size_t rows = std::max(part * cached, scratch.max_threads * kTransposed * plain);
-  const size_t floats = std::max(part * (key + value), plain * latent);
+  const size_t rows = std::max(at_a_time * cached, scratch.max_threads * kTransposed * plain);
+  const size_t floats = std::max(at_a_time * (key + value), plain * latent);
   const size_t matrix_bytes = (plain * KvBytes(matrix_type, latent) + 63) / 64 * 64;
   const size_t key_bytes = n_keys * KvBytes(type, key), value_bytes = n_keys * KvBytes(type, value);
   const size_t head_bytes = floats * sizeof(float) + matrix_bytes + key_bytes + value_bytes;
@@ -124,7 +124,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
     scratch.bytes = Buffer<std::byte>(scratch.size);
   }
   float* const x = reinterpret_cast<float*>(scratch.bytes.get());
-  float *const k = x + rows, *const v = k + n_heads * part * key;
+  float *const k = x + rows, *const v = k + n_heads * at_a_time * key;
   std::byte* const matrix = scratch.bytes.get() + (rows + n_heads * floats) * sizeof(float);
   std::byte* const kv = matrix + n_heads * matrix_bytes;
 
@@ -136,8 +136,8 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
     const Matrix transposed = {int8 ? gguf::DType::kQ8_0 : gguf::DType::kF32, matrix, plain, latent,
                                from.first.scale};
     const KvLayer made = {type, kv, kv + n * key_bytes, n, n_keys, key, value};
-    for (size_t p = 0; p < n_keys; p += part) {
-      const size_t count = std::min(part, n_keys - p);
+    for (size_t p = 0; p < n_keys; p += at_a_time) {
+      const size_t count = std::min(at_a_time, n_keys - p);
       team.For(count, 8, [&](size_t begin, size_t end, size_t /*thread*/) {
         for (size_t i = begin; i < end; ++i) {
           const size_t cache_index = (first + p + i) % cache.capacity;

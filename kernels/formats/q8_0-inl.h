@@ -21,9 +21,13 @@
 HWY_BEFORE_NAMESPACE();  // from here on the compiler may use this set's instructions
 namespace kernels::HWY_NAMESPACE {
 
-// Vectors v and v + 1 of a step, of signed bytes. Groups of 32 weights are kStride bytes apart. A
-// vector (VU8) holds pieces of 16 bytes, each half of a group: of FirstGroup(v), then of every
-// kGroupStep-th group.
+// Vectors v and v + 1 of a step of signed bytes; groups of 32 weights are kStride bytes apart. A
+// vector has pieces of 16 bytes, and a piece is half of a group: codes[k][0] has the first halves
+// of the groups of vector v + k, codes[k][1] the second halves. The groups of vector v:
+//
+//   vectors of 16 bytes   | v |
+//              32 bytes   | v | v + 4 |
+//              64 bytes   | 4 v | 4 v + 1 | 4 v + 2 | 4 v + 3 |    (FirstGroup, kGroupStep)
 template <size_t kStride>
 HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
   const VU8 sign = hn::Set(DU8(), kSignedOffset);  // w ^ 128 is w + 128
@@ -36,8 +40,8 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
 }
 
 // SignedType32 (groups32-inl.h) multiplies a step of 256 weights, as vectors of bytes, with int8
-// activations, and each sum with the scales of its 32 weights. A format of signed bytes adds the
-// following.
+// activations, and each sum with the scales of its 32 weights. What follows is what a format of
+// signed bytes adds.
 template <class Type, class BlockType>
 struct Q8Type : SignedType32<Type, BlockType> {
   // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.

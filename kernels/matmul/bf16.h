@@ -27,8 +27,8 @@ struct alignas(64) Bf16InputBlock {
   uint16_t x[kBf16Tokens / kBf16Half][kBf16Cols / 2][kBf16Half][2];
 };
 
-// Part of a row of a quantized type: integers times scales[i], plus mins[i]. For 32 weights there
-// are none, one or two of either.
+// Part of a row of a quantized type: integers times scales[i], plus mins[i]. 32 weights have
+// n_scales scales (1 or 2) and n_mins minimums (0 to 2).
 struct ScaledIntegers {
   const int8_t* weights;
   const float* scales;
@@ -37,12 +37,13 @@ struct ScaledIntegers {
   size_t n_mins;
 };
 
-// All of these need Extension::kBf16 and round to nearest even.
-// Row `row` of n_blocks blocks.
+// The following functions need Extension::kBf16 and round to nearest even.
+
+// Packs row `row` of n_blocks blocks.
 void PackBf16Integers(const ScaledIntegers& w, size_t n_blocks, size_t row, Bf16PanelBlock* blocks);
-// A block of 32 inputs, of which x[t] are 32 floats.
+// Packs a block of 32 inputs; x[t] are 32 floats of input t.
 void PackBf16Inputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* block);
-// n numbers in f16, in place; n is a multiple of 32.
+// Turns n numbers in f16 into BF16, in place; n is a multiple of 32.
 void HalfsToBf16(uint16_t* x, size_t n);
 
 // Multiplies tiles with AMX if CpuUses it, otherwise with dot products of pairs. The constructor
@@ -54,8 +55,9 @@ class Bf16Multiplier {
   Bf16Multiplier(const Bf16Multiplier&) = delete;
   Bf16Multiplier& operator=(const Bf16Multiplier&) = delete;
 
-  // sums[token * kBf16Rows + row] = row . token over the columns of n_blocks blocks, for n_tokens
-  // (1 to 32) tokens of the tile and perhaps some more. sums: [32][32], 64-byte aligned.
+  // sums[token * kBf16Rows + row] = row . token over the columns of n_blocks blocks, for the first
+  // n_tokens tokens of the tile (1 to 32); later tokens may be written, too. sums is [32][32],
+  // 64-byte aligned.
   void Multiply(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
                 float* sums) const;
 
@@ -63,17 +65,16 @@ class Bf16Multiplier {
   bool amx_;
 };
 
-// The sums of 16 rows with 16 tokens each: of the first and last 16 rows with the first 16 tokens,
-// then with the last.
+// [half of the tokens][half of the rows][row][token]: the sums of 16 rows with 16 tokens each.
 using Bf16Sums = float[kBf16Tokens / kBf16Half][kBf16Rows / kBf16Half][kBf16Half][kBf16Half];
 
-// With AMX (gemm_bf16_amx.cc).
+// Bf16Multiplier with AMX (gemm_bf16_amx.cc).
 void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
                  Bf16Sums& sums);
 void SetUpAmx();
 void ReleaseAmx();
-// To be called between SetUpAmx() and ReleaseAmx(): rounds of products that load nothing, for the
-// ceiling. Returns the operations of a round.
+// Runs rounds of products that load nothing, for the ceiling (ceiling.h), between SetUpAmx() and
+// ReleaseAmx(). Returns the operations of a round.
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels

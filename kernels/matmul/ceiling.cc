@@ -19,8 +19,8 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Reads n bytes in kStreams streams, prefetching kAhead bytes ahead (0: that is left to the CPU),
-// and returns something that depends on all of them.
+// Reads n bytes in kStreams streams, prefetching kAhead bytes ahead (0: prefetching is left to the
+// CPU), and returns a number that depends on every byte.
 template <size_t kStreams, size_t kAhead>
 uint64_t ReadStreams(const uint8_t* p, size_t n) {
   constexpr size_t kLine = 64;
@@ -64,12 +64,12 @@ HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
 #endif
 }
 
-// `rounds` rounds of products, in twelve chains of sums so that none waits for another. Returns
-// something that depends on all of them; *n_ops gets the operations of one round.
+// Computes `rounds` rounds of products, in twelve chains of sums so that no sum waits for another.
+// Returns a number that depends on every product; *n_ops gets the operations of one round.
 int64_t DotRounds(size_t rounds, size_t* n_ops) {
   constexpr size_t kChains = 12, kLength = 8;
 #ifdef PRONK_NEON_I8MM
-  constexpr size_t kRows = 2;  // each byte of x is multiplied with two
+  constexpr size_t kRows = 2;  // that each byte of x is multiplied with
 #else
   constexpr size_t kRows = 1;
 #endif

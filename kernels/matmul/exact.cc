@@ -1,5 +1,6 @@
-// Products that round nothing: weights by their scalar definition (formats/), activations as
-// floats. Several times slower than the formats' own products, which are compared with these.
+// Products that round no activations: weights by their scalar definition (formats/), activations as
+// floats. They are several times slower than the formats' own products, which tests compare with
+// them.
 #include <algorithm>
 
 #include "kernels/matmul/reference.h"

@@ -7,13 +7,13 @@
 //   gate, up   x[token] -> hidden[slot], rounded to int8 by the thread that computed it
 //   down       hidden[slot] -> out[token] += weight * result
 //
-// Threads split the rows of all gates and ups together. down has two ways; both add up a token's
-// results in the order of its experts, whichever thread computes them:
+// Threads split the rows of all gates and ups together. down is computed in one of two ways. Both
+// add up a token's results in the order of its experts, whichever thread computes them:
 //
 // - Up to kFewTokens tokens: the rows of all downs are one range of work, too; then the results
-//   are combined. Three barriers. Giving each thread its own rows of out would save one, but
-//   read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8
-//   experts of 1024 rows of 288 bytes, all three matrices.
+//   are combined. That takes three barriers. Giving each thread its own rows of out would save one
+//   barrier, but read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads
+//   and 8 experts of three matrices with 1024 rows of 288 bytes.
 // - More tokens: each thread computes some rows of out for all experts and tokens, so that no
 //   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than kRowTokens
 //   tokens use panels (gemm.h); their inputs and hidden vectors are packed before.
@@ -225,7 +225,7 @@ class ExpertPass {
     });
   }
 
-  // Packs the rows that row(slot) gives for products by panels with weights of this kind.
+  // Packs the vectors that row(slot) gives, for products by panels with weights of this kind.
   template <class Row>
   void Pack(WeightKind kind, size_t cols, Row row) {
     if (!panels_) return;

@@ -2,8 +2,8 @@
 // few for each token. Shazeer et al. 2017; as in Mixtral (Jiang et al. 2024), no expert has a
 // capacity: every token gets the experts that are chosen for it.
 //
-// Few tokens mostly use different experts, so reading weights takes the time, as in all products
-// with single vectors. Many tokens are sorted by expert, and each expert is a product with a batch
+// Few tokens mostly use different experts, so the time goes into reading weights, as in products
+// with single vectors. Many tokens are sorted by expert, and each expert is multiplied with a batch
 // of its own tokens (experts.cc).
 #pragma once
 
@@ -31,7 +31,7 @@ struct ExpertStack {
 };
 
 // gate and up: [n_ff][n_embd]; down: [n_embd][n_ff]. n_embd is the experts' width, which need not
-// be the model's. Without a gate (gate.n_experts == 0) the activation is one of up alone.
+// be the model's. Without a gate (gate.n_experts == 0) the activation applies to up alone.
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
@@ -45,26 +45,27 @@ struct Router {
   enum class Gate {
     kSoftmax,  // p = softmax over the logits of all experts
     kSigmoid,  // p = 1 / (1 + exp(-logit))
-    // One after the other, each by a softmax of the experts that are left and whose logits are near
-    // the largest: (largest - logit) / max(|logit|, largest) <= 0.02 (SparseMixer, Liu et al. 2023;
-    // Phi-3.5-MoE). No bias, groups nor normed weights.
+    // Experts are chosen one after the other. Each one's weight is a softmax over the experts that
+    // are left and whose logits are near the largest: (largest - logit) / max(|logit|, largest) <=
+    // 0.02 (SparseMixer, Liu et al. 2023; Phi-3.5-MoE). No bias, groups nor normed weights.
     kSparseMixer,
   };
   Gate gate = Gate::kSoftmax;
   bool normed = true;  // weights are divided by max(their sum, 6.103515625e-5), else they are p
   float scale = 1;     // final factor of the weights
-  // The experts are n_groups runs of the same length, of which the best n_groups_used take part: a
-  // run's score is the sum of its two largest p + bias, or its only one (DeepSeek-V3, 2024).
+  // The experts are divided into n_groups groups of neighbours, of which the best n_groups_used
+  // take part. A group's score is the sum of its two largest p + bias, or its only one
+  // (DeepSeek-V3, 2024).
   size_t n_groups = 1, n_groups_used = 1;
 };
 constexpr size_t kMaxExpertGroups = 256;
 
-// Chooses for one token the n_used experts with the largest p + bias, largest first, the lower
-// index first if equal, and their weights ([n_used]), from p without the bias. Without bias and
-// groups it compares logits, which have more different values. logits ([n_experts], of the router)
-// may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be null. A NaN is less than any
-// number. 1 <= n_used <= n_experts; weights are NaN if the groups that take part have fewer
-// experts.
+// Chooses for one token the n_used experts with the largest p + bias, largest first, and of equal
+// ones the lower index first. Their weights ([n_used]) come from p without the bias. Without bias
+// and groups it compares logits, which have more different values than p. logits ([n_experts], of
+// the router) may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be null. A NaN is less
+// than any number. 1 <= n_used <= n_experts; weights are NaN if the groups that take part have
+// fewer experts.
 void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
            uint32_t* experts, float* weights);
 
@@ -86,10 +87,10 @@ class ExpertScratch {
   Buffer<float> slot_weights_;    // [slots]
   Buffer<uint32_t> first_slots_;  // [n_experts + 1]
   Buffer<uint32_t> first_tiles_;  // [n_experts + 1], of the experts that use panels
-  Buffer<uint32_t> active_;       // [n_experts]: those with slots
+  Buffer<uint32_t> active_;       // [n_experts]: the experts with slots
   QuantizedRows input_;           // [max_tokens][n_embd]
   Buffer<float> hidden_;          // [slots][n_ff]
-  QuantizedRows quantized_;       // the same
+  QuantizedRows quantized_;       // hidden_ in int8
   Buffer<float> results_;         // [slots of at most kFewTokens tokens][n_embd], of down
   Buffer<std::byte> tiles_;       // of the input, then of hidden_
   size_t thread_bytes_;

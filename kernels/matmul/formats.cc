@@ -1,9 +1,9 @@
 // The list of formats, and what the registry (registry.h) has for each. A new format is a row here:
 // the #include of its file and its name in PRONK_FORMATS.
 //
-// The list has parts, so that they compile in parallel: CMakeLists.txt compiles this file once for
-// each, with PRONK_PART as its number; without PRONK_PART it is all of them (avx_vnni.cc,
-// neon_*.cc).
+// The list has parts, which compile in parallel: CMakeLists.txt compiles this file once for each
+// part, with the part's number as PRONK_PART. Without PRONK_PART the file has every part
+// (avx_vnni.cc, neon_*.cc).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/formats.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target

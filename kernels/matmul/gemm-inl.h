@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// result: [kTileTokens][kMicroRows], of which the first kTokens rows are written
+// result is [kTileTokens][kMicroRows]; the first kTokens vectors of tokens are written.
 template <size_t kTokens, class Weights, class Input>
 HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
                                size_t n_blocks, float* HWY_RESTRICT result) {
@@ -48,8 +48,8 @@ struct TileMultiplier {
   }
 };
 
-// The interface of a packing to the loops around micro-panels and tiles (gemm.cc), which are
-// compiled once for all packings.
+// What the loops around micro-panels and tiles (gemm.cc) need of a packing. The loops are compiled
+// once for all packings.
 struct PanelLoops {
   size_t n_rows, n_tokens;          // of a micro-panel, of a tile
   size_t panel_bytes, input_bytes;  // of their blocks
@@ -151,7 +151,7 @@ struct FloatPacking {
 };
 
 #if PRONK_WIDE
-// A micro-panel of rows in BF16 (bf16.h): Packing::Pack(w, row, blocks) as above.
+// What packings to BF16 (bf16.h) share.
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;
   using Input = Bf16InputBlock;
@@ -167,7 +167,7 @@ struct Bf16Packing : Bf16Panels {
   }
 };
 
-// F16 and BF16 where the CPU multiplies BF16.
+// How weights in F16 and BF16 are packed where the CPU multiplies BF16.
 template <class Type>
 struct Bf16HalfPacking : Bf16Panels {
   static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {

@@ -35,7 +35,7 @@ HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
 #endif
 }
 
-// Token t of a tile, n rounded numbers.
+// Packs n rounded numbers of token t of a tile.
 HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTRICT scales,
                             const int16_t* HWY_RESTRICT sums, size_t n, size_t t,
                             InputBlock* HWY_RESTRICT out) {
@@ -67,7 +67,7 @@ void PackToken(const ActivationRow& x, size_t cols, size_t t, InputBlock* HWY_RE
   }
 }
 
-// Zeros, where a tile has no token.
+// Packs zeros for token t, where a tile has no token.
 void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < cols / 32; ++b, ++out) {
     for (auto& group : out->q[t / kSumTokens]) {
@@ -148,7 +148,7 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
 }
 
 // sums += the products of a tile's residuals, block by block, so that a token's sums do not depend
-// on its neighbours'.
+// on which blocks are loud for other tokens.
 HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
                                const std::byte* micro_panel, const GemmInput& x, size_t tile,
                                size_t n_tokens, float* HWY_RESTRICT sums) {
@@ -212,7 +212,7 @@ PRONK_EXPORT(PackInt8Residuals);
 
 namespace {
 
-// Bytes of 32 columns of a token, at most.
+// The most bytes that 32 columns of a token take.
 constexpr size_t BlockBytes(BatchForm form) {
   switch (form) {
     case BatchForm::kFloats:
@@ -225,7 +225,7 @@ constexpr size_t BlockBytes(BatchForm form) {
   return 0;
 }
 
-// Number i of token t in a tile's blocks.
+// PackTile for floats: column by column, the tokens of a tile side by side.
 void PackFloats(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
   const size_t tile_tokens = BatchTileTokens(BatchForm::kFloats);
   const size_t n_cols = (cols + 31) / 32 * 32;

@@ -11,17 +11,17 @@
 
 namespace kernels {
 
-// The largest number of tokens that a row is multiplied with at once (rows-inl.h), where a token's
-// results have the same bits as alone. Batches that are larger than RowTokens() of the type use
-// panels.
+// The largest number of tokens that a row is multiplied with at once (rows-inl.h): kMaxRowTokens
+// for int8 types with vectors of 64 bytes, else kRowTokens (RowTokens() in registry.h). Up to that,
+// results are batch-invariant. Larger batches use panels.
 constexpr size_t kRowTokens = 16, kMaxRowTokens = 48;
 static_assert(kFewTokens <= kRowTokens);
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;
 
-// Bytes a thread needs for panels of matrices with up to `cols` columns: the part that fits in the
-// second-level cache with the activations, or one micro-panel in the largest form, floats.
+// Bytes a thread needs for panels of matrices with up to `cols` columns: as many as fit in the
+// second-level cache beside the activations, or one micro-panel in the largest form, floats.
 size_t PanelScratchBytes(size_t cols);
 
 // A batch of vectors in the order in which the products read it (panel-inl.h, bf16.h).
@@ -35,7 +35,7 @@ struct GemmInput {
   const uint32_t* residual_numbers = nullptr;
 };
 
-// Bytes of n_tokens vectors of `cols` numbers, at most.
+// The most bytes that n_tokens vectors of `cols` numbers take.
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
@@ -49,15 +49,16 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 // already rounded are used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
-// Also packs the rounding residual of tile number `tile`, whose kInt8 blocks have been packed: for
-// each token, only the blocks that are loud for it. residuals has room for all blocks, numbers for
-// 1 + cols / 32: how many blocks were packed, then which. A block's error grows with the square of
-// its scale; blocks whose square is above half of the token's mean are loud. They are few: some
-// channels of a model are much larger than all others, and their blocks have most of the error.
+// Packs the rounding residuals of tile number `tile`, whose kInt8 blocks `blocks` has: for each
+// token, those of its loud blocks. `residuals` has room for the residuals of every block, `numbers`
+// for 1 + cols / 32 numbers: how many blocks were packed, then the numbers of these blocks. A
+// block's error grows with the square of its scale; a token's loud blocks are those whose square is
+// above half of the token's mean. They are few: some channels of a model are much larger than the
+// other channels, and their blocks have most of the error.
 void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
                    const std::byte* blocks, std::byte* residuals, uint32_t* numbers);
 
-// The processing of a result, in this order.
+// What is done to a result, in this order, and where it goes.
 struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;

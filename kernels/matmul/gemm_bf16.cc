@@ -34,8 +34,8 @@ HWY_INLINE VBF16 Broadcast(const uint16_t* pair) {
   return hn::BitCast(DBF16(), hn::Set(DU32(), bits));
 }
 
-// Rows [first, first + kRows) with the first 16 tokens, or with all 32. A lane is a token. 16
-// independent chains of sums stay in registers.
+// Multiplies rows [first, first + kRows) with the first 16 tokens, or with all 32. A lane is a
+// token. 16 independent chains of sums stay in registers.
 template <size_t kHalves, size_t kRows = 16 / kHalves>
 void MultiplyPairs(const Bf16PanelBlock* HWY_RESTRICT w, const Bf16InputBlock* HWY_RESTRICT x,
                    size_t n_blocks, size_t first, Bf16Sums& sums) {
@@ -75,7 +75,7 @@ void MultiplyAllPairs(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n
   }
 }
 
-// Four lanes of 16 rows each, from four rows: rows r, r + 4, r + 8 and r + 12 side by side.
+// Four numbers of each of the rows 0, 4, 8 and 12 from `rows` on, side by side.
 HWY_INLINE hn::Vec<DU32> LoadFourRows(const uint32_t* rows, size_t stride) {
   const hn::FixedTag<uint32_t, 4> d4;
   auto v = hn::ResizeBitCast(DU32(), hn::LoadU(d4, rows));

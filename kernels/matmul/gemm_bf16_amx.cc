@@ -6,8 +6,8 @@
 //   4 5   weights: 16 rows of 32 columns each
 //   6 7   inputs: 16 pairs of columns of 16 tokens each
 //
-// Four products for four loads: a product takes 16 cycles and a load 8, so products hide loads that
-// come from the caches.
+// There are four products for four loads. A product takes 16 cycles and a load 8, so products hide
+// loads from the caches.
 #include <immintrin.h>
 
 #include <cstdint>

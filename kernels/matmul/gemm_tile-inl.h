@@ -2,7 +2,8 @@
 // Included once per instruction set. The layouts are in panel-inl.h.
 //
 // Integer dots of a block are products of bytes added up in pairs (AVX2) or dots of four bytes
-// (VNNI, NEON), or of two times two rows of eight (i8mm). All add up and scale in the same order.
+// (VNNI, NEON), or of two times two rows of eight (i8mm). The order of additions and scaling is the
+// same in each.
 
 #include <algorithm>
 
@@ -11,10 +12,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The numbers of its rows for vector v of sums; OfTokens: of its tokens for vector t.
+// OfRows: what multiplies vector v of sums, of numbers of rows. OfTokens: of numbers of tokens, for
+// vector t of tokens.
 HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloats); }
 
-// Of kTokens vectors of tokens, all of a tile's or fewer.
+// The dots and the sums of a tile, or of its first kTokens vectors of tokens.
 template <size_t kTokens>
 using TileDots = VI32[kRowVectors][kTokens];
 template <size_t kTokens>
@@ -25,7 +27,7 @@ HWY_INLINE VU8 LoadCodes(const PanelBlock<PanelForm>& w, size_t k_group, size_t 
   return hn::Load(DU8(), &w.codes[k_group][v * kFloats / kSumTokens][0]);
 }
 
-// Four activations in every lane, or 16 bytes with those of the k-group.
+// The activations of a k-group: four in every lane, or the 16 bytes that have them.
 HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
 #ifdef PRONK_NEON_DOT
   constexpr size_t n = 4 / kSumTokens / kSumTokens;
@@ -83,12 +85,12 @@ template <class PanelForm, size_t kScale, size_t kTokens>
 HWY_INLINE void DotBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
                          TileDots<kTokens>& dots) {
   constexpr size_t kKGroups = 8 / PanelForm::kScales;
-  constexpr size_t kRun = std::min(kKGroups, PanelForm::kRun);
+  constexpr size_t kSumsInI16 = std::min(kKGroups, PanelForm::kSumsInI16);
   HWY_UNROLL(8)
-  for (size_t first = 0; first < kKGroups; first += kRun) {
+  for (size_t first = 0; first < kKGroups; first += kSumsInI16) {
     VI16 pairs[kRowVectors][kTokens];
     HWY_UNROLL(8)
-    for (size_t i = 0; i < kRun; ++i) {
+    for (size_t i = 0; i < kSumsInI16; ++i) {
       const size_t g = kScale * kKGroups + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VU8 codes = LoadCodes(w, g, v);
@@ -189,7 +191,7 @@ HWY_INLINE void AddBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
 }
 
 #ifndef PRONK_NEON_I8MM
-// sums += column k of weights that are floats, times the tokens.
+// sums += column k of the weights, floats, times column k of the tokens.
 template <size_t kTokens>
 HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, size_t k,
                           TileSums<kTokens>& sums) {

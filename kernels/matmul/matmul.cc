@@ -16,7 +16,7 @@ using gguf::DType;
 
 size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
-// The forms that this CPU may need.
+// The forms that batches may need on this CPU.
 std::vector<BatchForm> BatchForms() {
   std::vector<BatchForm> forms = {BatchForm::kFloats};
   if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
@@ -34,7 +34,7 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
-  // Twice, since a fine matrix has two rows for each token.
+  // Twice, since products with a fine matrix have two vectors for each token.
   const size_t few = RowsScratchBytes(std::min(2 * max_tokens, kMaxRowTokens), max_cols);
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
@@ -52,7 +52,7 @@ void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work w
   return n_tokens <= kMostAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
 }
 
-// All products by panels.
+// MatMul() by panels.
 void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
   size_t total_rows = 0;
   for (const Product& p : products) {
@@ -101,7 +101,7 @@ Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads,
       scratch_(max_threads * scratch_bytes_),
       tokens_(std::min(max_tokens, kMaxRowTokens)),
       token_residuals_(tokens_.size()),
-      rows_(max_threads) {
+      inputs_(max_threads) {
   if (max_tokens <= kRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
@@ -140,14 +140,14 @@ bool Activations::KeepsResiduals(WeightKind kind) const {
   return UsesResiduals(kind) && cols_ <= fine_cols_;
 }
 
-void Activations::SetRows() {
+void Activations::SetInputs() {
   for (size_t t = 0; t < n_tokens_; ++t) {
-    tokens_[t] = row(t);
+    tokens_[t] = input(t);
     if (has_residuals_) token_residuals_[t] = residuals_.row(t, nullptr);
   }
-  for (size_t thread = 0; thread < rows_.size(); ++thread) {
-    rows_[thread] = {{tokens_.data(), n_tokens_}, scratch(thread)};
-    if (has_residuals_) rows_[thread].residuals = {token_residuals_.data(), n_tokens_};
+  for (size_t thread = 0; thread < inputs_.size(); ++thread) {
+    inputs_[thread] = {{tokens_.data(), n_tokens_}, scratch(thread)};
+    if (has_residuals_) inputs_[thread].residuals = {token_residuals_.data(), n_tokens_};
   }
 }
 
@@ -184,13 +184,17 @@ GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
   return input;
 }
 
-ActivationRow Activations::row(size_t token) const {
+ActivationRow Activations::input(size_t token) const {
   const float* const x = x_ + token * cols_;
   return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
 }
 
 void Activations::QuantizeOnce(Team& team, WeightKind kind) {
-  if (KeepsResiduals(kind) && !has_residuals_) {
+  QuantizeOnce(team, UsesInt8(kind), KeepsResiduals(kind));
+}
+
+void Activations::QuantizeOnce(Team& team, bool int8, bool residuals) {
+  if (residuals && !has_residuals_) {
     is_quantized_ = has_residuals_ = true;
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t t = begin; t < end; ++t) quantized_.QuantizeWithResidual(t, x(t), residuals_);
@@ -198,7 +202,7 @@ void Activations::QuantizeOnce(Team& team, WeightKind kind) {
     // One token takes less time than a barrier, so it is not split.
     return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);
   }
-  if (UsesInt8(kind) && !is_quantized_) {
+  if (int8 && !is_quantized_) {
     is_quantized_ = true;
     quantized_.QuantizeAll(team, x_, n_tokens_);
   }
@@ -210,13 +214,15 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
     return MultiplyBatch(team, products, x);
   }
   size_t total = 0;
+  bool int8 = false, residuals = false;
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
     total += Bytes(p.weights);
-    if (UsesResiduals(p.weights)) x.QuantizeOnce(team, p.weights);  // with the residual
+    int8 |= UsesInt8(p.weights);
+    residuals |= x.KeepsResiduals(p.weights);
   }
-  for (const Product& p : products) x.QuantizeOnce(team, p.weights);
-  x.SetRows();
+  x.QuantizeOnce(team, int8, residuals);
+  x.SetInputs();
   // Parts equal in bytes rather than rows: types may differ.
   const size_t n_parts = team.size() * Team::kChunks;
   team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
@@ -227,7 +233,7 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
       const size_t bytes = Bytes(p.weights);
       if (first_byte < offset + bytes && last_byte > offset) {
         const size_t first = RowAt(p.weights, first_byte - std::min(offset, first_byte));
-        LinearRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), x.rows(thread),
+        LinearRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), x.inputs(thread),
                    p.out + first, p.out_stride);
       }
       offset += bytes;
@@ -242,11 +248,11 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const size_t row_tokens =
       layer.has_gate() ? std::min(RowTokens(gate), RowTokens(up)) : RowTokens(up);
   if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
-  x.QuantizeOnce(team, up);  // with the residual if it is fine
+  x.QuantizeOnce(team, up);  // first, since only up may be fine
   if (layer.has_gate()) x.QuantizeOnce(team, gate);
-  x.SetRows();
+  x.SetInputs();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
-    GatedRows(layer, begin, end, x.rows(thread), out + begin, up.rows);
+    GatedRows(layer, begin, end, x.inputs(thread), out + begin, up.rows);
   });
 }
 

@@ -1,10 +1,10 @@
-// Products of weight matrices with activations: nearly all of an engine's time.
+// Products of weight matrices with activations: they take nearly all of an engine's time.
 //
 // Weights are used in the file's layout. For a few vectors they are unpacked in registers
 // (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). Quantized types
-// multiply with activations rounded to int8, 32 with one scale, once per input for all products
-// that read it; float types multiply with the floats themselves. Exact matrices of any type do so,
-// too (exact.cc).
+// multiply with activations rounded to int8, where 32 share a scale; an input is rounded once for
+// all products that read it. Float types multiply with the floats themselves, and so do exact
+// matrices of any type (exact.cc).
 #pragma once
 
 #include <array>
@@ -22,12 +22,11 @@
 
 namespace kernels {
 
-// In batches of up to this many tokens, each token has the same bits as alone: in products, experts
-// and attention.
+// In passes of up to this many tokens, results are batch-invariant: a token's results are bit for
+// bit those of a pass of its own. That holds for products, experts and attention.
 constexpr size_t kFewTokens = 16;
 
-// A weight matrix in the file: `rows` rows of `cols` weights each, all times a factor. Owns
-// nothing.
+// A weight matrix in the file: `rows` rows of `cols` weights, times `scale`. Owns nothing.
 struct Matrix {
   gguf::DType dtype = gguf::DType::kF32;
   const std::byte* data = nullptr;
@@ -66,7 +65,7 @@ enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 
-// The vectors that a thread multiplies rows with, and its scratch (rows.h).
+// The input vectors that a thread multiplies rows of weights with, and its scratch (rows.h).
 struct RowsInput {
   std::span<const ActivationRow> x;
   std::span<std::byte> scratch;
@@ -74,9 +73,9 @@ struct RowsInput {
   std::span<const ActivationRow> residuals = {};       // as many as x, if a matrix is fine
 };
 
-// The input of one or more products: n_tokens vectors of `cols` floats, and the forms that products
-// read, each made once, on first use. Also the threads' scratch. Buffers are sized at construction,
-// for teams of up to max_threads.
+// The input of one or more products, n_tokens vectors of `cols` floats, in the forms that products
+// read; each form is made once, on first use. Also the threads' scratch. Buffers are sized at
+// construction, for teams of up to max_threads.
 class Activations {
  public:
   // fine_cols: the most columns of a fine matrix or of RefineLargest; matrices with more columns
@@ -87,20 +86,23 @@ class Activations {
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
-  // The int8 form for products of single rows with weights of this kind.
+  // The int8 form for products of single rows with weights of this kind; or for several products:
+  // `int8` if one of them reads it, `residuals` if one also reads the rounding residuals.
   void QuantizeOnce(Team& team, WeightKind kind);
+  void QuantizeOnce(Team& team, bool int8, bool residuals);
   // The form for products of a whole batch with weights of this kind.
   GemmInput PackOnce(Team& team, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
-  ActivationRow row(size_t token) const;
+  // A token's vector as products of single rows read it.
+  ActivationRow input(size_t token) const;
   std::span<std::byte> scratch(size_t thread);
-  // Whether products with weights of this kind also read the input's residual.
+  // Whether products with weights of this kind also read the input's rounding residuals.
   bool KeepsResiduals(WeightKind kind) const;
-  // Makes rows() of all tokens, at most kMaxRowTokens (gemm.h), for each thread.
-  void SetRows();
-  RowsInput& rows(size_t thread) { return rows_[thread]; }
+  // Sets inputs(thread) of every thread to all tokens, at most kMaxRowTokens (gemm.h).
+  void SetInputs();
+  RowsInput& inputs(size_t thread) { return inputs_[thread]; }
   const float* x(size_t token) const { return x_ + token * cols_; }
 
  private:
@@ -115,7 +117,7 @@ class Activations {
   size_t scratch_bytes_;
   Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
   std::vector<ActivationRow> tokens_, token_residuals_;
-  std::vector<RowsInput> rows_;  // [max_threads]
+  std::vector<RowsInput> inputs_;  // [max_threads]
 };
 
 // out[token * out_stride + row] = weights.scale * (weights.row(row) . x[token]) (+ bias[row])
@@ -126,15 +128,15 @@ struct Product {
   const float* bias = nullptr;  // [weights.rows] or null
 };
 
-// All products of one input as a single range of rows, so that q, k and v cost one barrier. Every
-// weights.cols must equal x.cols(). The result does not depend on the number of threads; a token's
-// has the same bits alone and among up to 16.
+// The products of one input as a single range of rows, so that q, k and v cost one barrier. Every
+// weights.cols must equal x.cols(). The results do not depend on the number of threads; up to
+// kFewTokens tokens are batch-invariant.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
 // For a product whose results are logits: for each token, multiplies the rows whose results are at
-// most `margin` below its largest again, as if the matrix were fine. The other logits contribute
-// next to nothing to the token's softmax. Of each token at most kMostRefined rows, so the work is
-// small beside the product's. x is the product's input.
+// most `margin` below the largest again, as if the matrix were fine. The other logits contribute
+// next to nothing to the token's softmax. At most kMostRefined rows of a token are refined, so the
+// work is small beside the product's. x is the product's input.
 constexpr size_t kMostRefined = 128;
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
 
@@ -150,8 +152,8 @@ struct GatedLayer {
   float limit = std::numeric_limits<float>::infinity();  // of Activation::kLimitedSilu
 };
 
-// out[token][row] = activation(gate.scale * (gate.row(row) . x[token]) + gate_bias[row], the same
-// of up). out is [n_tokens][up.rows].
+// out[token][row] = activation(g, u), where g = gate.scale * (gate.row(row) . x[token]) +
+// gate_bias[row], and u is that number of up. out is [n_tokens][up.rows].
 void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels

@@ -60,10 +60,10 @@ constexpr size_t kMicroRows = kRowVectors * kFloats / kSumTokens;
 static_assert(kMicroRows <= kGemmMaxRows && kTileTokens <= kMaxTileTokens);
 
 // Added to the activations' bytes, because VNNI needs one side unsigned. Its contribution to a
-// row's sums depends only on the row; the sums start at minus that.
+// row's sums depends only on the row; the sums start at minus this contribution.
 constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
-// Sets a number of row r or token t in each lane that multiplies one of its sums.
+// Sets the number of row r, or of token t, in each lane that multiplies one of its sums.
 HWY_INLINE void SetOfRow(float* p, size_t r, float value) {
   constexpr size_t kRows = kFloats / kSumTokens;
   for (size_t i = 0; i < kSumTokens; ++i) p[r / kRows * kFloats + i * kRows + r % kRows] = value;
@@ -86,9 +86,9 @@ struct alignas(64) FloatPanelBlock {
   float weights[32][kMicroRows];
 };
 
-// A block has some numbers for its 32 columns, for the first 16 and for the last 16.
+// A block has sums over its 32 columns, over the first 16 and over the last 16.
 constexpr size_t kAll = 0, kFirstHalf = 1, kLastHalf = 2;
-// Which of them belong to scale or minimum number i of n.
+// The columns that scale or minimum number i of n belongs to.
 constexpr size_t Columns(size_t i, size_t n) { return n == 1 ? kAll : kFirstHalf + i; }
 
 // 32 columns of a tile's activations: x ~ scale * q.
@@ -104,8 +104,8 @@ struct FloatInputBlock {
   float x[32][kTileTokens];
 };
 
-// put(v, k): the lanes of v are unit k of kFloats rows, `stride` bytes apart, of four units of four
-// bytes each. Adds `bias` to each byte.
+// Transposes kFloats rows, `stride` bytes apart, of four elements of four bytes. Calls put(v, k)
+// for each element k, where lane r of v is element k of row r. Adds `bias` to each byte.
 template <class Put>
 HWY_INLINE void TransposeFour(const uint8_t* HWY_RESTRICT in, size_t stride, uint8_t bias,
                               Put put) {
@@ -127,7 +127,8 @@ HWY_INLINE void TransposeFour(const uint8_t* HWY_RESTRICT in, size_t stride, uin
   put(hn::BitCast(d8, hn::InterleaveLower(d64, ab2, cd2)), 2);
   put(hn::BitCast(d8, hn::InterleaveUpper(d64, ab2, cd2)), 3);
 }
-// to(k)[row] = unit k of a row, for kMicroRows rows of kCount units, a multiple of four.
+// to(k)[row] = element k of a row, for kMicroRows rows of kCount elements of four bytes; kCount is
+// a multiple of four.
 template <size_t kCount, size_t kStride, class To>
 HWY_INLINE void InterleaveTo(const uint8_t* HWY_RESTRICT in, uint8_t bias, To to) {
   for (size_t r = 0; r < kMicroRows; r += kFloats) {
@@ -172,9 +173,9 @@ HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t r
   return data;
 }
 
-// Weights [32 * first, 32 * (first + n)) of a row, at most 256, by Type::ToBytes(w, Bytes256&);
-// weights past the end of the row are zeros. Prefetches as many bytes of the row's next weights
-// and, for later, from `ahead` on.
+// Weights [32 * first, 32 * (first + n)) of a row, at most 256, by Type::ToBytes(w, Bytes256&).
+// Weights past the end of the row are zeros. Prefetches as many bytes of the row's next weights,
+// and from `ahead` on for later calls.
 template <class Type>
 HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, const std::byte* ahead,
                              Bytes256& out) {
@@ -199,8 +200,8 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, const
 using UnpackFunction = void(const std::byte* row, size_t first, size_t n, const std::byte* ahead,
                             Bytes256& out);
 
-// Stores kPer32 factors of n blocks of each row at to(block, factor). `factors` are the first
-// row's; those of the next are in the next Bytes256.
+// Stores kPer32 factors of n blocks of each row at to(block, factor). `factors` are the factors of
+// the first row; the next Bytes256 has the factors of the next row.
 template <size_t kPer32, class To>
 HWY_INLINE void InterleaveFactors(const float* HWY_RESTRICT factors, size_t n, To to) {
 #ifdef PRONK_NEON_I8MM
@@ -273,7 +274,7 @@ HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row, UnpackFunction
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kBf16Rows; ++r) {
-      unpack(data[r], first, n, data[r], part);  // nothing ahead: the gain was not measured here
+      unpack(data[r], first, n, data[r], part);  // prefetching ahead was not measured here
       PackBf16Integers(integers, n, r, out + first);
     }
   }

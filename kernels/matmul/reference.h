@@ -13,8 +13,8 @@ namespace kernels {
 // weight type of a file (F32, F16, BF16, all quantized ones, including Q8_1 and Q8_K).
 void DequantizeRow(gguf::DType dtype, const std::byte* row, size_t n, float* out);
 
-// The product of a row with n activations as kernels read them: floats for float types, int8 with
-// scales and sums for the others. Integers are exact, everything else is in double.
+// The product of a row with n activations as kernels read them: floats for float types; int8 with
+// scales and sums for quantized types. Integers are exact, other numbers are in double.
 double DotReference(gguf::DType dtype, const std::byte* row, const ActivationRow& x, size_t n);
 
 // True for the types that DequantizeRow supports.

@@ -13,7 +13,7 @@
 namespace kernels {
 namespace {
 
-// A token's results in spans, each with its maximum: most spans have no candidate.
+// A token's results, in spans with their maximums: most spans have no row to refine.
 constexpr size_t kSpans = 256;
 
 struct Spans {
@@ -45,11 +45,11 @@ size_t Collect(const float* results, const Spans& spans, float margin,
   return n;
 }
 
-// The products of up to kMaxRowTokens tokens.
+// RefineLargest() for up to kMaxRowTokens tokens.
 void RefineTokens(Team& team, const Product& product, float margin, Activations& x) {
   const Matrix& w = product.weights;
   x.QuantizeOnce(team, w);
-  x.SetRows();
+  x.SetInputs();
   const auto results = [&](size_t token) { return product.out + token * product.out_stride; };
   const auto find_maxima = [&](Spans& spans, size_t token, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
@@ -60,7 +60,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
     }
   };
   const auto multiply = [&](size_t token, std::span<const uint32_t> rows, size_t thread) {
-    const RowsInput& in = x.rows(thread);
+    const RowsInput& in = x.inputs(thread);
     const std::array parts = {in.x[token], in.residuals[token]};
     const RowsScratch scratch(in.scratch, parts.size());
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -12,8 +12,9 @@
 namespace kernels {
 
 // out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to RowTokens() tokens.
-// A result has the same bits in any range and with any other tokens. scratch: see RowsScratch in
-// rows.h, 64-byte aligned; `prepared` if an earlier call for the type left the same x in it.
+// Results are batch-invariant (kernels/README.md) and do not depend on the range. scratch is
+// RowsScratch::product (rows.h), 64-byte aligned; `prepared`: an earlier call for the type has
+// prepared the same x in it.
 using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
                           std::span<const ActivationRow> x, float* out, size_t stride,
                           std::span<std::byte> scratch, bool prepared);
@@ -28,7 +29,7 @@ struct Format {
   PanelsFunction* panels = nullptr;  // gemm.h
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
-  bool int8 = false;               // whether products read their input as int8, or else as floats
+  bool int8 = false;               // products read their input as int8, not as floats
   size_t row_tokens = kRowTokens;  // the most tokens for which rows beat panels
 };
 

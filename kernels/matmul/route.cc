@@ -16,8 +16,8 @@ constexpr float kLeastSum = 6.103515625e-5f;
 
 bool IsGreater(float a, float b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 
-// The n_chosen of n indices with the largest scores, the largest first, the lower index first if
-// equal. By insertion, after equal ones.
+// The n_chosen of n indices with the largest scores, largest first; of equal scores the lower index
+// comes first, since an index is inserted after equal ones.
 template <class Score>
 void Choose(size_t n, size_t n_chosen, Score score, uint32_t* chosen) {
   for (size_t i = 0; i < n; ++i) {
@@ -33,7 +33,7 @@ void Choose(size_t n, size_t n_chosen, Score score, uint32_t* chosen) {
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// The logits become p.
+// Turns the logits into p.
 void ToShares(Router::Gate gate, float* logits, size_t n) {
   if (gate == Router::Gate::kSigmoid) {
     for (size_t e = 0; e < n; ++e) logits[e] = Sigmoid(logits[e]);
@@ -82,7 +82,8 @@ void KeepBestGroups(const Router& router, float* shares, size_t n_experts, Score
   }
 }
 
-// Chooses by logits, which have the order of p. Only the sum of a softmax needs all p.
+// Chooses by logits, which have the order of p. p of every expert is needed only for the sum of a
+// softmax.
 void RouteByLogits(const Router& router, const float* logits, size_t n_experts, size_t n_used,
                    uint32_t* experts, float* weights) {
   Choose(
@@ -93,7 +94,7 @@ void RouteByLogits(const Router& router, const float* logits, size_t n_experts, 
   }
   const float max = logits[experts[0]];
   for (size_t i = 0; i < n_used; ++i) weights[i] = std::exp(logits[experts[i]] - max);
-  if (router.normed) return;  // the largest is 1: nothing is lost
+  if (router.normed) return;  // the largest weight is 1, so no precision is lost
   float sum = 0;
   for (size_t e = 0; e < n_experts; ++e) sum += std::exp(logits[e] - max);
   for (size_t i = 0; i < n_used; ++i) weights[i] /= sum;

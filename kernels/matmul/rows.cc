@@ -65,7 +65,7 @@ void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* 
                size_t stride) {
   const std::span<const ActivationRow> x = in.x;
   assert(x.size() <= RowTokens(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
-  if (begin == end) return;  // nothing is prepared
+  if (begin == end) return;  // the scratch is not prepared
   FormatOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
                    in.prepared == w.dtype);
   in.prepared = w.dtype;

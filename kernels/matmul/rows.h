@@ -26,13 +26,14 @@ struct RowsScratch {
   std::span<std::byte> product;
 };
 
-// out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin,
-// end); bias may be null. in.x is 1 to RowTokens(w.dtype) tokens in the form that the type's
-// products read, in.scratch RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
+// out[t * stride + i] = w.scale * (w.row(begin + i) . in.x[t]) + bias[begin + i] for rows [begin,
+// end); bias may be null. in.x has 1 to RowTokens(w) tokens in the form that the type's products
+// read. in.scratch has RowsScratchBytes(in.x.size(), w.cols) bytes, 64-byte aligned.
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride);
 
-// LinearRows for the two matrices of a gated layer, joined by its activation, or for its only one.
+// LinearRows for a gated layer: the results of its two matrices are joined by the activation, or
+// those of its only matrix pass through it.
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in, float* out,
                size_t stride);
 
@@ -42,7 +43,7 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch);
 
-// Rows of `rows` that a thread takes at a time: few enough that all threads are done at about the
+// How many of `rows` rows a thread takes at a time: few enough that threads finish at about the
 // same time, enough that several micro-panels use the activations of a tile (PanelBytes in
 // gemm.cc).
 size_t RowsAtATime(size_t rows, size_t n_threads);

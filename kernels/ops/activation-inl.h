@@ -20,7 +20,7 @@ HWY_INLINE V TimesSigmoid(D d, V g, V z) {
   return hn::Div(g, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(z))));
 }
 
-// x, not above `most`, or not below `least`; a NaN stays one.
+// AtMost: the smaller of x and `most`. AtLeast: the larger of x and `least`. A NaN stays one.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V AtMost(D d, V x, float most) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -33,8 +33,8 @@ HWY_INLINE V AtLeast(D d, V x, float least) {
 }
 
 // ln(1 + exp(x)) = max(x, 0) + ln(1 + y) with y = exp(-|x|) in (0, 1]; the second term is
-// 2 atanh(z) = 2 (z + z^3 / 3 + z^5 / 5 + ...) with z = y / (2 + y) <= 1/3. What the series leaves
-// out is below 2e-9 of its sum.
+// 2 atanh(z) = 2 (z + z^3 / 3 + z^5 / 5 + ...) with z = y / (2 + y) <= 1/3. The terms that are left
+// out sum to less than 2e-9 of the series.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Softplus(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -48,7 +48,7 @@ HWY_INLINE V Softplus(D d, V x) {
   return hn::MulAdd(sum, z, AtLeast(d, x, 0.0f));
 }
 
-// exp(x) - 1 for x <= 0, also near 0, where a power series is used.
+// exp(x) - 1 for x <= 0. Near 0, where the difference would lose digits, it is a power series.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V ExpMinusOne(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -62,7 +62,8 @@ HWY_INLINE V ExpMinusOne(D d, V x) {
 }
 
 // 0.5 x (1 + erf(x / sqrt(2))). With z = |x| / sqrt(2), erfc(z) = t exp(p(t) - z^2) with
-// t = 1 / (1 + z / 2): a Chebyshev fit, 1.2e-7 of it off at most (Press et al., Numerical Recipes).
+// t = 1 / (1 + z / 2), a Chebyshev fit with a relative error of at most 1.2e-7 (Press et al.,
+// Numerical Recipes).
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V GeluErf(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

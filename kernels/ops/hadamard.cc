@@ -15,7 +15,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using HadamardTag = hn::CappedTag<float, 16>;
 
-// Sums and differences of numbers `step` apart, for each power of two: first within vectors.
+// Sums and differences of numbers `step` apart, for each power of two `step` below n: first within
+// vectors, then of vectors.
 void HadamardT(float* x, size_t n) {
   const HadamardTag d;
   using V = hn::Vec<HadamardTag>;

@@ -17,7 +17,7 @@ inline double HadamardReference(const float* x, size_t n, size_t i) {
   return sum / std::sqrt(static_cast<double>(n));
 }
 
-// All elements, in place. n is a power of two. Applied twice, it gives x again.
+// Transforms x[n] in place. n is a power of two. Applied twice, it gives x again.
 void Hadamard(float* x, size_t n);
 
 }  // namespace kernels

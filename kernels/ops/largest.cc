@@ -1,4 +1,5 @@
-// Lanes keep the largest number so far and where it was; or indices are packed. See largest.h.
+// FindLargest keeps each lane's largest number and its index; FindAtLeast packs indices. See
+// largest.h.
 #include "kernels/ops/largest.h"
 
 #include <limits>
@@ -26,7 +27,7 @@ Largest FindLargestT(const float* x, size_t n) {
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const auto v = hn::LoadU(d, x + i);
-    const auto finite = hn::IfThenElse(hn::Le(v, most), v, none);  // or the least
+    const auto finite = hn::IfThenElse(hn::Le(v, most), v, none);  // `none` if it is not
     place = hn::IfThenElse(hn::RebindMask(di, hn::Gt(finite, best)), at, place);
     best = hn::Max(best, finite);
     zeros = hn::Add(zeros, hn::Mul(v, hn::Zero(d)));
@@ -63,7 +64,7 @@ size_t FindAtLeastT(const float* x, size_t n, float least, int32_t* indices) {
   const auto bound = hn::Set(d, least);
   const auto is_found = [&](size_t i) { return hn::Ge(hn::LoadU(d, x + i), bound); };
   size_t n_found = 0, i = 0;
-  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // mostly finds none
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // most steps find no number
     const auto some = hn::Or(hn::Or(is_found(i), is_found(i + kLanes)),
                              hn::Or(is_found(i + 2 * kLanes), is_found(i + 3 * kLanes)));
     if (hn::AllFalse(d, some)) continue;

@@ -1,5 +1,5 @@
-// The small operations between products. Vectorized; each depends only on its arguments and runs on
-// the calling thread.
+// The small operations between products. They are vectorized, depend only on their arguments, and
+// run on the calling thread.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace kernels {
 
 // out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps). RMSNorm, Zhang and Sennrich 2019. out may be
-// x. weight may be null: all ones, with the same bits.
+// x. Without weight (null) the result is bit for bit that of ones.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
 // RmsNorm of x - mean(x): LayerNorm without bias, Ba et al. 2016.
@@ -20,13 +20,13 @@ enum class RopePairs {
   kHalves,    // (i, i + n_rot/2): qwen2, qwen3
 };
 
-// Rotates the first n_rot dimensions of each head in place; the others are unchanged. heads is
-// [n_heads][head_dim], cos and sin are [n_rot/2], already for this position. Su et al. 2021,
-// RoFormer.
+// Rotates the first n_rot dimensions of each head in place, and leaves the other dimensions
+// unchanged. heads is [n_heads][head_dim]; cos and sin, [n_rot/2], are those of this position.
+// Su et al. 2021, RoFormer.
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// How a layer combines a gate g and its number u. Gated linear units, Shazeer 2020.
+// How a layer combines a gate g and the number u that it gates. Gated linear units, Shazeer 2020.
 enum class Activation {
   kSilu,          // g / (1 + exp(-g)) * u
   kGelu,          // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
@@ -47,8 +47,8 @@ constexpr bool IsGated(Activation activation) {
          activation != Activation::kGeluErf && activation != Activation::kRelu;
 }
 
-// gate[i] = activation(gate[i], up[i]). up may be null if there is no gate. limit, above 0: of
-// kLimitedSilu.
+// gate[i] = activation(gate[i], up[i]). up may be null if the activation reads no u. limit, above
+// 0, is that of kLimitedSilu.
 void GatedActivation(Activation activation, float* gate, const float* up, size_t n,
                      float limit = std::numeric_limits<float>::infinity());
 

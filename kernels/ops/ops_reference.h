@@ -11,7 +11,7 @@
 
 namespace kernels {
 
-// out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps); without weights they are 1.
+// out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps); without weight (null) weights are 1.
 inline void RmsNormReference(const float* x, const float* weight, float eps, size_t n,
                              double* out) {
   double squares = 0;

@@ -13,8 +13,9 @@ namespace kernels {
 constexpr size_t kActivationBlock = 32;  // activations that share a scale
 constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a multiple of this
 
-// For each 32 of n (a multiple of 32) numbers: scale = max|x| / 127, NaN if one is not finite, and
-// q = x / scale to the nearest (even); sums of each 16 q. The same bits on every instruction set.
+// For each block of 32 of the n numbers (n is a multiple of 32): scale = max|x| / 127, or NaN if a
+// number is not finite; q = x / scale, rounded to nearest even; and the sums of each 16 q. The bits
+// are the same on every instruction set.
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
 
 // Numbers in int8: [n], [n / 32], [n / 16].
@@ -23,16 +24,16 @@ struct Rounded {
   float* scales;
   int16_t* sums;
 };
-// QuantizeActivations, and its rounding residual, x - scale * q, in steps of scale / 254: both
-// together have 16 bits.
+// QuantizeActivations, and its rounding residual x - scale * q in steps of scale / 254. Numbers and
+// residuals together have 16 bits.
 void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
                           const Rounded& residuals);
 
-// To the nearest f16 (even).
+// Rounds to f16, to nearest even.
 void RoundToF16(const float* x, size_t n, uint16_t* out);
 
-// One input vector as the kernels read it: x ~ scale * q, q in -127..127, both padded with zeros as
-// if cols were a multiple of 512. q, scales and sums are null if only floats are needed.
+// One input vector as the kernels read it: x ~ scale * q, with q in -127..127. q, scales and sums
+// are padded with zeros as if cols were a multiple of 512; they are null if only floats are needed.
 struct ActivationRow {
   const float* x;       // [cols]
   const int8_t* q;      // [cols]
@@ -55,7 +56,7 @@ class QuantizedRows {
   void QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals);
   // All n_rows rows of x ([n_rows][cols]).
   void QuantizeAll(Team& team, const float* x, size_t n_rows);
-  // x: the floats of the row
+  // The row, whose floats are at x.
   ActivationRow row(size_t row, const float* x) const;
 
  private:

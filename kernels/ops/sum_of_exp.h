@@ -1,11 +1,11 @@
-// The sum below a softmax's fraction, for whole vocabularies.
+// The denominator of a softmax, for whole vocabularies.
 #pragma once
 
 #include <cstddef>
 
 namespace kernels {
 
-// The sum of exp(x[i] - max), for max at least every x. Relative error below 1e-6.
+// The sum of exp(x[i] - max), where max is at least every x[i]. The relative error is below 1e-6.
 double SumOfExp(const float* x, size_t n, float max);
 
 }  // namespace kernels

@@ -5,18 +5,18 @@
 
 namespace kernels {
 
-// The head's state and n_tokens tokens; pointers are to the first token's.
+// A head's state, and its numbers of n_tokens tokens: pointers are to those of the first token.
 struct RecurrentHead {
   const float* key;     // [n_keys]
   const float* query;   // [n_keys]
   const float* value;   // [n_columns]
-  size_t stride;        // floats from token to token of these three
+  size_t stride;        // floats of key, query and value from token to token
   const float* dt;      // one number
-  const float* scale;   // likewise
-  size_t gate_stride;   // floats from token to token of these two
-  float a;              // the state decays by exp(dt * a), or
-  const float* decays;  // each row by its own [n_keys], where not null
-  size_t decay_stride;  // floats from token to token
+  const float* scale;   // one number
+  size_t gate_stride;   // floats of dt and scale from token to token
+  float a;              // without `decays`, the state decays by exp(dt * a)
+  const float* decays;  // [n_keys]: what each row of the state decays by, or null
+  size_t decay_stride;  // floats of decays from token to token
   float skip;           // times value is added to out
   float* state;         // [n_keys][n_columns]
   float* out;           // [n_columns]

@@ -14,8 +14,8 @@
 // AVX2 (4096), Mamba-2's of 128 x 64 880 (768) and 1850 (1536). Zen 5, 512 tokens; 2300 and 4500
 // when all numbers come from a near cache.
 //
-// Every sum is a separate chain in the order of keys, so no token's bits depend on the others of
-// its batch.
+// Every sum is a separate chain in the order of keys, so no token's bits depend on the other tokens
+// of its batch.
 
 #include <cmath>
 #include <cstddef>

@@ -76,17 +76,17 @@ HWY_EXPORT(WalkMamba);
 float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 // Columns of a head's state that a thread takes at a time: a whole block of the widest vectors.
-constexpr size_t kUnitColumns = 64;
+constexpr size_t kColumnsAtATime = 64;
 
 // Calls walk(head, begin, end) for all columns of all heads.
 template <class HeadOf, class Walk>
 void ForUnits(Team& team, size_t n_heads, size_t n_columns, const HeadOf& head_of,
               const Walk& walk) {
-  const size_t n_units = (n_columns + kUnitColumns - 1) / kUnitColumns;  // of a head
-  team.For(n_heads * n_units, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  const size_t n_ranges = (n_columns + kColumnsAtATime - 1) / kColumnsAtATime;  // of a head
+  team.For(n_heads * n_ranges, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      const size_t column = i % n_units * kUnitColumns;
-      walk(head_of(i / n_units), column, std::min(column + kUnitColumns, n_columns));
+      const size_t column = i % n_ranges * kColumnsAtATime;
+      walk(head_of(i / n_ranges), column, std::min(column + kColumnsAtATime, n_columns));
     }
   });
 }
@@ -97,7 +97,8 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
                    float* beta, size_t n_tokens, float* out) {
   const size_t n = net.length, n_heads = net.n_value_heads;
   const size_t stride = (2 * net.n_key_heads + n_heads) * n;
-  // Gates, and lengths of keys and queries: once for each token and head, not for each unit.
+  // Gates, and lengths of keys and queries: once for each token and head, not for each range of
+  // columns.
   team.For(n_tokens * n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     const float root = std::sqrt(static_cast<float>(n));
     for (size_t i = begin; i < end; ++i) {

@@ -1,8 +1,8 @@
 // Layers with a state of fixed size instead of all keys and values: the mixers of hybrid models.
 // README.md explains them.
 //
-// All run inside Team::Run() or on one thread. A result has the same bits for any number of threads
-// and however tokens are split into batches. A state starts as zeros.
+// The functions run inside Team::Run() or on one thread. The bits of a result depend neither on the
+// number of threads nor on how tokens are split into batches. A state starts as zeros.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ struct CausalConv {
 };
 
 // Each channel is independent. in and out are [n_tokens][n_channels], out is not in. history,
-// [n_taps - 1][n_channels], has the inputs before the batch, oldest first, and after the call those
-// before the next.
+// [n_taps - 1][n_channels], has the inputs before the batch, oldest first; the call makes it the
+// inputs before the next batch.
 void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,
               float* out);
 
@@ -49,8 +49,8 @@ struct DeltaNet {
   const float* a = nullptr;        // [n_value_heads], negative: the rate of decay
   // Kimi delta attention, Zhang et al. 2025: every channel of a key has its own decay.
   bool decay_by_channel = false;
-  // Of these: where not 0, the state decays by exp(lowest * sigmoid(a[j] * (alpha + dt_bias))),
-  // and a is positive.
+  // With decay_by_channel, where not 0: the state decays by exp(lowest * sigmoid(a[j] * (alpha +
+  // dt_bias))), and a is positive.
   float lowest = 0;
 
   size_t KeyHead(size_t j) const {
@@ -83,7 +83,7 @@ struct Mamba2 {
 };
 
 // state is [n_heads][state_length][head_length], the transpose of the paper's. ubc is [n_tokens]
-// rows of u [n_heads][head_length], B [n_groups][state_length], C likewise. dt is
+// rows of u [n_heads][head_length], B [n_groups][state_length], C [n_groups][state_length]. dt is
 // [n_tokens][n_heads]; the call changes it to dt'. out is [n_tokens][n_heads][head_length].
 void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
                    size_t n_tokens, float* out);

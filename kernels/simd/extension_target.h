@@ -1,14 +1,14 @@
-// Compiles the rest of a file for instructions that Highway has no target for, in a separate
-// namespace: dot products of bytes, as Intel's CPUs without AVX-512 have them (AVX-VNNI, 2021 and
-// later) and 64-bit Arm (2018 and later), and Arm's products of matrices of bytes (i8mm). Only
-// files that define one of these macros include it, before everything else.
+// Compiles the rest of a file, in a separate namespace, for instructions that Highway has no target
+// for: dot products of bytes on Intel's CPUs without AVX-512 (AVX-VNNI, 2021 and later) and on
+// 64-bit Arm (2018 and later), and Arm's products of matrices of bytes (i8mm). Only files that
+// define one of the macros below include it, before everything else.
 #pragma once
 
 #if !defined(PRONK_AVX_VNNI) && !defined(PRONK_NEON_DOT)
 #error "PRONK_AVX_VNNI, PRONK_NEON_DOT, or that and PRONK_NEON_I8MM"
 #endif
 
-// One target, for the code between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
+// Highway compiles the code between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE for one target.
 #ifndef HWY_COMPILE_ONLY_STATIC
 #define HWY_COMPILE_ONLY_STATIC
 #endif

@@ -1,5 +1,5 @@
-// HWY_EXPORT and HWY_DYNAMIC_DISPATCH for functions that are compiled for AVX-VNNI or Arm's
-// extensions, too (extension_target.h).
+// HWY_EXPORT and HWY_DYNAMIC_DISPATCH for functions that are also compiled for AVX-VNNI or Arm's
+// extensions (extension_target.h).
 #pragma once
 
 #include "hwy/highway.h"

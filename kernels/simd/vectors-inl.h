@@ -75,18 +75,18 @@ struct Floats8 {
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
 using DU16x8 = hn::FixedTag<uint16_t, 8>;
 
-// The sums of the product of a row with a token, in any lanes: products, and the terms of minimums
-// and zero points.
+// The sums of the product of a row with a token: the product is the sum of all lanes of both. mins
+// has the terms of minimums and zero points.
 struct RowSums {
   VF products;
   VF8 mins;
 };
-// The sums of two rows, in the lower and the upper half.
+// RowSums of two rows: one in the lower half, the other in the upper half.
 struct PairSums {
   VF products, mins;
 };
 
-// Loads. None touches a byte outside of [p, end of the last piece or number named).
+// Loads. They touch no byte outside of [p, end of the last piece or number that the comment names).
 
 // kPieces pieces of 16 bytes, `stride` bytes apart.
 HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t stride) {
@@ -105,13 +105,13 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t
 }
 template <size_t kStride>
 HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
-  if constexpr (kStride == 0) return hn::LoadDup128(DU8(), p);  // loads alone, no insertion
+  if constexpr (kStride == 0) return hn::LoadDup128(DU8(), p);  // one load, no insertions
 #if PRONK_WIDE
   const DU8 d;
   if constexpr (kStride == 16) return hn::LoadU(d, p);
   if constexpr (kStride > 16 && kStride <= 24) {
-    // Two loads and one byte permutation under a mask: the first 64 bytes hold pieces 0 to 2, and
-    // the 64 bytes that end with piece 3 have it in its place.
+    // Two loads and one byte permutation. The first 64 bytes hold pieces 0 to 2, which the
+    // permutation moves to their places. In the 64 bytes that end with piece 3, it is in its place.
     static constexpr auto kIndex = [] {
       std::array<uint8_t, 64> index{};
       for (size_t i = 0; i < 48; ++i) index[i] = static_cast<uint8_t>(i / 16 * kStride + i % 16);
@@ -168,7 +168,7 @@ HWY_INLINE void StorePieces(VI8 v, To to) {
 #endif
 }
 
-// Two vectors: the pieces at p and those at p + 16.
+// Two vectors: LoadPieces at p and at p + 16.
 template <size_t kStride, typename T>
 HWY_INLINE void LoadPiecePairs(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
                                hn::Vec<hn::Rebind<T, DU8>>& second) {
@@ -186,8 +186,8 @@ HWY_INLINE void LoadPiecePairs(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU
   second = LoadPieces<kStride>(p + 16);
 }
 
-// Runs of 32 bytes. Vector v of all the vectors that runs fill: a vector has two runs, one, or half
-// of one.
+// Runs of 32 bytes, kStride bytes apart, fill RunVectors() vectors. LoadRuns loads vector v of
+// these: two runs, one run, or half of one.
 constexpr size_t RunVectors(size_t runs) { return runs * 2 / kPieces; }
 template <size_t kStride>
 HWY_INLINE VU8 LoadRuns(const uint8_t* HWY_RESTRICT p, size_t v) {
@@ -211,7 +211,7 @@ template <class D>
 HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
   uint16_t bits;
   hwy::CopyBytes<2>(p, &bits);
-  // Without a way through an integer register; four lanes are converted faster than sixteen.
+  // The conversion stays in vector registers; four lanes are converted faster than sixteen.
   using D8orFewer = hn::CappedTag<float, hn::MaxLanes(d) == 16 ? 4 : 8>;
   const hn::Rebind<uint16_t, D8orFewer> d_bits;
   const auto halfs = hn::BitCast(hn::Rebind<hwy::float16_t, D8orFewer>(), hn::Set(d_bits, bits));
@@ -219,22 +219,22 @@ HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
   return hn::MaxLanes(d) == 16 ? hn::BroadcastLane<0>(floats) : floats;
 }
 
-// A ue4m3 (half.h) for each lane, in units of kUe4m3Unit: its bits are those of an f16 but for the
-// bias.
+// Each lane's ue4m3 (half.h) as a float, divided by kUe4m3Unit. A ue4m3 has the bits of an f16 with
+// another bias.
 constexpr float kUe4m3Unit = 256.0f;
 template <class D>
 HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {
   const hn::Rebind<uint8_t, D> d8;
   const hn::Rebind<uint16_t, D> d16;
-  const auto largest = hn::Set(d8, uint8_t{0x7F});  // is 0
+  const auto largest = hn::Set(d8, uint8_t{0x7F});  // means 0
   const auto seven = hn::And(hn::IfThenZeroElse(hn::Eq(bytes, largest), bytes), largest);
   const auto halfs = hn::ShiftLeft<7>(hn::PromoteTo(d16, seven));
   return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halfs));
 }
 
-// n half floats (f16), kStride bytes apart, as one number. Integer units are idle, units
-// that shuffle vectors are busy (Zen 4: 15 cycles for 256 weights of Q4_0 instead of 19 with unpack
-// instructions, 17 by permuting words).
+// The bits of n half floats (f16), kStride bytes apart, as one number. It is made by integer units,
+// which are idle, since units that shuffle vectors are busy (Zen 4: 15 cycles for 256 weights of
+// Q4_0 instead of 19 with unpack instructions, 17 by permuting words).
 template <size_t n, size_t kStride>
 HWY_INLINE uint64_t CollectHalfs(const uint8_t* HWY_RESTRICT p) {
   uint64_t bits = 0;
@@ -270,9 +270,9 @@ HWY_INLINE VF Spread(VPiece v) {
 #endif
 }
 
-// Dot products of codes (unsigned bytes) with activations, -127..127. All exact.
+// Dot products of codes (unsigned bytes) with activations, -127..127. They are exact.
 
-// sum[lane] + the four products of the lane, signed bytes on both sides, on other CPUs than x86.
+// sum[lane] + the four products of the lane, of signed bytes. Not for x86.
 HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 #ifdef PRONK_NEON_DOT
   // Before version 16, clang offers the intrinsic only in files compiled for it as a whole.
@@ -284,7 +284,7 @@ HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 }
 
 #ifdef PRONK_NEON_DOT
-// Dot products with lane i of b for all lanes of a.
+// sum[lane] + the four products of the lane of a with lane i of b.
 HWY_INLINE VI32 DotLane(VI32 sum, VI8 a, VI8 b, size_t i) {
   if (i == 0) asm("sdot %0.4s, %1.16b, %2.4b[0]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
   if (i == 1) asm("sdot %0.4s, %1.16b, %2.4b[1]" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
@@ -339,7 +339,7 @@ HWY_INLINE VI32 Dot(VI32 sum, VU8 codes, VI8 x) {
 #endif
 }
 
-// Dot of both pairs. Codes at most 64.
+// sum[lane] + the four products of the lane for each of two pairs of vectors. Codes at most 64.
 HWY_INLINE VI32 Dot2(VI32 sum, VU8 codes0, VI8 x0, VU8 codes1, VI8 x1) {
 #if HWY_ARCH_X86 && !PRONK_VNNI
   // Four products of at most 64 * 127 fit in i16, which saves half of the widening.
@@ -363,7 +363,8 @@ HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
 #endif
 }
 
-// Bytes shifted by kBits (left if negative); bits from the neighbour are not masked.
+// Bytes shifted right by kBits, or left if negative; bits that come from the neighbouring byte are
+// not masked.
 template <int kBits>
 HWY_INLINE VU8 ShiftBits(VU8 v) {
   const DU16 d;

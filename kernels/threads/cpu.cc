@@ -130,7 +130,7 @@ int64_t CpuTargetBits() {
   return targets;
 }
 
-// Those of them that this build includes.
+// The targets of CpuTargetBits() that this build includes.
 int64_t AvailableTargets() { return CpuTargetBits() & HWY_TARGETS; }
 
 using Available = std::array<bool, kLevels.size()>;

@@ -92,8 +92,8 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VF scale[kVectors8];  // of the activations, in the lanes of their groups, / factor
 };
 
-// A type may leave the codes of run k at their bit position, which makes them Type::kFactors[k]
-// times as large, a power of two: scales compensate for that, and nothing is rounded.
+// A type may leave the codes of run k at their bit position. Then they are Type::kFactors[k] times
+// as large, a power of two. The scales are divided by that, so nothing is rounded.
 template <class Type>
 HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   typename Type::Input in;
@@ -220,7 +220,7 @@ HWY_INLINE VLane ScalesOf(hn::Vec<D16> pairs, size_t second) {
 }
 #endif
 
-// The numbers of a block: weight = d * scale * (code - zero) / factor - dmin * min.
+// The factors of a block: weight = d * scale * (code - zero) / factor - dmin * min.
 struct RunFactors {
   VI8x16 scales, mins;
   VF d;

@@ -157,11 +157,11 @@ struct SingleRows32 : RowOf32<Type, BlockType> {
     VI32 dots[n];
 #if PRONK_MADDUBS && PRONK_PIECES == 2
     // Products are summed in i16 as long as they fit.
-    constexpr size_t kRun = 8 * 2 * 127 * kMaxCode <= 32767 ? 4 : 2;
+    constexpr size_t kSumsInI16 = 8 * 2 * 127 * kMaxCode <= 32767 ? 4 : 2;
     dots[0] = in.Start(0);
-    for (size_t first = 0; first < kDotVectors; first += kRun) {
+    for (size_t first = 0; first < kDotVectors; first += kSumsInI16) {
       VI16 pairs = hn::Zero(DI16());
-      for (size_t v = first; v < first + kRun; ++v) {
+      for (size_t v = first; v < first + kSumsInI16; ++v) {
         for (size_t half = 0; half < 2; ++half) {
           pairs =
               hn::Add(pairs, hn::SatWidenMulPairwiseAdd(DI16(), w.codes[v][half], in.x[v][half]));

@@ -24,7 +24,7 @@ namespace kernels::HWY_NAMESPACE {
 using VI8x32 = hn::Vec<hn::Half<DI8>>;
 using VI32x8 = hn::Vec<hn::Half<DI32>>;
 
-// In both halves, for each row.
+// v in both halves: once for each row.
 HWY_INLINE VI8 Both(VI8x32 v) { return VI8{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VI32 Both(VI32x8 v) { return VI32{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VF Both(VF8 v) { return hn::BitCast(DF(), Both(hn::BitCast(hn::Half<DI32>(), v))); }
@@ -61,7 +61,8 @@ template <bool kEvenOdd>
 constexpr size_t GroupOfLane(size_t lane) {
   return kEvenOdd ? lane % 4 * 2 + lane % 8 / 4 : lane % 8;
 }
-// The pieces of a have groups 0 to 3, the pieces of b 4 to 7: lanes k of all, then lanes k + 1.
+// The pieces of a have groups 0 to 3, the pieces of b groups 4 to 7. The result has lane k of every
+// piece, then lane k + 1 of every piece.
 template <bool kEvenOdd, class V>
 HWY_INLINE V PickGroups(V a, V b, size_t k) {
   return PickLanes(a, b, [=](size_t i) { return GroupOfLane<kEvenOdd>(i) * 4 + k + i / 8; });
@@ -74,7 +75,7 @@ HWY_INLINE VF8 OrderGroups(const Floats8& groups) {
   for (size_t i = 0; i < 8; ++i) order[i] = static_cast<int32_t>(GroupOfLane<kEvenOdd>(i));
   return hn::TableLookupLanes(groups.vectors[0], hn::SetTableIndices(DF8(), order));
 }
-// From two vectors of each of two rows, two of both.
+// pair[0] has the lower halves of both rows, pair[1] the upper halves.
 HWY_INLINE void PairHalves(VU8 row0, VU8 row1, VU8* HWY_RESTRICT pair) {
   pair[0] = hn::ConcatLowerLower(DU8(), row1, row0);
   pair[1] = hn::ConcatUpperUpper(DU8(), row1, row0);
@@ -111,7 +112,7 @@ HWY_INLINE void LoadPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_REST
   }
 }
 
-// A type adds Codes and Factors (steps32-inl.h) and may have the same of two rows:
+// A type adds Codes and Factors (steps32-inl.h), and may have faster ones for two rows:
 //   static void PairCodes(const uint8_t* w0, const uint8_t* w1, VU8 (&codes)[8])
 //   static PairFactors FactorsOfPair(const uint8_t* w0, const uint8_t* w1)
 // Both in the order of GroupOfLane.

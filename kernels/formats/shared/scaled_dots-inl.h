@@ -50,7 +50,7 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 }
 
 // Four vectors with a group in each piece become vectors with four bytes of each group: lane 4p + k
-// of all has the group of piece p of vector k.
+// of every vector has the group of piece p of vector k.
 template <class V>
 HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
   const DI32 d32;
@@ -70,7 +70,8 @@ HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
   d = hn::BitCast(dv, hn::InterleaveUpper(d64, high_ab, high_cd));
 }
 
-// A vector of floats by their numbers among eight; all of one part if there are two.
+// Lane i is float number[i] of eight. If the eight are two vectors, the numbers belong to one of
+// them.
 HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats]) {
   constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(DF8()));
   alignas(64) int32_t lane[kFloats];

@@ -1,6 +1,7 @@
-// Helpers for every format, and for unpacking to plain bytes: vectors of 16 bytes on every
-// instruction set, as a weight is unpacked once per batch. (GCC unrolls loops over bytes before it
-// could vectorize them: Q4_0 took 1.6 cycles a weight.) Included once per instruction set.
+// Helpers for every format, and for unpacking to plain bytes. Unpacking to bytes uses vectors of 16
+// bytes on every instruction set, as a weight is unpacked once per batch. (Plain loops over bytes
+// are slow, since GCC unrolls them before it could vectorize them: Q4_0 took 1.6 cycles a weight.)
+// Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_UNPACK_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_UNPACK_INL_H_
@@ -29,17 +30,17 @@ namespace kernels::HWY_NAMESPACE {
 
 // The form of a quantized type in a panel: weight = scale * w (+ minimum), where w is an integer of
 // kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
-// all of them, or one for each half.
+// the 32, or one for each half.
 template <int kBits, size_t kScalesPer32, size_t kMinsPer32>
 struct Int8FormOfBits {
   static constexpr size_t kScales = kScalesPer32;
   static constexpr size_t kMins = kMinsPer32;
 #if PRONK_MADDUBS
-  // Unsigned codes w + kZero of as few bits as possible: kRun sums of two products with an
+  // Unsigned codes w + kZero of as few bits as possible: kSumsInI16 sums of two products with an
   // activation of -127..127 fit in i16. With eight bits not even one fits: codes stay signed,
   // and their sign moves to the activation.
   static constexpr bool kSigned = kBits == 8;
-  static constexpr size_t kRun = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
+  static constexpr size_t kSumsInI16 = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
   static constexpr int kZeroShift = 8 - kBits;
   static constexpr uint8_t kZero = kSigned ? 0 : 128 >> kZeroShift;
 #else
@@ -47,7 +48,7 @@ struct Int8FormOfBits {
 #endif
 };
 // The form for integers w from kLowest to kHighest. Where the number of bits makes no difference,
-// one kernel serves all.
+// it is 8, so that formats share a kernel.
 template <int kLowest, int kHighest>
 constexpr int BitsOf() {
   static_assert(-128 <= kLowest && kLowest <= 0 && 0 <= kHighest && kHighest <= 127,
@@ -74,12 +75,14 @@ HWY_INLINE float HalfToFloat(uint16_t bits) {
   return hn::GetLane(hn::PromoteTo(d, halfs));
 }
 
-// The definition of a format by integers and scales, which SIMD code is tested with. A type has
-//   static int Weight(const Block& block, int j)         the integer of weight j, or of a group's
+// The definition of a format by integers and scales: the oracle of the SIMD code's tests. A group
+// is kGroup weights, 16 or 32. A type has
+//   static int Weight(const Block& block, int j)         the integer of weight j
+// or, for the integers of group g at a time,
 //   static void Integers(const Block& block, int g, int* integers)
-// and, unless a block has no more than its f16 d,
-//   static float GroupScale(const Block& block, int g)   of the g-th kGroup weights, 16 or 32
-//   static float GroupMin(const Block& block, int g)     is added to each of them
+// and, unless a block's only factor is its f16 d,
+//   static float GroupScale(const Block& block, int g)   the scale of group g
+//   static float GroupMin(const Block& block, int g)     is added to each weight of group g
 template <class Type, class Block, int kGroup = 32>
 struct Definition {
   static void Integers(const Block& block, int g, int* integers) {
@@ -124,7 +127,7 @@ template <int kFirst, int kCount, int kTo = 0>
 HWY_INLINE VU8x16 Bits(VU8x16 v) {
   const DU8x16 d;
   const DU16x8 d16;
-  auto words = hn::BitCast(d16, v);  // what comes in from the neighbour is masked
+  auto words = hn::BitCast(d16, v);  // bits that come from the neighbouring byte are masked
   if constexpr (kFirst > kTo) words = hn::ShiftRight<kFirst - kTo>(words);
   if constexpr (kFirst < kTo) words = hn::ShiftLeft<kTo - kFirst>(words);
   return hn::And(hn::BitCast(d, words), hn::Set(d, ((1 << kCount) - 1) << kTo));
@@ -137,7 +140,7 @@ HWY_INLINE void StoreWeights(VU8x16 codes, int zero, int8_t* HWY_RESTRICT weight
   hn::StoreU(centered, d, weights);
 }
 
-// out[i] = factor * integers[i] for n of them, a multiple of 8.
+// out[i] = factor * integers[i] for i < n, a multiple of 8.
 HWY_INLINE void StoreScaled(const int8_t* HWY_RESTRICT integers, size_t n, float factor,
                             float* HWY_RESTRICT out) {
   const hn::CappedTag<float, 8> d;

@@ -58,8 +58,8 @@ struct Case {
   }
 };
 
-// One token, a few, kFewTokens, and more; odd group sizes, more heads than a block or a tile has
-// queries, lengths that fill no vector, keys that fill no tile, several parts of keys.
+// One token, a few, kFewTokens, and more; odd group sizes, more heads than a query tile has
+// queries, lengths that fill no vector, keys that fill no tile, several spans of keys.
 const std::vector<Case> kPlain = {
     {{1, 1, 2, 2}, 0, 1},       {{4, 4, 64, 64}, 0, 1},      {{4, 2, 64, 64}, 63, 1},
     {{8, 1, 32, 32}, 64, 1},    {{5, 1, 80, 80}, 199, 1},    {{6, 2, 48, 20}, 129, 1},
@@ -67,7 +67,7 @@ const std::vector<Case> kPlain = {
     {{8, 4, 128, 128}, 5, 7},   {{140, 2, 16, 16}, 66, 16},  {{600, 2, 16, 16}, 66, 17},
     {{8, 2, 96, 136}, 190, 40}, {{4, 1, 256, 256}, 1500, 1}, {{4, 1, 256, 256}, 505, 16},
     {{3, 1, 24, 24}, 1020, 7},  {{4, 1, 576, 512}, 130, 16}, {{4, 1, 576, 512}, 600, 1},
-    {{3, 1, 64, 64}, 300, 17},  // 51 queries, which fill no unit of a tile
+    {{3, 1, 64, 64}, 300, 17},  // 51 queries, which no number in registers divides
     {{2, 2, 700, 24}, 100, 9},  // keys too long for a panel
 };
 
@@ -129,7 +129,7 @@ const std::vector<Case> kBothWays = {
     WithAhead({{1, 1, 2, 2}, 0, 1}, SIZE_MAX),
     WithAhead({{4, 2, 24, 24}, 0, 9}, SIZE_MAX),
     WithAhead({{4, 2, 64, 64}, 0, 16, 3}, 2),
-    WithAhead({{4, 2, 64, 64}, 1020, 11, 6}, 5),       // the keys are in two parts
+    WithAhead({{4, 2, 64, 64}, 1020, 11, 6}, 5),       // the keys are in two spans
     WithAhead({{600, 2, 120, 100}, 0, 15}, SIZE_MAX),  // more than there is scratch for
     WithAhead({{3, 3, 64, 64}, 0, 300}, SIZE_MAX),
     WithAhead({{6, 2, 48, 20}, 0, 290, 65, 30}, 64),
@@ -329,9 +329,10 @@ void ExpectNear(const Case& c, KvTypes type, float spread, const std::vector<flo
     // errors add up like a random walk: 6e-8 * sqrt(64 + 1500 / 64).
     EXPECT_LT(difference, 5 * (6e-8 * 0.125 * spread * length * 4 + cap + 1e-6));
   } else {
-    // Batches may round to int16. A query's length is spread * sqrt(key_length), a step 1 / 46300
-    // of that, and the variance of its error 1 / 12 of a step's square; likewise for keys, each
-    // with the other's length. Weights and values err by less than 1e-8.
+    // Batches may round to int16. The length of a query or of a key is spread * sqrt(key_length), a
+    // step is 1 / 46300 of it, and the variance of an error is 1 / 12 of a step's square. In the
+    // score, the query's error is multiplied by the key's length, and the key's by the query's.
+    // Weights and values err by less than 1e-8.
     const double score = 0.125 * spread * length / 46300;
     EXPECT_LT(error / power, 2 * score * score / 12 * 2 + cap * cap + 4e-8);
   }

@@ -37,7 +37,7 @@ void ExpectProducts(const Matrix& w, const std::vector<float>& input) {
   x.Set(input.data(), 1, w.cols);
   x.QuantizeOnce(team, w.dtype);
   std::vector<Expected> expected;
-  for (size_t r = 0; r < w.rows; ++r) expected.push_back(ExpectProduct(w, r, x.row(0), 16));
+  for (size_t r = 0; r < w.rows; ++r) expected.push_back(ExpectProduct(w, r, x.input(0), 16));
   ForEachTarget([&] {
     std::vector<float> out(w.rows, NAN);
     const Product product{w, out.data(), w.rows};

@@ -55,8 +55,8 @@ TEST_P(ExactOf, RoundsNoActivations) {
 }
 
 // A fine matrix multiplies what rounding leaves, too, which is rounded to steps of 1 / 254 of the
-// first: 2.4e-5 / 254^2 (matmul_test.cc) is 4e-10 of the energy. A token's result has the same bits
-// alone and among 16. (fine_test.cc has larger batches.)
+// first: 2.4e-5 / 254^2 (matmul_test.cc) is 4e-10 of the energy. Up to 16 tokens are
+// batch-invariant (kernels/README.md). (fine_test.cc has larger batches.)
 TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
   const DType dtype = GetParam();
   if (!UsesInt8(dtype)) return;

@@ -114,7 +114,7 @@ TEST_P(GemmOf, EqualsTheReference) {
         std::vector<Expected>& of_form = expected[form];  // most targets have the same
         if (of_form.empty()) {
           for (size_t i = 0; i < kBatch * rows; ++i) {
-            of_form.push_back(ExpectBatch(weights.view(), i % rows, x.row(i / rows), form));
+            of_form.push_back(ExpectBatch(weights.view(), i % rows, x.input(i / rows), form));
           }
         }
         const std::vector<float> out = Multiply(team, weights.view(), input, kBatch);
@@ -247,7 +247,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
     std::array<double, kRows> tolerance = {};
     for (const RandomMatrix& weights : matrices) {
       for (size_t r = 0; r < kRows; ++r) {
-        const Expected e = ExpectBatch(weights.view(), r, x.row(0), form);
+        const Expected e = ExpectBatch(weights.view(), r, x.input(0), form);
         tolerance[r] = std::max(tolerance[r], e.tolerance);
       }
     }
@@ -255,7 +255,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t i = 0; i < out.size(); ++i) {
         const size_t t = i / kRows, r = i % kRows;
-        const Expected e = ExpectBatch(weights.view(), r, x.row(t), form);
+        const Expected e = ExpectBatch(weights.view(), r, x.input(t), form);
         ASSERT_NEAR(out[i], e.value, tolerance[r]) << "row " << r << ", token " << t;
       }
     }
@@ -298,7 +298,7 @@ TEST(Gemm, TakesBatchesOfAnySize) {
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t t = 0; t < n_tokens; t += std::max<size_t>(n_tokens / 40, 1)) {
         for (size_t r = 0; r < kRows; r += 13) {
-          const Expected e = ExpectBatch(weights.view(), r, x.row(t), form);
+          const Expected e = ExpectBatch(weights.view(), r, x.input(t), form);
           ASSERT_NEAR(out[t * kRows + r], e.value, e.tolerance) << n_tokens << " tokens";
         }
       }
@@ -330,7 +330,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
       const BatchForm form = FormFor(p.weights.dtype, kTokens);
       for (size_t t = 0; t < kTokens; ++t) {
         for (size_t r = 0; r < p.weights.rows; ++r) {
-          const Expected e = ExpectBatch(p.weights, r, read.row(t), form);
+          const Expected e = ExpectBatch(p.weights, r, read.input(t), form);
           const double b = p.bias == nullptr ? 0 : p.bias[r];
           ASSERT_NEAR(p.out[t * p.out_stride + r], e.value + b, e.tolerance + kEps * std::abs(b));
         }

@@ -65,7 +65,7 @@ TEST_P(MatMulOf, EqualsTheReference) {
         MatMul(team, {&product, 1}, x);
         for (size_t t = 0; t < n_tokens; ++t) {
           for (size_t r = 0; r < rows; ++r) {
-            const Expected e = Expect(weights.view(), r, x.row(t));
+            const Expected e = Expect(weights.view(), r, x.input(t));
             ASSERT_NEAR(out[t * rows + r], e.value, e.tolerance)
                 << rows << " x " << cols << ", row " << r << ", token " << t;
           }
@@ -107,7 +107,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
       double tolerance = 0;
       for (const unsigned byte : kBytes) {
         const RandomMatrix weights = WithBytes(original, byte);
-        tolerance = std::max(tolerance, Expect(weights.view(), r, x.row(0)).tolerance);
+        tolerance = std::max(tolerance, Expect(weights.view(), r, x.input(0)).tolerance);
       }
       for (const unsigned byte : kBytes) {
         const RandomMatrix weights = WithBytes(original, byte);
@@ -115,7 +115,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
           std::vector<float> out(4, NAN);
           const Product product{weights.view(), out.data(), 4};
           MatMul(team, {&product, 1}, x);
-          ASSERT_NEAR(out[r], Expect(weights.view(), r, x.row(0)).value, tolerance)
+          ASSERT_NEAR(out[r], Expect(weights.view(), r, x.input(0)).value, tolerance)
               << "byte " << byte << ", sign " << sign;
         });
       }
@@ -321,15 +321,15 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
     team.Run([&] { MatMul(team, products, x); });
     for (size_t t = 0; t < kTokens; ++t) {
       for (size_t r = 0; r < 40; ++r) {
-        const Expected e = Expect(q.view(), r, x.row(t));
+        const Expected e = Expect(q.view(), r, x.input(t));
         ASSERT_NEAR(qv[t * 80 + r], e.value, e.tolerance);
       }
       for (size_t r = 0; r < 17; ++r) {
-        const Expected e = Expect(k.view(), r, x.row(t));
+        const Expected e = Expect(k.view(), r, x.input(t));
         ASSERT_NEAR(ks[t * 17 + r], e.value + bias[r], e.tolerance + kEps * std::abs(bias[r]));
       }
       for (size_t r = 0; r < 33; ++r) {
-        const Expected e = Expect(v.view(), r, x.row(t));
+        const Expected e = Expect(v.view(), r, x.input(t));
         ASSERT_NEAR(qv[t * 80 + 40 + r], e.value, e.tolerance);
       }
       for (size_t r = 73; r < 80; ++r) ASSERT_TRUE(std::isnan(qv[t * 80 + r]));
@@ -337,7 +337,8 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   }
 }
 
-// A token has the same bits alone and among as many as rows are multiplied with.
+// Results are batch-invariant (kernels/README.md) up to the most tokens that rows are multiplied
+// with.
 TEST(MatMul, TakesLongRowsWithManyTokens) {
   constexpr size_t kRows = 64, kCols = 15360;
   const std::vector<float> input = NormalFloats(kMaxRowTokens * kCols, 2);
@@ -474,7 +475,7 @@ TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
       x.Set(input.data(), kTokens, kCols);
       team.Run([&] { x.QuantizeOnce(team, DType::kQ8_0); });
       for (size_t t = 0; t < kTokens; ++t) {
-        const ActivationRow row = x.row(t);
+        const ActivationRow row = x.input(t);
         for (size_t block = 0; block < 512 / 32; ++block) {  // up to the padding
           const float* in = row.x + block * 32;
           float max = 0;
@@ -509,7 +510,7 @@ TEST(Activations, KeepIntegersTimesAScaleExactly) {
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
   x.QuantizeOnce(team, DType::kQ8_0);
-  for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.row(0).q[i], input[i] * 4);
+  for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.input(0).q[i], input[i] * 4);
 }
 
 }  // namespace

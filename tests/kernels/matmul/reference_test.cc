@@ -136,9 +136,9 @@ TEST_P(DotReferenceOf, IsTheSumOfWeightsTimesActivations) {
     DequantizeRow(GetParam(), weights.view().row(r), kCols, row.data());
     double sum = 0;
     for (size_t i = 0; i < kCols; ++i) {
-      sum += double{row[i]} * ActivationOf(GetParam(), x.row(0), i);
+      sum += double{row[i]} * ActivationOf(GetParam(), x.input(0), i);
     }
-    const Expected e = ExpectProduct(weights.view(), r, x.row(0), 1);
+    const Expected e = ExpectProduct(weights.view(), r, x.input(0), 1);
     EXPECT_NEAR(e.value, sum, e.tolerance) << "row " << r;
   }
 }
@@ -164,7 +164,7 @@ double DotOf(DType dtype, const Block& block, std::vector<std::pair<size_t, floa
   Activations x(1, input.size());
   x.Set(input.data(), 1, input.size());
   x.QuantizeOnce(team, dtype);
-  return DotReference(dtype, reinterpret_cast<const std::byte*>(&block), x.row(0), input.size());
+  return DotReference(dtype, reinterpret_cast<const std::byte*>(&block), x.input(0), input.size());
 }
 
 // The blocks that kernels/README.md works out by hand.

@@ -213,8 +213,8 @@ double DecayRoundings(double x, double a, bool vectors = false) {
   return std::abs(a) * (std::abs(x) + (vectors ? 9 : 5) * SoftplusReference(x)) + (vectors ? 4 : 2);
 }
 
-// Likewise exp(lowest * sigmoid(a * x)): the sigmoid passes on the roundings of its argument, a
-// sum and a product, and adds six.
+// How far exp(lowest * sigmoid(a * x)) may be off, in roundings: the sigmoid passes on the
+// roundings of its argument, a sum and a product, and adds six.
 double BoundedRoundings(double x, double a, double lowest) {
   const double argument = std::abs(a * x), sigmoid = 1 / (1 + std::exp(-a * x));
   return std::abs(lowest) * sigmoid * (2 * argument + 6) + 4;
