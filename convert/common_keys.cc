@@ -266,7 +266,7 @@ void AddKeys(const Source& source, OutModel& model) {
   if (source.hf.all_kv_heads) model.shapes.n_kv_heads = model.shapes.n_heads;
   CheckOnly(source, config);
   model.rotary_part = source.hf.rotary_part;
-  model.usual_theta = source.hf.rope_theta;
+  model.default_theta = source.hf.rope_theta;
   model.yarn_truncates = family.yarn_truncates;
   AddActivation(source, model);
   if (family.nextn) engine::AddNextn(model);

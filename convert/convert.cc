@@ -211,7 +211,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   const Source source = FindSource(folder.config());
   const Family& family = source.family;
   const bool is_ternary = ReadQuantization(family.name, folder);
-  OutModel model(folder, UsualConfig(source.hf, folder.config()), family.name);
+  OutModel model(folder, ConfigWithDefaults(source.hf, folder.config()), family.name);
   model.is_ternary = is_ternary;
   model.keys.Add("general.architecture", family.name);
   model.keys.Add("general.type", "model");

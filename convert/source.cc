@@ -139,7 +139,7 @@ Fields TextConfig(const Fields& config) {
   return config.IsObject("text_config") ? config.Object("text_config").Over(config) : config;
 }
 
-Fields UsualConfig(const HfClass& hf, const Fields& config) {
+Fields ConfigWithDefaults(const HfClass& hf, const Fields& config) {
   Fields text = TextConfig(config);
   for (const auto& [theirs, name] : hf.renamed) {
     if (text.Has(name) && !text.Has(theirs)) continue;

@@ -29,8 +29,9 @@ Source FindSource(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
-// TextConfig, completed by usual names and by the values that its class has for absent keys.
-Fields UsualConfig(const HfClass& hf, const Fields& config);
+// TextConfig, with the names that all families share and the values that its class has for absent
+// keys.
+Fields ConfigWithDefaults(const HfClass& hf, const Fields& config);
 
 // Makes quantized weights readable as numbers (quantized.cc), without their scales in the folder's
 // list. True if weights are to be rounded to three values at run time (BitNet). Throws gguf::Error.

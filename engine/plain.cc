@@ -21,13 +21,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Row r of a matrix. In the file it is a row of blocks, say Q8_0: 32 weights of a byte that share a
-// scale. kernels/formats/ has a file for each format.
-std::vector<double> ReadRow(const WeightView& w, size_t r) {
-  std::vector<float> row(w.cols);
-  kernels::DequantizeRow(w.dtype, w.row(r), w.cols, row.data());
-  return {row.begin(), row.end()};
-}
+// --- Arithmetic ---
 
 double Dot(const double* a, const double* b, size_t n) {
   double sum = 0;
@@ -35,83 +29,28 @@ double Dot(const double* a, const double* b, size_t n) {
   return sum;
 }
 
-// A token starts as its row of the embedding matrix: [tokens][256].
-Rows Embed(const WeightView& token_embd, std::span<const TokenId> ids) {
-  Rows out(ids.size(), token_embd.cols);
-  for (size_t t = 0; t < ids.size(); ++t) {
-    std::ranges::copy(ReadRow(token_embd, static_cast<size_t>(ids[t])), out[t]);
-  }
-  return out;
+// Row r of a matrix. WeightView (model/weights.h) is a matrix [w.rows][w.cols] in the file:
+// w.row(r) points to the bytes of a row, and w.dtype says what they mean, for example Q8_0: blocks
+// of 32 weights, each a byte, that share a scale. kernels/formats/ has a file for each format.
+std::vector<double> ReadRow(const WeightView& w, size_t r) {
+  std::vector<float> row(w.cols);
+  kernels::DequantizeRow(w.dtype, w.row(r), w.cols, row.data());
+  return {row.begin(), row.end()};
 }
 
-// Each number of the result is the dot product of the input with a row of the matrix [rows][cols].
-// From [tokens][cols] to [tokens][rows]. Nearly all of the time is here.
-Rows MatMul(const WeightView& w, const Rows& in) {
-  Rows out(in.rows, w.rows);
-  for (size_t r = 0; r < w.rows; ++r) {
-    const std::vector<double> row = ReadRow(w, r);
-    const double bias = w.bias != nullptr ? w.bias[r] : 0;  // few models have one
-    for (size_t t = 0; t < in.rows; ++t) {
-      // The scale is a factor that a few types keep beside the matrix.
-      out[t][r] = w.scale * Dot(row.data(), in[t], w.cols) + bias;
-    }
-  }
-  return out;
+// Rotates the point (x, y) by an angle.
+void RotatePoint(double angle, double& x, double& y) {
+  const double old = x;
+  x = old * std::cos(angle) - y * std::sin(angle);
+  y = old * std::sin(angle) + y * std::cos(angle);
 }
 
-// RMSNorm (Zhang and Sennrich 2019): a vector divided by the root of its mean square, so that its
-// length no longer matters, then times a weight for each dimension. Same shape.
-Rows RmsNorm(const Rows& in, const float* weight, double eps) {
-  Rows out = in;
-  for (size_t t = 0; t < in.rows; ++t) {
-    const double mean_square = Dot(in[t], in[t], in.cols) / static_cast<double>(in.cols);
-    for (size_t i = 0; i < in.cols; ++i) out[t][i] *= weight[i] / std::sqrt(mean_square + eps);
-  }
-  return out;
-}
-
-// RMSNorm of each head separately; all heads share the weights. Same shape.
-Rows HeadNorm(const Rows& in, size_t head_dim, const float* weight, double eps) {
-  Rows heads(in.values.size() / head_dim, head_dim);
-  heads.values = in.values;
-  Rows out = in;
-  out.values = RmsNorm(heads, weight, eps).values;
-  return out;
-}
-
-// RoPE (Su et al. 2021): pairs of numbers of a head are points in a plane, each rotated by an angle
-// that grows with the position: the first pair by 1 radian per position, each later pair more
-// slowly. The dot product of two rotated vectors then depends on the distance between their
-// positions. A pair is two neighbours in Llama's files; in Qwen's it is a number of the first half
-// and one of the second. Same shape.
-Rows WithRope(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
-              size_t first_position) {
-  const bool adjacent = rope.pairs == kernels::RopePairs::kAdjacent;
-  const size_t n_pairs = rope.n_dims / 2;
-  for (size_t t = 0; t < heads.rows; ++t) {
-    const auto position = static_cast<double>(first_position + t);
-    for (size_t i = 0; i < n_pairs; ++i) {
-      const double exponent = -static_cast<double>(i) / static_cast<double>(n_pairs);
-      double angle = position * std::pow(rope.base, exponent);
-      if (divisors != nullptr) angle /= double{divisors[i]};  // Llama 3.1, for longer texts
-      for (size_t head = 0; head < heads.cols; head += head_dim) {
-        double& first = heads[t][head + (adjacent ? 2 * i : i)];
-        double& second = heads[t][head + (adjacent ? 2 * i + 1 : n_pairs + i)];
-        const double x = first, y = second;
-        first = x * std::cos(angle) - y * std::sin(angle);
-        second = x * std::sin(angle) + y * std::cos(angle);
-      }
-    }
-  }
-  return heads;
-}
-
-// Scores become weights: positive, with sum 1. Subtracting the largest keeps exp from overflowing.
-void Softmax(const double* scores, size_t n, double* weights) {
+// Scores become shares: positive, with sum 1. Subtracting the largest keeps exp from overflowing.
+void Softmax(const double* scores, size_t n, double* shares) {
   const double max = *std::max_element(scores, scores + n);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += weights[i] = std::exp(scores[i] - max);
-  for (size_t i = 0; i < n; ++i) weights[i] /= sum;
+  for (size_t i = 0; i < n; ++i) sum += shares[i] = std::exp(scores[i] - max);
+  for (size_t i = 0; i < n; ++i) shares[i] /= sum;
 }
 
 void Add(Rows& x, const Rows& delta) {
@@ -122,6 +61,199 @@ void Append(Rows& rows, const Rows& more) {
   rows.values.insert(rows.values.end(), more.values.begin(), more.values.end());
   rows.rows += more.rows;
 }
+
+}  // namespace
+
+// --- The operations: each computes rows, shows them to the observer, and returns them ---
+
+void PlainLlama::Observe(std::string_view name, const Rows& out) const {
+  if (observer_) observer_(name, layer_, out);
+}
+
+// A token starts as its row of the embedding matrix: [tokens][256].
+Rows PlainLlama::Embed(std::string_view name, const WeightView& w,
+                       std::span<const TokenId> ids) const {
+  Rows out(ids.size(), w.cols);
+  for (size_t t = 0; t < ids.size(); ++t) {
+    std::ranges::copy(ReadRow(w, static_cast<size_t>(ids[t])), out[t]);
+  }
+  Observe(name, out);
+  return out;
+}
+
+// Each number of the result is the dot product of the input with a row of the matrix [rows][cols].
+// From [tokens][cols] to [tokens][rows]. Nearly all of the time is here.
+Rows PlainLlama::MatMul(std::string_view name, const WeightView& w, const Rows& in) const {
+  Rows out(in.rows, w.rows);
+  for (size_t r = 0; r < w.rows; ++r) {
+    const std::vector<double> row = ReadRow(w, r);
+    const double bias = w.bias != nullptr ? w.bias[r] : 0;  // few models have one
+    for (size_t t = 0; t < in.rows; ++t) {
+      // The scale is a factor that a few types keep beside the matrix; else it is 1.
+      out[t][r] = w.scale * Dot(row.data(), in[t], w.cols) + bias;
+    }
+  }
+  Observe(name, out);
+  return out;
+}
+
+// RMSNorm (Zhang and Sennrich 2019): a vector divided by the root of its mean square, so that its
+// length no longer matters, then times a weight for each dimension. A vector is a whole row, or a
+// part of it that has `length` numbers: in Qwen3 each head is one, and all heads share the weights.
+// Same shape.
+Rows PlainLlama::RmsNorm(std::string_view name, const Rows& in, size_t length,
+                         const float* weight) const {
+  Rows out = in;
+  for (size_t begin = 0; begin < out.values.size(); begin += length) {
+    double* const x = out.values.data() + begin;
+    const double mean_square = Dot(x, x, length) / static_cast<double>(length);
+    const double root = std::sqrt(mean_square + model_.config.norm_eps);
+    for (size_t i = 0; i < length; ++i) x[i] *= weight[i] / root;
+  }
+  Observe(name, out);
+  return out;
+}
+
+// RoPE (Su et al. 2021): pairs of numbers of a head are points in a plane, each rotated by an angle
+// that grows with the position: the first pair by 1 radian per position, each later pair more
+// slowly. The dot product of two rotated vectors then depends on the distance between their
+// positions. RopeConfig (model/config.h) says how many numbers of a head rotate (n_dims), how much
+// more slowly (base), and what a pair is: two neighbours in Llama's files; in Qwen's a number of
+// the first half and one of the second. Same shape.
+Rows PlainLlama::Rope(std::string_view name, const Rows& in, size_t head_dim,
+                      size_t first_position) const {
+  const RopeConfig& rope = model_.config.ropes[0];
+  const float* const divisors = model_.weights.rope_freqs;
+  const bool adjacent = rope.pairs == kernels::RopePairs::kAdjacent;
+  const size_t n_pairs = rope.n_dims / 2;
+  Rows out = in;
+  for (size_t t = 0; t < out.rows; ++t) {
+    const auto position = static_cast<double>(first_position + t);
+    for (size_t i = 0; i < n_pairs; ++i) {
+      const double exponent = -static_cast<double>(i) / static_cast<double>(n_pairs);
+      double angle = position * std::pow(rope.base, exponent);
+      if (divisors != nullptr) angle /= double{divisors[i]};  // Llama 3.1, for longer texts
+      const size_t x = adjacent ? 2 * i : i, y = adjacent ? 2 * i + 1 : n_pairs + i;
+      for (size_t begin = 0; begin < out.cols; begin += head_dim) {
+        double* const head = out[t] + begin;
+        RotatePoint(angle, head[x], head[y]);
+      }
+    }
+  }
+  Observe(name, out);
+  return out;
+}
+
+// SwiGLU (Shazeer 2020): silu(gate) * up, number by number. Same shape.
+Rows PlainLlama::SwiGlu(std::string_view name, const Rows& gate, const Rows& up) const {
+  Rows out = gate;
+  for (double& x : out.values) x = x / (1 + std::exp(-x));  // silu
+  for (size_t i = 0; i < out.values.size(); ++i) out.values[i] *= up.values[i];
+  Observe(name, out);
+  return out;
+}
+
+// --- The model ---
+
+// The transformer (Vaswani et al. 2017). x is the residual stream: every layer reads it and adds to
+// it twice: first what attention takes from earlier tokens, then the output of a small network.
+// LayerPlan (model/config.h) has a layer's shape, LayerWeights (model/weights.h) its matrices,
+// named as in the file. Rows (plain.h) is a table of numbers.
+Rows PlainLlama::Forward(std::span<const TokenId> ids) {
+  const Weights& weights = model_.weights;
+  Rows x = Embed("token_embd", weights.token_embd, ids);  // [tokens][256]
+  const size_t width = x.cols;
+  for (layer_ = 0; layer_ < model_.config.n_layers(); ++layer_) {
+    const LayerPlan& plan = model_.config.layers[layer_];
+    const LayerWeights& w = weights.layers[layer_];
+    Add(x, Attention(plan, w, RmsNorm("attn_norm", x, width, w.attn_norm)));
+    Observe("attn_residual", x);
+    Add(x, FeedForward(w, RmsNorm("ffn_norm", x, width, w.ffn_norm)));
+    Observe("ffn_residual", x);
+  }
+  layer_ = kNoLayer;
+  const Rows last = RmsNorm("output_norm", x, width, weights.output_norm);
+  return MatMul("output", weights.output, last);  // [tokens][4274], a logit for each token
+}
+
+// Each token makes a query, a key and a value. Keys and values stay in the cache, for the tokens
+// that follow. From and to [tokens][256].
+Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
+  const size_t dim = plan.key_length;                // head_dim, 32
+  const size_t first_position = keys_[layer_].rows;  // of these tokens
+  Rows q = MatMul("attn_q", w.attn_q, in);           // [tokens][8 heads][32]
+  Rows k = MatMul("attn_k", w.attn_k, in);           // [tokens][4 heads][32]
+  const Rows v = MatMul("attn_v", w.attn_v, in);     // [tokens][4 heads][32]
+  if (w.attn_q_norm != nullptr) {                    // Qwen3 (Dehghani et al. 2023)
+    q = RmsNorm("attn_q_norm", q, dim, w.attn_q_norm);
+    k = RmsNorm("attn_k_norm", k, dim, w.attn_k_norm);
+  }
+  q = Rope("attn_q_rope", q, dim, first_position);
+  k = Rope("attn_k_rope", k, dim, first_position);
+  Append(keys_[layer_], k);
+  Append(values_[layer_], v);
+  return MatMul("attn_output", w.attn_output, MeanOfValues(plan, q));
+}
+
+// Each token compares its query with the keys of the tokens up to itself; the better a key matches,
+// the larger is the share of that token's value in the mean. Each head does this with its own part
+// of the vectors; several query heads share keys and values (grouped queries, Ainslie et al. 2023).
+// From and to [tokens][8 heads][32].
+Rows PlainLlama::MeanOfValues(const LayerPlan& plan, const Rows& q) const {
+  const size_t dim = plan.key_length, n_heads = plan.n_heads;   // 32, 8
+  const size_t group = n_heads / plan.n_kv_heads;               // 2
+  const Rows &keys = keys_[layer_], &values = values_[layer_];  // [positions][4 heads][32]
+  // A row for each token and head, a column for each position; 0 where a token does not look.
+  Rows scores(q.rows * n_heads, keys.rows), shares = scores;
+  Rows mean(q.rows, n_heads * dim);
+  for (size_t t = 0; t < q.rows; ++t) {
+    const size_t n_seen = keys.rows - q.rows + t + 1;  // the token itself and all before it
+    for (size_t head = 0; head < n_heads; ++head) {
+      const size_t row = t * n_heads + head;
+      // Where the head's numbers begin in a query, and in a key or value.
+      const size_t q_begin = head * dim, kv_begin = head / group * dim;
+      for (size_t p = 0; p < n_seen; ++p) {
+        scores[row][p] = Dot(q[t] + q_begin, keys[p] + kv_begin, dim) / std::sqrt(dim);
+      }
+      Softmax(scores[row], n_seen, shares[row]);
+      for (size_t p = 0; p < n_seen; ++p) {
+        for (size_t i = 0; i < dim; ++i) {
+          mean[t][q_begin + i] += shares[row][p] * values[p][kv_begin + i];
+        }
+      }
+    }
+  }
+  Observe("attn_scores", scores);
+  Observe("attn_softmax", shares);
+  Observe("attn_mean", mean);
+  return mean;
+}
+
+// A network for each token by itself: 768 numbers, each let through by its gate. From and to
+// [tokens][256].
+Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) const {
+  const Rows gate = MatMul("ffn_gate", w.ffn_gate, in);  // [tokens][768]
+  const Rows up = MatMul("ffn_up", w.ffn_up, in);        // [tokens][768]
+  return MatMul("ffn_down", w.ffn_down, SwiGlu("ffn_swiglu", gate, up));
+}
+
+std::vector<TokenId> PlainLlama::Continue(std::vector<TokenId> ids, size_t n) {
+  const tokenizer::Vocabulary& vocab = model_.tokenizer->vocab();
+  Rows logits = Forward(ids);
+  for (size_t i = 0; i < n; ++i) {
+    // The likeliest token. (engine/sampling/ draws one of the likely instead.)
+    const double* const last = logits[logits.rows - 1];
+    const auto id = static_cast<TokenId>(std::max_element(last, last + vocab.size()) - last);
+    if (std::ranges::binary_search(vocab.eog, id)) break;
+    ids.push_back(id);
+    logits = Forward({&id, 1});  // the cache has the keys and values of all before it
+  }
+  return ids;
+}
+
+// --- The models that it knows ---
+
+namespace {
 
 // What the model needs and this code cannot do; empty if there is nothing.
 std::string Unsupported(const Model& model) {
@@ -161,103 +293,6 @@ PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);
     values_.emplace_back(0, plan.n_kv_heads * plan.value_length);
   }
-}
-
-// Shows a result to the observer, for trace and tests, and returns it.
-Rows PlainLlama::Observed(std::string_view name, Rows out) const {
-  if (observer_) observer_(name, layer_, out);
-  return out;
-}
-
-// The transformer (Vaswani et al. 2017). x is the residual stream: every layer reads it and adds to
-// it twice: first what attention takes from earlier tokens, then the output of a small network.
-Rows PlainLlama::Forward(std::span<const TokenId> ids) {
-  const Weights& weights = model_.weights;
-  const double eps = model_.config.norm_eps;
-  Rows x = Observed("token_embd", Embed(weights.token_embd, ids));  // [tokens][256]
-  for (layer_ = 0; layer_ < model_.config.n_layers(); ++layer_) {
-    const LayerPlan& plan = model_.config.layers[layer_];
-    const LayerWeights& w = weights.layers[layer_];
-    Add(x, Attention(plan, w, Observed("attn_norm", RmsNorm(x, w.attn_norm, eps))));
-    x = Observed("attn_residual", std::move(x));
-    Add(x, FeedForward(w, Observed("ffn_norm", RmsNorm(x, w.ffn_norm, eps))));
-    x = Observed("ffn_residual", std::move(x));
-  }
-  layer_ = kNoLayer;
-  const Rows last = Observed("output_norm", RmsNorm(x, weights.output_norm, eps));
-  return Observed("output",
-                  MatMul(weights.output, last));  // [tokens][4274], a logit for each token
-}
-
-// Each token compares its query with the keys of the tokens up to itself; the better a key matches,
-// the more of that token's value is added. Each head does this with its own part of the vectors;
-// several query heads share keys and values (grouped queries, Ainslie et al. 2023). [tokens][256].
-Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
-  const size_t dim = plan.key_length, n_heads = plan.n_heads;  // 32, 8
-  const size_t group = n_heads / plan.n_kv_heads;              // 2
-  const RopeConfig& rope = model_.config.ropes[0];
-  const float* const divisors = model_.weights.rope_freqs;
-  Rows &keys = keys_[layer_], &values = values_[layer_];
-  const size_t first = keys.rows;  // the position of the first of these tokens
-
-  Rows q = Observed("attn_q", MatMul(w.attn_q, in));        // [tokens][8 heads][32]
-  Rows k = Observed("attn_k", MatMul(w.attn_k, in));        // [tokens][4 heads][32]
-  const Rows v = Observed("attn_v", MatMul(w.attn_v, in));  // [tokens][4 heads][32]
-  if (w.attn_q_norm != nullptr) {                           // Qwen3 (Dehghani et al. 2023)
-    const double eps = model_.config.norm_eps;
-    q = Observed("attn_q_norm", HeadNorm(q, dim, w.attn_q_norm, eps));
-    k = Observed("attn_k_norm", HeadNorm(k, dim, w.attn_k_norm, eps));
-  }
-  q = Observed("attn_q_rope", WithRope(std::move(q), dim, rope, divisors, first));
-  k = Observed("attn_k_rope", WithRope(std::move(k), dim, rope, divisors, first));
-  Append(keys, k);
-  Append(values, v);
-
-  // A row for each token and head, a column for each position; 0 where a token does not look.
-  Rows scores(in.rows * n_heads, keys.rows), weights = scores;
-  Rows mean(in.rows, n_heads * dim);  // [tokens][8 heads][32]
-  for (size_t t = 0; t < in.rows; ++t) {
-    for (size_t head = 0; head < n_heads; ++head) {
-      const size_t row = t * n_heads + head, kv = head / group * dim, n_seen = first + t + 1;
-      for (size_t p = 0; p < n_seen; ++p) {
-        scores[row][p] = Dot(q[t] + head * dim, keys[p] + kv, dim) / std::sqrt(dim);
-      }
-      Softmax(scores[row], n_seen, weights[row]);
-      for (size_t p = 0; p < n_seen; ++p) {
-        for (size_t i = 0; i < dim; ++i) {
-          mean[t][head * dim + i] += weights[row][p] * values[p][kv + i];
-        }
-      }
-    }
-  }
-  Observed("attn_scores", std::move(scores));
-  Observed("attn_softmax", std::move(weights));
-  return Observed("attn_output", MatMul(w.attn_output, Observed("attn_mean", std::move(mean))));
-}
-
-// SwiGLU (Shazeer 2020): 768 numbers, each let through by its gate. From and to [tokens][256].
-Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) {
-  Rows gate = Observed("ffn_gate", MatMul(w.ffn_gate, in));  // [tokens][768]
-  const Rows up = Observed("ffn_up", MatMul(w.ffn_up, in));  // [tokens][768]
-  for (size_t i = 0; i < gate.values.size(); ++i) {
-    const double g = gate.values[i];
-    gate.values[i] = g / (1 + std::exp(-g)) * up.values[i];  // silu(gate) * up
-  }
-  return Observed("ffn_down", MatMul(w.ffn_down, Observed("ffn_swiglu", std::move(gate))));
-}
-
-std::vector<TokenId> PlainLlama::Continue(std::vector<TokenId> ids, size_t n) {
-  const tokenizer::Vocabulary& vocab = model_.tokenizer->vocab();
-  Rows logits = Forward(ids);
-  for (size_t i = 0; i < n; ++i) {
-    // The likeliest token. (engine/sampling/ draws one of the likely instead.)
-    const double* const last = logits[logits.rows - 1];
-    const auto id = static_cast<TokenId>(std::max_element(last, last + vocab.size()) - last);
-    if (std::ranges::binary_search(vocab.eog, id)) break;
-    ids.push_back(id);
-    logits = Forward({&id, 1});  // the cache has the keys and values of all before it
-  }
-  return ids;
 }
 
 }  // namespace engine

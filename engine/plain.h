@@ -14,7 +14,7 @@
 
 namespace engine {
 
-// A vector for each token, one after the other: [rows][cols].
+// A table of numbers, [rows][cols], mostly with a row for each token. rows[t] points to row t.
 struct Rows {
   Rows(size_t n_rows, size_t n_cols) : rows(n_rows), cols(n_cols), values(n_rows * n_cols) {}
   double* operator[](size_t row) { return values.data() + row * cols; }
@@ -43,9 +43,18 @@ class PlainLlama {
   std::vector<tokenizer::TokenId> Continue(std::vector<tokenizer::TokenId> ids, size_t n);
 
  private:
+  // Operations. `name` is what the observer knows the result by.
+  void Observe(std::string_view name, const Rows& out) const;
+  Rows Embed(std::string_view name, const WeightView& w,
+             std::span<const tokenizer::TokenId> ids) const;
+  Rows MatMul(std::string_view name, const WeightView& w, const Rows& in) const;
+  Rows RmsNorm(std::string_view name, const Rows& in, size_t length, const float* weight) const;
+  Rows Rope(std::string_view name, const Rows& in, size_t head_dim, size_t first_position) const;
+  Rows SwiGlu(std::string_view name, const Rows& gate, const Rows& up) const;
+  // Parts of a layer.
   Rows Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in);
-  Rows FeedForward(const LayerWeights& w, const Rows& in);
-  Rows Observed(std::string_view name, Rows out) const;
+  Rows MeanOfValues(const LayerPlan& plan, const Rows& q) const;
+  Rows FeedForward(const LayerWeights& w, const Rows& in) const;
 
   const Model& model_;
   PlainObserver observer_;

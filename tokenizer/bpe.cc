@@ -73,7 +73,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
-  std::string_view UsualNormalizer() const override { return rule_.composes ? "NFC" : ""; }
+  std::string_view DefaultNormalizer() const override { return rule_.composes ? "NFC" : ""; }
 
   std::string TextOf(TokenId id) const override {
     const std::string_view spelling = Spelling(id);

@@ -56,7 +56,7 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
 Tokenizer::Tokenizer(Vocabulary vocab) : vocab_(std::move(vocab)), index_(vocab_.tokens) {}
 
 void Tokenizer::FindSpecials(const gguf::Metadata& metadata) {
-  normalizer_ = Normalizer(metadata, UsualNormalizer());
+  normalizer_ = Normalizer(metadata, DefaultNormalizer());
   const auto is_special = [](TokenType type) {
     return type == TokenType::kUserDefined || type == TokenType::kControl ||
            type == TokenType::kUnknown;

@@ -77,7 +77,7 @@ class Tokenizer {
   // Valid UTF-8 without special tokens, normalized; may be empty. space: with a space before it.
   virtual void EncodeText(std::string_view text, bool space, IdList& out) const = 0;
   // The normalizer of files without the key; "" for none.
-  virtual std::string_view UsualNormalizer() const { return ""; }
+  virtual std::string_view DefaultNormalizer() const { return ""; }
   // The token for a byte that is not valid UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;
   // The bytes of a normal, unused or user-defined token.

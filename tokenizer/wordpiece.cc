@@ -19,7 +19,7 @@ namespace {
 
 // A longer word is unknown, as in the library that trained these models.
 constexpr std::string_view kMaxWordKey = "tokenizer.pronk.max_word_characters";
-constexpr uint32_t kUsualMaxWord = 100;
+constexpr uint32_t kDefaultMaxWord = 100;
 
 // Each ideograph is a word of its own.
 bool IsIdeograph(char32_t c) {
@@ -33,12 +33,12 @@ bool IsIdeograph(char32_t c) {
 // Published files lack keys for some of these; all texts are put between [CLS] and [SEP].
 Vocabulary ReadWordPieces(const gguf::Metadata& metadata, size_t rows) {
   Vocabulary vocab = ReadVocabulary(metadata, {.rows = rows});
-  const auto usual = [&](const char* key, TokenId id, TokenId& out) {
+  const auto set_default = [&](const char* key, TokenId id, TokenId& out) {
     if (!metadata.Has(key) && vocab.Has(id)) out = id;
   };
-  usual("tokenizer.ggml.bos_token_id", 101, vocab.bos);
-  usual("tokenizer.ggml.seperator_token_id", 102, vocab.sep);
-  usual("tokenizer.ggml.unknown_token_id", 100, vocab.unk);
+  set_default("tokenizer.ggml.bos_token_id", 101, vocab.bos);
+  set_default("tokenizer.ggml.seperator_token_id", 102, vocab.sep);
+  set_default("tokenizer.ggml.unknown_token_id", 100, vocab.unk);
   vocab.add_bos = vocab.ends_with_sep = true;
   vocab.add_sep = metadata.GetBoolOr("tokenizer.ggml.add_sep_token", true);
   return vocab;
@@ -52,7 +52,7 @@ class WordPieceTokenizer final : public Tokenizer {
         strips_(metadata.GetBoolOr("tokenizer.ggml.normalizer.strip_accents", lowers_)),
         cleans_(metadata.GetBoolOr("tokenizer.pronk.clean_text", true)),
         splits_ideographs_(metadata.GetBoolOr("tokenizer.pronk.handle_chinese_chars", true)),
-        max_word_(metadata.Has(kMaxWordKey) ? metadata.GetUint(kMaxWordKey) : kUsualMaxWord),
+        max_word_(metadata.Has(kMaxWordKey) ? metadata.GetUint(kMaxWordKey) : kDefaultMaxWord),
         removed_(kRemoved),
         accents_(kAccents),
         punctuation_(kPunctuation) {

@@ -35,11 +35,11 @@ struct BenchColumn {
 // What is measured, then the results.
 std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
                                       const std::vector<BenchTest>& plan) {
-  const BenchTest usual;
+  const BenchTest defaults;
   const auto any = [&](auto is) { return std::ranges::any_of(plan, is); };
   using Test = BenchTest;
   const auto number = [&](const char* title, size_t Test::*member, bool shown = false) {
-    const auto is_set = [&](const Test& test) { return test.*member != usual.*member; };
+    const auto is_set = [&](const Test& test) { return test.*member != defaults.*member; };
     const auto cell = [=](const Result& result) { return std::to_string(result.test.*member); };
     return BenchColumn{title, 0, cell, false, shown || any(is_set)};
   };
@@ -55,7 +55,7 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
       number("batch", &Test::n_batch),
       number("ubatch", &Test::n_ubatch),
       {"cache", 0, [](const Result& result) { return result.test.kv; }, false,
-       any([&](const Test& test) { return test.kv != usual.kv; })},
+       any([&](const Test& test) { return test.kv != defaults.kv; })},
       {"test", 0, [](const Result& result) { return result.test.Name(); }},
       {"t/s, median", 11, [](const Result& result) { return Format("%.2f", result.Speed()); }},
       {"quartiles", 15,

@@ -35,7 +35,7 @@ constexpr size_t kMaxBatch = 4096;  // as pronk run's
 struct BenchOptions {
   std::vector<std::string> models;
   ModelOptions model;
-  std::vector<std::string> prompts, gens, depths;  // none: the usual ones
+  std::vector<std::string> prompts, gens, depths;  // none: the defaults
   std::vector<std::string> prompt_gens;            // "512,128"
   bool progress = false;
   std::vector<std::string> passes, parallel;  // one of them
@@ -68,7 +68,7 @@ std::vector<std::string> ParseTypes(const std::vector<std::string>& texts) {
 }
 
 using Texts = std::vector<std::string>;
-Texts Or(const Texts& given, const Texts& usual) { return given.empty() ? usual : given; }
+Texts Or(const Texts& given, const Texts& fallback) { return given.empty() ? fallback : given; }
 
 std::vector<std::string> CacheTypes(const BenchOptions& options) {
   if (options.keys.empty() && options.values.empty()) return Or(ParseTypes(options.kv), {"f16"});

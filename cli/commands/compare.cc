@@ -30,7 +30,7 @@ struct CompareOptions {
   std::vector<std::string> models;
   ModelOptions model;
   std::string text, plot;
-  size_t window = engine::kUsualContext, most_windows = 0;
+  size_t window = engine::kDefaultContext, most_windows = 0;
   size_t n_prompt = 256, n_gen = 64;
   int repetitions = 5;
   bool json = false;
@@ -54,7 +54,7 @@ class Compare {
  public:
   explicit Compare(const CompareOptions& options) : options_(options) {
     if (options.text.empty() &&
-        (options.window != engine::kUsualContext || options.most_windows != 0)) {
+        (options.window != engine::kDefaultContext || options.most_windows != 0)) {
       throw UsageError("-c, --chunks: only with -f");
     }
     session_ = options.model.ForSession();  // applies --cpu

@@ -38,7 +38,7 @@ void CheckUsage(const PerplexityOptions& options) {
   }
   // The base contains the text and its windows.
   if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
-  if (options.model.context != engine::kUsualContext)
+  if (options.model.context != engine::kDefaultContext)
     throw UsageError("-c: the windows are in the file of --kl");
   if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");
   if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");

@@ -244,11 +244,11 @@ std::shared_ptr<const grammar::Grammar> RunSetup::GrammarOf(const RunOptions& op
 
 size_t ContextFor(const RunOptions& options, const engine::Model& model, const RunRequest& request,
                   size_t n_prompt) {
-  const size_t usual = options.model.context;
-  if (usual != engine::kUsualContext || request.max_tokens < 0) return usual;
+  const size_t context = options.model.context;
+  if (context != engine::kDefaultContext || request.max_tokens < 0) return context;
   const size_t trained = engine::MaxContextOf(model.config);
   const size_t needed = n_prompt + static_cast<size_t>(request.max_tokens);
-  if (n_prompt > trained || needed <= engine::ContextOf(model.config)) return usual;
+  if (n_prompt > trained || needed <= engine::ContextOf(model.config)) return context;
   if (needed > trained) {
     Complain("note: " + std::to_string(needed) + " tokens are more than the " +
              std::to_string(trained) + " this model was trained for");

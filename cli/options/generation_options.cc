@@ -70,7 +70,7 @@ std::vector<std::string> GenerationOptions::ResolveEscapes(std::vector<std::stri
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
-  sampling.seed = pronk::Usual<int64_t>(-1);
+  sampling.seed = pronk::Default<int64_t>(-1);
   for (const engine::Setting& setting : engine::Settings(sampling)) {
     const std::string flags(setting.flags), help(setting.help);
     if (setting.is_number()) {

@@ -217,7 +217,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
           HumanBytes(engine::MachineMemory().available), " available");
   const size_t now = session.state().capacity();
   Explain("context", now, " tokens",
-          options.context != engine::kUsualContext ? ", as -c says"
+          options.context != engine::kDefaultContext ? ", as -c says"
           : session.capacity() > now ? gguf::Message(", which may grow to ", session.capacity())
                                      : "",
           "; trained for ", config.context_length);

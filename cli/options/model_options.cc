@@ -145,11 +145,11 @@ std::pair<std::string, std::string> ModelOptions::KeysAndValues(const std::strin
 }
 
 std::string ModelOptions::ModelPath() const {
-  const std::string usual = FromEnvironment("PRONK_MODEL").value_or("");
+  const std::string from_environment = FromEnvironment("PRONK_MODEL").value_or("");
   std::string by = named_by != nullptr ? named_by->typed : "";
-  if (model.empty() && usual.empty()) return ResolveModel(kDefaultModel);
+  if (model.empty() && from_environment.empty()) return ResolveModel(kDefaultModel);
   try {
-    return ResolveModel(model.empty() ? usual : model);
+    return ResolveModel(model.empty() ? from_environment : model);
   } catch (const engine::Error& error) {
     if (model.empty()) by = "PRONK_MODEL";
     const std::string what = (by.empty() ? "" : by + ": ") + error.what();

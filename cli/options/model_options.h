@@ -26,7 +26,7 @@ struct ModelOptions {
   std::string cpu;
   std::string kv = "f16";          // of keys and values, or "q8_0,q4_0": of each
   std::string kv_keys, kv_values;  // of each, under llama.cpp's names; empty: as kv
-  size_t context = engine::kUsualContext;
+  size_t context = engine::kDefaultContext;
   size_t batch = 512;
   int n_threads = 0;
   int n_threads_batch = 0;

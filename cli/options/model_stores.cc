@@ -303,11 +303,11 @@ double Likeness(const std::vector<std::string>& query, const std::string& name) 
 std::vector<const StoredModel*> NearModels(const std::string& query, const Stores& stores) {
   constexpr double kLeast = 0.5;
   constexpr size_t kMaxWords = 20;
-  static const StoredModel usual = {kDefaultModel, "", ""};
+  static const StoredModel by_default = {kDefaultModel, "", ""};
   const std::string without_owner = query.substr(query.rfind('/') + 1);
   std::vector<std::string> all = WordsOf(query), words = WordsOf(without_owner);
   if (all.size() > kMaxWords) return {};
-  std::vector<const StoredModel*> near = {&usual};
+  std::vector<const StoredModel*> near = {&by_default};
   for (const StoredModel& model : stores.models) near.push_back(&model);
   std::erase_if(near, [&](const StoredModel* m) { return Likeness(words, m->name) < kLeast; });
   const auto likeness = [&](const StoredModel* m) { return Likeness(all, m->name); };

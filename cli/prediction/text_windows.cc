@@ -11,7 +11,7 @@ using tokenizer::TokenId;
 
 size_t WindowFor(const engine::Config& config, size_t wish) {
   constexpr size_t kWindow = 512;
-  if (wish == engine::kUsualContext) return std::min(kWindow, config.context_length);
+  if (wish == engine::kDefaultContext) return std::min(kWindow, config.context_length);
   return engine::ContextOf(config, wish);
 }
 

@@ -58,7 +58,7 @@ Fields OutModel::rope() const {
 
 double OutModel::rope_theta() const {
   const std::vector<double> of_layers = config.Numbers("rope_theta");
-  const double outside = of_layers.empty() ? usual_theta : of_layers[0];
+  const double outside = of_layers.empty() ? default_theta : of_layers[0];
   return rope().NumberOr("rope_theta", outside);
 }
 

@@ -40,14 +40,14 @@ struct OutModel {
   gguf::Writer keys;
   Shapes shapes;
   std::vector<OutTensor> tensors;
-  uint64_t n_tokens = 0;       // rows of the embedding to keep; 0: all
-  bool is_ternary = false;     // layers' matrices are rounded to three values, Change::kTernary
-  uint64_t n_nextn = 0;        // blocks after the layers that predict further tokens
-  double rotary_part = 1;      // of a head that rotates, where config.json does not say
-  double usual_theta = 10000;  // rope's base, where config.json does not say
-  bool yarn_truncates = true;  // what readers do where a file does not say: RopeConfig::truncated
-  double log_multiplier = 0;   // what the file's reader undoes of YaRN's growth (RopeConfig)
-  uint64_t n_rope_freqs = 0;   // divisors of the file, if more than pairs that rotate
+  uint64_t n_tokens = 0;         // rows of the embedding to keep; 0: all
+  bool is_ternary = false;       // layers' matrices are rounded to three values, Change::kTernary
+  uint64_t n_nextn = 0;          // blocks after the layers that predict further tokens
+  double rotary_part = 1;        // of a head that rotates, where config.json does not say
+  double default_theta = 10000;  // rope's base, where config.json does not say
+  bool yarn_truncates = true;    // what readers do where a file does not say: RopeConfig::truncated
+  double log_multiplier = 0;     // what the file's reader undoes of YaRN's growth (RopeConfig)
+  uint64_t n_rope_freqs = 0;     // divisors of the file, if more than pairs that rotate
   std::span<const TensorRule> first_rules;  // before the family's
   // What rows are multiplied by, by the tensor's name as in a rule.
   std::map<std::string_view, RowFactors> factors;

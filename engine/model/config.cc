@@ -63,8 +63,8 @@ void ReadHeads(const Keys& keys, const Family& family, Config& config) {
     const size_t head_dim = width / layer.n_heads;
     layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
     layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
-    const double usual = 1 / std::sqrt(static_cast<double>(layer.key_length));
-    layer.attention_scale = static_cast<float>(scale > 0 ? scale : usual);
+    const double by_length = 1 / std::sqrt(static_cast<double>(layer.key_length));
+    layer.attention_scale = static_cast<float>(scale > 0 ? scale : by_length);
   }
 }
 
@@ -174,10 +174,10 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Family& family,
   }
 }
 
-// Numbers of which each has a key, and the usual one has none.
+// Numbers of which each has a key; where the file lacks it, a default.
 void ReadScales(const Keys& keys, const Family& family, Config& config) {
-  const auto read = [&](const char* key, double usual) {
-    return static_cast<float>(keys.PositiveUnlessZero(key, usual));
+  const auto read = [&](const char* key, double fallback) {
+    return static_cast<float>(keys.PositiveUnlessZero(key, fallback));
   };
   const double width = static_cast<double>(config.embedding_length);
   config.embedding_scale = read("embedding_scale", family.scales_embeddings ? std::sqrt(width) : 1);

@@ -22,28 +22,28 @@ constexpr std::array<std::string_view, 6> kOfEncoders = {
     "vision.", "audio.", "mm.", "projector.", "deepstack_", "n_deepstack_layers"};
 
 // Keys that would change the computation, unless they have these values.
-struct UsualValue {
+struct DefaultValue {
   std::string_view key;
   double value;
   double other;  // also accepted
 };
-constexpr std::array kUsual = {
-    UsualValue{"attention.causal", 1, 1},
-    UsualValue{"use_parallel_residual", 0, 0},
-    UsualValue{"attention.max_alibi_bias", 0, 0},
-    UsualValue{"attention.sliding_window", 0, 0},
-    UsualValue{"logit_scale", 1, 0},
-    UsualValue{"rope.scaling.alpha", 0, 0},
-    UsualValue{"expert_count", 0, 0},
-    UsualValue{"expert_used_count", 0, 0},
-    UsualValue{"expert_shared_count", 0, 0},
-    UsualValue{"expert_group_count", 1, 0},
-    UsualValue{"expert_group_used_count", 1, 0},
-    UsualValue{"expert_weights_scale", 1, 0},
-    UsualValue{"expert_gating_func", 1, 0},  // softmax
-    UsualValue{"leading_dense_block_count", 0, 0},
-    UsualValue{"interleave_moe_layer_step", 1, 0},
-    UsualValue{"nextn_predict_layers", 0, 0},
+constexpr std::array kDefaultValues = {
+    DefaultValue{"attention.causal", 1, 1},
+    DefaultValue{"use_parallel_residual", 0, 0},
+    DefaultValue{"attention.max_alibi_bias", 0, 0},
+    DefaultValue{"attention.sliding_window", 0, 0},
+    DefaultValue{"logit_scale", 1, 0},
+    DefaultValue{"rope.scaling.alpha", 0, 0},
+    DefaultValue{"expert_count", 0, 0},
+    DefaultValue{"expert_used_count", 0, 0},
+    DefaultValue{"expert_shared_count", 0, 0},
+    DefaultValue{"expert_group_count", 1, 0},
+    DefaultValue{"expert_group_used_count", 1, 0},
+    DefaultValue{"expert_weights_scale", 1, 0},
+    DefaultValue{"expert_gating_func", 1, 0},  // softmax
+    DefaultValue{"leading_dense_block_count", 0, 0},
+    DefaultValue{"interleave_moe_layer_step", 1, 0},
+    DefaultValue{"nextn_predict_layers", 0, 0},
 };
 
 }  // namespace
@@ -136,17 +136,17 @@ bool Keys::RequireAllRead() const {
       encoders = true;
       continue;
     }
-    const auto usual = std::ranges::find(kUsual, key, &UsualValue::key);
-    if (usual == kUsual.end()) {
+    const auto known = std::ranges::find(kDefaultValues, key, &DefaultValue::key);
+    if (known == kDefaultValues.end()) {
       Refuse(key, "may change what this model computes, and this program does not know how",
              std::string(key) + "=");
     }
     const double found = NumberOf(entry);
-    if (found != usual->value && found != usual->other) {
+    if (found != known->value && found != known->other) {
       std::array<char, 120> text;
       std::snprintf(text.data(), text.size(),
                     "expected %g, the only value that this program computes with, found %g",
-                    usual->value, found);
+                    known->value, found);
       Refuse(key, text.data(), std::string(key) + "=");
     }
   }

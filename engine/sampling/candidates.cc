@@ -45,9 +45,9 @@ float Comparable(float logit) {
 }
 
 Candidates::Candidates() {
-  constexpr size_t kUsual = 4096;  // more grow as they come
-  changes_.reserve(kUsual);
-  earlier_.reserve(kUsual);
+  constexpr size_t kReserved = 4096;  // more grow as they come
+  changes_.reserve(kReserved);
+  earlier_.reserve(kReserved);
 }
 
 void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {

@@ -68,9 +68,9 @@ Sampler::Sampler(Sampling options, std::vector<TokenId> breakers)
       breakers_(std::move(breakers)),
       random_(static_cast<uint64_t>(options_.seed.value)),
       mu_(2.0 * options_.mirostat.tau) {
-  constexpr int kUsual = 4096;  // a larger buffer grows as it fills
+  constexpr int kReserved = 4096;  // a larger buffer grows as it fills
   const int most = options_.repeat_last_n;
-  recent_.reserve(static_cast<size_t>(most < 0 ? kUsual : std::min(most, kUsual)));
+  recent_.reserve(static_cast<size_t>(most < 0 ? kReserved : std::min(most, kReserved)));
 }
 
 void Sampler::SetOptions(const Sampling& options, std::vector<TokenId> breakers) {

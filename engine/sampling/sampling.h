@@ -16,8 +16,8 @@ enum class Origin : std::uint8_t { kDefault, kFile, kCaller };
 
 // A default value of a setting.
 template <class T>
-struct Usual {
-  explicit Usual(T usual) : value(std::move(usual)) {}
+struct Default {
+  explicit Default(T given) : value(std::move(given)) {}
   T value;
 };
 
@@ -27,8 +27,8 @@ template <class T>
 struct Value {
   Value(T given)  // NOLINT(google-explicit-constructor): the setting is used as its value
       : value(std::move(given)), origin(Origin::kCaller) {}
-  Value(Usual<T> usual)  // NOLINT(google-explicit-constructor): only in the declarations below
-      : value(std::move(usual.value)) {}
+  Value(Default<T> given)  // NOLINT(google-explicit-constructor): only in the declarations below
+      : value(std::move(given.value)) {}
   template <class Item,
             class = std::enable_if_t<std::is_constructible_v<T, std::initializer_list<Item>>>>
   Value& operator=(std::initializer_list<Item> items) {
@@ -65,12 +65,13 @@ inline std::vector<SamplerStep> AllSamplerSteps() {
 // "Don't repeat yourself": lowers the logit of a token that continues a repetition by multiplier *
 // base^(its length - allowed_length).
 struct Dry {
-  Value<float> multiplier = Usual(0.0f);  // 0: off
-  Value<float> base = Usual(1.75f);       // at least 1
-  Value<int> allowed_length = Usual(2);   // tokens of a repetition without penalty
-  Value<int> last_n = Usual(-1);          // tokens it looks back on; -1: all, 0: off
+  Value<float> multiplier = Default(0.0f);  // 0: off
+  Value<float> base = Default(1.75f);       // at least 1
+  Value<int> allowed_length = Default(2);   // tokens of a repetition without penalty
+  Value<int> last_n = Default(-1);          // tokens it looks back on; -1: all, 0: off
   // No repetition extends across these texts.
-  Value<std::vector<std::string>> breakers = Usual(std::vector<std::string>{"\n", ":", "\"", "*"});
+  Value<std::vector<std::string>> breakers =
+      Default(std::vector<std::string>{"\n", ":", "\"", "*"});
 
   bool IsOn() const { return multiplier != 0 && last_n != 0; }
 };
@@ -79,36 +80,36 @@ struct Dry {
 // replaces the truncating steps: it drops tokens with a surprise above mu, samples from the rest,
 // and moves mu against the sampled token's difference from the target.
 struct Mirostat {
-  Value<int> version = Usual(0);   // 0: off; any other number: on
-  Value<float> tau = Usual(5.0f);  // the target, in bits
-  Value<float> eta = Usual(0.1f);  // how fast it learns
+  Value<int> version = Default(0);   // 0: off; any other number: on
+  Value<float> tau = Default(5.0f);  // the target, in bits
+  Value<float> eta = Default(0.1f);  // how fast it learns
 };
 
 // Equal options give equal texts, except with a seed of -1. A setting that is not set takes the
 // value that the model's file recommends (llama.cpp's general.sampling.* keys), else the value
 // here. A number out of range is an error that names the range.
 struct Sampling {
-  Value<std::int64_t> seed = Usual<std::int64_t>(0);  // -1: another one each time
-  Value<float> temperature = Usual(0.8f);             // 0: always the most likely token
-  Value<float> temperature_range = Usual(0.0f);       // above 0: temperature - range to + range,
-  Value<float> temperature_exponent = Usual(1.0f);    // by the normalized entropy to this power
-  Value<int> top_k = Usual(40);                       // keeps the k most likely tokens; 0: all
-  Value<float> typical_p = Usual(1.0f);               // keeps tokens of expected surprise
-  Value<float> top_p = Usual(0.95f);                  // keeps the most likely tokens up to this sum
-  Value<float> min_p = Usual(0.05f);           // keeps tokens this share as likely as the best
-  Value<float> top_n_sigma = Usual(-1.0f);     // keeps logits within n standard deviations of the
-                                               // best; 0 or less: all
-  Value<float> xtc_probability = Usual(0.0f);  // how often all likely tokens but the least likely
-  Value<float> xtc_threshold = Usual(0.1f);    // are dropped; likely means at least this
+  Value<std::int64_t> seed = Default<std::int64_t>(0);  // -1: another one each time
+  Value<float> temperature = Default(0.8f);             // 0: always the most likely token
+  Value<float> temperature_range = Default(0.0f);       // above 0: temperature - range to + range,
+  Value<float> temperature_exponent = Default(1.0f);    // by the normalized entropy to this power
+  Value<int> top_k = Default(40);                       // keeps the k most likely tokens; 0: all
+  Value<float> typical_p = Default(1.0f);               // keeps tokens of expected surprise
+  Value<float> top_p = Default(0.95f);           // keeps the most likely tokens up to this sum
+  Value<float> min_p = Default(0.05f);           // keeps tokens with p >= this * the best one's p
+  Value<float> top_n_sigma = Default(-1.0f);     // keeps logits within n standard deviations of the
+                                                 // best; 0 or less: all
+  Value<float> xtc_probability = Default(0.0f);  // how often all likely tokens but the least likely
+  Value<float> xtc_threshold = Default(0.1f);    // are dropped; likely means at least this
   Dry dry = {};
   Mirostat mirostat = {};
-  Value<float> repeat_penalty = Usual(1.0f);     // above 1: makes recent tokens less likely
-  Value<float> frequency_penalty = Usual(0.0f);  // lowers the logit for each recent occurrence
-  Value<float> presence_penalty = Usual(0.0f);   // lowers it once for recent tokens
-  Value<int> repeat_last_n = Usual(64);          // recent tokens; -1: all
+  Value<float> repeat_penalty = Default(1.0f);     // above 1: makes recent tokens less likely
+  Value<float> frequency_penalty = Default(0.0f);  // lowers the logit for each recent occurrence
+  Value<float> presence_penalty = Default(0.0f);   // lowers it once for recent tokens
+  Value<int> repeat_last_n = Default(64);          // recent tokens; -1: all
   std::vector<std::pair<std::int32_t, float>> logit_bias = {};  // added to the logits of tokens
   bool ignore_end = false;                                      // no token that ends the text
-  Value<std::vector<SamplerStep>> steps = Usual(AllSamplerSteps());
+  Value<std::vector<SamplerStep>> steps = Default(AllSamplerSteps());
 };
 
 }  // namespace pronk

@@ -12,13 +12,13 @@ namespace engine {
 
 size_t ContextOf(const Config& config, size_t wish) {
   constexpr size_t kMost = 4096;  // few texts need more, and a longer cache is large
-  if (wish == kUsualContext) return std::min(config.context_length, kMost);
+  if (wish == kDefaultContext) return std::min(config.context_length, kMost);
   if (wish == 0) return config.context_length;
   return config.learned_positions ? std::min(wish, config.context_length) : wish;
 }
 
 size_t MaxContextOf(const Config& config, size_t wish) {
-  return wish == kUsualContext ? config.context_length : ContextOf(config, wish);
+  return wish == kDefaultContext ? config.context_length : ContextOf(config, wish);
 }
 
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config,
@@ -85,8 +85,8 @@ std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
 
 std::string PromptOf(const Model& model, const std::optional<std::string>& name) {
   const gguf::Metadata& meta = model.file.metadata();
-  const std::string usual(meta.GetStringOr("sentence_transformers.default_prompt", ""));
-  const std::string& wanted = name ? *name : usual;
+  const std::string default_name(meta.GetStringOr("sentence_transformers.default_prompt", ""));
+  const std::string& wanted = name ? *name : default_name;
   if (wanted.empty()) return "";
   constexpr const char *kNames = "sentence_transformers.prompt_names",
                        *kPrompts = "sentence_transformers.prompts";

@@ -13,14 +13,14 @@
 
 namespace engine {
 
-// Stands for the usual context: the model's training context, at first at most 4096 positions; it
+// Stands for the default context: the model's training context, at first at most 4096 positions; it
 // grows up to the training context.
-inline constexpr size_t kUsualContext = SIZE_MAX;
+inline constexpr size_t kDefaultContext = SIZE_MAX;
 
 // The positions of a session at first: `wish`, or for 0 the model's training context.
-size_t ContextOf(const Config& config, size_t wish = kUsualContext);
+size_t ContextOf(const Config& config, size_t wish = kDefaultContext);
 // The positions that it may grow to.
-size_t MaxContextOf(const Config& config, size_t wish = kUsualContext);
+size_t MaxContextOf(const Config& config, size_t wish = kDefaultContext);
 
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
 // in_memory: the tokens for which there is memory; 0: not known.

@@ -34,9 +34,9 @@ struct WantedLogits {
 };
 
 struct SessionOptions {
-  size_t context = kUsualContext;  // positions at first; ContextOf() resolves it for a model
-  size_t max_context = 0;          // positions that it may grow to; 0: MaxContextOf(`context`)
-  size_t batch = 512;              // prompt tokens per pass
+  size_t context = kDefaultContext;  // positions at first; ContextOf() resolves it for a model
+  size_t max_context = 0;            // positions that it may grow to; 0: MaxContextOf(`context`)
+  size_t batch = 512;                // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvTypes kv_type = {};  // of the cache's keys and values

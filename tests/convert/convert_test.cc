@@ -256,7 +256,7 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   const Fields config = ParseObject("c", R"({"text_config":{"hidden_size":2560,)"
                                          R"("num_attention_heads":16},"hidden_size":7})");
   const Family& gemma = *std::ranges::find(Families(), "gemma3", &Family::name);
-  const Fields all = UsualConfig(gemma.hf, config);
+  const Fields all = ConfigWithDefaults(gemma.hf, config);
   EXPECT_EQ(all.Count("hidden_size"), 2560u);
   EXPECT_EQ(all.Count("num_attention_heads"), 16u);
   EXPECT_EQ(all.Count("num_key_value_heads"), 4u);

@@ -40,7 +40,7 @@ std::vector<std::string> KeysOfSources() {
   for (const engine::Setting& setting : engine::Settings(sampling)) {
     if (!setting.key.empty()) keys.insert(std::string(engine::kSamplingPrefix).append(setting.key));
   }
-  const std::string own("(?:keys(?:\\.\\w+\\(|, )|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");
+  const std::string own("(?:keys(?:\\.\\w+\\(|, )|DefaultValue\\{)\\s*\"([a-z0-9_.]+)\"");
   const std::string whole("\"(tokenizer\\.[a-z_.]+)\"");
   for (const char* folder : {"engine", "tokenizer"}) {
     for (const fs::directory_entry& file :

@@ -191,7 +191,7 @@ void Nomic(OutModel& model) {
   if (config.Has("n_positions")) {
     model.Uint("context_length", config.Count("n_positions") / 4);
   } else {
-    model.usual_theta = 1000;
+    model.default_theta = 1000;
     model.Float("rope.freq_base", model.rope_theta());
   }
   model.Without("rope.dimension_count");

@@ -72,8 +72,9 @@ void DeepSeek2(const Keys& keys, Config& config) {
     }
     CheckHeadKey(keys, rope.n_dims, layer);
     layer.rope_offset = layer.key_length - rope.n_dims;
-    const double usual = growth * growth / std::sqrt(static_cast<double>(layer.head_key_length));
-    layer.attention_scale = static_cast<float>(scale != 0 ? scale : usual);
+    const double by_length =
+        growth * growth / std::sqrt(static_cast<double>(layer.head_key_length));
+    layer.attention_scale = static_cast<float>(scale != 0 ? scale : by_length);
   }
   // GLM 4.7 Flash was first published without a key for its gate.
   const size_t n_blocks = config.n_layers();
@@ -88,8 +89,8 @@ constexpr double kMiniCpmEmbedding = 12, kMiniCpmDepth = 1.4, kMiniCpmBase = 256
 void MiniCpm3(const Keys& keys, Config& config) {
   const auto n_layers = static_cast<double>(config.n_layers());
   const auto width = static_cast<double>(config.embedding_length);
-  const auto scale = [&](const char* key, double usual) {
-    return static_cast<float>(keys.PositiveOr(key, usual));
+  const auto scale = [&](const char* key, double fallback) {
+    return static_cast<float>(keys.PositiveOr(key, fallback));
   };
   config.embedding_scale = scale("embedding_scale", kMiniCpmEmbedding);
   config.residual_scale = scale("residual_scale", kMiniCpmDepth / std::sqrt(n_layers));
@@ -305,8 +306,8 @@ void MiniCpm3(OutModel& model) {
   model.Uint("rope.dimension_count", rotated);
   model.Uint("attention.key_length", config.Count("qk_nope_head_dim") + rotated);
   model.Uint("attention.value_length", config.CountOr("v_head_dim", width / model.shapes.n_heads));
-  const auto add = [&](const char* key, double found, double usual) {
-    if (found == usual) return;
+  const auto add = [&](const char* key, double found, double fallback) {
+    if (found == fallback) return;
     model.Float(key, found);
     model.notes.push_back("the key minicpm3." + std::string(key) +
                           " has a scale: programs that do not know it compute something else");

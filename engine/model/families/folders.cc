@@ -78,15 +78,15 @@ void AddLocalBase(const Windows& windows, OutModel& model) {
   if (windows.rope != Windows::Rope::kOwnBase && windows.rope != Windows::Rope::kUnscaled) return;
   const Fields rope = model.config.Object("rope_parameters").Object("sliding_attention");
   for (const char* const key : {"rope_type", "partial_rotary_factor"}) {
-    const bool is_usual = key[0] == 'r'
-                              ? rope.TextOr(key, "default") == "default"
-                              : rope.NumberOr(key, model.rotary_part) == model.rotary_part;
-    if (!is_usual) rope.Fail(key, "expected none in layers with a window");
+    const bool is_default = key[0] == 'r'
+                                ? rope.TextOr(key, "default") == "default"
+                                : rope.NumberOr(key, model.rotary_part) == model.rotary_part;
+    if (!is_default) rope.Fail(key, "expected none in layers with a window");
   }
-  const double usual = windows.base != 0 ? windows.base : model.rope_theta();
+  const double fallback = windows.base != 0 ? windows.base : model.rope_theta();
   const double base =
-      model.config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", usual));
-  if (base != usual) model.Float("rope.freq_base_swa", base);
+      model.config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", fallback));
+  if (base != fallback) model.Float("rope.freq_base_swa", base);
 }
 
 void AddWindows(const Windows& windows, OutModel& model) {

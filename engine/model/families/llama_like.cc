@@ -32,8 +32,8 @@ void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
 
 // Models older than 2B4T lack this key; bitnet.cpp has other names for the newer ones.
 void BitNet(const Keys& keys, Config& config) {
-  const char* const usual = config.architecture == "bitnet" ? "silu" : "relu2";
-  const std::string_view activation = keys.StringOr("hidden_activation", usual);
+  const char* const fallback = config.architecture == "bitnet" ? "silu" : "relu2";
+  const std::string_view activation = keys.StringOr("hidden_activation", fallback);
   if (activation == "relu2") {
     config.activation = kernels::Activation::kGatedReluSquared;
   } else if (activation != "silu") {

@@ -131,7 +131,7 @@ TEST(Growth, StopsWhereMemoryDoes) {
   EXPECT_FALSE(session.Reserve(room + 1));
 }
 
-TEST(Growth, OfTheUsualContextGoesAsFarAsTheModelWasTrained) {
+TEST(Growth, OfTheDefaultContextGoesAsFarAsTheModelWasTrained) {
   const Model model = Model::Load(test::DataPath("families/phi3-short.gguf"));
   const Session usual(model, {.n_threads = 1}), fixed(model, {.context = 5000, .n_threads = 1});
   EXPECT_EQ(model.config.context_length, 16'384u);
