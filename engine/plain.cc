@@ -1,7 +1,7 @@
 // The whole way from a token to the next one, for the models that most people run: Llama (Touvron
 // et al. 2023), SmolLM2, Mistral, Qwen2 and Qwen3 without experts, from a file of any type. One
-// number at a time, in double: no SIMD, no threads. The files of READING.md's weekend
-// compute the same logits faster, and for other families.
+// number at a time, in double: no SIMD, no threads. The files of READING.md's weekend compute the
+// same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
 // in comments are those of models/default.gguf. `pronk trace --plain` runs this file.

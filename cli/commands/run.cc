@@ -155,9 +155,11 @@ std::vector<RunRequest> ReadRequests(const RunOptions& options,
                             .schema = schema,
                             .n_likeliest = n_likeliest};
   RequestReader reader(flags, options.generation);
-  if (!options.jsonl) return {RequestOf(options, flags, reader)};
   const std::vector<std::string>& files = options.text.files;
-  return reader.ReadLines(files.empty() ? "-" : files[0]);
+  if (options.jsonl) return reader.ReadLines(files.empty() ? "-" : files[0]);
+  std::vector<RunRequest> one;  // not copied: the prompt may be long
+  one.push_back(RequestOf(options, flags, reader));
+  return one;
 }
 
 RunInput ReadInput(const RunOptions& options) {
