@@ -59,13 +59,12 @@ bool WrittenParts::Texts::Add(std::string text) {
   return true;
 }
 
-std::ranges::subrange<WrittenParts::Texts::Set::const_iterator> WrittenParts::Texts::BeginningWith(
-    std::string_view text) const {
-  static const Set kNoTexts;
-  const Set& all = empty() ? kNoTexts : *set_;
-  const auto begin = all.lower_bound(text);
-  return {begin, std::find_if_not(begin, all.end(),
-                                  [&](const std::string& one) { return one.starts_with(text); })};
+std::vector<std::string_view> WrittenParts::Texts::BeginningWith(std::string_view text) const {
+  std::vector<std::string_view> found;
+  if (empty()) return found;
+  for (auto it = set_->lower_bound(text); it != set_->end() && it->starts_with(text); ++it)
+    found.push_back(*it);
+  return found;
 }
 
 // What is written of a list's item.
@@ -160,7 +159,7 @@ bool WrittenParts::MustRepeat(const std::string& part, Matcher& matcher, SetId a
   const Level& level = levels_.back();
   const std::string_view ends = PartEnds();
   std::string next;
-  for (const std::string& longest : level.longest.BeginningWith(part)) {
+  for (const std::string_view longest : level.longest.BeginningWith(part)) {
     if (longest.size() > part.size() + kMaxAhead) return false;
     if (longest.size() > part.size() && !next.ends_with(longest[part.size()]))
       next += longest[part.size()];
@@ -194,14 +193,15 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
   };
   // Tokens that would complete the current key to one that the object already has.
   if (place_.in_key && !levels_.empty()) {
-    for (const std::string& key : levels_.back().seen.BeginningWith(key_)) {
-      for (const TokenId id : trie.BeginningWith(key.substr(key_.size()) + '"')) clear(id);
+    for (const std::string_view key : levels_.back().seen.BeginningWith(key_)) {
+      const std::string rest = std::string(key.substr(key_.size())) + '"';
+      for (const TokenId id : trie.BeginningWith(rest)) clear(id);
     }
   }
   // Tokens that continue a key or a string to where only one that is there fits.
   if (IsInPart()) {
-    for (const std::string& longest : levels_.back().longest.BeginningWith(Part())) {
-      const std::string_view rest = std::string_view(longest).substr(Part().size());
+    for (const std::string_view longest : levels_.back().longest.BeginningWith(Part())) {
+      const std::string_view rest = longest.substr(Part().size());
       if (matcher.Steps(at, rest) == ItemSets::kNothing) continue;
       for (const auto& [id, size] : trie.BeginningsOf(rest))
         clear_if_repeats(id, rest.substr(0, size));

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,8 +43,8 @@ class WrittenParts {
     bool Has(std::string_view text) const { return set_ != nullptr && set_->contains(text); }
     // False: it is there already.
     bool Add(std::string text);
-    // Those that begin with this.
-    std::ranges::subrange<Set::const_iterator> BeginningWith(std::string_view text) const;
+    // Those that begin with this, in order.
+    std::vector<std::string_view> BeginningWith(std::string_view text) const;
 
    private:
     std::shared_ptr<const Set> set_;
