@@ -262,6 +262,15 @@ std::string Unsupported(const Model& model) {
   const RopeConfig& rope = config.ropes[0];
   const LayerPlan& plan = config.layers[0];
   const auto is_scaled = [](const LayerWeights& w) { return w.layer_output_scale != nullptr; };
+  // Numbers that keys of the file may set for any family, each as the transformer above has it.
+  const bool has_own_scales = config.embedding_scale != 1 || config.attention_scale != 1 ||
+                              config.residual_scale != 1 || config.stream_scale != 1 ||
+                              config.logit_scale != 1;
+  const bool has_own_limits = config.clamp_qkv != 0 || config.attention_softcap != 0 ||
+                              config.logit_softcap != 0 || config.attention_temperature_scale != 0;
+  const auto has_own_root = [](const LayerPlan& layer) {
+    return layer.attention_scale != 1 / std::sqrt(static_cast<float>(layer.key_length));
+  };
   const auto has_window = [](const LayerPlan& layer) { return layer.window > 0; };
   const bool is_known = config.architecture == "llama" || config.architecture == "qwen2" ||
                         config.architecture == "qwen3";
@@ -272,6 +281,8 @@ std::string Unsupported(const Model& model) {
   if (std::ranges::any_of(config.layers, has_window)) return "a window of attention";
   if (config.pooling != Pooling::kNone) return "vectors of texts, not logits";
   if (std::ranges::any_of(weights.layers, is_scaled)) return "layers with scaled outputs";
+  if (has_own_scales || has_own_limits || std::ranges::any_of(config.layers, has_own_root))
+    return "scales or limits of its own for queries, scores, the residual stream or logits";
   if (!model.tokenizer->vocab().suppressed.empty()) return "tokens that are never chosen";
   const bool is_plain = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
                         rope.attention_factor == 1 && weights.rope_factors_long == nullptr;

@@ -145,6 +145,19 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
                                                 .bytes = sizeof(id)});
   };
   expect_refusal(load("tiny/llama.gguf", suppressed), "tokens that are never chosen");
+  // Numbers that any family may have.
+  for (const char* key :
+       {"attention.scale", "embedding_scale", "residual_scale", "attention.clamp_kqv",
+        "attn_logit_softcapping", "final_logit_softcapping", "attention.temperature_scale"}) {
+    SCOPED_TRACE(key);
+    const float number = 0.5f;
+    const Changes changed = [&](auto& meta) {
+      meta.Set("llama." + std::string(key), {.type = gguf::ValueType::kF32,
+                                             .data = std::as_bytes(std::span(&number, 1)).data(),
+                                             .bytes = sizeof(number)});
+    };
+    expect_refusal(load("tiny/llama.gguf", changed), "scales or limits of its own");
+  }
   Model scaled = load("tiny/llama.gguf", none);
   const float scale = 2;
   scaled.weights.layers[1].layer_output_scale = &scale;
