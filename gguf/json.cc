@@ -145,7 +145,17 @@ class Checker {
     if (c == 't') return Expect("true");
     if (c == 'f') return Expect("false");
     if (c == 'n') return Expect("null");
+    if (limits_.not_finite && TakesNotFinite()) return;
     Number();
+  }
+
+  bool TakesNotFinite() {
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+      if (!text_.substr(at_).starts_with(word)) continue;
+      at_ += word.size();
+      return true;
+    }
+    return false;
   }
 
   void Container(char close) {
@@ -306,7 +316,8 @@ JsonView::Kind JsonView::kind() const {
   if (c == '[') return Kind::kArray;
   if (c == '"') return Kind::kString;
   if (c == 't' || c == 'f') return Kind::kBool;
-  return c == 'n' ? Kind::kNull : Kind::kNumber;
+  const bool is_null = c == 'n' || c == 'N' || c == 'I' || text_ == "-Infinity";
+  return is_null ? Kind::kNull : Kind::kNumber;
 }
 
 const char* JsonView::KindName() const {

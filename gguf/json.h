@@ -21,6 +21,7 @@ struct JsonLimits {
   size_t values = size_t{1} << 20;
   size_t keys = 1000;        // in one object
   bool unique_keys = false;  // otherwise the last of equal keys counts
+  bool not_finite = false;   // NaN, Infinity and -Infinity, as Python writes them, count as null
 };
 
 // A text in JSON's quotes: controls, quotes and backslashes are escaped.

@@ -138,7 +138,7 @@ TextStyle FindTextStyle(const ChatTemplate& chat_template) {
   const std::vector<Message> both = {{"system", "pronk_s"}, {"user", "pronk_q"}};
   TextStyle style;
   style.as_parts = !shows(question, style) && shows(question, {.as_parts = true});
-  const TextStyle without = {style.as_parts, /*no_system=*/true};
+  const TextStyle without = {.as_parts = style.as_parts, .no_system = true};
   style.no_system = !shows(both, style) && shows(both, without);
   return style;
 }

@@ -24,10 +24,11 @@ struct Message {
   std::string tool_call_id = {};          // of a tool: ToolCall::id
   std::vector<ToolCall> tool_calls = {};  // of the assistant
   std::string thinking = {};              // of the assistant; templates may drop it
+  std::string name = {};                  // of who speaks, or of a tool; few templates read it
 };
 inline bool operator==(const Message& a, const Message& b) {
   return a.role == b.role && a.content == b.content && a.tool_call_id == b.tool_call_id &&
-         a.tool_calls == b.tool_calls && a.thinking == b.thinking;
+         a.tool_calls == b.tool_calls && a.thinking == b.thinking && a.name == b.name;
 }
 
 }  // namespace pronk

@@ -76,6 +76,8 @@ std::optional<std::string> TextOfContent(const Value& content) {
   return text;
 }
 
+constexpr const char* kDeveloper = "developer";
+
 Value ContentValue(const std::string& text, TextStyle style) {
   if (!style.as_parts) return text;
   return Value::ListOf({Value::DictOf({{"type", "text"}, {"text", text}})});
@@ -83,10 +85,18 @@ Value ContentValue(const std::string& text, TextStyle style) {
 
 ToolCall ReadCall(const JsonView& json) {
   const JsonView function = json["function"], arguments = function["arguments"];
+  const bool has_arguments = arguments.is_there() && arguments.kind() != JsonView::Kind::kNull;
   ToolCall call = {TextOf(json, "id"), TextOf(function, "name"),
                    arguments.IsString() ? arguments.String() : std::string(arguments.text())};
   if (call.name.empty()) throw gguf::Error("tool_calls: expected a function with a name");
-  ParseArguments(call.arguments);
+  // Clients send nothing, null or "" for a function without arguments.
+  if (!has_arguments || call.arguments.find_first_not_of(" \t\r\n") == std::string::npos)
+    call.arguments = "{}";
+  try {
+    ParseArguments(call.arguments);
+  } catch (const gguf::Error& error) {
+    throw gguf::Error("tool_calls: ", gguf::Printable(call.name), ": arguments: ", error.what());
+  }
   return call;
 }
 
@@ -139,7 +149,8 @@ Value Styled(const Value& messages, TextStyle style) {
       styled.push_back(message);
       continue;
     }
-    if (style.no_system && is_by(message, "system")) {
+    const bool is_developer = style.no_developer && is_by(message, kDeveloper);
+    if (style.no_system && (is_developer || is_by(message, "system"))) {
       system += (system.empty() ? "" : "\n\n") + *text;
       continue;
     }
@@ -148,8 +159,11 @@ Value Styled(const Value& messages, TextStyle style) {
     whole += (whole.empty() ? "" : "\n\n") + *text;
     styled.push_back(Value::DictOf({}));
     for (const auto& [key, value] : message.dict().entries) {
-      const bool is_content = key.IsString() && key.view() == "content";
-      styled.back().dict().Set(key, is_content ? ContentValue(whole, style) : value);
+      const std::string_view name = key.IsString() ? key.view() : "";
+      const bool is_system = name == "role" && is_developer;
+      styled.back().dict().Set(key, name == "content" ? ContentValue(whole, style)
+                                    : is_system       ? Value("system")
+                                                      : value);
     }
   }
   flush();
@@ -161,8 +175,9 @@ Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, Tex
   list.reserve(messages.size());
   for (const Message& message : messages) {
     const bool calls = !message.tool_calls.empty(), is_empty = message.content.empty();
+    const bool is_system = texts.no_developer && message.role == kDeveloper;
     list.push_back(Value::DictOf(
-        {{"role", message.role},
+        {{"role", is_system ? "system" : message.role},
          {"content", calls && is_empty && style.no_content ? Value() : Value(message.content)}}));
     const auto set = [&](const char* key, Value value) {
       list.back().dict().Set(Value(key), std::move(value));
@@ -173,9 +188,10 @@ Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, Tex
     if (!thinking.empty() && calls && is_empty) set("thinking", thinking);
     if (calls) set("tool_calls", CallsValue(message.tool_calls, style.as_text));
     if (!message.tool_call_id.empty()) set("tool_call_id", message.tool_call_id);
+    if (!message.name.empty()) set("name", message.name);
   }
   const Value all = Value::ListOf(std::move(list));
-  return texts == TextStyle() ? all : Styled(all, texts);
+  return texts.as_parts || texts.no_system ? Styled(all, texts) : all;
 }
 
 JsonView ParseArguments(const std::string& text) {
@@ -191,15 +207,20 @@ std::vector<Message> ReadMessages(const JsonView& json) {
   size_t n_bytes = 0;  // of arguments, of which templates get values
   for (const auto& [key, item] : json) {
     const JsonView content = item["content"], calls = item["tool_calls"];
-    if (!item["role"].IsString() || !(content.IsString() || content.IsArray() || calls.IsArray()))
-      throw gguf::Error(kExpected);
+    // An assistant's message may have thinking, a refusal or calls alone.
+    const bool may_lack = calls.IsArray() || TextOf(item, "role") == "assistant";
+    const bool lacks = !content.is_there() || content.kind() == JsonView::Kind::kNull;
+    if (!item["role"].IsString() ||
+        !(content.IsString() || content.IsArray() || (lacks && may_lack)))
+      throw gguf::Error("message ", messages.size() + 1, ": ", kExpected);
     if (calls.is_there() && !calls.IsArray() && calls.kind() != JsonView::Kind::kNull)
       throw gguf::Error("tool_calls: expected a list");
     messages.push_back({TextOf(item, "role"),
                         ContentOf(item),
                         TextOf(item, "tool_call_id"),
                         {},
-                        TextOf(item, "reasoning_content")});
+                        TextOf(item, "reasoning_content"),
+                        TextOf(item, "name")});
     for (const auto& call : calls) {
       messages.back().tool_calls.push_back(ReadCall(call.value));
       n_bytes += messages.back().tool_calls.back().arguments.size();
@@ -230,6 +251,7 @@ std::string MessagesJson(const std::vector<Message>& messages) {
     }
     if (!calls.empty()) add("tool_calls", calls + "]");
     if (!message.tool_call_id.empty()) add("tool_call_id", quoted(message.tool_call_id));
+    if (!message.name.empty()) add("name", quoted(message.name));
     json += "}";
   }
   return json + "\n]";

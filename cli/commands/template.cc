@@ -1,7 +1,10 @@
 // pronk template: prints a conversation as the model will see it.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/command.h"
@@ -15,6 +18,7 @@
 #include "engine/session/chat.h"
 #include "gguf/file.h"
 #include "tokenizer/chat_template.h"
+#include "tokenizer/messages.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cli {
@@ -26,6 +30,25 @@ struct RenderOptions {
   std::string messages;
   bool no_generation_prompt = false;
 };
+
+// As `run --messages` and chat give messages to a template; with keys that these do not know, as
+// they are.
+tokenizer::Value MessagesFor(const JsonView& json, const engine::ChatForm& form) {
+  constexpr std::string_view kKnown[] = {"role",         "content",           "name",
+                                         "tool_calls",   "reasoning_content", "refusal",
+                                         "tool_call_id", "function_call"};
+  bool is_known = json.IsArray();
+  for (const auto& [none, message] : json) {
+    for (const auto& [key, value] : message.Members())
+      is_known = is_known && std::ranges::find(kKnown, key) != std::end(kKnown);
+    for (const auto& [index, part] : message["content"])
+      is_known = is_known && part["type"].IsString() && part["type"].String() == "text";
+  }
+  if (!is_known) return tokenizer::Styled(tokenizer::ToTemplateValue(json), form.text_style);
+  return tokenizer::ToTemplateValue(tokenizer::ReadMessages(json),
+                                    form.call_style.value_or(tokenizer::CallStyle()),
+                                    form.text_style);
+}
 
 int RunTemplate(const RenderOptions& options) {
   std::string source;
@@ -47,11 +70,11 @@ int RunTemplate(const RenderOptions& options) {
   tokenizer::ChatInput input;
   const JsonView json = ReadJson(options.messages);
   if (!json.IsObject()) {
-    input.messages = tokenizer::ToTemplateValue(json);
+    input.messages = MessagesFor(json, form);
   } else {
     for (const auto& [key, value] : json.Members()) {
       if (key == "messages") {
-        input.messages = tokenizer::ToTemplateValue(value);
+        input.messages = MessagesFor(value, form);
       } else if (key == "tools") {
         input.tools = tokenizer::ToTemplateValue(value);
       } else {
@@ -61,7 +84,6 @@ int RunTemplate(const RenderOptions& options) {
   }
   if (!input.messages.IsList())
     throw engine::Error(options.messages, ": holds no list of messages");
-  input.messages = tokenizer::Styled(input.messages, form.text_style);
   WriteOut(form.Render(std::move(input), tokenizer.get()).text);
   return kExitDone;
 }

@@ -23,8 +23,11 @@ std::string KindOf(const JsonView& json) {
 Fields ParseObject(const std::string& file, std::string text) {
   // Vocabularies have some hundred thousand tokens, and equally many merges of two texts each.
   constexpr size_t kMaxValues = size_t{1} << 22;
-  const gguf::JsonLimits limits{
-      .depth = 32, .values = kMaxValues, .keys = kMaxValues, .unique_keys = true};
+  const gguf::JsonLimits limits{.depth = 32,
+                                .values = kMaxValues,
+                                .keys = kMaxValues,
+                                .unique_keys = true,
+                                .not_finite = true};
   JsonView json;
   try {
     json = JsonView::Parse(std::move(text), limits);

@@ -216,6 +216,38 @@ bool ReadBody(const CallForm& form, std::string_view inside, const JsonView& too
   return false;
 }
 
+// Qwen3-Coder often leaves out the mark that opens a call: <function=NAME>...</function>, perhaps
+// with the mark that closes it. Takes such calls of declared functions out of a text.
+std::string TakeUnopened(const CallForm& form, std::string_view text, const JsonView& tools,
+                         Calls& calls) {
+  const std::string_view begin = form.parts[0], end = form.parts[6];
+  const auto is_declared = [&](const std::string& name) {
+    return std::ranges::any_of(tools, [&](const JsonView::Member& tool) {
+      const JsonView declared = tool.value["function"]["name"];
+      return declared.IsString() && declared.String() == name;
+    });
+  };
+  std::string rest;
+  for (size_t at; (at = text.find(begin)) != npos;) {
+    rest += text.substr(0, at);
+    text.remove_prefix(at);
+    const size_t n = text.find(end);
+    if (n == npos) break;
+    const std::string_view inside = text.substr(0, n + end.size());
+    text.remove_prefix(inside.size());
+    const size_t n_before = calls.size();
+    if (ReadBody(form, inside, tools, calls) && is_declared(calls.back().name)) {
+      const size_t n_blank = std::min(text.find_first_not_of(kBlank), text.size());
+      if (text.substr(n_blank).starts_with(form.close))
+        text.remove_prefix(n_blank + form.close.size());
+    } else {
+      calls.resize(n_before);
+      rest += inside;
+    }
+  }
+  return rest.append(text);
+}
+
 using Body = CallForm::Body;
 
 // The first whose mark is in the template applies.
@@ -234,12 +266,19 @@ constexpr auto kForms = std::to_array<CallForm>({
      "</tool_call>",
      Body::kParameters,
      {"", "", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", ""}},  // GLM
+    {"<seed:tool_call>",
+     "<seed:tool_call>",
+     "</seed:tool_call>",
+     Body::kParameters,
+     {"<function=", ">", "<parameter=", ">", "", "</parameter>", "</function>"}},  // Seed-OSS
     {"<function=",
      "<tool_call>",
      "</tool_call>",
      Body::kParameters,
      {"<function=", ">", "<parameter=", ">", "", "</parameter>", "</function>"}},  // Qwen3-Coder
     {"<tool_call>", "<tool_call>", "</tool_call>", Body::kObject},                 // Hermes, Qwen
+    {"<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>", Body::kObject},        // Nemotron Nano 2
+    {"<tool_calls>", "<tool_calls>", "</tool_calls>", Body::kObject},  // Jamba, Apriel
     {"\"parameters\": dictionary",
      "{",
      "",
@@ -305,6 +344,7 @@ std::string TakeMarked(const CallForm& form, std::string_view text, const JsonVi
     cursor.rest.remove_prefix(n_all);
   }
   rest += cursor.rest;
+  if (form.MayLackOpen()) rest = TakeUnopened(form, rest, tools, calls);
   if (calls.empty()) return rest;
   for (const std::string_view mark : form.around) {
     if (const size_t at = rest.find(mark); at != npos) rest.erase(at, mark.size());

@@ -34,6 +34,8 @@ struct CallForm {
   std::array<std::string_view, 2> around = {};  // around all calls; not text
   bool is_whole = false;                        // an answer is a call from its first byte, or none
 
+  // Whether a call may begin with parts[0], without `open`.
+  bool MayLackOpen() const { return body == Body::kParameters && !parts[0].empty(); }
   // All of these that may be control tokens, which are decoded to text only on request.
   std::vector<std::string_view> Marks() const;
 };

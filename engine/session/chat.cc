@@ -24,7 +24,8 @@ void CheckTurns(std::span<const Message> messages, size_t n_checked) {
   std::string_view expected = "user";
   bool may_return = false;  // a function
   for (size_t i = 0; i < messages.size(); ++i) {
-    const auto& [role, content, call_id, calls, thinking] = messages[i];
+    const std::string& role = messages[i].role;
+    const std::vector<tokenizer::ToolCall>& calls = messages[i].tool_calls;
     const std::string number = "message " + std::to_string(i + 1);
     if (role != expected && !(may_return && role == "tool")) {
       throw Error(number, " is by '", role, "', and it is the turn of '", expected, "'");
@@ -68,6 +69,7 @@ ChatForm::ChatForm(std::string_view template_source)
       text_style(tokenizer::FindTextStyle(chat_template)),
       calls(FindCallForm(template_source)),
       reads_tools(template_source.find("tools") != template_source.npos) {
+  text_style.no_developer = template_source.find("developer") == template_source.npos;
   if (template_source.find("tool_calls") != template_source.npos)
     call_style = tokenizer::FindCallStyle(chat_template);
 }

@@ -192,7 +192,8 @@ std::string CallSplitter::Push(std::string_view text) {
   size_t safe = bare.at;
   in_call_ = bare.begins == Begins::kYes;
   if (form_ != nullptr) {
-    for (const std::string_view mark : {form_->open, form_->around[0]}) {
+    const std::string_view begins = form_->MayLackOpen() ? form_->parts[0] : "";
+    for (const std::string_view mark : {form_->open, form_->around[0], begins}) {
       if (mark.empty()) continue;
       const size_t at = held_.find(mark);
       in_call_ = in_call_ || at != std::string_view::npos;

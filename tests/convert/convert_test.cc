@@ -264,6 +264,14 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   EXPECT_EQ(gemma.hf.rope_theta, 1e6);
 }
 
+// As Python's json writes what is not finite: the folders of Nemotron-H have it.
+TEST(Convert, ConfigMayHaveInfinity) {
+  const TempDir dir;
+  HfLlama llama;
+  llama.config += R"(,"time_step_limit":[0.0,Infinity])";
+  EXPECT_EQ(ErrorOf(llama), "");
+}
+
 TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {
   const auto name = [](const std::string& outer, const std::string& type) {
     const Json text = type.empty() ? Json::object() : Json{{"model_type", type}};

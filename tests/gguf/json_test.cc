@@ -44,6 +44,22 @@ TEST(Json, SaysWhereTheFaultIs) {
   EXPECT_EQ(FaultOf("[9223372036854775808]"), "");
 }
 
+// Python writes them into config.json (Mamba 2's time_step_limit).
+TEST(Json, WhatIsNotFiniteIsNullWhereAllowed) {
+  const std::string text = R"({"a": [0.0, Infinity, -Infinity], "b": NaN, "c": "Infinity"})";
+  EXPECT_EQ(FaultOf(text), "is not JSON from byte 13 on");
+  const JsonView json = JsonView::Parse(text, {.not_finite = true});
+  EXPECT_EQ(json["b"].kind(), JsonView::Kind::kNull);
+  std::vector<JsonView::Kind> kinds;
+  for (const auto& [none, item] : json["a"]) kinds.push_back(item.kind());
+  using Kind = JsonView::Kind;
+  EXPECT_EQ(kinds, (std::vector<Kind>{Kind::kNumber, Kind::kNull, Kind::kNull}));
+  EXPECT_EQ(json["c"].String(), "Infinity");
+  for (const char* wrong : {"[Inf]", "[-]", "[NaN1]", "[-NaN]", "[infinity]"}) {
+    EXPECT_NE(FaultOf(wrong, {.not_finite = true}), "") << wrong;
+  }
+}
+
 TEST(Json, FindsKeysThatAreThereTwice) {
   const JsonLimits unique{.unique_keys = true};
   EXPECT_EQ(FaultOf(R"({"a":{"b":1,"c":{"b":2}},"b":[{"a":1},{"a":1}]})", unique), "");

@@ -25,7 +25,7 @@ TEST(Messages, GoThroughJson) {
        .content = "",
        .tool_calls = {{"1", "f", R"({"in": "Rome"})"}, {"", "g", "{}"}},
        .thinking = "I look."},
-      {.role = "tool", .content = "22", .tool_call_id = "1"}};
+      {.role = "tool", .content = "22", .tool_call_id = "1", .name = "f"}};
   EXPECT_EQ(Read(MessagesJson(messages)), messages) << MessagesJson(messages);
   EXPECT_EQ(Read(MessagesJson({})), std::vector<Message>());
   // What is no UTF-8 would be no JSON.
@@ -38,13 +38,23 @@ TEST(Messages, GoThroughJson) {
   EXPECT_EQ(Read(R"([{"role": "user", "content": [{"type": "text", "text": "a"},
                 {"type": "text", "text": "b"}]}, {"role": "user", "content": []}])"),
             (std::vector<Message>{{"user", "a\nb"}, {"user", ""}}));
+  // A function without arguments, and an answer without content.
+  for (const char* const arguments :
+       {"", R"(, "arguments": "")", R"(, "arguments": " ")", R"(, "arguments": null)"}) {
+    EXPECT_EQ(Read(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f")" +
+                   std::string(arguments) + "}}]}]"),
+              (std::vector<Message>{{"assistant", "", "", {{"", "f", "{}"}}}}));
+  }
+  EXPECT_EQ(Read(R"([{"role": "assistant", "content": null, "reasoning_content": "hm"}])"),
+            (std::vector<Message>{{.role = "assistant", .content = "", .thinking = "hm"}}));
 }
 
 TEST(Messages, WhatIsNone) {
   const auto error = [](const std::string& json) { return test::ErrorOf([&] { Read(json); }); };
   EXPECT_EQ(error("{}"), R"(expected a list of {"role": "...", "content": "..."})");
-  EXPECT_EQ(error(R"([{"role": "user", "content": null}])"), error("{}"));
-  EXPECT_EQ(error(R"([{"content": "a"}])"), error("{}"));
+  EXPECT_EQ(error(R"([{"role": "user", "content": null}])"), "message 1: " + error("{}"));
+  EXPECT_EQ(error(R"([{"role": "user", "content": ""}, {"content": "a"}])"),
+            "message 2: " + error("{}"));
   EXPECT_EQ(error(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])"),
             R"(content: expected parts {"type": "text", "text": ...}, found "image_url")");
   EXPECT_EQ(error(R"([{"role": "user", "content": ["a"]}])"),
@@ -60,9 +70,10 @@ TEST(Messages, WhatIsNone) {
     return error(R"([{"role": "a", "content": "", "tool_calls": [)" + json + "]}]");
   };
   EXPECT_EQ(call("1"), "tool_calls: expected a function with a name");
-  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "x"}})"), "is not JSON from byte 1 on");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "x"}})"),
+            "tool_calls: f: arguments: is not JSON from byte 1 on");
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": [1]}})"),
-            "the arguments of a call are no object");
+            "tool_calls: f: arguments: the arguments of a call are no object");
 }
 
 // Each in the only style that it takes.

@@ -228,9 +228,10 @@ void MiMo2(OutModel& model) {
   model.Without("leading_dense_block_count");  // readers see it by the tensors
   AddLeadingDense(model);
   model.Float("rope.freq_base_swa", LocalBase(config, "swa_rope_theta"));
-  // A token sees as many before it, and itself.
-  if (config.Has("sliding_window_size"))
-    model.Uint("attention.sliding_window", config.Count("sliding_window_size") + 1);
+  // The published files have both, with one value; transformers reads the first.
+  const char* const window =
+      config.Has("sliding_window") ? "sliding_window" : "sliding_window_size";
+  if (config.Has(window)) model.Uint("attention.sliding_window", config.Count(window));
   local.resize(local.size() + model.n_nextn, true);
   model.PerLayer("attention.sliding_window_pattern", local);
   AddByLayer("attention.head_count_kv", local,

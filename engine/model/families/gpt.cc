@@ -185,7 +185,9 @@ constexpr std::pair<std::string_view, std::string_view> kGpt2Names[] = {
 constexpr std::pair<std::string_view, std::string_view> kGptNeoNames[] = {
     {"num_layers", "num_hidden_layers"}, {"num_heads", "num_attention_heads"}};
 constexpr std::pair<std::string_view, std::string_view> kBloomNames[] = {
-    {"n_layer", "num_hidden_layers"}, {"n_head", "num_attention_heads"}};
+    {"n_embed", "hidden_size"},
+    {"n_layer", "num_hidden_layers"},
+    {"n_head", "num_attention_heads"}};
 constexpr std::pair<std::string_view, std::string_view> kMptNames[] = {
     {"d_model", "hidden_size"},
     {"n_layers", "num_hidden_layers"},
@@ -235,6 +237,12 @@ void WithoutRope(OutModel& model) {
 }
 
 void Olmo(OutModel& model) { model.Float("attention.layer_norm_epsilon", 1e-5); }
+
+// max_position_embeddings of the first Command R is smaller than what it was trained for.
+void CommandRLength(OutModel& model) {
+  if (model.config.Has("model_max_length"))
+    model.Uint("context_length", model.config.Count("model_max_length"));
+}
 
 void Gpt2(OutModel& model) {
   WithoutRope(model);
@@ -500,7 +508,10 @@ constexpr Family kGptRows[] = {
      .rope_pairs = kAdjacent,
      .traits = Parallel(kGptHeadNorms),
      .refine = CommandR,
-     .hf = {.names = {"CohereForCausalLM"}, .rope_theta = 500000, .defaults = kCommandRDefaults}},
+     .hf = {.names = {"CohereForCausalLM"},
+            .rope_theta = 500000,
+            .defaults = kCommandRDefaults,
+            .refine = CommandRLength}},
     {.name = "phimoe",
      .traits = {.layer_norm = true},
      .windows = {Windows::When::kIfListed},

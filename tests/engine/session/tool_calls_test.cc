@@ -275,6 +275,43 @@ TEST(CallForm, AroundACall) {
   EXPECT_EQ(tagged.text, "");
 }
 
+// Qwen3-Coder leaves the opening mark out in a fifth of its calls.
+TEST(CallForm, QwenCallsWithoutAnOpening) {
+  const std::string tools = R"([{"function": {"name": "f"}}, {"function": {"name": "g"}}])";
+  const std::string f = "<function=f>\n<parameter=a>\nRome\n</parameter>\n</function>";
+  for (const size_t piece : {1, 3, 1000}) {
+    const Parts one = SplitCalls("<function=", "I look.\n\n" + f + "\n</tool_call>", piece, tools);
+    EXPECT_EQ(one.text, "I look.");
+    ASSERT_EQ(one.calls.size(), 1u);
+    EXPECT_EQ(one.calls[0].arguments, R"({"a":"Rome"})");
+    const Parts two = SplitCalls(
+        "<function=", f + "<tool_call>\n<function=g>\n</function>\n</tool_call>", piece, tools);
+    EXPECT_EQ(two.text, "");
+    EXPECT_EQ(two.calls.size(), 2u);
+  }
+  // What no tool is called is text, as is what does not end.
+  const std::string other = "Write <function=h>\n</function> here";
+  EXPECT_EQ(SplitCalls("<function=", other, 1, tools).text, other);
+  EXPECT_EQ(SplitCalls("<function=", f.substr(0, 20), 1, tools).text, f.substr(0, 20));
+}
+
+TEST(CallForm, OfFurtherFamilies) {
+  const std::string list =
+      R"([{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}])";
+  for (const auto& [mark, end] :
+       {std::pair("<TOOLCALL>", "</TOOLCALL>"), std::pair("<tool_calls>", "</tool_calls>")}) {
+    const Parts parts = SplitCalls(mark, "I look. " + (mark + list) + end, 1);
+    EXPECT_EQ(parts.text, "I look.") << mark;
+    EXPECT_EQ(parts.calls.size(), 2u) << mark;
+  }
+  const Parts seed = SplitCalls("<seed:tool_call><function=",
+                                "<seed:tool_call>\n<function=f>\n<parameter=a>x</parameter>\n"
+                                "</function>\n</seed:tool_call>");
+  EXPECT_EQ(seed.text, "");
+  ASSERT_EQ(seed.calls.size(), 1u);
+  EXPECT_EQ(seed.calls[0].arguments, R"({"a":"x"})");
+}
+
 // A text that looks like a number is one, unless the function takes a text.
 TEST(CallForm, TypesAreTheTools) {
   const std::string written =
