@@ -59,9 +59,9 @@ class BpeTokenizer final : public Tokenizer {
         out.push_back(whole);
         return;
       }
-      for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxWord))) {
+      for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxMergedBytes))) {
         symbols.clear();
-        for (const char byte : word.substr(0, kMaxWord)) {
+        for (const char byte : word.substr(0, kMaxMergedBytes)) {
           symbols.push_back(bytes_[static_cast<uint8_t>(byte)]);
         }
         merged.clear();

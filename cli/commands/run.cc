@@ -204,13 +204,13 @@ int AnswerOne(const RunOptions& options, RunSetup setup, const RunRequest& reque
       Complete(options, setup, request, answer_constraint, out, likely);
   if (!options.json) WriteCalls(result.tool_calls, result.text.empty(), out);
   const int64_t seed = setup.session.sampling.seed;
-  const bool open =
+  const bool can_write =
       options.json
-          ? WriteOut(ResultJson(result, seed, setup.load_seconds, MoreOf(request, likely), 2))
+          ? WriteOut(ResultJson(result, seed, setup.load_seconds, ExtraFields(request, likely), 2))
           : out.Finish();
   ReportRun(options, setup.model, result);
   if (result.is_broken) ComplainOfBroken();
-  if (!open) return kExitDone;  // nobody reads any more
+  if (!can_write) return kExitDone;  // nobody reads any more
   return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
              ? kExitCut
              : kExitDone;
@@ -307,7 +307,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
   return generate;
 }
 
-Json MoreOf(const RunRequest& request, const Json& likely) {
+Json ExtraFields(const RunRequest& request, const Json& likely) {
   Json more = Json::object();
   if (request.id.is_there()) more["id"] = Json::parse(request.id.text());
   if (request.n_likeliest) more["logprobs"] = {{"content", likely}};

@@ -202,7 +202,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
                       ended.result.stop_reason))
       status = kExitCut;
     answers[line] = ResultJson(ended.result, place.seed, setup.load_seconds,
-                               MoreOf(requests[line], place.likely), -1);
+                               ExtraFields(requests[line], place.likely), -1);
     n_tokens += ended.result.tokens.size();
     place.line.reset();
     place.session.reset();

@@ -64,7 +64,7 @@ void ReadHeads(const Keys& keys, const Family& family, Config& config) {
     layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
     layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
     const double by_length = 1 / std::sqrt(static_cast<double>(layer.key_length));
-    layer.attention_scale = static_cast<float>(scale > 0 ? scale : by_length);
+    layer.score_scale = static_cast<float>(scale > 0 ? scale : by_length);
   }
 }
 

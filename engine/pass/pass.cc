@@ -74,16 +74,16 @@ void Pass::GateByLayer(size_t layer, float* gate) {
 }
 
 size_t Pass::TextOf(size_t t) const {
-  return static_cast<size_t>(std::ranges::upper_bound(texts_, t, {}, &TextSpan::end) -
+  return static_cast<size_t>(std::ranges::upper_bound(texts_, t, {}, &TextSpan::batch_end) -
                              texts_.begin());
 }
 
 size_t Pass::PositionOf(size_t t) const {
   const size_t i = TextOf(t);
-  return texts_[i].position + t - (i == 0 ? 0 : texts_[i - 1].end);
+  return texts_[i].first_position + t - (i == 0 ? 0 : texts_[i - 1].batch_end);
 }
 
-void Pass::SetPositions() {
+void Pass::FillRopeAngles() {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
     for (const RopeAngles& rope : texts_[TextOf(t)].ropes) {

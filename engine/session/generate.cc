@@ -126,7 +126,7 @@ void Generation::ReadPrompt(std::span<const TokenId> prompt) {
               (options_.is_answer ||
                (vocab.add_space_prefix && std::ranges::all_of(session_.tokens(), is_control)));
   before_ = CountsOf(session_);
-  batches_before_ = session_.n_batches();
+  passes_before_ = session_.n_passes();
   watch_ = {};
 }
 
@@ -311,7 +311,7 @@ GenerateResult Generation::Finish() {
   if (!splitter_) return std::move(result_);  // the prompt was not read
   result_.generate_seconds = watch_.Seconds();
   result_.drafts = CountsOf(session_) - before_;
-  result_.n_passes = session_.n_batches() - batches_before_;
+  result_.n_passes = session_.n_passes() - passes_before_;
   session_.CompleteLogits();
   if (options_.bookmarks) session_.Bookmark();
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
