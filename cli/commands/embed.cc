@@ -27,6 +27,7 @@
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/embedder.h"
+#include "engine/session/embedder_input.h"
 #include "engine/session/encode.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"

@@ -97,14 +97,14 @@ engine::GenerateResult Complete(const RunOptions& options, const RunSetup& setup
   });
 }
 
-// A line of JSON for each.
+// Writes each call as a line of JSON.
 void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out) {
   for (const tokenizer::ToolCall& call : calls) {
     out.Write((std::exchange(is_first, false) ? "" : "\n") + CallJson(call));
   }
 }
 
-// Notes and speeds, if a person is reading.
+// Says what cut the answer. Adds notes and speeds if standard error is a terminal, or with -v.
 void ReportRun(const RunOptions& options, const engine::Model& model,
                const engine::GenerateResult& result) {
   if (options.json) return;
@@ -267,7 +267,7 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
   if (!form) {
     return engine::Encode(
         model, request.prompt,
-        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, room);
+        {.add_special = true, .parse_special = options.special, .interrupted = &interrupted}, room);
   }
   std::vector<tokenizer::Message> messages = request.messages;
   if (messages.empty()) messages = {{"user", request.prompt}};

@@ -190,7 +190,7 @@ void ReadScales(const Keys& keys, const Family& family, Config& config) {
       keys.CountOr("attention.temperature_length", config.ropes[0].original_context, UINT32_MAX);
 }
 
-// Of a network without a gate, if a key of ours names it.
+// Reads the activation of a network without a gate from our own key.
 void ReadActivation(const Keys& keys, Config& config) {
   constexpr std::string_view kKey = "hidden_activation";
   if (kernels::IsGated(config.activation) || !keys.Has(kKey)) return;

@@ -259,9 +259,9 @@ void Generation::LimitThinking() {
   const auto force = [&](const std::vector<TokenId>& ids) {
     forced_.insert(forced_.end(), ids.begin(), ids.end());
   };
-  if (!was_ended_) force(tokenizer.Encode(options_.thinking_message, {.add_bos = false}));
+  if (!was_ended_) force(tokenizer.Encode(options_.thinking_message, {.add_special = false}));
   const std::string end = EndOfThinking(options_.thinking, std::exchange(was_ended_, true));
-  force(tokenizer.Encode(end, {.add_bos = false, .parse_special = true}));
+  force(tokenizer.Encode(end, {.add_special = false, .parse_special = true}));
 }
 
 std::span<const uint64_t> Generation::AllowedNext() {
