@@ -79,7 +79,7 @@ class SpmTokenizer final : public Tokenizer {
     const IdList& out;
     std::string_view word = {};
     size_t n_bytes = 0;  // looked up since the last tick
-    // Of an unused token: the bytes of its first part. Of several pairs the last counts.
+    // For each unused token the bytes of its first part; if several pairs form it, the last counts.
     std::unordered_map<std::string_view, size_t> parts = {};
   };
 

@@ -74,7 +74,8 @@ struct VocabularyDefaults {
 // Limits; a file beyond one is refused. The longest tokens in use are runs of some hundred spaces.
 inline constexpr size_t kMaxTokenBytes = 1 << 14;
 
-// Of all tokens: sentencepiece stores each several times. The largest in use have 3 million bytes.
+// The most bytes of all tokens: sentencepiece stores each several times. The largest vocabularies
+// in use have 3 million bytes.
 inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 
 // Tokens and merges take more memory than file space. The largest vocabularies have half a million.

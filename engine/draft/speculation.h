@@ -63,7 +63,7 @@ class Speculation {
   // This token joined the text; it was an accepted draft or not.
   void Add(tokenizer::TokenId id, bool was_draft);
 
-  // As Drafter's.
+  // Passes the tokens to each drafter's Read().
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x);
   // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);

@@ -198,7 +198,7 @@ OutTensor PartOfHeads(const Stack& stack, const Shapes& shapes, size_t part) {
   });
 }
 
-// Of each quarter of the heads q, v and k.
+// Puts q, k and v one after the other: the file has q, v and k for each quarter of the heads.
 OutTensor HeadsInFour(const Stack& stack) {
   stack.Require(stack.rows % 12 == 0, "a multiple of 12 rows");
   const uint64_t part = stack.rows / 12, all = stack.rows / 3;

@@ -117,7 +117,7 @@ class Chat {
   void SetThinking(std::string_view level) {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
-  // As GenerateOptions has them.
+  // Sets thinking_budget and thinking_message of GenerateOptions.
   void SetThinkingBudget(int64_t tokens, std::optional<std::string> message = {}) {
     form_.thinking_budget = tokens;
     if (message) form_.thinking_message = std::move(*message);

@@ -130,7 +130,7 @@ class Session {
     computed_.has_few = false;
   }
 
-  // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
+  // The logits of the last token, [vocabulary]; rows of the embedding without a token are left out.
   std::span<const float> logits() const {
     return {logits_.get() + computed_.row * model_.config.vocab_size,
             model_.tokenizer->vocab().size()};
