@@ -5,8 +5,8 @@
 
 #include "engine/model/families/families.h"
 #include "engine/model/family.h"
+#include "engine/model/hadamard_transforms.h"
 #include "engine/model/keys.h"
-#include "engine/model/rotations.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -295,7 +295,7 @@ Config Config::Read(const gguf::File& file) {
   ReadPooling(keys, config);
   ReadWindows(keys, family.windows, config);
   ReadRouter(keys, family, config);
-  config.uses_hadamard = Rotations::AreIn(file);
+  config.uses_hadamard = HadamardTransforms::AreIn(file);
   if (family.refine != nullptr) family.refine(keys, config);
   if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);

@@ -197,8 +197,8 @@ class Pass {
   kernels::ExpertLayer ExpertsOf(const LayerView& layer) const;
 
  private:
-  // The input of a product times the Hadamard matrices that its weights expect (rotations.h), in
-  // scratch.transformed; `in` itself if they expect none.
+  // The input of a product times the Hadamard matrices that its weights expect
+  // (hadamard_transforms.h), in scratch.transformed; `in` itself if they expect none.
   const float* Transformed(const float* in, const WeightView& weights);
   // The bias that is added to every key of a text, times the mean of RoPE's rotations,
   // [n_kv_heads][key_length]. Empty if there is none, or if attention changes without it.
