@@ -65,7 +65,7 @@ struct VocabularyDefaults {
   // A "llama" vocabulary: scores are read (0 if the file has none). If the file does not say, types
   // follow from spellings, control tokens 1 and 2 are bos and eos, and a space begins texts.
   bool llama = false;
-  // If there is no tokenizer.ggml.add_bos_token, and no add_eos_token.
+  // The defaults if the file has no tokenizer.ggml.add_bos_token or add_eos_token.
   bool add_bos = false, add_eos = false;
   // Rows of the embedding. Tokens beyond these must be unused or control tokens, and are cut off.
   size_t rows = SIZE_MAX;

@@ -84,7 +84,7 @@ class WordPieceTokenizer final : public Tokenizer {
     end_word();
   }
 
-  // Without control characters, case and accents, and with spaces around ideographs.
+  // Removes control characters, case and accents, and puts spaces around ideographs.
   std::string Normalized(std::string_view text) const {
     std::string normal;
     for (const auto& [c, bytes] : gguf::Characters(text)) {

@@ -123,7 +123,7 @@ OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t
   return out;
 }
 
-// From [heads * (plain + value), latent].
+// The keys' or the values' part of a matrix [heads * (plain + value), latent].
 OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys) {
   const uint64_t head = shapes.head_plain + shapes.head_value, latent = stack.cols;
   stack.Require(head > 0 && shapes.n_heads * head == stack.rows, shapes.n_heads, " heads of ", head,

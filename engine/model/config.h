@@ -266,7 +266,7 @@ struct Config : Traits {
   bool WritesText() const {
     return pooling != Pooling::kRank && !SeesAhead() && backbone_length == 0;
   }
-  // With the block of `nextn` as the only layer.
+  // A copy with the block of `nextn` as its only layer.
   Config OfNextn() const;
   // The largest value of `member` in any layer.
   size_t Widest(size_t (*member)(const LayerPlan&)) const;

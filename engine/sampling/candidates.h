@@ -46,7 +46,7 @@ class Candidates {
   // after Assign().
   bool DropBroken();
   // Adds to the logits of these ids (ascending), and drops candidates whose logit becomes infinite.
-  // Only while all logits are finite and the candidates are in the order of ids.
+  // Call it only while all logits are finite and the candidates are in the order of ids.
   void AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases);
   // The most likely candidate; of equals the one with the lowest id.
   Candidate Best();

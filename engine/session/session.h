@@ -172,7 +172,7 @@ class Session {
   struct LogitsState {
     size_t row = 0;        // of logits_: the last token's
     bool has_all = false;  // all logits of the row belong to the text so far
-    // Or only some logits are computed: of token few_row of the last pass, those of the ids that
+    // Only some logits are computed: for token few_row of the last pass, the logits of the ids that
     // were allowed then (few_allowed, as bits).
     bool has_few = false;
     size_t few_row = 0;

@@ -38,7 +38,7 @@ void Gemma2(const Keys& keys, Config& config) {
 
 void Gemma3(const Keys& keys, Config& config) { SetLargestScale(keys, 62, config); }
 
-// For keys with a constant value within a family or file.
+// Refuses another value of a key that is constant within a family or file.
 void Expect(const Keys& keys, std::string_view key, size_t value) {
   if (!keys.Has(key) || keys.Number(key) == static_cast<double>(value)) return;
   keys.Fail(key, "expected ", value, ", found ", keys.Number(key));

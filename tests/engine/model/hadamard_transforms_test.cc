@@ -1,5 +1,5 @@
-// Hadamard transforms of matrices, as in PrismML's files: a model whose matrices and table
-// are transformed, and whose keys say so, has the logits of the model that it was.
+// Hadamard transforms of matrices, as in PrismML's files: a model whose matrices and table are
+// transformed, and whose keys say so, has the logits of the model that it was.
 #include "engine/model/hadamard_transforms.h"
 
 #include <gtest/gtest.h>
