@@ -37,7 +37,7 @@ int Main(int argc, char** argv) {
 
 constexpr size_t kUsedStack = size_t{1} << 20;  // bytes: more than an operation takes
 
-// Not inlined: the array would be the caller's.
+// Not inlined, since the array would become the caller's.
 [[gnu::noinline]] void GrowStack() {
   [[maybe_unused]] volatile char used[kUsedStack];
   used[0] = 0;

@@ -157,7 +157,7 @@ std::vector<TokenId> Constraint::Forced() {
 std::vector<TokenId> Constraint::Cut(std::string_view text) const {
   const auto after = [&](std::string_view before, const std::vector<TokenId>& before_ids) {
     const std::vector<TokenId> ids =
-        tokenizer_.Encode(std::string(before).append(text), {.add_bos = false});
+        tokenizer_.Encode(std::string(before).append(text), {.add_special = false});
     if (ids.size() < before_ids.size() ||
         !std::equal(before_ids.begin(), before_ids.end(), ids.begin())) {
       return std::vector<TokenId>();
@@ -170,7 +170,7 @@ std::vector<TokenId> Constraint::Cut(std::string_view text) const {
   std::string before;
   for (const TokenId id : last_) before += tokenizer_.Piece(id);
   std::vector<TokenId> ids = after(before, last_);
-  if (ids.empty()) ids = after("\n", tokenizer_.Encode("\n", {.add_bos = false}));
+  if (ids.empty()) ids = after("\n", tokenizer_.Encode("\n", {.add_special = false}));
   return ids;
 }
 

@@ -22,7 +22,7 @@ NamedTokens::NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tok
       const int64_t id = std::stoll(name.substr(2));
       if (std::cmp_less(id, vocab.size())) found.push_back(static_cast<TokenId>(id));
     } else {
-      found = tokenizer.Encode(name, {.add_bos = false, .parse_special = true});
+      found = tokenizer.Encode(name, {.add_special = false, .parse_special = true});
     }
     if (found.size() != 1) throw Error(name, " is no token of this model");
     if (is_wanted && vocab.IsEog(found[0])) {

@@ -46,30 +46,40 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
+  // What the words of a text share.
+  struct Scratch {
+    WordMerger<> merger;
+    std::vector<TokenId> symbols = {}, merged = {};
+    std::string spelling = {};
+  };
+
   void EncodeText(std::string_view text, bool space, IdList& out) const override {
-    const std::string with_space = space ? std::string(" ").append(text) : "";
-    if (space) text = with_space;
-    WordMerger merger{ListedPairs(merges_)};
-    std::vector<TokenId> symbols;
-    std::vector<TokenId> merged;
-    std::string spelling;
-    const auto add = [&](std::string_view word) {
-      const TokenId whole = ignore_merges_ ? WholeWord(word, spelling) : -1;
-      if (whole >= 0) {
-        out.push_back(whole);
-        return;
+    std::string with_space;
+    if (space) text = with_space.append(" ").append(text);
+    Scratch scratch{WordMerger{ListedPairs(merges_)}};
+    const auto encode = [&](std::string_view word) { EncodeWord(word, scratch, out); };
+    if (rule_.drops_rest) {
+      splitter_.Match(text, encode);
+    } else {
+      splitter_.Split(text, encode);
+    }
+  }
+
+  void EncodeWord(std::string_view word, Scratch& scratch, IdList& out) const {
+    const TokenId whole = ignore_merges_ ? WholeWord(word, scratch.spelling) : -1;
+    if (whole >= 0) {
+      out.push_back(whole);
+      return;
+    }
+    for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxMergedBytes))) {
+      scratch.symbols.clear();
+      for (const char byte : word.substr(0, kMaxMergedBytes)) {
+        scratch.symbols.push_back(bytes_[static_cast<uint8_t>(byte)]);
       }
-      for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxWord))) {
-        symbols.clear();
-        for (const char byte : word.substr(0, kMaxWord)) {
-          symbols.push_back(bytes_[static_cast<uint8_t>(byte)]);
-        }
-        merged.clear();
-        merger.Merge(symbols, merged);
-        for (const TokenId id : merged) Append(id, out);
-      }
-    };
-    rule_.drops_rest ? splitter_.Match(text, add) : splitter_.Split(text, add);
+      scratch.merged.clear();
+      scratch.merger.Merge(scratch.symbols, scratch.merged);
+      for (const TokenId id : scratch.merged) Append(id, out);
+    }
   }
 
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }

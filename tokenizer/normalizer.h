@@ -17,8 +17,8 @@ inline constexpr std::string_view kNormalizerKey = "tokenizer.pronk.normalizer";
 class Normalizer {
  public:
   Normalizer() = default;
-  // Of the file's steps; of `otherwise` if it has none. Throws gguf::Error if they are unknown, or
-  // may make a text more than kMaxGrowth times as long.
+  // Takes the file's steps, or `otherwise` if it has none. Throws gguf::Error if they are unknown,
+  // or may make a text more than kMaxGrowth times as long.
   Normalizer(const gguf::Metadata& metadata, std::string_view otherwise);
 
   bool empty() const { return steps_.empty(); }

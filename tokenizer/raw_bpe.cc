@@ -45,7 +45,7 @@ class RawBpeTokenizer final : public Tokenizer {
         continue;
       }
       for (std::string_view left = spelling; !left.empty();) {
-        size_t length = std::min(left.size(), kMaxWord);
+        size_t length = std::min(left.size(), kMaxMergedBytes);
         while (length < left.size() && (left[length] & 0xC0) == 0x80) --length;  // whole characters
         EncodePiece(left.substr(0, length), merger, owes_unknown, out);
         left.remove_prefix(length);
@@ -62,10 +62,10 @@ class RawBpeTokenizer final : public Tokenizer {
     out.push_back(id);
   }
 
-  // Merges at most kMaxWord characters. A character without a token merges with nothing: it stays
-  // -1, in the order of `unknown`, and is replaced by its bytes. Characters of which a byte has no
-  // token are one unknown token, which comes before the next token that is not a byte: so does
-  // Hugging Face's library. owes_unknown: it has not come yet.
+  // Merges the characters of at most kMaxMergedBytes. A character without a token merges with
+  // nothing: it stays -1, in the order of `unknown`, and is replaced by its bytes. Characters of
+  // which a byte has no token are one unknown token, which comes before the next token that is not
+  // a byte: so does Hugging Face's library. owes_unknown: it has not come yet.
   void EncodePiece(std::string_view spelling, WordMerger<>& merger, bool& owes_unknown,
                    IdList& out) const {
     std::vector<TokenId> symbols;

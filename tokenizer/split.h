@@ -25,7 +25,7 @@ struct SplitRule {
   bool composes = false;       // texts are composed first (NFC) if the file has no normalizer
   bool drops_rest = false;     // what is between matches of the last pattern is no word
 
-  // Without the empty rest.
+  // The names and patterns, without the empty rest of the arrays.
   std::span<const std::string_view> Names() const { return Filled(names); }
   std::span<const std::string_view> Patterns() const { return Filled(patterns); }
   static std::span<const std::string_view> Filled(std::span<const std::string_view> all) {

@@ -79,7 +79,7 @@ class SpmTokenizer final : public Tokenizer {
     const IdList& out;
     std::string_view word = {};
     size_t n_bytes = 0;  // looked up since the last tick
-    // Of an unused token: the bytes of its first part. Of several pairs the last counts.
+    // For each unused token the bytes of its first part; if several pairs form it, the last counts.
     std::unordered_map<std::string_view, size_t> parts = {};
   };
 
@@ -91,7 +91,7 @@ class SpmTokenizer final : public Tokenizer {
     while (!rest.empty()) {
       const std::string_view word = rest.substr(0, WordLength(rest));
       rest.remove_prefix(word.size());
-      if (owes_unknown || word.size() > WordCache::kMaxWordBytes) {
+      if (owes_unknown || word.size() > WordCache::kMaxCachedBytes) {
         EncodeWord(word, merger, owes_unknown, out);
         continue;
       }
@@ -179,9 +179,9 @@ class SpmTokenizer final : public Tokenizer {
   }
 
   // The number of bytes that can be merged on their own: up to a space after another character, if
-  // no token spans the two. Without such a place a text is cut after kMaxWord bytes.
+  // no token spans the two. Without such a place a text is cut after kMaxMergedBytes bytes.
   size_t WordLength(std::string_view text) const {
-    const size_t most = std::min(text.size(), kMaxWord);
+    const size_t most = std::min(text.size(), kMaxMergedBytes);
     for (size_t at = 1; (at = text.find(kSpaceMark, at)) < most; at += kSpaceMark.size()) {
       if (!before_space_[static_cast<uint8_t>(text[at - 1])] &&
           !text.substr(0, at).ends_with(kSpaceMark)) {

@@ -99,7 +99,7 @@ std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOption
 }
 
 void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const {
-  if (options.add_bos && vocab_.add_bos) {
+  if (options.add_special && vocab_.add_bos) {
     if (vocab_.bos >= 0) out.push_back(vocab_.bos);
     for (const TokenId id : vocab_.after_bos) out.push_back(id);
   }
@@ -124,8 +124,8 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
       done = at + ((added & kRstrip) != 0 ? Leading(IsWhiteSpace, text.substr(at)) : 0);
   }
   if (done < text.size()) EncodeBytes(text.substr(done), done == 0, out);
-  if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
-  if (options.add_bos && vocab_.ends_with_sep && vocab_.sep >= 0) out.push_back(vocab_.sep);
+  if (options.add_special && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
+  if (options.add_special && vocab_.ends_with_sep && vocab_.sep >= 0) out.push_back(vocab_.sep);
 }
 
 // Whether a character of a word is before or after these bytes.

@@ -25,7 +25,7 @@
 namespace tokenizer {
 
 struct EncodeOptions {
-  bool add_bos = true;         // add bos (and eos) if the vocabulary asks for them
+  bool add_special = true;  // add the tokens around a text, as the vocabulary says: bos, eos, sep
   bool parse_special = false;  // "<|eot_id|>" in the text is one token, not eight characters
   // Ascending spans in which control tokens are plain text nonetheless: a user's, in a chat.
   std::span<const ByteSpan> plain = {};

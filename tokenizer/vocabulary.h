@@ -65,7 +65,7 @@ struct VocabularyDefaults {
   // A "llama" vocabulary: scores are read (0 if the file has none). If the file does not say, types
   // follow from spellings, control tokens 1 and 2 are bos and eos, and a space begins texts.
   bool llama = false;
-  // If there is no tokenizer.ggml.add_bos_token, and no add_eos_token.
+  // The defaults if the file has no tokenizer.ggml.add_bos_token or add_eos_token.
   bool add_bos = false, add_eos = false;
   // Rows of the embedding. Tokens beyond these must be unused or control tokens, and are cut off.
   size_t rows = SIZE_MAX;
@@ -74,7 +74,8 @@ struct VocabularyDefaults {
 // Limits; a file beyond one is refused. The longest tokens in use are runs of some hundred spaces.
 inline constexpr size_t kMaxTokenBytes = 1 << 14;
 
-// Of all tokens: sentencepiece stores each several times. The largest in use have 3 million bytes.
+// The most bytes of all tokens: sentencepiece stores each several times. The largest vocabularies
+// in use have 3 million bytes.
 inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 
 // Tokens and merges take more memory than file space. The largest vocabularies have half a million.

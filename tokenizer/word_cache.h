@@ -15,9 +15,9 @@ namespace tokenizer {
 // Maps a word to the position of its ids in a list. A word replaces another with the same slot.
 class WordCache {
  public:
-  static constexpr size_t kMaxWordBytes = 24;  // longer words are not kept
+  static constexpr size_t kMaxCachedBytes = 24;  // longer words are not kept
   struct Entry {
-    std::array<char, kMaxWordBytes> text;
+    std::array<char, kMaxCachedBytes> text;
     uint8_t size = 0, n_ids = 0;
     size_t begin = 0;
 
@@ -26,7 +26,7 @@ class WordCache {
     }
   };
 
-  // The place of a word of 1 to kMaxWordBytes bytes.
+  // The place of a word of 1 to kMaxCachedBytes bytes.
   Entry& At(std::string_view word) {
     constexpr size_t kEntries = size_t{1} << 12;
     if (entries_.empty()) entries_.resize(kEntries);

@@ -12,8 +12,8 @@
 
 namespace tokenizer {
 
-// Longer words (of no language) are split, to limit memory: some 40 bytes per byte of the word.
-inline constexpr size_t kMaxWord = size_t{1} << 20;
+// No language has longer words. They are cut, since a word takes about 40 bytes of memory per byte.
+inline constexpr size_t kMaxMergedBytes = size_t{1} << 20;
 
 // A symbol of a word: a token, or a character without one.
 struct Symbol {
@@ -48,7 +48,7 @@ class WordMerger {
 
   Pairs& pairs() { return pairs_; }
   void Clear() { symbols_.clear(); }
-  // One more symbol of the word, at most kMaxWord.
+  // Adds a symbol to the word, which has at most kMaxMergedBytes of them.
   void Add(TokenId id, size_t begin = 0, size_t end = 0) {
     const auto i = static_cast<int32_t>(symbols_.size());
     if (i > 0) symbols_.back().next = i;

@@ -18,8 +18,8 @@ namespace tokenizer {
 namespace {
 
 // A longer word is unknown, as in the library that trained these models.
-constexpr std::string_view kMaxWordKey = "tokenizer.pronk.max_word_characters";
-constexpr uint32_t kDefaultMaxWord = 100;
+constexpr std::string_view kMaxCharactersKey = "tokenizer.pronk.max_word_characters";
+constexpr uint32_t kDefaultMaxCharacters = 100;
 
 // Each ideograph is a word of its own.
 bool IsIdeograph(char32_t c) {
@@ -52,7 +52,8 @@ class WordPieceTokenizer final : public Tokenizer {
         strips_(metadata.GetBoolOr("tokenizer.ggml.normalizer.strip_accents", lowers_)),
         cleans_(metadata.GetBoolOr("tokenizer.pronk.clean_text", true)),
         splits_ideographs_(metadata.GetBoolOr("tokenizer.pronk.handle_chinese_chars", true)),
-        max_word_(metadata.Has(kMaxWordKey) ? metadata.GetUint(kMaxWordKey) : kDefaultMaxWord),
+        max_characters_(metadata.Has(kMaxCharactersKey) ? metadata.GetUint(kMaxCharactersKey)
+                                                        : kDefaultMaxCharacters),
         removed_(kRemoved),
         accents_(kAccents),
         punctuation_(kPunctuation) {
@@ -83,7 +84,7 @@ class WordPieceTokenizer final : public Tokenizer {
     end_word();
   }
 
-  // Without control characters, case and accents, and with spaces around ideographs.
+  // Removes control characters, case and accents, and puts spaces around ideographs.
   std::string Normalized(std::string_view text) const {
     std::string normal;
     for (const auto& [c, bytes] : gguf::Characters(text)) {
@@ -109,7 +110,7 @@ class WordPieceTokenizer final : public Tokenizer {
     for (const char c : word) n_characters += (c & 0xC0) != 0x80;
     // U+2581 itself is in no token: it marks those that begin a word.
     const bool is_marked = word.find(kSpaceMark) != std::string_view::npos;
-    if (n_characters > max_word_ || is_marked) return Append(-1, out);
+    if (n_characters > max_characters_ || is_marked) return Append(-1, out);
     const std::string marked = std::string(kSpaceMark) + std::string(word);
     std::vector<TokenId> ids;
     const std::function<void()> tick = [&] { out.Check(); };
@@ -127,7 +128,7 @@ class WordPieceTokenizer final : public Tokenizer {
   std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
 
   bool lowers_, strips_, cleans_, splits_ideographs_;
-  uint64_t max_word_;  // characters
+  uint64_t max_characters_;  // characters
   CharacterSet removed_, accents_, punctuation_;
   SpecialMatcher pieces_;
 };

@@ -102,7 +102,8 @@ struct Comparison {
   Verdict verdict = Verdict::kUnknown;
   double seconds_more = 0;  // that a decision would take, if the scatter stays; 0: unknown
 
-  // By the change that is looked for (0.05: slower by 5%); the interval may be too wide for either.
+  // Not slower if the interval excludes a slowdown by `detect` (0.05: 5%), slower if it lies below
+  // 1; otherwise unknown.
   Verdict For(double detect) const {
     if (low > 1 - detect) return Verdict::kNotSlower;
     return high < 1 ? Verdict::kSlower : Verdict::kUnknown;

@@ -147,7 +147,7 @@ class Markdown : public BenchFormat {
 
 // --- JSON, CSV and SQL: the same fields --------------------------------------------------------
 
-// In the quotes of CSV (") or SQL (').
+// Puts a text in the quotes of CSV (") or SQL (').
 std::string InQuotes(const std::string& text, char quote) {
   return quote + Replaced(text, {{quote, std::string(2, quote)}}) + quote;
 }

@@ -33,7 +33,7 @@ std::string TickText(double tick) { return Format("%.10g", tick); }
 class Picture {
  public:
   void Down(double by) { y_ += by; }
-  // At the current height, or `up` above it.
+  // Adds a text at the current height, or `up` above it.
   void Text(double x, const char* classes, const std::string& text, double up = 0) {
     body_ += SvgText(x, y_ - up, classes, text);
   }

@@ -26,7 +26,7 @@ class Conversation {
   // Goes on with the messages of the chat that was read from `path`. is_other: the model here is
   // another than the chat's, so nothing is written to `path`.
   void GoOnWith(const SavedChat& chat, const std::string& path, bool is_other);
-  // As /system does; the text may have several lines.
+  // Does what /system does; the text may have several lines.
   void System(const std::string& argument);
   // The end: saves the session's state beside the chat, if an answer has changed it.
   void SaveState() {

@@ -18,7 +18,7 @@ using FlagValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 class KeptFlags {
  public:
-  // Of a command whose flags are all declared, and not yet read.
+  // The flags of `command` must all be declared, and not yet read.
   explicit KeptFlags(Command& command);
 
   // The kept flags on the command line; call it before Apply().

@@ -81,7 +81,7 @@ std::string ModelColumn(const SavedChat& chat) {
   return TextColumns(name) <= kMost ? name : Column(name, kMost);
 }
 
-// At most 40 bytes, in whole characters.
+// The first characters of a text, at most 40 bytes.
 std::string Beginning(const std::string& text) {
   size_t n = std::min<size_t>(text.size(), 40);
   while (n > 0 && n < text.size() && (text[n] & 0xC0) == 0x80) --n;

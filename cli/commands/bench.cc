@@ -156,7 +156,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   return plan;
 }
 
-// In proportion to the seconds that a repetition takes: a prompt's tokens cost less.
+// A number in proportion to the seconds that a repetition takes. A prompt's tokens cost less.
 double EffortOf(const BenchTest& test) {
   const size_t passes = test.n_gen / test.n_pass + test.n_texts * test.n_prompt / 10 + 1;
   return static_cast<double>(test.model->opened.BytesPerToken() * passes);

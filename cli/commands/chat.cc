@@ -169,7 +169,7 @@ struct ChatStart {
   bool is_other = false;  // it is another model than the chat's
 };
 
-// For a chat that names no model.
+// Asks which model shall continue a chat that names no model.
 std::string AskForModel(const std::string& path) {
   const std::string what = ShownChat(path) + ": does not say which model it is by";
   if (!IsTerminal(0)) throw engine::Error(what, ": give -m");

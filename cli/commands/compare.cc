@@ -180,7 +180,7 @@ class Compare {
     return texts;
   }
 
-  // In rounds: when the machine is slow for a while, all models are slowed alike.
+  // Measures in rounds, so that a machine that is slow for a while slows all models alike.
   void MeasureSpeeds() {
     ProgressLine progress("measuring", "runs");
     const size_t n_runs = static_cast<size_t>(options_.repetitions) * report_.models.size();

@@ -37,7 +37,7 @@ struct Pair {
   const T* b;
 };
 
-// In the first file's order, then in the second's.
+// Pairs items by name: in the first file's order, then the second's items without a partner.
 template <class T, class Name>
 std::vector<Pair<T>> Paired(const std::vector<T>& of_a, const std::vector<T>& of_b, Name name) {
   std::map<std::string_view, const T*> left;

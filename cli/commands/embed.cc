@@ -27,6 +27,7 @@
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/embedder.h"
+#include "engine/session/embedder_input.h"
 #include "engine/session/encode.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
@@ -77,7 +78,7 @@ std::optional<engine::Pooling> PoolingOf(const std::string& name) {
                          : engine::Pooling::kLast;
 }
 
-// For --ids: the result of one text.
+// Writes the result of one text, whose ids --ids gives.
 int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   if (options.words.size() != 1) throw UsageError("--ids: expected the file to write after it");
   if (!options.file.empty() || options.query || options.raw || options.json)

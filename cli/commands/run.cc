@@ -97,14 +97,14 @@ engine::GenerateResult Complete(const RunOptions& options, const RunSetup& setup
   });
 }
 
-// A line of JSON for each.
+// Writes each call as a line of JSON.
 void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out) {
   for (const tokenizer::ToolCall& call : calls) {
     out.Write((std::exchange(is_first, false) ? "" : "\n") + CallJson(call));
   }
 }
 
-// Notes and speeds, if a person is reading.
+// Says what cut the answer. Adds notes and speeds if standard error is a terminal, or with -v.
 void ReportRun(const RunOptions& options, const engine::Model& model,
                const engine::GenerateResult& result) {
   if (options.json) return;
@@ -204,13 +204,13 @@ int AnswerOne(const RunOptions& options, RunSetup setup, const RunRequest& reque
       Complete(options, setup, request, answer_constraint, out, likely);
   if (!options.json) WriteCalls(result.tool_calls, result.text.empty(), out);
   const int64_t seed = setup.session.sampling.seed;
-  const bool open =
+  const bool can_write =
       options.json
-          ? WriteOut(ResultJson(result, seed, setup.load_seconds, MoreOf(request, likely), 2))
+          ? WriteOut(ResultJson(result, seed, setup.load_seconds, ExtraFields(request, likely), 2))
           : out.Finish();
   ReportRun(options, setup.model, result);
   if (result.is_broken) ComplainOfBroken();
-  if (!open) return kExitDone;  // nobody reads any more
+  if (!can_write) return kExitDone;  // nobody reads any more
   return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
              ? kExitCut
              : kExitDone;
@@ -267,7 +267,7 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
   if (!form) {
     return engine::Encode(
         model, request.prompt,
-        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, room);
+        {.add_special = true, .parse_special = options.special, .interrupted = &interrupted}, room);
   }
   std::vector<tokenizer::Message> messages = request.messages;
   if (messages.empty()) messages = {{"user", request.prompt}};
@@ -307,7 +307,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
   return generate;
 }
 
-Json MoreOf(const RunRequest& request, const Json& likely) {
+Json ExtraFields(const RunRequest& request, const Json& likely) {
   Json more = Json::object();
   if (request.id.is_there()) more["id"] = Json::parse(request.id.text());
   if (request.n_likeliest) more["logprobs"] = {{"content", likely}};

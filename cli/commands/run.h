@@ -77,7 +77,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
                                            const RunRequest& request,
                                            grammar::Constraint* constraint, Json& likely);
 // What --json has beside the result: the log probabilities, if they were asked for.
-Json MoreOf(const RunRequest& request, const Json& likely);
+Json ExtraFields(const RunRequest& request, const Json& likely);
 
 // Answers the lines of --jsonl, several together, with a line for each in their order. Returns the
 // exit status.

@@ -109,7 +109,7 @@ class AnswerFile {
   }
 
   size_t n_lines() const { return n_lines_; }  // of earlier runs
-  // With its line feed. Throws engine::Error.
+  // Appends a line, which includes its line feed. Throws engine::Error.
   void Add(const std::string& line) {
     if (std::fputs(line.c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0)
       Fail("cannot be written to");
@@ -202,7 +202,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
                       ended.result.stop_reason))
       status = kExitCut;
     answers[line] = ResultJson(ended.result, place.seed, setup.load_seconds,
-                               MoreOf(requests[line], place.likely), -1);
+                               ExtraFields(requests[line], place.likely), -1);
     n_tokens += ended.result.tokens.size();
     place.line.reset();
     place.session.reset();

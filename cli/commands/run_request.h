@@ -55,7 +55,7 @@ class RequestReader {
 
   RunRequest flags_;
   const GenerationOptions& generation_;
-  // By their text: lines often have the same.
+  // The grammars by their text: lines often have the same one.
   std::map<std::string, std::shared_ptr<const grammar::Grammar>> grammars_;
 };
 

@@ -29,7 +29,7 @@ int Tokenize(const TokenizeOptions& options) {
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const std::vector<tokenizer::TokenId> ids =
       tokenizer->Encode(options.text.Read(/*exact=*/true),
-                        {.add_bos = !options.no_bos, .parse_special = options.special});
+                        {.add_special = !options.no_bos, .parse_special = options.special});
   Output out;
   for (size_t i = 0; i < ids.size() && out.is_open(); ++i) {
     const std::string number = std::to_string(ids[i]), position = std::to_string(i + 1);

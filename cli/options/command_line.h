@@ -24,7 +24,7 @@ using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, int*, int64_t*, size_t*, float*,
                             pronk::Value<float>*, pronk::Value<int>*, pronk::Value<int64_t>*>;
 
-// Of a number, both ends included.
+// The values that a number may have, both ends included.
 struct Range {
   double low = -HUGE_VAL, high = HUGE_VAL;
 };
@@ -100,8 +100,8 @@ struct Command {
   void RefuseValue(const std::string& word) const;
 
   std::string name, what;
-  // Of the flags that are added next. Flags shared by several subcommands have a group of another
-  // name: if the help of a subcommand would be too long, it shows only their names.
+  // The group of the flags that are added next. Flags shared by several subcommands have a group of
+  // another name: if the help of a subcommand would be too long, it shows only their names.
   std::string group = kOwn;
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
   std::function<int()> action = {};    // once the flags are read; returns the exit status

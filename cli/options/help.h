@@ -17,7 +17,7 @@ struct Example {
   std::string_view command, line;
 };
 
-// Of all subcommands, in the order of --help.
+// The examples of all subcommands, in the order of --help.
 std::span<const Example> Examples();
 
 // "pronk bench [OPTIONS] [MODEL...]"

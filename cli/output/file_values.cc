@@ -29,7 +29,7 @@ std::string FloatText(double number) {
   return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
 }
 
-// Of a number or a bool.
+// The text of a number or a bool.
 std::string ScalarText(ValueType type, const std::byte* at) {
   if (type == ValueType::kF32) return FloatText(Load<float>(at));
   if (type == ValueType::kF64) return FloatText(Load<double>(at));

@@ -22,8 +22,8 @@ using TextSink = std::function<void(std::string_view)>;
 // A string in JSON's quotes.
 void WriteJsonString(std::string_view text, const TextSink& sink);
 
-// As JSON. Numbers that JSON lacks are the strings "NaN", "Infinity" and "-Infinity"; an array is
-// an object with its type, its count and its first elements.
+// Writes a value as JSON. Numbers that JSON lacks are the strings "NaN", "Infinity" and
+// "-Infinity"; an array is an object with its type, its count and its first elements.
 void WriteJsonValue(const gguf::Value& value, const TextSink& sink);
 
 // For a line of this many columns: strings are quoted and escaped as in JSON, an array is "5 x f32
@@ -32,7 +32,7 @@ std::string ValueLine(const gguf::Value& value, size_t columns);
 
 struct TensorCheck {
   uint64_t n_nan = 0, n_infinite = 0, n_zero = 0;
-  // Of the finite numbers; least > most if there are none.
+  // The range of the finite numbers; least > most if there are none.
   float least = std::numeric_limits<float>::infinity();
   float most = -std::numeric_limits<float>::infinity();
   uint64_t hash = 0;  // XXH64 of the tensor's bytes

@@ -11,7 +11,7 @@ inline constexpr int kSvgWidth = 480, kSvgMargin = 16;
 // (one token at a time), "pp" (many at once), "both", "limit"; lines are "axis", "roof" and "cost".
 std::string Svg(const std::string& title, int height, const std::string& body);
 
-// For text between tags.
+// Escapes a text that stands between tags.
 std::string SvgEscaped(const std::string& text);
 
 std::string SvgText(double x, double y, const char* classes, const std::string& text);

@@ -20,7 +20,7 @@ std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2))
 
 std::string HumanBytes(uint64_t n);  // "1.17 GB", "640 KB"
 
-// At most n figures, but all of those before the point: "12.34", "12345".
+// A number with n figures at most, but with all figures before the point: "12.34", "12345".
 std::string Figures(double number, int n);
 
 std::string Counted(size_t n, const std::string& what);  // "1 thread", "2 threads"

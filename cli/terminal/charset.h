@@ -13,7 +13,7 @@ void SetUpCharset();
 // Replaces \n, \t, \r, \e, \", \', \\ and \xHH; any other backslash stays.
 std::string Unescaped(std::string_view text);
 
-// Without control characters, of which a model's text may contain any: a terminal would obey them.
+// Removes control characters, which a terminal would obey; a model's text may contain any of them.
 std::string ForTerminal(std::string_view text);
 
 // Width of a character in columns: 0, 1 or 2.

@@ -68,7 +68,7 @@ std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
 
 constexpr size_t kTab = 8;  // columns from stop to stop
 
-// For stderr, where lines break between words if it is a terminal.
+// Prepares a text for stderr: if that is a terminal, lines break between words.
 std::string Wrapped(std::string_view text) {
   const size_t columns = Columns(STDERR_FILENO);
   WordWrapper wrapper;

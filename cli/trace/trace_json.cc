@@ -32,7 +32,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-// In the order of engine::Mixer.
+// The names of engine::Mixer, in its order.
 constexpr std::array<std::string_view, 8> kMixerNames = {
     "none",      "attention", "latent attention", "short convolution",
     "delta net", "Mamba",     "Mamba-2",          "lightning"};

@@ -21,7 +21,7 @@ struct TraceReport {
   std::string reads_from = {};  // what served the bytes of read_ceiling: "memory", "the cache"
   engine::Trace token = {};     // of the last token alone
   engine::Trace prompt = {};    // of all tokens at once; empty: not measured
-  // Of the last token or of all tokens; empty: not asked for.
+  // The values of the last token, or of all tokens; empty: not asked for.
   std::vector<TokenValues> values = {};
 };
 

@@ -89,7 +89,7 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
     team_.Run([&] {
       Pass input(model_.config, 1, s, team_, {&here, 1});
       input.Embed(model_.weights.token_embd, {&id, 1}, embedding);
-      input.SetPositions();
+      input.FillRopeAngles();
       Pass pass(config_, 1, s, team_, {&before, 1});
       pass.MatMul(embedding, {{w.pre_projection, s.x}});
       Layers(w, pass);

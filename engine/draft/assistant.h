@@ -36,7 +36,7 @@ class AssistantDrafter : public Drafter {
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Truncate(size_t n) override;
 
-  // Of the last draft: [vocab_size of the assistant].
+  // The logits of the last draft, [vocab_size of the assistant].
   std::span<const float> logits() const { return logits_; }
 
  private:

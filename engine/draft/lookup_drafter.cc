@@ -14,7 +14,7 @@ using tokenizer::TokenId;
 // at each: a text of one word repeated a hundred thousand times costs no more than any other.
 constexpr size_t kMaxPlaces = 32;
 constexpr size_t kMaxMatch = 32;
-// In longer texts pairs share slots.
+// The most slots; in longer texts pairs share them.
 constexpr size_t kMaxSlots = size_t{1} << 17;
 // The most tokens of each kind but the last.
 constexpr std::array<size_t, 4> kKinds = {2, 3, 5, 9};

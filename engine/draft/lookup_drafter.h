@@ -16,10 +16,10 @@ namespace engine {
 // its pair: 8 bytes and one step per token of text.
 class LookupDrafter : public Drafter {
  public:
-  // For texts of up to `capacity` tokens.
+  // Texts have up to `capacity` tokens.
   explicit LookupDrafter(size_t capacity);
 
-  // By the number of tokens that match the earlier place: 2, 3, 4 or 5, 6 to 9, more.
+  // Drafts differ by the number of tokens that match the earlier place: 2, 3, 4 or 5, 6 to 9, more.
   size_t n_kinds() const override { return 5; }
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,

@@ -41,7 +41,7 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
     Pass pass(config_, tokens.size(), s, team, {&text, 1});
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
-    pass.SetPositions();
+    pass.FillRopeAngles();
     // [tokens][embedding, hidden state]
     const Pass::Heads half = {normed, n, 0}, both = {s.temp, 2 * n, 0};
     pass.Normed(x, w.enorm, n, normed);

@@ -21,7 +21,7 @@ namespace engine {
 // The block.
 class Nextn {
  public:
-  // For a model whose weights have the block, and texts of up to size.capacity tokens.
+  // The model's weights must have the block. Texts have up to size.capacity tokens.
   Nextn(const Model& model, const SequenceState::Size& size, size_t n_threads);
 
   size_t width() const { return config_.embedding_length; }

@@ -39,15 +39,15 @@ DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
           accepted - before.accepted,
           n_tokens - before.n_tokens,
           n_passes - before.n_passes,
-          n_plain - before.n_plain,
+          n_single - before.n_single,
           seconds - before.seconds,
-          plain_seconds - before.plain_seconds};
+          single_seconds - before.single_seconds};
 }
 
 std::optional<double> DraftCounts::Gain() const {
   constexpr uint64_t kEnough = 8;
-  if (n_plain < kEnough) return {};
-  return static_cast<double>(n_tokens) * plain_seconds / static_cast<double>(n_plain) / seconds;
+  if (n_single < kEnough) return {};
+  return static_cast<double>(n_tokens) * single_seconds / static_cast<double>(n_single) / seconds;
 }
 
 Speculation::Speculation(std::vector<std::shared_ptr<Drafter>> drafters,
@@ -139,8 +139,8 @@ void Speculation::Passed(size_t n_tokens, double seconds, bool has_all_logits) {
   if (has_all_logits) controller_.Passed(n_tokens, seconds);
   ++counts_.n_passes;
   if (n_tokens == 1 && has_all_logits) {
-    ++counts_.n_plain;
-    counts_.plain_seconds += seconds;
+    ++counts_.n_single;
+    counts_.single_seconds += seconds;
   }
   counts_.seconds += seconds + std::exchange(drafting_seconds_, 0);
 }

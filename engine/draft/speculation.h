@@ -38,9 +38,9 @@ struct DraftCounts {
   uint64_t accepted = 0;
   uint64_t n_tokens = 0;  // generated, accepted drafts included
   uint64_t n_passes = 0;
-  uint64_t n_plain = 0;  // of the passes: with one token
+  uint64_t n_single = 0;  // passes with one token, thus without drafts
   // By the clock: all passes, the undoing of rejected drafts, and drafting; passes with one token.
-  double seconds = 0, plain_seconds = 0;
+  double seconds = 0, single_seconds = 0;
 
   DraftCounts operator-(const DraftCounts& before) const;
   // The speedup over generating without drafts; nothing if too few passes had no drafts.
@@ -63,7 +63,7 @@ class Speculation {
   // This token joined the text; it was an accepted draft or not.
   void Add(tokenizer::TokenId id, bool was_draft);
 
-  // As Drafter's.
+  // Passes the tokens to each drafter's Read().
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x);
   // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);

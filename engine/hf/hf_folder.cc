@@ -13,7 +13,8 @@ namespace engine {
 namespace {
 
 constexpr size_t kMaxText = size_t{128} << 20;  // the largest tokenizer.json known has 33 MB
-// Of all texts but the largest: what is read is kept. Published folders have some 15 MB.
+// The most bytes of all texts but the largest, which stay in memory. Published folders have about
+// 15 MB.
 constexpr size_t kMaxBeside = size_t{32} << 20;
 constexpr size_t kMaxShards = 4096;
 constexpr const char* kWhole = "model.safetensors";

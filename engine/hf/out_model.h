@@ -68,8 +68,7 @@ struct OutModel {
   void PerLayer(std::string_view key, const std::vector<bool>& values);
   // A model that scores texts, with a name for each score.
   void Rank(const std::vector<std::string>& labels);
-  // A vector whose numbers are computed here.
-  // Or a matrix with rows of this width.
+  // A vector whose numbers are computed here, or a matrix with rows of this width.
   void Computed(const std::string& name, std::vector<float> values, uint64_t width = 0);
 
   // A tensor of the folder; a matrix's number of rows, if config.json lacks it. Throw gguf::Error.

@@ -123,7 +123,7 @@ OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t
   return out;
 }
 
-// From [heads * (plain + value), latent].
+// The keys' or the values' part of a matrix [heads * (plain + value), latent].
 OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys) {
   const uint64_t head = shapes.head_plain + shapes.head_value, latent = stack.cols;
   stack.Require(head > 0 && shapes.n_heads * head == stack.rows, shapes.n_heads, " heads of ", head,
@@ -198,7 +198,7 @@ OutTensor PartOfHeads(const Stack& stack, const Shapes& shapes, size_t part) {
   });
 }
 
-// Of each quarter of the heads q, v and k.
+// Puts q, k and v one after the other: the file has q, v and k for each quarter of the heads.
 OutTensor HeadsInFour(const Stack& stack) {
   stack.Require(stack.rows % 12 == 0, "a multiple of 12 rows");
   const uint64_t part = stack.rows / 12, all = stack.rows / 3;

@@ -13,7 +13,7 @@ namespace {
 
 using gguf::DType;
 
-// For a few vectors: computed in double and rounded once.
+// Changes a number of a vector, computed in double and rounded once.
 float Changed(double x, Change change) {
   if (change == Change::kPlusOne) return static_cast<float>(x + 1);
   return static_cast<float>(change == Change::kExp ? std::exp(x) : -std::exp(x));

@@ -8,7 +8,7 @@
 
 #include "engine/pronk.h"
 
-// Not in namespace pronk, all of whose symbols the shared library shows.
+// This is not in namespace pronk, since the shared library exports all symbols of that namespace.
 namespace library {
 
 // An exception from a host callback, on its way through the engine.

@@ -30,7 +30,7 @@ using library::ReadTexts;
 
 namespace {
 
-// Of a fixed size: there may be no memory for another.
+// The text of the thread's last error. Its size is fixed, since there may be no memory for more.
 std::array<char, 1024>& LastError() {
   thread_local std::array<char, 1024> text = {};
   return text;

@@ -58,7 +58,7 @@ Struct Known(const Struct& from) {
   return known;
 }
 
-// As much of a structure as the program's has room for; `to` may be null.
+// Copies as much of a structure as the program's has room for; `to` may be null.
 template <class Struct>
 void Give(Struct whole, Struct* to) {
   if (to == nullptr) return;
@@ -69,7 +69,7 @@ void Give(const pronk::Completion& from, pronk_completion* to);
 void Give(const pronk::MemoryUse& from, pronk_memory_use* to);
 // False: the program's function ended it.
 bool Give(const pronk::Token& token, pronk_on_token to, void* user);
-// As many items as there is room for.
+// Copies as many items as there is room for, and writes their full number to n.
 template <class Items, class Item>
 void Give(const Items& items, Item* to, std::size_t room, std::size_t* n) {
   if (to != nullptr) std::copy_n(items.begin(), std::min(items.size(), room), to);

@@ -3,6 +3,7 @@
 #include "engine/library/handles.h"
 #include "engine/sampling/settings.h"
 #include "engine/session/embedder.h"
+#include "engine/session/embedder_input.h"
 
 namespace library {
 

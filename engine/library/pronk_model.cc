@@ -31,7 +31,7 @@ std::vector<tokenizer::TokenId> IdsOf(const engine::Model& model, const pronk::P
   if (begins && vocab.bos < 0)
     throw pronk::Error("bos: the vocabulary has no token that begins a text");
   if (begins) ids.push_back(vocab.bos);
-  const tokenizer::EncodeOptions options{.add_bos = false, .parse_special = reading.special};
+  const tokenizer::EncodeOptions options{.add_special = false, .parse_special = reading.special};
   if (reading.joined) return engine::EncodeAfter(model, ids, text, options, room);
   const auto more = engine::Encode(model, text, options, room - std::min(room, ids.size()));
   ids.insert(ids.end(), more.begin(), more.end());

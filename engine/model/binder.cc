@@ -66,9 +66,9 @@ WeightView Binder::Table(const std::string& name, uint64_t rows, uint64_t cols) 
 
 WeightView Binder::Embedding(const std::string& name, uint64_t width, uint64_t vocab_size) {
   WeightView view = Table(name, vocab_size, width);
-  if (rotations_ == nullptr) return view;
-  view.rotation = rotations_->OfInput(view.tensor->name, width);
-  view.row_rotation = rotations_->OfRows(view.tensor->name, width);
+  if (hadamard_transforms_ == nullptr) return view;
+  view.hadamard = hadamard_transforms_->OfInput(view.tensor->name, width);
+  view.row_hadamard = hadamard_transforms_->OfRows(view.tensor->name, width);
   return view;
 }
 
@@ -76,7 +76,8 @@ WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols)
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows});
   matrix_elements_ += rows * cols;
   WeightView view = {{tensor.dtype, tensor.data, rows, cols, tensor.scale(), exact_}, &tensor};
-  if (rotations_ != nullptr) view.rotation = rotations_->OfInput(tensor.name, cols);
+  if (hadamard_transforms_ != nullptr)
+    view.hadamard = hadamard_transforms_->OfInput(tensor.name, cols);
   if (!std::isfinite(view.scale)) Fail(name + ".weight", "expected a scale that is a number");
   const float* const scale = OptionalFloats(name + ".scale", {1});
   if (scale != nullptr) view.scale *= *scale;
@@ -148,7 +149,7 @@ uint64_t Binder::Skip(std::string_view prefix) {
 }
 
 void Binder::RequireAllBound() const {
-  if (rotations_ != nullptr) rotations_->RequireAllUsed();
+  if (hadamard_transforms_ != nullptr) hadamard_transforms_->RequireAllUsed();
   const auto unused = std::find(bound_->begin(), bound_->end(), false);
   if (unused == bound_->end()) return;
   const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_->begin())];

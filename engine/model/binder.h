@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model/rotations.h"
+#include "engine/model/hadamard_transforms.h"
 #include "engine/model/weights.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
@@ -24,7 +24,8 @@ class Binder {
       : file_(file),
         exact_(exact),
         bound_(std::make_shared<std::vector<bool>>(file.tensors().size())) {
-    if (Rotations::AreIn(file)) rotations_ = std::make_shared<Rotations>(file);
+    if (HadamardTransforms::AreIn(file))
+      hadamard_transforms_ = std::make_shared<HadamardTransforms>(file);
   }
   // A Binder for the tensors whose names begin with this prefix, which its callers omit.
   Binder Of(const std::string& prefix) const {
@@ -71,7 +72,9 @@ class Binder {
   void MakeOnes(uint64_t n) { ones_ = std::make_shared<std::vector<float>>(n, 1.0f); }
   const float* Ones(uint64_t n) const { return n <= ones_->size() ? ones_->data() : nullptr; }
   std::shared_ptr<const std::vector<float>> ones() const { return ones_; }
-  std::shared_ptr<const Rotations> rotations() const { return rotations_; }
+  std::shared_ptr<const HadamardTransforms> hadamard_transforms() const {
+    return hadamard_transforms_;
+  }
 
   // Numbers of type F32 in a tensor of any shape; the name has its ".weight" or other end.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
@@ -109,7 +112,7 @@ class Binder {
   std::string prefix_;
   std::shared_ptr<std::vector<bool>> bound_;  // by place in file_.tensors()
   std::shared_ptr<std::vector<float>> ones_;
-  std::shared_ptr<Rotations> rotations_;
+  std::shared_ptr<HadamardTransforms> hadamard_transforms_;
   uint64_t matrix_elements_ = 0;
 };
 

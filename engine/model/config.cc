@@ -5,8 +5,8 @@
 
 #include "engine/model/families/families.h"
 #include "engine/model/family.h"
+#include "engine/model/hadamard_transforms.h"
 #include "engine/model/keys.h"
-#include "engine/model/rotations.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -64,7 +64,7 @@ void ReadHeads(const Keys& keys, const Family& family, Config& config) {
     layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
     layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
     const double by_length = 1 / std::sqrt(static_cast<double>(layer.key_length));
-    layer.attention_scale = static_cast<float>(scale > 0 ? scale : by_length);
+    layer.score_scale = static_cast<float>(scale > 0 ? scale : by_length);
   }
 }
 
@@ -190,7 +190,7 @@ void ReadScales(const Keys& keys, const Family& family, Config& config) {
       keys.CountOr("attention.temperature_length", config.ropes[0].original_context, UINT32_MAX);
 }
 
-// Of a network without a gate, if a key of ours names it.
+// Reads the activation of a network without a gate from our own key.
 void ReadActivation(const Keys& keys, Config& config) {
   constexpr std::string_view kKey = "hidden_activation";
   if (kernels::IsGated(config.activation) || !keys.Has(kKey)) return;
@@ -295,7 +295,7 @@ Config Config::Read(const gguf::File& file) {
   ReadPooling(keys, config);
   ReadWindows(keys, family.windows, config);
   ReadRouter(keys, family, config);
-  config.uses_hadamard = Rotations::AreIn(file);
+  config.uses_hadamard = HadamardTransforms::AreIn(file);
   if (family.refine != nullptr) family.refine(keys, config);
   if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);

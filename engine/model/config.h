@@ -94,15 +94,15 @@ struct LayerPlan {
   Mixer beside = Mixer::kNone;  // a recurrence that reads the same, and whose output is added, too
   // Attention. Latent attention on latent vectors has one key-value head.
   size_t n_heads = 0;
-  size_t n_kv_heads = 0;      // divides n_heads
-  size_t key_length = 0;      // head_dim of queries and keys, even
-  size_t value_length = 0;    // head_dim of values
-  float attention_scale = 0;  // of q . k
-  size_t rope = 0;            // index into Config::ropes, or kNoRope
-  size_t rope_offset = 0;     // index in a head of the first rotated number
-  size_t window = 0;          // keys up to its own that a token sees; 0: all
-  size_t ahead = 0;           // keys after its own that it sees; SIZE_MAX: all
-  size_t kv_layer = kOwn;     // the earlier layer whose keys and values it uses, or kOwn
+  size_t n_kv_heads = 0;    // divides n_heads
+  size_t key_length = 0;    // head_dim of queries and keys, even
+  size_t value_length = 0;  // head_dim of values
+  float score_scale = 0;    // of q . k
+  size_t rope = 0;          // index into Config::ropes, or kNoRope
+  size_t rope_offset = 0;   // index in a head of the first rotated number
+  size_t window = 0;        // keys up to its own that a token sees; 0: all
+  size_t ahead = 0;         // keys after its own that it sees; SIZE_MAX: all
+  size_t kv_layer = kOwn;   // the earlier layer whose keys and values it uses, or kOwn
   // Latent attention:
   size_t latent_length = 0;    // of the vector that keys and values come from
   size_t query_rank = 0;       // of the vector that queries come from; 0: from the residual stream
@@ -217,11 +217,11 @@ struct Config : Traits {
   size_t laurel_length = 0;     // rank of the matrix beside each mixer (LAuReL); 0: none
   size_t per_layer_length = 0;  // numbers that a token has for each layer; 0: none
 
-  float embedding_scale = 1;    // of a token's row of token_embd
-  float attention_scale = 1;    // of attention's output
-  float residual_scale = 1;     // of a sublayer's output
-  float stream_scale = 1;       // of the stream that the output is added to
-  float clamp_qkv = 0;          // queries, keys and values are cut to [-clamp, clamp]; 0: not
+  float embedding_scale = 1;         // of a token's row of token_embd
+  float attention_output_scale = 1;  // of attention's output
+  float residual_scale = 1;          // of a sublayer's output
+  float stream_scale = 1;            // of the stream that the output is added to
+  float clamp_qkv = 0;               // queries, keys and values are cut to [-clamp, clamp]; 0: not
   std::vector<float> slopes;    // by head: scores fall with distance (ALiBi); empty: they do not
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none
   float logit_scale = 1;
@@ -250,7 +250,7 @@ struct Config : Traits {
   // the same kind.
   size_t backbone_length = 0;
   bool joins_hidden = false;   // of OfNextn(): the input is two streams wide
-  bool uses_hadamard = false;  // products multiply their inputs by Hadamard matrices (rotations.h)
+  bool uses_hadamard = false;  // some products' inputs are transformed (hadamard_transforms.h)
   size_t fine_cols = 0;        // Weights::FineCols()
   bool has_encoders = false;  // the file has keys of encoders of images or sound, which are not run
 
@@ -266,7 +266,7 @@ struct Config : Traits {
   bool WritesText() const {
     return pooling != Pooling::kRank && !SeesAhead() && backbone_length == 0;
   }
-  // With the block of `nextn` as the only layer.
+  // A copy with the block of `nextn` as its only layer.
   Config OfNextn() const;
   // The largest value of `member` in any layer.
   size_t Widest(size_t (*member)(const LayerPlan&)) const;

@@ -97,7 +97,7 @@ struct Family {
   bool nextn = false;  // blocks after the layers may predict further tokens
   // The mixer of layers that have no key-value heads.
   Mixer without_heads = Mixer::kAttention;
-  // Of families whose layers may have experts.
+  // How experts are chosen, in families whose layers may have them.
   std::optional<kernels::Router> router = {};
   bool router_keys = true;  // keys change it; otherwise only its group keys do
   Presence router_bias = Presence::kNone;

@@ -162,7 +162,7 @@ class LayerBinder {
   void BindLatentAttention(LayerWeights& w) {
     const size_t latent = plan_.latent_length, n_heads = plan_.n_heads;
     const size_t n_rotated = plan_.key_length - plan_.rope_offset;
-    const size_t n_plain = plan_.head_key_length - n_rotated, value = plan_.head_value_length;
+    const size_t n_unrotated = plan_.head_key_length - n_rotated, value = plan_.head_value_length;
     const size_t q_rows = n_heads * plan_.head_key_length;
     if (plan_.query_rank == 0 || bind_.Has("attn_q")) {
       w.attn_q = bind_.Matrix("attn_q", q_rows, width_);
@@ -174,10 +174,10 @@ class LayerBinder {
     w.attn_kv_a_mqa = bind_.Matrix("attn_kv_a_mqa", latent + n_rotated, width_);
     w.attn_kv_a_norm = bind_.Vector("attn_kv_a_norm", latent);
     if (plan_.values_in_keys) {
-      w.attn_k_b = bind_.Experts("attn_k_b", n_heads, latent, n_plain);
+      w.attn_k_b = bind_.Experts("attn_k_b", n_heads, latent, n_unrotated);
       w.attn_v_b = bind_.Experts("attn_v_b", n_heads, value, latent);
     } else {
-      w.attn_kv_b = bind_.Matrix("attn_kv_b", n_heads * (n_plain + value), latent);
+      w.attn_kv_b = bind_.Matrix("attn_kv_b", n_heads * (n_unrotated + value), latent);
     }
     if (config_.attention_gate == AttentionGate::kOwn)
       w.attn_gate = bind_.Matrix("attn_gate", n_heads, width_);

@@ -52,11 +52,11 @@ PoolingWeights BindPooling(Binder& bind, const Config& config) {
 }
 
 // A gate and the values that it multiplies have one input.
-void CheckRotations(const gguf::File& file, const LayerWeights& w) {
+void CheckHadamard(const gguf::File& file, const LayerWeights& w) {
   const std::pair<const WeightView*, const WeightView*> pairs[] = {
       {&w.ffn_gate, &w.ffn_up}, {&w.ffn_gate_shexp, &w.ffn_up_shexp}};
   for (const auto& [gate, up] : pairs) {
-    if (gate->tensor == nullptr || gate->rotation == up->rotation) continue;
+    if (gate->tensor == nullptr || gate->hadamard == up->hadamard) continue;
     gguf::Fail(file.path(), "tensor ", gguf::Quoted(gate->tensor->name),
                ": prism.hadamard's keys name it or ", gguf::Quoted(up->tensor->name),
                ", but not both");
@@ -121,9 +121,9 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
     if (config.layer_norm) w.output_norm_bias = bind.OptionalFloats(name + ".bias", {width});
   }
   w.ones = bind.ones();
-  w.rotations = bind.rotations();
-  for (const LayerWeights& layer : w.layers) CheckRotations(file, layer);
-  CheckRotations(file, w.nextn.layer);
+  w.hadamard_transforms = bind.hadamard_transforms();
+  for (const LayerWeights& layer : w.layers) CheckHadamard(file, layer);
+  CheckHadamard(file, w.nextn.layer);
   const bool own = config.output == OutputMatrix::kOwn ||
                    (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;

@@ -14,17 +14,18 @@
 namespace engine {
 
 class Binder;
-class Rotations;
-struct Rotation;
+class HadamardTransforms;
+struct HadamardTransform;
 
 // A matrix: a tensor, or some of its rows.
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
   const float* bias = nullptr;               // [rows]; optional
-  // The Hadamard rotation (rotations.h) that the weights expect of a product's input; null: none.
-  const Rotation* rotation = nullptr;
-  // The Hadamard rotation that Pass::Embed() undoes in a row read as an embedding; null: none.
-  const Rotation* row_rotation = nullptr;
+  // The Hadamard transform (hadamard_transforms.h) that the weights expect of a product's input;
+  // null: none.
+  const HadamardTransform* hadamard = nullptr;
+  // The Hadamard transform that Pass::Embed() undoes in a row read as an embedding; null: none.
+  const HadamardTransform* row_hadamard = nullptr;
 };
 
 // All experts' matrices of one role in a layer, one after the other in a tensor.
@@ -195,7 +196,7 @@ struct Weights {
   const float* output_norm_bias = nullptr;
   std::shared_ptr<const std::vector<float>> ones;  // weights of norms, or taps, that the file lacks
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
-  std::shared_ptr<const Rotations> rotations;  // or null
+  std::shared_ptr<const HadamardTransforms> hadamard_transforms;  // or null
   PoolingWeights pooling;
   NextnWeights nextn;  // eh_proj.tensor is null where the file has none
   // If Config::backbone_length > 0:

@@ -20,8 +20,7 @@ void FinishMixer(const LayerView& layer, Pass& pass);
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);
 // Between the network and its sum: the norm of its output, scratch.delta.
 void FinishNetwork(const LayerView& layer, Pass& pass);
-// After a layer: corrections of several streams, a token's embedding for this layer, a scale; then
-// the end of the layer for a trace.
+// After a layer: corrections of several streams, a token's embedding for this layer, a scale.
 void FinishLayer(const LayerView& layer, ResidualStream& residual, Pass& pass);
 
 }  // namespace engine

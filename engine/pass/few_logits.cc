@@ -12,7 +12,7 @@ bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids) {
   // Rows far apart are read at half the speed, and each has its own call.
   constexpr size_t kMostRows = 1024, kLeastShare = 16;
   const WeightView& output = model.weights.output;
-  if (output.rotation != nullptr) return false;
+  if (output.hadamard != nullptr) return false;
   size_t n = 0;
   for (const uint64_t word : ids) n += static_cast<size_t>(std::popcount(word));
   return n > 0 && n <= std::min(kMostRows, model.config.vocab_size / kLeastShare) &&

@@ -24,7 +24,7 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.EmbedPositions(model.weights, x);  // GPT-2, BERT
-  pass.SetPositions();
+  pass.FillRopeAngles();
   pass.PerLayerEmbeddings(model.weights, tokens, x);  // Gemma 3n and 4
   Layers(model.weights, pass);
 }
@@ -67,7 +67,7 @@ void Layers(const Weights& weights, Pass& pass) {
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
-  const TextSpan text = {.ropes = {}, .state = state, .position = 0, .end = n};
+  const TextSpan text = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
   Pass pass(model.config, n, s, team, {&text, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];

@@ -32,7 +32,8 @@ class InputSquares {
   // output) are left out, as in llama.cpp: nearly all of their inputs are never computed.
   void Add(const gguf::TensorView* tensor, const Rows& rows, size_t index = 0,
            size_t n_matrices = 1);
-  // Of experts: `in` [n_tokens][cols], `chosen` [n_tokens][n_used]; inputs of down are recomputed.
+  // Adds the inputs of experts, `in` [n_tokens][cols]; `chosen` is [n_tokens][n_used]. The inputs
+  // of down are recomputed.
   void AddExperts(const LayerWeights& w, const kernels::ExpertLayer& layer, const float* in,
                   size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
 

@@ -52,13 +52,13 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
     out = s.gate;
   }
   pass.MatMul(out, {{w.attn_output, s.delta}});
-  pass.Scale(s.delta, c.attention_scale);
+  pass.Scale(s.delta, c.attention_output_scale);
 }
 
-// Lengths and buffers of latent attention. A head's key has n_plain numbers, then n_rope to which
-// RoPE applies; all heads share the latter.
+// Lengths and buffers of latent attention. A head's key has n_unrotated numbers, then n_rope to
+// which RoPE applies; all heads share the latter.
 struct LatentBuffers {
-  size_t n_plain, n_rope;
+  size_t n_unrotated, n_rope;
   float* low;   // [tokens][query_rank]
   float* wide;  // [tokens][n_heads][head_key_length + head_value_length]
   float* rest;  // what is left of scratch.temp
@@ -82,7 +82,7 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
                                   const LatentBuffers& buffers, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
-  const auto& [n_plain, n_rope, low, wide, rest] = buffers;
+  const auto& [n_unrotated, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
@@ -95,7 +95,7 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
     LayerPlan own = plan;  // with keys and values of each head
     own.key_length = head_key;
     own.value_length = head_value;
-    own.rope_offset = n_plain;
+    own.rope_offset = n_unrotated;
     pass.Rope(own, wide, n_heads);
     pass.ScaleQueries(own, wide);
     pass.Attend({own, w, layer.i}, wide, key, key, /*expands_latents=*/true);
@@ -104,7 +104,7 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
   const Heads head_q = {wide, n_heads * head_key, head_key};
   const Heads q = {s.q, n_heads * (latent + n_rope), latent + n_rope};
   pass.HeadProducts(w.attn_k_b, head_q, q);
-  pass.CopyHeads(head_q.from(n_plain), q.from(latent), n_heads, n_rope);
+  pass.CopyHeads(head_q.from(n_unrotated), q.from(latent), n_heads, n_rope);
   pass.Rope(plan, s.q, n_heads);
   pass.ScaleQueries(plan, s.q);
   pass.Attend(layer, s.q, key, key);
@@ -119,21 +119,21 @@ const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
                                     const LatentBuffers& buffers, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
-  const auto& [n_plain, n_rope, low, wide, rest] = buffers;
+  const auto& [n_unrotated, n_rope, low, wide, rest] = buffers;
   Scratch& s = pass.scratch();
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
   const Heads down = {rest, latent + n_rope, 0};
   const Heads latents = {rest + pass.n_tokens() * (latent + n_rope), latent, 0};
   const Heads k = {s.k, n_heads * head_key, head_key};
-  const Heads k_and_v = {wide, n_heads * (n_plain + head_value), n_plain + head_value};
+  const Heads k_and_v = {wide, n_heads * (n_unrotated + head_value), n_unrotated + head_value};
   pass.MatMul(in, {{w.attn_kv_a_mqa, down.data}});
-  pass.CopyHeads(down.from(latent), k.from(n_plain), n_heads, n_rope);
+  pass.CopyHeads(down.from(latent), k.from(n_unrotated), n_heads, n_rope);
   pass.CopyHeads(down, latents, 1, latent);
   pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent, latents.data);
   pass.MatMul(latents.data, {{w.attn_kv_b, wide}});
-  pass.CopyHeads(k_and_v, k, n_heads, n_plain);
-  pass.CopyHeads(k_and_v.from(n_plain), {s.v, n_heads * head_value, head_value}, n_heads,
+  pass.CopyHeads(k_and_v, k, n_heads, n_unrotated);
+  pass.CopyHeads(k_and_v.from(n_unrotated), {s.v, n_heads * head_value, head_value}, n_heads,
                  head_value);
   LatentQueries(layer, in, low, s.q, pass);
   pass.Rope(plan, s.q, n_heads);
@@ -153,7 +153,7 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
   LatentBuffers buffers = {};
   buffers.n_rope = plan.key_length - plan.rope_offset;
-  buffers.n_plain = plan.head_key_length - buffers.n_rope;
+  buffers.n_unrotated = plan.head_key_length - buffers.n_rope;
   buffers.low = rows_of(plan.query_rank);
   buffers.wide = rows_of(n_heads * plan.head_key_length + width);
   float* const gate = rows_of(n_heads);

@@ -42,9 +42,9 @@ class Pager {
   // Null if all weights fit, or no thread can be started.
   static std::unique_ptr<Pager> IfLarger(const Model& model, uint64_t room);
 
-  // After a layer of a pass.
+  // Called after a layer of a pass.
   void EndLayer(size_t layer);
-  // Before the products of the experts that the tokens of a batch chose in a layer.
+  // Called before the products of the experts that the tokens of a batch chose in a layer.
   void Expect(const LayerWeights& w, std::span<const uint32_t> chosen);
 
  private:

@@ -7,7 +7,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "engine/model/rotations.h"
+#include "engine/model/hadamard_transforms.h"
 #include "kernels/attention/head_products.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/ops/ops.h"
@@ -26,7 +26,7 @@ void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenI
     float* const row = out + t * width;
     kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])), width,
                            row);
-    if (token_embd.row_rotation != nullptr) token_embd.row_rotation->Undo(row);
+    if (token_embd.row_hadamard != nullptr) token_embd.row_hadamard->Undo(row);
     if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
   });
 }
@@ -74,16 +74,16 @@ void Pass::GateByLayer(size_t layer, float* gate) {
 }
 
 size_t Pass::TextOf(size_t t) const {
-  return static_cast<size_t>(std::ranges::upper_bound(texts_, t, {}, &TextSpan::end) -
+  return static_cast<size_t>(std::ranges::upper_bound(texts_, t, {}, &TextSpan::batch_end) -
                              texts_.begin());
 }
 
 size_t Pass::PositionOf(size_t t) const {
   const size_t i = TextOf(t);
-  return texts_[i].position + t - (i == 0 ? 0 : texts_[i - 1].end);
+  return texts_[i].first_position + t - (i == 0 ? 0 : texts_[i - 1].batch_end);
 }
 
-void Pass::SetPositions() {
+void Pass::FillRopeAngles() {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
     for (const RopeAngles& rope : texts_[TextOf(t)].ropes) {
@@ -200,9 +200,9 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
 }
 
 const float* Pass::Transformed(const float* in, const WeightView& weights) {
-  if (weights.rotation == nullptr) return in;
+  if (weights.hadamard == nullptr) return in;
   EachToken("rotate", [&](size_t t) {
-    weights.rotation->Apply(in + t * weights.cols, scratch_.transformed + t * weights.cols);
+    weights.hadamard->Apply(in + t * weights.cols, scratch_.transformed + t * weights.cols);
   });
   return scratch_.transformed;
 }
@@ -210,9 +210,9 @@ const float* Pass::Transformed(const float* in, const WeightView& weights) {
 void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   const std::span<const Output> all(outputs.begin(), outputs.size());
   if (!config_.uses_hadamard) return RunMatMul(in, all);
-  for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same rotation
+  for (size_t i = 0, end; i < all.size(); i = end) {  // neighbours with the same transform
     const WeightView& weights = all[i].weights;
-    for (end = i + 1; end < all.size() && all[end].weights.rotation == weights.rotation;) ++end;
+    for (end = i + 1; end < all.size() && all[end].weights.hadamard == weights.hadamard;) ++end;
     RunMatMul(Transformed(in, weights), all.subspan(i, end - i));
   }
 }

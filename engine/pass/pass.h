@@ -63,15 +63,16 @@ class Pass {
   void Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens, float* out);
   // Adds the vectors of positions and of the first kind of token, and norms the sum.
   void EmbedPositions(const Weights& w, float* x);
-  // The angles of the batch's positions, for Rope().
-  void SetPositions();
+  // Writes the cosines and sines of the angles of the batch's positions, for Rope().
+  void FillRopeAngles();
   // scratch.per_layer: the tokens' embeddings for each layer ("per-layer embeddings"), half from x,
   // their embeddings, half from a table.
   void PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::TokenId> tokens,
                           const float* x);
   // gate = activation(gate) * the layer's part of scratch.per_layer; [n_tokens][per_layer_length].
   void GateByLayer(size_t layer, float* gate);
-  // The end of a layer, for the trace and for progress reports.
+  // Called after each layer: for the trace, for progress reports, and for the pager, which reads
+  // the weights of the next layers.
   virtual void EndLayer(size_t layer, const float* x);
   // Multiplies the rows of the likeliest tokens more exactly, after their product.
   void RefineLogits(const WeightView& output, float* logits);
@@ -196,8 +197,8 @@ class Pass {
   kernels::ExpertLayer ExpertsOf(const LayerView& layer) const;
 
  private:
-  // The input of a product times the Hadamard matrices that its weights expect (rotations.h), in
-  // scratch.transformed; `in` itself if they expect none.
+  // The input of a product times the Hadamard matrices that its weights expect
+  // (hadamard_transforms.h), in scratch.transformed; `in` itself if they expect none.
   const float* Transformed(const float* in, const WeightView& weights);
   // The bias that is added to every key of a text, times the mean of RoPE's rotations,
   // [n_kv_heads][key_length]. Empty if there is none, or if attention changes without it.
@@ -206,10 +207,10 @@ class Pass {
   static void HadamardHeads(float* heads, size_t n, size_t rows);
   // What Attend() does before and after attention if a cache has blocks (Q8_0, Q4_0). A null q is
   // skipped.
-  struct CachesInBlocks;
-  void HadamardForCache(const LayerView& layer, const CachesInBlocks& caches, float* q, float* k,
+  struct CacheLayout;
+  void HadamardForCache(const LayerView& layer, const CacheLayout& caches, float* q, float* k,
                         float* v);
-  void HadamardMeans(const LayerView& layer, const CachesInBlocks& caches);
+  void HadamardMeans(const LayerView& layer, const CacheLayout& caches);
   template <class Work>
   void Step(std::string_view kind, uint64_t bytes, Work work) {
     BeginStep(kind, bytes);
@@ -232,8 +233,8 @@ class Pass {
   void EachText(Work work) const {
     size_t first = 0;
     for (const TextSpan& text : texts_) {
-      work(text, first, text.end - first);
-      first = text.end;
+      work(text, first, text.batch_end - first);
+      first = text.batch_end;
     }
   }
   size_t TextOf(size_t t) const;  // its index

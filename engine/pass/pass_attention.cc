@@ -14,9 +14,9 @@
 
 namespace engine {
 
-// A layer's caches, one for each text. Some may have quantized blocks (Q8_0, Q4_0).
-struct Pass::CachesInBlocks {
-  CachesInBlocks(const LayerView& view, std::span<const TextSpan> texts)
+// The layout of a layer's caches, one for each text. Some may have quantized blocks (Q8_0, Q4_0).
+struct Pass::CacheLayout {
+  CacheLayout(const LayerView& view, std::span<const TextSpan> texts)
       : layer(CacheOf(view)), values_in_keys(view.plan.values_in_keys) {
     const kernels::KvLayer& cache = texts[0].state.layer(layer);
     key_width = cache.n_kv_heads * cache.key_length;
@@ -48,7 +48,7 @@ struct Pass::CachesInBlocks {
 };
 
 kernels::AttentionParams Pass::ParamsOf(const LayerView& layer) const {
-  return {.scale = layer.plan.attention_scale,
+  return {.scale = layer.plan.score_scale,
           .window = layer.plan.window,
           .ahead = layer.plan.ahead,
           .softcap = config_.attention_softcap,
@@ -66,7 +66,7 @@ bool Pass::IsWorthExpanding(const LayerView& layer) const {
   double saved = 0;
   EachText([&](const TextSpan& text, size_t /*first*/, size_t n) {
     saved += kernels::SavedByHeads(text.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
-                                   text.position, ParamsOf(layer));
+                                   text.first_position, ParamsOf(layer));
   });
   return saved > 0;
 }
@@ -95,30 +95,31 @@ void Pass::HadamardHeads(float* heads, size_t n, size_t rows) {
   for (size_t i = 0; i < n; i += rows) kernels::Hadamard(heads + i, rows);
 }
 
-void Pass::HadamardForCache(const LayerView& layer, const CachesInBlocks& caches, float* q,
-                            float* k, float* v) {
+void Pass::HadamardForCache(const LayerView& layer, const CacheLayout& caches, float* q, float* k,
+                            float* v) {
   const size_t query_width = layer.plan.n_heads * layer.plan.key_length;
-  std::vector<std::vector<float>> common(texts_.size());  // is left out of the stored keys
-  for (size_t p = 0; p < texts_.size(); ++p) {
-    if (k != nullptr && caches.KeysAreBlocks(texts_[p])) common[p] = CommonKeys(layer, texts_[p]);
+  std::vector<std::vector<float>> common(texts_.size());  // left out of the stored keys
+  for (size_t text = 0; text < texts_.size(); ++text) {
+    if (k != nullptr && caches.KeysAreBlocks(texts_[text]))
+      common[text] = CommonKeys(layer, texts_[text]);
   }
   EachToken("rotate", [&](size_t t) {
-    const size_t p = TextOf(t);
-    if (caches.KeysAreBlocks(texts_[p])) {
+    const size_t text = TextOf(t);
+    if (caches.KeysAreBlocks(texts_[text])) {
       if (q != nullptr) HadamardHeads(q + t * query_width, query_width, caches.key_rows);
       if (k != nullptr) {
         float* const keys = k + t * caches.key_width;
-        for (size_t i = 0; i < common[p].size(); ++i) keys[i] -= common[p][i];
+        for (size_t i = 0; i < common[text].size(); ++i) keys[i] -= common[text][i];
         HadamardHeads(keys, caches.key_width, caches.key_rows);
       }
     }
-    if (caches.ValuesAreBlocks(texts_[p]) && k != nullptr && !caches.values_in_keys) {
+    if (caches.ValuesAreBlocks(texts_[text]) && k != nullptr && !caches.values_in_keys) {
       HadamardHeads(v + t * caches.value_width, caches.value_width, caches.value_rows);
     }
   });
 }
 
-void Pass::HadamardMeans(const LayerView& layer, const CachesInBlocks& caches) {
+void Pass::HadamardMeans(const LayerView& layer, const CacheLayout& caches) {
   const size_t width = layer.plan.n_heads * layer.plan.value_length;
   EachToken("rotate", [&](size_t t) {
     if (!caches.ValuesAreBlocks(texts_[TextOf(t)])) return;
@@ -130,7 +131,7 @@ void Pass::HadamardMeans(const LayerView& layer, const CachesInBlocks& caches) {
 void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool expands_latents) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
-  const CachesInBlocks caches(layer, texts_);
+  const CacheLayout caches(layer, texts_);
   if (caches.any_keys || caches.any_values) {
     HadamardForCache(layer, caches, expands_latents ? nullptr : q, k, v);
   }
@@ -138,18 +139,19 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool exp
     EachText([&](const TextSpan& text, size_t first, size_t n) {
       const kernels::KvLayer own = text.state.layer(caches.layer).From(text.slot);
       if (k != nullptr) {
-        kernels::StoreKv(team_, own, text.position, n, k + first * caches.key_width,
+        kernels::StoreKv(team_, own, text.first_position, n, k + first * caches.key_width,
                          v + first * caches.value_width);
       }
       const float* const queries = q + first * plan.n_heads * plan.key_length;
       float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
       if (expands_latents) {
-        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n, text.position,
-                                 ParamsOf(layer), scratch_.latents, scratch_.heads, means,
+        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n,
+                                 text.first_position, ParamsOf(layer), scratch_.latents,
+                                 scratch_.heads, means,
                                  caches.KeysAreBlocks(text) ? caches.key_rows : 0);
       } else {
-        kernels::Attention(team_, own, queries, plan.n_heads, n, text.position, ParamsOf(layer),
-                           means);
+        kernels::Attention(team_, own, queries, plan.n_heads, n, text.first_position,
+                           ParamsOf(layer), means);
       }
     });
   });

@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-// Of the convolution, then of what follows it.
+// The inputs that are kept for Undo(): the convolution's, then those of the recurrence.
 std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
                                     const SequenceState::Recurrent& state) {
   return {{{s.conv_in, state.conv_in, r.channels},

@@ -128,8 +128,8 @@ class SequenceState {
 struct TextSpan {
   std::span<const RopeAngles> ropes;  // match Config::ropes
   SequenceState& state;               // has the positions before, and gets these
-  size_t position;                    // of the first token
-  size_t end;                         // of the tokens, in the batch
+  size_t first_position;              // the first token's, in the text
+  size_t batch_end;                   // the index in the batch after the last token
   // The caches' slot in which the text begins: texts may share a state's caches without windows.
   size_t slot = 0;
 };

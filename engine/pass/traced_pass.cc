@@ -82,12 +82,12 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
   Pass::Attend(layer, q, k, v, expands_latents);
   const TextSpan& text = texts()[0];
   const kernels::KvLayer& cache = text.state.layer(CacheOf(layer));
-  const size_t end = text.position + n_tokens();
+  const size_t end = text.first_position + n_tokens();
   const auto begin_of = [&](size_t position) {
     return kernels::FirstVisible(position, plan.window);
   };
   size_t n_scores = 0;  // of a head
-  for (size_t p = text.position; p < end; ++p) {
+  for (size_t p = text.first_position; p < end; ++p) {
     n_scores += kernels::LastVisible(p, plan.ahead, end) + 1 - begin_of(p);
   }
   const auto step =

@@ -121,7 +121,8 @@ bool Candidates::DropBroken() {
   return !changes_.empty();
 }
 
-// Of a run whose first logit has this id. Returns whether all its logits are finite.
+// Searches a run of logits, whose first id is `first`, for the most likely candidate. Returns
+// whether all its logits are finite.
 bool Candidates::SearchBest(size_t first, std::span<const float> run) {
   const kernels::Largest found = kernels::FindLargest(run.data(), run.size());
   const size_t i = found.index;

@@ -20,8 +20,7 @@ struct Candidate {
   float logit;
 };
 
-// The order of candidates: by falling logit, of equals by id. Not a function, which sorting would
-// call by a pointer.
+// The order of candidates: by falling logit, of equals by id. A lambda, so that sorting inlines it.
 inline constexpr auto MoreLikely = [](const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 };
@@ -32,10 +31,11 @@ float Comparable(float logit);
 class Candidates {
  public:
   Candidates();
-  // The tokens of a row of logits whose bit (id % 64 of word id / 64) is set in `allowed`, or all,
-  // in the order of ids. Keeps both pointers until the next Assign(). Changed logits are kept
-  // beside the row. Candidates become a list when a step needs one, and at once if few are allowed.
-  // Keeps its memory between calls.
+  // Starts anew with the logits of a pass, one for each id. `allowed` has a bit for each id; empty
+  // means all. The logits and `allowed` must stay valid until the next Assign().
+  // Bit id % 64 of word id / 64.
+  // The row is not changed: changed logits are kept beside it. Candidates become a list when a step
+  // needs one, and at once if few are allowed. Keeps its memory between calls.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed = {});
 
   size_t size() const { return is_row_ ? n_in_row_ : items_.size(); }
@@ -46,7 +46,7 @@ class Candidates {
   // after Assign().
   bool DropBroken();
   // Adds to the logits of these ids (ascending), and drops candidates whose logit becomes infinite.
-  // Only while all logits are finite and the candidates are in the order of ids.
+  // Call it only while all logits are finite and the candidates are in the order of ids.
   void AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases);
   // The most likely candidate; of equals the one with the lowest id.
   Candidate Best();

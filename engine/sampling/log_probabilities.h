@@ -11,7 +11,7 @@ namespace engine {
 // ln(sum(exp(logits))).
 double LogSumExp(std::span<const float> logits);
 
-// Of a token and of the n likeliest, from a row of logits.
+// Sets the log probabilities of a token and of the n likeliest, from a row of logits.
 void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n);
 
 }  // namespace engine

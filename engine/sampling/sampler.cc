@@ -13,7 +13,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// In [0, 1), from the top 53 bits: std::uniform_real_distribution may differ between libraries.
+// A number in [0, 1) from the top 53 bits. std::uniform_real_distribution may differ between
+// libraries.
 double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>({
@@ -27,8 +28,7 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>(
     {"xtc", SamplerStep::kXtc},
     {"temperature", SamplerStep::kTemperature},
 });
-static_assert(kNames.size() == static_cast<size_t>(SamplerStep::kTemperature) + 1,
-              "each step has a name");
+static_assert(kNames.size() == static_cast<size_t>(SamplerStep::kCount), "each step has a name");
 
 std::vector<std::pair<TokenId, float>> ById(std::vector<std::pair<TokenId, float>> biases) {
   std::ranges::stable_sort(biases, {}, &std::pair<TokenId, float>::first);
@@ -85,9 +85,10 @@ bool Sampler::IsGreedy() const { return options_.temperature < kColdest; }
 
 bool Sampler::IsUsed(SamplerStep step) const {
   if (step == SamplerStep::kPenalties || step == SamplerStep::kDry) return true;
+  // The steps other than penalties, DRY and temperature truncate: greedy sampling takes the best
+  // token in any case, and Mirostat truncates by itself.
   if (IsGreedy()) return false;
-  return options_.mirostat.version == 0 ||
-         step == SamplerStep::kTemperature;  // Mirostat truncates by itself
+  return options_.mirostat.version == 0 || step == SamplerStep::kTemperature;
 }
 
 void Sampler::Apply(SamplerStep step, std::span<const TokenId> text) {
@@ -127,6 +128,8 @@ void Sampler::Apply(SamplerStep step, std::span<const TokenId> text) {
       return DynamicTemperature(candidates_, std::max(t - range, 0.0f), t + range,
                                 options_.temperature_exponent);
     }
+    case SamplerStep::kCount:
+      return;
   }
 }
 

@@ -41,7 +41,7 @@ struct Value {
   Origin origin = Origin::kDefault;
 };
 
-// In the order in which they run by default, which is llama.cpp's.
+// The steps of sampling, in llama.cpp's order, in which they run by default.
 enum class SamplerStep : std::uint8_t {
   kPenalties,
   kDry,
@@ -51,13 +51,14 @@ enum class SamplerStep : std::uint8_t {
   kTopP,
   kMinP,
   kXtc,
-  kTemperature
+  kTemperature,
+  kCount  // the number of steps, not a step
 };
 
 // All steps, each of which may be off by its own option, in their order.
 inline std::vector<SamplerStep> AllSamplerSteps() {
   std::vector<SamplerStep> steps;
-  for (int i = 0; i <= static_cast<int>(SamplerStep::kTemperature); ++i)
+  for (int i = 0; i < static_cast<int>(SamplerStep::kCount); ++i)
     steps.push_back(static_cast<SamplerStep>(i));
   return steps;
 }

@@ -32,12 +32,16 @@ std::vector<SamplerStep> StepsIn(const std::string& text, std::vector<std::strin
   std::istringstream in(text);
   for (std::string name; std::getline(in, name, ';');) {
     const auto step = FindSamplerStep(name);
-    step ? steps.push_back(*step) : unknown.push_back(name);
+    if (step) {
+      steps.push_back(*step);
+    } else {
+      unknown.push_back(name);
+    }
   }
   return steps;
 }
 
-// As llama.cpp writes it: "15043+1.5", "2-inf".
+// Reads a bias in llama.cpp's form: "15043+1.5", "2-inf".
 std::optional<std::pair<TokenId, float>> BiasIn(const std::string& text) {
   const size_t sign = std::min(text.find_first_of("+-", 1), text.size());
   const auto id = gguf::NumberIn<TokenId>(text.substr(0, sign));
@@ -81,7 +85,7 @@ void VisitNumber(const Setting::Variable& variable, Work work) {
       variable);
 }
 
-// As they are compared: "--top-k" is top_k, and "dry_base" is dry.base.
+// The form in which names are compared: "--top-k" is top_k, and "dry_base" is dry.base.
 std::string Normalized(std::string_view name) {
   std::string plain(name.substr(std::min(name.find_first_not_of('-'), name.size())));
   std::ranges::replace(plain, '-', '_');
@@ -272,7 +276,7 @@ std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
       CheckRange(setting.name, setting.Get(), setting.low, setting.high);
   }
   for (const SamplerStep step : sampling.steps.value)
-    CheckRange("steps", static_cast<int>(step), 0, static_cast<int>(SamplerStep::kTemperature));
+    CheckRange("steps", static_cast<int>(step), 0, static_cast<int>(SamplerStep::kCount) - 1);
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (!tokenizer.vocab().Has(id)) throw Error("logit_bias: the vocabulary has no token ", id);
     if (std::isnan(bias)) throw Error("logit_bias: the bias of token ", id, " is not a number");

@@ -48,7 +48,8 @@ struct Setting {
 };
 
 std::vector<Setting> Settings(Sampling& sampling);
-// By its name, one of its flags or its key in files, in which _ - and . mean the same; or null.
+// Finds a setting by its name, one of its flags or its key in files, in which _ - and . mean the
+// same. Null if there is none.
 const Setting* FindSetting(const std::vector<Setting>& settings, std::string_view name);
 
 // "" if the number is from low to high, else "expected ..., found ...".

@@ -21,7 +21,7 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
   for (const auto& [session, id, allowed] : next) {
     session.DropDrafts();
     ids.push_back(id);
-    texts.push_back(session.Span(session.position(), ids.size()));
+    texts.push_back(session.TextSpanFrom(session.position(), ids.size()));
   }
   const Model& model = next[0].session.model_;
   const size_t n = next.size(), width = model.config.vocab_size;
@@ -40,7 +40,7 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
     session.computed_.row = 0;
     session.computed_.has_all = true;
     session.computed_.has_few = false;
-    ++session.n_batches_;
+    ++session.n_passes_;
     session.tokens_.push_back(ids[i]);
     session.state_.Extend(session.position());
     if (session.speculation_) session.speculation_->Truncate(session.position());

@@ -149,7 +149,7 @@ class CallRules {
   Part Either(const std::vector<Part>& ways) { return builder_.Either(ways); }
   Part Maybe(Part part) { return builder_.Repeat(part, 0, 1); }
   Part Blank() { return builder_.Call(blank_); }
-  // Of the functions.
+  // One of the parts that `make` gives for each function.
   template <class Make>
   Part Each(const Make& make) {
     std::vector<Part> ways;
@@ -212,7 +212,7 @@ class CallRules {
          has_id ? Maybe(Row({Comma(), Key("id"), Text("\""), Id(), Text("\"")})) : builder_.Empty(),
          Blank(), Text("}")});
   }
-  // In single braces or doubled ones.
+  // An object in single or doubled braces.
   Part Braced(RuleId object) {
     return Either({builder_.Call(object), Row({Text("{"), builder_.Call(object), Text("}")})});
   }

@@ -135,7 +135,7 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
   const std::string bos = model.tokenizer->Piece(model.tokenizer->vocab().bos, /*special=*/true);
   const bool has_bos = !bos.empty() && chat.text.starts_with(bos);
   return Encode(model, chat.text,
-                {.add_bos = !has_bos,
+                {.add_special = !has_bos,
                  .parse_special = true,
                  .plain = chat.foreign,
                  .interrupted = &interrupted},

@@ -24,7 +24,7 @@ namespace engine {
 
 // How a conversation is rendered for a model. The constructors throw tokenizer::TemplateError.
 struct ChatForm {
-  // By the template of the model's file, or the default (ChatTemplateSource).
+  // Takes the template of the model's file, or the default (ChatTemplateSource).
   explicit ChatForm(const Model& model);
   explicit ChatForm(std::string_view template_source);
 
@@ -117,7 +117,7 @@ class Chat {
   void SetThinking(std::string_view level) {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
-  // As GenerateOptions has them.
+  // Sets thinking_budget and thinking_message of GenerateOptions.
   void SetThinkingBudget(int64_t tokens, std::optional<std::string> message = {}) {
     form_.thinking_budget = tokens;
     if (message) form_.thinking_message = std::move(*message);
@@ -133,12 +133,12 @@ class Chat {
   size_t n_dropped() const { return n_dropped_; }
 
  private:
-  // With more messages, without dropped ones.
+  // The messages that were not dropped, followed by more messages.
   std::vector<tokenizer::Message> With(const std::vector<tokenizer::Message>& more) const;
   void Take(ChatForm changed);
   // The constraint of calls, besides this one or null; it is made when it is first needed.
   grammar::Constraint& CallConstraint(grammar::Constraint* answer);
-  // With the system's message before them.
+  // The ids of the messages, with the system's message before them.
   std::vector<tokenizer::TokenId> Encode(std::span<const tokenizer::Message> messages, size_t room,
                                          const std::function<bool()>& interrupted) const;
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,14 +46,5 @@ std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
                                             std::span<const tokenizer::TokenId> so_far,
                                             std::string_view prompt,
                                             const tokenizer::EncodeOptions& options, size_t room);
-
-// The prompt that the file puts before a text to be embedded: the one of this name, or the default.
-// Throws engine::Error for a name that the file does not have.
-std::string PromptOf(const Model& model, const std::optional<std::string>& name = {});
-
-// The ids of a query and a document for a reranker, by the file's template for them, else with the
-// tokens that begin, separate and end texts.
-std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,
-                                           std::string_view document, size_t room);
 
 }  // namespace engine

@@ -126,7 +126,7 @@ void Generation::ReadPrompt(std::span<const TokenId> prompt) {
               (options_.is_answer ||
                (vocab.add_space_prefix && std::ranges::all_of(session_.tokens(), is_control)));
   before_ = CountsOf(session_);
-  batches_before_ = session_.n_batches();
+  passes_before_ = session_.n_passes();
   watch_ = {};
 }
 
@@ -259,9 +259,9 @@ void Generation::LimitThinking() {
   const auto force = [&](const std::vector<TokenId>& ids) {
     forced_.insert(forced_.end(), ids.begin(), ids.end());
   };
-  if (!was_ended_) force(tokenizer.Encode(options_.thinking_message, {.add_bos = false}));
+  if (!was_ended_) force(tokenizer.Encode(options_.thinking_message, {.add_special = false}));
   const std::string end = EndOfThinking(options_.thinking, std::exchange(was_ended_, true));
-  force(tokenizer.Encode(end, {.add_bos = false, .parse_special = true}));
+  force(tokenizer.Encode(end, {.add_special = false, .parse_special = true}));
 }
 
 std::span<const uint64_t> Generation::AllowedNext() {
@@ -311,7 +311,7 @@ GenerateResult Generation::Finish() {
   if (!splitter_) return std::move(result_);  // the prompt was not read
   result_.generate_seconds = watch_.Seconds();
   result_.drafts = CountsOf(session_) - before_;
-  result_.n_passes = session_.n_batches() - batches_before_;
+  result_.n_passes = session_.n_passes() - passes_before_;
   session_.CompleteLogits();
   if (options_.bookmarks) session_.Bookmark();
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);

@@ -70,7 +70,7 @@ struct GenerateOptions {
 struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
   size_t n_decoded = 0;                    // of these, tokens that were run through the model
-  size_t n_passes = 0;                     // the passes that took
+  size_t n_passes = 0;                     // passes that read these tokens
   bool is_free = true;                     // no grammar applied: there was none, or no call
   bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
   size_t n_threads = 0;                    // while generating
@@ -156,7 +156,7 @@ class Generation {
   std::deque<tokenizer::TokenId> forced_;      // the next tokens, by the constraint or the budget
   std::vector<tokenizer::TokenId> unread_;     // generated, to be read together
   DraftCounts before_;
-  size_t batches_before_ = 0;
+  size_t passes_before_ = 0;
   Stopwatch watch_;  // of the prompt, then of the rest
 };
 

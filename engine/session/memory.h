@@ -12,7 +12,7 @@
 
 namespace engine {
 
-// In bytes; 2^62 if unknown.
+// The memory of the machine in bytes; 2^62 if unknown.
 struct Memory {
   uint64_t total;          // limit for this process
   uint64_t available;      // usable now without others being swapped out or killed

@@ -192,7 +192,7 @@ bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progr
     size_t n = std::min(tokens.size() - done, s.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
-    const TextSpan text = Span(position(), n);
+    const TextSpan text = TextSpanFrom(position(), /*batch_end=*/n);
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
       Forward(model_, batch, {&text, 1}, s, team, trace_);
@@ -209,7 +209,7 @@ bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progr
       computed_.has_all = computed_.has_few = false;
       break;
     }
-    ++n_batches_;
+    ++n_passes_;
     if (speculation_) speculation_->Read(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
@@ -288,8 +288,8 @@ size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
 }
 
 // Notes whether the pass computes for its token `row` the logits of `allowed` alone.
-void Session::ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed) {
-  computed_.has_few = may_be && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
+void Session::ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed) {
+  computed_.has_few = may_be_few && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
   computed_.few_row = row;
   if (computed_.has_few) computed_.few_allowed.assign(allowed.begin(), allowed.end());
 }
@@ -357,7 +357,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   last_pass_tokens_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
   last_pass_tokens_.insert(last_pass_tokens_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
-  const TextSpan text = Span(pass_begin_, last_pass_tokens_.size());
+  const TextSpan text = TextSpanFrom(pass_begin_, /*batch_end=*/last_pass_tokens_.size());
   computed_.row = n_known - 1;
   ChooseLogits(is_few && drafts.empty(), computed_.row, wanted.allowed);
   const Stopwatch watch;
@@ -365,7 +365,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
     Forward(model_, last_pass_tokens_, {&text, 1}, s, *team_, trace_);
     LogitsFrom(computed_.row, last_pass_tokens_.size() - computed_.row, wanted.allowed);
   });
-  ++n_batches_;
+  ++n_passes_;
   state_.Extend(pass_begin_ + last_pass_tokens_.size());
   speculation_->Read(last_pass_tokens_, pass_begin_, s.x);
   speculation_->Passed(last_pass_tokens_.size(),

@@ -66,7 +66,7 @@ class Session {
   size_t n_threads_batch() const {
     return std::min(static_cast<size_t>(threads_.reading), team_->max_size());
   }
-  size_t n_batches() const { return n_batches_; }  // read
+  size_t n_passes() const { return n_passes_; }  // run so far
   kernels::Team& team() { return *team_; }
 
   // Throws engine::TooLong if the tokens do not fit after the text, engine::Error for unknown ids.
@@ -130,7 +130,7 @@ class Session {
     computed_.has_few = false;
   }
 
-  // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
+  // The logits of the last token, [vocabulary]; rows of the embedding without a token are left out.
   std::span<const float> logits() const {
     return {logits_.get() + computed_.row * model_.config.vocab_size,
             model_.tokenizer->vocab().size()};
@@ -172,7 +172,7 @@ class Session {
   struct LogitsState {
     size_t row = 0;        // of logits_: the last token's
     bool has_all = false;  // all logits of the row belong to the text so far
-    // Or only some logits are computed: of token few_row of the last pass, those of the ids that
+    // Only some logits are computed: for token few_row of the last pass, the logits of the ids that
     // were allowed then (few_allowed, as bits).
     bool has_few = false;
     size_t few_row = 0;
@@ -180,7 +180,9 @@ class Session {
   };
 
   Scratch& scratch();
-  TextSpan Span(size_t position, size_t end) { return {ropes_, state_, position, end}; }
+  TextSpan TextSpanFrom(size_t first_position, size_t batch_end) {
+    return {ropes_, state_, first_position, batch_end};
+  }
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
   bool ReadBatches(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
@@ -191,7 +193,7 @@ class Session {
                const kernels::FunctionRef<bool()>* keep_going = nullptr);
   size_t AcceptDrafts(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
-  void ChooseLogits(bool may_be, size_t row, std::span<const uint64_t> allowed);
+  void ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed);
   void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
   float* RowOfLogits() { return logits_.get() + computed_.row * model_.config.vocab_size; }
   void DropDrafts();
@@ -211,7 +213,7 @@ class Session {
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
   kernels::Buffer<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
-  size_t n_batches_ = 0;
+  size_t n_passes_ = 0;
   LogitsState computed_;  // what logits_ holds
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.

@@ -27,7 +27,7 @@ constexpr auto kFormats = std::to_array<ThinkingFormat>({
     {Kind::kTags, "<think>", "</think>", {"<think>", "</think>"}},
 });
 
-// Without white space at the end.
+// The size of a text without the white space at its end.
 size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kBlank) + 1; }
 
 std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* variable,

@@ -90,7 +90,7 @@ class Bench {
       constraint.Restart();
       bool fits = true;
       for (const tokenizer::TokenId id :
-           tokenizer_.Encode(text, {.add_bos = false, .parse_special = false})) {
+           tokenizer_.Encode(text, {.add_special = false, .parse_special = false})) {
         begin = Now();
         const std::span<const uint64_t> mask = constraint.Allowed();
         double us = Now() - begin;

@@ -89,7 +89,7 @@ TEST(ConvertRanks, BecomeMerges) {
   const gguf::File file = gguf::File::Open(dir.Path("out"));
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const auto ids = [&](std::string_view text) {
-    return tokenizer->Encode(text, {.add_bos = true, .parse_special = true});
+    return tokenizer->Encode(text, {.add_special = true, .parse_special = true});
   };
   for (const std::string& word : kWords) {
     std::vector<tokenizer::TokenId> expected;

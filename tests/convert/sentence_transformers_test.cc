@@ -13,6 +13,7 @@
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/embedder.h"
+#include "engine/session/embedder_input.h"
 #include "engine/session/encode.h"
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"

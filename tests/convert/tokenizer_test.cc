@@ -278,8 +278,8 @@ TEST(ConvertTokenizer, LegacySaysWhereASentencePieceModelPutsSpaces) {
     }
     Convert(llama.Write(dir), dir.Path("out"), {});
     const gguf::File file = gguf::File::Open(dir.Path("out"));
-    return tokenizer::Tokenizer::Create(file)->Encode(text,
-                                                      {.add_bos = false, .parse_special = true});
+    return tokenizer::Tokenizer::Create(file)->Encode(
+        text, {.add_special = false, .parse_special = true});
   };
   using Ids = std::vector<tokenizer::TokenId>;
   for (const char* legacy : {"", R"(,"legacy":true)", R"(,"legacy":null)",

@@ -13,6 +13,7 @@
 
 #include "engine/pronk.h"
 #include "engine/session/embedder.h"
+#include "engine/session/embedder_input.h"
 #include "engine/session/encode.h"
 #include "gguf/file.h"
 #include "tests/engine/library.h"

@@ -46,6 +46,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::byte> bytes = writer.ToBytes();
   const gguf::File file = gguf::File::Parse("f.gguf", bytes);
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
-  fuzz::Check(tokenizer->Encode(text, {.add_bos = false}) == expected);
+  fuzz::Check(tokenizer->Encode(text, {.add_special = false}) == expected);
   return 0;
 }

@@ -11,6 +11,7 @@
 #include "engine/sampling/settings.h"
 #include "engine/session/chat.h"
 #include "engine/session/embedder.h"
+#include "engine/session/embedder_input.h"
 #include "engine/session/encode.h"
 #include "engine/session/generate.h"
 #include "engine/session/session.h"

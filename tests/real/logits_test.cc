@@ -73,7 +73,7 @@ TEST_P(RealLogits, TextsHaveTheTokensOfTheFile) {
     const bool begins = !expected.empty() && expected[0] == model.tokenizer->vocab().bos &&
                         model.tokenizer->vocab().add_bos;
     std::vector<TokenId> found = model.tokenizer->Encode(
-        text["text"].get<std::string>(), {.add_bos = begins, .parse_special = true});
+        text["text"].get<std::string>(), {.add_special = begins, .parse_special = true});
     found.resize(std::min(found.size(), expected.size()));
     EXPECT_EQ(found, expected) << name;
   }

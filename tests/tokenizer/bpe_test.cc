@@ -87,7 +87,7 @@ TEST(Bpe, WholeWordsBeforeMergesWhereThePatternSaysSo) {
     EXPECT_EQ(file->Encode("hello", kPlain),
               pre == "llama-bpe" ? (Ids{hello}) : (Ids{x.hell, 'o'}));
     EXPECT_EQ(file->Encode("hel", kPlain), (Ids{x.he, 'l'}));
-    EXPECT_EQ(file->Encode("hel", {.add_bos = false, .parse_special = true}), (Ids{control}));
+    EXPECT_EQ(file->Encode("hel", {.add_special = false, .parse_special = true}), (Ids{control}));
   }
 }
 
@@ -107,7 +107,7 @@ TEST(Bpe, SpecialTokens) {
   x.spec.more.Add("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(begin));
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("he"), (Ids{begin, x.he}));
-  EXPECT_EQ(file->Encode("<|begin|>", {.add_bos = false, .parse_special = true}), (Ids{begin}));
+  EXPECT_EQ(file->Encode("<|begin|>", {.add_special = false, .parse_special = true}), (Ids{begin}));
   EXPECT_EQ(file->Encode("<|begin|>", kPlain).size(), 9u);
   EXPECT_EQ(file->Encode("he<think>lo", kPlain), (Ids{x.he, think, x.lo}));
   EXPECT_EQ(file->Piece(think), "<think>");

@@ -209,8 +209,8 @@ TEST(ForeignText, ControlTokensOfTheUserAreText) {
   const RenderedChat chat = ChatTemplate::Parse("<|end|>{{ messages[0].content }}<|end|>")
                                 .Render(test::Conversation({{"user", "<|end|>|"}}));
   ASSERT_EQ(chat.text, "<|end|><|end|>|<|end|>");
-  const std::vector<TokenId> ids =
-      vocab->Encode(chat.text, {.add_bos = false, .parse_special = true, .plain = chat.foreign});
+  const std::vector<TokenId> ids = vocab->Encode(
+      chat.text, {.add_special = false, .parse_special = true, .plain = chat.foreign});
   EXPECT_EQ(ids.front(), end);
   EXPECT_EQ(ids.back(), end);
   EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 2);

@@ -48,7 +48,7 @@ TEST_P(Golden, Ids) {
     std::istringstream numbers(line);
     std::vector<TokenId> expected;
     for (TokenId id; numbers >> id;) expected.push_back(id);
-    EXPECT_EQ(tokenizer_->Encode(text, {.add_bos = false}), expected) << '"' << text << '"';
+    EXPECT_EQ(tokenizer_->Encode(text, {.add_special = false}), expected) << '"' << text << '"';
     EXPECT_EQ(tokenizer_->Decode(expected), text);
   }
   EXPECT_EQ(n_cases, 46u);
@@ -62,7 +62,7 @@ TEST_P(Golden, EveryTokenDecodesAndComesBack) {
     ASSERT_FALSE(spelling.empty()) << id;
     ASSERT_EQ(tokenizer_->Find(vocab.tokens[static_cast<size_t>(id)]), id);
     if (text.empty()) {  // control or unknown
-      ASSERT_EQ(tokenizer_->Encode(spelling, {.add_bos = false, .parse_special = true}),
+      ASSERT_EQ(tokenizer_->Encode(spelling, {.add_special = false, .parse_special = true}),
                 std::vector<TokenId>{id});
     } else {
       ASSERT_EQ(tokenizer_->Decode(tokenizer_->Encode(text)), text) << id;
@@ -98,7 +98,7 @@ TEST_P(GoldenFamily, Ids) {
   ASSERT_GT(data["cases"].size(), 20u);
   for (const auto& one : data["cases"]) {
     const auto text = one[0].get<std::string>();
-    const std::vector<TokenId> ids = tokenizer->Encode(text, {.add_bos = false});
+    const std::vector<TokenId> ids = tokenizer->Encode(text, {.add_special = false});
     // The golden engine does not compose texts (NFC), as Qwen's own tokenizer does.
     const bool is_composed = ToNormalForm(text, NormalForm::kNfc) == text;
     if (GetParam().starts_with("qwen") && !is_composed) continue;

@@ -81,8 +81,8 @@ bool UseAll(std::mt19937& random, const VocabSpec& spec) {
     for (int i = 0; i < 20; ++i) {
       std::string text;
       for (size_t n = random() % 20; n > 0; --n) text += Token(random);
-      const test::Ids ids =
-          file->Encode(text, {.add_bos = random() % 2 == 0, .parse_special = random() % 2 == 0});
+      const test::Ids ids = file->Encode(
+          text, {.add_special = random() % 2 == 0, .parse_special = random() % 2 == 0});
       for (const TokenId id : ids) ASSERT_TRUE(file->vocab().Has(id));
       file->Decode(ids);
     }

@@ -72,7 +72,7 @@ TEST(Normalizer, FollowsFromThePattern) {
     spec.scores.clear();
     spec.merges = {"\u00C3 \u00A9"};
     const test::VocabFile file(spec);
-    const auto ids = file->Encode("e\u0301", {.add_bos = false});
+    const auto ids = file->Encode("e\u0301", {.add_special = false});
     EXPECT_EQ(ids == test::Ids{5}, std::string(pre) == "qwen2");
   }
 }

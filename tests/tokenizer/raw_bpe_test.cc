@@ -86,7 +86,7 @@ TEST(RawBpe, SpecialTokens) {
   const TokenId turn = x.spec.Add("<|turn>", 0, TokenType::kControl);
   const TokenId spaces = x.spec.Add(kMark + kMark + kMark, 0, TokenType::kUserDefined);
   const VocabFile file(x.spec);
-  EXPECT_EQ(file->Encode("<|turn>he   he", {.add_bos = false, .parse_special = true}),
+  EXPECT_EQ(file->Encode("<|turn>he   he", {.add_special = false, .parse_special = true}),
             (Ids{turn, x.he, spaces, x.he}));
   EXPECT_EQ(file->Piece(spaces), "   ");
   EXPECT_EQ(file->Piece(turn), "");

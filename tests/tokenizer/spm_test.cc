@@ -86,9 +86,9 @@ TEST(Spm, SpecialTokensOnlyWhereAsked) {
   const VocabFile file(x.spec);
   const Ids as_text = file->Encode("<s>", kPlain);
   EXPECT_EQ(as_text, (Ids{x.space, ByteId('<'), ByteId('s'), ByteId('>')}));
-  EXPECT_EQ(file->Encode("<s>he</s>", {.add_bos = true, .parse_special = true}),
+  EXPECT_EQ(file->Encode("<s>he</s>", {.add_special = true, .parse_special = true}),
             (Ids{1, 1, x.space_he, 2}));
-  EXPECT_EQ(file->Encode("<unk>", {.add_bos = false, .parse_special = true}), (Ids{0}));
+  EXPECT_EQ(file->Encode("<unk>", {.add_special = false, .parse_special = true}), (Ids{0}));
   // User-defined tokens are found in any text, and their U+2581 is a space.
   EXPECT_EQ(file->Encode("lo<he>lo", kPlain), (Ids{x.space, x.lo, user, x.space, x.lo}));
   EXPECT_EQ(file->Encode("lo  lo", kPlain), (Ids{x.space, x.lo, user2, x.space, x.lo}));
@@ -187,7 +187,7 @@ TEST(Spm, AddedTokensThatTakeWhiteSpace) {
       x.spec.more.Add("general.name", "Phi 3 mini, a Phi-3 model");
     }
     const VocabFile file(x.spec);
-    const EncodeOptions special = {.add_bos = false, .parse_special = true};
+    const EncodeOptions special = {.add_special = false, .parse_special = true};
     EXPECT_EQ(file->Encode("<|user|>\n \u00A0he", special), (Ids{user, x.space_he}));
     EXPECT_EQ(file->Encode("<|user|> \n<|user|>", special), (Ids{user, user}));
     EXPECT_EQ(file->Encode("<s> he", special), (Ids{1, x.space, x.space_he}));
@@ -204,7 +204,7 @@ TEST(Spm, SpaceBeforeTheFirstWord) {
   SpmExample x;
   x.spec.more.Add("tokenizer.pronk.space_prefix", "first");
   const VocabFile file(x.spec);
-  const EncodeOptions special = {.add_bos = false, .parse_special = true};
+  const EncodeOptions special = {.add_special = false, .parse_special = true};
   EXPECT_EQ(file->Encode("he<s>he", special), (Ids{x.space_he, 1, x.he}));
   EXPECT_EQ(file->Encode("<s>he", special), (Ids{1, x.he}));
   EXPECT_EQ(file->Encode(" he", special), Ids{x.space_he});

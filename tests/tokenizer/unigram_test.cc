@@ -70,7 +70,7 @@ TEST(Unigram, FindsSpecialTokensAndPieces) {
   Ids expected = bala;
   expected.push_back(mask);
   expected.insert(expected.end(), kimo.begin(), kimo.end());
-  EXPECT_EQ(tokenizer->Encode("bala<mask>kimo", {.add_bos = false, .parse_special = true}),
+  EXPECT_EQ(tokenizer->Encode("bala<mask>kimo", {.add_special = false, .parse_special = true}),
             expected);
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("  bala   kimo ")), "bala kimo");
   EXPECT_EQ(tokenizer->vocab().unk, 3);

@@ -16,7 +16,7 @@ namespace test {
 using Ids = std::vector<TokenId>;
 
 // A text alone, without the tokens around it.
-inline constexpr tokenizer::EncodeOptions kPlain = {.add_bos = false};
+inline constexpr tokenizer::EncodeOptions kPlain = {.add_special = false};
 // Stands for a space in the tokens of SPM, WordPiece and others: U+2581.
 inline const std::string kMark = "\u2581";
 

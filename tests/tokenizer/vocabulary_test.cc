@@ -144,7 +144,7 @@ TEST(Vocabulary, SpmWithoutScores) {
   for (const char* token : {"a", "b", "c", "ab", "bc"}) spec.Add(token);
   spec.scores.clear();
   spec.more.Add("tokenizer.ggml.add_space_prefix", false);
-  EXPECT_EQ(test::VocabFile(spec)->Encode("abc", {.add_bos = false}), (test::Ids{262, 261}));
+  EXPECT_EQ(test::VocabFile(spec)->Encode("abc", {.add_special = false}), (test::Ids{262, 261}));
 }
 
 TEST(Vocabulary, SuppressedAndFurtherEnds) {
@@ -172,10 +172,11 @@ TEST(Vocabulary, CutsSurplusTokens) {
   }();
   const auto whole = Tokenizer::Create(file);
   EXPECT_EQ(whole->vocab().size(), 261u);
-  EXPECT_EQ(whole->Encode("<image>", {.add_bos = false, .parse_special = true}), test::Ids{259});
+  EXPECT_EQ(whole->Encode("<image>", {.add_special = false, .parse_special = true}),
+            test::Ids{259});
   const auto cut = Tokenizer::Create(file, 259);
   EXPECT_EQ(cut->vocab().size(), 259u);
-  EXPECT_EQ(cut->Encode("<image>", {.add_bos = false, .parse_special = true}).size(),
+  EXPECT_EQ(cut->Encode("<image>", {.add_special = false, .parse_special = true}).size(),
             10u);  // bytes, after a space of three
   ASSERT_EQ(cut->vocab().notes.size(), 1u);
   EXPECT_TRUE(test::Has(cut->vocab().notes[0], "the last 2 have no row"));

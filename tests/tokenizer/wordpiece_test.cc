@@ -40,7 +40,7 @@ struct WordPieceExample {
 };
 
 Ids Encoded(const VocabFile& file, const std::string& text) {
-  return file->Encode(text, {.add_bos = false});
+  return file->Encode(text, {.add_special = false});
 }
 
 TEST(WordPiece, TakesTheLongestTokensOfEachWord) {

@@ -74,7 +74,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
     layer.rope_offset = layer.key_length - rope.n_dims;
     const double by_length =
         growth * growth / std::sqrt(static_cast<double>(layer.head_key_length));
-    layer.attention_scale = static_cast<float>(scale != 0 ? scale : by_length);
+    layer.score_scale = static_cast<float>(scale != 0 ? scale : by_length);
   }
   // GLM 4.7 Flash was first published without a key for its gate.
   const size_t n_blocks = config.n_layers();
@@ -130,7 +130,7 @@ void SetDeltaNets(const Keys& keys, RecurrentPlan delta, Config& config) {
     SetLatent(keys, n_shared, layer);
     CheckHeadKey(keys, n_shared, layer);
     layer.rope_offset = layer.latent_length;
-    layer.attention_scale = 1 / std::sqrt(static_cast<float>(layer.head_key_length));
+    layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.head_key_length));
   }
   // Where all layers are delta nets, these have no effect.
   keys.Ignore("attention.key_length", "attention.value_length", "attention.kv_lora_rank",

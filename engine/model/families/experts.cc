@@ -42,7 +42,8 @@ RopeConfig LocalRope(const Keys& keys, const Config& config) {
 void MiMo2(const Keys& keys, Config& config) {
   SetListedWindows(keys, config);
   SetLocalBase(keys, LocalRope(keys, config), 10000, config);
-  config.attention_scale = static_cast<float>(keys.PositiveUnlessZero("attention.value_scale", 1));
+  config.attention_output_scale =
+      static_cast<float>(keys.PositiveUnlessZero("attention.value_scale", 1));
 }
 
 // The first layer of every period sees all keys.

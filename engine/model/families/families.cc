@@ -87,7 +87,7 @@ RopeConfig Unscaled(RopeConfig rope) {
 }
 
 void SetAttentionScale(float scale, Config& config) {
-  for (LayerPlan& layer : config.layers) layer.attention_scale = scale;
+  for (LayerPlan& layer : config.layers) layer.score_scale = scale;
 }
 
 std::array<size_t, 4> ReadSections(const Keys& keys) {

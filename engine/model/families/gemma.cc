@@ -38,7 +38,7 @@ void Gemma2(const Keys& keys, Config& config) {
 
 void Gemma3(const Keys& keys, Config& config) { SetLargestScale(keys, 62, config); }
 
-// For keys with a constant value within a family or file.
+// Refuses another value of a key that is constant within a family or file.
 void Expect(const Keys& keys, std::string_view key, size_t value) {
   if (!keys.Has(key) || keys.Number(key) == static_cast<double>(value)) return;
   keys.Fail(key, "expected ", value, ", found ", keys.Number(key));
@@ -95,7 +95,7 @@ void Gemma3n(const Keys& keys, Config& config) {
   for (size_t i = 0; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
     const bool slides = i % kPeriod != kPeriod - 1;
-    layer.attention_scale = 1;
+    layer.score_scale = 1;
     if (slides) layer.window = window;
     if (i < kSparse) layer.ffn_sparsity = kSparsity;
     if (i >= kFirstShared) layer.kv_layer = slides ? kFirstShared - 2 : kFirstShared - 1;
@@ -119,7 +119,7 @@ std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   const auto ffn_lengths = keys.PerLayer("feed_forward_length", n_layers, 1, kMaxLength);
   for (size_t i = 0; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
-    layer.attention_scale = 1;
+    layer.score_scale = 1;
     layer.ffn_length = ffn_lengths[i];
     if (slides[i] == 0) continue;
     layer.window = window;

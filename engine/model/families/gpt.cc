@@ -83,7 +83,7 @@ constexpr TensorRule kGpt2[] = {
     {".attn", ""},
     {".attn.masked_bias", ""},
 };
-// As GPT-2, but for transposed matrices.
+// StarCoder names its tensors as GPT-2 does, but its matrices are not transposed.
 constexpr TensorRule kStarCoder[] = {
     {".attn.c_attn", ".attn_qkv"},
     {".attn.c_proj", ".attn_output"},

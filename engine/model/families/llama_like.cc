@@ -291,7 +291,7 @@ void Exaone4(OutModel& model) {
   AddWindows({.period = 4}, model);
 }
 
-// In config.json intermediate_size is that of experts.
+// The intermediate_size of config.json is the experts'.
 void Cohere2Moe(OutModel& model) {
   const Fields& config = model.config;
   const uint64_t length = config.Count("intermediate_size"),

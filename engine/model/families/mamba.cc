@@ -41,7 +41,7 @@ void FalconH1(const Keys& keys, Config& config) {
   }
   config.ropes[0].divided = false;
   for (LayerPlan& layer : config.layers)  // whatever a key says
-    layer.attention_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
+    layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
 }
 
 // Head j of n forgets at the rate 2^(-8 (j + 1) / n), later layers less. Norms of blocks' inputs

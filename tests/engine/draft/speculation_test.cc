@@ -230,9 +230,9 @@ TEST(Speculation, PrefillTakesWhatWasReadAhead) {
     session.Prefill(text.first(kPrompt));
     session.Decode(text[kPrompt]);
     session.Decode(text[kPrompt + 1]);
-    const size_t n_batches = session.n_batches();
+    const size_t n_passes = session.n_passes();
     EXPECT_TRUE(session.Prefill(text.subspan(kPrompt + 2, n_read)));
-    EXPECT_EQ(session.n_batches() - n_batches, n_read > 3 ? 1u : 0u);
+    EXPECT_EQ(session.n_passes() - n_passes, n_read > 3 ? 1u : 0u);
     EXPECT_TRUE(std::ranges::equal(session.tokens(), text.first(kPrompt + 2 + n_read)));
     EXPECT_EQ(session.Sample(), alone.Sample());
     session.Decode(text[kPrompt + 2 + n_read]);

@@ -211,7 +211,7 @@ TEST(Config, ScalesAreFollowed) {
   model.keys["llama.attention.clamp_kqv"] = 8.0f;
   model.keys["llama.attention.temperature_scale"] = 0.125f;
   model.Read([](const Config& c, const Weights&) {
-    EXPECT_EQ(c.layers[0].attention_scale, 0.5f);
+    EXPECT_EQ(c.layers[0].score_scale, 0.5f);
     EXPECT_EQ(c.attention_softcap, 50.0f);
     EXPECT_EQ(c.logit_softcap, 30.0f);
     EXPECT_EQ(c.residual_scale, 0.25f);

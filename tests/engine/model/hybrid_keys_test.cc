@@ -208,7 +208,7 @@ TEST(HybridKeys, TemperatureOfLatentAttention) {
     Model expected = Model::From(Make({name, {}}));
     const std::vector<float> bare = logits(expected);
     for (LayerPlan& layer : expected.config.layers) {
-      layer.attention_scale *= 1 + kScale * std::log(2.0f);
+      layer.score_scale *= 1 + kScale * std::log(2.0f);
     }
     const std::vector<float> scaled = logits(expected);
     EXPECT_GT(test::Nmse(scaled, bare), 1e-5);

@@ -129,7 +129,7 @@ TEST(ForcedText, IsReadAsTokenByToken) {
   EXPECT_TRUE(test::Has(result.text, forced));
   EXPECT_LT(result.n_passes, result.n_decoded - 20);
   // The tokens of the forced part, as the tokenizer splits the whole text.
-  const std::vector<TokenId> whole = model.tokenizer->Encode(forced, {.add_bos = false});
+  const std::vector<TokenId> whole = model.tokenizer->Encode(forced, {.add_special = false});
   EXPECT_NE(
       std::search(result.tokens.begin(), result.tokens.end(), whole.begin() + 2, whole.end() - 2),
       result.tokens.end());

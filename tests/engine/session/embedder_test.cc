@@ -15,7 +15,7 @@
 #include "engine/error.h"
 #include "engine/model/family.h"
 #include "engine/model/model.h"
-#include "engine/session/encode.h"
+#include "engine/session/embedder_input.h"
 #include "engine/session/session.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
@@ -199,7 +199,9 @@ TEST(EncodePair, PutsTheTokensOfTheVocabularyBetween) {
   file.metadata().SetInt("tokenizer.ggml.seperator_token_id", 5);
   const Model model = Model::From(std::move(file));
   const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
-  const auto text = [&](const char* of) { return model.tokenizer->Encode(of, {.add_bos = false}); };
+  const auto text = [&](const char* of) {
+    return model.tokenizer->Encode(of, {.add_special = false});
+  };
   std::vector<TokenId> expected = {vocab.bos};
   const auto query = text("who?"), document = text("she did");
   expected.insert(expected.end(), query.begin(), query.end());
@@ -220,7 +222,7 @@ TEST(EncodePair, FillsTheTemplate) {
   file.metadata().SetString("tokenizer.chat_template.rerank", "<s>{document}|{query}</s>{query");
   const Model model = Model::From(std::move(file));
   const auto special = model.tokenizer->Encode("<s>a</s>|{document}</s>{query",
-                                               {.add_bos = false, .parse_special = true});
+                                               {.add_special = false, .parse_special = true});
   const auto ids = EncodePair(model, "{document}", "a</s>", 100);
   // What the texts spell is text, whatever it spells.
   EXPECT_EQ(model.tokenizer->Decode(ids, true), model.tokenizer->Decode(special, true));

@@ -162,7 +162,7 @@ Value IsTestName(const BuiltinCall& call) {
                                   FindBuiltin(Owner::kTypeTest, call.self.view()) != nullptr);
 }
 
-// As str.islower() and str.isupper() say it of the value's text.
+// str.islower() and str.isupper() of the value's text.
 template <bool (*has)(std::string_view)>
 Value HasCase(const BuiltinCall& call) {
   return has(Str(call.rt, call.self).view());

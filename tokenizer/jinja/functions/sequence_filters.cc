@@ -57,7 +57,7 @@ Value SortedBy(Runtime& rt, Vector<std::pair<Value, Value>> keyed, bool reverse)
   return rt.Make(std::move(out));
 }
 
-// By one attribute, or by several, as "a,b".
+// Sorts by an attribute, or by several, as in "a,b".
 Value Sort(const BuiltinCall& call) {
   Vector<AttributePath> paths;
   const Value* const attribute = call.Get(2);

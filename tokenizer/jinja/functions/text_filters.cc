@@ -145,7 +145,7 @@ Value UrlEncode(const BuiltinCall& call) {
   return out;
 }
 
-// To a number of digits behind the point, as Python rounds: to the even neighbour if between two.
+// Rounds to a number of digits behind the point as Python does: if halfway, to the even neighbour.
 Value Round(const BuiltinCall& call) {
   RequireDefined(call.self);
   if (!call.self.IsNumber())

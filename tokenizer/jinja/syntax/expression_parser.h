@@ -22,7 +22,7 @@ class TokenCursor {
  protected:
   explicit TokenCursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  // Of brackets and statements.
+  // Enters a level of brackets or statements; there may be 200.
   Nesting OneLevel() { return {nesting_, 200, Peek().line}; }
 
   const Token& Peek(size_t ahead = 0) const {

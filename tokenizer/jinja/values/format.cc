@@ -50,7 +50,7 @@ std::string Digits(double value, std::chars_format form, int precision) {
   return out;
 }
 
-// Without the sign.
+// The digits of a number, without its sign.
 std::string FloatDigits(double value, const Spec& spec) {
   const char type = static_cast<char>(spec.type | 0x20);
   std::string out;

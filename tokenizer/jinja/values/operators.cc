@@ -43,7 +43,7 @@ double Modulo(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : std::copysign(rest, rest == 0 ? b : rest);
 }
 
-// By squaring; a base of more than one digit overflows after few rounds.
+// Exponentiation by squaring. A base of more than one digit overflows after few rounds.
 Value Power(int64_t base, int64_t exponent) {
   int64_t result = 1;
   while (exponent > 0) {

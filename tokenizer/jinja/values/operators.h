@@ -15,7 +15,7 @@ namespace tokenizer::jinja {
 enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 enum class CompareOp { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// As templates write them.
+// The operator as templates write it: "+", "not in".
 std::string_view Symbol(BinaryOp op);
 std::string_view Symbol(CompareOp op);
 

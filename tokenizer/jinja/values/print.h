@@ -13,12 +13,13 @@
 
 namespace tokenizer::jinja {
 
-// As Python's str(): undefined is empty, strings are themselves, the rest as Repr.
+// What Python's str() returns: undefined is empty, strings are themselves, the rest as Repr.
 Text Str(Runtime& rt, const Value& value);
 void AppendStr(Runtime& rt, const Value& value, Text& out);
-// As Python's repr(): 'it', [1, 2.0], {'a': None}.
+// What Python's repr() returns: 'it', [1, 2.0], {'a': None}.
 Text Repr(Runtime& rt, const Value& value);
-// As Python's repr of a float: the shortest digits that read back the same; 1.0, 1e+16, inf, nan.
+// What Python's repr() returns for a float, the shortest digits that read back the same: 1.0,
+// 1e+16, inf, nan.
 std::string FloatRepr(double value);
 
 // An escape of a string: \u001f, or with another letter and number of digits.
@@ -31,7 +32,8 @@ struct JsonOptions {
   bool sort_keys = false;
 };
 
-// As Python's json.dumps. Throws TemplateError for values without JSON (undefined, functions).
+// What Python's json.dumps() returns. Throws TemplateError for values without JSON (undefined,
+// functions).
 Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 
 // '%s %d' % values: a tuple's items, a dictionary for %(name)s, or one value.
@@ -41,7 +43,8 @@ Text PercentFormat(Runtime& rt, const Text& format, const Value& values);
 using FieldOf = std::function<Value(std::string_view name)>;
 Text BraceFormat(Runtime& rt, const Text& format, const FieldOf& field);
 
-// As Python's int() and float() of a string, perhaps with white space around it. Empty: no number.
+// Read a number as Python's int() and float() do, perhaps with white space around it. Empty: no
+// number.
 std::optional<int64_t> ParseInt(std::string_view text, int64_t base = 10);
 std::optional<double> ParseFloat(std::string_view text);
 

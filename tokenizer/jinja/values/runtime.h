@@ -17,8 +17,8 @@
 namespace tokenizer::jinja {
 
 struct Limits {
-  // Of about 0.1 us each: the slowest template takes about a second. A conversation of 1000
-  // messages takes 200,000 and 2 for each of its bytes.
+  // A step takes about 0.1 us, so the slowest template takes about a second. A conversation of
+  // 1000 messages takes 200,000 steps, and 2 for each of its bytes.
   size_t steps = 4'000'000;
   size_t bytes = 128 << 20;  // at a time
   // Added for long conversations: enough to read and copy each of their bytes 16 times.
@@ -47,7 +47,7 @@ class Runtime {
   void Read(const Value& value);
   void Read(const Arguments& args);
   void Step(size_t n = 1) { Work(n * kStep); }
-  // Of the rendering that runs on this thread, if there is one.
+  // Counts a step of the rendering that runs on this thread, if there is one.
   static void StepOfCurrent() {
     if (current_ != nullptr) current_->Step();
   }

@@ -134,7 +134,7 @@ Text Capitalize(const Text& text);
 Text TitleMethod(const Text& text);
 Text TitleFilter(const Text& text);
 
-// As str.islower() and str.isupper(): there is a letter of that case, and none of the other.
+// Whether there is a letter of that case and none of the other, as in str.islower().
 bool IsLowerText(std::string_view text);
 bool IsUpperText(std::string_view text);
 bool IsTitleText(std::string_view text);
@@ -142,7 +142,7 @@ Text SwapCase(const Text& text);
 // The text in a field of `width` characters, with `fill` (one character) around it as `align` (<, >
 // or ^) says; of an odd number of fills, ^ puts one more behind it.
 Text Padded(const Text& text, char align, int64_t width, std::string_view fill = " ");
-// In the middle of `width` characters, as str.center() has it.
+// Puts the text in the middle of `width` characters, as str.center() does.
 Text Centered(const Text& text, int64_t width, std::string_view fill = " ");
 
 // Replaces the first `count` occurrences of `from`, or all if negative.

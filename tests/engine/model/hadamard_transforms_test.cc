@@ -1,6 +1,6 @@
-// Matrices whose inputs are rotated, as PrismML's files have them: a model whose matrices and table
-// are rotated, and whose keys say so, has the logits of the model that it was.
-#include "engine/model/rotations.h"
+// Hadamard transforms of matrices, as in PrismML's files: a model whose matrices and table are
+// transformed, and whose keys say so, has the logits of the model that it was.
+#include "engine/model/hadamard_transforms.h"
 
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ void WriteRotated(const std::string& name, const std::string& path,
   writer.WriteFile(path, {});
 }
 
-TEST(Rotations, GiveTheLogitsOfThePlainModel) {
+TEST(HadamardTransforms, GiveTheLogitsOfThePlainModel) {
   const std::vector<tokenizer::TokenId> ids = {3, 9, 27, 81, 5, 44, 101, 7};
   const SessionOptions options = {.context = 64, .n_threads = 1, .kv_type = kernels::KvType::kF32};
   for (const char* const name : {"tiny/qwen2", "hybrids/qwen35"}) {
@@ -119,7 +119,7 @@ TEST(Rotations, GiveTheLogitsOfThePlainModel) {
   }
 }
 
-TEST(Rotations, UnknownKeysAreRefused) {
+TEST(HadamardTransforms, UnknownKeysAreRefused) {
   const test::TempDir dir;
   WriteRotated("tiny/qwen2", dir.Path("m.gguf"), "sign_seed");
   EXPECT_TRUE(test::Has(test::ErrorOf([&] { Model::Load(dir.Path("m.gguf")); }),

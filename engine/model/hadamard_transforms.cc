@@ -1,5 +1,5 @@
-// Reads prism.hadamard.*, and rotates an input or a row as these keys say.
-#include "engine/model/rotations.h"
+// Reads prism.hadamard.*, and transforms an input or a row as these keys say.
+#include "engine/model/hadamard_transforms.h"
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@ constexpr std::string_view kPrefix = "prism.hadamard.";
 
 }  // namespace
 
-void Rotation::Apply(const float* in, float* out) const {
+void HadamardTransform::Apply(const float* in, float* out) const {
   const size_t width = signs.size(), head = width / (n_groups * n_in_group);
   for (size_t g = 0; g < n_groups; ++g) {
     for (size_t i = 0; i < n_in_group; ++i) {
@@ -27,18 +27,18 @@ void Rotation::Apply(const float* in, float* out) const {
   for (size_t i = 0; i < width; i += block) kernels::Hadamard(out + i, block);
 }
 
-void Rotation::Undo(float* row) const {
+void HadamardTransform::Undo(float* row) const {
   for (size_t i = 0; i < signs.size(); i += block) kernels::Hadamard(row + i, block);
   for (size_t i = 0; i < signs.size(); ++i) row[i] *= signs[i];
 }
 
-bool Rotations::AreIn(const gguf::File& file) {
+bool HadamardTransforms::AreIn(const gguf::File& file) {
   return std::ranges::any_of(file.metadata().entries(), [](const gguf::Metadata::Entry& entry) {
     return entry.key.starts_with(kPrefix);
   });
 }
 
-Rotations::Rotations(const gguf::File& file) : path_(file.path()) {
+HadamardTransforms::HadamardTransforms(const gguf::File& file) : path_(file.path()) {
   const gguf::Metadata& meta = file.metadata();
   const auto key = [](std::string_view name) { return std::string(kPrefix) + std::string(name); };
   constexpr std::string_view kKnown[] = {"version",      "transform",    "axis",
@@ -97,35 +97,36 @@ Rotations::Rotations(const gguf::File& file) : path_(file.path()) {
     meta.Fail(key("sign_widths"), "expected widths whose sum is ", values.size());
 }
 
-const Rotation* Rotations::Find(std::string_view tensor, size_t width, bool grouped) {
+const HadamardTransform* HadamardTransforms::Find(std::string_view tensor, size_t width,
+                                                  bool grouped) {
   used_.emplace(tensor);
   const auto [at, is_new] = made_.try_emplace({width, grouped});
-  Rotation& rotation = at->second;
-  if (!is_new) return &rotation;
+  HadamardTransform& transform = at->second;
+  if (!is_new) return &transform;
   const auto fail = [&](const char* what) {
     gguf::Fail(path_, "tensor ", gguf::Quoted(tensor), ": has rows of ", width, what);
   };
   if (width % block_ != 0) fail(" weights, which prism.hadamard.block_size does not divide");
   if (!signs_.empty() && !signs_.contains(width)) fail(" weights, for which there are no signs");
-  rotation.block = block_;
-  rotation.signs = signs_.empty() ? std::vector<float>(width, 1.0f) : signs_[width];
-  if (!grouped) return &rotation;
+  transform.block = block_;
+  transform.signs = signs_.empty() ? std::vector<float>(width, 1.0f) : signs_[width];
+  if (!grouped) return &transform;
   if (width % (n_groups_ * n_in_group_) != 0) fail(" weights, which are no whole heads");
-  rotation.n_groups = n_groups_;
-  rotation.n_in_group = n_in_group_;
-  return &rotation;
+  transform.n_groups = n_groups_;
+  transform.n_in_group = n_in_group_;
+  return &transform;
 }
 
-const Rotation* Rotations::OfInput(std::string_view tensor, size_t width) {
+const HadamardTransform* HadamardTransforms::OfInput(std::string_view tensor, size_t width) {
   if (!inputs_.contains(tensor)) return nullptr;
   return Find(tensor, width, groups_values_ && tensor.ends_with(".ssm_out.weight"));
 }
 
-const Rotation* Rotations::OfRows(std::string_view tensor, size_t width) {
+const HadamardTransform* HadamardTransforms::OfRows(std::string_view tensor, size_t width) {
   return rows_.contains(tensor) ? Find(tensor, width, false) : nullptr;
 }
 
-void Rotations::RequireAllUsed() const {
+void HadamardTransforms::RequireAllUsed() const {
   for (const auto* names : {&inputs_, &rows_}) {
     for (const std::string& name : *names) {
       if (!used_.contains(name))
