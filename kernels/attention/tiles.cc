@@ -2,10 +2,9 @@
 //
 // The queries of a query tile (some tokens, with the query heads that share a key-value head)
 // process one tile of keys after the other. Between the two products, scores = q . k and means =
-// weights . v (products-inl.h in floats, lanes-inl.h in integers), scores become attention weights,
-// 2^(score
-// - maximum of the tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to
-// the larger of their maximums (Dao et al. 2022).
+// weights . v (products-inl.h in floats, lanes-inl.h in integers), scores become attention weights:
+// 2^(score - maximum of the tile), since log2 e is in the scale of scores. Earlier sums and new
+// ones are scaled to the larger of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and attention weights of keys that a query does not see are
 // zeros. So a query's sums do not depend on the other queries, except in integer products of a
@@ -168,8 +167,8 @@ HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float 
 }
 
 // Attention of a query tile, by tiles of keys. The sums of kQueries queries are in registers at a
-// time. Integer products make the scores of kScoredQueries queries at a time. Sums in
-// floats are always batch-invariant, integer products only if it is asked for.
+// time. Integer products make the scores of kScoredQueries queries at a time. Results in floats are
+// always batch-invariant, those of integer products only if that is asked for.
 template <size_t kQueries, size_t kScoredQueries, class Products>
 HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool batch_invariant = true) {
   QueryState s;
