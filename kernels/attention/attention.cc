@@ -1,6 +1,15 @@
 // Attention over the key-value cache, see attention.h: storing keys and values, and how threads
 // divide the work. Queries are divided into query tiles (tiles.cc). With up to 16 tokens, keys are
-// also divided into spans of 512, which threads share and whose results are added up.
+// also divided into spans of 512, which threads share and whose results are added up. Here 8 query
+// heads share 4 key-value heads:
+//
+//   query heads             0    1    2    3   ...    7     keys of each key-value head
+//   key-value heads       |    0    |    1    |  ...  |     | 0 ... 511 | 512 ... 1023 | ...
+//                         +---------+---------+--     +     +-----------+--------------+--
+//   tokens   0 ... 127    | tile 0  | tile 1  |  ...  |  x  |  span 0   |    span 1    | ...
+//   tokens 128 ... 255    | tile 4  | tile 5  |  ...  |
+//
+// A row of query tiles is a token group. PlaceOf() gives a tile's first token and head.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -13,6 +22,7 @@
 #include "kernels/attention/round_to_q4.h"
 #include "kernels/half.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/ops/ops.h"
 #include "kernels/ops/rounding.h"
 
 namespace kernels {
@@ -70,24 +80,24 @@ struct Queries {
 };
 
 // How queries are split into query tiles of at most `most` queries: tokens times heads that share a
-// key-value head. A range is the tokens of a query tile.
+// key-value head. A token group is the tokens of a query tile.
 struct QueryTiles {
   QueryTiles(const Queries& all, size_t most)
       : sharing_heads(all.n_heads / all.cache.n_kv_heads),
         heads(std::min(sharing_heads, most)),
         tokens(most / heads),
         per_kv_head((sharing_heads + heads - 1) / heads),
-        per_range(all.cache.n_kv_heads * per_kv_head),
-        n_ranges((all.n_tokens + tokens - 1) / tokens) {}
+        per_group(all.cache.n_kv_heads * per_kv_head),
+        n_groups((all.n_tokens + tokens - 1) / tokens) {}
 
-  size_t count() const { return n_ranges * per_range; }
+  size_t count() const { return n_groups * per_group; }
 
   size_t sharing_heads;  // query heads of a key-value head
   size_t heads;          // of a query tile
   size_t tokens;         // of a query tile
-  size_t per_kv_head;    // query tiles of a range for the heads of a key-value head
-  size_t per_range;      // query tiles of a range
-  size_t n_ranges;
+  size_t per_kv_head;    // query tiles of a token group for the heads of a key-value head
+  size_t per_group;      // query tiles of a token group
+  size_t n_groups;       // token groups
 };
 
 // A query tile's place among all queries.
@@ -97,8 +107,8 @@ struct Place {
 };
 
 Place PlaceOf(const Queries& all, const QueryTiles& tiles, size_t index) {
-  const size_t token = index / tiles.per_range * tiles.tokens;
-  const size_t kv_head = index % tiles.per_range / tiles.per_kv_head;
+  const size_t token = index / tiles.per_group * tiles.tokens;
+  const size_t kv_head = index % tiles.per_group / tiles.per_kv_head;
   const size_t first_head = index % tiles.per_kv_head * tiles.heads;
   return {.token = token,
           .kv_head = kv_head,
@@ -135,10 +145,6 @@ constexpr size_t kScratchFloats = size_t{1} << 16;
 constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
 constexpr size_t kMaxSpans = 64;
 constexpr size_t kAddedQueries = 8;  // the fewest that a thread adds up at a time
-
-void Scale(float factor, size_t n, float* x) {
-  for (size_t i = 0; i < n; ++i) x[i] *= factor;
-}
 
 // The results of a span for each query.
 struct SpanSums {
@@ -222,7 +228,7 @@ void AddSpans(const FewTokens& few, size_t query, size_t first_span,
       total.sum[query] = total.sum[query] * keep + sums.sum[query] * gain;
       for (size_t i = 0; i < length; ++i) out[i] = out[i] * keep + add[i] * gain;
     }
-    if (span == last) Scale(1.0f / total.sum[query], length, out);
+    if (span == last) Scale(out, 1.0f / total.sum[query], length);
   }
 }
 
@@ -291,8 +297,8 @@ void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>&
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys and go first, so that no thread is still busy with them
       // at the end.
-      const size_t range = tiles.n_ranges - 1 - i / tiles.per_range;
-      const size_t index = range * tiles.per_range + i % tiles.per_range;
+      const size_t group = tiles.n_groups - 1 - i / tiles.per_group;
+      const size_t index = group * tiles.per_group + i % tiles.per_group;
       AttendQueries(TileAt(all, PlaceOf(all, tiles, index)), {.begin = 0, .end = all.end},
                     /*few=*/false);
     }

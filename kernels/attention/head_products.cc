@@ -3,8 +3,8 @@
 // Heads share nothing, and the matrix of one is small (64 KB as Q8_0). So a thread prepares the
 // input of a head's product by itself, in its own memory, and there is one barrier.
 //
-// - Up to RowTokens() tokens: the rows of all heads are one range of work. Every thread that gets
-//   rows of a head rounds that head's vectors, 128 numbers of each token.
+// - Up to TokensByRows() tokens: the rows of all heads are one range of work. Every thread that
+//   gets rows of a head rounds that head's vectors, 128 numbers of each token.
 // - More tokens: a thread takes a head, or some heads that share their input, with up to
 //   kHeadTokens tokens at a time, by panels.
 #include "kernels/attention/head_products.h"
@@ -27,7 +27,7 @@ static_assert(kHeadTokens % kMaxTileTokens == 0);
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 size_t TilesBytes(size_t max_tokens, size_t cols) {
-  if (max_tokens <= kRowTokens) return 0;
+  if (max_tokens <= kTokensByRows) return 0;
   size_t most = 0;
   for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
     most = std::max(most, BatchBytes(form, std::min(max_tokens, kHeadTokens), cols));
@@ -36,22 +36,22 @@ size_t TilesBytes(size_t max_tokens, size_t cols) {
 }
 
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
-  const size_t rows = RowsScratchBytes(std::min(max_tokens, kMaxRowTokens), cols);
-  return max_tokens <= kRowTokens ? rows : std::max(rows, PanelScratchBytes(cols));
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kMaxTokensByRows), cols);
+  return max_tokens <= kTokensByRows ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
 }  // namespace
 
 HeadScratch::HeadScratch(size_t max_tokens, size_t cols, size_t max_threads)
     : max_tokens_(max_tokens),
-      quantized_(max_threads * kMaxRowTokens, cols),
+      quantized_(max_threads * kMaxTokensByRows, cols),
       tiles_bytes_(TilesBytes(max_tokens, cols)),
       thread_bytes_(ThreadBytes(max_tokens, cols)),
       tiles_(max_threads * tiles_bytes_),
       threads_(max_threads * thread_bytes_) {}
 
 size_t HeadScratch::BytesFor(size_t max_tokens, size_t cols, size_t max_threads) {
-  return QuantizedRows::BytesFor(max_threads * kMaxRowTokens, cols) +
+  return QuantizedRows::BytesFor(max_threads * kMaxTokensByRows, cols) +
          max_threads * (TilesBytes(max_tokens, cols) + ThreadBytes(max_tokens, cols));
 }
 
@@ -67,14 +67,14 @@ struct HeadPass {
     return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
   }
 
-  // Rows [begin, end) of a head for all of up to RowTokens() tokens.
+  // Rows [begin, end) of a head for all of up to TokensByRows() tokens.
   void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
-    std::array<ActivationRow, kMaxRowTokens> rows;
+    std::array<ActivationRow, kMaxTokensByRows> rows;
     for (size_t t = 0; t < n_tokens; ++t) {
       const float* const in = x.at(t, head);
       rows[t] = {in, nullptr, nullptr, nullptr};
       if (!UsesInt8(weights.first)) continue;
-      const size_t row = thread * kMaxRowTokens + t;
+      const size_t row = thread * kMaxTokensByRows + t;
       s.quantized_.Quantize(row, 0, weights.first.cols, in);
       rows[t] = s.quantized_.row(row, in);
     }
@@ -112,7 +112,7 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
   HeadPass pass{weights, x, out, scratch};
   pass.Begin();
   const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
-  if (n_tokens <= RowTokens(weights.first)) {
+  if (n_tokens <= TokensByRows(weights.first)) {
     return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
       for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
         const size_t first = head * n_rows;  // of the range of all rows

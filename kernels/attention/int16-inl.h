@@ -2,8 +2,8 @@
 // as fast as floats. Included once per instruction set.
 //
 // Each chunk of a query or key, each number of the values (over a tile's keys) and each query's
-// weights become integers with their own scale. The integers have some 13 bits, because sums of
-// products must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One
+// attention weights become integers with their own scale. The integers have some 13 bits, because
+// sums of products must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One
 // instruction multiplies and adds pairs. A pair of query or key numbers is a number and the one
 // kFloats after it, which needs no permutation; a pair of weights or values belongs to two
 // neighbouring keys.
@@ -70,7 +70,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   }
 
   void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     const CachedRows rows =
         FindVectors(queries.kv.k, queries.kv.key_length, tile, first, n, next_keys);
     for (size_t p = aligned.begin; p < aligned.end; ++p) {
@@ -81,7 +81,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
     const DF d;
-    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     const CachedRows rows =
         FindVectors(queries.kv.v, queries.kv.value_stride, tile, first, n, next_values);
     VI32 max[kHeadChunk / kFloats];
@@ -118,7 +118,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
       const VU32 one = hn::BitCast(DU32(), hn::ConvertTo(DI32(), limit));
       const VI16 factor = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
       const size_t outer = i / kWeightQueries * kWeightQueries;
-      const Range aligned = AlignKeys<kShare>(SeenBy(s, outer, kWeightQueries, tile));
+      const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, outer, kWeightQueries, tile));
       const float* const pairs = s.scores[i];
       for (size_t pair = aligned.begin / 2; pair < aligned.end / 2; ++pair) {
         const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));
@@ -129,24 +129,24 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     }
   }
 
-  template <size_t kRows>
-  HWY_INLINE void WeightedSum(size_t query, Range seen, size_t lane,
-                              VSums<kRows, kRowVectors>& sums) const {
-    const Range aligned = AlignKeys<kShare>(seen);
-    VDots<kRows> dots;
+  template <size_t kQueries>
+  HWY_INLINE void WeightedSum(size_t query, KeyRange seen, size_t lane,
+                              VSums<kQueries, kRowVectors>& sums) const {
+    const KeyRange aligned = AlignKeys<kShare>(seen);
+    VDots<kQueries> dots;
     const auto dot = [](VI32 sum, VU32 a, VU32 b) HWY_ATTR {
       return DotWords(sum, hn::BitCast(DI16(), a), hn::BitCast(DI16(), b));
     };
-    SetZero<kRows>(dots);
-    MultiplyValues<kRows, 1>(
+    SetZero<kQueries>(dots);
+    MultiplyValues<kQueries, 1>(
         values_ + lane, kHeadChunk, aligned.begin / 2, aligned.end / 2, weights[0], query, dot,
-        Prefetcher<kStepBytes>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
+        Prefetcher<kPrefetchedBytes>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
     HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
+    for (size_t q = 0; q < kQueries; ++q) {
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VF scale = hn::Load(DF(), value_scales_ + lane + v * kFloats);
-        sums[r][v] = hn::Mul(hn::ConvertTo(DF(), dots[r][v]),
-                             hn::Mul(scale, hn::Set(DF(), gains_[query + r])));
+        sums[q][v] = hn::Mul(hn::ConvertTo(DF(), dots[q][v]),
+                             hn::Mul(scale, hn::Set(DF(), gains_[query + q])));
       }
     }
   }
@@ -185,7 +185,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
 
   alignas(64) uint32_t values_[kHeadChunk * kKeys / 2];
   alignas(64) float value_scales_[kHeadChunk], gains_[kTileQueries];
-  static constexpr size_t kStepBytes = 2 * kMicroRows * sizeof(T);  // of a word of each number
+  // For a word of each number.
+  static constexpr size_t kPrefetchedBytes = 2 * kMicroRows * sizeof(T);
 };
 
 }  // namespace HWY_NAMESPACE

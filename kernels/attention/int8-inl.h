@@ -75,7 +75,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   }
 
   void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     first_key_ = aligned.begin;
     rows_ = FindBlocks(queries.kv.type.k, queries.kv.k, queries.kv.key_length, tile, first, n,
                        this->next_keys);
@@ -100,7 +100,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 
   // Values as words of kWordKeys keys, in the order of the weights' words.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     const CachedRows rows = FindBlocks(queries.kv.type.v, queries.kv.v, queries.kv.value_stride,
                                        tile, first, n, this->next_values);
     n_blocks_ = (n + 31) / 32;
@@ -175,11 +175,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // if it does not fit, a high byte.
   void PackWeights(const QueryState& s, const KeyTile& tile, size_t /*first*/) {
     const DF d;
-    Range range = {};
+    KeyRange factors_of = {};
     for (size_t first = 0; first < s.n_padded; first += kWidth) {
       const size_t outer = first / kWeightQueries * kWeightQueries,
                    n = std::min(kWeightQueries, s.n_padded - outer);
-      const Range aligned = AlignKeys<kShare>(SeenBy(s, outer, n, tile));
+      const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, outer, n, tile));
       bool is_high = false;
       for (size_t i = outer; i < outer + n; ++i) is_high |= s.gain[i] > kShareOfByte * s.sum[i];
       for (auto& high : high_)
@@ -193,11 +193,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       // Queries that see the same keys are handled together; the lanes of other queries stay
       // unchanged.
       for (size_t begin = first, end; begin < first + kWidth; begin = end) {
-        const Range seen = s.few ? SeenBy(s, begin, 1, tile) : tile.seen;
-        end = s.few ? begin + 1 : first + kWidth;
+        const KeyRange seen = s.batch_invariant ? SeenBy(s, begin, 1, tile) : tile.seen;
+        end = s.batch_invariant ? begin + 1 : first + kWidth;
         for (; end < first + kWidth && SeenBy(s, end, 1, tile) == seen;) ++end;
-        if (begin == 0 || seen != range) FindFactors(seen);
-        range = seen;
+        if (begin == 0 || seen != factors_of) FindFactors(seen);
+        factors_of = seen;
         const auto lane = [&](size_t query) HWY_ATTR {
           return hn::Set(DI32(), static_cast<int32_t>((query - first) * kShare));
         };
@@ -220,15 +220,15 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     }
   }
 
-  template <size_t kRows>
-  HWY_INLINE void WeightedSum(size_t query, Range seen, size_t lane,
-                              VSums<kRows, kRowVectors>& sums) const {
-    const Range aligned = AlignKeys<kShare>(seen);
-    VDots<kRows> dots;
+  template <size_t kQueries>
+  HWY_INLINE void WeightedSum(size_t query, KeyRange seen, size_t lane,
+                              VSums<kQueries, kRowVectors>& sums) const {
+    const KeyRange aligned = AlignKeys<kShare>(seen);
+    VDots<kQueries> dots;
     const size_t b = lane / 32;
-    constexpr size_t kStepBytes = kWordKeys * kMicroRows * sizeof(Block) / 32;  // of a word
-    const Prefetcher<kStepBytes> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32,
-                                       query == 0);
+    constexpr size_t kPrefetchedBytes = kWordKeys * kMicroRows * sizeof(Block) / 32;  // for a word
+    const Prefetcher<kPrefetchedBytes> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32,
+                                             query == 0);
     const uint32_t *const values = values_[b] + lane % 32, *const low = this->weights[b];
     const size_t begin = aligned.begin / kWordKeys, end = aligned.end / kWordKeys;
     const auto dot = [](VI32 sum, VU32 value, VU32 weight) HWY_ATTR {
@@ -238,25 +238,25 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       return DotWords(sum, hn::BitCast(DI16(), weight), hn::BitCast(DI16(), value));
 #endif
     };
-    SetZero<kRows>(dots);
+    SetZero<kQueries>(dots);
 #if PRONK_VNNI
     if (uint32_t left = high_[b][query / kWeightQueries]; left != 0) {
       for (; left != 0; left &= left - 1) {
         const size_t word = static_cast<size_t>(std::countr_zero(left));
-        AddWords<kRows, kShare>(values + word * 32, low + kWidth * kKeys / 4, word, query, dot,
-                                dots);
+        AddWords<kQueries, kShare>(values + word * 32, low + kWidth * kKeys / 4, word, query, dot,
+                                   dots);
       }
       HWY_UNROLL(8)
-      for (size_t r = 0; r < kRows; ++r) {
-        for (VI32& sum : dots[r]) sum = hn::ShiftLeft<6>(sum);
+      for (size_t q = 0; q < kQueries; ++q) {
+        for (VI32& sum : dots[q]) sum = hn::ShiftLeft<6>(sum);
       }
     }
 #endif
-    MultiplyValues<kRows, kShare>(values, 32, begin, end, low, query, dot, ahead, dots);
+    MultiplyValues<kQueries, kShare>(values, 32, begin, end, low, query, dot, ahead, dots);
     HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
+    for (size_t q = 0; q < kQueries; ++q) {
       for (size_t v = 0; v < kRowVectors; ++v) {
-        sums[r][v] = hn::Mul(hn::ConvertTo(DF(), dots[r][v]), hn::Set(DF(), gains_[b][query + r]));
+        sums[q][v] = hn::Mul(hn::ConvertTo(DF(), dots[q][v]), hn::Set(DF(), gains_[b][query + q]));
       }
     }
   }
@@ -283,7 +283,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     next = vectors.NextTile(CachedBytes<Half>(first));
     const std::byte* const rows =
         cache + tile.cache_index * vectors.bytes + CachedBytes<Half>(first);
-    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     std::byte* to_row = this->copy;
     for (size_t p = aligned.begin; p < aligned.end; ++p, to_row += Base::kChunkBytes) {
       const size_t row = std::clamp(p, tile.seen.begin, tile.seen.end - 1);
@@ -308,8 +308,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // Stores the weights of a vector of queries for block b: pairs times factors_. kHigh: weights may
   // need two bytes. kMasked: only in the lanes that are `mine`.
   template <bool kHigh, bool kMasked, class Mask>
-  HWY_INLINE void Multiply(Range aligned, size_t first, const QueryState& s, size_t b, VF largest,
-                           Mask mine) {
+  HWY_INLINE void Multiply(KeyRange aligned, size_t first, const QueryState& s, size_t b,
+                           VF largest, Mask mine) {
     const float* HWY_RESTRICT const pairs = s.scores[first];
     uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kKeys / 2);
     [[maybe_unused]] const VI32 one = hn::ConvertInRangeTo(DI32(), largest);
@@ -355,7 +355,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 
   // Sets factors_, which weights are multiplied by, in the order of their pairs: a value's scale
   // over the largest scale of the seen values, times 32767.
-  HWY_INLINE void FindFactors(Range seen) {
+  HWY_INLINE void FindFactors(KeyRange seen) {
     // Smaller than any f16, so that no limit is infinite. Scales are compared as integers, so that
     // a NaN is the largest.
     const VI32 least = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
@@ -396,7 +396,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 
   // The scales of halves_ as floats. They are copied as halves, and read as vectors only after
   // other work, since a vector load waits for the small stores to its bytes.
-  HWY_INLINE void ConvertHalves(Range aligned, float (&scales)[kBlocks][kKeys]) const {
+  HWY_INLINE void ConvertHalves(KeyRange aligned, float (&scales)[kBlocks][kKeys]) const {
     const hn::Rebind<hwy::float16_t, DF> dh;
     for (size_t b = 0; b < kBlocks; ++b) {
       const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_ + b * kKeys);

@@ -1,5 +1,5 @@
-// Attention in integers on x86 (tiles.cc): scores, weights and means of a tile, for numbers that
-// int16-inl.h and int8-inl.h make. Included once per instruction set.
+// Attention in integers on x86 (tiles.cc): scores, attention weights and means of a tile, for
+// numbers that int16-inl.h and int8-inl.h make. Included once per instruction set.
 //
 // A lane belongs to a query, so that neither sums nor maximums cross lanes, and keys stay in their
 // rows. A WORD is 32 bits of a key: two or four numbers, whose products one instruction adds up. It
@@ -33,7 +33,7 @@ constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 // The smallest range that has these keys and consists of as many keys as loops over keys process at
 // a time: 16, or four vectors of scores if that is more.
 template <size_t kShare>
-HWY_INLINE Range AlignKeys(Range keys) {
+HWY_INLINE KeyRange AlignKeys(KeyRange keys) {
   constexpr size_t kAtATime = std::max<size_t>(16, 4 * kShare);
   return {keys.begin / kAtATime * kAtATime, (keys.end + kAtATime - 1) / kAtATime * kAtATime};
 }
@@ -123,7 +123,7 @@ struct LaneBuffers {
   static constexpr size_t kWidth = kFloats / kShare;
   // Weights are packed for so many queries at a time, for the keys that any of these sees.
   static constexpr size_t kWeightQueries = std::max(kWidth, kRegisterQueries);
-  template <size_t kRows>
+  template <size_t kQueries>
   static constexpr size_t kVectors = kRowVectors;  // of sums of values
   // Scales are at least this, so that the ratio of two scales is finite if they are below 3e23.
   static constexpr float kLeast = 1e-15f;
@@ -135,7 +135,7 @@ struct LaneBuffers {
     const TileVectors vectors = {cache, CachedBytes<T>(length), tile};
     const ByteRange part = {CachedBytes<T>(first), CachedBytes<T>(n)};
     next = vectors.NextTile(part.offset);
-    const Range aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     return vectors.Find(tile.stored, aligned.begin, aligned.end - aligned.begin, part, copy,
                         kChunkBytes);
   }
@@ -212,15 +212,16 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
   }
 }
 
-// Turns the scores of a vector of queries into weights relative to their maximum, as integers,
-// where 32768 means 1 (at most 32767). Pairs, the weights of two keys, replace the scores.
+// Turns the scores of a vector of queries into attention weights relative to their maximum, as
+// integers, where 32768 means 1 (at most 32767). Pairs, the weights of two keys, replace the
+// scores.
 //
 // The largest score is 32767 steps, 2048 steps are a power of two, and -32768 stands for every
 // weight below 2^-32. So the high bits of 32767 - steps are the exponent; the other bits are a
 // fraction f, and 2^-f is a polynomial in integers: 9e-5 too large on average, with a standard
 // deviation of 5e-5, and at most 1.9e-4.
 template <size_t kShare>
-HWY_NOINLINE void WeighLanes(Range aligned, VF max, VF gain, size_t query, QueryState& s) {
+HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, QueryState& s) {
   const DF d;
   const DI16 d16;
   const DU16 du16;
@@ -270,7 +271,7 @@ HWY_NOINLINE void WeighLanes(Range aligned, VF max, VF gain, size_t query, Query
 // scores over earlier chunks. A separate function, since GCC runs out of registers within a larger
 // one.
 template <size_t kVectors, size_t kLoops, class Products>
-HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, Range aligned, size_t n,
+HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, KeyRange aligned, size_t n,
                                bool adds, bool prefetches, float* HWY_RESTRICT scores,
                                VF (&maximums)[kVectors]) {
   const DF d;
@@ -306,14 +307,14 @@ HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, Range aligned
 // Caps the scores of aligned keys, or lowers them by distance. Scores of keys that a query does not
 // see become minus infinity. Returns the maximums.
 template <size_t kShare>
-HWY_INLINE VF Correct(const KeyTile& tile, Range aligned, VF gain, const AttentionParams& params,
+HWY_INLINE VF Correct(const KeyTile& tile, KeyRange aligned, VF gain, const AttentionParams& params,
                       size_t query, QueryState& s) {
   const DF d;
   alignas(64) float begin[kFloats], end[kFloats], slopes[kFloats], distances[kFloats];
   for (size_t i = 0; i < kFloats; ++i) {
-    const Range range = SeenBy(s, query + i / kShare, 1, tile);
-    begin[i] = static_cast<float>(range.begin) - static_cast<float>(i % kShare);
-    end[i] = static_cast<float>(range.end) - static_cast<float>(i % kShare);
+    const KeyRange seen = SeenBy(s, query + i / kShare, 1, tile);
+    begin[i] = static_cast<float>(seen.begin) - static_cast<float>(i % kShare);
+    end[i] = static_cast<float>(seen.end) - static_cast<float>(i % kShare);
     slopes[i] = s.slopes[query + i / kShare];
     distances[i] = s.DistanceOf(query + i / kShare, tile) + static_cast<float>(i % kShare);
   }
@@ -340,7 +341,7 @@ HWY_INLINE VF Correct(const KeyTile& tile, Range aligned, VF gain, const Attenti
 }
 
 // Computes the scores of a tile's keys, [key / kShare][lane] for each vector of lanes, and turns
-// them into weights.
+// them into attention weights.
 template <size_t kVectors, class Products>
 HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool is_first,
                            Products& products, QueryState& s) {
@@ -358,7 +359,7 @@ HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool i
     products.PackKeys(queries, tile, first, n);
     const bool two_blocks = Products::kBlocks == 2 && n > kHeadChunk / 2;
     for (size_t query = 0; query < s.n_padded; query += kTogether) {
-      const Range aligned = AlignKeys<kShare>(SeenBy(s, query, kTogether, tile));
+      const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, query, kTogether, tile));
       const size_t j = (packed + query) / kWidth;
       VF max[kVectors];
       if (two_blocks) {
@@ -392,22 +393,22 @@ constexpr size_t KeyOf(size_t word, size_t k) {
   return word / kShare * kShare * kWordKeys + turned * kShare + word % kShare;
 }
 
-template <size_t kRows>
-using VDots = VI32[kRows][kRowVectors];
+template <size_t kQueries>
+using VDots = VI32[kQueries][kRowVectors];
 
-template <size_t kRows>
-HWY_INLINE void SetZero(VDots<kRows>& dots) {
+template <size_t kQueries>
+HWY_INLINE void SetZero(VDots<kQueries>& dots) {
   HWY_UNROLL(8)
-  for (size_t r = 0; r < kRows; ++r) {
-    for (VI32& sum : dots[r]) sum = hn::Zero(DI32());  // by indices GCC 12 fails with -O1
+  for (size_t q = 0; q < kQueries; ++q) {
+    for (VI32& sum : dots[q]) sum = hn::Zero(DI32());  // by indices GCC 12 fails with -O1
   }
 }
 
-// Adds to dots[row][lane] the products of a word of the weights of kRows queries from `query` on
-// with values[lane].
-template <size_t kRows, size_t kShare, class Dot>
+// Adds to dots[query][lane] the products of a word of the weights of kQueries queries from `query`
+// on with values[lane].
+template <size_t kQueries, size_t kShare, class Dot>
 HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HWY_RESTRICT weights,
-                         size_t word, size_t query, Dot dot, VDots<kRows>& dots) {
+                         size_t word, size_t query, Dot dot, VDots<kQueries>& dots) {
   constexpr size_t kWidth = kFloats / kShare;
   const uint32_t* HWY_RESTRICT const x = weights + query / kWidth * kWidth * (kKeys / 2) +
                                          word / kShare * kFloats + query % kWidth * kShare +
@@ -415,23 +416,23 @@ HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HW
   VU32 words[kRowVectors];
   for (size_t v = 0; v < kRowVectors; ++v) words[v] = hn::Load(DU32(), values + v * kFloats);
   HWY_UNROLL(8)
-  for (size_t r = 0; r < kRows; ++r) {
-    const size_t at = r / kWidth * kWidth * (kKeys / 2) + r % kWidth * kShare;
+  for (size_t q = 0; q < kQueries; ++q) {
+    const size_t at = q / kWidth * kWidth * (kKeys / 2) + q % kWidth * kShare;
     const VU32 factors = hn::Set(DU32(), x[at]);
-    for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = dot(dots[r][v], words[v], factors);
+    for (size_t v = 0; v < kRowVectors; ++v) dots[q][v] = dot(dots[q][v], words[v], factors);
   }
 }
 
 // AddWords for the words [begin, end), with values[word * stride + lane].
-template <size_t kRows, size_t kShare, class Dot, class Next>
+template <size_t kQueries, size_t kShare, class Dot, class Next>
 HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t stride, size_t begin,
                                size_t end, const uint32_t* HWY_RESTRICT weights, size_t query,
-                               Dot dot, Next ahead, VDots<kRows>& dots) {
+                               Dot dot, Next ahead, VDots<kQueries>& dots) {
   for (size_t word = begin; word < end; word += 4) {  // GCC copies all sums wherever a loop ends
     HWY_UNROLL(4)
     for (size_t i = word; i < word + 4; ++i) {
       ahead.Step();
-      AddWords<kRows, kShare>(values + i * stride, weights, i, query, dot, dots);
+      AddWords<kQueries, kShare>(values + i * stride, weights, i, query, dot, dots);
     }
   }
 }

@@ -30,19 +30,19 @@ constexpr size_t kPackedChunks = 2 * kTileQueries;  // the most chunks of querie
 static_assert(kTileQueries % kRegisterQueries == 0 && kKeys % kMicroRows == 0);
 static_assert(kHeadChunk % kMicroRows == 0);
 
-// Keys of a tile, counted from its first position.
-struct Range {
+// Keys [begin, end) of a tile, counted from its first position.
+struct KeyRange {
   size_t begin, end;
   bool empty() const { return begin >= end; }
-  bool operator==(const Range&) const = default;
+  bool operator==(const KeyRange&) const = default;
 };
 
 // A tile of keys: position and cache index of its first key, and the keys of the tile that a query
 // tile sees.
 struct KeyTile {
   size_t position, cache_index;
-  Range seen;
-  Range stored;  // keys whose memory is allocated; it may hold anything
+  KeyRange seen;
+  KeyRange stored;  // keys whose memory is allocated; it may hold anything
 };
 
 // Prefetches the next tile while this one is multiplied: kBytes in each step of a loop, if
@@ -87,9 +87,9 @@ struct TileVectors {
   }
 
   // `part` of the n vectors from number `begin` on: in place, or as a copy if some are outside the
-  // range `in_place`. Unseen vectors, whose scores and weights are ignored, become seen ones in the
-  // copy.
-  HWY_INLINE CachedRows Find(Range in_place, size_t begin, size_t n, ByteRange part,
+  // range `in_place`. Unseen vectors, whose scores and attention weights are ignored, become seen
+  // ones in the copy.
+  HWY_INLINE CachedRows Find(KeyRange in_place, size_t begin, size_t n, ByteRange part,
                              std::byte* copy, size_t copy_stride) const {
     const CachedRows rows = {cache + tile.cache_index * bytes + part.offset, bytes};
     if (in_place.begin <= begin && begin + n <= in_place.end) return {rows[begin], bytes};
@@ -101,11 +101,11 @@ struct TileVectors {
   }
 };
 
-// The state of a query tile from one tile of keys to the next. A tile's weights are relative to its
-// own maximum: earlier sums count `keep` times, new ones `gain` times.
+// The state of a query tile from one tile of keys to the next. A tile's attention weights are
+// relative to its own maximum: earlier sums count `keep` times, new ones `gain` times.
 struct QueryState {
   // With integer products [kKeys / kShare][kFloats] for each vector of lanes (lanes-inl.h); pairs
-  // of weights then replace the scores.
+  // of attention weights then replace the scores.
   alignas(64) float scores[kTileQueries][kKeys];
   alignas(64) float max[kTileQueries], sum[kTileQueries];
   alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
@@ -123,7 +123,7 @@ struct QueryState {
   float DistanceOf(size_t i, const KeyTile& tile) const {
     return static_cast<float>(tile.position) - static_cast<float>(positions[i]);
   }
-  bool few;  // results are batch-invariant (kernels/README.md)
+  bool batch_invariant;  // asked of integer products: kernels/README.md
   size_t n_queries;
   // n_queries rounded up to what the loops process at a time; the last query is repeated.
   size_t n_padded;
@@ -131,16 +131,16 @@ struct QueryState {
 
 // The keys of a tile that some of the queries [begin, begin + n) see. The first query of a query
 // tile sees the earliest keys, the last query the latest.
-HWY_INLINE Range SeenBy(const QueryState& s, size_t begin, size_t n, const KeyTile& tile) {
+HWY_INLINE KeyRange SeenBy(const QueryState& s, size_t begin, size_t n, const KeyTile& tile) {
   const auto in_tile = [&](size_t position) {
     return std::min(position - std::min(position, tile.position), tile.seen.end);
   };
   return {in_tile(s.first[begin]), in_tile(s.last[begin + n - 1] + 1)};
 }
 
-// The sums of kRows queries, in registers.
-template <size_t kRows, size_t kVectors>
-using VSums = VF[kRows][kVectors];
+// The sums of kQueries queries, in registers.
+template <size_t kQueries, size_t kVectors>
+using VSums = VF[kQueries][kVectors];
 
 // Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of the lanes.
 template <typename T>
@@ -161,11 +161,11 @@ struct Converted {};
 template <typename T>
 class FloatProducts {
  public:
-  // Vectors of sums for each of kRows queries: as many as there are registers for, so that an
+  // Vectors of sums for each of kQueries queries: as many as there are registers for, so that an
   // addition need not wait for the one before it.
-  template <size_t kRows>
+  template <size_t kQueries>
   static constexpr size_t kVectors = std::min(
-      std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows), kHeadChunk / kFloats);
+      std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kQueries), kHeadChunk / kFloats);
   static constexpr size_t kPanelKeys = kVectors<1> * kFloats;  // packed at a time
   static constexpr float kPerDoubling = 1;  // adding this to a kept score doubles the weight
   static constexpr float kOne = 1;          // what a weight of 1 is
@@ -202,7 +202,7 @@ class FloatProducts {
       // Transposing reads whole kTransposedBytes. Where a vector ends within them, the cache may,
       // too.
       const bool is_whole = n * kNumberBytes % kTransposedBytes == 0;
-      rows = keys.Find(is_whole ? tile.stored : Range{}, key, n_keys,
+      rows = keys.Find(is_whole ? tile.stored : KeyRange{}, key, n_keys,
                        {first * kNumberBytes, n * kNumberBytes},
                        reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]));
     }
@@ -214,11 +214,11 @@ class FloatProducts {
     }
   }
 
-  // scale * q . k of kRows queries, packed from number `packed` on, with the keys of the panel from
-  // number `key` on, over the n numbers that are packed. prefetches: a share of the next tile.
-  template <size_t kRows>
+  // scale * q . k of kQueries queries, packed from number `packed` on, with the keys of the panel
+  // from number `key` on, over the n numbers that are packed. prefetches: a share of the next tile.
+  template <size_t kQueries>
   HWY_INLINE void DotKeys(size_t packed, size_t key, size_t n, bool prefetches,
-                          VSums<kRows, kVectors<kRows>>& sums) const {
+                          VSums<kQueries, kVectors<kQueries>>& sums) const {
     const DF d;
     const auto load = [&](size_t i, size_t v) HWY_ATTR {
       const size_t at = i * kPanelKeys + key + v * kFloats;
@@ -229,8 +229,8 @@ class FloatProducts {
         return hn::Load(d, panel_ + at);
       }
     };
-    Prefetcher<kStepBytes<kRows>> ahead(next_keys_ + key * n * kNumberBytes, prefetches);
-    Multiply<kRows, kHeadChunk>(load, {0, n}, q_[packed], scales_, ahead, sums);
+    Prefetcher<kPrefetchedBytes<kQueries>> ahead(next_keys_ + key * n * kNumberBytes, prefetches);
+    Multiply<kQueries, kHeadChunk>(load, 0, n, q_[packed], scales_, ahead, sums);
   }
 
   // Numbers [first, first + n) of a tile's values, n <= kHeadChunk. With kConverts they are
@@ -249,31 +249,35 @@ class FloatProducts {
     }
   }
 
-  // gain * weights . v of the kRows queries from `query` on, for the numbers of values from first +
-  // lane on, of which n exist, over `keys`.
-  template <size_t kRows>
-  HWY_INLINE void WeightedSum(const QueryState& s, size_t query, Range keys, size_t first,
-                              size_t lane, size_t n, VSums<kRows, kVectors<kRows>>& sums) const {
+  // gain * weights . v of the kQueries queries from `query` on, for the numbers of values from
+  // first + lane on, of which n exist, over `keys`.
+  template <size_t kQueries>
+  HWY_INLINE void WeightedSum(const QueryState& s, size_t query, KeyRange keys, size_t first,
+                              size_t lane, size_t n,
+                              VSums<kQueries, kVectors<kQueries>>& sums) const {
     const DF d;
-    Prefetcher<kStepBytes<kRows>> ahead(next_values_ + kKeys * lane * kNumberBytes,
-                                        query == 0 && !kConverts);
+    Prefetcher<kPrefetchedBytes<kQueries>> ahead(next_values_ + kKeys * lane * kNumberBytes,
+                                                 query == 0 && !kConverts);
     if constexpr (kConverts) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         return hn::Load(d, panel_ + p * kHeadChunk + lane + v * kFloats);
       };
-      Multiply<kRows, kKeys>(value, keys, s.scores[query], s.gain + query, ahead, sums);
-    } else if (n >= kVectors<kRows> * kFloats) {
+      Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
+                                sums);
+    } else if (n >= kVectors<kQueries> * kFloats) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         const size_t i = first + lane + v * kFloats;
         return LoadCached<T>(d, values_ + p * bytes_, i, i + kFloats);
       };
-      Multiply<kRows, kKeys>(value, keys, s.scores[query], s.gain + query, ahead, sums);
+      Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
+                                sums);
     } else {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         const size_t i = first + lane + v * kFloats, end = first + lane + n;
         return i < end ? LoadCached<T>(d, values_ + p * bytes_, i, end) : hn::Zero(d);
       };
-      Multiply<kRows, kKeys>(value, keys, s.scores[query], s.gain + query, ahead, sums);
+      Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
+                                sums);
     }
   }
 
@@ -300,39 +304,40 @@ class FloatProducts {
     }
   }
 
-  // sums[row][lane] = gain[row] * sum over i in range of x[row * kStride + i] * load(i)[lane].
-  // Rows that are a constant stride apart need one register for all of their addresses.
-  template <size_t kRows, size_t kStride, class Load, class Next>
-  static HWY_INLINE void Multiply(Load load, Range range, const float* HWY_RESTRICT x,
+  // sums[query][lane] = gain[query] * sum over i in [begin, end) of x[query * kStride + i] *
+  // load(i)[lane]. Queries that are a constant stride apart need one register for all of their
+  // addresses.
+  template <size_t kQueries, size_t kStride, class Load, class Next>
+  static HWY_INLINE void Multiply(Load load, size_t begin, size_t end, const float* HWY_RESTRICT x,
                                   const float* HWY_RESTRICT gain, Next ahead,
-                                  VSums<kRows, kVectors<kRows>>& sums) {
+                                  VSums<kQueries, kVectors<kQueries>>& sums) {
     const DF d;
-    constexpr size_t n_vectors = kVectors<kRows>;
-    VF chains[kRows][n_vectors];  // GCC would keep sums in memory
+    constexpr size_t n_vectors = kVectors<kQueries>;
+    VF chains[kQueries][n_vectors];  // GCC would keep sums in memory
     HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
+    for (size_t q = 0; q < kQueries; ++q) {
       HWY_UNROLL(16)
-      for (size_t v = 0; v < n_vectors; ++v) chains[r][v] = hn::Zero(d);
+      for (size_t v = 0; v < n_vectors; ++v) chains[q][v] = hn::Zero(d);
     }
-    for (size_t i = range.begin; i < range.end; ++i) {
+    for (size_t i = begin; i < end; ++i) {
       ahead.Step();
       VF w[n_vectors];
       HWY_UNROLL(16)
       for (size_t v = 0; v < n_vectors; ++v) w[v] = load(i, v);
       HWY_UNROLL(8)
-      for (size_t r = 0; r < kRows; ++r) {
-        const VF factor = hn::Set(d, x[r * kStride + i]);
+      for (size_t q = 0; q < kQueries; ++q) {
+        const VF factor = hn::Set(d, x[q * kStride + i]);
         HWY_UNROLL(16)
         for (size_t v = 0; v < n_vectors; ++v) {
-          chains[r][v] = hn::MulAdd(w[v], factor, chains[r][v]);
+          chains[q][v] = hn::MulAdd(w[v], factor, chains[q][v]);
         }
       }
     }
     HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
+    for (size_t q = 0; q < kQueries; ++q) {
       HWY_UNROLL(16)
       for (size_t v = 0; v < n_vectors; ++v) {
-        sums[r][v] = hn::Mul(chains[r][v], hn::Set(d, gain[r]));
+        sums[q][v] = hn::Mul(chains[q][v], hn::Set(d, gain[q]));
       }
     }
   }
@@ -344,8 +349,8 @@ class FloatProducts {
   static constexpr size_t kTransposed = 2 * kFloats, kTransposedBytes = 16;
 
   // Bytes of the vectors that Multiply reads for each i.
-  template <size_t kRows>
-  static constexpr size_t kStepBytes = kVectors<kRows>* kFloats* kNumberBytes;
+  template <size_t kQueries>
+  static constexpr size_t kPrefetchedBytes = kVectors<kQueries>* kFloats* kNumberBytes;
 
   alignas(64) float panel_[kHeadChunk * (kConverts ? kKeys : kPanelKeys)];
   alignas(64) float q_[kPackedChunks][kHeadChunk];

@@ -1,4 +1,5 @@
-// Scores of a tile become weights of its values (tiles.cc). Included once per instruction set.
+// Scores of a tile become attention weights, by which its values are multiplied (tiles.cc).
+// Included once per instruction set.
 #if defined(PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
 #undef PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
@@ -16,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// How scores change before they become weights.
+// How scores change before they become attention weights.
 struct Correction {
   float softcap;  // 0: none
   bool has_slopes;
@@ -24,7 +25,7 @@ struct Correction {
 
 // Finds query i's largest score. Scores of keys up to `end` that the query does not see become the
 // lowest float. The largest is always above that, even if the query sees no key.
-HWY_INLINE void FindMax(const KeyTile& tile, Range seen, size_t end, Correction change, size_t i,
+HWY_INLINE void FindMax(const KeyTile& tile, KeyRange seen, size_t end, Correction change, size_t i,
                         QueryState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
@@ -48,10 +49,10 @@ HWY_INLINE void FindMax(const KeyTile& tile, Range seen, size_t end, Correction 
   s.tile_max[i] = hn::ReduceMax(d, max);
 }
 
-// Turns query i's scores into weights relative to their maximum. Keys up to `end` that the query
-// does not see get zeros. In the sum, each of these keys still counts 2^-125: too little to change
-// the bits of a sum that has the largest weight, 1.
-HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, QueryState& s) {
+// Turns query i's scores into attention weights relative to their maximum. Keys up to `end` that
+// the query does not see get zeros. In the sum, each of these keys still counts 2^-125: too little
+// to change the bits of a sum that has the largest weight, 1.
+HWY_INLINE void WeighQuery(KeyRange seen, size_t end, size_t i, QueryState& s) {
   const DF d;
   float* const scores = s.scores[i];
   const VF max = hn::Set(d, s.tile_max[i]);
@@ -66,19 +67,19 @@ HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, QueryState& s) {
   s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
 }
 
-// Computes the weights of all queries (integer products have already made theirs), and the factors
-// that scale this tile's sums and the earlier sums. The latency of a query's maximum is long, so it
-// is found four queries ahead.
-template <size_t kRows, class Products>
+// Computes the attention weights of all queries (integer products have already made theirs), and
+// the factors that scale this tile's sums and the earlier sums. The latency of a query's maximum is
+// long, so it is found four queries ahead.
+template <size_t kQueries, class Products>
 HWY_INLINE void Weigh(const KeyTile& tile, Correction change, QueryState& s) {
   const DF d;
   if constexpr (!Products::kIntegers) {
     const auto seen = [&](size_t i) {
-      const Range range = SeenBy(s, i, 1, tile);
-      return range.empty() ? Range{} : range;
+      const KeyRange keys = SeenBy(s, i, 1, tile);
+      return keys.empty() ? KeyRange{} : keys;
     };
     const auto end = [&](size_t i) {
-      return (SeenBy(s, i / kRows * kRows, kRows, tile).end + 63) / 64 * 64;
+      return (SeenBy(s, i / kQueries * kQueries, kQueries, tile).end + 63) / 64 * 64;
     };
     constexpr size_t kAhead = 4;
     for (size_t next = 0; next < s.n_padded + kAhead; ++next) {

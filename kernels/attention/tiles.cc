@@ -2,13 +2,13 @@
 //
 // The queries of a query tile (some tokens, with the query heads that share a key-value head)
 // process one tile of keys after the other. Between the two products, scores = q . k and means =
-// weights . v (products-inl.h in floats, lanes-inl.h in integers), scores become weights, 2^(score
-// - maximum of the tile): log2 e is in the scale of scores. Earlier sums and new ones are scaled to
-// the larger of their maximums (Dao et al. 2022).
+// weights . v (products-inl.h in floats, lanes-inl.h in integers), scores become attention weights:
+// 2^(score - maximum of the tile), since log2 e is in the scale of scores. Earlier sums and new
+// ones are scaled to the larger of their maximums (Dao et al. 2022).
 //
-// Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
-// query's sums do not depend on the other queries, except in integer products of a batch, where the
-// queries of a query tile share the scales of the values.
+// Tiles are aligned to positions, and attention weights of keys that a query does not see are
+// zeros. So a query's sums do not depend on the other queries, except in integer products of a
+// batch, where the queries of a query tile share the scales of the values.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -31,38 +31,39 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes;
-// without `keep`, sums[row][lane].
-template <size_t kRows, size_t kVectors>
-HWY_INLINE void AccumulateLanes(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
-                                const std::array<float*, kRows>& out, size_t n_lanes) {
+// out[query][lane] = keep[query] * out[query][lane] + sums[query][lane] for the first n_lanes
+// lanes; without `keep`, sums[query][lane].
+template <size_t kQueries, size_t kVectors>
+HWY_INLINE void AccumulateLanes(const VSums<kQueries, kVectors>& sums,
+                                const float* HWY_RESTRICT keep,
+                                const std::array<float*, kQueries>& out, size_t n_lanes) {
   const DF d;
   HWY_UNROLL(8)
-  for (size_t r = 0; r < kRows; ++r) {
+  for (size_t q = 0; q < kQueries; ++q) {
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
-      float* const to = out[r] + v * kFloats;
+      float* const to = out[q] + v * kFloats;
       const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
-      VF result = sums[r][v];
-      if (keep != nullptr) result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[r]), result);
+      VF result = sums[q][v];
+      if (keep != nullptr) result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[q]), result);
       StoreUpTo(d, result, to, count);
     }
   }
 }
 
 // AccumulateLanes, where n_lanes may be a constant: that of whole vectors.
-template <size_t kRows, size_t kVectors>
-HWY_INLINE void Accumulate(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
-                           const std::array<float*, kRows>& out, size_t n_lanes) {
+template <size_t kQueries, size_t kVectors>
+HWY_INLINE void Accumulate(const VSums<kQueries, kVectors>& sums, const float* HWY_RESTRICT keep,
+                           const std::array<float*, kQueries>& out, size_t n_lanes) {
   constexpr size_t kWhole = kVectors * kFloats;
-  if (n_lanes >= kWhole) return AccumulateLanes<kRows, kVectors>(sums, keep, out, kWhole);
-  AccumulateLanes<kRows, kVectors>(sums, keep, out, n_lanes);
+  if (n_lanes >= kWhole) return AccumulateLanes<kQueries, kVectors>(sums, keep, out, kWhole);
+  AccumulateLanes<kQueries, kVectors>(sums, keep, out, n_lanes);
 }
 
-// Computes the scores of a tile's keys, for kRows queries at a time, by panels of keys. Vectors of
-// keys of which these queries see none are skipped. `is_first`: this is the query tile's first tile
-// of keys, so its queries are packed.
-template <size_t kRows, class Products>
+// Computes the scores of a tile's keys, for kQueries queries at a time, by panels of keys. Vectors
+// of keys of which these queries see none are skipped. `is_first`: this is the query tile's first
+// tile of keys, so its queries are packed.
+template <size_t kQueries, class Products>
 HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is_first,
                           Products& products, QueryState& s) {
   static constexpr float kOnes[kRegisterQueries] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -77,16 +78,16 @@ HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is
     for (size_t panel = tile.seen.begin / kPanelKeys * kPanelKeys; panel < tile.seen.end;
          panel += kPanelKeys) {
       products.PackKeys(queries, tile, panel, first, n);
-      for (size_t query = 0; query < s.n_padded; query += kRows) {
-        const Range seen = SeenBy(s, query, kRows, tile);
-        constexpr size_t kVectors = Products::template kVectors<kRows>,
+      for (size_t query = 0; query < s.n_padded; query += kQueries) {
+        const KeyRange seen = SeenBy(s, query, kQueries, tile);
+        constexpr size_t kVectors = Products::template kVectors<kQueries>,
                          kScores = kVectors * kFloats;
         for (size_t key = 0; key < kPanelKeys; key += kScores) {
           if (panel + key >= seen.end || panel + key + kScores <= seen.begin) continue;
-          VSums<kRows, kVectors> sums;
-          products.template DotKeys<kRows>(packed + query, key, n, query == 0, sums);
-          std::array<float*, kRows> scores;
-          for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[query + r] + panel + key;
+          VSums<kQueries, kVectors> sums;
+          products.template DotKeys<kQueries>(packed + query, key, n, query == 0, sums);
+          std::array<float*, kQueries> scores;
+          for (size_t q = 0; q < kQueries; ++q) scores[q] = s.scores[query + q] + panel + key;
           Accumulate(sums, first == 0 ? nullptr : kOnes, scores, kScores);
         }
       }
@@ -95,26 +96,26 @@ HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is
 }
 
 // out = keep * out + gain * weights . v, with the values of a tile's keys.
-template <size_t kRows, class Products>
+template <size_t kQueries, class Products>
 HWY_INLINE void AddValues(const QueryTile& queries, const KeyTile& tile, Products& products,
                           QueryState& s) {
   for (size_t first = 0; first < queries.kv.value_length; first += kHeadChunk) {
     const size_t n = std::min(kHeadChunk, queries.kv.value_length - first);
     products.PackValues(queries, tile, first, n);
     if constexpr (Products::kIntegers) products.PackWeights(s, tile, first);
-    for (size_t query = 0; query < s.n_queries; query += kRows) {
-      const Range seen = SeenBy(s, query, kRows, tile);
+    for (size_t query = 0; query < s.n_queries; query += kQueries) {
+      const KeyRange seen = SeenBy(s, query, kQueries, tile);
       if (seen.empty()) continue;
-      constexpr size_t kVectors = Products::template kVectors<kRows>;
+      constexpr size_t kVectors = Products::template kVectors<kQueries>;
       for (size_t lane = 0; lane < n; lane += kVectors * kFloats) {
-        VSums<kRows, kVectors> sums;
+        VSums<kQueries, kVectors> sums;
         if constexpr (Products::kIntegers) {
-          products.template WeightedSum<kRows>(query, seen, lane, sums);
+          products.template WeightedSum<kQueries>(query, seen, lane, sums);
         } else {
-          products.template WeightedSum<kRows>(s, query, seen, first, lane, n - lane, sums);
+          products.template WeightedSum<kQueries>(s, query, seen, first, lane, n - lane, sums);
         }
-        std::array<float*, kRows> out;
-        for (size_t r = 0; r < kRows; ++r) out[r] = s.out[query + r] + first + lane;
+        std::array<float*, kQueries> out;
+        for (size_t q = 0; q < kQueries; ++q) out[q] = s.out[query + q] + first + lane;
         Accumulate(sums, s.keep + query, out, n - lane);
       }
     }
@@ -149,8 +150,8 @@ HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, floa
   }
 }
 
-// Divides the means by the sums of the weights or, for only a span of the keys, writes these sums
-// and the maximums to the span.
+// Divides the means by the sums of the attention weights or, for only a span of the keys, writes
+// these sums and the maximums to the span.
 HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float per_score,
                            const QueryState& s) {
   for (size_t i = 0; i < s.n_queries; ++i) {
@@ -165,17 +166,18 @@ HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float 
   }
 }
 
-// Attention of a query tile, by tiles of keys. The sums of kRows queries are in registers at a
-// time. Integer products make the scores of kScoredQueries queries at a time.
-template <size_t kRows, size_t kScoredQueries, class Products>
-HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool few) {
+// Attention of a query tile, by tiles of keys. The sums of kQueries queries are in registers at a
+// time. Integer products make the scores of kScoredQueries queries at a time. Results in floats are
+// always batch-invariant, those of integer products only if that is asked for.
+template <size_t kQueries, size_t kScoredQueries, class Products>
+HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool batch_invariant = true) {
   QueryState s;
   // A kept score is a score times this, so that e^score is 2^(kept / Products::kPerDoubling).
   constexpr float kPerScore = Products::kPerDoubling * 1.44269504f;
   BeginQueries(queries, span, kPerScore, kScoredQueries, s);
   queries.params.scale *= kPerScore;
   queries.params.softcap *= kPerScore;
-  s.few = few;
+  s.batch_invariant = batch_invariant;
   Products products;
   const size_t begin = std::max(span.begin, s.first[0]);
   const size_t end = std::min(span.end, s.last[s.n_padded - 1] + 1);
@@ -190,10 +192,10 @@ HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool few) 
     if constexpr (Products::kIntegers) {
       ScoreLanes<kScoredQueries / Products::kWidth>(queries, tile, is_first, products, s);
     } else {
-      ScoreTile<kRows>(queries, tile, is_first, products, s);
+      ScoreTile<kQueries>(queries, tile, is_first, products, s);
     }
-    Weigh<kRows, Products>(tile, {queries.params.softcap, queries.params.slopes != nullptr}, s);
-    AddValues<kRows>(queries, tile, products, s);
+    Weigh<kQueries, Products>(tile, {queries.params.softcap, queries.params.slopes != nullptr}, s);
+    AddValues<kQueries>(queries, tile, products, s);
   }
   EndQueries(queries, span, kPerScore, s);
 }
@@ -203,15 +205,15 @@ HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool few) 
 template <class Products>
 HWY_INLINE void AttendFloats(const QueryTile& queries, const KeySpan& span) {
   const size_t n = queries.n_tokens * queries.n_heads;
-  const auto padded = [n](size_t rows) { return (n + rows - 1) / rows * rows; };
-  if (n == 1) return AttendTiles<1, 1, Products>(queries, span, true);
-  if (n == 2) return AttendTiles<2, 2, Products>(queries, span, true);
-  if (n == 3) return AttendTiles<3, 3, Products>(queries, span, true);
-  if (n == 4) return AttendTiles<4, 4, Products>(queries, span, true);
+  const auto padded = [n](size_t together) { return (n + together - 1) / together * together; };
+  if (n == 1) return AttendTiles<1, 1, Products>(queries, span);
+  if (n == 2) return AttendTiles<2, 2, Products>(queries, span);
+  if (n == 3) return AttendTiles<3, 3, Products>(queries, span);
+  if (n == 4) return AttendTiles<4, 4, Products>(queries, span);
   const size_t fewest = std::min({padded(6), padded(7), padded(8)});
-  if (padded(8) == fewest) return AttendTiles<8, 8, Products>(queries, span, true);
-  if (padded(7) == fewest) return AttendTiles<7, 7, Products>(queries, span, true);
-  AttendTiles<6, 6, Products>(queries, span, true);
+  if (padded(8) == fewest) return AttendTiles<8, 8, Products>(queries, span);
+  if (padded(7) == fewest) return AttendTiles<7, 7, Products>(queries, span);
+  AttendTiles<6, 6, Products>(queries, span);
 }
 
 // One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).

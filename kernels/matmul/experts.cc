@@ -15,8 +15,8 @@
 //   barrier, but read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads
 //   and 8 experts of three matrices with 1024 rows of 288 bytes.
 // - More tokens: each thread computes some rows of out for all experts and tokens, so that no
-//   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than kRowTokens
-//   tokens use panels (gemm.h); their inputs and hidden vectors are packed before.
+//   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than
+//   kTokensByRows tokens use panels (gemm.h); their inputs and hidden vectors are packed before.
 #include "kernels/matmul/experts.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ size_t TileBytes(BatchForm form, size_t cols) {
 
 // Bytes a thread needs for rows or panels of `cols` columns.
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
-  const size_t rows = RowsScratchBytes(std::min(max_tokens, kRowTokens), cols);
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kTokensByRows), cols);
   return max_tokens <= kFewTokens ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
@@ -46,7 +46,7 @@ size_t ThreadBytes(size_t max_tokens, size_t cols) {
 size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
   size_t most = 0;
   for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
-    const size_t partial = std::min(n_experts, n_slots / (kRowTokens + 1));
+    const size_t partial = std::min(n_experts, n_slots / (kTokensByRows + 1));
     const size_t n_tiles = n_slots / BatchTileTokens(form) + partial;
     most = std::max(most, n_tiles * TileBytes(form, cols));
   }
@@ -136,7 +136,7 @@ class ExpertPass {
     // Gate and up must read the same form.
     const WeightKind up = layer_.up.first;
     const WeightKind gate = layer_.has_gate() ? layer_.gate.first : up;
-    panels_ = !Alone() && most_slots > kRowTokens && BatchFormFor(gate) == BatchFormFor(up);
+    panels_ = !Alone() && most_slots > kTokensByRows && BatchFormFor(gate) == BatchFormFor(up);
     int8_input_ = UsesInt8(gate) || UsesInt8(up);
     int8_hidden_ = UsesInt8(layer_.down.first);
   }
@@ -188,7 +188,7 @@ class ExpertPass {
   }
 
   bool Alone() const { return n_tokens_ <= kFewTokens; }
-  bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kRowTokens; }
+  bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kTokensByRows; }
   ActivationRow InputRow(size_t slot) const {
     const size_t token = s_.slot_tokens_.get()[slot];
     const float* const x = x_ + token * n_embd();
@@ -199,13 +199,13 @@ class ExpertPass {
     return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
   }
 
-  // Calls each(first slot, rows) for up to kRowTokens of an expert's slots at a time, with the
+  // Calls each(first slot, rows) for up to kTokensByRows of an expert's slots at a time, with the
   // vectors that row(slot) gives.
   template <class Row, class Each>
   void ForSlots(size_t e, Row row, Each each) const {
-    std::array<ActivationRow, kRowTokens> rows;
-    for (size_t first = first_slot(e); first < first_slot(e + 1); first += kRowTokens) {
-      const size_t n = std::min(kRowTokens, first_slot(e + 1) - first);
+    std::array<ActivationRow, kTokensByRows> rows;
+    for (size_t first = first_slot(e); first < first_slot(e + 1); first += kTokensByRows) {
+      const size_t n = std::min(kTokensByRows, first_slot(e + 1) - first);
       for (size_t i = 0; i < n; ++i) rows[i] = row(first + i);
       each(first, std::span<const ActivationRow>(rows.data(), n));
     }

@@ -47,7 +47,8 @@ double DotReferenceOf(const std::byte* bytes, const ActivationRow& x) {
 
 // Where panels become faster (NOTEBOOK.md).
 template <class Type>
-constexpr size_t kRowTokensOf = PRONK_WIDE && !Type::kReadsFloats ? kMaxRowTokens : kRowTokens;
+constexpr size_t kTokensByRowsOf =
+    PRONK_WIDE && !Type::kReadsFloats ? kMaxTokensByRows : kTokensByRows;
 
 #ifdef PRONK_NEON_I8MM
 template <class Type>
@@ -57,14 +58,14 @@ void AddPanels(PanelsFunction*& panels) {
 #endif
 
 template <class... Types>
-void Add(FormatTable& table) {
+void AddFormats(FormatTable& table) {
   static_assert((... && (FormatIndex(Types::kDType) < std::tuple_size_v<FormatTable>)));
 #ifdef PRONK_NEON_I8MM  // its other functions are neondot's
   (AddPanels<Types>(table[FormatIndex(Types::kDType)].panels), ...);
 #else
   ((table[FormatIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>,
                                          &DequantizeOf<Types>, &DotReferenceOf<Types>,
-                                         !Types::kReadsFloats, kRowTokensOf<Types>}),
+                                         !Types::kReadsFloats, kTokensByRowsOf<Types>}),
    ...);
 #endif
 }
@@ -81,9 +82,9 @@ HWY_AFTER_NAMESPACE();
 
 // Defines AddFormats0 and so on, which registry.cc calls.
 #undef PRONK_FORMATS
-#define PRONK_FORMATS(part, ...)                                                \
-  namespace kernels::HWY_NAMESPACE {                                            \
-  void AddFormats##part(FormatTable& table) { return Add<__VA_ARGS__>(table); } \
+#define PRONK_FORMATS(part, ...)                                                       \
+  namespace kernels::HWY_NAMESPACE {                                                   \
+  void AddFormats##part(FormatTable& table) { return AddFormats<__VA_ARGS__>(table); } \
   }
 
 // Floats.

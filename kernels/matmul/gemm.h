@@ -1,6 +1,6 @@
-// Products of a range of weight rows with a batch of more than RowTokens() input vectors. A thread
-// packs a panel of rows of any format once, in its own cache, and multiplies it with all tokens;
-// panel-inl.h has the picture. Internal to kernels/.
+// Products of a range of weight rows with a batch of more than TokensByRows() input vectors. A
+// thread packs a panel of rows of any format once, in its own cache, and multiplies it with all
+// tokens; panel-inl.h has the picture. Internal to kernels/.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace kernels {
 
-// The largest number of tokens that a row is multiplied with at once (rows-inl.h): kMaxRowTokens
-// for int8 types with vectors of 64 bytes, else kRowTokens (RowTokens() in registry.h). Up to that,
-// results are batch-invariant. Larger batches use panels.
-constexpr size_t kRowTokens = 16, kMaxRowTokens = 48;
-static_assert(kFewTokens <= kRowTokens);
+// The largest number of tokens that are multiplied row by row (rows-inl.h): kMaxTokensByRows for
+// int8 types with vectors of 64 bytes, else kTokensByRows (TokensByRows() in registry.h). Up to
+// that, results are batch-invariant. Larger batches use panels.
+constexpr size_t kTokensByRows = 16, kMaxTokensByRows = 48;
+static_assert(kFewTokens <= kTokensByRows);
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;

@@ -1,5 +1,5 @@
 // Products of matrices: assigns rows to threads and orders them for the caches. The arithmetic is
-// in rows-inl.h for up to RowTokens() tokens and in gemm-inl.h for batches.
+// in rows-inl.h for up to TokensByRows() tokens and in gemm-inl.h for batches.
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ size_t RowAt(const Matrix& w, size_t byte) {
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   // Twice, since products with a fine matrix have two vectors for each token.
-  const size_t few = RowsScratchBytes(std::min(2 * max_tokens, kMaxRowTokens), max_cols);
-  return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
+  const size_t few = RowsScratchBytes(std::min(2 * max_tokens, kMaxTokensByRows), max_cols);
+  return max_tokens > kTokensByRows ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
 // How many numbers PackResiduals() writes for all tiles.
@@ -96,13 +96,13 @@ bool UsesResiduals(WeightKind kind) { return kind.fine && UsesInt8(kind); }
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols)
     : fine_cols_(fine_cols),
       quantized_(max_tokens, max_cols),
-      residuals_(std::min(max_tokens, kMaxRowTokens), fine_cols),
+      residuals_(std::min(max_tokens, kMaxTokensByRows), fine_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
-      tokens_(std::min(max_tokens, kMaxRowTokens)),
+      tokens_(std::min(max_tokens, kMaxTokensByRows)),
       token_residuals_(tokens_.size()),
       inputs_(max_threads) {
-  if (max_tokens <= kRowTokens) return;
+  if (max_tokens <= kTokensByRows) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
     if (form != BatchForm::kInt8) continue;
@@ -114,9 +114,9 @@ Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads,
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads,
                              size_t fine_cols) {
   size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
-                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxRowTokens), fine_cols) +
+                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxTokensByRows), fine_cols) +
                  max_threads * ScratchBytes(max_tokens, max_cols);
-  if (max_tokens <= kRowTokens) return bytes;
+  if (max_tokens <= kTokensByRows) return bytes;
   for (const BatchForm form : BatchForms()) {
     bytes += BatchBytes(form, max_tokens, max_cols);
     if (form != BatchForm::kInt8) continue;
@@ -209,7 +209,7 @@ void Activations::QuantizeOnce(Team& team, bool int8, bool residuals) {
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
-  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= RowTokens(p.weights); };
+  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= TokensByRows(p.weights); };
   if (!std::all_of(products.begin(), products.end(), by_rows)) {
     return MultiplyBatch(team, products, x);
   }
@@ -245,9 +245,9 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const Matrix &gate = layer.gate, &up = layer.up;
   assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
   assert(up.cols == x.cols());
-  const size_t row_tokens =
-      layer.has_gate() ? std::min(RowTokens(gate), RowTokens(up)) : RowTokens(up);
-  if (x.n_tokens() > row_tokens) return GatedBatch(team, layer, x, out);
+  const size_t tokens_by_rows =
+      layer.has_gate() ? std::min(TokensByRows(gate), TokensByRows(up)) : TokensByRows(up);
+  if (x.n_tokens() > tokens_by_rows) return GatedBatch(team, layer, x, out);
   x.QuantizeOnce(team, up);  // first, since only up may be fine
   if (layer.has_gate()) x.QuantizeOnce(team, gate);
   x.SetInputs();

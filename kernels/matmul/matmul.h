@@ -100,7 +100,7 @@ class Activations {
   std::span<std::byte> scratch(size_t thread);
   // Whether products with weights of this kind also read the input's rounding residuals.
   bool KeepsResiduals(WeightKind kind) const;
-  // Sets inputs(thread) of every thread to all tokens, at most kMaxRowTokens (gemm.h).
+  // Sets inputs(thread) of every thread to all tokens, at most kMaxTokensByRows (gemm.h).
   void SetInputs();
   RowsInput& inputs(size_t thread) { return inputs_[thread]; }
   const float* x(size_t token) const { return x_ + token * cols_; }

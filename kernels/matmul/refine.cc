@@ -45,7 +45,7 @@ size_t Collect(const float* results, const Spans& spans, float margin,
   return n;
 }
 
-// RefineLargest() for up to kMaxRowTokens tokens.
+// RefineLargest() for up to kMaxTokensByRows tokens.
 void RefineTokens(Team& team, const Product& product, float margin, Activations& x) {
   const Matrix& w = product.weights;
   x.QuantizeOnce(team, w);
@@ -103,8 +103,8 @@ void RefineLargest(Team& team, const Product& product, float margin, Activations
   if (!x.KeepsResiduals(part.weights)) return;
   const float* const all = x.x(0);
   const size_t n_tokens = x.n_tokens(), cols = x.cols();
-  for (size_t first = 0; first < n_tokens; first += kMaxRowTokens) {
-    const size_t n = std::min(kMaxRowTokens, n_tokens - first);
+  for (size_t first = 0; first < n_tokens; first += kMaxTokensByRows) {
+    const size_t n = std::min(kMaxTokensByRows, n_tokens - first);
     if (n < n_tokens) x.Set(all + first * cols, n, cols);
     part.out = product.out + first * product.out_stride;
     RefineTokens(team, part, margin, x);

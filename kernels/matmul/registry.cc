@@ -64,8 +64,8 @@ Format FormatOf(WeightKind kind) {
   return kind.exact ? Exact(format) : format;
 }
 
-size_t RowTokens(WeightKind kind) {
-  return CpuUses(Extension::kAmx) ? kRowTokens : FormatOf(kind).row_tokens;
+size_t TokensByRows(WeightKind kind) {
+  return CpuUses(Extension::kAmx) ? kTokensByRows : FormatOf(kind).tokens_by_rows;
 }
 
 BatchForm BatchFormFor(WeightKind kind) {

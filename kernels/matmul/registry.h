@@ -11,9 +11,9 @@
 
 namespace kernels {
 
-// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to RowTokens() tokens.
-// Results are batch-invariant (kernels/README.md) and do not depend on the range. scratch is
-// RowsScratch::product (rows.h), 64-byte aligned; `prepared`: an earlier call for the type has
+// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to TokensByRows()
+// tokens. Results are batch-invariant (kernels/README.md) and do not depend on the range. scratch
+// is RowsScratch::product (rows.h), 64-byte aligned; `prepared`: an earlier call for the type has
 // prepared the same x in it.
 using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
                           std::span<const ActivationRow> x, float* out, size_t stride,
@@ -29,8 +29,8 @@ struct Format {
   PanelsFunction* panels = nullptr;  // gemm.h
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
-  bool int8 = false;               // products read their input as int8, not as floats
-  size_t row_tokens = kRowTokens;  // the most tokens for which rows beat panels
+  bool int8 = false;                      // products read their input as int8, not as floats
+  size_t tokens_by_rows = kTokensByRows;  // the most tokens for which rows beat panels
 };
 
 // By the id of the type; ids without a format have an empty row.
@@ -44,8 +44,8 @@ Format FormatOf(WeightKind kind);
 // The format with products that round no activations (exact.cc).
 Format Exact(Format format);
 
-// The largest number of tokens that products take row by row: at most kMaxRowTokens.
-size_t RowTokens(WeightKind kind);
+// The largest number of tokens that are multiplied row by row: at most kMaxTokensByRows.
+size_t TokensByRows(WeightKind kind);
 
 // The form to which a batch is packed for products with weights of this kind.
 BatchForm BatchFormFor(WeightKind kind);

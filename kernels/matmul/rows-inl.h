@@ -1,12 +1,12 @@
-// The loop around every product of weight rows with 1 to RowTokens() vectors of activations (16; 48
-// of int8 types with vectors of 64 bytes), for any format. Included once per instruction set.
+// The loop around every product of weight rows with 1 to TokensByRows() vectors of activations (16;
+// 48 of int8 types with vectors of 64 bytes), for any format. Included once per instruction set.
 //
 // A type is a struct, say Q4_0, that unpacks a STEP, a few blocks that fill whole vectors, and
-// multiplies it. The loop takes kRows<Type> rows at a time and multiplies each step with all
-// tokens:
+// multiplies it. The loop takes kRows<Type, Tokens> rows at a time and multiplies each step with
+// all tokens:
 //
 //   for each step, for each token:   inputs[step][token] = Type::Load(activations, position)
-//   for kRows rows at a time:
+//   for kRows<Type, Tokens> rows at a time:
 //     for each step:
 //       for each row:     unpacked = Type::Unpack(bytes of the row)                    in registers
 //         for each token: Type::Multiply(unpacked, inputs[step][token], sums[token][row])
@@ -48,15 +48,15 @@ namespace kernels::HWY_NAMESPACE {
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
 constexpr size_t kMaxTokens = std::is_same_v<Tokens, OneToken> ? 1
-                              : PRONK_WIDE                     ? kMaxRowTokens
-                                                               : kRowTokens;
+                              : PRONK_WIDE                     ? kMaxTokensByRows
+                                                               : kTokensByRows;
 
-// Rows that are computed at a time, one from each of kMaxRows parts of the range, so that memory is
-// read in long streams. With neighbouring rows each stream would jump after every row and restart
-// the CPU's prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One
-// stream alone reads up to a fifth slower than four. Types that saturate the bandwidth with two
-// streams for each of two threads have a kStreams, for one token (NOTEBOOK.md); with several tokens
-// four rows share inputs.
+// Rows that are computed at a time, one from each of so many parts of the range: so each part is a
+// long stream of memory. With neighbouring rows each memory stream would jump after every row and
+// restart the CPU's prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes.
+// One memory stream alone reads up to a fifth slower than four. Types that saturate the bandwidth
+// with two memory streams for each of two threads have a kStreams, for one token (NOTEBOOK.md);
+// with several tokens four rows share inputs.
 constexpr size_t kMaxRows = 4;
 template <class Type, class Tokens>
 constexpr size_t kRows = [] {
@@ -86,8 +86,8 @@ constexpr size_t kUnitsTogether = [] {
   return n;
 }();
 
-// How far ahead of the arithmetic each of n streams is prefetched. Measured: with four, 768 bytes
-// are 7% slower, 3072 4%; with two, 1536 are 10 to 14% slower. (Uses the compiler's function:
+// How far ahead of the arithmetic each of n memory streams is prefetched. Measured: with four, 768
+// bytes are 7% slower, 3072 4%; with two, 1536 are 10 to 14% slower. (Uses the compiler's function:
 // Highway's does nothing except on x86.)
 template <size_t n>
 constexpr size_t kPrefetchBytes = 6144 / n;
@@ -368,7 +368,24 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
   StoreSums<kAddsMins<Type>, n_rows, SumsOf<Type>, n_units, Tokens>(sums, n_tokens, out);
 }
 
-// MultiplyRows for a number of tokens that may be a constant.
+// dots[k] has the results of row first + k of each memory stream, [token][stream]. Copies those of
+// the rows [first, end) of each stream to `out`, whose rows have n_rows numbers; the last streams
+// may have fewer rows.
+template <size_t n_streams, size_t kWaiting, size_t kDots, class Tokens>
+HWY_INLINE void StoreDots(const float (&dots)[kWaiting][kDots], size_t first, size_t end,
+                          size_t rows_per_stream, size_t n_rows, Tokens n_tokens,
+                          float* HWY_RESTRICT out, size_t stride) {
+  for (size_t s = 0; s < n_streams && s * rows_per_stream + first < n_rows; ++s) {
+    const size_t count = std::min(end, n_rows - s * rows_per_stream) - first;
+    for (size_t t = 0; t < n_tokens; ++t) {
+      float* const to = out + t * stride + s * rows_per_stream + first;
+      for (size_t k = 0; k < count; ++k) to[k] = dots[k][t * n_streams + s];
+    }
+  }
+}
+
+// MultiplyRows for a number of tokens that may be a constant. The range of rows becomes as many
+// memory streams as rows are computed at a time.
 template <class Type, class Tokens>
 HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
                                 std::span<const ActivationRow> x, Tokens n_tokens,
@@ -377,37 +394,32 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   const size_t row_bytes = w.row_bytes();
   const auto* const data = reinterpret_cast<const uint8_t*>(w.data);
   const auto* const data_end = data + w.rows * row_bytes;
-  constexpr size_t n = kRows<Type, Tokens>;
-  const size_t part = (end - begin + n - 1) / n;
-  // The beginning of each stream, which no step prefetches: 2 to 4%.
-  for (size_t line = 0; line < kPrefetchBytes<n>; line += 64) {
-    for (size_t r = 0; r < n; ++r) {
-      __builtin_prefetch(data + std::min(begin + r * part, end - 1) * row_bytes + line);
+  constexpr size_t n_streams = kRows<Type, Tokens>;
+  const size_t rows_per_stream = (end - begin + n_streams - 1) / n_streams;
+  // The beginning of each memory stream, which no step prefetches: 2 to 4%.
+  for (size_t line = 0; line < kPrefetchBytes<n_streams>; line += 64) {
+    for (size_t s = 0; s < n_streams; ++s) {
+      __builtin_prefetch(data + std::min(begin + s * rows_per_stream, end - 1) * row_bytes + line);
     }
   }
   const auto* const inputs = prepared ? reinterpret_cast<typename Type::Input*>(scratch.data())
                                       : PrepareInputs<Type>(x, w.cols, scratch);
-  // Where fewer than n rows are left, the last row stands in, so that the same code computes every
-  // result. The results of several tokens are collected until each token has a cache line: where
-  // rows of `out` are a multiple of 4 KB apart, as widths of models are, the lines of 16 tokens map
-  // to one set of the cache, which holds 8 or 12.
+  // Where fewer than n_streams rows are left, the last row stands in, so that the same code
+  // computes every result. The results of several tokens are collected until each token has a cache
+  // line: where rows of `out` are a multiple of 4 KB apart, as widths of models are, the lines of
+  // 16 tokens map to one set of the cache, which holds 8 or 12.
   constexpr size_t kWaiting = kMaxTokens<Tokens> == 1 ? 1 : 16;
-  alignas(16) float dots[kWaiting][(kMaxTokens<Tokens> * n + 3) / 4 * 4];
-  for (size_t i = 0; i < part; ++i) {
-    std::array<const uint8_t*, n> rows;
-    for (size_t r = 0; r < n; ++r) {
-      rows[r] = data + std::min(begin + r * part + i, end - 1) * row_bytes;
+  alignas(16) float dots[kWaiting][(kMaxTokens<Tokens> * n_streams + 3) / 4 * 4];
+  for (size_t i = 0; i < rows_per_stream; ++i) {
+    std::array<const uint8_t*, n_streams> rows;
+    for (size_t s = 0; s < n_streams; ++s) {
+      rows[s] = data + std::min(begin + s * rows_per_stream + i, end - 1) * row_bytes;
     }
-    DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, n_tokens, dots[i % kWaiting]);
-    if (i % kWaiting + 1 < kWaiting && i + 1 < part) continue;
-    const size_t first = i / kWaiting * kWaiting;
-    for (size_t r = 0; r < n && r * part + first < end - begin; ++r) {
-      const size_t count = std::min(i + 1, end - begin - r * part) - first;
-      for (size_t t = 0; t < n_tokens; ++t) {
-        float* const to = out + t * stride + r * part + first;
-        for (size_t k = 0; k < count; ++k) to[k] = dots[k][t * n + r];
-      }
-    }
+    DotRows<Type, n_streams>(rows, data_end, row_bytes, w.cols, inputs, n_tokens,
+                             dots[i % kWaiting]);
+    if (i % kWaiting + 1 < kWaiting && i + 1 < rows_per_stream) continue;
+    StoreDots<n_streams>(dots, i / kWaiting * kWaiting, i + 1, rows_per_stream, end - begin,
+                         n_tokens, out, stride);
   }
 }
 

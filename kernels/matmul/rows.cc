@@ -39,14 +39,14 @@ namespace {
 
 // A token and its residual are multiplied like two tokens, which share the unpacked weights.
 void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out, size_t stride) {
-  const size_t n_tokens = in.x.size(), at_a_time = FormatOf(w).row_tokens / 2;
+  const size_t n_tokens = in.x.size(), at_a_time = FormatOf(w).tokens_by_rows / 2;
   const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, at_a_time));
   in.prepared.reset();
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end), n_rows = last - first;
     for (size_t token = 0; token < n_tokens; token += at_a_time) {
       const size_t n = std::min(at_a_time, n_tokens - token);
-      std::array<ActivationRow, kMaxRowTokens> parts;
+      std::array<ActivationRow, kMaxTokensByRows> parts;
       std::ranges::copy(in.x.subspan(token, n), parts.begin());
       std::ranges::copy(in.residuals.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
       const bool prepared = first != begin && n == n_tokens;
@@ -61,10 +61,11 @@ void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* o
   }
 }
 
-void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
-               size_t stride) {
+// Of a matrix that is not fine, or without residuals.
+void CoarseRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
+                size_t stride) {
   const std::span<const ActivationRow> x = in.x;
-  assert(x.size() <= RowTokens(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  assert(x.size() <= TokensByRows(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   if (begin == end) return;  // the scratch is not prepared
   FormatOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
                    in.prepared == w.dtype);
@@ -76,7 +77,7 @@ void PlainRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* 
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride) {
   const bool is_fine = UsesResiduals(w) && !in.residuals.empty();
-  (is_fine ? FineRows : PlainRows)(w, begin, end, in, out, stride);
+  (is_fine ? FineRows : CoarseRows)(w, begin, end, in, out, stride);
   for (size_t t = 0; t < in.x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
     if (bias != nullptr) Add(out, bias + begin, end - begin);

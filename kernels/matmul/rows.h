@@ -27,7 +27,7 @@ struct RowsScratch {
 };
 
 // out[t * stride + i] = w.scale * (w.row(begin + i) . in.x[t]) + bias[begin + i] for rows [begin,
-// end); bias may be null. in.x has 1 to RowTokens(w) tokens in the form that the type's products
+// end); bias may be null. in.x has 1 to TokensByRows(w) tokens in the form that the type's products
 // read. in.scratch has RowsScratchBytes(in.x.size(), w.cols) bytes, 64-byte aligned.
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride);

@@ -34,7 +34,7 @@ TEST_P(ExactOf, RoundsNoActivations) {
   EXPECT_FALSE(UsesInt8(matrix));
   Team team(2);
   ForEachTarget([&] {
-    for (const size_t n_tokens : {size_t{1}, size_t{5}, kRowTokens + 1, size_t{70}}) {
+    for (const size_t n_tokens : {size_t{1}, size_t{5}, kTokensByRows + 1, size_t{70}}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
       Activations x(n_tokens, kCols, 2);
       x.Set(input.data(), n_tokens, kCols);

@@ -213,7 +213,7 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
       const bool one_form = !layer.has_gate || BatchFormFor(layer.gate.view().first.dtype) ==
                                                    BatchFormFor(layer.up.view().first.dtype);
       const bool by_panels =
-          one_form && batch.n_tokens > kFewTokens && batch.NumSlots(e) > kRowTokens;
+          one_form && batch.n_tokens > kFewTokens && batch.NumSlots(e) > kTokensByRows;
       const auto form = [&](const Stack& stack) {
         const DType dtype = stack.view().first.dtype;
         if (by_panels) return BatchFormFor(dtype);

@@ -103,7 +103,7 @@ TEST(FineMatrix, LosesLess) {
         const double plain = Loss(Multiply(w, input), exact);
         w.fine = true;
         const std::vector<float> out = Multiply(w, input);
-        const bool batch = n_tokens > RowTokens(w);
+        const bool batch = n_tokens > TokensByRows(w);
         if (batch && BatchFormFor(w) != BatchForm::kInt8) return;
         EXPECT_GT(plain, 1e-5);
         EXPECT_LT(Loss(out, exact), batch ? plain / 20 : 1e-8) << n_tokens;
@@ -150,7 +150,7 @@ TEST(FineMatrix, MayBeTheUpOfAGatedLayer) {
       return out;
     };
     for (const size_t n : {1, 9, 16, 45}) {
-      const bool batch = n > RowTokens(layer.up);
+      const bool batch = n > TokensByRows(layer.up);
       if (batch && BatchFormFor(layer.up) != BatchForm::kInt8) continue;
       const std::vector<float> out = multiply(0, n, 1, true);
       EXPECT_EQ(multiply(0, n, 3, true), out);

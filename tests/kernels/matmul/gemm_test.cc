@@ -47,7 +47,7 @@ std::vector<size_t> BatchCols(DType dtype) {
 
 // The inputs of a product.
 BatchForm FormFor(DType dtype, size_t n_tokens) {
-  if (n_tokens > RowTokens(dtype)) return BatchFormFor(dtype);
+  if (n_tokens > TokensByRows(dtype)) return BatchFormFor(dtype);
   return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
