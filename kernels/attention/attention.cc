@@ -3,13 +3,15 @@
 // also divided into spans of 512, which threads share and whose results are added up. Here 8 query
 // heads share 4 key-value heads:
 //
-//   query heads             0    1    2    3   ...    7     keys of each key-value head
-//   key-value heads       |    0    |    1    |  ...  |     | 0 ... 511 | 512 ... 1023 | ...
-//                         +---------+---------+--     +     +-----------+--------------+--
-//   tokens   0 ... 127    | tile 0  | tile 1  |  ...  |  x  |  span 0   |    span 1    | ...
-//   tokens 128 ... 255    | tile 4  | tile 5  |  ...  |
+//   query heads              0    1    2    3    ...       keys of the key-value head
+//   key-value heads        |    0    |    1    | ...     | 0 ... 511 | 512 ... 1023 | ...
 //
-// A row of query tiles is a token group. PlaceOf() gives a tile's first token and head.
+//   up to 16 tokens        | tile 0  | tile 1  | ...  x  |  span 0   |    span 1    | ...
+//
+//   batch, 0 ... 127       | tile 0  | tile 1  | ...  x  |           all            | ...
+//          128 ... 255     | tile 4  | tile 5  | ...
+//
+// A row of query tiles is a token group. A thread takes a query tile, or a query tile and a span.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
