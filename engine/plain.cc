@@ -263,13 +263,13 @@ std::string Unsupported(const Model& model) {
   const LayerPlan& plan = config.layers[0];
   const auto is_scaled = [](const LayerWeights& w) { return w.layer_output_scale != nullptr; };
   // Numbers that keys of the file may set for any family, each as the transformer above has it.
-  const bool has_own_scales = config.embedding_scale != 1 || config.attention_scale != 1 ||
+  const bool has_own_scales = config.embedding_scale != 1 || config.attention_output_scale != 1 ||
                               config.residual_scale != 1 || config.stream_scale != 1 ||
                               config.logit_scale != 1;
   const bool has_own_limits = config.clamp_qkv != 0 || config.attention_softcap != 0 ||
                               config.logit_softcap != 0 || config.attention_temperature_scale != 0;
   const auto has_own_root = [](const LayerPlan& layer) {
-    return layer.attention_scale != 1 / std::sqrt(static_cast<float>(layer.key_length));
+    return layer.score_scale != 1 / std::sqrt(static_cast<float>(layer.key_length));
   };
   const auto has_window = [](const LayerPlan& layer) { return layer.window > 0; };
   const bool is_known = config.architecture == "llama" || config.architecture == "qwen2" ||
