@@ -277,8 +277,16 @@ constexpr auto kForms = std::to_array<CallForm>({
      Body::kParameters,
      {"<function=", ">", "<parameter=", ">", "", "</parameter>", "</function>"}},  // Qwen3-Coder
     {"<tool_call>", "<tool_call>", "</tool_call>", Body::kObject},                 // Hermes, Qwen
-    {"<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>", Body::kObject},        // Nemotron Nano 2
-    {"<tool_calls>", "<tool_calls>", "</tool_calls>", Body::kObject},  // Jamba, Apriel
+    {.mark = "<TOOLCALL>",
+     .open = "<TOOLCALL>",
+     .close = "</TOOLCALL>",
+     .body = Body::kObject,
+     .is_list = true},  // Nemotron Nano 2
+    {.mark = "<tool_calls>",
+     .open = "<tool_calls>",
+     .close = "</tool_calls>",
+     .body = Body::kObject,
+     .is_list = true},  // Jamba, Apriel
     {"\"parameters\": dictionary",
      "{",
      "",

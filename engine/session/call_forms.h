@@ -33,6 +33,7 @@ struct CallForm {
   std::array<std::string_view, 7> parts = {};   // of the body
   std::array<std::string_view, 2> around = {};  // around all calls; not text
   bool is_whole = false;                        // an answer is a call from its first byte, or none
+  bool is_list = false;                         // kObject: all calls are one list
 
   // Whether a call may begin with parts[0], without `open`.
   bool MayLackOpen() const { return body == Body::kParameters && !parts[0].empty(); }

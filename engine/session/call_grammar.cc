@@ -157,9 +157,9 @@ class CallRules {
     return builder_.Either(ways);
   }
 
-  // JSON with white space and the order of members as the model wants them.
+  // JSON with white space as the model wants it.
   RuleId Schema(const JsonView& schema) {
-    const grammar::SchemaOptions options{.free_space = true, .closed = true};
+    const grammar::SchemaOptions options{.free_space = true, .closed = true, .ordered = true};
     return builder_.Include(grammar::ParseJsonSchema(schema.Compact(), options));
   }
 
@@ -249,8 +249,9 @@ class CallRules {
     const RuleId call = builder_.Declare("call");
     const auto each = [&] { return Each([&](const Callee& callee) { return BodyOf(callee); }); };
     const bool is_object = form_->body == Body::kObject;
-    Part body = is_object ? Row({Blank(), Either({Braced(object), List(object, is_one)}), Blank()})
-                          : each();
+    Part body = !is_object       ? each()
+                : form_->is_list ? Row({Blank(), List(object, is_one), Blank()})
+                                 : Row({Blank(), Braced(object), Blank()});
     if (form_->body == Body::kMistral) body = Either({body, Row({Blank(), List(object, is_one)})});
     builder_.Define(call, Row({Mark(form_->open), body, Mark(form_->close)}));
     return Row({Mark(form_->around[0]), Several(call, is_one || form_->body == Body::kChannel),

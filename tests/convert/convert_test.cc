@@ -269,7 +269,7 @@ TEST(Convert, ConfigMayHaveInfinity) {
   const TempDir dir;
   HfLlama llama;
   llama.config += R"(,"time_step_limit":[0.0,Infinity])";
-  EXPECT_EQ(ErrorOf(llama), "");
+  EXPECT_NO_THROW(Convert(llama.Write(dir), dir.Path("out"), {}));
 }
 
 TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {

@@ -92,6 +92,22 @@ TEST(CallStyle, IsWhatATemplateTakes) {
   EXPECT_EQ(find("''", "c.arguments.x"), "none");
 }
 
+// OpenAI's clients send it in place of system; a template that does not know it would drop it.
+TEST(TextStyle, ADeveloperIsASystem) {
+  const std::string json = R"([{"role": "developer", "content": "Be kind."},
+                               {"role": "user", "content": "Hi"}])";
+  const ChatTemplate roles =
+      ChatTemplate::Parse("{% for m in messages %}{{ m.role }},{% endfor %}");
+  for (const bool no_developer : {false, true}) {
+    const TextStyle style = {.no_developer = no_developer};
+    const std::string expected = no_developer ? "system,user," : "developer,user,";
+    EXPECT_EQ(roles.Render(ChatInput(Read(json), {}, style)).text, expected);
+    ChatInput raw;
+    raw.messages = Styled(ToTemplateValue(gguf::JsonView::Parse(json)), style);
+    EXPECT_EQ(roles.Render(raw).text, expected);
+  }
+}
+
 // As transformers renders them: templates that read a text, parts, or both, and Gemma 2's, which
 // refuses a system's message.
 TEST(TextStyle, IsWhatATemplateShows) {
