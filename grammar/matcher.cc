@@ -60,15 +60,15 @@ bool Matcher::OpensUnique(SetId set) {
   return std::ranges::any_of(MovesOf(set).all, &Move::opens_unique);
 }
 
-std::optional<uint8_t> Matcher::OnlyByte(SetId set) {
+std::optional<uint8_t> Matcher::OnlyByte(SetId set, std::string_view but) {
   if (MayEnd(set)) return std::nullopt;
-  const std::vector<Move>& moves = MovesOf(set).all;
-  if (moves.empty()) return std::nullopt;
-  const uint8_t byte = moves[0].low;
-  for (const Move& move : moves) {
-    if (move.low != byte || move.high != byte) return std::nullopt;
+  std::optional<uint8_t> only;
+  for (const Move& move : MovesOf(set).all) {
+    if (move.low == move.high && but.find(static_cast<char>(move.low)) != but.npos) continue;
+    if (move.low != move.high || (only && *only != move.low)) return std::nullopt;
+    only = move.low;
   }
-  return byte;
+  return only;
 }
 
 bool Matcher::AllowsOnly(SetId set, std::string_view bytes) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "gguf/error.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr std::string_view kSpace = " \t\n\r", kWordEnds = ",] \t\n\r";
 // How many bytes ahead a repetition that cannot be avoided is seen.
 constexpr size_t kMaxAhead = 255;
+// In a list of unique items, this many tokens or fewer are all tried.
+constexpr int kFewTokens = 2000;
 
 // Equal values have one spelling.
 std::string OneSpelling(const JsonView& value) {
@@ -149,19 +152,50 @@ bool WrittenParts::Write(std::string_view text, Matcher& matcher, SetId at) {
 bool WrittenParts::Repeats(std::string_view text, Matcher& matcher, SetId at) const {
   WrittenParts after = *this;
   if (!after.Write(text, matcher, at)) return true;
-  return after.IsInPart() && !after.levels_.back().longest.empty() &&
-         after.MustRepeat(std::string(after.Part()), matcher, matcher.Steps(at, text));
+  if (after.n_unique_ == 0 && !after.HasLongest()) return false;
+  const SetId end = matcher.Steps(at, text);
+  const bool is_led =
+      after.IsInPart() && (after.place_.in_word || !after.levels_.back().longest.empty());
+  if (is_led && after.MustRepeat(std::string(after.Part()), 0, matcher, end)) return true;
+  return after.n_unique_ > 0 && after.IsForcedToRepeat(matcher, end);
+}
+
+// Whether what follows without a choice, such as the rest of an object's last value and its
+// bracket, repeats an item.
+bool WrittenParts::IsForcedToRepeat(Matcher& matcher, SetId at) const {
+  std::optional<WrittenParts> after;
+  for (size_t n = 0; n < kMaxAhead; ++n) {
+    const WrittenParts& now = after ? *after : *this;
+    if (now.n_unique_ == 0) return false;
+    const Place& place = now.place_;
+    const std::optional<uint8_t> byte = matcher.OnlyByte(at, /*but=*/place.in_string ? "" : kSpace);
+    if (!byte) return false;
+    const auto c = static_cast<char>(*byte);
+    const bool ends_word = c == '}' || kWordEnds.find(c) != kWordEnds.npos;
+    if (place.in_word && !ends_word) return false;  // a space may end it, too
+    if (!after) after = *this;
+    if (!after->Write({&c, 1}, matcher, at)) return true;
+    at = matcher.Step(at, *byte);
+  }
+  return false;
 }
 
 // Whether every continuation of this part ends as one that is there already. All of them are
-// followed, but that is little: where another byte fits, the answer is no.
-bool WrittenParts::MustRepeat(const std::string& part, Matcher& matcher, SetId at) const {
+// followed, but that is little: where another byte fits, the answer is no. n_ahead: bytes of the
+// part that are not written yet.
+bool WrittenParts::MustRepeat(const std::string& part, size_t n_ahead, Matcher& matcher,
+                              SetId at) const {
+  if (n_ahead > kMaxAhead) return place_.in_word;  // zeros without end
   const Level& level = levels_.back();
-  const std::string_view ends = PartEnds();
-  std::string next;
+  // After an odd number of backslashes a quote ends nothing.
+  const size_t n_plain = part.find_last_not_of('\\') + 1;
+  const bool is_escaped = place_.in_string && (part.size() - n_plain) % 2 == 1;
+  const std::string_view ends = is_escaped ? "" : PartEnds();
+  // Zeros at the end of a fraction, and the point before them, leave a number as it is.
+  const bool is_number = place_.in_word && part.find_first_not_of("-.0123456789") == part.npos;
+  std::string next = is_number ? ".0" : "";
   for (const std::string_view longest : level.longest.BeginningWith(part)) {
-    if (longest.size() > part.size() + kMaxAhead) return false;
-    if (longest.size() > part.size() && !next.ends_with(longest[part.size()]))
+    if (longest.size() > part.size() && next.find(longest[part.size()]) == next.npos)
       next += longest[part.size()];
   }
   if (!matcher.AllowsOnly(at, next + std::string(ends))) return false;
@@ -174,8 +208,12 @@ bool WrittenParts::MustRepeat(const std::string& part, Matcher& matcher, SetId a
     return false;
   return std::ranges::all_of(next, [&](char c) {
     const SetId after = matcher.Step(at, static_cast<uint8_t>(c));
-    return after == ItemSets::kNothing || MustRepeat(part + c, matcher, after);
+    return after == ItemSets::kNothing || MustRepeat(part + c, n_ahead + 1, matcher, after);
   });
+}
+
+bool WrittenParts::HasLongest() const {
+  return std::ranges::any_of(levels_, [](const Level& level) { return !level.longest.empty(); });
 }
 
 bool WrittenParts::MayRepeat() const {
@@ -208,22 +246,19 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
     }
   }
   // Tokens in which a key begins and ends; or only begins, if it must not become one that is there.
-  const auto has_longest = [](const Level& level) { return !level.longest.empty(); };
-  const bool may_lead_there = !place_.in_string && std::ranges::any_of(levels_, has_longest);
+  const bool may_lead_there = !place_.in_string && HasLongest();
   for (const TokenTrie::Ending& token : may_lead_there ? trie.ending() : trie.quoted())
     clear_if_repeats(token.id, token.text);
   if (n_unique_ == 0) return;
-  // Tokens that end an item. The brackets that a token closes show whether it can; directly in a
-  // list, outside of strings, few tokens are left, and all are tried.
+  const bool has_items = std::ranges::any_of(
+      levels_, [](const Level& level) { return level.is_unique && !level.seen.empty(); });
+  if (!has_items) return;
+  // Tokens that end an item, or after which it can only repeat one. If many are left, these have
+  // quotes or brackets.
+  int n_left = 0;
+  for (const uint64_t word : mask) n_left += std::popcount(word);
   const bool in_list = levels_.back().is_unique && !place_.in_string;
-  const bool ends_string = levels_.back().is_unique && place_.in_string;
-  size_t n_open = levels_.size();
-  for (size_t depth = levels_.size(); depth-- > 0;) {
-    if (levels_[depth].is_unique && !levels_[depth].seen.empty())
-      n_open = std::min(n_open, levels_.size() - 1 - depth);
-  }
-  if (n_open == levels_.size()) return;
-  if (in_list && n_open == 0) {
+  if (in_list || n_left <= kFewTokens) {
     for (size_t word = 0; word < mask.size(); ++word) {
       for (uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) {
         const auto id =
@@ -234,8 +269,7 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
     return;
   }
   for (const auto& [id, text, n_quotes, n_closing] : trie.ending()) {
-    const bool may_end = (ends_string && n_quotes > 0) || (n_open > 0 && n_closing >= n_open);
-    if (may_end) clear_if_repeats(id, text);
+    if (n_closing > 0 || place_.in_string) clear_if_repeats(id, text);
   }
 }
 

@@ -66,7 +66,9 @@ class WrittenParts {
   bool IsInPart() const;
   std::string_view Part() const;
   std::string_view PartEnds() const;
-  bool MustRepeat(const std::string& part, Matcher& matcher, SetId at) const;
+  bool HasLongest() const;
+  bool MustRepeat(const std::string& part, size_t n_ahead, Matcher& matcher, SetId at) const;
+  bool IsForcedToRepeat(Matcher& matcher, SetId at) const;
 
   std::vector<Level> levels_;
   Place place_;
