@@ -60,15 +60,25 @@ bool Matcher::OpensUnique(SetId set) {
   return std::ranges::any_of(MovesOf(set).all, &Move::opens_unique);
 }
 
-std::optional<uint8_t> Matcher::OnlyByte(SetId set, std::string_view but) {
-  if (MayEnd(set)) return std::nullopt;
-  std::optional<uint8_t> only;
+std::optional<uint8_t> Matcher::OnlyByte(SetId set) {
+  const std::string only = FewBytes(set, 1);
+  return only.size() == 1 ? std::optional(static_cast<uint8_t>(only[0])) : std::nullopt;
+}
+
+std::string Matcher::FewBytes(SetId set, size_t most) {
+  std::string bytes;
+  if (MayEnd(set)) return bytes;
+  size_t n_space = 0;
   for (const Move& move : MovesOf(set).all) {
-    if (move.low == move.high && but.find(static_cast<char>(move.low)) != but.npos) continue;
-    if (move.low != move.high || (only && *only != move.low)) return std::nullopt;
-    only = move.low;
+    for (unsigned byte = move.low; byte <= move.high; ++byte) {
+      const auto c = static_cast<char>(byte);
+      if (bytes.find(c) != bytes.npos) continue;
+      bytes += c;
+      n_space += c == ' ' || c == '\t' || c == '\n' || c == '\r';
+      if (bytes.size() - n_space > most) return "";
+    }
   }
-  return only;
+  return bytes;
 }
 
 bool Matcher::AllowsOnly(SetId set, std::string_view bytes) {

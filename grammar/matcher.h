@@ -54,9 +54,11 @@ class Matcher {
   bool MustEnd(SetId set) const { return MayEnd(set) && Items(set).size() == 1; }
   // Whether a list of unique items may begin with the next byte.
   bool OpensUnique(SetId set);
-  // The byte that must come, not counting those of `but`; empty if there are several, or the text
-  // may end.
-  std::optional<uint8_t> OnlyByte(SetId set, std::string_view but = "");
+  // The byte that must come; empty if there are several, or the text may end.
+  std::optional<uint8_t> OnlyByte(SetId set);
+  // The bytes that may come, beside white space at most this many; empty if there are more, or the
+  // text may end.
+  std::string FewBytes(SetId set, size_t most);
   // Whether no other byte may come, and the text may not end.
   bool AllowsOnly(SetId set, std::string_view bytes);
 

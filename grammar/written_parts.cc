@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kSpace = " \t\n\r", kWordEnds = ",] \t\n\r";
 // How many bytes ahead a repetition that cannot be avoided is seen.
 constexpr size_t kMaxAhead = 255;
+// At most so many choices are followed to see whether all repeat an item.
+constexpr size_t kMaxChoices = 8;
 // In a list of unique items, this many tokens or fewer are all tried.
 constexpr int kFewTokens = 2000;
 
@@ -157,27 +159,32 @@ bool WrittenParts::Repeats(std::string_view text, Matcher& matcher, SetId at) co
   const bool is_led =
       after.IsInPart() && (after.place_.in_word || !after.levels_.back().longest.empty());
   if (is_led && after.MustRepeat(std::string(after.Part()), 0, matcher, end)) return true;
-  return after.n_unique_ > 0 && after.IsForcedToRepeat(matcher, end);
+  size_t n_left = kMaxAhead;
+  return after.MustRepeatItem(matcher, end, n_left);
 }
 
-// Whether what follows without a choice, such as the rest of an object's last value and its
-// bracket, repeats an item.
-bool WrittenParts::IsForcedToRepeat(Matcher& matcher, SetId at) const {
-  std::optional<WrittenParts> after;
-  for (size_t n = 0; n < kMaxAhead; ++n) {
-    const WrittenParts& now = after ? *after : *this;
-    if (now.n_unique_ == 0) return false;
-    const Place& place = now.place_;
-    const std::optional<uint8_t> byte = matcher.OnlyByte(at, /*but=*/place.in_string ? "" : kSpace);
-    if (!byte) return false;
-    const auto c = static_cast<char>(*byte);
-    const bool ends_word = c == '}' || kWordEnds.find(c) != kWordEnds.npos;
-    if (place.in_word && !ends_word) return false;  // a space may end it, too
-    if (!after) after = *this;
-    if (!after->Write({&c, 1}, matcher, at)) return true;
-    at = matcher.Step(at, *byte);
-  }
-  return false;
+// The bytes to follow after these: one for all that only differ in white space.
+std::string WrittenParts::WithoutSpace(const std::string& bytes) const {
+  if (place_.in_string || bytes.empty()) return bytes;
+  std::string without = bytes;
+  std::erase_if(without, [](char c) { return kSpace.find(c) != kSpace.npos; });
+  const bool is_other =
+      without.size() < bytes.size() && without.find_first_of(",]}") == without.npos;
+  if (!without.empty() && !(place_.in_word && is_other)) return without;
+  return without + kSpace[0];
+}
+
+// Whether every continuation repeats an item: those of an object's or a list's last values, if they
+// have few. n_left: how many bytes may still be followed.
+bool WrittenParts::MustRepeatItem(Matcher& matcher, SetId at, size_t& n_left) const {
+  const std::string bytes = WithoutSpace(matcher.FewBytes(at, kMaxChoices));
+  return n_unique_ > 0 && !bytes.empty() && std::ranges::all_of(bytes, [&](char c) {
+           if (n_left == 0) return false;
+           --n_left;
+           WrittenParts after = *this;
+           return !after.Write({&c, 1}, matcher, at) ||
+                  after.MustRepeatItem(matcher, matcher.Step(at, static_cast<uint8_t>(c)), n_left);
+         });
 }
 
 // Whether every continuation of this part ends as one that is there already. All of them are

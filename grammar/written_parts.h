@@ -68,7 +68,8 @@ class WrittenParts {
   std::string_view PartEnds() const;
   bool HasLongest() const;
   bool MustRepeat(const std::string& part, size_t n_ahead, Matcher& matcher, SetId at) const;
-  bool IsForcedToRepeat(Matcher& matcher, SetId at) const;
+  std::string WithoutSpace(const std::string& bytes) const;
+  bool MustRepeatItem(Matcher& matcher, SetId at, size_t& n_left) const;
 
   std::vector<Level> levels_;
   Place place_;

@@ -247,6 +247,17 @@ TEST(Constraint, LeadsToNoRepetition) {
       R"({"type": "array", "minItems": 40, "uniqueItems": true, "items": {"pattern": "^[a-i]{2}$"}})",
       R"({"type": "array", "minItems": 40, "uniqueItems": true, "items": {"type": "integer", "minimum": 0, "maximum": 120}})",
       R"({"type": "array", "minItems": 9, "uniqueItems": true, "items": {"type": "string", "format": "date"}})",
+      R"({"type": "array", "minItems": 5, "uniqueItems": true, "items": {"type": "number", "minimum": 0, "maximum": 1}})",
+      R"({"type": "array", "minItems": 5, "maxItems": 5, "uniqueItems": true, "items": {"type": "object", "required": ["a"],
+          "properties": {"a": {"enum": ["ab", "ba", "bb", "b", "abc"]}}, "additionalProperties": false}})",
+      R"({"type": "array", "minItems": 4, "maxItems": 4, "uniqueItems": true, "items": {"type": "object", "required": ["a", "b"],
+          "properties": {"a": {"enum": ["a", "b"]}, "b": {"type": "boolean"}}, "additionalProperties": false}})",
+      R"({"type": "array", "minItems": 6, "maxItems": 9, "uniqueItems": true, "items": {"type": "object", "required": ["b"],
+          "properties": {"b": {"type": "integer", "minimum": 0, "maximum": 120}}, "additionalProperties": false}})",
+      R"({"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": true, "items": {"type": "array", "uniqueItems": true,
+          "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 0, "maximum": 1}}})",
+      R"({"type": "object", "minProperties": 20, "propertyNames": {"pattern": "^(\"|[a-i]{2})$"})" +
+          digit,
       R"({"type": "array", "minItems": 3, "maxItems": 3, "uniqueItems": true, "items": {"type": "object", "properties": {"ab": {"type": "integer"}},
           "minProperties": 20, "patternProperties": {"^[a-i]{2}$": {"type": "boolean"}}, "additionalProperties": false}})",
   };
