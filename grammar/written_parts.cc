@@ -224,7 +224,8 @@ bool WrittenParts::HasLongest() const {
 }
 
 bool WrittenParts::MayRepeat() const {
-  return std::ranges::any_of(levels_, [](const Level& level) { return !level.seen.empty(); });
+  return n_unique_ > 0 ||  // a token may end the first item and begin the second
+         std::ranges::any_of(levels_, [](const Level& level) { return !level.seen.empty(); });
 }
 
 void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer,
@@ -257,9 +258,6 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
   for (const TokenTrie::Ending& token : may_lead_there ? trie.ending() : trie.quoted())
     clear_if_repeats(token.id, token.text);
   if (n_unique_ == 0) return;
-  const bool has_items = std::ranges::any_of(
-      levels_, [](const Level& level) { return level.is_unique && !level.seen.empty(); });
-  if (!has_items) return;
   // Tokens that end an item, or after which it can only repeat one. If many are left, these have
   // quotes or brackets.
   int n_left = 0;
