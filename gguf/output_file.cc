@@ -14,8 +14,6 @@
 #include <system_error>
 #include <utility>
 
-#include "gguf/error.h"
-
 namespace gguf {
 namespace {
 
@@ -48,7 +46,7 @@ std::string FollowLinks(std::string path) {
 
 template <class... Parts>
 [[noreturn]] void Refuse(const std::string& path, const Parts&... what) {
-  throw OutputError(PrintablePath(path), ": ", what...);
+  throw OutputError(Message(PrintablePath(path), ": ", what...));
 }
 
 // Gives a nameless file this name, which must be free.

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "gguf/error.h"
 #include "gguf/file_id.h"
 
 namespace gguf {
@@ -14,7 +15,7 @@ namespace gguf {
 // What keeps an output file from being written.
 class OutputError : public Error {
  public:
-  using Error::Error;
+  explicit OutputError(const std::string& message) : Error(message) {}
 };
 
 // Writes to a file without a name in the folder of `path`, to which Commit() gives its name. No
