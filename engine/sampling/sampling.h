@@ -2,6 +2,7 @@
 // <pronk/pronk.h>.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -57,9 +58,8 @@ enum class SamplerStep : std::uint8_t {
 
 // All steps, each of which may be off by its own option, in their order.
 inline std::vector<SamplerStep> AllSamplerSteps() {
-  std::vector<SamplerStep> steps;
-  for (int i = 0; i < static_cast<int>(SamplerStep::kCount); ++i)
-    steps.push_back(static_cast<SamplerStep>(i));
+  std::vector<SamplerStep> steps(static_cast<std::size_t>(SamplerStep::kCount));
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<SamplerStep>(i);
   return steps;
 }
 

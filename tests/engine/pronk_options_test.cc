@@ -64,7 +64,8 @@ TEST(Library, NumbersOutOfRange) {
   expect("seed" + number + "-1 to 9.00719925474099e+15, found -2",
          [](O& o) { o.sampling.seed = -2; });
   expect("mirostat" + number + "0 to 2, found 3", [](O& o) { o.sampling.mirostat.version = 3; });
-  expect("steps" + number + "0 to 8, found 77",
+  const int last = static_cast<int>(pronk::SamplerStep::kCount) - 1;
+  expect("steps" + number + "0 to " + std::to_string(last) + ", found 77",
          [](O& o) { o.sampling.steps = {static_cast<pronk::SamplerStep>(77)}; });
   expect("logit_bias: the bias of token 5 is not a number", [](O& o) {
     o.sampling.logit_bias = {{5, NAN}};
