@@ -95,6 +95,7 @@ check_all() {
 rm -rf build-patches
 mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - | tar -x -C "$copy"
+ln -s source/models build-patches/models # where the built program looks for the included model
 
 together=()
 for patch in "${patches[@]}"; do
