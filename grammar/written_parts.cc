@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "gguf/error.h"
@@ -177,14 +176,15 @@ std::string WrittenParts::WithoutSpace(const std::string& bytes) const {
 // Whether every continuation repeats an item: those of an object's or a list's last values, if they
 // have few. n_left: how many bytes may still be followed.
 bool WrittenParts::MustRepeatItem(Matcher& matcher, SetId at, size_t& n_left) const {
+  if (n_unique_ == 0) return false;
   const std::string bytes = WithoutSpace(matcher.FewBytes(at, kMaxChoices));
-  return n_unique_ > 0 && !bytes.empty() && std::ranges::all_of(bytes, [&](char c) {
-           if (n_left == 0) return false;
-           --n_left;
-           WrittenParts after = *this;
-           return !after.Write({&c, 1}, matcher, at) ||
-                  after.MustRepeatItem(matcher, matcher.Step(at, static_cast<uint8_t>(c)), n_left);
-         });
+  return !bytes.empty() && std::ranges::all_of(bytes, [&](char c) {
+    if (n_left == 0) return false;
+    --n_left;
+    WrittenParts after = *this;
+    return !after.Write({&c, 1}, matcher, at) ||
+           after.MustRepeatItem(matcher, matcher.Step(at, static_cast<uint8_t>(c)), n_left);
+  });
 }
 
 // Whether every continuation of this part ends as one that is there already. All of them are

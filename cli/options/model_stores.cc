@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iomanip>
 #include <iterator>
 #include <string_view>
 #include <system_error>
@@ -104,8 +105,11 @@ void AddOwn(Stores& stores) {
 // The revisions of a repository in the cache: the one that was downloaded last as its main branch,
 // then the others, the newest first.
 std::vector<fs::path> Revisions(const fs::path& repository) {
+  constexpr int kMost = 64;  // characters of a revision
   std::string newest;
-  std::ifstream(repository / "refs" / "main") >> newest;
+  const fs::path main = repository / "refs" / "main";
+  if (std::error_code error; fs::is_regular_file(main, error))
+    std::ifstream(main) >> std::setw(kMost) >> newest;
   std::vector<std::pair<fs::file_time_type, fs::path>> revisions;
   for (const fs::path& revision : Entries(repository / "snapshots")) {
     std::error_code ignored;

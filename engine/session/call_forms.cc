@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/session/thinking.h"
+#include "engine/session/tool_calls.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -221,12 +222,7 @@ bool ReadBody(const CallForm& form, std::string_view inside, const JsonView& too
 std::string TakeUnopened(const CallForm& form, std::string_view text, const JsonView& tools,
                          Calls& calls) {
   const std::string_view begin = form.parts[0], end = form.parts[6];
-  const auto is_declared = [&](const std::string& name) {
-    return std::ranges::any_of(tools, [&](const JsonView::Member& tool) {
-      const JsonView declared = tool.value["function"]["name"];
-      return declared.IsString() && declared.String() == name;
-    });
-  };
+  const std::vector<std::string> names = ToolNames(tools);
   std::string rest;
   for (size_t at; (at = text.find(begin)) != npos;) {
     rest += text.substr(0, at);
@@ -236,7 +232,7 @@ std::string TakeUnopened(const CallForm& form, std::string_view text, const Json
     const std::string_view inside = text.substr(0, n + end.size());
     text.remove_prefix(inside.size());
     const size_t n_before = calls.size();
-    if (ReadBody(form, inside, tools, calls) && is_declared(calls.back().name)) {
+    if (ReadBody(form, inside, tools, calls) && std::ranges::count(names, calls.back().name) > 0) {
       const size_t n_blank = std::min(text.find_first_not_of(kBlank), text.size());
       if (text.substr(n_blank).starts_with(form.close))
         text.remove_prefix(n_blank + form.close.size());
