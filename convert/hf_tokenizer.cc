@@ -402,18 +402,23 @@ class TokenizerWriter {
   void WriteTemplate() {
     constexpr const char* kTemplate = "chat_template";
     std::optional<std::string> text = model_.folder.Text("chat_template.jinja");
+    std::optional<std::string> with_tools =
+        model_.folder.Text("additional_chat_templates/tool_use.jinja");
     const Fields json = model_.folder.Object("chat_template.json");
     for (const Fields* fields : {&json, static_cast<const Fields*>(&config_)}) {
       if (!text && fields->IsText(kTemplate)) text = fields->Text(kTemplate);
-      if (!text && fields->IsList(kTemplate)) text = DefaultTemplate(*fields);
+      if (!fields->IsList(kTemplate)) continue;
+      if (!text) text = NamedTemplate(*fields, "default");
+      if (!with_tools) with_tools = NamedTemplate(*fields, "tool_use");
     }
     if (text) model_.keys.Add("tokenizer.chat_template", *text);
+    if (with_tools) model_.keys.Add("tokenizer.chat_template.tool_use", *with_tools);
   }
 
   // From [{"name": ..., "template": ...}, ...].
-  static std::optional<std::string> DefaultTemplate(const Fields& fields) {
+  static std::optional<std::string> NamedTemplate(const Fields& fields, std::string_view name) {
     for (const Fields& one : fields.Objects("chat_template")) {
-      if (one.TextOr("name", "") == "default") return one.Text("template");
+      if (one.TextOr("name", "") == name) return one.Text("template");
     }
     return std::nullopt;
   }

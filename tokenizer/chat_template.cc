@@ -2,6 +2,7 @@
 #include "tokenizer/chat_template.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 #include "tokenizer/jinja/interpreter/interpreter.h"
@@ -117,11 +118,38 @@ std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template) {
                                 CallStyle{true, false}, CallStyle{true, true}}) {
     try {
       const std::string text = chat_template.Render(ChatInput(messages, style)).text;
-      if (text.find("pronk_f") != text.npos && text.find("pronk_x") != text.npos) return style;
+      const bool shows_name = text.find("pronk_f") != text.npos;
+      const bool shows_id = text.find("call00001") != text.npos;  // Kimi's contain the name
+      if ((shows_name || shows_id) && text.find("pronk_x") != text.npos) return style;
     } catch (const TemplateError&) {  // a style that it refuses
     }
   }
   return std::nullopt;
+}
+
+ToolPlace FindToolPlace(const ChatTemplate& chat_template) {
+  const auto tools = gguf::JsonView::Parse(
+      R"([{"type": "function", "function": {"name": "pronk_f", "description": "", "parameters":
+          {"type": "object", "properties": {"x": {"type": "string", "description": ""}},
+           "required": ["x"]}}}])");
+  const auto shown = [&](const std::vector<Message>& messages, ToolPlace place) -> std::string {
+    ChatInput input(messages);
+    input.now = std::chrono::local_seconds();
+    if (place == ToolPlace::kVariable) input.tools = ToTemplateValue(tools);
+    if (place == ToolPlace::kSystem) input.messages = WithTools(input.messages, tools);
+    try {
+      return chat_template.Render(input).text;
+    } catch (const TemplateError&) {
+      return "";
+    }
+  };
+  const std::vector<Message> question = {{"user", "Why?"}}, both = {{"system", "So."}, question[0]};
+  for (const auto& messages : {question, both}) {
+    if (shown(messages, ToolPlace::kVariable) != shown(messages, ToolPlace::kNone))
+      return ToolPlace::kVariable;
+  }
+  const bool differs = shown(both, ToolPlace::kSystem) != shown(both, ToolPlace::kNone);
+  return differs ? ToolPlace::kSystem : ToolPlace::kNone;
 }
 
 TextStyle FindTextStyle(const ChatTemplate& chat_template) {

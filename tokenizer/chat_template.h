@@ -66,6 +66,8 @@ class ChatTemplate {
 // The form in which the template expects tool calls; empty if it does not show them. Renders a
 // small conversation.
 std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template);
+// Where it reads tools, by whether they change what it shows of a question.
+ToolPlace FindToolPlace(const ChatTemplate& chat_template);
 // The form in which it expects texts, by whether it shows a question, and a system message before
 // it.
 TextStyle FindTextStyle(const ChatTemplate& chat_template);

@@ -77,6 +77,13 @@ std::optional<std::string> TextOfContent(const Value& content) {
 }
 
 constexpr const char* kDeveloper = "developer";
+// Phi-4-mini's, where there is no other.
+constexpr const char* kWithTools = "You are a helpful assistant with some tools.";
+
+bool IsBy(const Value& message, std::string_view role) {
+  const Value* const by = message.IsDict() ? message.dict().Find(Value("role")) : nullptr;
+  return by != nullptr && by->IsString() && by->view() == role;
+}
 
 Value ContentValue(const std::string& text, TextStyle style) {
   if (!style.as_parts) return text;
@@ -133,10 +140,6 @@ Value Styled(const Value& messages, TextStyle style) {
   if (!messages.IsList()) return messages;
   std::vector<Value> styled;
   std::string system;  // what was said since the last question
-  const auto is_by = [](const Value& message, std::string_view role) {
-    const Value* const by = message.IsDict() ? message.dict().Find(Value("role")) : nullptr;
-    return by != nullptr && by->IsString() && by->view() == role;
-  };
   const auto flush = [&] {
     if (system.empty()) return;
     styled.push_back(Value::DictOf(
@@ -149,12 +152,12 @@ Value Styled(const Value& messages, TextStyle style) {
       styled.push_back(message);
       continue;
     }
-    const bool is_developer = style.no_developer && is_by(message, kDeveloper);
-    if (style.no_system && (is_developer || is_by(message, "system"))) {
+    const bool is_developer = style.no_developer && IsBy(message, kDeveloper);
+    if (style.no_system && (is_developer || IsBy(message, "system"))) {
       system += (system.empty() ? "" : "\n\n") + *text;
       continue;
     }
-    if (!is_by(message, "user")) flush();
+    if (!IsBy(message, "user")) flush();
     std::string whole = std::exchange(system, "");
     whole += (whole.empty() ? "" : "\n\n") + *text;
     styled.push_back(Value::DictOf({}));
@@ -168,6 +171,21 @@ Value Styled(const Value& messages, TextStyle style) {
   }
   flush();
   return Value::ListOf(std::move(styled));
+}
+
+Value WithTools(const Value& messages, const JsonView& tools) {
+  if (!messages.IsList()) return messages;
+  std::vector<JsonView> functions;
+  for (const auto& [key, tool] : tools) functions.push_back(tool["function"]);
+  std::vector<Value> list(messages.list().items.begin(), messages.list().items.end());
+  if (list.empty() || !IsBy(list.front(), "system")) {
+    list.insert(list.begin(), Value::DictOf({{"role", "system"}, {"content", kWithTools}}));
+  }
+  Value system = Value::DictOf({});
+  for (const auto& [key, value] : list.front().dict().entries) system.dict().Set(key, value);
+  system.dict().Set(Value("tools"), Value(JsonView::Array(functions).Compact()));
+  list.front() = system;
+  return Value::ListOf(std::move(list));
 }
 
 Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, TextStyle texts) {

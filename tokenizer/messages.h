@@ -1,6 +1,7 @@
 // A conversation: as the program and its library hold it, as JSON, and as a template reads it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,21 @@ struct TextStyle {
   bool operator==(const TextStyle&) const = default;
 };
 
+// Where a template reads the functions that a model may call.
+enum class ToolPlace : uint8_t {
+  kNone,
+  kVariable,  // `tools`, a list
+  kSystem,    // the system message's key `tools`, the JSON of a list of functions (Phi-4-mini)
+};
+
 // JSON as deep as its reader allows.
 Value ToTemplateValue(const gguf::JsonView& json);
 // A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
 Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {},
                       TextStyle texts = {});
+// The messages with these functions, of a list as OpenAI has it, in the system message, which is
+// added if there is none.
+Value WithTools(const Value& messages, const gguf::JsonView& tools);
 // Converts a conversation of either style to this one; content with parts other than text is kept
 // as it is.
 Value Styled(const Value& messages, TextStyle style);

@@ -56,6 +56,7 @@ constexpr EndMarker kEndMarkers[] = {
     {"<|eom_id|>", Marks::kMessage},                         // Llama 3.1: to a tool
     {"<|eom|>", Marks::kMessage},                            // Llama 4: to a tool
     {"<|tool_response>", Marks::kMessage},                   // Gemma 4: a tool is to answer
+    {"<start_function_response>", Marks::kMessage},          // FunctionGemma: a tool is to answer
     {"<|endoftext|>", Marks::kMessage},                      // GPT-2, Qwen base, Phi, GLM 4, OLMo 2
     {"<|fim_pad|>", Marks::kMessage},                        // Qwen Coder, where code is filled in
     {"<fim_pad>", Marks::kMessage},                          // StarCoder

@@ -3,28 +3,27 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
-
-#include "gguf/json.h"
-#include "tokenizer/messages.h"
 
 namespace engine {
 
 // How a family spells a call.
 struct CallForm {
-  using Calls = std::vector<tokenizer::ToolCall>;
-  // What is between open and close; call_grammar.cc writes it, call_forms.cc reads it.
+  // What is between open and close; call_grammar.cc writes it, read_calls.cc reads it.
   enum class Body : uint8_t {
-    kObject,      // {"name": NAME, "arguments": {...}}
-    kMistral,     // NAME, parts[0], {...}, with an id before that; or a list of objects
-    kDeepSeek,    // NAME, parts[0], {...}; or "function" and both in a block of code
-    kChannel,     // NAME, parts[0], {...}, in a message to the function
-    kParameters,  // each argument between marks
-    kGemma,       // an object with other quotes
+    kObject,       // {"name": NAME, "arguments": {...}}; parts: a mark before it, the keys of the
+                   // name and, before that, of an id, if they are others
+    kNamedObject,  // {NAME: {...}}
+    kNamed,        // NAME, parts[0], {...}
+    kMistral,      // NAME, parts[1] and an id, parts[0], {...}; or a list of objects
+    kDeepSeek,     // NAME, parts[0], {...}; or "function" and both in a block of code
+    kKimi,         // functions.NAME:0, which is the call's id, parts[0], {...}
+    kChannel,      // NAME, parts[0], {...}, in a message to the function
+    kParameters,   // each argument between marks
+    kGemma,        // parts[0], NAME, and an object with other quotes, parts[1]
+    kPython,       // NAME(key="value", ...), each in a line or all in a list
   };
 
   std::string_view mark;         // in the template
@@ -32,11 +31,13 @@ struct CallForm {
   Body body;
   std::array<std::string_view, 7> parts = {};   // of the body
   std::array<std::string_view, 2> around = {};  // around all calls; not text
-  bool is_whole = false;                        // an answer is a call from its first byte, or none
-  bool is_list = false;                         // kObject: all calls are one list
+  bool is_whole = false;  // an answer is a call from its first byte or from around[0] on
+  bool is_list = false;   // all calls are one list between open and close
 
   // Whether a call may begin with parts[0], without `open`.
   bool MayLackOpen() const { return body == Body::kParameters && !parts[0].empty(); }
+  // Objects have the keys that most families use.
+  bool IsPlainObject() const { return body == Body::kObject && parts[1].empty(); }
   // All of these that may be control tokens, which are decoded to text only on request.
   std::vector<std::string_view> Marks() const;
 };
@@ -48,21 +49,7 @@ const CallForm* FindCallForm(std::string_view template_source);
 inline constexpr std::string_view kCallHeader = "<|channel|>to=functions.";
 // How gpt-oss and DeepSeek R1 spell further parts.
 inline constexpr std::string_view kBlockOfCode = "\n```json\n", kBlockEnd = "```";
-
-// Whether a schema allows only strings, any or those of a list: kParameters and kGemma write such a
-// value without JSON's quotes, and other values as JSON.
-bool IsPlainText(const gguf::JsonView& schema);
-
-// Removes the calls between a form's marks from a text, and returns the rest unchanged. The schemas
-// in `tools` tell strings from other values.
-std::string TakeMarked(const CallForm& form, std::string_view text, const gguf::JsonView& tools,
-                       CallForm::Calls& calls);
-
-// Adds the call in a JSON text, or the calls of a list: {"name": ..., "arguments" or "parameters":
-// {...}}. Returns false for anything else; some calls may have been added even then.
-bool AddObject(std::string_view text, CallForm::Calls& calls);
-
-// The size of a string of JSON that a text begins with.
-size_t QuotedSize(std::string_view text);
+// What Kimi writes before the name of a function.
+inline constexpr std::string_view kKimiPrefix = "functions.";
 
 }  // namespace engine

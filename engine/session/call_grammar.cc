@@ -30,6 +30,7 @@ constexpr grammar::CodePoint kTab = '\t';
 constexpr uint32_t kMostCalls = 16;     // of a model that would call without end
 constexpr uint32_t kMostThoughts = 4;   // messages of thinking before a call in channels
 constexpr uint32_t kMistralIdSize = 9;  // letters and digits
+constexpr uint32_t kMostDigits = 4;     // of the number of a call
 
 struct Argument {
   std::string key;
@@ -117,8 +118,8 @@ class CallRules {
     } else if (form_ != nullptr) {
       ways.push_back(Marked(object, is_one));
     }
-    // Where a family has marks that are tokens of its own, a required call has them.
-    if (!is_required || form_ == nullptr || form_->body == Body::kObject)
+    // Where a family has a form of its own, a required call has it.
+    if (!is_required || form_ == nullptr || form_->IsPlainObject())
       ways.push_back(Bare(object, is_one));
     Part all = builder_.Either(ways);
     if (!in_channels || !is_required) all = builder_.Then(Blank(), all);
@@ -132,8 +133,9 @@ class CallRules {
     const RuleId root = builder_.Declare("root");
     builder_.Define(root, all);
     // All brackets and quotes are those of JSON.
-    const bool is_json = form_ == nullptr || (form_->body != Body::kParameters &&
-                                              form_->body != Body::kGemma && !in_channels);
+    const bool is_json =
+        form_ == nullptr || (form_->body != Body::kParameters && form_->body != Body::kGemma &&
+                             form_->body != Body::kPython && !in_channels);
     if (is_json && (answer == nullptr || answer->has_unique_keys())) builder_.MakeKeysUnique();
     return std::move(builder_).Finish(root, /*prunes=*/true,
                                       /*is_answer=*/!(in_channels && is_required));
@@ -202,6 +204,20 @@ class CallRules {
   }
   Part Comma() { return Row({Blank(), Text(","), Blank()}); }
 
+  // An object with other keys.
+  Part FamilyObject(const Callee& callee) {
+    if (form_->body == Body::kNamedObject)
+      return Row({Text("{"), Blank(), Key(callee.name), builder_.Call(callee.arguments), Blank(),
+                  Text("}")});
+    const std::string_view name_key = form_->parts[1], id_key = form_->parts[2];
+    return Row({Text("{"), Blank(),
+                Maybe(Row({Key(id_key), Text("\""), Number(), Text("\""), Comma()})), Key(name_key),
+                Text(JsonQuoted(callee.name)), Comma(), Key("parameters"),
+                builder_.Call(callee.arguments), Blank(), Text("}")});
+  }
+  // The number of a call.
+  Part Number() { return builder_.Repeat(builder_.Characters({{'0', '9'}}), 1, kMostDigits); }
+
   // {"name": NAME, "arguments": {...}}
   Part Object(const Callee& callee) {
     const bool has_id = form_ != nullptr && form_->body == Body::kMistral;
@@ -246,21 +262,33 @@ class CallRules {
   // Calls as the family spells them.
   Part Marked(RuleId object, bool is_one) {
     if (form_->is_whole) return Row({Maybe(Mark(form_->around[0])), builder_.Call(object)});
+    const bool is_object = form_->body == Body::kObject || form_->body == Body::kNamedObject;
+    if (is_object && !form_->IsPlainObject()) {
+      object = builder_.Declare("object of the family");
+      builder_.Define(object, Each([&](const Callee& callee) { return FamilyObject(callee); }));
+    }
     const RuleId call = builder_.Declare("call");
-    const auto each = [&] { return Each([&](const Callee& callee) { return BodyOf(callee); }); };
-    const bool is_object = form_->body == Body::kObject;
-    Part body = !is_object       ? each()
+    Part body = form_->body == Body::kPython ? PythonCalls(object, is_one)
+                : !is_object     ? Each([&](const Callee& callee) { return BodyOf(callee); })
                 : form_->is_list ? Row({Blank(), List(object, is_one), Blank()})
                                  : Row({Blank(), Braced(object), Blank()});
     if (form_->body == Body::kMistral) body = Either({body, Row({Blank(), List(object, is_one)})});
     builder_.Define(call, Row({Mark(form_->open), body, Mark(form_->close)}));
-    return Row({Mark(form_->around[0]), Several(call, is_one || form_->body == Body::kChannel),
+    const bool has_lines = form_->body == Body::kParameters && !form_->around[0].empty();
+    const auto space = [&] { return has_lines ? Blank() : builder_.Empty(); };
+    return Row({Mark(form_->around[0]), space(),
+                Several(call, is_one || form_->body == Body::kChannel), space(),
                 Mark(form_->around[1])});
   }
   Part BodyOf(const Callee& callee) {
     const auto& parts = form_->parts;
     const auto arguments = [&] { return builder_.Call(callee.arguments); };
     switch (form_->body) {
+      case Body::kNamed:
+        return Row({Text(callee.name), Mark(parts[0]), Blank(), arguments()});
+      case Body::kKimi:
+        return Row({Text(kKimiPrefix), Text(callee.name), Text(":"), Number(), Mark(parts[0]),
+                    Blank(), arguments()});
       case Body::kMistral:
         return Row({Text(callee.name), Maybe(Row({Mark(parts[1]), Id()})), Mark(parts[0]), Blank(),
                     arguments()});
@@ -275,6 +303,8 @@ class CallRules {
       case Body::kGemma:
         return Gemma(callee);
       case Body::kObject:
+      case Body::kNamedObject:
+      case Body::kPython:
         break;
     }
     return Object(callee);
@@ -303,11 +333,12 @@ class CallRules {
     builder_.Link(some, end);
     return {start, end, /*counts=*/true};
   }
-  // One of the schema's texts, or any text if it lists none, and the mark after it.
-  Part PlainText(const JsonView& schema, std::string_view close) {
+  // A text without quotes, and the mark after it.
+  Part Unquoted(const PlainText& plain, std::string_view close) {
     std::vector<Part> ways;
-    for (const auto& [index, text] : schema["enum"]) ways.push_back(Text(text.String()));
-    if (ways.empty()) return UpTo(close);
+    for (const auto& [index, text] : plain.schema["enum"]) ways.push_back(Text(text.String()));
+    if (ways.empty()) return UpTo(close);  // null, too
+    if (plain.may_be_null) ways.push_back(Text("null"));
     return Row({Maybe(Text("\n")), builder_.Either(ways), Maybe(Text("\n")), Mark(close)});
   }
 
@@ -316,13 +347,14 @@ class CallRules {
     if (!callee.apart) return Row({Blank(), builder_.Call(CalleeObject(callee)), Blank()});
     const auto argument = [&, key_open = key_open, key_close = key_close, open = open,
                            close = close](const Argument& one) {
+      const std::optional<PlainText> plain = FindPlainText(one.schema);
       return Row({Blank(), Mark(key_open), Text(one.key), Mark(key_close), Blank(), Mark(open),
-                  IsPlainText(one.schema)
-                      ? PlainText(one.schema, close)
-                      : Row({Blank(), builder_.Call(Schema(one.schema)), Blank(), Mark(close)})});
+                  plain ? Unquoted(*plain, close)
+                        : Row({Blank(), builder_.Call(Schema(one.schema)), Blank(), Mark(close)})});
     };
-    return Row({Blank(), Mark(name_open), Text(callee.name), Mark(name_close),
-                Arguments(*callee.apart, "", argument), Blank(), Mark(end), Blank()});
+    const Part begin = name_open.empty() ? builder_.Empty() : Row({Blank(), Mark(name_open)});
+    return Row({begin, Text(callee.name), Mark(name_close), Arguments(*callee.apart, "", argument),
+                Blank(), Mark(end), Blank()});
   }
   RuleId CalleeObject(const Callee& callee) {
     const RuleId rule = builder_.Declare("");
@@ -335,11 +367,58 @@ class CallRules {
     const Part begin = Row({Mark(form_->parts[0]), Text(callee.name)});
     if (!callee.apart) return Row({begin, builder_.Call(callee.arguments)});
     const auto argument = [&](const Argument& one) {
-      const Part value = IsPlainText(one.schema) ? Row({Mark(quote), PlainText(one.schema, quote)})
-                                                 : builder_.Call(Schema(one.schema));
+      const std::optional<PlainText> plain = FindPlainText(one.schema);
+      Part value =
+          plain ? Row({Mark(quote), Unquoted(*plain, quote)}) : builder_.Call(Schema(one.schema));
+      if (plain && plain->may_be_null) value = Either({value, Text("null")});
       return Row({Text(one.key), Text(":"), value});
     };
     return Row({begin, Text("{"), Arguments(*callee.apart, ",", argument), Text("}")});
+  }
+
+  // NAME(key="text", other=1)
+  Part Python(const Callee& callee) {
+    const auto argument = [&](const Argument& one) {
+      std::vector<Part> ways = {builder_.Call(Schema(one.schema))};
+      if (const std::optional<PlainText> plain = FindPlainText(one.schema)) {
+        ways.push_back(Row({Text("'"), InSingleQuotes(*plain), Text("'")}));
+        if (plain->may_be_null) ways.push_back(Text("None"));
+      } else if (one.schema["type"].IsString() && one.schema["type"].String() == "boolean") {
+        ways.push_back(Text("True"));
+        ways.push_back(Text("False"));
+      }
+      return Row({Text(one.key), Text("="), Either(ways)});
+    };
+    return Row({Text(callee.name), Text("("), Arguments(*callee.apart, ", ", argument), Text(")")});
+  }
+  Part InSingleQuotes(const PlainText& plain) {
+    std::vector<Part> ways;
+    for (const auto& [index, value] : plain.schema["enum"]) {
+      const std::string text = value.String();
+      if (text.find_first_of("'\\") == text.npos) ways.push_back(Text(text));
+    }
+    if (plain.schema["enum"].is_there()) return Either(ways);
+    const auto besides = [&](grammar::CodePoints set) {
+      return builder_.Characters(grammar::Complement(set));
+    };
+    const Part escape =
+        Row({Text("\\"), Either({Text("'"), Text("\\"), Text("n"), Text("t"), Text("\"")})});
+    return builder_.Repeat(Either({besides(grammar::Normal({{'\'', '\''}, {'\\', '\\'}})), escape}),
+                           0, grammar::kNone);
+  }
+  // Calls in a list or in lines, or, if a function's arguments are more than a list of properties,
+  // objects.
+  Part PythonCalls(RuleId object, bool is_one) {
+    const bool all =
+        std::ranges::all_of(callees_, [](const Callee& one) { return one.apart.has_value(); });
+    if (!all) return Row({Blank(), List(object, is_one), Blank()});
+    const auto each = [&] { return Each([&](const Callee& callee) { return Python(callee); }); };
+    const Part between = form_->is_list ? Comma() : Text("\n");
+    const Part more = builder_.Repeat(Row({between, each()}), 0, is_one ? 0 : kMostCalls - 1);
+    const auto bracket = [&](const char* text) {
+      return form_->is_list ? Text(text) : builder_.Empty();
+    };
+    return Row({Blank(), bracket("["), each(), more, bracket("]"), Blank()});
   }
 
   // All that gpt-oss writes up to a call: its thinking, and the header of the call's message.

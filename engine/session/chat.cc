@@ -7,6 +7,7 @@
 #include "engine/error.h"
 #include "engine/session/call_grammar.h"
 #include "engine/session/encode.h"
+#include "engine/session/spell_calls.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -60,7 +61,9 @@ std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tok
 }
 
 ChatForm::ChatForm(const Model& model)
-    : ChatForm(ChatTemplateSource(model.file, *model.tokenizer)) {}
+    : ChatForm(ChatTemplateSource(model.file, *model.tokenizer)) {
+  template_with_tools = model.file.metadata().GetStringOr("tokenizer.chat_template.tool_use", "");
+}
 
 ChatForm::ChatForm(std::string_view template_source)
     : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
@@ -68,7 +71,9 @@ ChatForm::ChatForm(std::string_view template_source)
       thinking(FindThinkingFormat(template_source)),
       text_style(tokenizer::FindTextStyle(chat_template)),
       calls(FindCallForm(template_source)),
-      reads_tools(template_source.find("tools") != template_source.npos) {
+      tools_at(template_source.find("tools") == template_source.npos
+                   ? tokenizer::ToolPlace::kNone
+                   : tokenizer::FindToolPlace(chat_template)) {
   text_style.no_developer = template_source.find("developer") == template_source.npos;
   if (template_source.find("tool_calls") != template_source.npos)
     call_style = tokenizer::FindCallStyle(chat_template);
@@ -76,7 +81,17 @@ ChatForm::ChatForm(std::string_view template_source)
 
 void ChatForm::SetTools(const std::string& json) {
   const gguf::JsonView read = ReadTools(json);
-  if (read.is_there() && !reads_tools) throw Error("this chat template reads no tools");
+  if (read.is_there() && tools_at == tokenizer::ToolPlace::kNone) {
+    const ChatForm other(template_with_tools);
+    if (other.tools_at == tokenizer::ToolPlace::kNone)
+      throw Error("this chat template reads no tools");
+    chat_template = other.chat_template;
+    thinking = other.thinking;
+    text_style = other.text_style;
+    call_style = other.call_style;
+    calls = other.calls;
+    tools_at = other.tools_at;
+  }
   tools = read;
   tool_choice = {};
 }
@@ -104,7 +119,10 @@ void ChatForm::Prepare(GenerateOptions& options, bool keeps_answer) const {
 
 tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
                                          const tokenizer::Tokenizer* tokenizer) const {
-  if (may_call()) input.tools = tokenizer::ToTemplateValue(tools);
+  if (may_call() && tools_at == tokenizer::ToolPlace::kSystem)
+    input.messages = tokenizer::WithTools(input.messages, tools);
+  else if (may_call())
+    input.tools = tokenizer::ToTemplateValue(tools);
   input.extra.insert(input.extra.begin(), variables.begin(), variables.end());
   input.now = now;
   input.add_generation_prompt = begins_answer;
@@ -118,13 +136,20 @@ tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
 tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
                                    const std::vector<Message>& messages,
                                    const std::function<bool()>& interrupted) {
-  const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
-  if (!form.call_style && std::ranges::any_of(messages, has_calls))
-    throw Error("this chat template does not show calls of functions");
-  tokenizer::ChatInput input(WithInstructions(messages, form.instructions),
-                             form.call_style.value_or(tokenizer::CallStyle()), form.text_style);
+  std::vector<Message> shown = WithInstructions(messages, form.instructions);
+  std::vector<SpeltCalls> spelt;
+  for (Message& message : shown) {
+    if (form.call_style || message.tool_calls.empty()) continue;
+    spelt.push_back(SpellCalls(form.calls, message.tool_calls));
+    message.content += spelt.back().text;
+    message.tool_calls.clear();
+  }
+  tokenizer::ChatInput input(shown, form.call_style.value_or(tokenizer::CallStyle()),
+                             form.text_style);
   input.interrupted = interrupted;
-  return form.Render(std::move(input), model.tokenizer.get());
+  tokenizer::RenderedChat chat = form.Render(std::move(input), model.tokenizer.get());
+  MakeMarksOwn(spelt, chat);
+  return chat;
 }
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,

@@ -17,15 +17,40 @@ constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", k
                            kStart = "<|start|>", kConstrain = "<|constrain|>";
 constexpr std::string_view kRecipient = " to=", kFunctions = " to=functions.";
 
-// The first whose closing mark is in the template applies. Qwen 3 to 3.6, DeepSeek, GLM, Granite,
-// LFM2, Nemotron and SmolLM3 use <think>.
+// Tags that are tokens. With <|channel>thought the token is a part of the tag.
+constexpr ThinkingFormat Tags(std::string_view open, std::string_view close) {
+  return {.kind = Kind::kTags, .open = open, .close = close, .tokens = {open, close}};
+}
+
+// The first whose closing mark is in the template applies. Qwen 3 to 3.6, DeepSeek, GLM, Granite
+// 3.3, LFM2, MiniMax, Nemotron and SmolLM3 use <think>.
 constexpr auto kFormats = std::to_array<ThinkingFormat>({
-    {Kind::kChannels, "", kMessage, {kChannel, kMessage, kEnd, kStart, kConstrain}},  // gpt-oss
-    {Kind::kTags, "<|channel>thought", "<channel|>", {"<|channel>", "<channel|>"}},   // Gemma 4
-    {Kind::kTags, "[THINK]", "[/THINK]", {"[THINK]", "[/THINK]"}},                    // Magistral
-    {Kind::kTags, "<seed:think>", "</seed:think>", {"<seed:think>", "</seed:think>"}},
-    {Kind::kTags, "<think>", "</think>", {"<think>", "</think>"}},
+    {.kind = Kind::kChannels,
+     .open = "",
+     .close = kMessage,
+     .tokens = {kChannel, kMessage, kEnd, kStart, kConstrain}},  // gpt-oss
+    {.kind = Kind::kTags,
+     .open = "<|channel>thought",
+     .close = "<channel|>",
+     .tokens = {"<|channel>", "<channel|>"}},                     // Gemma 4
+    Tags("[THINK]", "[/THINK]"),                                  // Magistral
+    Tags("<seed:think>", "</seed:think>"),                        // Seed-OSS
+    Tags("<|START_THINKING|>", "<|END_THINKING|>"),               // Command R7B, Command A
+    Tags("<|inner_prefix|>", "<|inner_suffix|>"),                 // Apertus
+    Tags("◁think▷", "◁/think▷"),                                  // Kimi-VL
+    Tags("<thought>", "</thought>"),                              // EXAONE Deep
+    Tags("<reasoning>", "</reasoning>"),                          // Reka
+    Tags("Here is my thought process:", "Here is my response:"),  // Granite 3.2
+    {.kind = Kind::kTags,
+     .open = "Here are my reasoning steps:",
+     .close = "[BEGIN FINAL RESPONSE]",
+     .answer_close = "[END FINAL RESPONSE]"},  // Apriel
+    Tags("<think>", "</think>"),
 });
+
+// Marks around the answer, if both are in a template with tags: Granite 3.3, Hunyuan.
+constexpr std::pair<std::string_view, std::string_view> kAnswerMarks[] = {
+    {"<response>", "</response>"}, {"<answer>", "</answer>"}};
 
 // The size of a text without the white space at its end.
 size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kBlank) + 1; }
@@ -51,10 +76,19 @@ size_t BegunMark(std::string_view text, std::string_view mark) {
 }
 
 ThinkingFormat FindThinkingFormat(std::string_view template_source) {
-  for (const ThinkingFormat& format : kFormats) {
-    if (template_source.find(format.close) != std::string_view::npos) return format;
+  const auto has = [&](std::string_view mark) {
+    return template_source.find(mark) != std::string_view::npos;
+  };
+  const auto found =
+      std::ranges::find_if(kFormats, [&](const ThinkingFormat& one) { return has(one.close); });
+  if (found == kFormats.end()) return {};
+  ThinkingFormat format = *found;
+  for (const auto& [open, close] : kAnswerMarks) {
+    if (format.kind != Kind::kTags || !has(open) || !has(close)) continue;
+    format.answer_open = open;
+    format.answer_close = close;
   }
-  return {};
+  return format;
 }
 
 std::string EndOfThinking(const ThinkingFormat& format, bool must_answer) {
@@ -104,7 +138,7 @@ void ThinkingSplitter::Emit(size_t n_bytes, Part part, const Sink& sink) {
   held_.erase(0, n_bytes);
 }
 
-bool ThinkingSplitter::Start(const Sink& sink) {
+bool ThinkingSplitter::Start() {
   const std::string_view text =
       std::string_view(held_).substr(std::min(held_.find_first_not_of(kBlank), held_.size()));
   if (text.starts_with(format_.open)) {
@@ -113,9 +147,43 @@ bool ThinkingSplitter::Start(const Sink& sink) {
     return true;
   }
   if (format_.open.starts_with(text)) return false;
+  state_ = format_.answer_open.empty() ? State::kAnswer : State::kClosed;
+  return true;
+}
+
+// The text after the thinking: white space and the mark that opens an answer are no part of it.
+void ThinkingSplitter::BeginAnswer() {
+  const std::string_view open = format_.answer_open;
+  const auto skip_blank = [this] {
+    held_.erase(0, std::min(held_.find_first_not_of(kBlank), held_.size()));
+  };
+  skip_blank();
+  if (held_.empty() || (held_.size() < open.size() && open.starts_with(held_))) return;
+  if (!is_wrapped_ && !format_.answer_close.empty() && held_.starts_with(open)) {
+    held_.erase(0, open.size());
+    is_wrapped_ = true;
+    skip_blank();
+    if (held_.empty()) return;
+  }
   state_ = State::kAnswer;
-  Emit(held_.size(), Part::kAnswer, sink);
-  return false;
+}
+
+// The answer, without the mark that closes it and the white space around that. Returns whether
+// there may be more after it.
+bool ThinkingSplitter::Answer(const Sink& sink) {
+  if (!is_wrapped_) {
+    Emit(held_.size(), Part::kAnswer, sink);
+    return false;
+  }
+  const std::string_view close = format_.answer_close;
+  const size_t at = held_.find(close);
+  const size_t end = std::min(at, held_.size() - BegunMark(held_, close));
+  Emit(TrimmedSize(std::string_view(held_).substr(0, end)), Part::kAnswer, sink);
+  if (at == std::string::npos) return false;
+  held_.erase(0, held_.find(close) + close.size());
+  is_wrapped_ = false;
+  state_ = State::kClosed;
+  return true;
 }
 
 bool ThinkingSplitter::Think(const Sink& sink) {
@@ -202,20 +270,19 @@ void ThinkingSplitter::Push(std::string_view text, const Sink& sink) {
     }
     return;
   }
-  if (state_ == State::kStart && !Start(sink)) return;
+  if (state_ == State::kStart && !Start()) return;
   if (state_ == State::kThinking && !Think(sink)) return;
-  if (state_ == State::kClosed) {
-    held_.erase(0, std::min(held_.find_first_not_of(kBlank), held_.size()));
-    if (!held_.empty()) state_ = State::kAnswer;
-  }
-  if (state_ == State::kAnswer) Emit(held_.size(), Part::kAnswer, sink);
+  do {
+    if (state_ == State::kClosed) BeginAnswer();
+  } while (state_ == State::kAnswer && Answer(sink));
 }
 
 void ThinkingSplitter::Finish(const Sink& sink) {
   if (state_ == State::kThinking) {
     Emit(TrimmedSize(held_), Part::kThinking, sink);
-  } else if (state_ != State::kClosed && state_ != State::kHeader) {
-    Emit(held_.size(), Part::kAnswer, sink);
+  } else if (state_ != State::kHeader) {
+    Emit(is_wrapped_ || state_ == State::kClosed ? TrimmedSize(held_) : held_.size(), Part::kAnswer,
+         sink);
   }
   held_.clear();
 }

@@ -25,6 +25,9 @@ struct ThinkingFormat {
   enum class Kind : uint8_t { kNone, kTags, kChannels };
   Kind kind = Kind::kNone;
   std::string_view open, close;  // of tags
+  // Around the answer after tags; not part of it. An answer may end with the second alone if the
+  // first is "".
+  std::string_view answer_open = "", answer_close = "";
   // All marks. Control tokens among them are decoded to text only on request.
   std::array<std::string_view, 5> tokens = {};
   // Messages in channels to functions are part of the answer, each after kCallHeader and the name
@@ -74,8 +77,10 @@ class ThinkingSplitter {
  private:
   enum class State : uint8_t { kStart, kThinking, kClosed, kAnswer, kHeader };
   // Each processes held_ and returns whether more of it can be processed.
-  bool Start(const Sink& sink);
+  bool Start();
   bool Think(const Sink& sink);
+  void BeginAnswer();
+  bool Answer(const Sink& sink);
   bool Channels(const Sink& sink);
   void EndHeader(const Sink& sink);
   void Emit(size_t n_bytes, Part part, const Sink& sink);
@@ -87,7 +92,8 @@ class ThinkingSplitter {
   size_t channel_ = 0;         // where the channel's name begins in it
   bool has_thinking_ = false;  // some was passed on
   bool has_answer_ = false;
-  bool is_closed_ = false;  // the prompt ends after thinking, or a message is the answer
+  bool is_wrapped_ = false;  // answer_close may follow
+  bool is_closed_ = false;   // the prompt ends after thinking, or a message is the answer
 };
 
 // A template's variable for thinking.

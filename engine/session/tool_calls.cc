@@ -13,7 +13,6 @@ namespace {
 
 using gguf::JsonQuoted;
 using gguf::JsonView;
-using Calls = CallForm::Calls;
 
 // Whether a text, perhaps incomplete, begins with a bare call of one of these functions.
 enum class Begins : uint8_t { kNo, kPerhaps, kYes };
@@ -155,14 +154,6 @@ JsonView ReadTools(const std::string& json) {
   return names.empty() ? JsonView() : tools;
 }
 
-std::vector<std::string> ToolNames(const JsonView& tools) {
-  std::vector<std::string> names;
-  for (const auto& [key, tool] : tools) {
-    if (tool["function"]["name"].IsString()) names.push_back(tool["function"]["name"].String());
-  }
-  return names;
-}
-
 ToolChoice ReadToolChoice(std::string_view choice, const JsonView& tools) {
   using Kind = ToolChoice::Kind;
   if (choice == "auto") return {Kind::kAuto};
@@ -189,24 +180,19 @@ std::string CallSplitter::Push(std::string_view text) {
     return "";
   }
   const Bare bare = FindBare(held_, names_, at_start_);
+  const bool is_whole = form_ != nullptr && form_->is_whole;
   size_t safe = bare.at;
   in_call_ = bare.begins == Begins::kYes;
   if (form_ != nullptr) {
     const std::string_view begins = form_->MayLackOpen() ? form_->parts[0] : "";
-    for (const std::string_view mark : {form_->open, form_->around[0], begins}) {
+    const bool may_open = !is_whole || (at_start_ && Trimmed(held_).starts_with(form_->open));
+    for (const std::string_view mark : {form_->around[0], begins, may_open ? form_->open : ""}) {
       if (mark.empty()) continue;
       const size_t at = held_.find(mark);
       in_call_ = in_call_ || at != std::string_view::npos;
       safe =
           std::min(safe, at != std::string_view::npos ? at : held_.size() - BegunMark(held_, mark));
     }
-  }
-  const bool is_whole = form_ != nullptr && form_->is_whole;
-  if (is_whole &&
-      std::string_view(held_).substr(0, safe).find_first_not_of(kBlank) != std::string_view::npos) {
-    form_ = nullptr;
-    in_call_ = bare.begins == Begins::kYes;
-    safe = bare.at;
   }
   has_begun_ = in_call_ && (!is_whole || bare.begins == Begins::kYes);
   safe = std::string_view(held_).substr(0, safe).find_last_not_of(kBlank) + 1;
@@ -223,10 +209,16 @@ bool CallSplitter::BeginsWhole() const {
   return BeginsCall(text, names_) == Begins::kYes;
 }
 
+bool CallSplitter::MayHaveMarked() const {
+  if (form_ == nullptr) return false;
+  return !form_->is_whole || at_start_ || Trimmed(held_).starts_with(form_->around[0]);
+}
+
 std::string CallSplitter::Finish(Calls& calls) {
+  const bool may_have_marked = MayHaveMarked();
   std::string rest = std::exchange(held_, "");
   if (!in_call_) return rest;
-  if (form_ != nullptr) rest = TakeMarked(*form_, rest, tools_, calls);
+  if (may_have_marked) rest = TakeMarked(*form_, rest, tools_, calls);
   rest = TakeBare(rest, names_, at_start_, calls);
   if (!calls.empty()) rest.resize(rest.find_last_not_of(kBlank) + 1);
   return rest;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/session/call_forms.h"
+#include "engine/session/read_calls.h"
 #include "gguf/json.h"
 
 namespace engine {
@@ -16,8 +17,6 @@ namespace engine {
 // A JSON array of {"type": "function", "function": {"name": ..., "parameters": SCHEMA, ...}}; ""
 // and [] are absent. Throws engine::Error, "tools: WHAT".
 gguf::JsonView ReadTools(const std::string& json);
-// Their names, in order.
-std::vector<std::string> ToolNames(const gguf::JsonView& tools);
 
 // Whether the model may call (OpenAI's tool_choice).
 struct ToolChoice {
@@ -36,8 +35,8 @@ class CallSplitter {
   // found.
   CallSplitter(const CallForm* form, gguf::JsonView tools);
 
-  std::string Push(std::string_view text);     // returns text that is certainly no call
-  std::string Finish(CallForm::Calls& calls);  // and the rest
+  std::string Push(std::string_view text);  // returns text that is certainly no call
+  std::string Finish(Calls& calls);         // and the rest
 
   // A call has begun for sure: by its marks, or by the name of a function.
   bool has_begun() const { return has_begun_; }
@@ -45,6 +44,8 @@ class CallSplitter {
 
  private:
   bool BeginsWhole() const;
+  // Whether held_ may have calls in the family's form.
+  bool MayHaveMarked() const;
 
   const CallForm* form_;
   gguf::JsonView tools_;

@@ -92,6 +92,38 @@ TEST(CallStyle, IsWhatATemplateTakes) {
   EXPECT_EQ(find("''", "c.arguments.x"), "none");
 }
 
+TEST(ToolPlace, IsWhatChangesTheText) {
+  const auto find = [](const std::string& source) {
+    return FindToolPlace(ChatTemplate::Parse(source));
+  };
+  EXPECT_EQ(find("{{ tools }}"), ToolPlace::kVariable);
+  EXPECT_EQ(find("{% if messages[0].role != 'system' %}{{ raise_exception('x') }}{% endif %}"
+                 "{{ tools[0].function.name if tools else 'tools' }}"),
+            ToolPlace::kVariable);
+  EXPECT_EQ(find("{% for m in messages %}{{ m.content }}"
+                 "{% if 'tools' in m and m['tools'] is not none %}{{ m['tools'] }}{% endif %}"
+                 "{% endfor %}"),
+            ToolPlace::kSystem);
+  EXPECT_EQ(find("{% for m in messages %}{{ m.content }}{% endfor %}{# tools #}"),
+            ToolPlace::kNone);
+  EXPECT_EQ(find("{{ raise_exception('tools') }}"), ToolPlace::kNone);
+}
+
+TEST(ToolPlace, TheSystemMessageTakesTools) {
+  const auto tools = gguf::JsonView::Parse(R"([{"type": "function", "function": {"name": "f"}}])");
+  const ChatTemplate source = ChatTemplate::Parse(
+      "{% for m in messages %}{{ m.role }}:{{ m.content }}:{{ m.tools }};{% endfor %}");
+  const auto rendered = [&](const std::vector<Message>& messages) {
+    ChatInput input(messages);
+    input.messages = WithTools(input.messages, tools);
+    return source.Render(input).text;
+  };
+  EXPECT_EQ(rendered({{"system", "So."}, {"user", "Hi"}}),
+            R"(system:So.:[{"name":"f"}];user:Hi:;)");
+  EXPECT_EQ(rendered({{"user", "Hi"}}),
+            R"(system:You are a helpful assistant with some tools.:[{"name":"f"}];user:Hi:;)");
+}
+
 // OpenAI's clients send it in place of system; a template that does not know it would drop it.
 TEST(TextStyle, ADeveloperIsASystem) {
   const std::string json = R"([{"role": "developer", "content": "Be kind."},

@@ -34,7 +34,8 @@ const std::string kTools = R"([
   {"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
     "properties": {"city": {"type": "string"}, "unit": {"type": "string", "enum": ["C", "F"]},
       "days": {"type": "integer", "minimum": 1, "maximum": 20},
-      "day": {"type": "string", "pattern": "^(mon|tues)day$"},
+      "day": {"type": "string", "pattern": "^(mon|tues)day$"}, "wet": {"type": "boolean"},
+      "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
       "deep": {"$ref": "#/$defs/deep"}},
     "required": ["city", "days", "day"], "additionalProperties": false,
     "$defs": {"deep": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}}}}},
@@ -55,6 +56,17 @@ const std::map<std::string, std::string>& Sources() {
       {"Gemma4", "<|tool_call>"},
       {"Mistral", "[TOOL_CALLS]"},
       {"DeepSeek", "<｜tool▁call▁begin｜>"},
+      {"Granite3", "<|tool_call|>"},
+      {"Phi4Mini", "<|/tool|>"},
+      {"CommandR7B", "<|START_ACTION|>"},
+      {"Apertus", "<|tools_prefix|>"},
+      {"KimiK2", "<|im_system|>tool_declare"},
+      {"Functionary31", "<function=example_function_name>"},
+      {"MiniMaxM2", "<minimax:tool_call>"},
+      {"Hunyuan3", "<tool_sep>"},
+      {"FunctionGemma", "<start_function_call>"},
+      {"Lfm2", "<|tool_call_start|>"},
+      {"Olmo3", "<function_calls>"},
       {"GptOss", "<|start|><|channel|><|message|><|call|>"},
       {"None", "tools"},
   };
@@ -73,7 +85,7 @@ std::string RandomText(Matcher& matcher, std::mt19937& random) {
   SetId at = matcher.Start();
   const auto next = [&](SetId from) {
     std::vector<std::pair<char, SetId>> moves;
-    for (const char c : std::string("\n\t") + std::string("`\"'{}[]<>/|=,:;_-+. ") +
+    for (const char c : std::string("\n\t") + std::string("`\"'{}[]()<>/|\\=,:;_-+. ") +
                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "\xEF\xBD\x9C\xE2\x96\x81") {
       const SetId to = matcher.Step(from, static_cast<uint8_t>(c));
@@ -101,7 +113,7 @@ std::string RandomText(Matcher& matcher, std::mt19937& random) {
 }
 
 // The calls in what a model wrote after its prompt.
-CallForm::Calls CallsIn(const std::string& source, const std::string& written, std::string& text) {
+Calls CallsIn(const std::string& source, const std::string& written, std::string& text) {
   ThinkingFormat thinking = FindThinkingFormat(source);
   thinking.has_calls = true;
   ThinkingSplitter splitter(thinking, "<|start|>assistant");
@@ -109,14 +121,14 @@ CallForm::Calls CallsIn(const std::string& source, const std::string& written, s
   const auto sink = [&](std::string_view piece, ThinkingSplitter::Part part) {
     if (part == ThinkingSplitter::Part::kAnswer) text += splits.Push(piece);
   };
-  CallForm::Calls calls;
+  Calls calls;
   splitter.Push(written, sink);
   splitter.Finish(sink);
   text += splits.Finish(calls);
   return calls;
 }
 
-void ExpectValid(const CallForm::Calls& calls) {
+void ExpectValid(const Calls& calls) {
   for (const tokenizer::ToolCall& call : calls) {
     const test::Json arguments = test::Json::parse(call.arguments);
     bool is_known = false;
@@ -151,7 +163,7 @@ TEST(CallGrammar, HasValidCallsOnly) {
         const std::string written = RandomText(matcher, random);
         if (!is_seen) continue;
         std::string text;
-        const CallForm::Calls calls = CallsIn(source, written, text);
+        const Calls calls = CallsIn(source, written, text);
         EXPECT_FALSE(calls.empty()) << name << ": " << written;
         EXPECT_EQ(text.find_first_not_of(" \t\r\n"), text.npos) << name << ": " << written;
         ExpectValid(calls);

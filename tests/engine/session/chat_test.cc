@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -193,6 +194,62 @@ TEST(Chat, TakesTools) {
   EXPECT_EQ(small.chat.Count("a"), with);
   SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
   EXPECT_EQ(error(plain, tools), "this chat template reads no tools");
+}
+
+// Files may have a second template, for tools.
+TEST(ChatForm, TakesTheTemplateForTools) {
+  const std::string tools = R"([{"type": "function", "function": {"name": "f"}}])";
+  ChatForm form("{% for m in messages %}{{ m.content }}{% endfor %}");
+  form.variables = {{"kept", tokenizer::Value("Kept")}};
+  form.template_with_tools = "{{ kept }} <tool_call> {{ tools[0].function.name }} </think>";
+  form.SetTools("");
+  EXPECT_EQ(form.calls, nullptr);
+  form.SetTools(tools);
+  ASSERT_NE(form.calls, nullptr);
+  EXPECT_EQ(form.thinking.kind, ThinkingFormat::Kind::kTags);
+  tokenizer::ChatInput input(std::vector<Message>{{"user", "Hi"}});
+  EXPECT_EQ(form.Render(input, nullptr).text, "Kept <tool_call> f </think>");
+}
+
+// A template that shows no calls: they are spelt as the model wrote them, and their marks may be
+// control tokens, unlike those of the user.
+TEST(Chat, SpellsCallsThatItsTemplateDoesNotShow) {
+  constexpr auto kControl = tokenizer::TokenType::kControl;
+  const std::string phi =
+      "{% for m in messages %}{{ m.content }}{% if m.tools %}<|/tool|>{% endif %}{% endfor %}";
+  const std::string lfm =
+      "{{ tools or '' }}{# <|tool_list_start|> #}{% for m in messages %}{{ m.content }}{% endfor "
+      "%}";
+  const std::string kimi =
+      "{{ tools or '' }}{# <|im_system|>tool_declare #}"
+      "{% for m in messages %}{{ m.content }}{% endfor %}";
+  const std::string arguments = R"({"x":[true],"y":true,"z":null})";
+  const auto rendered = [&](const std::string& source, const std::vector<std::string>& controls) {
+    std::vector<test::ScriptedToken> script;
+    for (const std::string& text : controls) script.push_back({text, kControl});
+    const std::vector<std::byte> bytes = test::ScriptedModel(script, source);
+    const Model model = Model::From(gguf::File::Parse("scripted", bytes));
+    const std::vector<Message> messages = {
+        {"user", controls[0]},
+        {"assistant", "So.", "", {{"functions.f:0", "f", arguments}, {"functions.g:1", "g", "{}"}}},
+        {"tool", controls[0]}};
+    const std::vector<TokenId> ids = EncodeChat(model, ChatForm(model), messages, 1000);
+    for (const std::string& text : controls)
+      EXPECT_EQ(std::ranges::count(ids, model.tokenizer->Find(text)), 1) << text;
+    return RenderChat(model, ChatForm(model), messages).text;
+  };
+  EXPECT_EQ(rendered(phi, {"<|tool_call|>", "<|/tool_call|>"}),
+            R"(<|tool_call|>So.<|tool_call|>[{"name": "f", "arguments": )" + arguments +
+                R"(}, {"name": "g", "arguments": {}}]<|/tool_call|><|tool_call|>)");
+  EXPECT_EQ(rendered(lfm, {"<|tool_call_start|>", "<|tool_call_end|>"}),
+            "<|tool_call_start|>So.<|tool_call_start|>[f(x=[true], y=True, z=None), g()]"
+            "<|tool_call_end|><|tool_call_start|>");
+  EXPECT_EQ(rendered(kimi, {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}),
+            "<|tool_calls_section_begin|>So.<|tool_calls_section_begin|>"
+            "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>" +
+                arguments +
+                "<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}"
+                "<|tool_call_end|><|tool_calls_section_end|><|tool_calls_section_begin|>");
 }
 
 // What is thought is no part of the answer, and goes into the conversation apart from it: the next

@@ -90,6 +90,25 @@ TEST(ThinkingSplitter, Gemma) {
             (Split{"", "Yes"}));
 }
 
+// Granite's and Hunyuan's answers have marks of their own.
+TEST(ThinkingSplitter, MarksAroundTheAnswer) {
+  const ThinkingFormat format = FindThinkingFormat("<think></think><answer></answer>");
+  EXPECT_EQ(Through(format, "<think>hm</think>\n<answer>\nYes, a < b.\n\nSo.\n</answer>\n"),
+            (Split{"hm", "Yes, a < b.\n\nSo."}));
+  EXPECT_EQ(Through(format, "<think>hm</think>Yes </answer>"), (Split{"hm", "Yes </answer>"}));
+  EXPECT_EQ(Through(format, "<answer>Yes", "<think>\n\n</think>\n"), (Split{"", "Yes"}));
+  EXPECT_EQ(Through(format, "<answer>Yes</ans"), (Split{"", "Yes</ans"}));
+  EXPECT_EQ(Through(format, "<ans"), (Split{"", "<ans"}));
+  EXPECT_EQ(Through(format, "<answer>A</answer> B"), (Split{"", "AB"}));
+  EXPECT_EQ(Through(FindThinkingFormat("</think><response> of a tool"), "<response>"),
+            (Split{"", "<response>"}));
+  const ThinkingFormat apriel =
+      FindThinkingFormat("Here are my reasoning steps: [BEGIN FINAL RESPONSE]");
+  EXPECT_EQ(Through(apriel, "hm\n[BEGIN FINAL RESPONSE]\nYes\n[END FINAL RESPONSE]",
+                    "<|begin_assistant|>\nHere are my reasoning steps:\n"),
+            (Split{"hm", "Yes"}));
+}
+
 TEST(ThinkingSplitter, Channels) {
   const std::string turn = "<|start|>assistant";
   EXPECT_EQ(Through(kChannels, "<|channel|>analysis<|message|>hm<|end|>" + turn +
@@ -113,6 +132,14 @@ TEST(ThinkingFormat, IsWhatTemplatesSpell) {
   EXPECT_EQ(FindThinkingFormat("{{ messages }}").kind, ThinkingFormat::Kind::kNone);
   EXPECT_EQ(FindThinkingFormat("[THINK]x[/THINK]").open, "[THINK]");
   EXPECT_EQ(kGemma.open, "<|channel>thought");
+  for (const auto& [open, close] :
+       {std::pair("<|START_THINKING|>", "<|END_THINKING|>"),
+        std::pair("<|inner_prefix|>", "<|inner_suffix|>"), std::pair("<thought>", "</thought>"),
+        std::pair("<reasoning>", "</reasoning>"),
+        std::pair("Here is my thought process:", "Here is my response:")}) {
+    const std::string text = std::string(open) + " hm " + close + " Yes";
+    EXPECT_EQ(Through(FindThinkingFormat(text), text), (Split{"hm", "Yes"}));
+  }
   EXPECT_EQ(kChannels.kind, ThinkingFormat::Kind::kChannels);
 }
 

@@ -1,0 +1,44 @@
+// Reads the calls in a model's text, each in the format of its family.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/session/call_forms.h"
+#include "gguf/json.h"
+#include "tokenizer/messages.h"
+
+namespace engine {
+
+using Calls = std::vector<tokenizer::ToolCall>;
+
+// Removes the calls between a form's marks from a text, and returns the rest unchanged. The schemas
+// in `tools` tell strings from other values.
+std::string TakeMarked(const CallForm& form, std::string_view text, const gguf::JsonView& tools,
+                       Calls& calls);
+
+// Adds the call in a JSON text, or the calls of a list: {"name": ..., "arguments" or "parameters":
+// {...}}. Returns false for anything else; some calls may have been added even then.
+bool AddObject(std::string_view text, Calls& calls);
+
+// The size of a string that a text begins with: its first byte is the quote, and a backslash takes
+// the next byte's meaning.
+size_t QuotedSize(std::string_view text);
+
+// Families with kParameters and kGemma write strings without JSON's quotes, and other values as
+// JSON. Such a string has a schema that allows only strings, any or those of a list, and perhaps
+// null.
+struct PlainText {
+  gguf::JsonView schema;  // of the strings
+  bool may_be_null = false;
+};
+// Empty: the value is written as JSON.
+std::optional<PlainText> FindPlainText(const gguf::JsonView& schema);
+
+// The names of a list of tools (ReadTools), in order.
+std::vector<std::string> ToolNames(const gguf::JsonView& tools);
+
+}  // namespace engine

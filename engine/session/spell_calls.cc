@@ -1,0 +1,93 @@
+// Calls as text, and their marks in a rendered conversation.
+#include "engine/session/spell_calls.h"
+
+#include <string_view>
+
+#include "engine/error.h"
+#include "gguf/json.h"
+
+namespace engine {
+namespace {
+
+using gguf::JsonQuoted;
+using gguf::JsonView;
+using tokenizer::ByteSpan;
+using Body = CallForm::Body;
+
+// NAME(key="value", ...)
+std::string InPython(const tokenizer::ToolCall& call) {
+  std::string text = call.name + "(";
+  for (const auto& [key, value] : tokenizer::ParseArguments(call.arguments).Members()) {
+    const JsonView::Kind kind = value.kind();
+    text += (text.ends_with('(') ? "" : ", ") + key + "=";
+    text += kind == JsonView::Kind::kNull   ? "None"
+            : kind != JsonView::Kind::kBool ? value.Compact()
+            : value.Bool()                  ? "True"
+                                            : "False";
+  }
+  return text + ")";
+}
+
+std::string InJson(const tokenizer::ToolCall& call) {
+  return "{\"name\": " + JsonQuoted(call.name) + ", \"arguments\": " + call.arguments + "}";
+}
+
+}  // namespace
+
+SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCall>& calls) {
+  const bool is_python = form != nullptr && form->body == Body::kPython;
+  const bool is_kimi = form != nullptr && form->body == Body::kKimi;
+  const bool is_list = form != nullptr && form->is_list;
+  if (!is_kimi && !(is_list && (is_python || form->IsPlainObject())))
+    throw Error("this chat template does not show calls of functions");
+  SpeltCalls spelt;
+  const auto mark = [&](std::string_view text) {
+    const size_t begin = spelt.text.size();
+    spelt.text += text;
+    if (!text.empty()) spelt.marks.push_back({begin, spelt.text.size()});
+  };
+  mark(form->around[0]);
+  if (is_list) mark(form->open);
+  if (is_list) spelt.text += "[";
+  for (const tokenizer::ToolCall& call : calls) {
+    if (is_kimi) {
+      mark(form->open);
+      spelt.text += call.id;
+      mark(form->parts[0]);
+      spelt.text += call.arguments;
+      mark(form->close);
+    } else {
+      spelt.text += &call == &calls.front() ? "" : ", ";
+      spelt.text += is_python ? InPython(call) : InJson(call);
+    }
+  }
+  if (is_list) spelt.text += "]";
+  if (is_list) mark(form->close);
+  mark(form->around[1]);
+  return spelt;
+}
+
+void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat) {
+  std::vector<ByteSpan> marks;
+  size_t from = 0;
+  for (const SpeltCalls& one : spelt) {
+    const size_t at = chat.text.find(one.text, from);
+    if (at == chat.text.npos) continue;  // the template left it out
+    for (const ByteSpan& mark : one.marks) marks.push_back({at + mark.begin, at + mark.end});
+    from = at + one.text.size();
+  }
+  std::vector<ByteSpan> foreign;
+  auto mark = marks.begin();
+  for (ByteSpan span : chat.foreign) {
+    while (mark != marks.end() && mark->end <= span.begin) ++mark;
+    for (; mark != marks.end() && mark->begin < span.end; ++mark) {
+      if (span.begin < mark->begin) foreign.push_back({span.begin, mark->begin});
+      span.begin = mark->end;
+      if (span.begin >= span.end) break;
+    }
+    if (span.begin < span.end) foreign.push_back(span);
+  }
+  chat.foreign = std::move(foreign);
+}
+
+}  // namespace engine
