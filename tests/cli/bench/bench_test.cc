@@ -69,11 +69,12 @@ TEST(Bench, ReadsRanges) {
   EXPECT_EQ(threads("1-4+2"), (std::vector<int>{1, 3}));
   EXPECT_EQ(threads("1-4*2"), (std::vector<int>{1, 2, 4}));
   EXPECT_EQ(threads("2,1-2"), (std::vector<int>{2, 1, 2}));
-  for (const char* list : {"", "1,", "1-", "1-2+", "x", "1-8*1", "1-8+0", "1 2"}) {
+  for (const char* list : {"", "1,", "1-", "1-2+", "x", "1-8*1", "1-8+0", "1 2", "2-1"}) {
     ExpectError(Bench({"-t", list}), 2, "-t: expected numbers such as");
   }
   ExpectError(Bench({"-t", "1-2000"}), 2, "-t: expected a number from 1 to 1024");
   ExpectError(Bench({"-p", "0-1073741824"}), 2, "-p: expected at most 1000 numbers");
+  ExpectError(Bench({"-d", "8-1", "-o", "csv"}), 2, "-d: expected numbers such as");
 }
 
 // A minute of tests, of which nobody reads more than the first row.
