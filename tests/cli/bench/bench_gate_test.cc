@@ -157,6 +157,19 @@ TEST_F(BaselineTest, TakesLinesAndFewerFields) {
   Json other = old;
   other["n_prompt"] = 77;
   EXPECT_EQ(Against(other.dump() + "\n" + old.dump() + "\n").status, 3);
+  EXPECT_EQ(Against("\n" + other.dump() + "\r\n\r\n" + old.dump() + "\r\n").status, 3);
+  ExpectError(Against("\n\n" + old.dump() + "\n\n{\n"), 1, "old.json: line 5: is not JSON");
+}
+
+// The types of keys and of values, each alone, make another test.
+TEST_F(BaselineTest, KnowsTypesOfTheCache) {
+  const Json old = Now();
+  for (const char* key : {"type_k", "type_v"}) {
+    Json other = old;
+    other[0][key] = "q8_0";
+    ExpectError(Against(other.dump()), 1,
+                std::string("has none of the tests that were asked for; ") + key + ": q8_0, here ");
+  }
 }
 
 TEST_F(BaselineTest, RefusesOtherFiles) {
