@@ -204,7 +204,11 @@ TEST(BenchNotes, LimitOfTextsTogether) {
   result.test.n_texts = 1;  // one text, as if all drafts were right
   result.test.n_pass = 8;
   result.samples = {{10.0 / 9, {10e9, 160e9}}};
-  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 1.5 * 9e9 / 8);
+  // Two passes, of eight and of two tokens.
+  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 1.5e9 * 2 / (10.0 / 9));
+  EXPECT_DOUBLE_EQ(result.Limit(), 10 / (2 * 0.15));
+  result.samples[0].limits.dot = 5e9;  // computing takes longer than reading: ten tokens
+  EXPECT_DOUBLE_EQ(result.Limit(), 10 / (10 * 0.2));
 }
 
 }  // namespace
