@@ -101,6 +101,17 @@ TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-m", "no/such.gguf"}), 1, "no/such.gguf");
 }
 
+TEST(Bench, RefusesFlagsWithoutEffect) {
+  ExpectError(Bench({"--detect", "3%"}), 2, "--detect: only with --against, --baseline or --diff");
+  ExpectError(Bench({"--max-time", "9"}), 2, "--max-time: only with --against");
+  ExpectError(Bench({"--max-time", "9", "--baseline", "b"}), 2, "--max-time: only with --against");
+  ExpectError(Bench({"--draft", "2"}), 2, "--draft: expected tests that only generate (-n)");
+  for (const Args& more : {Args{"-r", "2"}, {"-oe", "json"}, {"--against", "b"}, {"-t", "1"}}) {
+    ExpectError(Pronk(With({"bench", "--diff", "a", "b"}, more)), 2,
+                more[0] + ": not with --diff, which measures nothing");
+  }
+}
+
 TEST(Bench, TakesSeveralModels) {
   const std::string other = DataPath("tiny/qwen2.gguf");
   const Finished run = Done(Bench({"-m", other, "-o", "json", "--delay", "1"}));
