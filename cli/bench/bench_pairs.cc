@@ -80,7 +80,7 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
   Comparison& comparison = result.comparison.emplace();
   const auto compare = [&](double error) {
     const Comparison found = ComparePairs(others, result.Speeds(), error);
-    say(Format("%zu pairs: ", others.size()) + found.Text());
+    say(Counted(others.size(), "pair") + ": " + found.Text());
     return found;
   };
   do {

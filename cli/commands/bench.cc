@@ -359,7 +359,7 @@ class Bench {
         if (!result.comparison || result.comparison->verdict != verdict) continue;
         const Comparison& found = *result.comparison;
         names += (names.empty() ? "" : ", ") + result.test.Name() + " " + found.Text();
-        names += Format(" after %zu pairs", found.other_ts.size());
+        names += " after " + Counted(found.other_ts.size(), "pair");
         if (found.seconds_more > 0)
           names += Format(", a decision takes about %.0f s more", std::ceil(found.seconds_more));
       }

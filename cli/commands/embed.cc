@@ -172,8 +172,8 @@ bool EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
   }
   progress.Clear();
   if (!IsTerminal(2) && !options.model.verbose) return is_whole;
-  Note(Format("%zu texts, %zu tokens, %.1f t/s", texts.size(), n_tokens,
-              static_cast<double>(n_tokens) / watch.Seconds()));
+  Note(Counted(texts.size(), "text") + ", " + Counted(n_tokens, "token") +
+       Format(", %.1f t/s", static_cast<double>(n_tokens) / watch.Seconds()));
   return is_whole;
 }
 
@@ -227,7 +227,8 @@ int Embed(const EmbedOptions& options) {
   });
   out.Flush();
   if (n_cut > 0) {
-    Complain(Format("note: of %zu texts %zu are cut to %zu tokens", texts.size(), n_cut, most));
+    Complain(Format("note: cut %zu of %s to %s", n_cut, Counted(texts.size(), "text").c_str(),
+                    Counted(most, "token").c_str()));
   }
   return is_whole ? kExitDone : kExitFault;
 }

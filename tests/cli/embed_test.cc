@@ -86,7 +86,7 @@ TEST(Embed, ATextThatIsTooLong) {
   }
   // Or it is cut, which is said.
   const Finished cut = Done(run({"--truncate", "-f", file}));
-  EXPECT_EQ(cut.err, "pronk: note: of 4 texts 1 are cut to 8 tokens\n");
+  EXPECT_EQ(cut.err, "pronk: note: cut 1 of 4 texts to 8 tokens\n");
   const std::vector<Json> all = JsonLines(cut.out);
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[1]["tokens"], 8);

@@ -36,7 +36,7 @@ TEST(Trace, ListsEveryOperation) {
   const Finished run = Done(Pronk({"trace", "-m", kModel, "-t", "1", "--all"}));
   for (const char* word :
        {"layer 1 ", "attn_q attn_k attn_v F32     128x64 ", "ffn_down             F32     64x128 ",
-        "\noutput", "attention", "Totals, 1 threads"}) {
+        "\noutput", "attention", "Totals, 1 thread,"}) {
     EXPECT_TRUE(Has(run.out, word));
   }
   ExpectNarrow(run.out);
