@@ -109,8 +109,9 @@ struct Comparison {
     if (low > 1 - detect) return Verdict::kNotSlower;
     return high < 1 ? Verdict::kSlower : Verdict::kUnknown;
   }
-  std::string Text() const;  // "0.97 (0.95-0.99)"
-  std::string Word() const;  // "not slower"
+  bool HasInterval() const { return high < 1e3 * ratio; }  // else there are too few samples
+  std::string Text() const;                                // "0.97 (0.95-0.99)"
+  std::string Word() const;                                // "not slower"
 };
 
 struct BenchResult {

@@ -57,7 +57,8 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
                   const std::function<void(const std::string&)>& say, BenchResult& result) {
   const BenchTest& test = result.test;
   if (access(other.c_str(), F_OK) != 0) throw engine::Error(other, ": there is no such program");
-  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": is not executable");
+  if (access(other.c_str(), X_OK) != 0 || std::filesystem::is_directory(other))
+    throw engine::Error(other, ": is not executable");
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };

@@ -368,11 +368,17 @@ class Bench {
     const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
     const auto compared = std::ranges::count_if(
         done_, [](const BenchResult& result) { return result.comparison.has_value(); });
+    const bool is_short = std::ranges::any_of(done_, [](const BenchResult& result) {
+      return result.comparison && !result.comparison->HasInterval();
+    });
     Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.against +
              ": " +
              (!slower.empty() ? "slower: " + slower
               : !unknown.empty()
-                  ? "could not tell, the machine is too unsteady: " + unknown
+                  ? std::string("could not tell, ") +
+                        (is_short ? "--max-time allows too few pairs: "
+                                  : "the machine is too unsteady: ") +
+                        unknown
                   : "not slower by " + options_.detect + ": " + named(Verdict::kNotSlower)));
     return !slower.empty() ? kExitDiffers : !unknown.empty() ? kExitUnknown : kExitDone;
   }

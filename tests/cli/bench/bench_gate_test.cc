@@ -116,7 +116,21 @@ TEST(BenchGate, TakesTurnsWithAnotherProgram) {
   EXPECT_LT(row["baseline_high"], 1);
 }
 
+// A pair that takes longer than all pairs may.
+TEST(BenchGate, SaysThatPairsAreTooFew) {
+  const TempDir dir;
+  const std::string other =
+      dir.Write("other", "#!/bin/sh\nsleep 1\nexec " + Program() + " \"$@\"\n");
+  fs::permissions(other, fs::perms::owner_all);
+  const Finished run = Bench({"--against", other, "--max-time", "1"});
+  EXPECT_EQ(run.status, 5);
+  EXPECT_TRUE(Has(run.err, "other: could not tell, --max-time allows too few pairs: pp4 "))
+      << run.err;
+  EXPECT_TRUE(Has(run.err, " (too few to tell) after 1 pair\n")) << run.err;
+}
+
 TEST(BenchGate, RefusesWhatCannotTakeTurns) {
+  ExpectError(Bench({"--against", "/"}), 1, "/: is not executable");
   ExpectError(Bench({"--against", "/no/such"}), 1, "/no/such: there is no such program");
   ExpectError(Bench({"--against", "a", "--baseline", "b"}), 2, "one of them");
   ExpectError(Bench({"--against", "a", "--override-kv", "llama.x="}), 2, "--override-kv: not with");
