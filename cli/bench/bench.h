@@ -57,7 +57,8 @@ struct BenchTest {
   std::string Name() const;  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4", "8 x tg128"
   const char* Kind() const { return n_prompt == 0 ? "tg" : n_gen == 0 ? "pp" : "both"; }
   double Tokens() const { return static_cast<double>((n_prompt + n_gen) * n_texts); }
-  double TokensOfPass() const { return static_cast<double>(n_texts * n_pass); }
+  // Passes that generate; the last one may have fewer tokens than n_pass.
+  size_t Passes() const { return (n_gen + n_pass - 1) / n_pass; }
   // True if nothing else differs, so that this number's effect can be seen.
   bool DiffersIn(size_t BenchTest::*number, const BenchTest& other) const;
 };
@@ -108,8 +109,9 @@ struct Comparison {
     if (low > 1 - detect) return Verdict::kNotSlower;
     return high < 1 ? Verdict::kSlower : Verdict::kUnknown;
   }
-  std::string Text() const;  // "0.97 (0.95-0.99)"
-  std::string Word() const;  // "not slower"
+  bool HasInterval() const { return high < 1e3 * ratio; }  // else there are too few samples
+  std::string Text() const;                                // "0.97 (0.95-0.99)"
+  std::string Word() const;                                // "not slower"
 };
 
 struct BenchResult {

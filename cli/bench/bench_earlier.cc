@@ -23,7 +23,7 @@ using Row = EarlierResults::Row;
 using Keys = std::vector<const char*>;
 const Keys kTestKeys = {"model_size", "model_n_params", "n_prompt", "n_gen",
                         "n_depth",    "n_threads",      "n_pass",   "n_parallel",
-                        "n_batch",    "n_ubatch",       "type_k"};
+                        "n_batch",    "n_ubatch",       "type_k",   "type_v"};
 const Keys kMachineKeys = {"cpu_info", "cpu_target"};
 const Keys kOtherKeys = {"cpu_info", "cpu_target", "model_filename"};
 
@@ -43,12 +43,12 @@ Row ReadRow(const JsonView& json, const std::string& name) {
   const engine::Fields fields(name, json);
   Row row;
   for (const std::string key : kTestKeys) {
-    if (key == "type_k" || (key.ends_with("batch") && !fields.Has(key))) continue;
+    if (key.starts_with("type_") || (key.ends_with("batch") && !fields.Has(key))) continue;
     const bool is_ours = key == "n_pass" || key == "n_parallel";
     row.fields[key] = Figures(is_ours ? fields.NumberOr(key, 1) : fields.Number(key), 20);
   }
   for (const std::string key :
-       {"type_k", "cpu_info", "cpu_target", "model_type", "model_filename"}) {
+       {"type_k", "type_v", "cpu_info", "cpu_target", "model_type", "model_filename"}) {
     const std::string text = fields.TextOr(key, "");
     if (text.empty() || text == "CPU") continue;  // of a llama-bench that knows no more
     row.fields[key] =
@@ -80,8 +80,10 @@ EarlierResults::EarlierResults(const std::string& path) : path_(path) {
     return;
   }
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.empty()) add(ParseJson(line, path + ": line " + std::to_string(rows_.size() + 1)));
+  size_t number = 1;
+  for (std::string line; std::getline(lines, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    add(ParseJson(line, path + ": line " + std::to_string(number)));
   }
 }
 

@@ -95,7 +95,7 @@ Comparison ComparePairs(const std::vector<double>& other, const std::vector<doub
 }
 
 std::string Comparison::Text() const {
-  if (!(high < 1e3 * ratio)) return Figures(ratio, 4) + " (too few to tell)";
+  if (!HasInterval()) return Figures(ratio, 4) + " (too few to tell)";
   return Figures(ratio, 4) + " (" + Figures(low, 4) + "-" + Figures(high, 4) + ")";
 }
 

@@ -341,11 +341,14 @@ double BenchResult::Speed(double quantile) const { return QuantileOf(Speeds(), q
 double BenchResult::LimitOf(const BenchSample& sample) const {
   const BenchLimits& limit = sample.limits;
   const auto prompt = static_cast<double>(test.n_prompt * test.n_texts);
-  const double of_pass = test.TokensOfPass();
-  double pass = BytesOfPass() / limit.read;
-  if (of_pass > 1) pass = std::max(of_pass * cost.operations / limit.dot, pass);
-  double seconds =
-      std::ceil(static_cast<double>(test.n_gen) / static_cast<double>(test.n_pass)) * pass;
+  const auto pass = [&](size_t n) {  // seconds of a pass of n tokens of each text
+    const auto tokens = static_cast<double>(n * test.n_texts);
+    const double reads = BytesOfPass() / limit.read;
+    return tokens > 1 ? std::max(tokens * cost.operations / limit.dot, reads) : reads;
+  };
+  const size_t last = test.n_gen % test.n_pass;  // tokens of a pass that is not full
+  double seconds = static_cast<double>(test.n_gen / test.n_pass) * pass(test.n_pass);
+  if (last > 0) seconds += pass(last);
   if (prompt > 0)
     seconds += std::max(prompt * cost.operations / limit.dot,
                         static_cast<double>(test.n_texts) * cost.weights / limit.read);
@@ -370,7 +373,8 @@ double BenchResult::FirstTokenSeconds() const {
 }
 
 double BenchResult::ReadsPerSecond() const {
-  return test.n_prompt == 0 ? Speed() * BytesOfPass() / test.TokensOfPass() : 0;
+  if (test.n_prompt > 0) return 0;
+  return Speed() / test.Tokens() * static_cast<double>(test.Passes()) * BytesOfPass();
 }
 
 double BenchResult::OperationsPerSecond() const {

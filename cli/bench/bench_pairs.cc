@@ -57,7 +57,8 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
                   const std::function<void(const std::string&)>& say, BenchResult& result) {
   const BenchTest& test = result.test;
   if (access(other.c_str(), F_OK) != 0) throw engine::Error(other, ": there is no such program");
-  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other, ": is not executable");
+  if (access(other.c_str(), X_OK) != 0 || std::filesystem::is_directory(other))
+    throw engine::Error(other, ": is not executable");
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };
@@ -80,7 +81,7 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
   Comparison& comparison = result.comparison.emplace();
   const auto compare = [&](double error) {
     const Comparison found = ComparePairs(others, result.Speeds(), error);
-    say(Format("%zu pairs: ", others.size()) + found.Text());
+    say(Counted(others.size(), "pair") + ": " + found.Text());
     return found;
   };
   do {

@@ -151,8 +151,8 @@ std::string CompareTable(const CompareReport& report) {
                            report.setting.date + ", version " + report.setting.version + "\n";
   if (report.text.empty()) return text + "-f TEXT compares what they predict, too.\n";
   return text + "Text: " + gguf::PrintablePath(report.text) +
-         Format(", %zu windows of %zu tokens of the first file; KL divergence is from it\n",
-                report.n_windows, report.window);
+         Format(", %s of %zu tokens of the first file; KL divergence is from it\n",
+                Counted(report.n_windows, "window").c_str(), report.window);
 }
 
 std::string CompareJson(const CompareReport& report) {

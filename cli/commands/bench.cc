@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -33,6 +34,7 @@ constexpr size_t kMaxBatch = 4096;  // as pronk run's
 
 // Lists of numbers are parsed once all flags are read.
 struct BenchOptions {
+  Command* command = nullptr;  // tells which flags were given
   std::vector<std::string> models;
   ModelOptions model;
   std::vector<std::string> prompts, gens, depths;  // none: the defaults
@@ -145,8 +147,11 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const auto passes =
       ParseNumbers("--draft", Or(options.passes, {"1"}), 1, engine::kMaxDecodeTokens);
   const std::vector<size_t> one = {1};
+  const auto generates = [](const BenchTest& test) { return test.n_prompt == 0; };
+  if (!options.passes.empty() && std::ranges::none_of(plan, generates))
+    throw UsageError("--draft: expected tests that only generate (-n)");
   for (const BenchTest& test : std::exchange(plan, {})) {
-    for (const size_t n : test.n_prompt == 0 ? passes : one) plan.emplace_back(test).n_pass = n;
+    for (const size_t n : generates(test) ? passes : one) plan.emplace_back(test).n_pass = n;
   }
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   for (BenchTest& test : plan) {
@@ -221,6 +226,13 @@ class Bench {
     if (!options.baseline.empty() && !options.against.empty()) {
       throw UsageError("--baseline and --against are two ways to compare: give one of them");
     }
+    const auto is_given = [&](const char* name) {
+      return !options.command->Find(name)->given.empty();
+    };
+    if (is_given("--detect") && options.baseline.empty() && options.against.empty())
+      throw UsageError("--detect: only with --against, --baseline or --diff");
+    if (is_given("--max-time") && options.against.empty())
+      throw UsageError("--max-time: only with --against");
     if (!options.against.empty() && !options.model.override_kv.empty())
       throw UsageError("--override-kv: not with --against, whose program would not know of it");
     if (!options.baseline.empty()) baseline_.emplace(options.baseline);
@@ -347,7 +359,7 @@ class Bench {
         if (!result.comparison || result.comparison->verdict != verdict) continue;
         const Comparison& found = *result.comparison;
         names += (names.empty() ? "" : ", ") + result.test.Name() + " " + found.Text();
-        names += Format(" after %zu pairs", found.other_ts.size());
+        names += " after " + Counted(found.other_ts.size(), "pair");
         if (found.seconds_more > 0)
           names += Format(", a decision takes about %.0f s more", std::ceil(found.seconds_more));
       }
@@ -356,11 +368,17 @@ class Bench {
     const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
     const auto compared = std::ranges::count_if(
         done_, [](const BenchResult& result) { return result.comparison.has_value(); });
+    const bool is_short = std::ranges::any_of(done_, [](const BenchResult& result) {
+      return result.comparison && !result.comparison->HasInterval();
+    });
     Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.against +
              ": " +
              (!slower.empty() ? "slower: " + slower
               : !unknown.empty()
-                  ? "could not tell, the machine is too unsteady: " + unknown
+                  ? std::string("could not tell, ") +
+                        (is_short ? "--max-time allows too few pairs: "
+                                  : "the machine is too unsteady: ") +
+                        unknown
                   : "not slower by " + options_.detect + ": " + named(Verdict::kNotSlower)));
     return !slower.empty() ? kExitDiffers : !unknown.empty() ? kExitUnknown : kExitDone;
   }
@@ -407,6 +425,11 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
 
 int RunBench(const BenchOptions& options) {
   if (options.diff.empty()) return Bench(options).Run();
+  constexpr std::array<std::string_view, 3> kOfDiff = {"--model", "--diff", "--detect"};
+  for (const Flag& flag : options.command->flags) {
+    if (flag.given.empty() || std::ranges::count(kOfDiff, flag.names.back()) > 0) continue;
+    throw UsageError(flag.Title(), ": not with --diff, which measures nothing");
+  }
   if (options.models.size() != 1) throw UsageError("--diff: expected two files, A.json B.json");
   const EarlierResults before(options.diff), now(options.models[0]);
   before.Expect(now.rows(), "of " + options.models[0]);
@@ -422,6 +445,7 @@ void AddBench(CommandLine& line) {
   Command& command =
       line.Add("bench", "Measure tokens per second, and compare them with the machine's limits");
   BenchOptions& options = command.Does(RunBench);
+  options.command = &command;
   AddWhatIsMeasured(command, options);
   command.Add("-r,--repetitions N", options.repetitions, {1, 1000},
               "Repetitions of each test (default: 5; with --against 1 in each turn)");

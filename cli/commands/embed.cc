@@ -83,6 +83,8 @@ int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   if (options.words.size() != 1) throw UsageError("--ids: expected the file to write after it");
   if (!options.file.empty() || options.query || options.raw || options.json)
     throw UsageError("--ids and -f, -p, --raw or --json: give one of them");
+  if (options.prompt_name || options.truncate)
+    throw UsageError("--prompt-name, --truncate: not with --ids, which are taken as they are");
   const std::vector<TokenId> ids = ParseIds(*options.ids);
   gguf::OutputFile file(options.words[0], Inputs());
   CheckNoModelIsLost(options.words[0]);
@@ -170,8 +172,8 @@ bool EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
   }
   progress.Clear();
   if (!IsTerminal(2) && !options.model.verbose) return is_whole;
-  Note(Format("%zu texts, %zu tokens, %.1f t/s", texts.size(), n_tokens,
-              static_cast<double>(n_tokens) / watch.Seconds()));
+  Note(Counted(texts.size(), "text") + ", " + Counted(n_tokens, "token") +
+       Format(", %.1f t/s", static_cast<double>(n_tokens) / watch.Seconds()));
   return is_whole;
 }
 
@@ -225,7 +227,8 @@ int Embed(const EmbedOptions& options) {
   });
   out.Flush();
   if (n_cut > 0) {
-    Complain(Format("note: of %zu texts %zu are cut to %zu tokens", texts.size(), n_cut, most));
+    Complain(Format("note: cut %zu of %s to %s", n_cut, Counted(texts.size(), "text").c_str(),
+                    Counted(most, "token").c_str()));
   }
   return is_whole ? kExitDone : kExitFault;
 }
@@ -273,8 +276,10 @@ std::pair<Command&, EmbedOptions&> AddCommand(CommandLine& line, const std::stri
   EmbedOptions& options = command.Does(does);
   options.model.kv = "f32";  // keys and values are kept for one pass
   options.model.AddSessionFlags(command);
-  command.Add("-f,--file FILE", options.file,
-              "The texts, one per line (- for stdin); a line in quotes is read as JSON, with \\n");
+  command
+      .Add("-f,--file FILE", options.file,
+           "The texts, one per line (- for stdin); a line in quotes is read as JSON, with \\n")
+      .Once();
   command.Add(
       "--ids IDS", options.ids,
       "In place of texts, token ids (\"1 300 12\"): write the result as raw little-endian f32");
@@ -302,7 +307,7 @@ void AddEmbed(CommandLine& line) {
 void AddRerank(CommandLine& line) {
   auto [command, options] =
       AddCommand(line, "rerank", "Sort texts by how well they answer a query", Rerank);
-  command.Add("-p,--query,--prompt TEXT", options.query, "The query");
+  command.Add("-p,--query,--prompt TEXT", options.query, "The query").Once();
   command.Add("TEXT", options.words, "The texts to sort; with --ids, the file to write");
   command.Add("--json", options.json, "Print a JSON object per line: index, score, text");
 }

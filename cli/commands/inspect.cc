@@ -202,6 +202,7 @@ int Check(const InspectOptions& options, gguf::File file) {
 int Inspect(const InspectOptions& options) {
   if (options.n_threads != 0 && !options.check) throw UsageError("-t: only with --check");
   if (options.tensors && options.check) throw UsageError("--tensors: --check lists them all");
+  if (options.tensors && options.json) throw UsageError("--tensors: --json lists them all");
   gguf::File file = OpenFile(ResolveModel(options.model));
   if (options.check) return Check(options, std::move(file));
   options.json ? PrintJson(file) : PrintText(file, options.tensors);

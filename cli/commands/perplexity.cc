@@ -65,15 +65,26 @@ int Perplexity(const PerplexityOptions& options) {
     kept.emplace(options.save, windows, n_vocab);
   }
   Divergence divergence;  // from the base, if there is one
+  size_t n_least = 0;     // tokens whose probability is below what the base's file can hold
   Mean surprise;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
-    if (base) divergence.Add(base->LogProbabilities(surprise.n()), logits, next);
+    if (base) {
+      divergence.Add(base->LogProbabilities(surprise.n()), logits, next);
+      n_least += base->IsLeast(next) ? 1 : 0;
+    }
     surprise.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
     if (kept) kept->Write(logits);
   });
   CheckFinite(std::array{surprise.Get().value, divergence.MeanDivergence().value},
               "the model's logits");
   if (kept) kept->Commit();
+  if (n_least > 0) {
+    Complain(
+        Format("note: the file of --kl holds no probability below e^-16 of the largest, which "
+               "%zu of %zu tokens have: the base's perplexity is higher than shown, and the "
+               "ratio lower",
+               n_least, surprise.n()));
+  }
   const Estimate perplexity = surprise.Exp();
   if (options.json) {
     Json json = {{"model", model.file.path()},
@@ -100,7 +111,7 @@ int Perplexity(const PerplexityOptions& options) {
 void AddPerplexity(CommandLine& line) {
   Command& command = line.Add("perplexity", "Measure how well the model predicts a text");
   PerplexityOptions& options = command.Does(Perplexity);
-  command.Add("-f,--file FILE", options.file, "The text; - for stdin");
+  command.Add("-f,--file FILE", options.file, "The text; - for stdin").Once();
   command.Add("--chunks N", options.most_windows, {1, kMaxTokens},
               "The largest number of windows (default: all)");
   command

@@ -69,7 +69,8 @@ void Warn(const std::vector<PlannedTensor>& plan, const convert::Importance* imp
         planned.bytes() * 8 < 3 * planned.tensor->elements()) {
       needy.insert(TypeName(planned.type));
     }
-    if (convert::IsFloat(planned.tensor->dtype)) continue;
+    // F32 holds every packed number exactly.
+    if (convert::IsFloat(planned.tensor->dtype) || planned.type == DType::kF32) continue;
     ++n;
     types.insert(TypeName(planned.tensor->dtype));
   }

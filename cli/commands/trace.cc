@@ -145,7 +145,8 @@ void CheckUsage(const TraceOptions& options) {
   refuse(options.n_predict >= 0 && !options.plain, "-n: only with --plain");
   refuse(options.plain && (other || options.values),
          "--plain: not together with --values, --json, --plot or --html");
-  refuse(head && other, "--head: not together with --heads, --json, --plot or --html");
+  refuse(head && (other || options.values),
+         "--head: not together with --values, --json, --plot or --html");
 }
 
 int RunTrace(const TraceOptions& options) {

@@ -33,6 +33,7 @@ class Reader {
     const size_t first = Number();
     if (!Skip('-')) return Add(first);
     const size_t last = Number();
+    if (last < first) Fail();
     const bool multiplies = Skip('*');
     const size_t step = multiplies || Skip('+') ? Digits() : 1;
     if (step > high_ || (multiplies ? step < 2 || first == 0 : step < 1)) Fail();

@@ -61,11 +61,12 @@ std::string HumanBytes(uint64_t n) {
   constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
   auto bytes = static_cast<double>(n);
   size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+  // The bounds are those of what is printed: 999.5 KB would be rounded to 1000 KB.
+  while (bytes >= 999.5 && unit + 1 < kUnits.size()) {
     bytes /= 1000;
     ++unit;
   }
-  const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
+  const int digits = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
   return Format("%.*f %s", digits, bytes, kUnits[unit]);
 }
 

@@ -101,6 +101,8 @@ std::span<const float> BaseLogits::LogProbabilities(size_t i) {
                "probabilities up to 1, found ",
                scale, " and ", least);
   }
+  least_ = least;
+  is_cut_ = scale * kMaxCode > 0.999f * kRange;
   const std::byte* const codes = row + kHeadCodes * sizeof(uint16_t);
   for (size_t id = 0; id < row_.size(); ++id) {
     row_[id] = least + scale * gguf::Load<uint16_t>(codes + id * sizeof(uint16_t));

@@ -46,6 +46,11 @@ class BaseLogits {
   // ln(probability) of every token, of the i-th prediction that counts; valid until the next call.
   // Throws gguf::Error if the file's numbers are invalid.
   std::span<const float> LogProbabilities(size_t i);
+  // Whether this token of the last LogProbabilities() has the least number that the file can hold:
+  // its probability may be smaller.
+  bool IsLeast(tokenizer::TokenId id) const {
+    return is_cut_ && row_[static_cast<size_t>(id)] == least_;
+  }
 
  private:
   std::string path_;
@@ -53,6 +58,8 @@ class BaseLogits {
   TextWindows windows_;
   size_t first_row_ = 0;    // offset in bytes
   std::vector<float> row_;  // [n_vocab]
+  float least_ = 0;         // of the row
+  bool is_cut_ = false;     // the row has the largest range that the file can hold
 };
 
 }  // namespace cli

@@ -178,8 +178,9 @@ std::string TraceSvg(const TraceReport& report) {
       SvgText(kSvgMargin, 30, "title", "Roofline: " + ShortPath(report.model.file.path())) +
       SvgText(
           kSvgMargin, 52, "small",
-          Format("%zu threads: at most %.1f GB/s from %s, %.0fe9 operations/s", report.n_threads,
-                 report.read_ceiling / 1e9, report.reads_from.c_str(), report.dot_ceiling / 1e9)) +
+          Counted(report.n_threads, "thread") +
+              Format(": at most %.1f GB/s from %s, %.0fe9 operations/s", report.read_ceiling / 1e9,
+                     report.reads_from.c_str(), report.dot_ceiling / 1e9)) +
       DrawAxes(x, y) +
       Format("<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>\n", x.At(left),
              y.At(left * report.read_ceiling), x.At(ridge), level, x.to, level);

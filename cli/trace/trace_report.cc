@@ -230,8 +230,9 @@ std::string TraceTable(const TraceReport& report, bool all_layers) {
         "\nOf layers with the same operations, each line shows the layer with the median\n"
         "time for that operation; the first line adds them up. --all shows every layer.\n";
   }
-  text += Format("\nTotals, %zu threads, at most %.1f GB/s from %s (max: the share of it):\n",
-                 report.n_threads, report.read_ceiling / 1e9, report.reads_from.c_str());
+  text += Format("\nTotals, %s, at most %.1f GB/s from %s (max: the share of it):\n",
+                 Counted(report.n_threads, "thread").c_str(), report.read_ceiling / 1e9,
+                 report.reads_from.c_str());
   for (const auto& [kind, cost] : totals) text += total(kind, "", cost);
   text += Line("all", "", "", "", all, report.read_ceiling);
   if (!report.prompt.steps.empty()) text += PromptTable(report);

@@ -187,6 +187,7 @@ TEST(Diff, KeysAndTensors) {
   ExpectError(Pronk({"diff", a, dir.Path("none")}), 1, "none");
   ExpectError(Pronk({"inspect", a, "--tensors", "--check"}), 2,
               "--tensors: --check lists them all");
+  ExpectError(Pronk({"inspect", a, "--tensors", "--json"}), 2, "--tensors: --json lists them all");
   ExpectError(Pronk({"diff", a}), 2, "B is required");
 }
 

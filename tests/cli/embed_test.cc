@@ -86,7 +86,7 @@ TEST(Embed, ATextThatIsTooLong) {
   }
   // Or it is cut, which is said.
   const Finished cut = Done(run({"--truncate", "-f", file}));
-  EXPECT_EQ(cut.err, "pronk: note: of 4 texts 1 are cut to 8 tokens\n");
+  EXPECT_EQ(cut.err, "pronk: note: cut 1 of 4 texts to 8 tokens\n");
   const std::vector<Json> all = JsonLines(cut.out);
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[1]["tokens"], 8);
@@ -121,6 +121,11 @@ TEST(Embed, WritesTheResultOfIds) {
     ExpectError(Pronk({command, model, "--ids", "1"}), 2, "expected the file to write");
     ExpectError(Pronk({command, model, "--ids", "1", "-f", "x", out}), 2, "give one of them");
     ExpectError(Pronk({command, model, "--ids", "", out}), 2, "no ids given");
+    ExpectError(Pronk({command, model, "-f", out, "-f", out}), 2, "-f: expected once, found 2");
+    for (const Args& more : {Args{"--truncate"}, {"--prompt-name", "query"}}) {
+      if (command == "rerank") break;  // which has neither flag
+      ExpectError(Pronk(With({command, model, "--ids", "1", out}, more)), 2, "not with --ids");
+    }
     ExpectError(Pronk({command, model, "--ids", "99", out}), 1, "not in the vocabulary");
     ExpectError(Pronk({command, model, "--ids", "1", model}), 1, "is a file that is read");
     std::string broken = ReadText(model);

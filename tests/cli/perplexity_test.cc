@@ -194,6 +194,22 @@ TEST_F(Divergence, StrangersFiles) {
   ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", "/dev/zero"}), 1, "/dev/zero");
 }
 
+// The file holds no logit more than 16 below the largest one, so the base's perplexity may be too
+// low.
+TEST_F(Divergence, SaysWhatTheFileCannotHold) {
+  EXPECT_EQ(Pronk({"perplexity", "-m", kModel, "--kl", base_}).err, "");
+  std::string bytes = ReadText(base_);
+  const float head[] = {16.0f / 65535, -16};
+  const size_t row = 20 + 4 * kWindow * n_windows_;
+  std::memcpy(bytes.data() + row, head, sizeof(head));
+  int32_t next = 0;
+  std::memcpy(&next, bytes.data() + 20 + 4 * (kFirst + 1), sizeof(next));
+  bytes.replace(row + sizeof(head) + 2 * static_cast<size_t>(next), 2, 2, '\0');
+  const Finished run = Done(Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("cut", bytes)}));
+  EXPECT_TRUE(Has(run.err, "pronk: note: the file of --kl holds no probability below e^-16"));
+  EXPECT_TRUE(Has(run.err, "which 1 of " + std::to_string(n_windows_ * 7) + " tokens have: "));
+}
+
 // Whatever the bytes are, there is an answer or a line that says what is wrong.
 TEST_F(Divergence, DamagedFiles) {
   const std::string good = ReadText(base_);
@@ -244,6 +260,7 @@ TEST_F(Divergence, WrongUsage) {
   wrong({"--kl", base_, "-c", "8"}, "-c: the windows are in the file of --kl");
   wrong({"--kl", base_, "--save-logits", "x"}, "--save-logits: not together with --kl");
   wrong({"--kl", base_, "--chunks", "1"}, "--chunks: the windows");
+  wrong({"-f", text_path_, "-f", text_path_}, "-f: expected once, found 2 times");
 }
 
 }  // namespace

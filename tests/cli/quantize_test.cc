@@ -219,6 +219,8 @@ TEST(Quantize, WarnsWhereTheSourceHasLostSomething) {
   EXPECT_EQ(types.at("blk.5.ffn_down.weight"), DType::kQ6_K);
   EXPECT_EQ(types.at("blk.5.ffn_up.weight"), DType::kQ4_K);
   EXPECT_EQ(types.at("blk.5.ffn_norm.weight"), DType::kF32);
+  // F32 adds no errors.
+  ExpectWritten(Done(Pronk({"quantize", kDefault, dir.Path("wide"), "F32"})), dir.Path("wide"));
   // What has the type already stays, byte by byte; there is nothing to warn of.
   const Finished same = Pronk({"quantize", kDefault, dir.Path("same"), "Q8_0"});
   ExpectWritten(same, dir.Path("same"));

@@ -36,7 +36,7 @@ TEST(Trace, ListsEveryOperation) {
   const Finished run = Done(Pronk({"trace", "-m", kModel, "-t", "1", "--all"}));
   for (const char* word :
        {"layer 1 ", "attn_q attn_k attn_v F32     128x64 ", "ffn_down             F32     64x128 ",
-        "\noutput", "attention", "Totals, 1 threads"}) {
+        "\noutput", "attention", "Totals, 1 thread,"}) {
     EXPECT_TRUE(Has(run.out, word));
   }
   ExpectNarrow(run.out);
@@ -316,7 +316,7 @@ TEST(TracePlain, ComparesEveryToken) {
   const Finished packed = Pronk({"trace", "--plain", "-n", "1"});
   EXPECT_TRUE(Has(packed.out, "Both read the Q8_0 weights exactly"));
   const std::string words(600, 'z');
-  for (const Args& flags : {Args{"--plain"}, {"--values", "--layer", "0", "--head", "0"}}) {
+  for (const Args& flags : {Args{"--plain"}, {"--layer", "0", "--head", "0"}}) {
     ExpectError(Pronk(With({"trace", "-m", kModel, "-p", words}, flags)), 2,
                 ": expected a text of at most 256 tokens, not of ");
   }
@@ -365,8 +365,8 @@ TEST(TraceUsage, FlagsWithoutEffect) {
   wrong({"-p", "x", "--heads"}, "--heads: only with --values");
   wrong({"--layer", "0", "--head", "0"}, "--head: expected a text (-p)");
   wrong({"--all", "--json"}, "--all: only for the table of operations");
-  wrong({"-p", "x", "--values", "--heads", "--layer", "0", "--head", "0"},
-        "--head: not together with --heads");
+  wrong({"-p", "x", "--values", "--layer", "0", "--head", "0"},
+        "--head: not together with --values, --json, --plot or --html");
   wrong({"-p", "x", "--values", "--layer", "0"}, "--layer: only with --head");
   wrong({"--plain", "--json"}, "--plain: not together with --values, --json, --plot or --html");
   wrong({"--plain", "-d", "3"}, "-d: not together with -p or --plain");

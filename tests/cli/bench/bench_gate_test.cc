@@ -116,7 +116,21 @@ TEST(BenchGate, TakesTurnsWithAnotherProgram) {
   EXPECT_LT(row["baseline_high"], 1);
 }
 
+// A pair that takes longer than all pairs may.
+TEST(BenchGate, SaysThatPairsAreTooFew) {
+  const TempDir dir;
+  const std::string other =
+      dir.Write("other", "#!/bin/sh\nsleep 1\nexec " + Program() + " \"$@\"\n");
+  fs::permissions(other, fs::perms::owner_all);
+  const Finished run = Bench({"--against", other, "--max-time", "1"});
+  EXPECT_EQ(run.status, 5);
+  EXPECT_TRUE(Has(run.err, "other: could not tell, --max-time allows too few pairs: pp4 "))
+      << run.err;
+  EXPECT_TRUE(Has(run.err, " (too few to tell) after 1 pair\n")) << run.err;
+}
+
 TEST(BenchGate, RefusesWhatCannotTakeTurns) {
+  ExpectError(Bench({"--against", "/"}), 1, "/: is not executable");
   ExpectError(Bench({"--against", "/no/such"}), 1, "/no/such: there is no such program");
   ExpectError(Bench({"--against", "a", "--baseline", "b"}), 2, "one of them");
   ExpectError(Bench({"--against", "a", "--override-kv", "llama.x="}), 2, "--override-kv: not with");
@@ -157,6 +171,19 @@ TEST_F(BaselineTest, TakesLinesAndFewerFields) {
   Json other = old;
   other["n_prompt"] = 77;
   EXPECT_EQ(Against(other.dump() + "\n" + old.dump() + "\n").status, 3);
+  EXPECT_EQ(Against("\n" + other.dump() + "\r\n\r\n" + old.dump() + "\r\n").status, 3);
+  ExpectError(Against("\n\n" + old.dump() + "\n\n{\n"), 1, "old.json: line 5: is not JSON");
+}
+
+// The types of keys and of values, each alone, make another test.
+TEST_F(BaselineTest, KnowsTypesOfTheCache) {
+  const Json old = Now();
+  for (const char* key : {"type_k", "type_v"}) {
+    Json other = old;
+    other[0][key] = "q8_0";
+    ExpectError(Against(other.dump()), 1,
+                std::string("has none of the tests that were asked for; ") + key + ": q8_0, here ");
+  }
 }
 
 TEST_F(BaselineTest, RefusesOtherFiles) {

@@ -69,11 +69,12 @@ TEST(Bench, ReadsRanges) {
   EXPECT_EQ(threads("1-4+2"), (std::vector<int>{1, 3}));
   EXPECT_EQ(threads("1-4*2"), (std::vector<int>{1, 2, 4}));
   EXPECT_EQ(threads("2,1-2"), (std::vector<int>{2, 1, 2}));
-  for (const char* list : {"", "1,", "1-", "1-2+", "x", "1-8*1", "1-8+0", "1 2"}) {
+  for (const char* list : {"", "1,", "1-", "1-2+", "x", "1-8*1", "1-8+0", "1 2", "2-1"}) {
     ExpectError(Bench({"-t", list}), 2, "-t: expected numbers such as");
   }
   ExpectError(Bench({"-t", "1-2000"}), 2, "-t: expected a number from 1 to 1024");
   ExpectError(Bench({"-p", "0-1073741824"}), 2, "-p: expected at most 1000 numbers");
+  ExpectError(Bench({"-d", "8-1", "-o", "csv"}), 2, "-d: expected numbers such as");
 }
 
 // A minute of tests, of which nobody reads more than the first row.
@@ -98,6 +99,17 @@ TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");
   // A model that cannot be read is reported before the first one is measured.
   ExpectError(Bench({"-m", "no/such.gguf"}), 1, "no/such.gguf");
+}
+
+TEST(Bench, RefusesFlagsWithoutEffect) {
+  ExpectError(Bench({"--detect", "3%"}), 2, "--detect: only with --against, --baseline or --diff");
+  ExpectError(Bench({"--max-time", "9"}), 2, "--max-time: only with --against");
+  ExpectError(Bench({"--max-time", "9", "--baseline", "b"}), 2, "--max-time: only with --against");
+  ExpectError(Bench({"--draft", "2"}), 2, "--draft: expected tests that only generate (-n)");
+  for (const Args& more : {Args{"-r", "2"}, {"-oe", "json"}, {"--against", "b"}, {"-t", "1"}}) {
+    ExpectError(Pronk(With({"bench", "--diff", "a", "b"}, more)), 2,
+                more[0] + ": not with --diff, which measures nothing");
+  }
 }
 
 TEST(Bench, TakesSeveralModels) {
@@ -203,7 +215,11 @@ TEST(BenchNotes, LimitOfTextsTogether) {
   result.test.n_texts = 1;  // one text, as if all drafts were right
   result.test.n_pass = 8;
   result.samples = {{10.0 / 9, {10e9, 160e9}}};
-  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 1.5 * 9e9 / 8);
+  // Two passes, of eight and of two tokens.
+  EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 1.5e9 * 2 / (10.0 / 9));
+  EXPECT_DOUBLE_EQ(result.Limit(), 10 / (2 * 0.15));
+  result.samples[0].limits.dot = 5e9;  // computing takes longer than reading: ten tokens
+  EXPECT_DOUBLE_EQ(result.Limit(), 10 / (10 * 0.2));
 }
 
 }  // namespace

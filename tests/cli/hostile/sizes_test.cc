@@ -34,6 +34,7 @@ const std::map<std::string, std::string> kRest = {
     {"bench --n-gen", " -p 0 -r 1"},
     {"bench --draft", " -p 0 -n 1 -r 1"},
     {"bench --parallel", " -p 0 -n 1 -r 1"},
+    {"bench --max-time", " -p 1 -n 0 -r 1 --against none"},
     {"compare", " -p 1 -n 0 -r 1"},
     {"compare --n-prompt", " -n 0 -r 1"},
     {"compare --n-gen", " -p 0 -r 1"},
@@ -43,8 +44,8 @@ const std::map<std::string, std::string> kRest = {
     {"perplexity", " -f \"$TEXT\" -c 64"},
     {"inspect", " --check"},
     {"trace --token", " -p x"},
-    {"trace --layer", " -p x --values --head 0"},
-    {"trace --head", " -p x --values --layer 0"},
+    {"trace --layer", " -p x --head 0"},
+    {"trace --head", " -p x --layer 0"},
     {"trace --n-predict", " --plain -p x"}};
 
 class Sizes : public testing::TestWithParam<std::string> {};
