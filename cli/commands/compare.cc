@@ -217,8 +217,10 @@ void AddCompare(CommandLine& line) {
                                 .Add("-m,--model,MODEL MODEL", options.models,
                                      "Files or names; the others are compared with the first one")
                                 .Required();
-  command.Add("-f,--file FILE", options.text,
-              "A text (- for stdin): also compare how well it is predicted");
+  command
+      .Add("-f,--file FILE", options.text,
+           "A text (- for stdin): also compare how well it is predicted")
+      .Once();
   command.Add("-c,--ctx-size N", options.window, {0, kMaxTokens},
               "Tokens in a window of the text (default: 512); 0: as many as in training");
   command.Add("--chunks N", options.most_windows, {1, kMaxTokens},

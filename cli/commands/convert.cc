@@ -67,9 +67,10 @@ void AddConvert(CommandLine& line) {
   ConvertOptions& options = command.Does(Convert);
   command.Add("DIR FILE", options.folder, "The model's folder").Required();
   command.Add("--outfile,OUT FILE", options.out, "File to write").Required().Writes();
-  command.Add("--outtype,TYPE " + MixNames(/*plain=*/true), options.type,
-              "The type of the matrices: F32, F16, BF16, Q8_0, ... (a wrong name lists them; "
-              "default, or auto: their own); vectors become F32");
+  command.Add(
+      "--outtype,TYPE " + MixNames(/*plain=*/true), options.type,
+      "The type of the matrices: F32, F16, BF16, Q8_0, ... (an unknown name prints the list; "
+      "default, or auto: their own); vectors become F32");
   AddThreadsFlag(command, options.n_threads);
 }
 

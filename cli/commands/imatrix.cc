@@ -81,7 +81,7 @@ void AddImatrix(CommandLine& line) {
   Command& command =
       line.Add("imatrix", "Measure how much each column of the matrices matters, for quantize");
   ImatrixOptions& options = command.Does(Imatrix);
-  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required();
+  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required().Once();
   // The first word is the model, so that no model given alone is overwritten.
   options.model.AddModelFlag(command, /*is_required=*/true);
   options.model.AddSessionFlags(command);

@@ -194,7 +194,7 @@ void AddQuantize(CommandLine& line) {
       .Add("TYPE " + MixNames(), options.types.type,
            "The type of the matrices: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, "
            "Q2_K, "
-           "...; a wrong name lists all")
+           "...; an unknown name prints the list")
       .Required();
   command.Add("--imatrix FILE", options.imatrix,
               "Importance of each column: a file written by pronk imatrix");

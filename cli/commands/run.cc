@@ -113,11 +113,13 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
   }
   if (result.stop_reason == pronk::StopReason::kLength && result.text.empty() &&
       !result.thinking.empty()) {
-    Complain("note: the answer was cut while the model was thinking, as -n says");
+    Complain(
+        "note: -n ended the answer while the model was still thinking; a larger -n leaves room for "
+        "it");
   }
   if (!IsTerminal(2) && !options.model.verbose) return;
   const bool reads_stdin = options.text.reads_stdin() || options.messages == "-";
-  if (!reads_stdin && HasUnreadInput()) Note("note: the standard input is not read: -f - reads it");
+  if (!reads_stdin && HasUnreadInput()) Note("note: standard input is ignored; -f - reads it");
   Note(SpeedLine(result, model, result.generate_seconds > kLongRunSeconds ? result.n_threads : 0));
   if (options.model.verbose) Note(ThreadsLine(result));
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));

@@ -142,7 +142,8 @@ pronk::Sampling GenerationOptions::SamplingFor(const engine::Model& model, bool 
   }
   if (explain) {
     std::vector<engine::Setting> settings = engine::Settings(options);
-    settings.pop_back();  // the seed, which has a line of its own
+    // The seed has a line of its own.
+    std::erase_if(settings, [](const engine::Setting& setting) { return setting.name == "seed"; });
     Note("sampling " + SettingsText(settings, OriginName));
   }
   return options;
@@ -202,7 +203,7 @@ void ComplainOfBroken() {
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason) {
   const bool is_whole =
       constraint == nullptr || reason == pronk::StopReason::kEos || constraint->may_end();
-  if (!is_whole) Complain("note: the text ends before its grammar does, so it is incomplete");
+  if (!is_whole) Complain("note: the text stops before its grammar is complete");
   return !is_whole;
 }
 

@@ -107,7 +107,8 @@ void ModelOptions::AddMachineFlags(Command& command) {
 }
 
 void ModelOptions::AddCpuFlag(Command& command) {
-  command.Add("--cpu NAME", cpu, "Use at most this instruction set (a wrong name lists them)");
+  command.Add("--cpu NAME", cpu,
+              "Use at most this instruction set (an unknown name prints the list)");
 }
 
 void ModelOptions::AddOverrideFlag(Command& command) {

@@ -7,7 +7,7 @@
 #include "engine/error.h"
 #include "engine/session/call_grammar.h"
 #include "engine/session/encode.h"
-#include "engine/session/spell_calls.h"
+#include "engine/session/tool_text.h"
 #include "gguf/error.h"
 
 namespace engine {
@@ -83,14 +83,16 @@ void ChatForm::SetTools(const std::string& json) {
   const gguf::JsonView read = ReadTools(json);
   if (read.is_there() && tools_at == tokenizer::ToolPlace::kNone) {
     const ChatForm other(template_with_tools);
-    if (other.tools_at == tokenizer::ToolPlace::kNone)
-      throw Error("this chat template reads no tools");
-    chat_template = other.chat_template;
-    thinking = other.thinking;
-    text_style = other.text_style;
-    call_style = other.call_style;
-    calls = other.calls;
-    tools_at = other.tools_at;
+    if (other.tools_at != tokenizer::ToolPlace::kNone) {
+      chat_template = other.chat_template;
+      thinking = other.thinking;
+      text_style = other.text_style;
+      call_style = other.call_style;
+      calls = other.calls;
+      tools_at = other.tools_at;
+    } else {
+      calls = nullptr;  // ToolInstructions() asks for bare objects
+    }
   }
   tools = read;
   tool_choice = {};
@@ -119,10 +121,11 @@ void ChatForm::Prepare(GenerateOptions& options, bool keeps_answer) const {
 
 tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
                                          const tokenizer::Tokenizer* tokenizer) const {
-  if (may_call() && tools_at == tokenizer::ToolPlace::kSystem)
+  if (may_call() && tools_at == tokenizer::ToolPlace::kSystem) {
     input.messages = tokenizer::WithTools(input.messages, tools);
-  else if (may_call())
+  } else if (may_call() && tools_at == tokenizer::ToolPlace::kVariable) {
     input.tools = tokenizer::ToTemplateValue(tools);
+  }
   input.extra.insert(input.extra.begin(), variables.begin(), variables.end());
   input.now = now;
   input.add_generation_prompt = begins_answer;
@@ -136,7 +139,10 @@ tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
 tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
                                    const std::vector<Message>& messages,
                                    const std::function<bool()>& interrupted) {
-  std::vector<Message> shown = WithInstructions(messages, form.instructions);
+  std::vector<Message> shown = form.call_style ? messages : ResultsAsUsers(messages);
+  if (form.may_call() && form.tools_at == tokenizer::ToolPlace::kNone)
+    shown = WithInstructions(std::move(shown), ToolInstructions(form.tools));
+  shown = WithInstructions(std::move(shown), form.instructions);
   std::vector<SpeltCalls> spelt;
   for (Message& message : shown) {
     if (form.call_style || message.tool_calls.empty()) continue;

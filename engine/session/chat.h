@@ -153,8 +153,8 @@ class Chat {
   std::shared_ptr<const grammar::Grammar> kept_to_ = nullptr;  // besides, or null
 };
 
-// A conversation in the model's format. Throws tokenizer::TemplateError, and engine::Error if the
-// template does not show calls.
+// A conversation in the model's format. What its template does not show, tools, calls or their
+// results, becomes text (tool_text.h). Throws tokenizer::TemplateError.
 tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
                                    const std::vector<tokenizer::Message>& messages,
                                    const std::function<bool()>& interrupted = nullptr);

@@ -62,7 +62,7 @@ const Model& RequireWriter(const Model& model) {
     throw Error("this model only drafts for a larger one, which has to be opened with it");
   throw Error(model.config.pooling == Pooling::kRank
                   ? "this is a reranker, which scores pairs of texts and writes none"
-                  : "this model sees a text as a whole and makes a vector of it: it writes none");
+                  : "this model turns texts into vectors and cannot generate text");
 }
 
 // Tokens that are never sampled get a bias of minus infinity.

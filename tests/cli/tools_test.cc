@@ -111,9 +111,6 @@ TEST_F(ToolsTest, SaysWhatIsWrong) {
   ExpectError(Run(model, {"--tool-choice", "none"}), 2, "no effect without --tools");
   ExpectError(Pronk({"run", "-m", model, "-p", "x", "--tools", kTools}), 2,
               "--tools has no effect without --chat");
-  ExpectError(Run(dir_.Write("n.gguf", ScriptedModel({{"a"}}, "{{ messages[0].content }}")),
-                  {"--tools", kTools}),
-              1, "reads no tools");
 }
 
 // The schema is in the system message, unless that is switched off.

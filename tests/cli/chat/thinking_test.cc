@@ -65,7 +65,7 @@ TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
   // Cut off before the answer, and said so.
   const Finished cut = Run(model, {"-n", "4"});
   EXPECT_EQ(cut.out, "\n");
-  EXPECT_TRUE(Has(cut.err, "cut while the model was thinking"));
+  EXPECT_TRUE(Has(cut.err, "while the model was still thinking"));
 }
 
 // gpt-oss: its marks are control tokens, which are no text otherwise.

@@ -151,10 +151,6 @@ TEST(Chat, KnowsWhoseTurnItIs) {
   // What cannot fit is not read.
   const Message long_call = {"assistant", "", "", {{"1", "f", std::string(100'000, '[')}}};
   EXPECT_TRUE(error({user}, {long_call, kResult}).starts_with("the text needs at least "));
-  SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
-  plain.chat.SetMessages({user, kCalls});
-  EXPECT_EQ(ErrorFrom([&] { plain.chat.Reply({kResult}, {}, nullptr); }),
-            "this chat template does not show calls of functions");
 }
 
 TEST(Chat, TakesTools) {
@@ -192,8 +188,35 @@ TEST(Chat, TakesTools) {
   EXPECT_LT(small.chat.Count("a"), with);
   EXPECT_EQ(choose("f"), "");
   EXPECT_EQ(small.chat.Count("a"), with);
-  SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
-  EXPECT_EQ(error(plain, tools), "this chat template reads no tools");
+}
+
+// A template that knows neither tools nor calls: the system message explains them, and the user
+// says what they gave.
+TEST(Chat, ExplainsToolsThatItsTemplateDoesNotRead) {
+  const std::vector<std::byte> bytes = test::ScriptedModel(
+      {{"x"}}, "{% for m in messages %}{{ m.role }}: {{ m.content }}|{% endfor %}");
+  const Model model = Model::From(gguf::File::Parse("scripted", bytes));
+  const std::vector<Message> messages = {
+      {"user", "Warm?"},
+      {"assistant", "", "", {{"1", "f", R"({"x":1})"}, {"2", "g", "{}"}}},
+      {"tool", "22", "1"},
+      {.role = "tool", .content = "23", .tool_call_id = "2"},
+      {"assistant", "Yes."}};
+  const std::string conversation =
+      "user: Warm?|assistant: {\"name\": \"f\", \"arguments\": {\"x\":1}}\n"
+      "{\"name\": \"g\", \"arguments\": {}}|user: Result of f:\n22\n\nResult of g:\n23|"
+      "assistant: Yes.|";
+  ChatForm form(model);
+  EXPECT_EQ(RenderChat(model, form, messages).text, conversation);
+  form.SetTools(R"([{"type": "function", "function": {"name": "f"}}])");
+  form.instructions = "Be short.";
+  EXPECT_EQ(RenderChat(model, form, messages).text,
+            "system: You can call these functions:\n{\"name\":\"f\"}\nTo call a function, answer "
+            "with nothing but a JSON object: {\"name\": FUNCTION, \"arguments\": {NAME: VALUE, "
+            "...}}\n\nBe short.|" +
+                conversation);
+  form.tool_choice = ReadToolChoice("none", form.tools);
+  EXPECT_EQ(RenderChat(model, form, messages).text, "system: Be short.|" + conversation);
 }
 
 // Files may have a second template, for tools.

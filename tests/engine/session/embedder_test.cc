@@ -124,7 +124,7 @@ TEST(Embedder, RefusesWhatAModelIsNotFor) {
   };
   EXPECT_EQ(session(embed), "");
   EXPECT_TRUE(test::Has(session(rerank), "scores pairs of texts and writes none"));
-  EXPECT_TRUE(test::Has(session(both_ways), "sees a text as a whole"));
+  EXPECT_TRUE(test::Has(session(both_ways), "cannot generate text"));
 }
 
 TEST(Encoders, RefuseKeysThatDisagree) {

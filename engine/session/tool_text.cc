@@ -1,9 +1,10 @@
-// Calls as text, and their marks in a rendered conversation.
-#include "engine/session/spell_calls.h"
+// Calls as text, their marks in a rendered conversation, and a conversation without calls.
+#include "engine/session/tool_text.h"
 
+#include <map>
 #include <string_view>
+#include <utility>
 
-#include "engine/error.h"
 #include "gguf/json.h"
 
 namespace engine {
@@ -12,6 +13,7 @@ namespace {
 using gguf::JsonQuoted;
 using gguf::JsonView;
 using tokenizer::ByteSpan;
+using tokenizer::Message;
 using Body = CallForm::Body;
 
 // NAME(key="value", ...)
@@ -37,10 +39,13 @@ std::string InJson(const tokenizer::ToolCall& call) {
 SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCall>& calls) {
   const bool is_python = form != nullptr && form->body == Body::kPython;
   const bool is_kimi = form != nullptr && form->body == Body::kKimi;
-  const bool is_list = form != nullptr && form->is_list;
-  if (!is_kimi && !(is_list && (is_python || form->IsPlainObject())))
-    throw Error("this chat template does not show calls of functions");
+  const bool is_list = form != nullptr && form->is_list && (is_python || form->IsPlainObject());
   SpeltCalls spelt;
+  if (!is_kimi && !is_list) {
+    for (const tokenizer::ToolCall& call : calls)
+      spelt.text += (spelt.text.empty() ? "" : "\n") + InJson(call);
+    return spelt;
+  }
   const auto mark = [&](std::string_view text) {
     const size_t begin = spelt.text.size();
     spelt.text += text;
@@ -65,6 +70,39 @@ SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCal
   if (is_list) mark(form->close);
   mark(form->around[1]);
   return spelt;
+}
+
+std::string ToolInstructions(const JsonView& tools) {
+  std::string text = "You can call these functions:\n";
+  for (const auto& [key, tool] : tools) text += tool["function"].Compact() + "\n";
+  return text +
+         "To call a function, answer with nothing but a JSON object: "
+         "{\"name\": FUNCTION, \"arguments\": {NAME: VALUE, ...}}";
+}
+
+std::vector<Message> ResultsAsUsers(const std::vector<Message>& messages) {
+  std::vector<Message> changed;
+  std::map<std::string, std::string> names;  // by the id of a call
+  bool was_result = false;
+  for (const Message& message : messages) {
+    for (const tokenizer::ToolCall& call : message.tool_calls) names[call.id] = call.name;
+    const bool is_result = message.role == "tool";
+    if (is_result) {
+      const auto found = names.find(message.tool_call_id);
+      const std::string name = found != names.end() ? found->second : message.name;
+      const std::string text =
+          "Result" + (name.empty() ? "" : " of " + name) + ":\n" + message.content;
+      if (was_result) {
+        changed.back().content += "\n\n" + text;
+      } else {
+        changed.push_back({"user", text});
+      }
+    } else {
+      changed.push_back(message);
+    }
+    was_result = is_result;
+  }
+  return changed;
 }
 
 void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat) {

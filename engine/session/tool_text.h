@@ -1,11 +1,11 @@
-// Spells calls as their family writes them, for templates that show none: the models of some files
-// (the first LFM2 and Kimi K2, Phi-4-mini) know more than their template.
+// Tools, their calls and the results as text, for templates that show none of them.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "engine/session/call_forms.h"
+#include "gguf/json.h"
 #include "tokenizer/byte_span.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/messages.h"
@@ -17,11 +17,18 @@ struct SpeltCalls {
   std::vector<tokenizer::ByteSpan> marks;  // bytes of the text, ascending
 };
 
-// Throws engine::Error if there is no form, or its families' templates all show calls.
+// As the family writes them, whose models may know more than their template (the first LFM2 and
+// Kimi K2, Phi-4-mini), or, without a form, as bare objects.
 SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCall>& calls);
 
 // Removes the marks of spelt calls, which the conversation has in this order, from the bytes of a
 // chat that are foreign, so that they may become control tokens.
 void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat);
+
+// What tells a model which functions it may call, and how: by a bare object.
+std::string ToolInstructions(const gguf::JsonView& tools);
+
+// Results of calls become messages of the user, which name the function.
+std::vector<tokenizer::Message> ResultsAsUsers(const std::vector<tokenizer::Message>& messages);
 
 }  // namespace engine
