@@ -139,8 +139,9 @@ tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
 tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
                                    const std::vector<Message>& messages,
                                    const std::function<bool()>& interrupted) {
-  std::vector<Message> shown = form.call_style ? messages : ResultsAsUsers(messages);
-  if (form.may_call() && form.tools_at == tokenizer::ToolPlace::kNone)
+  const bool reads_tools = form.tools_at != tokenizer::ToolPlace::kNone;
+  std::vector<Message> shown = reads_tools || form.call_style ? messages : ResultsAsUsers(messages);
+  if (form.may_call() && !reads_tools)
     shown = WithInstructions(std::move(shown), ToolInstructions(form.tools));
   shown = WithInstructions(std::move(shown), form.instructions);
   std::vector<SpeltCalls> spelt;

@@ -77,7 +77,8 @@ std::string ToolInstructions(const JsonView& tools) {
   for (const auto& [key, tool] : tools) text += tool["function"].Compact() + "\n";
   return text +
          "To call a function, answer with nothing but a JSON object: "
-         "{\"name\": FUNCTION, \"arguments\": {NAME: VALUE, ...}}";
+         "{\"name\": FUNCTION, \"arguments\": {NAME: VALUE, ...}}. "
+         "When you have the result, answer the question in words.";
 }
 
 std::vector<Message> ResultsAsUsers(const std::vector<Message>& messages) {

@@ -213,7 +213,7 @@ TEST(Chat, ExplainsToolsThatItsTemplateDoesNotRead) {
   EXPECT_EQ(RenderChat(model, form, messages).text,
             "system: You can call these functions:\n{\"name\":\"f\"}\nTo call a function, answer "
             "with nothing but a JSON object: {\"name\": FUNCTION, \"arguments\": {NAME: VALUE, "
-            "...}}\n\nBe short.|" +
+            "...}}. When you have the result, answer the question in words.\n\nBe short.|" +
                 conversation);
   form.tool_choice = ReadToolChoice("none", form.tools);
   EXPECT_EQ(RenderChat(model, form, messages).text, "system: Be short.|" + conversation);
