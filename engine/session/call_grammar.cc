@@ -398,7 +398,7 @@ class CallRules {
       if (text.find_first_of("'\\") == text.npos) ways.push_back(Text(text));
     }
     if (plain.schema["enum"].is_there()) return Either(ways);
-    const auto besides = [&](grammar::CodePoints set) {
+    const auto besides = [&](const grammar::CodePoints& set) {
       return builder_.Characters(grammar::Complement(set));
     };
     const Part escape =
