@@ -203,7 +203,7 @@ void ComplainOfBroken() {
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason) {
   const bool is_whole =
       constraint == nullptr || reason == pronk::StopReason::kEos || constraint->may_end();
-  if (!is_whole) Complain("note: the text stops before its grammar is complete");
+  if (!is_whole) Complain("note: the text is incomplete: it stops before its grammar does");
   return !is_whole;
 }
 

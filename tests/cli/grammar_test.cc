@@ -104,12 +104,12 @@ TEST(Grammar, SaysWhereATextIsCut) {
   const Finished run =
       Pronk({"run", "-m", kDefault, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(run.status, 4);
-  EXPECT_TRUE(Has(run.err, "the text stops before its grammar is complete"));
+  EXPECT_TRUE(Has(run.err, "the text is incomplete: it stops before its grammar does"));
   const Finished full =
       Pronk({"run", "-m", kDefault, "-p", "x", "-c", "9", "--grammar", "root ::= [a-z]{100}"});
   EXPECT_EQ(full.status, 4);
   EXPECT_TRUE(Has(full.err, "the context is full"));
-  EXPECT_TRUE(Has(full.err, "the text stops before its grammar is complete"));
+  EXPECT_TRUE(Has(full.err, "the text is incomplete: it stops before its grammar does"));
   EXPECT_EQ(
       Pronk({"chat", "-m", kDefault, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
       4);
