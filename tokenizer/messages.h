@@ -44,8 +44,8 @@ Value ToTemplateValue(const gguf::JsonView& json);
 // A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
 Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {},
                       TextStyle texts = {});
-// The messages with these functions, of a list as OpenAI has it, in the system message, which is
-// added if there is none.
+// The messages with these functions, of a list as OpenAI has it, in the system message. A
+// conversation without a system message gets one.
 Value WithTools(const Value& messages, const gguf::JsonView& tools);
 // Converts a conversation of either style to this one; content with parts other than text is kept
 // as it is.

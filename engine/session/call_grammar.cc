@@ -406,11 +406,19 @@ class CallRules {
     return builder_.Repeat(Either({besides(grammar::Normal({{'\'', '\''}, {'\\', '\\'}})), escape}),
                            0, grammar::kNone);
   }
-  // Calls in a list or in lines, or, if a function's arguments are more than a list of properties,
-  // objects.
+  // Calls in a list or in lines, or objects, if a function's arguments are more than a list of
+  // properties, or a name is none of Python's.
   Part PythonCalls(RuleId object, bool is_one) {
-    const bool all =
-        std::ranges::all_of(callees_, [](const Callee& one) { return one.apart.has_value(); });
+    const auto is_name = [](std::string_view text) {
+      return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+               std::string_view("_.-").find(c) != std::string_view::npos;
+      });
+    };
+    const bool all = std::ranges::all_of(callees_, [&](const Callee& one) {
+      return one.apart && is_name(one.name) &&
+             std::ranges::all_of(*one.apart, is_name, &Argument::key);
+    });
     if (!all) return Row({Blank(), List(object, is_one), Blank()});
     const auto each = [&] { return Each([&](const Callee& callee) { return Python(callee); }); };
     const Part between = form_->is_list ? Comma() : Text("\n");

@@ -65,7 +65,7 @@ ChatForm::ChatForm(const Model& model)
   template_with_tools = model.file.metadata().GetStringOr("tokenizer.chat_template.tool_use", "");
 }
 
-ChatForm::ChatForm(std::string_view template_source)
+TemplateTraits::TemplateTraits(std::string_view template_source)
     : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
       is_transcript(template_source == tokenizer::kTranscriptTemplate),
       thinking(FindThinkingFormat(template_source)),
@@ -82,17 +82,10 @@ ChatForm::ChatForm(std::string_view template_source)
 void ChatForm::SetTools(const std::string& json) {
   const gguf::JsonView read = ReadTools(json);
   if (read.is_there() && tools_at == tokenizer::ToolPlace::kNone) {
-    const ChatForm other(template_with_tools);
-    if (other.tools_at != tokenizer::ToolPlace::kNone) {
-      chat_template = other.chat_template;
-      thinking = other.thinking;
-      text_style = other.text_style;
-      call_style = other.call_style;
-      calls = other.calls;
-      tools_at = other.tools_at;
-    } else {
-      calls = nullptr;  // ToolInstructions() asks for bare objects
-    }
+    TemplateTraits& traits = *this;
+    if (!template_with_tools.empty()) traits = TemplateTraits(template_with_tools);
+    // ToolInstructions() asks for bare objects.
+    if (tools_at == tokenizer::ToolPlace::kNone) calls = nullptr;
   }
   tools = read;
   tool_choice = {};
@@ -140,7 +133,10 @@ tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
                                    const std::vector<Message>& messages,
                                    const std::function<bool()>& interrupted) {
   const bool reads_tools = form.tools_at != tokenizer::ToolPlace::kNone;
-  std::vector<Message> shown = reads_tools || form.call_style ? messages : ResultsAsUsers(messages);
+  const bool has_calls = std::ranges::any_of(
+      messages, [](const Message& message) { return !message.tool_calls.empty(); });
+  std::vector<Message> shown =
+      reads_tools || form.call_style || !has_calls ? messages : ResultsAsUsers(messages);
   if (form.may_call() && !reads_tools)
     shown = WithInstructions(std::move(shown), ToolInstructions(form.tools));
   shown = WithInstructions(std::move(shown), form.instructions);

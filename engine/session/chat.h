@@ -22,11 +22,9 @@
 
 namespace engine {
 
-// How a conversation is rendered for a model. The constructors throw tokenizer::TemplateError.
-struct ChatForm {
-  // Takes the template of the model's file, or the default (ChatTemplateSource).
-  explicit ChatForm(const Model& model);
-  explicit ChatForm(std::string_view template_source);
+// A chat template, and what its source and small renderings tell about it.
+struct TemplateTraits {
+  explicit TemplateTraits(std::string_view template_source);
 
   tokenizer::ChatTemplate chat_template;
   bool is_transcript;                              // kTranscriptStop ends a turn, not a token
@@ -34,9 +32,17 @@ struct ChatForm {
   tokenizer::TextStyle text_style;                 // how it reads what is said
   std::optional<tokenizer::CallStyle> call_style;  // none: it shows no calls
   const CallForm* calls;                           // how its model spells them, or null
-  tokenizer::ToolPlace tools_at;                   // where it reads them
-  std::string_view template_with_tools = "";       // the file's other template, for tools; "": none
-  gguf::JsonView tools = {};                       // what the model may call; absent: nothing
+  tokenizer::ToolPlace tools_at;                   // where it reads tools
+};
+
+// How a conversation is rendered for a model. The constructors throw tokenizer::TemplateError.
+struct ChatForm : TemplateTraits {
+  // Takes the template of the model's file, or the default (ChatTemplateSource).
+  explicit ChatForm(const Model& model);
+  explicit ChatForm(std::string_view template_source) : TemplateTraits(template_source) {}
+
+  std::string_view template_with_tools = "";  // the file's second template; "": none
+  gguf::JsonView tools = {};                  // what the model may call; absent: nothing
   ToolChoice tool_choice = {};
   std::string instructions = {};  // for every answer: the end of the system message
   int64_t thinking_budget = -1;   // GenerateOptions
@@ -46,8 +52,8 @@ struct ChatForm {
   // Variables of the template besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
 
-  // Sets the tools as ReadTools() reads them, and the choice to auto. Takes the template for tools
-  // if the other one shows none. Throws engine::Error.
+  // Sets the tools as ReadTools() reads them, and the choice to auto. If the template reads no
+  // tools, the file's second one takes its place. Throws engine::Error.
   void SetTools(const std::string& json);
   bool may_call() const { return tools.is_there() && tool_choice.kind != ToolChoice::Kind::kNone; }
   // The grammar of answers: calls of the tools, or `answer` as an alternative if it is not null.

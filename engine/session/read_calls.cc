@@ -318,8 +318,9 @@ bool ReadBody(const CallForm& form, std::string_view inside, const JsonView& too
   return false;
 }
 
-// Adds the calls at the beginning of a text, which follows an open mark. Returns the text's size up
-// to the closing mark, where the text may end, too; npos, and no call, if there is none.
+// Adds the calls at the beginning of a text, which follows an open mark. Returns the number of
+// bytes before the closing mark, which may be missing at the end of the text. Returns npos, and
+// adds nothing, if the text does not begin with calls.
 size_t ReadMarked(const CallForm& form, std::string_view text, const JsonView& tools,
                   Calls& calls) {
   const std::string_view end = form.close.empty() ? form.open : form.close;
@@ -375,7 +376,8 @@ std::optional<PlainText> FindPlainText(const JsonView& schema) {
     if (key == "anyOf" || key == "oneOf") {  // of a string and null, as Pydantic writes it
       std::vector<JsonView> ways;
       for (const auto& [index, way] : value) ways.push_back(way);
-      if (ways.size() != 2 || may_be_null || schema["type"].is_there()) return std::nullopt;
+      if (ways.size() != 2 || may_be_null || schema["type"].is_there() || schema["enum"].is_there())
+        return std::nullopt;
       if (is_null(ways[0])) std::swap(ways[0], ways[1]);
       if (!is_null(ways[1]) || !FindPlainText(ways[0])) return std::nullopt;
       strings = ways[0];
@@ -392,6 +394,7 @@ std::optional<PlainText> FindPlainText(const JsonView& schema) {
       may_be_null |= one.IsString() && one.String() == "null";
     }
     if (!has_string || !may_be_null) return std::nullopt;
+    may_be_null = !strings["enum"].is_there();  // which lists only strings
   } else if (!HasType(strings, "string")) {
     return std::nullopt;
   }

@@ -1,6 +1,8 @@
 // Calls as text, their marks in a rendered conversation, and a conversation without calls.
 #include "engine/session/tool_text.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -32,6 +34,12 @@ std::string InPython(const tokenizer::ToolCall& call) {
 
 std::string InJson(const tokenizer::ToolCall& call) {
   return "{\"name\": " + JsonQuoted(call.name) + ", \"arguments\": " + call.arguments + "}";
+}
+
+ptrdiff_t Occurrences(std::string_view text, std::string_view part) {
+  ptrdiff_t n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;
+  return n;
 }
 
 }  // namespace
@@ -107,6 +115,11 @@ std::vector<Message> ResultsAsUsers(const std::vector<Message>& messages) {
 }
 
 void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat) {
+  for (const SpeltCalls& one : spelt) {
+    if (one.marks.empty()) continue;
+    const auto is_same = [&](const SpeltCalls& other) { return other.text == one.text; };
+    if (Occurrences(chat.text, one.text) != std::ranges::count_if(spelt, is_same)) return;
+  }
   std::vector<ByteSpan> marks;
   size_t from = 0;
   for (const SpeltCalls& one : spelt) {

@@ -22,7 +22,8 @@ struct SpeltCalls {
 SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCall>& calls);
 
 // Removes the marks of spelt calls, which the conversation has in this order, from the bytes of a
-// chat that are foreign, so that they may become control tokens.
+// chat that are foreign, so that they may become control tokens. They stay foreign if somebody else
+// says exactly the same, since that must remain text.
 void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat);
 
 // What tells a model which functions it may call, and how: by a bare object.

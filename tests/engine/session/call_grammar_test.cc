@@ -176,6 +176,32 @@ TEST(CallGrammar, HasValidCallsOnly) {
   }
 }
 
+// Names that Python could not have are spelt in JSON, and so is a text that has both quotes.
+TEST(CallGrammar, NamesOfPython) {
+  const auto takes = [](const std::string& tool, const std::string& inside) {
+    const auto tools = gguf::JsonView::Parse("[{\"function\": " + tool + "}]");
+    const grammar::Grammar grammar = CallGrammar(FindCallForm("<|tool_call_start|>"), tools,
+                                                 {Kind::kRequired}, nullptr, *AnyModel().tokenizer);
+    Matcher matcher(grammar);
+    SetId at = matcher.Start();
+    for (const char c : "<|tool_call_start|>[" + inside + "]<|tool_call_end|>")
+      at = matcher.Step(at, static_cast<uint8_t>(c));
+    return at != ItemSets::kNothing && matcher.MayEnd(at);
+  };
+  const std::string plain = R"({"name": "a.b", "parameters": {"properties": {"x": {}}}})";
+  EXPECT_TRUE(takes(plain, "a.b(x=1), a.b()"));
+  EXPECT_FALSE(takes(plain, R"({"name": "a.b", "arguments": {}})"));
+  for (const std::string odd : {R"({"name": "a(b"})", R"({"name": "a(b", "parameters":
+                                 {"properties": {"x=y": {}}}})"}) {
+    EXPECT_TRUE(takes(odd, R"({"name": "a(b", "arguments": {}})")) << odd;
+    EXPECT_FALSE(takes(odd, "a(b()")) << odd;
+  }
+  const std::string quoted = R"({"name": "f", "parameters": {"properties": {"x":
+                                 {"type": "string", "enum": ["it's"]}}}})";
+  EXPECT_TRUE(takes(quoted, R"(f(x="it's"))"));
+  EXPECT_FALSE(takes(quoted, "f(x='it')"));
+}
+
 TEST(CallGrammar, NamesTheToolWhoseSchemaIsRefused) {
   const auto tools = gguf::JsonView::Parse(
       R"([{"function": {"name": "f", "parameters": {"properties": {"a": {"type": "x"}}}}}])");

@@ -177,6 +177,16 @@ TEST(CallForm, TextsThatMayBeNull) {
   EXPECT_EQ(value("null"), R"({"a":null})");
   EXPECT_EQ(value("None"), R"({"a":null})");
   EXPECT_EQ(value("nil"), R"({"a":"nil"})");
+  // An enum, or an anyOf beside one, has the last word.
+  const auto may_be_null = [](const std::string& schema) -> int {
+    const auto plain = FindPlainText(gguf::JsonView::Parse(schema));
+    return plain ? plain->may_be_null : -1;
+  };
+  EXPECT_EQ(may_be_null(R"({"type": ["string", "null"]})"), 1);
+  EXPECT_EQ(may_be_null(R"({"type": ["string", "null"], "enum": ["a"]})"), 0);
+  EXPECT_EQ(may_be_null(R"({"type": ["string", "null"], "enum": ["a", null]})"), -1);
+  EXPECT_EQ(may_be_null(R"({"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]})"), 1);
+  EXPECT_EQ(may_be_null(R"({"anyOf": [{"type": "string"}, {"type": "null"}], "enum": ["a"]})"), -1);
 }
 
 TEST(CallForm, GptOssCallsFromItsChannels) {
