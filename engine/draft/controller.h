@@ -56,14 +56,14 @@ class Acceptance {
 // range.
 class Confidence {
  public:
-  void Tell(double share, bool right);
-  double Of(double share) const;
+  void Tell(double probability, bool right);
+  double Of(double probability) const;
 
  private:
   struct Seen {
     double right = 0, all = 0;  // old ones discounted
   };
-  static size_t Tenth(double share);
+  static size_t Tenth(double probability);
   std::array<Seen, 10> tenths_ = {};
 };
 
@@ -94,16 +94,17 @@ class DraftController {
   };
   // Adds a draft with this probability by its model. Returns false if the next draft would cost
   // more than it gains: the time to make it, and a longer pass.
-  bool WantsMore(Chain& chain, double share) const;
+  bool WantsMore(Chain& chain, double probability) const;
   // How many of its drafts are worth reading.
   size_t WorthReading(const Chain& chain) const;
 
   // Record measurements: the time of n drafts; whether a draft was right (as Acceptance::Tell()),
   // whether a pass read it, and its model's probability if known; the time of a pass.
-  void Drafted(size_t kind, size_t n, double seconds);
-  void Checked(size_t kind, size_t place, bool right, bool was_read = true, double share = -1) {
+  void RecordDrafting(size_t kind, size_t n, double seconds);
+  void RecordCheck(size_t kind, size_t place, bool right, bool was_read = true,
+                   double probability = -1) {
     kinds_[kind].acceptance.Tell(place, right);
-    if (share >= 0) kinds_[kind].confidence.Tell(share, right);
+    if (probability >= 0) kinds_[kind].confidence.Tell(probability, right);
     kinds_[kind].trial.tokens += right && was_read ? 1 : 0;
   }
   void Passed(size_t n_tokens, double seconds);
@@ -115,7 +116,7 @@ class DraftController {
   // tokens, is the number that it added to the text minus the number that plain passes add in the
   // same time, drafting included.
   struct Trial {
-    double tokens = 0, seconds = 0;  // of the last pass, until it is settled
+    double tokens = 0, seconds = 0;  // those of the last pass, until it is settled
     double n = 0, profit = 0, squares = 0;
   };
   struct Kind {
@@ -124,7 +125,7 @@ class DraftController {
     double cost;
     Confidence confidence = {};
     bool has_begun = false;
-    double draft_seconds = 0;  // of one, a mean
+    double draft_seconds = 0;  // the mean for one draft
     double n_measured = 0;
     Trial trial = {};
     double trial_length = 8;  // passes

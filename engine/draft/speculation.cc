@@ -64,7 +64,7 @@ void Speculation::Make(Source& source, size_t kind, std::span<const TokenId> tex
   source.watch.kind = kind;
   source.watch.place = 0;
   source.watch.drafts.clear();
-  source.watch.shares.clear();
+  source.watch.probabilities.clear();
   source.watch.n_read = 0;
   source.drafter->Draft(text, n, source.watch.drafts);
 }
@@ -111,15 +111,15 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     const bool asks = !is_fixed && drafter.knows_confidence();
     if (asks) {
       best.n = std::max(best.n, best.most);
-      drafter.wants_more = [&](double share) {
-        watch_of.shares.push_back(share);
-        return controller_.WantsMore(chain, share);
+      drafter.wants_more = [&](double probability) {
+        watch_of.probabilities.push_back(probability);
+        return controller_.WantsMore(chain, probability);
       };
     }
     Make(*best_source, best_kind, text, best.n);
     drafter.wants_more = nullptr;
     drafts_ = watch_of.drafts;
-    controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
+    controller_.RecordDrafting(best_kind, drafts_.size(), drafting.Seconds());
     // The last drafts of a chain that ended early may be too unlikely to be worth reading.
     if (asks && chain.reached.size() == drafts_.size()) {
       drafts_.resize(controller_.WorthReading(chain));
@@ -153,8 +153,9 @@ void Speculation::Add(TokenId id, bool was_draft) {
     if (!watch.is_on()) continue;
     const bool right = watch.drafts[watch.place] == id;
     const bool was_read = watch.place < watch.n_read;
-    const double share = watch.place < watch.shares.size() ? watch.shares[watch.place] : -1;
-    controller_.Checked(watch.kind, watch.place, right, was_read, share);
+    const double probability =
+        watch.place < watch.probabilities.size() ? watch.probabilities[watch.place] : -1;
+    controller_.RecordCheck(watch.kind, watch.place, right, was_read, probability);
     watch.place = right ? watch.place + 1 : watch.drafts.size();
   }
 }
