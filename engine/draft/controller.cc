@@ -119,13 +119,13 @@ double Confidence::Of(double probability) const {
 DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts)
     : max_drafts_(std::min(max_drafts, kMaxDrafts)) {
   for (const KindGuess& guess : guesses) {
-    kinds_.push_back({Acceptance(guess.acceptance), guess.is_free, guess.cost});
+    kinds_.push_back({Acceptance(guess.acceptance), guess.costs_nothing, guess.cost});
   }
 }
 
 DraftController::Choice DraftController::Best(const Kind& kind, size_t available,
                                               size_t n_known) const {
-  const bool costs_unknown = !kind.is_free && kind.n_measured == 0;
+  const bool costs_unknown = !kind.costs_nothing && kind.n_measured == 0;
   const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
   const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
@@ -168,9 +168,9 @@ void DraftController::Judge(Kind& kind) const {
 
 DraftController::Choice DraftController::Choose(size_t kind, size_t available, size_t n_known) {
   Kind& of = kinds_[kind];
-  if (n_plain_ < (of.is_free ? kPlainBeforeFree : kPlainBeforeOthers)) return {};
+  if (n_plain_ < (of.costs_nothing ? kPlainBeforeFree : kPlainBeforeOthers)) return {};
   Choice best = Best(of, available, n_known);
-  if (!of.is_free) {
+  if (!of.costs_nothing) {
     const double one = costs_.Of(1);
     Judge(of);
     const double known = costs_.Of(n_known);

@@ -35,7 +35,7 @@ class PassCosts {
   bool is_first_ = true;  // pass of all
 };
 
-// The acceptance rate of one kind of drafts, by their place in a pass.
+// The acceptance rate of one kind of drafts, for each place in a pass.
 class Acceptance {
  public:
   explicit Acceptance(double guess) : guess_(guess) {}
@@ -52,8 +52,7 @@ class Acceptance {
   std::array<Seen, kMaxDrafts> places_ = {};
 };
 
-// How often drafts with a given probability (by their model) are right, for each tenth of the
-// range.
+// How often drafts are right, for each tenth of the range of their model's probabilities.
 class Confidence {
  public:
   void Tell(double probability, bool right);
@@ -70,9 +69,9 @@ class Confidence {
 class DraftController {
  public:
   struct KindGuess {
-    double acceptance;  // prior: how often its first draft is right
-    bool is_free;       // drafting takes no time
-    double cost = 0;    // prior: the time of a draft, relative to a pass with one token
+    double acceptance;   // prior: how often its first draft is right
+    bool costs_nothing;  // drafting takes no time
+    double cost = 0;     // prior: the time of a draft, relative to a pass with one token
   };
   // One guess for each kind of drafts.
   DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts);
@@ -112,7 +111,7 @@ class DraftController {
   const PassCosts& costs() const { return costs_; }
 
  private:
-  // Drafts that are not free are judged by the clock, in trials of some passes. A pass's profit, in
+  // Drafts that take time are judged by the clock, in trials of some passes. A pass's profit, in
   // tokens, is the number that it added to the text minus the number that plain passes add in the
   // same time, drafting included.
   struct Trial {
@@ -121,7 +120,7 @@ class DraftController {
   };
   struct Kind {
     Acceptance acceptance;
-    bool is_free;
+    bool costs_nothing;
     double cost;
     Confidence confidence = {};
     bool has_begun = false;
@@ -141,7 +140,7 @@ class DraftController {
   size_t max_drafts_;
   PassCosts costs_;
   size_t n_plain_ = 0;       // passes with one token
-  Kind* drafted_ = nullptr;  // the pass to come has drafts of this kind, which are not free
+  Kind* drafted_ = nullptr;  // the next pass has drafts of this kind, which take time
   double budget_ = 0;        // seconds that exploration may cost
 };
 

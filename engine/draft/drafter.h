@@ -49,7 +49,7 @@ class Drafter {
 
   // Whether drafts take next to no time. Such drafts are also made to learn from, when no pass will
   // read them.
-  virtual bool is_free() const { return false; }
+  virtual bool costs_nothing() const { return false; }
   // A guess at the time that a draft takes, divided by that of a pass with one token.
   virtual double cost() const { return 0; }
 

@@ -24,9 +24,10 @@ std::vector<DraftController::KindGuess> Guesses(
   std::vector<DraftController::KindGuess> guesses;
   for (const auto& drafter : drafters) {
     for (size_t i = 0; i < drafter->n_kinds(); ++i) {
-      const bool is_free = drafter->is_free();
-      guesses.push_back({is_free ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess,
-                         is_free, drafter->cost()});
+      const bool costs_nothing = drafter->costs_nothing();
+      guesses.push_back(
+          {costs_nothing ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess,
+           costs_nothing, drafter->cost()});
     }
   }
   return guesses;
@@ -82,7 +83,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   size_t best_kind = 0;
   DraftController::Choice best;
   for (Source& source : sources_) {
-    if (!is_fixed && !source.drafter->is_free() && counts_.seconds < kBeforeModels) continue;
+    if (!is_fixed && !source.drafter->costs_nothing() && counts_.seconds < kBeforeModels) continue;
     const std::optional<size_t> found = source.drafter->Look(text);
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
@@ -94,14 +95,15 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
       best_kind = kind;
       best = choice;
     }
-    // Free drafts are compared with the text whether they are read or not.
-    if (source.drafter->is_free() && !source.watch.is_on()) Make(source, kind, text, kMaxDrafts);
+    // Drafts that cost nothing are compared with the text whether a pass runs them or not.
+    if (source.drafter->costs_nothing() && !source.watch.is_on())
+      Make(source, kind, text, kMaxDrafts);
   }
   if (best_source == nullptr || best.n == 0) {
     drafting_seconds_ = watch.Seconds();
     return {};
   }
-  if (best_source->drafter->is_free()) {
+  if (best_source->drafter->costs_nothing()) {
     best_source->drafter->Draft(text, best.n, drafts_);
   } else {
     const Stopwatch drafting;

@@ -43,8 +43,9 @@ double BestRate(const World& world) {
 // of those that were not read, as Speculation does.
 class Simulation {
  public:
-  Simulation(uint64_t seed, bool is_free)
-      : random_(seed), controller_({{.acceptance = 0.6, .is_free = is_free}}, kMaxDrafts) {}
+  Simulation(uint64_t seed, bool costs_nothing)
+      : random_(seed),
+        controller_({{.acceptance = 0.6, .costs_nothing = costs_nothing}}, kMaxDrafts) {}
 
   // Tokens per millisecond.
   double Run(const World& world, size_t n_tokens) {
@@ -147,7 +148,7 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
     const double speed = Mean([&](uint64_t seed) {
       std::mt19937_64 random(seed);
       std::uniform_real_distribution<double> uniform(0, 1);
-      DraftController controller({{0.6, /*is_free=*/false, draft.guessed_cost}}, kMaxDrafts);
+      DraftController controller({{0.6, /*costs_nothing=*/false, draft.guessed_cost}}, kMaxDrafts);
       double time = 0, n_tokens = 0;
       bool has_begun = false;
       for (int pass = 0; n_tokens < 200; ++pass) {
@@ -182,7 +183,7 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
     const double rate = Mean([&](uint64_t seed) {
       std::mt19937_64 random(seed);
       std::uniform_real_distribution<double> uniform(0, 1);
-      DraftController controller({{0.6, /*is_free=*/false, kDraft}}, kMaxDrafts);
+      DraftController controller({{0.6, /*costs_nothing=*/false, kDraft}}, kMaxDrafts);
       double time = 0, n_tokens = 0;
       for (int i = 0; n_tokens < 3000; ++i) {
         const DraftController::Choice choice = controller.Choose(0, kMaxDrafts);
