@@ -270,7 +270,7 @@ void AddKeys(const Source& source, OutModel& model) {
   model.yarn_truncates = family.yarn_truncates;
   AddActivation(source, model);
   if (family.nextn) engine::AddNextn(model);
-  if (source.hf.refine != nullptr) source.hf.refine(model);
+  if (source.hf.add_keys != nullptr) source.hf.add_keys(model);
   CheckShapes(model);
   if (family.windows.when != engine::Windows::When::kNever && source.hf.has_windows)
     engine::AddWindows(family.windows, model);

@@ -1,7 +1,7 @@
 // The whole way from a token to the next one, for the models that most people run: Llama (Touvron
-// et al. 2023), SmolLM2, Mistral, Qwen2 and Qwen3 without experts, from a file of any type. One
-// number at a time, in double: no SIMD, no threads. The files of READING.md's weekend compute the
-// same logits faster, and for other families.
+// et al. 2023), Mistral, SmolLM2, Qwen2 and Qwen3 without experts, from a file of any type. It
+// computes one number at a time, in double, without SIMD and threads. The files of READING.md's
+// weekend compute the same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
 // in comments are those of models/default.gguf. `pronk trace --plain` runs this file.
@@ -45,12 +45,13 @@ void RotatePoint(double angle, double& x, double& y) {
   y = old * std::sin(angle) + y * std::cos(angle);
 }
 
-// Scores become shares: positive, with sum 1. Subtracting the largest keeps exp from overflowing.
-void Softmax(const double* scores, size_t n, double* shares) {
+// Scores become probabilities: positive, with sum 1. Subtracting the largest score keeps exp from
+// overflowing.
+void Softmax(const double* scores, size_t n, double* probabilities) {
   const double max = *std::max_element(scores, scores + n);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += shares[i] = std::exp(scores[i] - max);
-  for (size_t i = 0; i < n; ++i) shares[i] /= sum;
+  for (size_t i = 0; i < n; ++i) sum += probabilities[i] = std::exp(scores[i] - max);
+  for (size_t i = 0; i < n; ++i) probabilities[i] /= sum;
 }
 
 void Add(Rows& x, const Rows& delta) {
@@ -66,12 +67,12 @@ void Append(Rows& rows, const Rows& more) {
 
 // --- The operations: each computes rows, shows them to the observer, and returns them ---
 
-void PlainLlama::Observe(std::string_view name, const Rows& out) const {
+void PlainModel::Observe(std::string_view name, const Rows& out) const {
   if (observer_) observer_(name, layer_, out);
 }
 
 // A token starts as its row of the embedding matrix: [tokens][256].
-Rows PlainLlama::Embed(std::string_view name, const WeightView& w,
+Rows PlainModel::Embed(std::string_view name, const WeightView& w,
                        std::span<const TokenId> ids) const {
   Rows out(ids.size(), w.cols);
   for (size_t t = 0; t < ids.size(); ++t) {
@@ -83,13 +84,13 @@ Rows PlainLlama::Embed(std::string_view name, const WeightView& w,
 
 // Each number of the result is the dot product of the input with a row of the matrix [rows][cols].
 // From [tokens][cols] to [tokens][rows]. Nearly all of the time is here.
-Rows PlainLlama::MatMul(std::string_view name, const WeightView& w, const Rows& in) const {
+Rows PlainModel::MatMul(std::string_view name, const WeightView& w, const Rows& in) const {
   Rows out(in.rows, w.rows);
   for (size_t r = 0; r < w.rows; ++r) {
     const std::vector<double> row = ReadRow(w, r);
-    const double bias = w.bias != nullptr ? w.bias[r] : 0;  // few models have one
+    const double bias = w.bias != nullptr ? w.bias[r] : 0;  // few models have a bias
     for (size_t t = 0; t < in.rows; ++t) {
-      // The scale is a factor that a few types keep beside the matrix; else it is 1.
+      // The scale is a factor that a few types store beside the matrix; for other types it is 1.
       out[t][r] = w.scale * Dot(row.data(), in[t], w.cols) + bias;
     }
   }
@@ -101,7 +102,7 @@ Rows PlainLlama::MatMul(std::string_view name, const WeightView& w, const Rows& 
 // length no longer matters, then times a weight for each dimension. A vector is a whole row, or a
 // part of it that has `length` numbers: in Qwen3 each head is one, and all heads share the weights.
 // Same shape.
-Rows PlainLlama::RmsNorm(std::string_view name, const Rows& in, size_t length,
+Rows PlainModel::RmsNorm(std::string_view name, const Rows& in, size_t length,
                          const float* weight) const {
   Rows out = in;
   for (size_t begin = 0; begin < out.values.size(); begin += length) {
@@ -120,7 +121,7 @@ Rows PlainLlama::RmsNorm(std::string_view name, const Rows& in, size_t length,
 // positions. RopeConfig (model/config.h) says how many numbers of a head rotate (n_dims), how much
 // more slowly (base), and what a pair is: two neighbours in Llama's files; in Qwen's a number of
 // the first half and one of the second. Same shape.
-Rows PlainLlama::Rope(std::string_view name, const Rows& in, size_t head_dim,
+Rows PlainModel::Rope(std::string_view name, const Rows& in, size_t head_dim,
                       size_t first_position) const {
   const RopeConfig& rope = model_.config.ropes[0];
   const float* const divisors = model_.weights.rope_freqs;
@@ -145,7 +146,7 @@ Rows PlainLlama::Rope(std::string_view name, const Rows& in, size_t head_dim,
 }
 
 // SwiGLU (Shazeer 2020): silu(gate) * up, number by number. Same shape.
-Rows PlainLlama::SwiGlu(std::string_view name, const Rows& gate, const Rows& up) const {
+Rows PlainModel::SwiGlu(std::string_view name, const Rows& gate, const Rows& up) const {
   Rows out = gate;
   for (double& x : out.values) x = x / (1 + std::exp(-x));  // silu
   for (size_t i = 0; i < out.values.size(); ++i) out.values[i] *= up.values[i];
@@ -159,7 +160,7 @@ Rows PlainLlama::SwiGlu(std::string_view name, const Rows& gate, const Rows& up)
 // it twice: first what attention takes from earlier tokens, then the output of a small network.
 // LayerPlan (model/config.h) has a layer's shape, LayerWeights (model/weights.h) its matrices,
 // named as in the file. Rows (plain.h) is a table of numbers.
-Rows PlainLlama::Forward(std::span<const TokenId> ids) {
+Rows PlainModel::Forward(std::span<const TokenId> ids) {
   const Weights& weights = model_.weights;
   Rows x = Embed("token_embd", weights.token_embd, ids);  // [tokens][256]
   const size_t width = x.cols;
@@ -178,9 +179,9 @@ Rows PlainLlama::Forward(std::span<const TokenId> ids) {
 
 // Each token makes a query, a key and a value. Keys and values stay in the cache, for the tokens
 // that follow. From and to [tokens][256].
-Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
+Rows PlainModel::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
   const size_t dim = plan.key_length;                // head_dim, 32
-  const size_t first_position = keys_[layer_].rows;  // of these tokens
+  const size_t first_position = keys_[layer_].rows;  // the first of these tokens' position
   Rows q = MatMul("attn_q", w.attn_q, in);           // [tokens][8 heads][32]
   Rows k = MatMul("attn_k", w.attn_k, in);           // [tokens][4 heads][32]
   const Rows v = MatMul("attn_v", w.attn_v, in);     // [tokens][4 heads][32]
@@ -192,19 +193,20 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   k = Rope("attn_k_rope", k, dim, first_position);
   Append(keys_[layer_], k);
   Append(values_[layer_], v);
-  return MatMul("attn_output", w.attn_output, MeanOfValues(plan, q));
+  return MatMul("attn_output", w.attn_output, AttendHeads(plan, q));
 }
 
-// Each token compares its query with the keys of the tokens up to itself; the better a key matches,
-// the larger is the share of that token's value in the mean. Each head does this with its own part
-// of the vectors; several query heads share keys and values (grouped queries, Ainslie et al. 2023).
-// From and to [tokens][8 heads][32].
-Rows PlainLlama::MeanOfValues(const LayerPlan& plan, const Rows& q) const {
+// Each token compares its query with the keys of the tokens up to itself, and takes the mean of
+// their values: the better a key matches, the larger is the weight of its value. Each head does
+// this with its own part of the vectors; several query heads share keys and values (grouped
+// queries, Ainslie et al. 2023). From and to [tokens][8 heads][32].
+Rows PlainModel::AttendHeads(const LayerPlan& plan, const Rows& q) const {
   const size_t dim = plan.key_length, n_heads = plan.n_heads;   // 32, 8
   const size_t group = n_heads / plan.n_kv_heads;               // 2
   const Rows &keys = keys_[layer_], &values = values_[layer_];  // [positions][4 heads][32]
-  // A row for each token and head, a column for each position; 0 where a token does not look.
-  Rows scores(q.rows * n_heads, keys.rows), shares = scores;
+  // A row for each token and head, a column for each position; later positions than the token's
+  // stay 0.
+  Rows scores(q.rows * n_heads, keys.rows), probabilities = scores;
   Rows mean(q.rows, n_heads * dim);
   for (size_t t = 0; t < q.rows; ++t) {
     const size_t n_seen = keys.rows - q.rows + t + 1;  // the token itself and all before it
@@ -215,54 +217,54 @@ Rows PlainLlama::MeanOfValues(const LayerPlan& plan, const Rows& q) const {
       for (size_t p = 0; p < n_seen; ++p) {
         scores[row][p] = Dot(q[t] + q_begin, keys[p] + kv_begin, dim) / std::sqrt(dim);
       }
-      Softmax(scores[row], n_seen, shares[row]);
+      Softmax(scores[row], n_seen, probabilities[row]);
       for (size_t p = 0; p < n_seen; ++p) {
         for (size_t i = 0; i < dim; ++i) {
-          mean[t][q_begin + i] += shares[row][p] * values[p][kv_begin + i];
+          mean[t][q_begin + i] += probabilities[row][p] * values[p][kv_begin + i];
         }
       }
     }
   }
   Observe("attn_scores", scores);
-  Observe("attn_softmax", shares);
+  Observe("attn_softmax", probabilities);
   Observe("attn_mean", mean);
   return mean;
 }
 
 // A network for each token by itself: 768 numbers, each let through by its gate. From and to
 // [tokens][256].
-Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) const {
+Rows PlainModel::FeedForward(const LayerWeights& w, const Rows& in) const {
   const Rows gate = MatMul("ffn_gate", w.ffn_gate, in);  // [tokens][768]
   const Rows up = MatMul("ffn_up", w.ffn_up, in);        // [tokens][768]
   return MatMul("ffn_down", w.ffn_down, SwiGlu("ffn_swiglu", gate, up));
 }
 
-std::vector<TokenId> PlainLlama::Continue(std::vector<TokenId> ids, size_t n) {
+std::vector<TokenId> PlainModel::Continue(std::vector<TokenId> ids, size_t n) {
   const tokenizer::Vocabulary& vocab = model_.tokenizer->vocab();
   Rows logits = Forward(ids);
   for (size_t i = 0; i < n; ++i) {
-    // The likeliest token. (engine/sampling/ draws one of the likely instead.)
+    // The likeliest token. (engine/sampling/ draws one of the likely tokens instead.)
     const double* const last = logits[logits.rows - 1];
     const auto id = static_cast<TokenId>(std::max_element(last, last + vocab.size()) - last);
     if (std::ranges::binary_search(vocab.eog, id)) break;
     ids.push_back(id);
-    logits = Forward({&id, 1});  // the cache has the keys and values of all before it
+    logits = Forward({&id, 1});  // the cache has the keys and values of all earlier tokens
   }
   return ids;
 }
 
-// --- The models that it knows ---
+// --- The models that this file can run ---
 
 namespace {
 
-// What the model needs and this code cannot do; empty if there is nothing.
+// Why this code cannot run the model: the end of a sentence that begins with "it". Empty if it can.
 std::string Unsupported(const Model& model) {
   const Config& config = model.config;
   const Weights& weights = model.weights;
   const RopeConfig& rope = config.ropes[0];
   const LayerPlan& plan = config.layers[0];
   const auto is_scaled = [](const LayerWeights& w) { return w.layer_output_scale != nullptr; };
-  // Numbers that keys of the file may set for any family, each as the transformer above has it.
+  // Numbers that keys of the file may set for any family. The transformer above has these values.
   const bool has_own_scales = config.embedding_scale != 1 || config.attention_output_scale != 1 ||
                               config.residual_scale != 1 || config.stream_scale != 1 ||
                               config.logit_scale != 1;
@@ -274,31 +276,32 @@ std::string Unsupported(const Model& model) {
   const auto has_window = [](const LayerPlan& layer) { return layer.window > 0; };
   const bool is_known = config.architecture == "llama" || config.architecture == "qwen2" ||
                         config.architecture == "qwen3";
-  if (!is_known) return "the family " + config.architecture;
-  if (plan.n_experts > 0) return "experts";
-  if (config.uses_hadamard) return "matrices whose inputs are rotated";  // Hadamard
-  if (plan.key_length != plan.value_length) return "keys and values of different lengths";
-  if (std::ranges::any_of(config.layers, has_window)) return "a window of attention";
-  if (config.pooling != Pooling::kNone) return "vectors of texts, not logits";
-  if (std::ranges::any_of(weights.layers, is_scaled)) return "layers with scaled outputs";
+  if (!is_known) return "is of the family " + config.architecture;
+  if (plan.n_experts > 0) return "has experts";
+  if (config.uses_hadamard) return "has matrices that expect Hadamard transforms of their inputs";
+  if (plan.key_length != plan.value_length) return "has keys and values of different lengths";
+  if (std::ranges::any_of(config.layers, has_window)) return "has a window of attention";
+  if (config.pooling != Pooling::kNone) return "makes vectors of texts, not logits";
+  if (std::ranges::any_of(weights.layers, is_scaled)) return "scales the outputs of layers";
   if (has_own_scales || has_own_limits || std::ranges::any_of(config.layers, has_own_root))
-    return "scales or limits of its own for queries, scores, the residual stream or logits";
-  if (!model.tokenizer->vocab().suppressed.empty()) return "tokens that are never chosen";
+    return "scales or limits queries, scores, the residual stream or logits in its own way";
+  if (!model.tokenizer->vocab().suppressed.empty()) return "has tokens that must never be chosen";
   const bool is_plain = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
                         rope.attention_factor == 1 && weights.rope_factors_long == nullptr;
-  return is_plain ? "" : "a stretched context";
+  return is_plain ? "" : "stretches its context";
 }
 
 }  // namespace
 
-PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
+PlainModel::PlainModel(const Model& model, PlainObserver observer)
     : model_(model), observer_(std::move(observer)) {
   const std::string unsupported = Unsupported(model);
   if (!unsupported.empty()) {
-    throw Error(gguf::PrintablePath(model.file.path()),
-                ": the plain pass (engine/plain.cc) reads Llama, Qwen2 and Qwen3 without experts; "
-                "this model has ",
-                unsupported);
+    throw Error(
+        gguf::PrintablePath(model.file.path()),
+        ": the plain pass (engine/plain.cc) runs Llama, Qwen2 and Qwen3 without experts; this "
+        "model ",
+        unsupported);
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);

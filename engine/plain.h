@@ -1,6 +1,6 @@
-// The plain pass: Llama (also Mistral and SmolLM2), Qwen2 and Qwen3 from token ids to the next
-// token, in one file (plain.cc).
-// Slow and right: the engine is tested against it, and READING.md begins with it.
+// The plain pass: Llama (also Mistral and SmolLM2), Qwen2 and Qwen3 without experts, from token ids
+// to the next token, in one file (plain.cc). It is slow and simple. The engine is tested against
+// it, and READING.md begins with it.
 #pragma once
 
 #include <cstddef>
@@ -24,26 +24,27 @@ struct Rows {
   std::vector<double> values;
 };
 
-// Sees the output of every operation as soon as it is computed. `name` is that of the tensor that
-// made it ("attn_q"), or of the operation ("attn_q_rope"); plain.cc has all of them. `layer` is
-// kNoLayer for the embedding and the output.
+// Sees the output of every operation as soon as it is computed. `name` is the name of the tensor
+// that made it ("attn_q"), or of the operation ("attn_q_rope"), as in plain.cc. `layer` is kNoLayer
+// for the embedding and the output.
 using PlainObserver = std::function<void(std::string_view name, size_t layer, const Rows& out)>;
 
-class PlainLlama {
+class PlainModel {
  public:
   static constexpr size_t kNoLayer = SIZE_MAX;
 
-  // Borrows the model. Throws engine::Error if it has an operation that plain.cc has not.
-  explicit PlainLlama(const Model& model, PlainObserver observer = nullptr);
+  // Borrows the model. Throws engine::Error if the model needs an operation that plain.cc lacks.
+  explicit PlainModel(const Model& model, PlainObserver observer = nullptr);
 
-  // Reads tokens after those read so far. Returns the logits after each: [tokens][vocab_size].
+  // Runs tokens that follow the earlier ones. Returns the logits after each token:
+  // [tokens][vocab_size].
   Rows Forward(std::span<const tokenizer::TokenId> ids);
 
-  // Reads ids and appends the likeliest token, up to n times or until one ends the text.
+  // Runs ids and appends the likeliest token, up to n times or until one ends the text.
   std::vector<tokenizer::TokenId> Continue(std::vector<tokenizer::TokenId> ids, size_t n);
 
  private:
-  // Operations. `name` is what the observer knows the result by.
+  // Operations. `name` is the name that the observer gets with the result.
   void Observe(std::string_view name, const Rows& out) const;
   Rows Embed(std::string_view name, const WeightView& w,
              std::span<const tokenizer::TokenId> ids) const;
@@ -53,7 +54,7 @@ class PlainLlama {
   Rows SwiGlu(std::string_view name, const Rows& gate, const Rows& up) const;
   // Parts of a layer.
   Rows Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in);
-  Rows MeanOfValues(const LayerPlan& plan, const Rows& q) const;
+  Rows AttendHeads(const LayerPlan& plan, const Rows& q) const;
   Rows FeedForward(const LayerWeights& w, const Rows& in) const;
 
   const Model& model_;

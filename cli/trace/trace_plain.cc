@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-using engine::PlainLlama;
+using engine::PlainModel;
 using engine::Rows;
 using tokenizer::TokenId;
 
@@ -46,8 +46,8 @@ std::string HeadRow(const std::string& label, const double* vector, double first
 
 std::string PlainTable(engine::Session& session, std::vector<TokenId> ids, size_t n) {
   const engine::Model& model = session.model();
-  ids = PlainLlama(model).Continue(std::move(ids), n);
-  const Rows plain = PlainLlama(model).Forward(ids);
+  ids = PlainModel(model).Continue(std::move(ids), n);
+  const Rows plain = PlainModel(model).Forward(ids);
   std::string text =
       Cut(ModelTitle(model), 40) +
       ", by engine/plain.cc and by the engine\n\n"
@@ -78,7 +78,7 @@ std::string PlainTable(engine::Session& session, std::vector<TokenId> ids, size_
 std::string HeadTable(const engine::Model& model, const std::vector<TokenId>& ids, size_t layer,
                       size_t head) {
   std::map<std::string, Rows, std::less<>> seen;
-  PlainLlama plain(model, [&](std::string_view name, size_t of_layer, const Rows& out) {
+  PlainModel plain(model, [&](std::string_view name, size_t of_layer, const Rows& out) {
     if (of_layer == layer) seen.emplace(name, out);
   });
   const engine::LayerPlan& plan = model.config.layers[0];  // all are alike

@@ -143,7 +143,7 @@ std::vector<TokenValues> WatchTokens(engine::Session& session,
     values[i].next = MostLikely(session.logits(), kMaxNext);
     streams.push_back(std::move(watcher.streams));
   }
-  if (config.n_streams > 0) return values;
+  if (config.n_residual_streams > 0) return values;
   Lens lens(session);
   for (size_t begin = 0; begin < tokens.size(); begin += kLensBatch) {
     const size_t n = std::min(kLensBatch, tokens.size() - begin);

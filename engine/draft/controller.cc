@@ -101,31 +101,31 @@ std::array<double, kMaxDrafts> Acceptance::All() const {
   return all;
 }
 
-size_t Confidence::Tenth(double share) {
-  return static_cast<size_t>(std::clamp(share, 0.0, 0.999) * 10);
+size_t Confidence::Tenth(double probability) {
+  return static_cast<size_t>(std::clamp(probability, 0.0, 0.999) * 10);
 }
 
-void Confidence::Tell(double share, bool right) {
+void Confidence::Tell(double probability, bool right) {
   constexpr double kKept = 1 - 1 / 64.0;
-  Seen& seen = tenths_[Tenth(share)];
+  Seen& seen = tenths_[Tenth(probability)];
   seen = {seen.right * kKept + (right ? 1 : 0), seen.all * kKept + 1};
 }
 
-double Confidence::Of(double share) const {
-  const Seen& seen = tenths_[Tenth(share)];
-  return (seen.right + kGuessWeight * share) / (seen.all + kGuessWeight);
+double Confidence::Of(double probability) const {
+  const Seen& seen = tenths_[Tenth(probability)];
+  return (seen.right + kGuessWeight * probability) / (seen.all + kGuessWeight);
 }
 
 DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts)
     : max_drafts_(std::min(max_drafts, kMaxDrafts)) {
   for (const KindGuess& guess : guesses) {
-    kinds_.push_back({Acceptance(guess.acceptance), guess.is_free, guess.cost});
+    kinds_.push_back({Acceptance(guess.acceptance), guess.costs_nothing, guess.cost});
   }
 }
 
 DraftController::Choice DraftController::Best(const Kind& kind, size_t available,
                                               size_t n_known) const {
-  const bool costs_unknown = !kind.is_free && kind.n_measured == 0;
+  const bool costs_unknown = !kind.costs_nothing && kind.n_measured == 0;
   const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
   const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
@@ -168,9 +168,9 @@ void DraftController::Judge(Kind& kind) const {
 
 DraftController::Choice DraftController::Choose(size_t kind, size_t available, size_t n_known) {
   Kind& of = kinds_[kind];
-  if (n_plain_ < (of.is_free ? kPlainBeforeFree : kPlainBeforeOthers)) return {};
+  if (n_plain_ < (of.costs_nothing ? kPlainBeforeFree : kPlainBeforeOthers)) return {};
   Choice best = Best(of, available, n_known);
-  if (!of.is_free) {
+  if (!of.costs_nothing) {
     const double one = costs_.Of(1);
     Judge(of);
     const double known = costs_.Of(n_known);
@@ -192,10 +192,10 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available, s
   return {tried, best.tokens_per_s, std::max(tried, best.most)};
 }
 
-bool DraftController::WantsMore(Chain& chain, double share) const {
+bool DraftController::WantsMore(Chain& chain, double probability) const {
   const Kind& kind = kinds_[chain.kind];
   const double before = chain.reached.empty() ? 1 : chain.reached.back();
-  chain.reached.push_back(before * kind.confidence.Of(share));
+  chain.reached.push_back(before * kind.confidence.Of(probability));
   const size_t n = chain.reached.size(), n_pass = chain.n_known + n;
   if (n >= kMaxDrafts || n_pass >= kMaxDecodeTokens) return false;
   const double next = chain.reached.back() * kind.acceptance.All()[n];
@@ -212,7 +212,7 @@ size_t DraftController::WorthReading(const Chain& chain) const {
   return n;
 }
 
-void DraftController::Drafted(size_t kind, size_t n, double seconds) {
+void DraftController::RecordDrafting(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
   Kind& of = kinds_[kind];
   drafted_ = &of;

@@ -35,7 +35,7 @@ class PassCosts {
   bool is_first_ = true;  // pass of all
 };
 
-// The acceptance rate of one kind of drafts, by their place in a pass.
+// The acceptance rate of one kind of drafts, for each place in a pass.
 class Acceptance {
  public:
   explicit Acceptance(double guess) : guess_(guess) {}
@@ -52,27 +52,26 @@ class Acceptance {
   std::array<Seen, kMaxDrafts> places_ = {};
 };
 
-// How often drafts with a given probability (by their model) are right, for each tenth of the
-// range.
+// How often drafts are right, for each tenth of the range of their model's probabilities.
 class Confidence {
  public:
-  void Tell(double share, bool right);
-  double Of(double share) const;
+  void Tell(double probability, bool right);
+  double Of(double probability) const;
 
  private:
   struct Seen {
     double right = 0, all = 0;  // old ones discounted
   };
-  static size_t Tenth(double share);
+  static size_t Tenth(double probability);
   std::array<Seen, 10> tenths_ = {};
 };
 
 class DraftController {
  public:
   struct KindGuess {
-    double acceptance;  // prior: how often its first draft is right
-    bool is_free;       // drafting takes no time
-    double cost = 0;    // prior: the time of a draft, relative to a pass with one token
+    double acceptance;   // prior: how often its first draft is right
+    bool costs_nothing;  // drafting takes no time
+    double cost = 0;     // prior: the time of a draft, relative to a pass with one token
   };
   // One guess for each kind of drafts.
   DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts);
@@ -94,16 +93,17 @@ class DraftController {
   };
   // Adds a draft with this probability by its model. Returns false if the next draft would cost
   // more than it gains: the time to make it, and a longer pass.
-  bool WantsMore(Chain& chain, double share) const;
+  bool WantsMore(Chain& chain, double probability) const;
   // How many of its drafts are worth reading.
   size_t WorthReading(const Chain& chain) const;
 
   // Record measurements: the time of n drafts; whether a draft was right (as Acceptance::Tell()),
   // whether a pass read it, and its model's probability if known; the time of a pass.
-  void Drafted(size_t kind, size_t n, double seconds);
-  void Checked(size_t kind, size_t place, bool right, bool was_read = true, double share = -1) {
+  void RecordDrafting(size_t kind, size_t n, double seconds);
+  void RecordCheck(size_t kind, size_t place, bool right, bool was_read = true,
+                   double probability = -1) {
     kinds_[kind].acceptance.Tell(place, right);
-    if (share >= 0) kinds_[kind].confidence.Tell(share, right);
+    if (probability >= 0) kinds_[kind].confidence.Tell(probability, right);
     kinds_[kind].trial.tokens += right && was_read ? 1 : 0;
   }
   void Passed(size_t n_tokens, double seconds);
@@ -111,20 +111,20 @@ class DraftController {
   const PassCosts& costs() const { return costs_; }
 
  private:
-  // Drafts that are not free are judged by the clock, in trials of some passes. A pass's profit, in
+  // Drafts that take time are judged by the clock, in trials of some passes. A pass's profit, in
   // tokens, is the number that it added to the text minus the number that plain passes add in the
   // same time, drafting included.
   struct Trial {
-    double tokens = 0, seconds = 0;  // of the last pass, until it is settled
+    double tokens = 0, seconds = 0;  // those of the last pass, until it is settled
     double n = 0, profit = 0, squares = 0;
   };
   struct Kind {
     Acceptance acceptance;
-    bool is_free;
+    bool costs_nothing;
     double cost;
     Confidence confidence = {};
     bool has_begun = false;
-    double draft_seconds = 0;  // of one, a mean
+    double draft_seconds = 0;  // the mean for one draft
     double n_measured = 0;
     Trial trial = {};
     double trial_length = 8;  // passes
@@ -140,7 +140,7 @@ class DraftController {
   size_t max_drafts_;
   PassCosts costs_;
   size_t n_plain_ = 0;       // passes with one token
-  Kind* drafted_ = nullptr;  // the pass to come has drafts of this kind, which are not free
+  Kind* drafted_ = nullptr;  // the next pass has drafts of this kind, which take time
   double budget_ = 0;        // seconds that exploration may cost
 };
 

@@ -35,27 +35,28 @@ class Drafter {
 
   // How many kinds of drafts there are; they differ in how often they are right.
   virtual size_t n_kinds() const { return 1; }
-  // The kind of the drafts that would follow this text, or nothing if there are none. Costs next to
-  // nothing.
+  // Searches drafts that may follow this text. Returns their kind, or nothing if there are none.
+  // Takes next to no time.
   virtual std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) = 0;
   // Appends up to n tokens that may follow the text of the last Look().
   virtual void Draft(std::span<const tokenizer::TokenId> text, size_t n,
                      std::vector<tokenizer::TokenId>& drafts) = 0;
   // Whether Draft() calls wants_more.
   virtual bool knows_confidence() const { return false; }
-  // Called, if it is set, after each draft but the n-th, with the probability that the drafter gave
-  // it. false: no more drafts.
+  // If set, called after each draft but the n-th with the probability that the drafter gave it.
+  // Returns whether the drafter shall make more drafts.
   std::function<bool(double)> wants_more = {};
 
-  // Whether drafts cost next to nothing: then they are made, to learn from, even if none is read.
-  virtual bool is_free() const { return false; }
-  // A guess at the time of a draft, relative to a pass of the model with one token.
+  // Whether drafts take next to no time. Such drafts are also made to learn from, when no pass will
+  // read them.
+  virtual bool costs_nothing() const { return false; }
+  // A guess at the time that a draft takes, divided by that of a pass with one token.
   virtual double cost() const { return 0; }
 
   // Called after each pass with its tokens, from position `first` on, and its residual stream,
-  // [tokens][embedding_length]. Truncate() takes rejected ones back.
+  // [tokens][embedding_length]. Truncate() takes rejected tokens back.
   virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, const float* /*x*/) {}
-  // Texts may have so many tokens from now on.
+  // From now on texts may have `capacity` tokens.
   virtual void Grow(size_t /*capacity*/) {}
   // The text is now its first n tokens.
   virtual void Truncate(size_t /*n*/) {}

@@ -24,7 +24,7 @@ class LookupDrafter : public Drafter {
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
-  bool is_free() const override { return true; }
+  bool costs_nothing() const override { return true; }
   void Truncate(size_t n) override;
 
  private:

@@ -24,9 +24,10 @@ std::vector<DraftController::KindGuess> Guesses(
   std::vector<DraftController::KindGuess> guesses;
   for (const auto& drafter : drafters) {
     for (size_t i = 0; i < drafter->n_kinds(); ++i) {
-      const bool is_free = drafter->is_free();
-      guesses.push_back({is_free ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess,
-                         is_free, drafter->cost()});
+      const bool costs_nothing = drafter->costs_nothing();
+      guesses.push_back(
+          {costs_nothing ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess,
+           costs_nothing, drafter->cost()});
     }
   }
   return guesses;
@@ -64,7 +65,7 @@ void Speculation::Make(Source& source, size_t kind, std::span<const TokenId> tex
   source.watch.kind = kind;
   source.watch.place = 0;
   source.watch.drafts.clear();
-  source.watch.shares.clear();
+  source.watch.probabilities.clear();
   source.watch.n_read = 0;
   source.drafter->Draft(text, n, source.watch.drafts);
 }
@@ -82,7 +83,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   size_t best_kind = 0;
   DraftController::Choice best;
   for (Source& source : sources_) {
-    if (!is_fixed && !source.drafter->is_free() && counts_.seconds < kBeforeModels) continue;
+    if (!is_fixed && !source.drafter->costs_nothing() && counts_.seconds < kBeforeModels) continue;
     const std::optional<size_t> found = source.drafter->Look(text);
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
@@ -94,14 +95,15 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
       best_kind = kind;
       best = choice;
     }
-    // Free drafts are compared with the text whether they are read or not.
-    if (source.drafter->is_free() && !source.watch.is_on()) Make(source, kind, text, kMaxDrafts);
+    // Drafts that cost nothing are compared with the text whether a pass runs them or not.
+    if (source.drafter->costs_nothing() && !source.watch.is_on())
+      Make(source, kind, text, kMaxDrafts);
   }
   if (best_source == nullptr || best.n == 0) {
     drafting_seconds_ = watch.Seconds();
     return {};
   }
-  if (best_source->drafter->is_free()) {
+  if (best_source->drafter->costs_nothing()) {
     best_source->drafter->Draft(text, best.n, drafts_);
   } else {
     const Stopwatch drafting;
@@ -111,15 +113,15 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     const bool asks = !is_fixed && drafter.knows_confidence();
     if (asks) {
       best.n = std::max(best.n, best.most);
-      drafter.wants_more = [&](double share) {
-        watch_of.shares.push_back(share);
-        return controller_.WantsMore(chain, share);
+      drafter.wants_more = [&](double probability) {
+        watch_of.probabilities.push_back(probability);
+        return controller_.WantsMore(chain, probability);
       };
     }
     Make(*best_source, best_kind, text, best.n);
     drafter.wants_more = nullptr;
     drafts_ = watch_of.drafts;
-    controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
+    controller_.RecordDrafting(best_kind, drafts_.size(), drafting.Seconds());
     // The last drafts of a chain that ended early may be too unlikely to be worth reading.
     if (asks && chain.reached.size() == drafts_.size()) {
       drafts_.resize(controller_.WorthReading(chain));
@@ -153,8 +155,9 @@ void Speculation::Add(TokenId id, bool was_draft) {
     if (!watch.is_on()) continue;
     const bool right = watch.drafts[watch.place] == id;
     const bool was_read = watch.place < watch.n_read;
-    const double share = watch.place < watch.shares.size() ? watch.shares[watch.place] : -1;
-    controller_.Checked(watch.kind, watch.place, right, was_read, share);
+    const double probability =
+        watch.place < watch.probabilities.size() ? watch.probabilities[watch.place] : -1;
+    controller_.RecordCheck(watch.kind, watch.place, right, was_read, probability);
     watch.place = right ? watch.place + 1 : watch.drafts.size();
   }
 }

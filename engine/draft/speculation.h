@@ -24,13 +24,13 @@ struct Model;
 // The drafters that a session may use.
 struct DraftOptions {
   bool on = false;
-  std::optional<size_t> fixed = {};  // the number of drafts; nothing: adaptive
-  size_t max = kMaxDrafts;
-  bool lookup = true;                      // LookupDrafter
-  bool nextn = true;                       // NextnDrafter, if the model has the block
-  const Model* model = nullptr;            // ModelDrafter, with this model; or null
-  std::shared_ptr<Drafter> own = {};       // one of the caller's, or null
-  std::function<bool()> interrupted = {};  // asked while the small model reads; true: no drafts
+  std::optional<size_t> fixed = {};   // the number of drafts; nothing: the controller chooses it
+  size_t max = kMaxDrafts;            // the largest number of drafts in a pass
+  bool lookup = true;                 // LookupDrafter
+  bool nextn = true;                  // NextnDrafter, if the model has the block
+  const Model* model = nullptr;       // ModelDrafter, with this model; or null
+  std::shared_ptr<Drafter> own = {};  // the caller's drafter, or null
+  std::function<bool()> interrupted = {};  // asked while the small model runs; true: no drafts
 };
 
 struct DraftCounts {
@@ -39,7 +39,8 @@ struct DraftCounts {
   uint64_t n_tokens = 0;  // generated, accepted drafts included
   uint64_t n_passes = 0;
   uint64_t n_single = 0;  // passes with one token, thus without drafts
-  // By the clock: all passes, the undoing of rejected drafts, and drafting; passes with one token.
+  // Times: `seconds` is that of all passes, of undoing rejected drafts and of drafting;
+  // single_seconds is that of passes with one token.
   double seconds = 0, single_seconds = 0;
 
   DraftCounts operator-(const DraftCounts& before) const;
@@ -53,14 +54,14 @@ class Speculation {
   Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options,
               size_t n_tokens);
 
-  // Drafts after this text, at most `room`, in a pass that also reads its last n_known tokens. All
-  // but one of these were forced by a grammar and count as accepted drafts.
+  // Returns up to `room` drafts for a pass that also runs the last n_known tokens of this text. A
+  // grammar forced all of these but one; they count as accepted drafts.
   std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text, size_t room,
                                               size_t n_known = 1);
-  // Records the time of a pass, including the undoing of the previous pass's rejected drafts. Of
-  // one that made few logits nothing can be learned.
+  // Records the time of a pass, including the undoing of the previous pass's rejected drafts. The
+  // controller ignores a pass that computed only some logits.
   void Passed(size_t n_tokens, double seconds, bool has_all_logits = true);
-  // This token joined the text; it was an accepted draft or not.
+  // This token joined the text. was_draft: it was an accepted draft.
   void Add(tokenizer::TokenId id, bool was_draft);
 
   // Passes the tokens to each drafter's Read().
@@ -80,14 +81,15 @@ class Speculation {
   struct Watch {
     size_t kind = 0;
     std::vector<tokenizer::TokenId> drafts;
-    std::vector<double> shares = {};  // their model's probabilities, as far as they are known
-    size_t n_read = 0;                // of the drafts
-    size_t place = 0;                 // of the next one to compare; drafts.size(): none
+    std::vector<double> probabilities =
+        {};             // their model's probabilities, as far as they are known
+    size_t n_read = 0;  // how many of the drafts a pass read
+    size_t place = 0;   // the index of the next draft to compare; drafts.size(): none is left
     bool is_on() const { return place < drafts.size(); }
   };
   struct Source {
     std::shared_ptr<Drafter> drafter;
-    size_t first_kind;  // of the controller's
+    size_t first_kind;  // the controller's number for the drafter's kind 0
     Watch watch;
   };
   void Make(Source& source, size_t kind, std::span<const tokenizer::TokenId> text, size_t n);
@@ -97,8 +99,8 @@ class Speculation {
   std::vector<Source> sources_;
   DraftController controller_;
   DraftCounts counts_;
-  std::vector<tokenizer::TokenId> drafts_;  // of the pass to come
-  double drafting_seconds_ = 0;             // for it
+  std::vector<tokenizer::TokenId> drafts_;  // those of the next pass
+  double drafting_seconds_ = 0;             // how long it took to make them
 };
 
 }  // namespace engine

@@ -110,7 +110,7 @@ class Binder {
   const gguf::File& file_;
   bool exact_;
   std::string prefix_;
-  std::shared_ptr<std::vector<bool>> bound_;  // by place in file_.tensors()
+  std::shared_ptr<std::vector<bool>> bound_;  // one for each of file_.tensors()
   std::shared_ptr<std::vector<float>> ones_;
   std::shared_ptr<HadamardTransforms> hadamard_transforms_;
   uint64_t matrix_elements_ = 0;

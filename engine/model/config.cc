@@ -219,7 +219,7 @@ void ReadPooling(const Keys& keys, Config& config) {
 
 // A layer that uses another's keys and values must have the same number of key-value heads.
 void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
-  if (layer.kv_layer == LayerPlan::kOwn) return;
+  if (layer.kv_layer == LayerPlan::kOwnCache) return;
   const LayerPlan& source = config.layers[layer.kv_layer];
   if (source.n_kv_heads != layer.n_kv_heads) {
     keys.Fail("attention.head_count_kv", "layer ", layer.kv_layer,
@@ -287,7 +287,7 @@ Config Config::Read(const gguf::File& file) {
   constexpr const char *kEps = "attention.layer_norm_epsilon",
                        *kRmsEps = "attention.layer_norm_rms_epsilon";
   const bool is_rms = !config.layer_norm || (!keys.Has(kEps) && keys.Has(kRmsEps));
-  if (config.layer_norm) keys.Ignore(kRmsEps);  // of Phi-3.5-MoE beside the other
+  if (config.layer_norm) keys.Ignore(kRmsEps);  // Phi-3.5-MoE has both
   config.norm_eps = static_cast<float>(keys.Positive(is_rms ? kRmsEps : kEps));
   config.ropes = {ReadRope(keys, family, config)};
   ReadScales(keys, family, config);
@@ -296,7 +296,7 @@ Config Config::Read(const gguf::File& file) {
   ReadWindows(keys, family.windows, config);
   ReadRouter(keys, family, config);
   config.uses_hadamard = HadamardTransforms::AreIn(file);
-  if (family.refine != nullptr) family.refine(keys, config);
+  if (family.complete_config != nullptr) family.complete_config(keys, config);
   if (family.nextn) SkipNextn(keys, config);
   CheckLayers(keys, config);
   if (config.nextn) CheckLayers(keys, config.OfNextn());
@@ -305,7 +305,7 @@ Config Config::Read(const gguf::File& file) {
 }
 
 bool Config::SeesAhead() const {
-  return Widest([](const LayerPlan& layer) { return layer.ahead; }) > 0;
+  return Widest([](const LayerPlan& layer) { return layer.n_keys_ahead; }) > 0;
 }
 
 Config Config::OfNextn() const {

@@ -37,7 +37,7 @@ struct RopeConfig {
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   double log_multiplier = 0.0;  // YaRN: undoes this part of the paper's growth of cos and sin
-  double ext_factor = 1.0;      // YaRN: the share of dimensions' own frequencies; 0: as kLinear
+  double ext_factor = 1.0;      // YaRN: how much of their own frequency dimensions keep; 0: kLinear
   bool truncated = true;  // YaRN: beta_fast's and beta_slow's dimensions are rounded to whole ones
   bool divided = true;    // the file's tensor of divisors applies
   // M-RoPE (Wang et al. 2024): the numbers of pairs that rotate by the time, the height and the
@@ -65,20 +65,20 @@ enum class Mixer {
 // its key and reads with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
 // key_length state_size. Mamba has a value head for each channel, with values of length 1.
 struct RecurrentPlan {
-  size_t n_taps = 0;    // of the convolution, the current token included
-  size_t channels = 0;  // numbers of a token that it covers: queries, keys, values
+  size_t n_taps = 0;    // tokens that the convolution covers, the current one included
+  size_t channels = 0;  // numbers of a token that it covers: queries, keys and values
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t key_length = 0;
   size_t value_length = 0;
   size_t n_alpha = 0;  // numbers of a token that the state's decay depends on
-  size_t n_beta = 0;   // of a delta net for the strength of corrections; Mamba's key and query
-  size_t rank = 0;     // of the two matrices that alpha is computed by; 0: there is one matrix
-  bool decay_by_channel = false;  // of delta nets: each row of the state has its own
-  float lowest_decay = 0;         // of delta nets: the least logarithm of a decay; 0: no limit
-  bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
-  float norm_eps = 0;             // of the norms of `normed`, or of lightning attention's output
-  std::vector<float> rates;       // of lightning attention's decay: by value head, below 0
+  size_t n_beta = 0;   // a delta net's strengths of corrections; in Mamba the key and the query
+  size_t rank = 0;     // the length between two matrices that make alpha; 0: one matrix does
+  bool decay_by_channel = false;  // delta nets: each row of the state has its own decay
+  float lowest_decay = 0;         // delta nets: the smallest logarithm of a decay; 0: no limit
+  bool normed = false;            // Mamba: alpha (as `rank` numbers), key and query are normed
+  float norm_eps = 0;             // of these norms, or of the norm of lightning attention's output
+  std::vector<float> rates;       // lightning attention: each value head's rate of decay, below 0
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
   size_t state_floats() const { return n_value_heads * key_length * value_length; }
@@ -88,50 +88,51 @@ struct RecurrentPlan {
 // One layer's shape.
 struct LayerPlan {
   static constexpr size_t kNoRope = SIZE_MAX;
-  static constexpr size_t kOwn = SIZE_MAX;
+  static constexpr size_t kOwnCache = SIZE_MAX;
 
   Mixer mixer = Mixer::kAttention;
-  Mixer beside = Mixer::kNone;  // a recurrence that reads the same, and whose output is added, too
+  Mixer second_mixer = Mixer::kNone;  // a recurrence: same input, and its output is added as well
   // Attention. Latent attention on latent vectors has one key-value head.
   size_t n_heads = 0;
-  size_t n_kv_heads = 0;    // divides n_heads
-  size_t key_length = 0;    // head_dim of queries and keys, even
-  size_t value_length = 0;  // head_dim of values
-  float score_scale = 0;    // of q . k
-  size_t rope = 0;          // index into Config::ropes, or kNoRope
-  size_t rope_offset = 0;   // index in a head of the first rotated number
-  size_t window = 0;        // keys up to its own that a token sees; 0: all
-  size_t ahead = 0;         // keys after its own that it sees; SIZE_MAX: all
-  size_t kv_layer = kOwn;   // the earlier layer whose keys and values it uses, or kOwn
+  size_t n_kv_heads = 0;        // divides n_heads
+  size_t key_length = 0;        // head_dim of queries and keys, even
+  size_t value_length = 0;      // head_dim of values
+  float score_scale = 0;        // multiplies q . k
+  size_t rope = 0;              // index into Config::ropes, or kNoRope
+  size_t rope_offset = 0;       // index in a head of the first rotated number
+  size_t window = 0;            // how many keys up to its own a token sees; 0: all of them
+  size_t n_keys_ahead = 0;      // how many keys after its own a token sees; SIZE_MAX: all of them
+  size_t kv_layer = kOwnCache;  // the earlier layer whose keys and values it uses, or kOwnCache
   // Latent attention:
-  size_t latent_length = 0;    // of the vector that keys and values come from
-  size_t query_rank = 0;       // of the vector that queries come from; 0: from the residual stream
-  size_t head_key_length = 0;  // of a head's own keys, the rotated numbers last
-  size_t head_value_length = 0;  // of a head's own values
+  size_t latent_length = 0;      // length of the vector that keys and values are made from
+  size_t query_rank = 0;         // length of the vector that queries are made from; 0: the stream's
+  size_t head_key_length = 0;    // length of a head's expanded keys, the rotated numbers last
+  size_t head_value_length = 0;  // length of a head's expanded values
   bool values_in_keys = false;   // a value is the first value_length numbers of its key
-  RecurrentPlan recurrent;       // of `beside` where there is one, else of `mixer`
-  Mixer recurrence() const { return beside != Mixer::kNone ? beside : mixer; }
+  RecurrentPlan recurrent;       // the state of second_mixer if there is one, otherwise of mixer
+  Mixer recurrence() const { return second_mixer != Mixer::kNone ? second_mixer : mixer; }
 
-  size_t ffn_length = 0;       // width of the feed-forward network's hidden layer; 0: none
-  float ffn_sparsity = 0;      // gates pass above mean plus this many deviations; 0: all
-  float ffn_limit = INFINITY;  // of Activation::kLimitedSilu, dense or in the shared expert
-  float expert_limit = INFINITY;
-  std::optional<kernels::Xielu> xielu;  // in place of Config::activation, without a gate
-  size_t n_experts = 0;                 // 0: none
+  size_t ffn_length = 0;  // width of the feed-forward network's hidden layer; 0: none
+  // Gates count only above their mean plus this many standard deviations; 0: all gates count.
+  float ffn_sparsity = 0;
+  float ffn_limit = INFINITY;     // kLimitedSilu's limit in the dense network and shared expert
+  float expert_limit = INFINITY;  // kLimitedSilu's limit in the other experts
+  std::optional<kernels::Xielu> xielu;  // replaces Config::activation, without a gate
+  size_t n_experts = 0;                 // 0: the network is dense
   size_t expert_length = 0;             // width of an expert's hidden layer
-  size_t shared_ffn_length = 0;         // of the expert that every token passes; 0: none
+  size_t shared_ffn_length = 0;  // width of the expert that every token passes; 0: no such expert
 };
 
 // Names of the norms' tensors, by role; "": none.
 struct NormRoles {
-  std::string_view attn = "attn_norm";  // of the mixer's input
-  std::string_view attn_post = "";      // of its output, before it is added to the stream
-  std::string_view attn_sum = "";       // of the stream, after that
-  std::string_view ffn = "ffn_norm";    // of the feed-forward network's input
+  std::string_view attn = "attn_norm";  // norms the mixer's input
+  std::string_view attn_post = "";      // norms its output, before it is added to the stream
+  std::string_view attn_sum = "";       // norms the stream after that
+  std::string_view ffn = "ffn_norm";    // these three: likewise for the feed-forward network
   std::string_view ffn_post = "";
   std::string_view ffn_sum = "";
-  std::string_view output = "output_norm";  // of the stream after the last layer
-  std::string_view embedding = "";          // of the stream before the first
+  std::string_view output = "output_norm";  // norms the stream after the last layer
+  std::string_view embedding = "";          // norms the stream before the first layer
 };
 
 // RMSNorm of queries and keys.
@@ -147,16 +148,16 @@ enum class Presence { kNone, kOptional, kRequired };
 // A gate of attention's output, computed from the layer's input.
 enum class AttentionGate {
   kNone,
-  kInQueries,  // attn_q has for each head its query's rows, then its gate's
-  kOwn,        // the matrix attn_gate: a number for each head, or for each of its values
-  kOwnIfThere,
+  kInQueries,       // attn_q has for each head its query's rows, then its gate's
+  kSeparateMatrix,  // attn_gate: a number for each head, or for each of its values
+  kSeparateMatrixIfPresent,
 };
 
 // Where the output matrix is.
 enum class OutputMatrix {
-  kOwnOrEmbedding,  // output where the file has it, else token_embd
+  kOutputTensorOrEmbedding,  // the tensor `output` if the file has it, otherwise token_embd
   kEmbedding,
-  kOwn,
+  kOutputTensor,
 };
 
 // How the vectors of a text's positions become one (the values of pooling_type).
@@ -165,24 +166,26 @@ enum class Pooling { kNone, kMean, kFirst, kLast, kRank };
 // A reranker turns a position's vector, or their mean, into scores.
 struct RankTraits {
   Pooling from = Pooling::kFirst;
-  bool gelu = false;     // the activation after the first matrix, else tanh
-  bool erf = false;      // it is GELU itself, not its form with tanh
-  bool softmax = false;  // of the scores
+  bool gelu = false;     // the activation after the first matrix is GELU, otherwise tanh
+  bool erf = false;      // it is GELU itself, not its approximation with tanh
+  bool softmax = false;  // scores become probabilities
 };
 
 // What neither keys nor tensors tell of an architecture (family.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
-  bool layer_norm = false;    // norms of the stream subtract its mean (Ba et al. 2016)
-  bool norm_weights = true;   // norms have weights
-  bool first_norm = true;     // the first mixer's input has its norm
-  bool norms_stream = false;  // a normed input is also what the output is added to
+  bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)
+  bool norm_weights = true;  // norms have weights
+  bool first_norm = true;    // false: the first layer's mixer reads x without a norm (ModernBERT)
+  // The norm's output replaces the stream, so the mixer's or network's output is added to it
+  // (MiniMax-01).
+  bool norms_stream = false;
   // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
-  // With a norm of its own the network still reads the stream before the mixer (GPT-NeoX).
+  // If the network has another norm, that also reads the stream before the mixer (GPT-NeoX).
   bool parallel = false;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_optional = false;
-  bool qk_layer_norm = false;  // it subtracts the mean; each head may have its own weights
+  bool qk_layer_norm = false;  // qk_norm subtracts the mean; each head may have its own weights
   kernels::Activation activation = kernels::Activation::kSilu;
   bool learned_positions = false;    // each of context_length positions has a vector
   bool sub_norms = false;            // norms of the inputs of attn_output and ffn_down
@@ -192,10 +195,11 @@ struct Traits {
   bool halves_experts = false;       // experts and a shared one are averaged, not added
   bool value_norm = false;           // RMSNorm of values, without weights
   AttentionGate attention_gate = AttentionGate::kNone;
-  kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of that gate
-  Presence ssm_norms = Presence::kRequired;  // Mamba's norms: of its output, or of dt, B and C
+  kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of attention_gate
+  // Mamba-2's norm of its output, or Mamba's norms of dt, B and C.
+  Presence ssm_norms = Presence::kRequired;
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
-  OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
+  OutputMatrix output = OutputMatrix::kOutputTensorOrEmbedding;
   RankTraits rank = {};
   // The block that predicts further tokens reads the stream before the last norm, not after it.
   bool nextn_before_norm = false;
@@ -208,22 +212,23 @@ struct Config : Traits {
   size_t embedding_length = 0;  // width of the residual stream
   float norm_eps = 0;
 
-  bool keys_as_values = false;  // values without a matrix are the keys before norm and rope
+  bool keys_as_values = false;  // without attn_v, values are the keys before norm and rope
   kernels::Router router;
-  Presence router_bias = Presence::kNone;  // of scores, only while experts are chosen
-  size_t n_experts_used = 0;               // by a token, of a layer that has experts
+  Presence router_bias = Presence::kNone;  // added to scores only to choose experts
+  size_t n_experts_used = 0;               // by a token, in a layer that has experts
   size_t expert_width = 0;                 // of experts' inputs and outputs; 0: embedding_length
-  size_t n_streams = 0;         // residual streams side by side (AltUp, pass/residual.h); 0: one
-  size_t laurel_length = 0;     // rank of the matrix beside each mixer (LAuReL); 0: none
-  size_t per_layer_length = 0;  // numbers that a token has for each layer; 0: none
+  size_t n_residual_streams = 0;           // side by side (AltUp, pass/residual.h); 0: there is one
+  size_t laurel_length = 0;                // rank of the matrix beside each mixer (LAuReL); 0: none
+  size_t per_layer_length = 0;             // numbers that a token has for each layer; 0: none
 
-  float embedding_scale = 1;         // of a token's row of token_embd
-  float attention_output_scale = 1;  // of attention's output
-  float residual_scale = 1;          // of a sublayer's output
-  float stream_scale = 1;            // of the stream that the output is added to
-  float clamp_qkv = 0;               // queries, keys and values are cut to [-clamp, clamp]; 0: not
+  float embedding_scale = 1;         // multiplies a token's row of token_embd
+  float attention_output_scale = 1;  // multiplies attention's output
+  float residual_scale = 1;          // multiplies a mixer's or network's output
+  float stream_scale = 1;            // multiplies the stream that the output is added to
+  // Limits queries, keys and values to [-clamp_qkv, clamp_qkv]; 0: no limit.
+  float clamp_qkv = 0;
   std::vector<float> slopes;    // by head: scores fall with distance (ALiBi); empty: they do not
-  float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none
+  float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: no cap
   float logit_scale = 1;
   float logit_softcap = 0;  // as attention_softcap, after the scale
   // Attention temperature (Llama 4): queries at p are times 1 + scale * ln(1 + floor(p / span)).
@@ -235,24 +240,26 @@ struct Config : Traits {
   std::vector<LayerPlan> layers;  // at least one
   // How many times the file's layers run, each time with their own keys and values.
   size_t n_runs = 1;
-  bool norm_between_runs = false;  // by output_norm
-  size_t n_skipped_layers = 0;     // after them in the file; not used to generate text
+  bool norm_between_runs = false;  // output_norm is applied between runs
+  // Layers after `layers` in the file that text generation does not use.
+  size_t n_skipped_layers = 0;
   // The first skipped layer, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
   size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
-  Pooling pooling = Pooling::kNone;  // of files that turn texts into vectors
-  size_t n_labels = 0;               // scores of Pooling::kRank
+  Pooling pooling = Pooling::kNone;  // in files that turn texts into vectors
+  size_t n_labels = 0;               // how many scores Pooling::kRank gives
   bool unit_vectors = true;          // a text's vector is divided by its length
-  size_t most_text_tokens = 0;       // of a text that becomes a vector; 0: as fit
-  size_t dense_length = 0;  // width between the two matrices after pooling; 0: there are none
+  // The largest number of tokens in a text that becomes a vector; 0: as many as the context allows.
+  size_t most_text_tokens = 0;
+  size_t dense_length = 0;  // width between the two matrices after pooling; 0: no such matrices
   // In a model that only drafts for another (draft/assistant.h): the other model's width, else 0.
   // kv_layer names one of its own layers; that layer reads the keys of the other model's layer of
   // the same kind.
   size_t backbone_length = 0;
-  bool joins_hidden = false;   // of OfNextn(): the input is two streams wide
+  bool joins_hidden = false;   // in OfNextn(): the input is two streams wide
   bool uses_hadamard = false;  // some products' inputs are transformed (hadamard_transforms.h)
   size_t fine_cols = 0;        // Weights::FineCols()
-  bool has_encoders = false;  // the file has keys of encoders of images or sound, which are not run
+  bool has_encoders = false;   // the file has keys of image or sound encoders, which are not run
 
   // Throws gguf::Error (file, key, expected, found).
   static Config Read(const gguf::File& file);

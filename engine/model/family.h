@@ -29,27 +29,27 @@ enum class DenseLayers {
 // Layers whose tokens see only the last few positions. A file may list them, or name a period.
 struct Windows {
   enum class When : uint8_t {
-    kNever,    // the family has none, or code of its own
-    kIfGiven,  // where the file has the window's length
-    kAlways,   // the file must have it
-    kIfListed  // where it lists the layers; the length alone has no effect
+    kNever,    // the family has no windows, or its own code reads them
+    kIfGiven,  // if the file has the window's length
+    kAlways,   // the file must have the length
+    kIfListed  // if the file lists the layers; the length alone has no effect
   };
   // How queries and keys of these layers rotate.
   enum class Rope : uint8_t {
     kSame,
-    kOwnBase,    // with the base of a key, or else of the other layers
-    kUnscaled,   // as kOwnBase, and not stretched
+    kOwnBase,    // with the base that a key gives, otherwise with that of the other layers
+    kUnscaled,   // as kOwnBase, and RoPE is not stretched
     kOnlyThere,  // the other layers do not rotate
   };
   When when = When::kNever;
-  size_t period = 0;  // the last of so many layers sees all positions; 0: none does
+  size_t period = 0;  // the last of so many layers sees all positions; 0: no layer does
   Rope rope = Rope::kSame;
-  double base = 0;    // of kUnscaled, where no key gives it; 0: that of the other layers
-  size_t length = 0;  // of kIfGiven, where no key gives it
+  double base = 0;    // kUnscaled's base if no key gives one; 0: that of the other layers
+  size_t length = 0;  // kIfGiven's window if no key gives one
 };
 
-// Names in config.json, separated by spaces, of which the first that is present counts; if none is,
-// nothing is written.
+// hf has names in config.json, separated by spaces. The first that is present counts; if no name is
+// present, nothing is written.
 enum class KeyKind : uint8_t { kUint, kFloat, kBool };
 struct KeyRule {
   std::string_view hf, gguf;
@@ -63,27 +63,30 @@ enum class Experts : uint8_t { kEither, kNone, kSome };
 struct HfClass {
   std::array<std::string_view, 10> names = {};  // config.json's architectures; the rest is empty
   Experts experts = Experts::kEither;
-  bool pairs_halves = false;  // rotates pairs of halves of a head, where the file has neighbours
+  bool pairs_halves = false;  // RoPE pairs a head's halves, where the file pairs neighbours
   bool norms_plus_one = false;
   bool raw_bpe = false;             // its tokenizer.json merges characters, not bytes
   bool all_kv_heads = false;        // each head has its own, whatever config.json says
-  bool has_windows = true;          // where its family has them
-  bool chooses_by_sigmoid = false;  // experts, where config.json does not say
+  bool has_windows = true;          // if its family has them
+  bool chooses_by_sigmoid = false;  // how experts are chosen if config.json does not say
   bool says_rope = false;           // config.json must say how RoPE is scaled
   bool tied = false;          // the output matrix is the embedding, where config.json does not say
   double rope_theta = 10000;  // rope's base, where config.json does not say
   double rotary_part = 1;     // the part of a head that rotates, where config.json does not say
-  // The beginning of the activation's name in config.json, if not that of Traits::activation.
+  // What the activation's name in config.json must begin with, if not with the usual name of
+  // Traits::activation. "": any name.
   std::optional<std::string_view> activation = {};
-  // Before the tables of all families (convert/source.cc); the first list that has a name counts.
+  // Published names of tensors. These lists come before the tables that all families share
+  // (convert/source.cc); the first list that has a name counts.
   std::array<std::span<const TensorRule>, 3> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
   std::span<const KeyValue> only = {};      // values that config.json's keys must have
   std::span<const KeyValue> defaults = {};  // values that config.json omits
   // Names in config.json for numbers that all families need, and the usual names.
   std::span<const std::pair<std::string_view, std::string_view>> renamed = {};
-  // Adds keys, before and in place of the lists'; refuses what the family's file cannot express.
-  void (*refine)(OutModel& model) = nullptr;
+  // Adds keys; one that it adds is not looked up in the lists. Refuses a folder whose values the
+  // family's file cannot express. Or null.
+  void (*add_keys)(OutModel& model) = nullptr;
 };
 
 struct Family {
@@ -91,7 +94,7 @@ struct Family {
   std::array<std::string_view, 2> other_names = {};  // in files of other programs
   kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
   Traits traits = {};
-  bool scales_embeddings = false;  // by the root of their length
+  bool scales_embeddings = false;  // embeddings are multiplied by the root of their length
   bool yarn_truncates = true;      // RopeConfig::truncated, where a file does not say
   Windows windows = {};
   bool nextn = false;  // blocks after the layers may predict further tokens
@@ -104,8 +107,8 @@ struct Family {
   DenseLayers dense_layers = DenseLayers::kNone;
   // The shared expert is as wide as several experts: the number in a key, or this number.
   std::optional<size_t> n_shared_experts = {};
-  // Completes a config that was read from the common keys; or null. Throws gguf::Error.
-  void (*refine)(const Keys& keys, Config& config) = nullptr;
+  // Completes a config that was read from the common keys. Throws gguf::Error. Or null.
+  void (*complete_config)(const Keys& keys, Config& config) = nullptr;
 
   HfClass hf = {};
   std::span<const HfClass> others = {};

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
-    "attention.layer_norm_epsilon",  // of models whose norms are not RMSNorm
+    "attention.layer_norm_epsilon",  // only matters to models whose norms are not RMSNorm
     "rope.scaling.finetuned",
 };
 

@@ -45,7 +45,7 @@ class LayerBinder {
     w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
     w.ffn_sum_norm = bind_.Norm(std::string(config_.norms.ffn_sum), width_);
     BindMixer(plan_.mixer, w);
-    BindMixer(plan_.beside, w);
+    BindMixer(plan_.second_mixer, w);
     if (plan_.ffn_length > 0) BindFeedForward(w);
     if (plan_.n_experts > 0) BindExperts(w);
     if (config_.per_layer_length > 0) {
@@ -53,7 +53,7 @@ class LayerBinder {
       w.proj = bind_.Matrix("proj", width_, config_.per_layer_length);
       w.post_norm = bind_.Vector("post_norm", width_);
     }
-    if (config_.n_streams > 0) BindStreams(w);
+    if (config_.n_residual_streams > 0) BindStreams(w);
     w.layer_output_scale = bind_.OptionalFloats("layer_output_scale.weight", {1});
     w.matrix_elements = bind_.matrix_elements();
     return w;
@@ -116,7 +116,7 @@ class LayerBinder {
     const size_t k_rows = plan_.n_kv_heads * plan_.key_length;
     const size_t v_rows = plan_.n_kv_heads * plan_.value_length;
     const size_t out_cols = plan_.n_heads * plan_.value_length;
-    const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
+    const bool own_kv = plan_.kv_layer == LayerPlan::kOwnCache;
     const bool gates = config_.attention_gate == AttentionGate::kInQueries;
     const bool joined = own_kv && !gates && bind_.Has("attn_qkv");
     if (!joined) w.attn_q = bind_.Matrix("attn_q", gates ? 2 * q_rows : q_rows, width_);
@@ -149,8 +149,9 @@ class LayerBinder {
         (config_.sinks == Presence::kOptional && bind_.Has("attn_sinks"))) {
       w.attn_sinks = bind_.Vector("attn_sinks", plan_.n_heads);
     }
-    if (config_.attention_gate == AttentionGate::kOwn ||
-        (config_.attention_gate == AttentionGate::kOwnIfThere && bind_.Has("attn_gate"))) {
+    if (config_.attention_gate == AttentionGate::kSeparateMatrix ||
+        (config_.attention_gate == AttentionGate::kSeparateMatrixIfPresent &&
+         bind_.Has("attn_gate"))) {
       const bool gate_by_head = bind_.Rows("attn_gate") == plan_.n_heads;
       w.attn_gate = bind_.Matrix("attn_gate", gate_by_head ? plan_.n_heads : out_cols, width_);
     }
@@ -179,7 +180,7 @@ class LayerBinder {
     } else {
       w.attn_kv_b = bind_.Matrix("attn_kv_b", n_heads * (n_unrotated + value), latent);
     }
-    if (config_.attention_gate == AttentionGate::kOwn)
+    if (config_.attention_gate == AttentionGate::kSeparateMatrix)
       w.attn_gate = bind_.Matrix("attn_gate", n_heads, width_);
     w.attn_output = bind_.Matrix("attn_output", width_, n_heads * value);
   }
@@ -297,7 +298,7 @@ class LayerBinder {
   }
 
   void BindStreams(LayerWeights& w) {
-    const size_t n = config_.n_streams, rank = config_.laurel_length;
+    const size_t n = config_.n_residual_streams, rank = config_.laurel_length;
     w.laurel_l = bind_.Matrix("laurel_l", rank, width_);
     w.laurel_r = bind_.Matrix("laurel_r", width_, rank);
     w.laurel_post_norm = bind_.Vector("laurel_post_norm", width_);
@@ -389,7 +390,8 @@ class LayerBinder {
   const Config& config_;
   const LayerPlan& plan_;
   bool is_first_;
-  bool is_last_of_many_;      // of so many layers that its products are a small part of all
+  bool is_last_of_many_;  // the last of so many layers that its products are a small part of the
+                          // whole
   bool shares_norm_ = false;  // the network reads what the mixer reads
   size_t width_;
 };

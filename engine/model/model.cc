@@ -49,7 +49,7 @@ uint64_t Model::BytesPerToken() const {
                 (experts->n_experts - config.n_experts_used);
     }
   }
-  uint64_t again = 0;  // by further runs through the layers
+  uint64_t again = 0;  // read again in further runs through the layers
   for (const gguf::TensorView& tensor : file.tensors()) {
     if (tensor.name.starts_with("blk.")) again += (config.n_runs - 1) * tensor.bytes;
   }

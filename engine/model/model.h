@@ -21,8 +21,8 @@ struct Model {
   Config config;
   Weights weights;                                  // views into file
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // views into file
-  std::vector<std::string> notes = {};              // what of the file is passed over, a line each
-  bool exact = false;                               // products round no activations
+  std::vector<std::string> notes = {};  // a line for each part of the file that is ignored
+  bool exact = false;                   // products round no activations
 
   // Throws gguf::Error. Reads only the head of the file: weights are paged in when first used.
   static Model Load(const std::string& path, bool exact = false);

@@ -98,9 +98,10 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
     w.per_layer_model_proj = bind.Matrix("per_layer_model_proj", all, width);
     w.per_layer_proj_norm = bind.Vector("per_layer_proj_norm", config.per_layer_length);
   }
-  if (config.n_streams > 0) {
-    w.altup_proj = bind.Experts("altup_proj", config.n_streams - 1, width, width);
-    w.altup_unembd_proj = bind.Experts("altup_unembd_proj", config.n_streams - 1, width, width);
+  if (config.n_residual_streams > 0) {
+    w.altup_proj = bind.Experts("altup_proj", config.n_residual_streams - 1, width, width);
+    w.altup_unembd_proj =
+        bind.Experts("altup_unembd_proj", config.n_residual_streams - 1, width, width);
   }
   for (size_t layer = 0; layer < config.n_layers(); ++layer) {
     w.layers.push_back(LayerWeights::Bind(bind, config, layer));
@@ -124,8 +125,8 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   w.hadamard_transforms = bind.hadamard_transforms();
   for (const LayerWeights& layer : w.layers) CheckHadamard(file, layer);
   CheckHadamard(file, w.nextn.layer);
-  const bool own = config.output == OutputMatrix::kOwn ||
-                   (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
+  const bool own = config.output == OutputMatrix::kOutputTensor ||
+                   (config.output == OutputMatrix::kOutputTensorOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;
   for (const char* const encoder : {"v.", "a.", "mm."}) w.encoder_bytes += bind.Skip(encoder);
   w.skipped_bytes += w.encoder_bytes + bind.Skip("mtp.");  // and drafts, in Ollama's files

@@ -127,13 +127,13 @@ struct LayerWeights {
   const float* ffn_pre_norm_2 = nullptr;   // of experts' input
   const float* ffn_post_norm_2 = nullptr;  // of their output
 
-  // ---- Several residual streams, if Config::n_streams > 0 (Gemma 3n; pass/residual.h).
+  // ---- Several residual streams, if Config::n_residual_streams > 0 (Gemma 3n; pass/residual.h).
   WeightView laurel_l;  // [laurel_length][embedding_length]
   WeightView laurel_r;  // [embedding_length][laurel_length]
   const float* laurel_post_norm = nullptr;
-  WeightView altup_router;                     // [n_streams][embedding_length]
-  WeightView altup_predict_coef;               // [n_streams * n_streams][n_streams]
-  WeightView altup_correct_coef;               // [n_streams][n_streams]
+  WeightView altup_router;                     // [n_residual_streams][embedding_length]
+  WeightView altup_predict_coef;               // [n_residual_streams^2][n_residual_streams]
+  WeightView altup_correct_coef;               // [n_residual_streams][n_residual_streams]
   const float* altup_router_norm = nullptr;    // [embedding_length]
   const float* altup_correct_scale = nullptr;  // [embedding_length]
 
@@ -188,7 +188,8 @@ struct Weights {
   WeightView per_layer_token_embd;             // [vocab_size][layers * per_layer_length]
   WeightView per_layer_model_proj;             // [layers * per_layer_length][embedding_length]
   const float* per_layer_proj_norm = nullptr;  // [per_layer_length]
-  // If Config::n_streams > 0: [embedding_length][embedding_length] for each stream but the first.
+  // If Config::n_residual_streams > 0: [embedding_length][embedding_length] for each stream but the
+  // first.
   ExpertsView altup_proj;
   ExpertsView altup_unembd_proj;
   std::vector<LayerWeights> layers;    // one for each of Config::layers

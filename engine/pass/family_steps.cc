@@ -1,5 +1,4 @@
-// What single families add to a layer (a norm, a mixer, a sum; a norm, a network, a sum). Each line
-// names families that have it.
+// Steps of a layer that only some families have. Comments name families that have the step.
 #include "engine/pass/family_steps.h"
 
 #include <cmath>
@@ -10,7 +9,7 @@ namespace engine {
 namespace {
 
 // A low-rank path beside the mixer ("learned augmented residual layer", LAuReL; Menghani et al.
-// 2024): x = (x + in + norm(laurel_r laurel_l in)) / sqrt(2), `in` being the mixer's input. Does
+// 2024): x = (x + in + norm(laurel_r laurel_l in)) / sqrt(2), where `in` is the mixer's input. Does
 // nothing without the matrices.
 void AugmentResidual(const LayerWeights& w, const float* in, Pass& pass) {
   if (w.laurel_l.tensor == nullptr) return;
@@ -30,7 +29,7 @@ void AddPerLayerEmbedding(const LayerView& layer, ResidualStream& residual, Pass
   if (w.inp_gate.tensor == nullptr) return;
   Scratch& s = pass.scratch();
   pass.MatMul(residual.PerLayerGate(w), {{w.inp_gate, s.hidden}});
-  pass.GateByLayer(layer.i, s.hidden);
+  pass.GateByLayer(layer.index, s.hidden);
   pass.MatMul(s.hidden, {{w.proj, s.delta}});
   pass.Normed(s.delta, w.post_norm, w.proj.rows, s.delta);
   residual.AddPerLayer();
@@ -42,8 +41,8 @@ void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& 
                 Pass& pass) {
   const Config& c = pass.config();
   float* const x = pass.scratch().x;
-  if (layer.i > 0 && c.file_layer(layer.i) == 0 &&
-      c.norm_between_runs)  // Nanbeige runs layers twice
+  // Nanbeige runs its layers twice.
+  if (layer.index > 0 && c.file_layer(layer.index) == 0 && c.norm_between_runs)
     pass.Normed(x, weights.output_norm, c.embedding_length, x, weights.output_norm_bias);
   residual.BeginLayer(layer.w);  // Gemma 3n
 }
@@ -61,8 +60,8 @@ void FinishMixer(const LayerView& layer, Pass& pass) {  // Gemma, GLM-4, OLMo 2
 }
 
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass) {
-  if (layer.plan.beside != Mixer::kNone) {  // Falcon-H1
-    MixTokens(layer, layer.plan.beside, in, pass);
+  if (layer.plan.second_mixer != Mixer::kNone) {  // Falcon-H1
+    MixTokens(layer, layer.plan.second_mixer, in, pass);
     residual.AddDelta({});
   }
   AugmentResidual(layer.w, in, pass);  // Gemma 3n

@@ -8,19 +8,21 @@
 
 namespace engine {
 
-// Before a layer: a norm between runs of the same layers, predictions of several streams.
+// Called before a layer: norms x between runs of the same layers; predicts several streams.
 void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
                 Pass& pass);
-// Between the mixer and its sum, which changes x: the input of a network that reads x as the mixer
-// did, scratch.normed. It has a norm of its own, or stays as the mixer's norm left it.
+// Called between the mixer and its sum, which changes x. Writes to scratch.normed the input of a
+// network that reads the same x as the mixer: by the network's own norm, if it has one; otherwise
+// scratch.normed stays as the mixer's norm left it.
 void MakeParallelInput(const LayerView& layer, Pass& pass);
-// Between the mixer and its sum: the norm of its output, scratch.delta.
+// Called between the mixer and its sum: norms the mixer's output, scratch.delta.
 void FinishMixer(const LayerView& layer, Pass& pass);
-// After that sum: what runs beside the mixer, on its input `in`.
+// Called after that sum: adds what runs beside the mixer, on its input `in`.
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);
-// Between the network and its sum: the norm of its output, scratch.delta.
+// Called between the network and its sum: norms the network's output, scratch.delta.
 void FinishNetwork(const LayerView& layer, Pass& pass);
-// After a layer: corrections of several streams, a token's embedding for this layer, a scale.
+// Called after a layer: corrects several streams, adds a token's embedding for this layer, scales
+// x.
 void FinishLayer(const LayerView& layer, ResidualStream& residual, Pass& pass);
 
 }  // namespace engine

@@ -1,10 +1,10 @@
-// A dense network, experts, or both.
+// The feed-forward half of a layer: a dense network, experts, or both.
 #include "engine/pass/feed_forward.h"
 
 namespace engine {
 namespace {
 
-// From `in` to scratch.delta, both [tokens][embedding_length].
+// From `in` to scratch.delta, both [tokens][embedding_length]. A Llama takes the last branch.
 void Dense(const LayerView& layer, const float* in, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
@@ -23,7 +23,8 @@ void Dense(const LayerView& layer, const float* in, Pass& pass) {
   pass.MatMul(hidden, {{w.ffn_down, s.delta}});
 }
 
-// A router chooses a few of many networks for each token (Shazeer et al. 2017); one may be shared.
+// A router chooses a few of many networks for each token (Shazeer et al. 2017). Every token may
+// also pass a shared expert.
 void SparseExperts(const LayerView& layer, const float* in, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
@@ -48,7 +49,8 @@ void SparseExperts(const LayerView& layer, const float* in, Pass& pass) {
   if (pass.config().halves_experts) pass.Scale(s.delta, 0.5f);
 }
 
-// Dense network and experts have sandwich norms; router and experts read the residual stream.
+// The dense network and the experts have norms before and after; the router and the experts read
+// the residual stream (Gemma 4).
 void DenseAndExperts(const LayerView& layer, const float* in, Pass& pass) {
   const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();

@@ -16,9 +16,9 @@
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextSpan> texts, Scratch& s, kernels::Team& team, Trace* trace) {
+             std::span<const TextSpan> sequences, Scratch& s, kernels::Team& team, Trace* trace) {
   float* const x = s.x;
-  AnyPass any(trace, model.config, tokens.size(), s, team, texts);
+  PassWithOptionalTrace any(trace, model.config, tokens.size(), s, team, sequences);
   Pass& pass = any.get();
 
   // A token starts as its row of the embedding matrix.
@@ -51,9 +51,9 @@ void Layers(const Weights& weights, Pass& pass) {
       residual.AddDelta(w.attn_sum_norm);
       AddBesideMixer(layer, in, residual, pass);
     }
-    // A network for each token by itself: dense, or experts.
+    // A network for each token by itself: a dense one, or experts.
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
-      const float* const in = pass.config().parallel  // then MakeParallelInput() has made it
+      const float* const in = pass.config().parallel  // MakeParallelInput() has made the input
                                   ? s.normed
                                   : pass.Normed(x, w.ffn_norm, width, normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);
@@ -67,8 +67,8 @@ void Layers(const Weights& weights, Pass& pass) {
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
-  const TextSpan text = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
-  Pass pass(model.config, n, s, team, {&text, 1});
+  const TextSpan sequence = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
+  Pass pass(model.config, n, s, team, {&sequence, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;
@@ -79,7 +79,7 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kern
 void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
-  AnyPass any(trace, model.config, n, s, team);
+  PassWithOptionalTrace any(trace, model.config, n, s, team);
   Pass& pass = any.get();
   const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);

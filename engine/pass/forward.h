@@ -17,20 +17,20 @@ namespace engine {
 class Pass;
 
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
-// ([tokens.size()][embedding_length]) for Logits(). A batch may hold tokens of several texts, one
-// text after the other. texts[i] is text i: its position, its cache, and where its tokens end in
-// the batch (TextSpan, sequence_state.h). Preconditions: every id < vocab_size,
-// tokens.size() <= scratch.max_tokens, each text fits into its state. Called inside team.Run().
-// With a trace, which records every operation, the batch must be one text.
+// ([tokens.size()][embedding_length]) for Logits(). A batch may hold tokens of several sequences,
+// one sequence after the other. sequences[i] has the position and the cache of sequence i, and
+// where its tokens end in the batch (TextSpan, sequence_state.h). Preconditions: every id <
+// vocab_size, tokens.size() <= scratch.max_tokens, each sequence fits into its state. Called inside
+// team.Run(). A trace records every operation; then the batch must be one sequence.
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextSpan> texts, Scratch& scratch, kernels::Team& team,
+             std::span<const TextSpan> sequences, Scratch& scratch, kernels::Team& team,
              Trace* trace = nullptr);
 
-// The layers alone: from scratch.x to scratch.x, with the texts of the pass.
+// The layers alone: from scratch.x to scratch.x, with the sequences of the pass.
 void Layers(const Weights& weights, Pass& pass);
 
-// After SequenceState::Undo() of a batch: recurrent layers read its first n tokens again, from
-// their kept input, without any products. Called inside team.Run().
+// Called after SequenceState::Undo() of a batch, inside team.Run(): recurrent layers run its first
+// n tokens again, from their kept input, without any products.
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch,
             kernels::Team& team);
 
@@ -38,11 +38,11 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
             float* logits, Trace* trace = nullptr);
 
-// LogitsOf() computes for one token only the logits whose bits are set (bit id % 64 of word id /
-// 64), and leaves the rest unchanged. All are as exact as the largest are in Logits(), which does
-// not know which tokens are allowed; so sampling from a few tokens uses these even if all logits
-// have been computed. Called in team.Run(). IsWorthLogitsOf() says whether so few bits are set that
-// this takes less time, and the model allows it.
+// LogitsOf() computes for one token only the logits of ids whose bits are set (bit id % 64 of word
+// id / 64), and leaves the other logits unchanged. Each is as exact as the largest ones of
+// Logits(), which does not know the allowed tokens. So sampling from a few tokens uses LogitsOf()
+// even if Logits() has computed all logits. Called in team.Run(). IsWorthLogitsOf() says whether so
+// few bits are set that this takes less time, and the model allows it.
 bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids);
 void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& scratch,
               kernels::Team& team, float* logits);

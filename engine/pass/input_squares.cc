@@ -5,21 +5,21 @@
 
 namespace engine {
 
-void InputSquares::Add(const gguf::TensorView* tensor, const Rows& rows, size_t index,
+void InputSquares::Add(const gguf::TensorView* tensor, const Inputs& inputs, size_t index,
                        size_t n_matrices) {
   if (tensor == nullptr || !tensor->name.starts_with("blk.")) return;
   auto found = squares_.find(tensor->name);
   if (found == squares_.end()) {
-    ColumnSquares none{rows.cols, std::vector<double>(n_matrices * rows.cols),
+    ColumnSquares none{inputs.cols, std::vector<double>(n_matrices * inputs.cols),
                        std::vector<uint64_t>(n_matrices)};
     found = squares_.emplace(tensor->name, std::move(none)).first;
   }
   ColumnSquares& squares = found->second;
-  squares.counts[index] += rows.n;
-  double* const sums = &squares.sums[index * rows.cols];
-  for (size_t i = 0; i < rows.n; ++i) {
-    const float* const row = rows.data + i * rows.stride;
-    for (size_t j = 0; j < rows.cols; ++j) sums[j] += double{row[j]} * double{row[j]};
+  squares.counts[index] += inputs.n;
+  double* const sums = &squares.sums[index * inputs.cols];
+  for (size_t i = 0; i < inputs.n; ++i) {
+    const float* const row = inputs.data + i * inputs.stride;
+    for (size_t j = 0; j < inputs.cols; ++j) sums[j] += double{row[j]} * double{row[j]};
   }
 }
 
@@ -37,7 +37,7 @@ void InputSquares::AddExperts(const LayerWeights& w, const kernels::ExpertLayer&
       if (std::find(of_token, of_token + n_used, e) == of_token + n_used) continue;
       std::copy_n(in + t * cols, cols, &gathered[n++ * cols]);
     }
-    const Rows rows = {gathered.data(), cols, n, cols};
+    const Inputs rows = {gathered.data(), cols, n, cols};
     Add(up.tensor, rows, e, up.n_experts);
     if (gate.tensor != up.tensor) Add(gate.tensor, rows, e, up.n_experts);
     if (n > 0) {

@@ -24,13 +24,13 @@ using SquaresByTensor = std::map<std::string, ColumnSquares, std::less<>>;
 class InputSquares {
  public:
   // n inputs of `cols` numbers that begin `stride` apart.
-  struct Rows {
+  struct Inputs {
     const float* data;
     size_t stride, n, cols;
   };
   // The inputs of the index-th of a tensor's matrices. Tensors outside of layers (embedding,
   // output) are left out, as in llama.cpp: nearly all of their inputs are never computed.
-  void Add(const gguf::TensorView* tensor, const Rows& rows, size_t index = 0,
+  void Add(const gguf::TensorView* tensor, const Inputs& inputs, size_t index = 0,
            size_t n_matrices = 1);
   // Adds the inputs of experts, `in` [n_tokens][cols]; `chosen` is [n_tokens][n_used]. The inputs
   // of down are recomputed.

@@ -61,7 +61,7 @@ struct LatentBuffers {
   size_t n_unrotated, n_rope;
   float* low;   // [tokens][query_rank]
   float* wide;  // [tokens][n_heads][head_key_length + head_value_length]
-  float* rest;  // what is left of scratch.temp
+  float* rest;  // the remaining part of scratch.temp
 };
 
 // Queries [tokens][n_heads][head_key_length] to `out`, perhaps through `low`, [tokens][query_rank].
@@ -92,13 +92,13 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
   pass.Rope(plan, key, 1);
   LatentQueries(layer, in, low, wide, pass);
   if (pass.IsWorthExpanding(layer)) {
-    LayerPlan own = plan;  // with keys and values of each head
+    LayerPlan own = plan;  // as if each head had its own keys and values
     own.key_length = head_key;
     own.value_length = head_value;
     own.rope_offset = n_unrotated;
     pass.Rope(own, wide, n_heads);
     pass.ScaleQueries(own, wide);
-    pass.Attend({own, w, layer.i}, wide, key, key, /*expands_latents=*/true);
+    pass.Attend({own, w, layer.index}, wide, key, key, /*expands_latents=*/true);
     return s.attended;
   }
   const Heads head_q = {wide, n_heads * head_key, head_key};
@@ -161,7 +161,7 @@ void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   const float* attended = w.attn_k_b.tensor != nullptr
                               ? LatentCacheAttention(layer, in, buffers, pass)
                               : ExpandedCacheAttention(layer, in, buffers, pass);
-  if (w.attn_gate.tensor != nullptr) {  // of each head (Ling 3, 2026)
+  if (w.attn_gate.tensor != nullptr) {  // a gate of each head (Ling 3, 2026)
     pass.MatMul(in, {{w.attn_gate, gate}});
     pass.Repeat(gate, n_heads, plan.head_value_length, s.gate);
     pass.Gate(pass.config().gate_activation, s.gate, attended, width);
@@ -295,7 +295,7 @@ void Lightning(const LayerView& layer, const float* in, Pass& pass) {
   pass.CopyHeads(from.from(2 * length), to, n, length);
   pass.CopyHeads(from.from(length), to.from(width), n, length);
   pass.CopyHeads(from, to.from(2 * width), n, length);
-  pass.Convolve(layer);  // by one tap of 1: SiLU
+  pass.Convolve(layer);  // with one tap, 1, this is SiLU
   pass.Recur(layer);
   pass.NormRows(w.ssm_norm, pass.n_tokens(), width, width, s.attended, 1, r.norm_eps);
   pass.Gate(kernels::Activation::kSigmoid, s.gate, s.attended, width);

@@ -44,7 +44,8 @@ Pager::Pager(const Model& model, uint64_t room, Advise advise)
     const bool is_output = &tensor == model.weights.output.tensor;
     const size_t at =
         is_output ? blocks_.size() - 1 : gguf::LayerOf(tensor.name).value_or(blocks_.size());
-    if (at + 1 >= blocks_.size() && !is_output) continue;  // of no layer, or of the nextn block
+    if (at + 1 >= blocks_.size() && !is_output)
+      continue;  // a tensor of no layer, or of the nextn block
     if (std::ranges::count(experts, &tensor) > 0) continue;
     blocks_[at].Add({tensor.data, tensor.bytes});
   }
@@ -80,7 +81,7 @@ void Pager::EndLayer(size_t layer) {
   const size_t at = model_.config.file_layer(layer);
   if (!blocks_[at].stays) Queue(blocks_[at], Advice::kLetGo);
   if (at == 0) {
-    if (!blocks_.back().stays) Queue(blocks_.back(), Advice::kLetGo);  // of the token before
+    if (!blocks_.back().stays) Queue(blocks_.back(), Advice::kLetGo);  // the previous token read it
     Queue(blocks_[1], Advice::kAsk);
   }
   Queue(blocks_[(at + kAhead) % blocks_.size()], Advice::kAsk);

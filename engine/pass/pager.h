@@ -54,7 +54,7 @@ class Pager {
     uint64_t bytes = 0;
     bool stays = false;
     uint64_t used = 0;  // an expert: its last call of Expect(), 0 if it is let go
-    std::list<Block*>::iterator place = {};  // in in_memory_, unless it is let go
+    std::list<Block*>::iterator place = {};  // its position in in_memory_, unless it was dropped
     void Add(std::span<const std::byte> part);
   };
   void Queue(const Block& block, Advice advice);
@@ -62,14 +62,14 @@ class Pager {
 
   const Model& model_;
   Advise advise_;
-  std::vector<Block> blocks_;                // by layer; last the output matrix
+  std::vector<Block> blocks_;                // one for each layer, then the output matrix
   std::vector<std::vector<Block>> experts_;  // by layer
   uint64_t room_for_experts_ = 0;
   std::list<Block*> in_memory_;  // experts, from the longest unused
-  uint64_t expert_bytes_ = 0;    // of those in memory
+  uint64_t expert_bytes_ = 0;    // the sizes of the experts in memory
   uint64_t n_expected_ = 0;      // calls of Expect()
   // Large prefetch requests block on the disk, so a thread makes them.
-  std::mutex mutex_;  // of Block::used, too
+  std::mutex mutex_;  // also guards Block::used
   std::condition_variable changed_;
   std::deque<std::pair<const Block*, Advice>> queue_;
   bool ended_ = false;

@@ -73,20 +73,20 @@ void Pass::GateByLayer(size_t layer, float* gate) {
   });
 }
 
-size_t Pass::TextOf(size_t t) const {
-  return static_cast<size_t>(std::ranges::upper_bound(texts_, t, {}, &TextSpan::batch_end) -
-                             texts_.begin());
+size_t Pass::SequenceIndexOf(size_t t) const {
+  return static_cast<size_t>(std::ranges::upper_bound(sequences_, t, {}, &TextSpan::batch_end) -
+                             sequences_.begin());
 }
 
 size_t Pass::PositionOf(size_t t) const {
-  const size_t i = TextOf(t);
-  return texts_[i].first_position + t - (i == 0 ? 0 : texts_[i - 1].batch_end);
+  const size_t i = SequenceIndexOf(t);
+  return sequences_[i].first_position + t - (i == 0 ? 0 : sequences_[i - 1].batch_end);
 }
 
 void Pass::FillRopeAngles() {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
-    for (const RopeAngles& rope : texts_[TextOf(t)].ropes) {
+    for (const RopeAngles& rope : sequences_[SequenceIndexOf(t)].ropes) {
       rope.Fill(PositionOf(t), scratch_.rope_cos + offset + t * rope.n_pairs(),
                 scratch_.rope_sin + offset + t * rope.n_pairs());
       offset += n_tokens_ * rope.n_pairs();
@@ -162,7 +162,7 @@ void Pass::Repeat(const float* in, size_t n_heads, size_t length, float* out) {
 }
 
 void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
-  Step("matmul", 0, [&] {
+  RunOperation("matmul", 0, [&] {
     kernels::HeadProducts(team_, weights, {in.data, in.head_stride, in.token_stride}, n_tokens_,
                           {out.data, out.head_stride, out.token_stride}, scratch_.heads);
   });
@@ -172,7 +172,7 @@ void Pass::Rope(const LayerPlan& plan, float* heads, size_t n_heads) {
   if (plan.rope == LayerPlan::kNoRope) return;
   const RopeConfig& rope = config_.ropes[plan.rope];
   const size_t n_pairs = rope.n_dims / 2;
-  size_t offset = 0;  // of this rope's angles, after those of the ropes before it
+  size_t offset = 0;  // where this rope's angles begin, after those of earlier ropes
   for (size_t i = 0; i < plan.rope; ++i) offset += n_tokens_ * (config_.ropes[i].n_dims / 2);
   EachToken("rope", [&](size_t t) {
     const size_t at = offset + t * n_pairs;
@@ -226,7 +226,7 @@ void Pass::RunMatMul(const float* in, std::span<const Output> outputs) {
     products[n++] = {weights, out, stride != 0 ? stride : weights.rows, weights.bias};
   }
   if (n == 0) return;
-  Step("matmul", 0, [&] {
+  RunOperation("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
     kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
   });
@@ -239,7 +239,7 @@ void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView
 
 void Pass::RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
                           float limit, float* out) {
-  Step("matmul", 0, [&] {
+  RunOperation("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},
                          scratch_.input, out);
@@ -254,10 +254,10 @@ void Pass::EndLayer(size_t layer, const float* /*x*/) {
 void Pass::Route(const LayerView& layer) {
   const size_t n = layer.plan.n_experts, n_used = config_.n_experts_used;
   uint32_t* const chosen = scratch_.chosen;
-  float* const shares = scratch_.shares;
+  float* const weights = scratch_.expert_weights;
   EachToken("route", [&](size_t t) {
     kernels::Route(config_.router, scratch_.router + t * n, n, layer.w.exp_probs_b, n_used,
-                   chosen + t * n_used, shares + t * n_used);
+                   chosen + t * n_used, weights + t * n_used);
   });
 }
 
@@ -270,8 +270,8 @@ kernels::ExpertLayer Pass::ExpertsOf(const LayerView& layer) const {
 void Pass::Experts(const LayerView& layer, const float* in, float* out) {
   const uint32_t* const chosen = scratch_.chosen;
   if (scratch_.pager) scratch_.pager->Expect(layer.w, {chosen, n_tokens_ * config_.n_experts_used});
-  Step("experts", 0, [&] {
-    kernels::Experts(team_, ExpertsOf(layer), in, n_tokens_, chosen, scratch_.shares,
+  RunOperation("experts", 0, [&] {
+    kernels::Experts(team_, ExpertsOf(layer), in, n_tokens_, chosen, scratch_.expert_weights,
                      config_.n_experts_used, scratch_.experts, out);
   });
 }
@@ -318,8 +318,8 @@ void Pass::StatisticalTopK(float deviations, size_t width, float* gate) {
     const double mean = sum / static_cast<double>(width);
     for (size_t i = 0; i < width; ++i) squares += (double{row[i]} - mean) * (double{row[i]} - mean);
     const double deviation = std::sqrt(squares / static_cast<double>(width - 1));
-    const auto least = static_cast<float>(mean + double{deviations} * deviation);
-    for (size_t i = 0; i < width; ++i) row[i] = std::max(row[i] - least, 0.0f);
+    const auto threshold = static_cast<float>(mean + double{deviations} * deviation);
+    for (size_t i = 0; i < width; ++i) row[i] = std::max(row[i] - threshold, 0.0f);
   });
 }
 

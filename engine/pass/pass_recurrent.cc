@@ -19,7 +19,7 @@ std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
 }  // namespace
 
 void Pass::Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs) {
-  Step("keep", n * sizeof(float), [&] {
+  RunOperation("keep", n * sizeof(float), [&] {
     team_.For(n, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
       std::copy(state + begin, state + end, before + begin);
     });
@@ -34,15 +34,15 @@ void Pass::Convolve(const LayerView& layer) {
   const RecurrentPlan& r = layer.plan.recurrent;
   const bool alone = layer.plan.recurrence() == Mixer::kShortConv;
   const size_t n_parts = w.conv[1] != nullptr ? w.conv.size() : 1;
-  EachText([&](const TextSpan& text, size_t t, size_t n_tokens) {
-    const SequenceState::Recurrent state = text.state.recurrent(layer.i);
+  ForEachSequence([&](const TextSpan& sequence, size_t t, size_t n_tokens) {
+    const SequenceState::Recurrent state = sequence.state.recurrent(layer.index);
     if (state.before != nullptr) {
       const auto inputs = KeptInputs(r, scratch_, state);
       Keep(state.history, r.history_floats(), state.before, std::span(inputs).first(1));
     }
     const float* const in = scratch_.conv_in + t * r.channels;
     float* const out = (alone ? scratch_.attended : scratch_.conv_out) + t * r.channels;
-    Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), [&] {
+    RunOperation("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), [&] {
       for (size_t part = 0; part < n_parts; ++part) {
         const size_t n = r.channels / n_parts, first = part * n;
         const kernels::CausalConv conv = {
@@ -65,8 +65,8 @@ void Pass::Recur(const LayerView& layer) {
   const Mixer mixer = layer.plan.recurrence();
   const bool fades = mixer == Mixer::kLightning;
   const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : fades ? "lightning" : "mamba";
-  EachText([&](const TextSpan& text, size_t t, size_t n) {
-    const SequenceState::Recurrent state = text.state.recurrent(layer.i);
+  ForEachSequence([&](const TextSpan& sequence, size_t t, size_t n) {
+    const SequenceState::Recurrent state = sequence.state.recurrent(layer.index);
     if (state.before != nullptr) {
       const auto inputs = KeptInputs(r, scratch_, state);
       Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
@@ -75,7 +75,7 @@ void Pass::Recur(const LayerView& layer) {
     float *const in = scratch_.conv_out + t * r.channels, *const matrices = state.matrices;
     float *const alpha = scratch_.alpha + t * r.n_alpha, *const beta = scratch_.beta + t * r.n_beta;
     float* const out = scratch_.attended + t * r.width();
-    Step(kind, r.state_floats() * sizeof(float), [&] {
+    RunOperation(kind, r.state_floats() * sizeof(float), [&] {
       if (mixer == Mixer::kDeltaNet) {
         const kernels::DeltaNet net = {
             .n_key_heads = r.n_key_heads,
@@ -109,7 +109,7 @@ void Pass::Recur(const LayerView& layer) {
 }
 
 void Pass::Replay(const LayerView& layer) {
-  const SequenceState::Recurrent state = texts_[0].state.recurrent(layer.i);
+  const SequenceState::Recurrent state = sequences_[0].state.recurrent(layer.index);
   for (const KeptInput& input : KeptInputs(layer.plan.recurrent, scratch_, state)) {
     std::copy_n(input.kept, n_tokens_ * input.width, input.scratch);
   }

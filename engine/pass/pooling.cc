@@ -1,4 +1,4 @@
-// Means, first or last vectors of texts; dense layers and scores after them.
+// Takes the mean, the first or the last vector of a text; then dense layers and scores.
 #include "engine/pass/pooling.h"
 
 #include <algorithm>

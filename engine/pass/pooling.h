@@ -1,4 +1,4 @@
-// From the vectors of a text's positions to one vector for the text, or to its scores.
+// Turns the vectors of a text's positions into one vector for the text, or into its scores.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,16 @@
 
 namespace engine {
 
-// Pools what Forward() left in scratch.x: several whole texts that end at these indices, or, with
-// one end, the next tokens of a text, of which `done` were pooled before. pooled is
-// [texts][embedding_length], zeros before the first token. Called inside team.Run().
+// Pools the vectors that Forward() left in scratch.x. They belong to several whole texts that end
+// at these indices, or, if there is one end, to the next tokens of a text of which `done` tokens
+// were pooled before. pooled is [texts][embedding_length], zeros before the first token. Called
+// inside team.Run().
 void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, size_t done,
           Scratch& scratch, kernels::Team& team, float* pooled);
 
-// What follows the last tokens of n texts: the model's matrices, then vectors get length 1. out is
-// [n][embedding_length], or scores [n][n_labels]. Overwrites pooled. Called inside team.Run().
+// Called inside team.Run() after the last tokens of n texts: applies the model's matrices and
+// scales vectors to length 1. out is [n][embedding_length], or scores [n][n_labels]. Overwrites
+// pooled.
 void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& scratch,
                   kernels::Team& team, float* pooled, float* out);
 

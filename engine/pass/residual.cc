@@ -22,7 +22,8 @@ void SetL2Norm(float norm, size_t n, float* x) {
   kernels::Scale(x, own > 0 ? norm / own : 0, n);
 }
 
-WeightView Of(const ExpertsView& stack, size_t i) {
+// Matrix i of a stack that has one for each stream but the first.
+WeightView MatrixOf(const ExpertsView& stack, size_t i) {
   WeightView view;
   static_cast<kernels::Matrix&>(view) = stack.expert(i);
   view.tensor = stack.tensor;
@@ -38,23 +39,23 @@ void ResidualStream::AddDelta(const NormView& norm) {
 }
 
 void ResidualStream::Begin(const Weights& weights) {
-  if (is_one()) return;
-  for (size_t i = 1; i < config_.n_streams; ++i) {
-    pass_.MatMul(x(), {{Of(weights.altup_proj, i - 1), Stream(i)}});
+  if (has_single_stream()) return;
+  for (size_t i = 1; i < config_.n_residual_streams; ++i) {
+    pass_.MatMul(x(), {{MatrixOf(weights.altup_proj, i - 1), Stream(i)}});
   }
   pass_.EachToken("streams", [&](size_t t) {
     const float* const first = x() + t * width();
     std::copy_n(first, width(), Stream(0) + t * width());
     const float norm = L2Norm(first, width());
-    for (size_t i = 1; i < config_.n_streams; ++i) {
+    for (size_t i = 1; i < config_.n_residual_streams; ++i) {
       SetL2Norm(norm, width(), Stream(i) + t * width());
     }
   });
 }
 
 void ResidualStream::BeginLayer(const LayerWeights& w) {
-  if (is_one()) return;
-  const size_t n = config_.n_streams;
+  if (has_single_stream()) return;
+  const size_t n = config_.n_residual_streams;
   const float* const coefs = Coefficients(w, w.altup_predict_coef, Stream(0));
   pass_.EachToken("streams", [&](size_t t) {
     const float* const from_to = coefs + t * n * n;  // [to][from]
@@ -73,8 +74,8 @@ void ResidualStream::BeginLayer(const LayerWeights& w) {
 }
 
 void ResidualStream::EndLayer(const LayerWeights& w) {
-  if (is_one()) return;
-  const size_t n = config_.n_streams;
+  if (has_single_stream()) return;
+  const size_t n = config_.n_residual_streams;
   const float* const coefs = Coefficients(w, w.altup_correct_coef, x());
   pass_.EachToken("streams", [&](size_t t) {
     const auto rows = RowsOf(t);
@@ -87,7 +88,7 @@ void ResidualStream::EndLayer(const LayerWeights& w) {
 }
 
 const float* ResidualStream::PerLayerGate(const LayerWeights& w) {
-  if (is_one()) return x();
+  if (has_single_stream()) return x();
   const float* const first = Stream(0);
   float* const out = s_.normed;
   pass_.EachToken("scale", [&](size_t t) {
@@ -99,35 +100,36 @@ const float* ResidualStream::PerLayerGate(const LayerWeights& w) {
 }
 
 void ResidualStream::AddPerLayer() {
-  if (is_one()) return pass_.Add(x(), s_.delta, 1);
-  for (size_t i = 1; i < config_.n_streams; ++i) pass_.Add(Stream(i), s_.delta, 1);
+  if (has_single_stream()) return pass_.Add(x(), s_.delta, 1);
+  for (size_t i = 1; i < config_.n_residual_streams; ++i) pass_.Add(Stream(i), s_.delta, 1);
 }
 
 void ResidualStream::End(const Weights& weights) {
-  if (is_one()) return;
+  if (has_single_stream()) return;
   std::copy_n(Stream(0), pass_.n_tokens() * width(), x());
-  for (size_t i = 1; i < config_.n_streams; ++i) {
-    pass_.MatMul(Stream(i), {{Of(weights.altup_unembd_proj, i - 1), s_.delta}});
+  for (size_t i = 1; i < config_.n_residual_streams; ++i) {
+    pass_.MatMul(Stream(i), {{MatrixOf(weights.altup_unembd_proj, i - 1), s_.delta}});
     pass_.EachToken("streams", [&](size_t t) {
       const float norm = L2Norm(Stream(0) + t * width(), width());
       SetL2Norm(norm, width(), s_.delta + t * width());
     });
     pass_.Add(x(), s_.delta, 1);
   }
-  pass_.Scale(x(), 1 / static_cast<float>(config_.n_streams));
+  pass_.Scale(x(), 1 / static_cast<float>(config_.n_residual_streams));
 }
 
 // A token's rows in all streams.
 std::array<float*, ResidualStream::kMaxStreams> ResidualStream::RowsOf(size_t token) const {
   std::array<float*, kMaxStreams> rows = {};
-  for (size_t i = 0; i < config_.n_streams; ++i) rows[i] = Stream(i) + token * width();
+  for (size_t i = 0; i < config_.n_residual_streams; ++i) rows[i] = Stream(i) + token * width();
   return rows;
 }
 
-// The router's n_streams numbers of each token of `in`, times `coefs`: [tokens][coefs.rows].
+// The router's n_residual_streams numbers of each token of `in`, times `coefs`:
+// [tokens][coefs.rows].
 const float* ResidualStream::Coefficients(const LayerWeights& w, const WeightView& coefs,
                                           const float* in) {
-  const size_t n = config_.n_streams;
+  const size_t n = config_.n_residual_streams;
   float* const routed = s_.stream_coefs;
   float* const out = routed + pass_.n_tokens() * n;
   pass_.MatMul(pass_.Normed(in, w.altup_router_norm, width(), s_.normed),

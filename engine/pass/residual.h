@@ -14,8 +14,9 @@
 
 namespace engine {
 
-// Over a batch's rows in Scratch: x is [tokens][embedding_length], streams
-// [n_streams][tokens][embedding_length]. If x is the only stream, operations on several do nothing.
+// Works on a batch's rows in Scratch: x is [tokens][embedding_length], streams are
+// [n_residual_streams][tokens][embedding_length]. If x is the only stream, operations on several
+// streams do nothing.
 class ResidualStream {
  public:
   explicit ResidualStream(Pass& pass) : config_(pass.config()), s_(pass.scratch()), pass_(pass) {}
@@ -24,8 +25,8 @@ class ResidualStream {
   void Begin(const Weights& weights);
   // Before a layer: predicts all streams; x becomes the first.
   void BeginLayer(const LayerWeights& w);
-  // x = stream_scale * x + residual_scale * s.delta, a mixer's or network's output; then the sum's
-  // norm, if any.
+  // x = stream_scale * x + residual_scale * s.delta, which is a mixer's or network's output. Then x
+  // is normed if the norm has weights.
   void AddDelta(const NormView& norm);
   // After a layer: corrects all streams by the change of the first, from its prediction to x.
   void EndLayer(const LayerWeights& w);
@@ -39,7 +40,7 @@ class ResidualStream {
  private:
   static constexpr size_t kMaxStreams = 8;
 
-  bool is_one() const { return config_.n_streams == 0; }
+  bool has_single_stream() const { return config_.n_residual_streams == 0; }
   size_t width() const { return config_.embedding_length; }
   float* x() const { return s_.x; }
   float* Stream(size_t i) const { return s_.streams + i * pass_.n_tokens() * width(); }

@@ -26,12 +26,12 @@ struct Scratch {
   size_t max_tokens;
   float* x;            // [tokens][embedding_length] the residual stream
   float* normed;       // [tokens][embedding_length] x after RMSNorm
-  float* temp;         // a mixer's or network's own: a fused matrix's output, gates, latent vectors
+  float* temp;         // temporary rows of a mixer or network: fused outputs, gates, latent vectors
   float* q;            // [tokens][n_heads][key_length]
   float* k;            // [tokens][n_kv_heads][key_length]
   float* v;            // [tokens][n_kv_heads][value_length]
   float* attended;     // [tokens][n_heads][value_length]
-  float* hidden;       // [tokens][ffn_length], or of another inner layer
+  float* hidden;       // [tokens][ffn_length], or as wide as another inner layer
   float* delta;        // [tokens][embedding_length] what a mixer or a network adds to x
   float* transformed;  // [tokens][the widest input of a product], if Config::uses_hadamard
   float* gate;         // [tokens][n_heads * value_length or a recurrent layer's width]
@@ -42,25 +42,25 @@ struct Scratch {
   float* beta;      // [tokens][n_beta]
   // Per-layer embeddings and several residual streams (residual.h):
   float* per_layer;       // [tokens][n_layers][per_layer_length]
-  float* per_layer_rows;  // [tokens][n_layers][per_layer_length] their part from the table
-  float* streams;         // [n_streams][tokens][embedding_length]
-  float* stream_coefs;    // [tokens][n_streams], then [tokens][n_streams * n_streams]
+  float* per_layer_rows;  // [tokens][n_layers][per_layer_length] rows of per_layer_token_embd
+  float* streams;         // [n_residual_streams][tokens][embedding_length]
+  float* stream_coefs;    // [tokens][n_residual_streams], then [tokens][n_residual_streams^2]
   float* rope_cos;        // [ropes][tokens][n_dims / 2]
   float* rope_sin;
   // Experts:
-  float* router;       // [tokens][n_experts]
-  uint32_t* chosen;    // [tokens][n_experts_used]
-  float* shares;       // [tokens][n_experts_used] of the chosen experts
-  float* shared;       // [tokens][embedding_length] the output of the shared expert
-  float* shared_gate;  // [tokens]
-  float* expert_in;    // [tokens][expert_width]
-  float* expert_out;   // [tokens][expert_width]
+  float* router;          // [tokens][n_experts]
+  uint32_t* chosen;       // [tokens][n_experts_used]
+  float* expert_weights;  // [tokens][n_experts_used] factors of the chosen experts' outputs
+  float* shared;          // [tokens][embedding_length] the output of the shared expert
+  float* shared_gate;     // [tokens]
+  float* expert_in;       // [tokens][expert_width]
+  float* expert_out;      // [tokens][expert_width]
   kernels::ExpertScratch experts;
   kernels::HeadScratch heads;  // latent attention
   kernels::LatentScratch latents;
   kernels::Activations input;    // the input of the next products, quantized
-  size_t n_layers_done = 0;      // by the pass at hand, to report its progress
-  std::unique_ptr<Pager> pager;  // of a model larger than memory
+  size_t n_layers_done = 0;      // layers that the current pass has done, for progress reports
+  std::unique_ptr<Pager> pager;  // for a model larger than memory, otherwise null
 
  private:
   struct Layout;

@@ -11,7 +11,7 @@ namespace {
 // even without drafting, for rejected drafts, so that drafting does not change that distance.
 size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   const size_t capacity = size.capacity;
-  if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
+  if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwnCache) return 0;
   if (plan.window == 0 || plan.window >= capacity) return capacity;
   const size_t needed = plan.window + size.batch + kMaxDrafts;
   const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;

@@ -1,6 +1,7 @@
-// SequenceState: the KV cache and recurrent states of the text so far, so that a new token computes
-// only its own part. Attention layers keep keys and values of all positions, or, with a window, of
-// the last ones in a ring buffer. Recurrent layers keep a state of fixed size.
+// SequenceState: the KV cache and recurrent states of a sequence (a text's tokens so far), so that
+// a new token computes only its own part. Attention layers keep keys and values of all positions,
+// or, with a window, of the last ones in a ring buffer. Recurrent layers keep a state of fixed
+// size.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +26,12 @@ inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 
 class SequenceState {
  public:
-  static constexpr size_t kSnapshots = 4;  // of the recurrent layers, at most
+  static constexpr size_t kSnapshots = 4;  // how many states of the recurrent layers it keeps
 
   struct Size {
-    size_t capacity = 0;  // positions
-    size_t batch = 0;     // tokens read at a time, at most
-    size_t max_undo = 0;  // tokens of a batch that Undo() can take back, at most
+    size_t capacity = 0;  // how many positions it has
+    size_t batch = 0;     // the largest number of tokens in a pass
+    size_t max_undo = 0;  // the largest number of tokens that Undo() can take back
     kernels::KvTypes kv_type = {};
   };
   // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
@@ -47,7 +48,7 @@ class SequenceState {
   struct Recurrent {
     float* history;   // [n_taps - 1][channels] the convolution's last inputs
     float* matrices;  // [n_value_heads][key_length][value_length]
-    // Gets a copy of both from before the next batch if that may be undone; else null.
+    // If the next batch may be undone, this gets a copy of both from before it. Otherwise null.
     float* before;
     // The recurrence's input of the last batch that could be undone:
     float* conv_in;  // [max_undo][channels]
@@ -59,7 +60,7 @@ class SequenceState {
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
   kernels::KvTypes kv_type() const { return size_.kv_type; }
-  // A layer's own keys and values; of none where it uses an earlier layer's (LayerPlan::kv_layer).
+  // A layer's own keys and values. It has none if it uses an earlier layer's (LayerPlan::kv_layer).
   const kernels::KvLayer& layer(size_t i) const { return layers_[i].kv; }
   Recurrent recurrent(size_t i) const;
 
@@ -67,24 +68,25 @@ class SequenceState {
   void ExpectUndo() { may_undo_ = true; }
   // Called after each batch: positions before `end` are stored.
   void Extend(size_t end);
-  // Forgets the last batch, announced by ExpectUndo(), from `position` on. Recurrent layers are as
-  // before it, with its input in conv_in, alpha and beta for Replay() (forward.h).
+  // Forgets the last batch, announced by ExpectUndo(), from `position` on. Recurrent layers return
+  // to their state before it; its input stays in conv_in, alpha and beta for Replay() (forward.h).
   void Undo(size_t position);
-  // The next batch may be abandoned: keeps the recurrent layers' states.
+  // The next batch may be abandoned: copies the recurrent layers' states.
   void ExpectAbandon() { std::copy_n(now(), n_floats_, copy(before_)); }
-  // That batch, up to `end`, was not finished: the state is as before it.
+  // That batch, up to `end`, was not finished: returns to the state before it.
   void Abandon(size_t end);
   // Copies the recurrent layers' states, so that Rewind() can return to this position. The newest
   // snapshot replaces the earliest if there are kSnapshots.
   void Snapshot();
-  // The state that the next token sees, chunk by chunk: for each layer and head the keys, then the
-  // values, oldest first; then the recurrent states. `chunk` gets the buffers' own bytes, to read,
-  // or to write before Restore() to a text of `position` tokens.
+  // Calls chunk(bytes) for each part of the state that the next token sees: for each layer and head
+  // the keys, then the values, oldest first; then the recurrent states. The bytes are the buffers'
+  // own: `chunk` may read them, or write them before Restore(position).
   using Chunk = std::function<void(std::span<std::byte> bytes)>;
   void ForEachChunk(size_t position, const Chunk& chunk);
-  // The sum of their bytes.
+  // The sum of the chunks' bytes.
   size_t ChunkBytes(size_t position);
-  // The chunks are written: the text has `position` tokens, and no snapshots.
+  // Called after ForEachChunk() has written a state: the sequence now has `position` tokens, and no
+  // snapshots.
   void Restore(size_t position);
 
   // Forgets everything from `position` on. Returns the position reached, which may be earlier:
@@ -94,14 +96,15 @@ class SequenceState {
 
  private:
   struct Layer {
-    std::unique_ptr<std::byte[]> data;  // keys, values
+    std::unique_ptr<std::byte[]> data;  // the keys, then the values
     kernels::KvLayer kv;
     size_t window;
     size_t history, matrices, conv_in, alpha, beta;  // offsets among the floats
   };
+  // A snapshot.
   struct Kept {
     size_t position;
-    size_t copy;  // the index of its copy
+    size_t copy;  // the index of its copy of the states
   };
 
   float* now() const { return copy(now_); }
@@ -112,25 +115,26 @@ class SequenceState {
 
   Size size_;
   size_t bytes_;
-  size_t position_ = 0;                 // of the next token
+  size_t position_ = 0;                 // the next token's
   size_t end_ = 0;                      // the furthest position that was written
-  size_t restored_ = 0;                 // Restore()'s
-  size_t n_floats_ = 0;                 // of all recurrent layers
-  size_t now_ = 0, before_ = 0;         // copies
+  size_t restored_ = 0;                 // the position of the last Restore()
+  size_t n_floats_ = 0;                 // in the states of all recurrent layers
+  size_t now_ = 0, before_ = 0;         // indices of the current copy and of the earlier one
   std::unique_ptr<float[]> recurrent_;  // [copies][n_floats], then the inputs of all layers
   bool may_undo_ = false;
   std::vector<Kept> kept_;  // by position
   std::vector<Layer> layers_;
 };
 
-// The tokens of a batch that belong to one text. Tokens of other texts neither see nor change its
-// state.
+// The tokens of a batch that belong to one sequence. Tokens of other sequences neither see nor
+// change its state.
 struct TextSpan {
-  std::span<const RopeAngles> ropes;  // match Config::ropes
-  SequenceState& state;               // has the positions before, and gets these
-  size_t first_position;              // the first token's, in the text
+  std::span<const RopeAngles> ropes;  // one for each of Config::ropes
+  SequenceState& state;               // has the earlier positions; these tokens are added
+  size_t first_position;              // the first token's position in the sequence
   size_t batch_end;                   // the index in the batch after the last token
-  // The caches' slot in which the text begins: texts may share a state's caches without windows.
+  // The caches' slot in which the sequence begins. Sequences may share the caches of a state that
+  // has no windows.
   size_t slot = 0;
 };
 

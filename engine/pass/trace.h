@@ -28,7 +28,8 @@ struct TraceStep {
   uint64_t bytes = 0;                 // read from weights or cache
   double operations = 0;              // multiplications and additions of products and attention
   double seconds = 0;
-  std::vector<size_t> shape = {};  // of attention: heads, keys that the last token sees, key_length
+  // Of attention: the numbers of heads and of keys that the last token sees, and key_length.
+  std::vector<size_t> shape = {};
 };
 
 // One layer's attention, while its buffers are unchanged.
@@ -40,13 +41,14 @@ struct TracedAttention {
   const float* q;   // of that token: [n_heads][key_length]
 };
 
-// Sees the batch's last token in every layer, on the pass's thread; steps do not count its time.
+// Sees the batch's last token in every layer, on the pass's thread. The time that it takes is not
+// part of any operation's.
 class PassObserver {
  public:
   virtual ~PassObserver() = default;
   virtual void Attended(const TracedAttention& attention) = 0;
-  // The token's experts, and their shares.
-  virtual void Routed(std::span<const uint32_t> chosen, std::span<const float> shares) = 0;
+  // The token's experts, and the weights of their outputs.
+  virtual void Routed(std::span<const uint32_t> chosen, std::span<const float> weights) = 0;
   // x: the residual stream after the layer, [embedding_length].
   virtual void EndLayer(std::span<const float> x) = 0;
 };

@@ -15,12 +15,12 @@ uint64_t BytesOf(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
 
 }  // namespace
 
-void TracedPass::BeginStep(std::string_view kind, uint64_t bytes) {
+void TracedPass::BeginOperation(std::string_view kind, uint64_t bytes) {
   trace_.steps.push_back({.kind = kind, .weights = {}, .bytes = bytes});
   watch_.emplace();
 }
 
-void TracedPass::EndStep() { trace_.steps.back().seconds = watch_->Seconds(); }
+void TracedPass::EndOperation() { trace_.steps.back().seconds = watch_->Seconds(); }
 
 void TracedPass::LastRead(std::vector<TraceWeights> weights, uint64_t bytes) {
   TraceStep& step = trace_.steps.back();
@@ -80,15 +80,15 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
   const LayerPlan& plan = layer.plan;
   const size_t first_step = trace_.steps.size();
   Pass::Attend(layer, q, k, v, expands_latents);
-  const TextSpan& text = texts()[0];
-  const kernels::KvLayer& cache = text.state.layer(CacheOf(layer));
-  const size_t end = text.first_position + n_tokens();
+  const TextSpan& sequence = sequences()[0];
+  const kernels::KvLayer& cache = sequence.state.layer(CacheOf(layer));
+  const size_t end = sequence.first_position + n_tokens();
   const auto begin_of = [&](size_t position) {
     return kernels::FirstVisible(position, plan.window);
   };
   size_t n_scores = 0;  // of a head
-  for (size_t p = text.first_position; p < end; ++p) {
-    n_scores += kernels::LastVisible(p, plan.ahead, end) + 1 - begin_of(p);
+  for (size_t p = sequence.first_position; p < end; ++p) {
+    n_scores += kernels::LastVisible(p, plan.n_keys_ahead, end) + 1 - begin_of(p);
   }
   const auto step =
       std::find_if(trace_.steps.begin() + static_cast<std::ptrdiff_t>(first_step),
@@ -114,7 +114,8 @@ void TracedPass::Route(const LayerView& layer) {
   Pass::Route(layer);
   if (trace_.observer == nullptr) return;
   const size_t n_used = config().n_experts_used, last = (n_tokens() - 1) * n_used;
-  trace_.observer->Routed({scratch().chosen + last, n_used}, {scratch().shares + last, n_used});
+  trace_.observer->Routed({scratch().chosen + last, n_used},
+                          {scratch().expert_weights + last, n_used});
 }
 
 uint64_t TracedPass::ChosenBytes(const LayerWeights& w) const {

@@ -17,8 +17,8 @@ namespace engine {
 class TracedPass : public Pass {
  public:
   TracedPass(Trace& trace, const Config& config, size_t n_tokens, Scratch& scratch,
-             kernels::Team& team, std::span<const TextSpan> texts)
-      : Pass(config, n_tokens, scratch, team, texts), trace_(trace) {}
+             kernels::Team& team, std::span<const TextSpan> sequences)
+      : Pass(config, n_tokens, scratch, team, sequences), trace_(trace) {}
 
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) override;
   void Attend(const LayerView& layer, float* q, float* k, float* v, bool expands_latents) override;
@@ -28,30 +28,30 @@ class TracedPass : public Pass {
   void EndLayer(size_t layer, const float* x) override;
 
  private:
-  void BeginStep(std::string_view kind, uint64_t bytes) override;
-  void EndStep() override;
+  void BeginOperation(std::string_view kind, uint64_t bytes) override;
+  void EndOperation() override;
   void RunMatMul(const float* in, std::span<const Output> outputs) override;
   void RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                       float* out) override;
   // Shows `inputs` the vectors that these weights are multiplied with; returns the weights that are
   // not null.
   std::vector<TraceWeights> Multiplied(const float* in, std::span<const WeightView* const> weights);
-  // The last step was a product with these weights.
+  // The last operation was a product with these weights.
   void LastRead(std::vector<TraceWeights> weights, uint64_t bytes);
   // The weights of the experts that some token of the batch chose.
   uint64_t ChosenBytes(const LayerWeights& w) const;
 
   Trace& trace_;
-  std::optional<Stopwatch> watch_;  // of the running step
+  std::optional<Stopwatch> watch_;  // of the running operation
 };
 
-// A Pass, or a TracedPass if there is a trace.
-class AnyPass {
+// A TracedPass if there is a trace, otherwise a Pass.
+class PassWithOptionalTrace {
  public:
-  AnyPass(Trace* trace, const Config& config, size_t n_tokens, Scratch& scratch,
-          kernels::Team& team, std::span<const TextSpan> texts = {})
-      : plain_(config, n_tokens, scratch, team, texts) {
-    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, texts);
+  PassWithOptionalTrace(Trace* trace, const Config& config, size_t n_tokens, Scratch& scratch,
+                        kernels::Team& team, std::span<const TextSpan> sequences = {})
+      : plain_(config, n_tokens, scratch, team, sequences) {
+    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, sequences);
   }
   Pass& get() { return traced_ ? *traced_ : plain_; }
 

@@ -20,7 +20,7 @@ using tokenizer::TokenId;
 // Calls range(begin, end) for each run of bits that are set, of the first n.
 template <class Range>
 void EachRun(std::span<const uint64_t> bits, size_t n, Range range) {
-  size_t begin = 0, end = 0;  // of a run that may go on
+  size_t begin = 0, end = 0;  // the current run, which may go on
   for (size_t word = 0; word < bits.size(); ++word) {
     for (uint64_t left = bits[word]; left != 0;) {
       const auto low = static_cast<size_t>(std::countr_zero(left));
@@ -108,7 +108,7 @@ bool Candidates::DropBroken() {
   if (!is_row_) {
     return std::erase_if(items_, [](const Candidate& c) { return !std::isfinite(c.logit); }) > 0;
   }
-  earlier_.clear();  // what will be the changes
+  earlier_.clear();  // collects the new changes
   const auto search = [&](size_t first, std::span<const float> run) {
     if (SearchBest(first, run)) return;
     for (size_t i = 0; i < run.size(); ++i) {
@@ -189,11 +189,11 @@ void Candidates::SortTop(size_t n) {
   by_id_ = false;
 }
 
-size_t Candidates::SortAtLeast(float least) {
+size_t Candidates::SortAtLeast(float min_logit) {
   List();
   const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(n_sorted_);
   const auto end =
-      std::partition(begin, items_.end(), [&](const Candidate& c) { return c.logit >= least; });
+      std::partition(begin, items_.end(), [&](const Candidate& c) { return c.logit >= min_logit; });
   std::sort(begin, end, MoreLikely);
   by_id_ = false;
   return n_sorted_ = static_cast<size_t>(end - items_.begin());
@@ -223,15 +223,15 @@ void Candidates::KeepTop(size_t n) {
   Truncate(n);
 }
 
-void Candidates::KeepAtLeast(float least) {
-  if (!is_row_) return RemoveIf([&](const Candidate& c) { return c.logit < least; });
+void Candidates::KeepAtLeast(float min_logit) {
+  if (!is_row_) return RemoveIf([&](const Candidate& c) { return c.logit < min_logit; });
   is_row_ = false;
   items_.clear();
   std::array<int32_t, 1024> found;
   const auto search = [&](size_t first, std::span<const float> run) {
     while (!run.empty()) {
       const auto some = run.first(std::min(run.size(), found.size()));
-      const size_t n = kernels::FindAtLeast(some.data(), some.size(), least, found.data());
+      const size_t n = kernels::FindAtLeast(some.data(), some.size(), min_logit, found.data());
       for (size_t k = 0; k < n; ++k) {
         const auto i = static_cast<size_t>(found[k]);
         items_.push_back({static_cast<TokenId>(first + i), some[i]});
@@ -241,7 +241,7 @@ void Candidates::KeepAtLeast(float least) {
     }
   };
   EachPart(search, [&](const Candidate& c) {
-    if (c.logit >= least && c.logit != kDropped) items_.push_back(c);
+    if (c.logit >= min_logit && c.logit != kDropped) items_.push_back(c);
   });
 }
 

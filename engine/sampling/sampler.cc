@@ -69,8 +69,9 @@ Sampler::Sampler(Sampling options, std::vector<TokenId> breakers)
       random_(static_cast<uint64_t>(options_.seed.value)),
       mu_(2.0 * options_.mirostat.tau) {
   constexpr int kReserved = 4096;  // a larger buffer grows as it fills
-  const int most = options_.repeat_last_n;
-  recent_.reserve(static_cast<size_t>(most < 0 ? kReserved : std::min(most, kReserved)));
+  const int max_recent = options_.repeat_last_n;
+  recent_.reserve(
+      static_cast<size_t>(max_recent < 0 ? kReserved : std::min(max_recent, kReserved)));
 }
 
 void Sampler::SetOptions(const Sampling& options, std::vector<TokenId> breakers) {
@@ -81,7 +82,7 @@ void Sampler::SetOptions(const Sampling& options, std::vector<TokenId> breakers)
   breakers_ = std::move(breakers);
 }
 
-bool Sampler::IsGreedy() const { return options_.temperature < kColdest; }
+bool Sampler::IsGreedy() const { return options_.temperature < kMinTemperature; }
 
 bool Sampler::IsUsed(SamplerStep step) const {
   if (step == SamplerStep::kPenalties || step == SamplerStep::kDry) return true;
@@ -144,21 +145,21 @@ size_t Sampler::Draw() {
 }
 
 TokenId Sampler::DrawByMirostat() {
-  // The surprise, -log2 p, is from before any token is dropped.
+  // The surprisal, -log2 p, is from before any token is dropped.
   const double max = candidates_.Best().logit;
   const std::span<const double> probabilities = candidates_.Probabilities();
   const double best = std::log2(*std::max_element(probabilities.begin(), probabilities.end()));
-  CutSurprise(candidates_, mu_);
+  DropAboveSurprisal(candidates_, mu_);
   const Candidate picked = candidates_.items()[Draw()];
-  const double surprise = (max - picked.logit) / std::log(2.0) - best;
-  mu_ -= options_.mirostat.eta * (surprise - options_.mirostat.tau);
+  const double surprisal = (max - picked.logit) / std::log(2.0) - best;
+  mu_ -= options_.mirostat.eta * (surprisal - options_.mirostat.tau);
   return picked.id;
 }
 
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
   candidates_.Assign(logits, allowed);
-  if (!allowed.empty() && candidates_.size() == 1) {  // it needs no choice, whatever its logit
+  if (!allowed.empty() && candidates_.size() == 1) {  // no choice is left, whatever the logit is
     has_met_broken_ |= !std::isfinite(candidates_[0].logit);
     return candidates_[0].id;
   }

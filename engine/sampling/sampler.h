@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/sampling/candidates.h"
-#include "engine/sampling/dry.h"
+#include "engine/sampling/dry_penalty.h"
 #include "engine/sampling/sampling.h"
 #include "tokenizer/tokenizer.h"
 
@@ -31,24 +31,26 @@ class Sampler {
   // breakers: the tokens that contain one of options.dry.breakers (TokensWith).
   explicit Sampler(Sampling options, std::vector<tokenizer::TokenId> breakers = {});
 
-  // Applies to the following tokens; random numbers continue if the seed is unchanged.
+  // Sets the options for the following tokens. Random numbers continue if the seed is unchanged.
   void SetOptions(const Sampling& options, std::vector<tokenizer::TokenId> breakers = {});
 
-  // The next token after `text`, which the penalties look back on. The same options, logits and
-  // text give the same token on every machine. Throws engine::Error if the logits are not numbers
-  // (a broken model). allowed: a bit for each id (constraint.h), at least one of them set; no step
-  // sees the other tokens. Empty: all are allowed. A single allowed token takes no random number.
+  // Draws the next token after `text`, in which the penalties look for repetitions. The same
+  // options, logits and text give the same token on every machine. `allowed` has a bit for each id,
+  // as in Candidates::Assign(), at least one of them set; no step sees the other tokens. An empty
+  // `allowed` allows every token. If a single token is allowed, no random number is drawn. Throws
+  // engine::Error if the logits are not numbers (a broken model).
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {},
                             std::span<const tokenizer::TokenId> text = {});
-  // Whether some logits of allowed tokens were not finite, because of broken weights. Those tokens
-  // were left out.
+  // Whether some logits of allowed tokens were not finite, because of broken weights. Such tokens
+  // are never drawn.
   bool has_met_broken() const { return has_met_broken_; }
 
  private:
   bool IsGreedy() const;
+  // Whether the step runs with these options: greedy sampling and Mirostat skip truncating steps.
   bool IsUsed(SamplerStep step) const;
   void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
-  size_t Draw();  // the index of a candidate, by their probabilities
+  size_t Draw();  // draws a candidate by the probabilities; returns its index
   tokenizer::TokenId DrawByMirostat();
 
   Sampling options_;
@@ -56,8 +58,8 @@ class Sampler {
   std::vector<tokenizer::TokenId> breakers_;
   std::mt19937_64 random_;
   std::vector<tokenizer::TokenId> recent_;  // the last repeat_last_n, for the penalties to sort
-  Dry dry_;
-  double mu_ = 0;  // of Mirostat
+  DryPenalty dry_;
+  double mu_ = 0;  // Mirostat's limit of surprisal
   bool has_met_broken_ = false;
   Candidates candidates_;
 };

@@ -42,7 +42,7 @@ struct Value {
   Origin origin = Origin::kDefault;
 };
 
-// The steps of sampling, in llama.cpp's order, in which they run by default.
+// The steps of sampling. By default they run in this order, which is llama.cpp's.
 enum class SamplerStep : std::uint8_t {
   kPenalties,
   kDry,
@@ -56,7 +56,7 @@ enum class SamplerStep : std::uint8_t {
   kCount  // the number of steps, not a step
 };
 
-// All steps, each of which may be off by its own option, in their order.
+// All steps, in their order. Each step has an option that turns it off.
 inline std::vector<SamplerStep> AllSamplerSteps() {
   std::vector<SamplerStep> steps(static_cast<std::size_t>(SamplerStep::kCount));
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<SamplerStep>(i);
@@ -69,7 +69,7 @@ struct Dry {
   Value<float> multiplier = Default(0.0f);  // 0: off
   Value<float> base = Default(1.75f);       // at least 1
   Value<int> allowed_length = Default(2);   // tokens of a repetition without penalty
-  Value<int> last_n = Default(-1);          // tokens it looks back on; -1: all, 0: off
+  Value<int> last_n = Default(-1);          // recent tokens that it considers; -1: all, 0: off
   // No repetition extends across these texts.
   Value<std::vector<std::string>> breakers =
       Default(std::vector<std::string>{"\n", ":", "\"", "*"});
@@ -77,8 +77,8 @@ struct Dry {
   bool IsOn() const { return multiplier != 0 && last_n != 0; }
 };
 
-// Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprise of the text near a target and
-// replaces the truncating steps: it drops tokens with a surprise above mu, samples from the rest,
+// Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprisal of the text near a target and
+// replaces the truncating steps: it drops tokens with a surprisal above mu, samples from the rest,
 // and moves mu against the sampled token's difference from the target.
 struct Mirostat {
   Value<int> version = Default(0);   // 0: off; any other number: on
@@ -95,7 +95,7 @@ struct Sampling {
   Value<float> temperature_range = Default(0.0f);       // above 0: temperature - range to + range,
   Value<float> temperature_exponent = Default(1.0f);    // by the normalized entropy to this power
   Value<int> top_k = Default(40);                       // keeps the k most likely tokens; 0: all
-  Value<float> typical_p = Default(1.0f);               // keeps tokens of expected surprise
+  Value<float> typical_p = Default(1.0f);               // keeps tokens of expected surprisal
   Value<float> top_p = Default(0.95f);           // keeps the most likely tokens up to this sum
   Value<float> min_p = Default(0.05f);           // keeps tokens with p >= this * the best one's p
   Value<float> top_n_sigma = Default(-1.0f);     // keeps logits within n standard deviations of the

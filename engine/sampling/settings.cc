@@ -1,4 +1,4 @@
-// The rows of the table, and how a value is read from text, a number or a file.
+// The rows of the table, and how a value is read from text, from a number and from a file.
 #include "engine/sampling/settings.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "engine/error.h"
-#include "engine/sampling/dry.h"
+#include "engine/sampling/dry_penalty.h"
 #include "gguf/error.h"
 #include "gguf/number.h"
 
@@ -149,24 +149,24 @@ std::vector<Setting> Settings(Sampling& s) {
       {"top_p", &s.top_p, 0, 1, "top_p", "--top-p X",
        "Keep the most likely tokens whose probabilities add up to this"},
       {"min_p", &s.min_p, 0, 1, "min_p", "--min-p X",
-       "Keep tokens at least this share as likely as the best one"},
+       "Keep tokens whose probability is at least this times the highest one"},
       {"typical_p", &s.typical_p, 0, 1, "", "--typical,--typical-p X",
        "Locally typical sampling; 1 is off"},
       {"repeat_penalty", &s.repeat_penalty, 1e-3, 1e3, "penalty_repeat", "--repeat-penalty X",
        "Divide the logits of recent tokens by this; 1 is off"},
       {"repeat_last_n", &s.repeat_last_n, -1, kMaxTokens, "penalty_last_n", "--repeat-last-n X",
-       "How many tokens the penalties look back on; -1: all of them"},
+       "The number of recent tokens that penalties consider; -1: all tokens"},
       {"presence_penalty", &s.presence_penalty, -kMaxPenalty, kMaxPenalty, "",
        "--presence-penalty X", "Subtract this from the logits of recent tokens"},
       {"frequency_penalty", &s.frequency_penalty, -kMaxPenalty, kMaxPenalty, "",
-       "--frequency-penalty X", "Subtract this for each time a recent token occurred"},
+       "--frequency-penalty X", "Subtract this from a recent token's logit for each occurrence"},
       {"logit_bias", &s.logit_bias, 0, 0, "", "--logit-bias ID+BIAS",
        "Make a token likelier (ID+BIAS) or rarer (ID-BIAS)"},
       {"temperature_range", &s.temperature_range, 0, kMax, "", "--dynatemp-range X",
        "Vary the temperature by this around --temp, lower where the model is sure; 0 is off"},
       {"temperature_exponent", &s.temperature_exponent, 0, kMax, "",
        "--dynatemp-exp,--dynatemp-exponent X",
-       "The power of the entropy that gives that temperature"},
+       "Exponent of the normalized entropy for --dynatemp-range"},
       {"top_n_sigma", &s.top_n_sigma, -1, kMax, "", "--top-nsigma,--top-n-sigma X",
        "Keep logits at most this many standard deviations below the best; 0 or less is off"},
       {"xtc_probability", &s.xtc_probability, 0, 1, "xtc_probability", "--xtc-probability X",
@@ -176,19 +176,19 @@ std::vector<Setting> Settings(Sampling& s) {
       {"dry.multiplier", &dry.multiplier, 0, kMax, "", "--dry-multiplier X",
        "DRY: lower the logit of a token that continues a repetition by this; 0 is off"},
       {"dry.base", &dry.base, 1, kMax, "", "--dry-base X",
-       "DRY: multiply that by this for each token beyond --dry-allowed-length"},
+       "DRY: the penalty grows by this factor with each token beyond --dry-allowed-length"},
       {"dry.allowed_length", &dry.allowed_length, 0, kMaxTokens, "", "--dry-allowed-length X",
-       "DRY: a repetition of up to this many tokens is free"},
+       "DRY: repetitions of up to this many tokens are not penalized"},
       {"dry.last_n", &dry.last_n, -1, kMaxTokens, "", "--dry-penalty-last-n X",
-       "DRY: how many tokens it looks back on; -1: all of them"},
+       "DRY: the number of recent tokens that it considers; -1: all tokens"},
       {"dry.breakers", &dry.breakers, 0, 0, "", "--dry-sequence-breaker TEXT",
        "DRY: a repetition ends at this text (repeatable; none: no text; default: line end : \" "
        "*)"},
       {"mirostat", &s.mirostat.version, 0, 2, "mirostat", "--mirostat X",
-       "2: keep the surprise of the text at --mirostat-ent instead of cutting off tokens; 0 is "
-       "off"},
+       "2: Mirostat 2, which holds the surprisal of the text at --mirostat-ent and replaces top-k, "
+       "top-p and the like; 0 is off"},
       {"mirostat.tau", &s.mirostat.tau, 0, kMax, "mirostat_tau", "--mirostat-ent X",
-       "The surprise to aim at, in bits"},
+       "The surprisal (-log2 of a token's probability) that Mirostat aims at, in bits"},
       {"mirostat.eta", &s.mirostat.eta, 0, kMax, "mirostat_eta", "--mirostat-lr X",
        "How fast Mirostat learns"},
       {"steps", &s.steps, 0, 0, "sequence", "--samplers NAMES",

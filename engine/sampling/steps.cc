@@ -29,9 +29,10 @@ void TopP(Candidates& candidates, float p) {
   const double max = candidates.Best().logit;
   const double total = candidates.SumOfExp(static_cast<float>(max));
   // Candidates with probabilities below (1 - p) / n sum to less than 1 - p, so the nucleus needs
-  // none of them. Half of that threshold, to allow for rounding.
-  const double share = std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
-  candidates.KeepAtLeast(static_cast<float>(max + std::log(share * total)));
+  // none of them. Half of that threshold is used, to allow for rounding.
+  const double min_probability =
+      std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
+  candidates.KeepAtLeast(static_cast<float>(max + std::log(min_probability * total)));
   // A nucleus is usually small: sort less likely ones only until it is found.
   double sum = 0;
   size_t kept = 0;
@@ -78,8 +79,8 @@ void TopNSigma(Candidates& candidates, float n) {
   for (const Candidate& c : candidates.items()) mean += c.logit / count;
   for (const Candidate& c : candidates.items()) squares += (c.logit - mean) * (c.logit - mean);
   const double max = candidates.Best().logit;
-  const double least = max - n * std::sqrt(squares / count);
-  candidates.RemoveIf([&](const Candidate& c) { return c.logit < std::min(least, max); });
+  const double min_logit = max - n * std::sqrt(squares / count);
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < std::min(min_logit, max); });
 }
 
 void Xtc(Candidates& candidates, float threshold) {
@@ -88,26 +89,26 @@ void Xtc(Candidates& candidates, float threshold) {
   const auto n = static_cast<size_t>(std::ranges::count_if(probabilities, is_top));
   if (n < 2) return;
   candidates.SortTop(n);
-  const Candidate least = candidates.items()[n - 1];
-  candidates.RemoveIf([&](const Candidate& c) { return MoreLikely(c, least); });
+  const Candidate least_likely = candidates.items()[n - 1];
+  candidates.RemoveIf([&](const Candidate& c) { return MoreLikely(c, least_likely); });
 }
 
-void CutSurprise(Candidates& candidates, double mu) {
+void DropAboveSurprisal(Candidates& candidates, double mu) {
   const std::span<const double> probabilities = candidates.Probabilities();
   // -log2 p <= mu, in logits.
   const double max = candidates.Best().logit;
   const double best = *std::max_element(probabilities.begin(), probabilities.end());
-  const double least = std::min(max, max - (mu + std::log2(best)) * std::log(2.0));
-  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+  const double min_logit = std::min(max, max - (mu + std::log2(best)) * std::log(2.0));
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < min_logit; });
 }
 
 void DynamicTemperature(Candidates& candidates, float low, float high, float exponent) {
   if (candidates.size() < 2) return;
   double entropy = 0;
   for (const double p : candidates.Probabilities()) entropy -= p > 0 ? p * std::log(p) : 0;
-  const double share = entropy / std::log(static_cast<double>(candidates.size()));
-  const double t = low + (high - low) * std::pow(std::clamp(share, 0.0, 1.0), exponent);
-  Temperature(candidates, std::max(static_cast<float>(t), kColdest));
+  const double normalized = entropy / std::log(static_cast<double>(candidates.size()));
+  const double t = low + (high - low) * std::pow(std::clamp(normalized, 0.0, 1.0), exponent);
+  Temperature(candidates, std::max(static_cast<float>(t), kMinTemperature));
 }
 
 void Temperature(Candidates& candidates, float temperature) {

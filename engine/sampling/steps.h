@@ -1,5 +1,5 @@
-// The steps of sampling, which sampler.h chains: each narrows or reshapes the list of tokens that
-// may come next. A step works on logits; probabilities are the softmax over what is left.
+// The steps of sampling, which Sampler runs in order (sampler.h). A step removes candidates or
+// changes their logits. Probabilities are the softmax over the remaining candidates.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 namespace engine {
 
 // Dividing logits by less than this could overflow a float.
-inline constexpr float kColdest = 1e-6f;
+inline constexpr float kMinTemperature = 1e-6f;
 
 // Penalizes recent tokens. The logit of a token that occurs is divided by `repeat` (multiplied if
 // negative; Keskar et al. 2019, CTRL), and lowered by `frequency` for each occurrence and by
@@ -34,7 +34,7 @@ void TopP(Candidates& candidates, float p);
 // 2024). 0 keeps all.
 void MinP(Candidates& candidates, float min_p);
 
-// Keeps the tokens whose surprise is closest to the entropy, until their probabilities sum to p:
+// Keeps the tokens whose surprisal is closest to the entropy, until their probabilities sum to p:
 // locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
 void Typical(Candidates& candidates, float p);
 
@@ -46,9 +46,9 @@ void TopNSigma(Candidates& candidates, float n);
 // the least likely (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
-// Mirostat 2's cut: drops the tokens with a surprise, -log2 p, of more than mu bits, but
+// Mirostat 2's cut: drops the tokens with a surprisal, -log2 p, of more than mu bits, but
 // always keeps one.
-void CutSurprise(Candidates& candidates, double mu);
+void DropAboveSurprisal(Candidates& candidates, double mu);
 
 // Dynamic temperature: low + (high - low) * h^exponent, where h is the entropy divided by its
 // maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp; similar to EDT,

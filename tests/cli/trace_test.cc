@@ -198,8 +198,8 @@ TEST(TraceValues, AreThoseOfThePass) {
           for (const Json& one : of_token) EXPECT_LT(one["expert"], config.layers[i].n_experts);
         }
       }
-      ASSERT_EQ(layer.contains("next"), config.n_streams == 0);
-      EXPECT_TRUE(config.n_streams > 0 || layer["next"].size() == ids.size());
+      ASSERT_EQ(layer.contains("next"), config.n_residual_streams == 0);
+      EXPECT_TRUE(config.n_residual_streams > 0 || layer["next"].size() == ids.size());
     }
     engine::Session session(model, {.context = ids.size(), .n_threads = 1});
     for (size_t t = 0; t < ids.size(); ++t) {
@@ -213,7 +213,7 @@ TEST(TraceValues, AreThoseOfThePass) {
       session.Decode(ids[t]);
       ASSERT_EQ(token["next"].size(), 8u);
       ExpectMostLikely(session.logits(), token["next"]);
-      if (config.n_streams == 0) {
+      if (config.n_residual_streams == 0) {
         ExpectMostLikely(session.logits(), trace["layers"][config.n_layers() - 1]["next"][t]);
       }
     }
@@ -321,7 +321,7 @@ TEST(TracePlain, ComparesEveryToken) {
                 ": expected a text of at most 256 tokens, not of ");
   }
   ExpectError(Pronk({"trace", "-m", DataPath("families/gemma3.gguf"), "--plain"}), 1,
-              "reads Llama, Qwen2 and Qwen3 without experts; this model has the family gemma3");
+              "runs Llama, Qwen2 and Qwen3 without experts; this model is of the family gemma3");
 }
 
 TEST(TracePlot, HasEveryOperationThatReads) {

@@ -32,7 +32,7 @@ SessionOptions WithCache(kernels::KvType kv) {
 }
 
 std::vector<float> PlainLogits(const Model& model, const std::vector<TokenId>& ids) {
-  const Rows logits = PlainLlama(model).Forward(ids);
+  const Rows logits = PlainModel(model).Forward(ids);
   return {logits.values.begin(), logits.values.end()};
 }
 
@@ -52,8 +52,8 @@ TEST(Plain, EqualsTheEngineWithFloatWeights) {
 // The cache changes nothing: the same sums in the same order.
 TEST(Plain, ReadsTokenByTokenAsAllAtOnce) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
-  const Rows all = PlainLlama(model).Forward(kPlainIds);
-  PlainLlama plain(model);
+  const Rows all = PlainModel(model).Forward(kPlainIds);
+  PlainModel plain(model);
   std::vector<double> one_by_one;
   for (const TokenId id : kPlainIds) {
     const Rows logits = plain.Forward({&id, 1});
@@ -78,7 +78,7 @@ TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
 
   // It tells the story that the engine tells. "Once upon a time, there lived a boy" is the prompt.
   const std::vector<TokenId> prompt(ids.begin(), ids.begin() + 10);
-  EXPECT_EQ(PlainLlama(model).Continue(prompt, ids.size() - prompt.size()), ids);
+  EXPECT_EQ(PlainModel(model).Continue(prompt, ids.size() - prompt.size()), ids);
 }
 
 TEST(Plain, ShowsEveryOperation) {
@@ -86,9 +86,9 @@ TEST(Plain, ShowsEveryOperation) {
   const LayerPlan& plan = model.config.layers[1];
   std::map<std::string, Rows, std::less<>> seen;  // of layer 1
   size_t n_seen = 0, n_outside = 0;
-  PlainLlama plain(model, [&](std::string_view name, size_t layer, const Rows& out) {
+  PlainModel plain(model, [&](std::string_view name, size_t layer, const Rows& out) {
     ++n_seen;
-    if (layer == PlainLlama::kNoLayer) ++n_outside;
+    if (layer == PlainModel::kNoLayer) ++n_outside;
     if (layer == 1) seen.emplace(name, out);
   });
   const Rows logits = plain.Forward(kPlainIds);
@@ -108,12 +108,13 @@ TEST(Plain, ShowsEveryOperation) {
   expect_shape("ffn_swiglu", n, plan.ffn_length);
   expect_shape("ffn_residual", n, width);
   expect_shape("attn_softmax", n * plan.n_heads, n);
-  const Rows& shares = seen.at("attn_softmax");
-  for (size_t row = 0; row < shares.rows; ++row) {
+  const Rows& probabilities = seen.at("attn_softmax");
+  for (size_t row = 0; row < probabilities.rows; ++row) {
     double sum = 0;
     for (size_t p = 0; p < n; ++p) {
-      sum += shares[row][p];
-      EXPECT_EQ(shares[row][p] > 0, p <= row / plan.n_heads) << "row " << row << ", position " << p;
+      sum += probabilities[row][p];
+      EXPECT_EQ(probabilities[row][p] > 0, p <= row / plan.n_heads)
+          << "row " << row << ", position " << p;
     }
     EXPECT_NEAR(sum, 1, 1e-14);
   }
@@ -128,15 +129,15 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
   };
   const auto expect_refusal = [](const Model& model, const std::string& has) {
     EXPECT_TRUE(
-        test::Has(test::ErrorOf<Error>([&] { PlainLlama plain(model); }), "this model has " + has));
+        test::Has(test::ErrorOf<Error>([&] { PlainModel plain(model); }), "this model " + has));
   };
   const Changes none = [](auto&) {};
-  expect_refusal(load("families/gemma3.gguf", none), "the family gemma3");
-  expect_refusal(load("tiny/llama-yarn.gguf", none), "a stretched context");
-  expect_refusal(load("tiny/llama-linear.gguf", none), "a stretched context");
-  expect_refusal(load("families/mixtral.gguf", none), "experts");
+  expect_refusal(load("families/gemma3.gguf", none), "is of the family gemma3");
+  expect_refusal(load("tiny/llama-yarn.gguf", none), "stretches its context");
+  expect_refusal(load("tiny/llama-linear.gguf", none), "stretches its context");
+  expect_refusal(load("families/mixtral.gguf", none), "has experts");
   const Changes window = [](auto& meta) { meta.SetInt("llama.attention.sliding_window", 4); };
-  expect_refusal(load("tiny/llama.gguf", window), "a window");
+  expect_refusal(load("tiny/llama.gguf", window), "has a window");
   const int32_t id = 5;
   const Changes suppressed = [&](auto& meta) {
     meta.Set("tokenizer.ggml.suppress_tokens", {.type = gguf::ValueType::kArray,
@@ -144,7 +145,7 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
                                                 .data = std::as_bytes(std::span(&id, 1)).data(),
                                                 .bytes = sizeof(id)});
   };
-  expect_refusal(load("tiny/llama.gguf", suppressed), "tokens that are never chosen");
+  expect_refusal(load("tiny/llama.gguf", suppressed), "has tokens that must never be chosen");
   // Numbers that any family may have.
   for (const char* key :
        {"attention.scale", "embedding_scale", "residual_scale", "attention.clamp_kqv",
@@ -156,12 +157,12 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
                                              .data = std::as_bytes(std::span(&number, 1)).data(),
                                              .bytes = sizeof(number)});
     };
-    expect_refusal(load("tiny/llama.gguf", changed), "scales or limits of its own");
+    expect_refusal(load("tiny/llama.gguf", changed), "scales or limits queries");
   }
   Model scaled = load("tiny/llama.gguf", none);
   const float scale = 2;
   scaled.weights.layers[1].layer_output_scale = &scale;
-  expect_refusal(scaled, "layers with scaled outputs");
+  expect_refusal(scaled, "scales the outputs of layers");
 }
 
 }  // namespace

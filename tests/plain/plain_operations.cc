@@ -76,9 +76,9 @@ void Write(const std::string& path, const std::string& out, std::span<char*> num
   for (const char* const number : numbers) ids.push_back(std::atoi(number));
   Npz npz;
   const engine::Model model = engine::Model::Load(path);
-  engine::PlainLlama plain(
+  engine::PlainModel plain(
       model, [&](std::string_view name, size_t layer, const engine::Rows& rows) {
-        const bool outside = layer == engine::PlainLlama::kNoLayer;
+        const bool outside = layer == engine::PlainModel::kNoLayer;
         npz.Add((outside ? "" : "blk." + std::to_string(layer) + ".") + std::string(name), rows);
       });
   plain.Forward(ids);

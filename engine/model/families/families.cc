@@ -76,7 +76,7 @@ void LeaveOutFourthRope(Config& config) {
 void SeeBothWays(const Keys& keys, Config& config) {
   keys.Ignore("attention.causal");
   for (LayerPlan& layer : config.layers) {
-    layer.ahead = layer.window == 0 ? SIZE_MAX : layer.window - 1;
+    layer.n_keys_ahead = layer.window == 0 ? SIZE_MAX : layer.window - 1;
   }
 }
 

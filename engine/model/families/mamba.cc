@@ -36,7 +36,7 @@ void MambaLayers(const Keys& keys, Config& config) {
 
 void FalconH1(const Keys& keys, Config& config) {
   for (LayerPlan& layer : config.layers) {
-    layer.beside = Mixer::kMamba2;
+    layer.second_mixer = Mixer::kMamba2;
     layer.recurrent = ReadMamba2(keys);
   }
   config.ropes[0].divided = false;
@@ -239,48 +239,48 @@ constexpr Family kMambaRows[] = {
     {.name = "mamba",
      .traits = {.ssm_norms = Presence::kNone},
      .without_heads = Mixer::kMamba,
-     .refine = MambaLayers,
+     .complete_config = MambaLayers,
      .hf = {.names = {"MambaForCausalLM", "FalconMambaForCausalLM"},
             .tensors = {kMamba, kMixer},
             .keys = {kMambaKeys},
             .defaults = kMambaDefaults,
-            .refine = MambaAlone}},
+            .add_keys = MambaAlone}},
     {.name = "mamba2",
      .without_heads = Mixer::kMamba2,
-     .refine = SetMamba2,
+     .complete_config = SetMamba2,
      .hf = {.names = {"Mamba2ForCausalLM"},
             .tensors = {kMixer},
             .keys = {kMamba2Keys, kMambaKeys},
             .defaults = kMambaDefaults,
-            .refine = MambaAlone}},
+            .add_keys = MambaAlone}},
     {.name = "jamba",
      .without_heads = Mixer::kMamba,
      .router = kByKeys,
      .dense_layers = DenseLayers::kWithoutRouter,
-     .refine = MambaLayers,
+     .complete_config = MambaLayers,
      .hf = {.names = {"JambaForCausalLM"},
             .tensors = {kJamba, kMamba, kMixer},
             .keys = {kJambaKeys},
             .defaults = kJambaDefaults,
-            .refine = Jamba}},
+            .add_keys = Jamba}},
     {.name = "falcon-h1",
      .traits = {.ssm_norms = Presence::kOptional},
-     .refine = FalconH1,
+     .complete_config = FalconH1,
      .hf = {.names = {"FalconH1ForCausalLM"},
             .tensors = {kFalconH1, kMixer, kJamba},
             .keys = {kMixerKeys},
             .only = kFalconH1Only,
-            .refine = FalconH1}},
+            .add_keys = FalconH1}},
     {.name = "minimax-01",
      .traits = {.norms_stream = true},
      .router = kSoftmax,
-     .refine = MiniMax01,
+     .complete_config = MiniMax01,
      .hf = {.names = {"MiniMaxForCausalLM"},
             .rope_theta = 1e6,
             .tensors = {kMiniMax01},
             .only = kMiniMax01Only,
             .defaults = kMiniMax01Defaults,
-            .refine = MiniMax01}},
+            .add_keys = MiniMax01}},
 };
 
 }  // namespace

@@ -103,7 +103,7 @@ constexpr HfClass kNemotronClass = {.names = {"NemotronHForCausalLM"},
                                     .experts = Experts::kNone,
                                     .tensors = {kNemotronH, kMixer},
                                     .keys = {kNemotronKeys},
-                                    .refine = NemotronH};
+                                    .add_keys = NemotronH};
 constexpr HfClass kNemotronMoeClass = [] {
   HfClass with_experts = kNemotronClass;
   with_experts.experts = Experts::kSome;
@@ -114,14 +114,14 @@ constexpr Family kNemotronRows[] = {
     {.name = "nemotron_h",
      .traits = kNemotronTraits,
      .without_heads = Mixer::kNone,
-     .refine = NemotronH,
+     .complete_config = NemotronH,
      .hf = kNemotronClass},
     {.name = "nemotron_h_moe",
      .traits = kNemotronTraits,
      .without_heads = Mixer::kNone,
      .router = kSigmoidByKeys,
      .router_bias = Presence::kRequired,
-     .refine = NemotronH,
+     .complete_config = NemotronH,
      .hf = kNemotronMoeClass},
 };
 

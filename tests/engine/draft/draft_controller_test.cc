@@ -43,8 +43,9 @@ double BestRate(const World& world) {
 // of those that were not read, as Speculation does.
 class Simulation {
  public:
-  Simulation(uint64_t seed, bool is_free)
-      : random_(seed), controller_({{.acceptance = 0.6, .is_free = is_free}}, kMaxDrafts) {}
+  Simulation(uint64_t seed, bool costs_nothing)
+      : random_(seed),
+        controller_({{.acceptance = 0.6, .costs_nothing = costs_nothing}}, kMaxDrafts) {}
 
   // Tokens per millisecond.
   double Run(const World& world, size_t n_tokens) {
@@ -53,7 +54,7 @@ class Simulation {
     while (n < n_tokens) {
       const size_t n_drafts = controller_.Choose(0, kMaxDrafts).n;
       const double drafting = static_cast<double>(n_drafts) * world.draft_cost;
-      if (world.draft_cost > 0) controller_.Drafted(0, n_drafts, drafting);
+      if (world.draft_cost > 0) controller_.RecordDrafting(0, n_drafts, drafting);
       const double disturbed = 1 + world.noise * (2 * Uniform() - 1);
       const double pass = world.pass(1 + n_drafts) * disturbed;
       controller_.Passed(1 + n_drafts, pass);
@@ -61,7 +62,7 @@ class Simulation {
       const size_t n_checked = world.draft_cost > 0 ? n_drafts : kMaxDrafts;
       while (right < n_checked) {
         const bool is_right = Uniform() < world.acceptance;
-        controller_.Checked(0, right, is_right);
+        controller_.RecordCheck(0, right, is_right);
         if (!is_right) break;
         ++right;
       }
@@ -147,7 +148,7 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
     const double speed = Mean([&](uint64_t seed) {
       std::mt19937_64 random(seed);
       std::uniform_real_distribution<double> uniform(0, 1);
-      DraftController controller({{0.6, /*is_free=*/false, draft.guessed_cost}}, kMaxDrafts);
+      DraftController controller({{0.6, /*costs_nothing=*/false, draft.guessed_cost}}, kMaxDrafts);
       double time = 0, n_tokens = 0;
       bool has_begun = false;
       for (int pass = 0; n_tokens < 200; ++pass) {
@@ -155,14 +156,14 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
         // The first draft reads a short prompt.
         const double reading = n > 0 && !std::exchange(has_begun, true) ? 1 : 0;
         const double drafting = (static_cast<double>(n) + reading) * draft.cost;
-        controller.Drafted(0, n, drafting);
+        controller.RecordDrafting(0, n, drafting);
         const double one = (n > 0 ? draft.slower : 1) * (0.95 + 0.1 * uniform(random));
         const double seconds = (1 + 0.06 * static_cast<double>(n)) * one;
         controller.Passed(1 + n, pass == 0 ? 5 * seconds : seconds);  // caches are cold
         size_t right = 0;
         for (bool is_right = true; is_right && right < n; right += is_right ? 1 : 0) {
           is_right = uniform(random) < draft.acceptance;
-          controller.Checked(0, right, is_right);
+          controller.RecordCheck(0, right, is_right);
         }
         time += drafting + seconds;
         n_tokens += 1 + static_cast<double>(right);
@@ -182,7 +183,7 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
     const double rate = Mean([&](uint64_t seed) {
       std::mt19937_64 random(seed);
       std::uniform_real_distribution<double> uniform(0, 1);
-      DraftController controller({{0.6, /*is_free=*/false, kDraft}}, kMaxDrafts);
+      DraftController controller({{0.6, /*costs_nothing=*/false, kDraft}}, kMaxDrafts);
       double time = 0, n_tokens = 0;
       for (int i = 0; n_tokens < 3000; ++i) {
         const DraftController::Choice choice = controller.Choose(0, kMaxDrafts);
@@ -195,14 +196,14 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
           if (!controller.WantsMore(chain, shares.back())) break;
         }
         const double drafting = kDraft * static_cast<double>(chances.size());
-        controller.Drafted(0, chances.size(), drafting);
+        controller.RecordDrafting(0, chances.size(), drafting);
         const size_t n_read = controller.WorthReading(chain);
         const double seconds = pass(1 + n_read);
         controller.Passed(1 + n_read, seconds);
         size_t right = 0;
         for (size_t n = 0; n < chances.size(); ++n) {
           const bool is_right = uniform(random) < chances[n];
-          controller.Checked(0, n, is_right, n < n_read, shares[n]);
+          controller.RecordCheck(0, n, is_right, n < n_read, shares[n]);
           if (!is_right) break;
           if (n < n_read) ++right;
         }

@@ -101,7 +101,7 @@ TEST(RotatedCache, HoldsKeysTimesTheHadamardMatrix) {
   const Model model = Model::Load(dir.Path("m.gguf"));
   const std::vector<tokenizer::TokenId> ids = Ids(model, 40);
   std::vector<float> plain;
-  PlainLlama reference(model, [&](std::string_view name, size_t layer, const Rows& out) {
+  PlainModel reference(model, [&](std::string_view name, size_t layer, const Rows& out) {
     if (name == "attn_k_rope" && layer == 0) plain.assign(out.values.begin(), out.values.end());
   });
   reference.Forward(ids);

@@ -1,6 +1,4 @@
 // DRY against its definition, spelt out.
-#include "engine/sampling/dry.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,8 @@
 #include <random>
 #include <set>
 #include <vector>
+
+#include "engine/sampling/dry_penalty.h"
 
 namespace engine {
 namespace {
@@ -33,7 +33,7 @@ std::vector<float> Logits(const std::vector<TokenId>& text, const pronk::Dry& op
   const std::vector<float> row(n, 0.0f);
   Candidates candidates;
   candidates.Assign(row);
-  Dry dry;
+  DryPenalty dry;
   dry.Apply(candidates, text, options, breakers);
   std::vector<float> logits;
   for (const Candidate& c : candidates.items()) logits.push_back(c.logit);

@@ -144,11 +144,11 @@ TEST(Xtc, LeavesNoWrongOrder) {
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{2, 11, 12}));
 }
 
-TEST(CutSurprise, DropsWhatIsAboveMu) {
+TEST(DropAboveSurprisal, DropsWhatIsAboveMu) {
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.125};  // 1, 2, 3, 3 bits
   const auto kept = [&](double mu) {
     RowOfLogits candidates = WithProbabilities(p);
-    CutSurprise(candidates, mu);
+    DropAboveSurprisal(candidates, mu);
     return Ids(candidates);
   };
   EXPECT_EQ(kept(3.01), (std::vector<TokenId>{0, 1, 2, 3}));

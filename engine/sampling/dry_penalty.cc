@@ -1,5 +1,5 @@
 // The longest repeated suffix before each token, in linear time.
-#include "engine/sampling/dry.h"
+#include "engine/sampling/dry_penalty.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace engine {
 
 using tokenizer::TokenId;
 
-constexpr auto kToken = &std::pair<TokenId, size_t>::first;  // of a repetition
+constexpr auto kToken = &std::pair<TokenId, size_t>::first;  // the token of a repetition
 
 std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
                                 const tokenizer::Tokenizer& tokenizer) {
@@ -37,7 +37,7 @@ std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
 // Let r[0], r[1], ... be the text reversed. The tokens before r[k - 1] repeat the text's end over
 // the common prefix of r[k..] and r[0..], of length matches[k]. The Z algorithm (Gusfield 1997)
 // finds it for all k in linear time; [left, right) is the rightmost match so far.
-void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId> breakers) {
+void DryPenalty::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId> breakers) {
   const size_t n = text.size();
   const auto r = [&](size_t i) { return text[n - 1 - i]; };
   const auto is_breaker = [&](TokenId id) {
@@ -69,8 +69,8 @@ void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId
                      repetitions_.end());
 }
 
-void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const pronk::Dry& options,
-                std::span<const TokenId> breakers) {
+void DryPenalty::Apply(Candidates& candidates, std::span<const TokenId> text,
+                       const pronk::Dry& options, std::span<const TokenId> breakers) {
   if (!options.IsOn()) return;
   if (options.last_n > 0) {
     text = text.last(std::min(text.size(), static_cast<size_t>(options.last_n.value)));

@@ -1,4 +1,5 @@
-// Some rows of the output matrix: the logits that a grammar leaves, see forward.h.
+// The logits of the tokens that a grammar allows: products with some rows of the output matrix
+// (forward.h).
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -10,12 +11,12 @@ namespace engine {
 
 bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids) {
   // Rows far apart are read at half the speed, and each has its own call.
-  constexpr size_t kMostRows = 1024, kLeastShare = 16;
+  constexpr size_t kMaxRows = 1024, kVocabularyDivisor = 16;
   const WeightView& output = model.weights.output;
   if (output.hadamard != nullptr) return false;
   size_t n = 0;
   for (const uint64_t word : ids) n += static_cast<size_t>(std::popcount(word));
-  return n > 0 && n <= std::min(kMostRows, model.config.vocab_size / kLeastShare) &&
+  return n > 0 && n <= std::min(kMaxRows, model.config.vocab_size / kVocabularyDivisor) &&
          model.config.logit_softcap == 0;
 }
 
@@ -31,7 +32,7 @@ void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, S
       kernels::Matrix row = output;
       row.data = output.row(id);
       row.rows = 1;
-      row.fine = true;  // which of all logits RefineLogits() would take again is not known
+      row.fine = true;  // Logits() refines the largest logits; here it is not known which they are
       rows.push_back({row, logits + id, 1, output.bias != nullptr ? output.bias + id : nullptr});
     }
   }

@@ -23,7 +23,7 @@ namespace engine {
 std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
                                            const tokenizer::Tokenizer& tokenizer);
 
-class Dry {
+class DryPenalty {
  public:
   void Apply(Candidates& candidates, std::span<const tokenizer::TokenId> text,
              const pronk::Dry& options, std::span<const tokenizer::TokenId> breakers);
