@@ -84,7 +84,7 @@ double MeasureLimit(Try once) {
 // A drafter that is always right: it knows the text.
 class Script : public engine::Drafter {
  public:
-  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  std::optional<size_t> FindDrafts(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId> read, size_t n, std::vector<TokenId>& drafts) override {
     const std::span<const TokenId> rest = std::span(text).subspan(read.size());
     const auto next = rest.first(std::min(n, rest.size()));

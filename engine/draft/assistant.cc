@@ -61,7 +61,7 @@ double AssistantDrafter::cost() const {
          static_cast<double>(model_.BytesPerToken());
 }
 
-void AssistantDrafter::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
+void AssistantDrafter::Observe(std::span<const TokenId> tokens, size_t first, const float* x) {
   const size_t width = model_.config.embedding_length;
   n_rows_ = std::min(tokens.size(), kMaxDecodeTokens);
   begin_ = first + tokens.size() - n_rows_;
@@ -70,7 +70,7 @@ void AssistantDrafter::Read(std::span<const TokenId> tokens, size_t first, const
 
 void AssistantDrafter::Truncate(size_t n) { n_rows_ = std::min(n_rows_, n - std::min(n, begin_)); }
 
-std::optional<size_t> AssistantDrafter::Look(std::span<const TokenId> text) {
+std::optional<size_t> AssistantDrafter::FindDrafts(std::span<const TokenId> text) {
   if (text.size() < begin_ + 2 || text.size() > begin_ + n_rows_ + 1) return {};
   return 0;
 }
@@ -78,7 +78,8 @@ std::optional<size_t> AssistantDrafter::Look(std::span<const TokenId> text) {
 void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
                              std::vector<TokenId>& drafts) {
   const size_t width = model_.config.embedding_length, position = text.size() - 1;
-  const TextSpan here = {ropes_, state_, position, 1}, before = {ropes_, state_, position - 1, 1};
+  const SequenceSlice here = {ropes_, state_, position, 1},
+                      before = {ropes_, state_, position - 1, 1};
   const Weights& w = assistant_.weights;
   Scratch& s = scratch_;
   float *const embedding = s.temp, *const hidden = embedding + width;
@@ -98,7 +99,7 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
     });
     id = LikeliestOf(std::span(logits_).first(n_common));
     drafts.push_back(id);
-    if (n > 1 && wants_more && !wants_more(ShareOf(logits_, id))) return;
+    if (n > 1 && wants_more && !wants_more(ProbabilityOf(logits_, id))) return;
   }
 }
 

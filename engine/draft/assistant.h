@@ -28,12 +28,12 @@ class AssistantDrafter : public Drafter {
   AssistantDrafter(const Model& model, const Model& assistant, SequenceState& state,
                    kernels::Team& team);
 
-  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   double cost() const override;
   bool knows_confidence() const override { return true; }
-  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
+  void Observe(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Truncate(size_t n) override;
 
   // The logits of the last draft, [vocab_size of the assistant].

@@ -224,7 +224,7 @@ void DraftController::RecordDrafting(size_t kind, size_t n, double seconds) {
   of.draft_seconds += (one - of.draft_seconds) / of.n_measured;
 }
 
-void DraftController::Passed(size_t n_tokens, double seconds) {
+void DraftController::RecordPass(size_t n_tokens, double seconds) {
   costs_.Tell(n_tokens, seconds);
   if (n_tokens == 1) ++n_plain_;
   if (Kind* const kind = std::exchange(drafted_, nullptr)) {

@@ -106,7 +106,7 @@ class DraftController {
     if (probability >= 0) kinds_[kind].confidence.Tell(probability, right);
     kinds_[kind].trial.tokens += right && was_read ? 1 : 0;
   }
-  void Passed(size_t n_tokens, double seconds);
+  void RecordPass(size_t n_tokens, double seconds);
 
   const PassCosts& costs() const { return costs_; }
 

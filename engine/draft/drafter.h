@@ -21,7 +21,7 @@ inline tokenizer::TokenId LikeliestOf(std::span<const float> logits) {
 }
 
 // The probability of the likeliest token, by its logits.
-inline double ShareOf(std::span<const float> logits, tokenizer::TokenId likeliest) {
+inline double ProbabilityOf(std::span<const float> logits, tokenizer::TokenId likeliest) {
   const float most = logits[static_cast<size_t>(likeliest)];
   return 1 / kernels::SumOfExp(logits.data(), logits.size(), most);
 }
@@ -37,8 +37,8 @@ class Drafter {
   virtual size_t n_kinds() const { return 1; }
   // Searches drafts that may follow this text. Returns their kind, or nothing if there are none.
   // Takes next to no time.
-  virtual std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) = 0;
-  // Appends up to n tokens that may follow the text of the last Look().
+  virtual std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) = 0;
+  // Appends up to n tokens that may follow the text of the last FindDrafts().
   virtual void Draft(std::span<const tokenizer::TokenId> text, size_t n,
                      std::vector<tokenizer::TokenId>& drafts) = 0;
   // Whether Draft() calls wants_more.
@@ -55,7 +55,7 @@ class Drafter {
 
   // Called after each pass with its tokens, from position `first` on, and its residual stream,
   // [tokens][embedding_length]. Truncate() takes rejected tokens back.
-  virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, const float* /*x*/) {}
+  virtual void Observe(std::span<const tokenizer::TokenId>, size_t /*first*/, const float* /*x*/) {}
   // From now on texts may have `capacity` tokens.
   virtual void Grow(size_t /*capacity*/) {}
   // The text is now its first n tokens.

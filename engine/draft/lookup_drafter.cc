@@ -49,7 +49,7 @@ void LookupDrafter::Index(std::span<const TokenId> text) {
   }
 }
 
-std::optional<size_t> LookupDrafter::Look(std::span<const TokenId> text) {
+std::optional<size_t> LookupDrafter::FindDrafts(std::span<const TokenId> text) {
   Index(text);
   if (text.size() < 2) return {};
   size_t longest = 1;

@@ -21,7 +21,7 @@ class LookupDrafter : public Drafter {
 
   // Drafts differ by the number of tokens that match the earlier place: 2, 3, 4 or 5, 6 to 9, more.
   size_t n_kinds() const override { return 5; }
-  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   bool costs_nothing() const override { return true; }

@@ -37,7 +37,7 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
   float *const x = s.x, *const normed = s.normed;
   n_read_ = tokens.size();
   team.Run([&] {
-    const TextSpan text = {ropes_, state_, first_position, tokens.size()};
+    const SequenceSlice text = {ropes_, state_, first_position, tokens.size()};
     Pass pass(config_, tokens.size(), s, team, {&text, 1});
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
@@ -112,7 +112,7 @@ void NextnDrafter::ForgetBefore(size_t position) {
   if (n_read_ < position) start_ = n_read_ = position;
 }
 
-void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
+void NextnDrafter::Observe(std::span<const TokenId> tokens, size_t first, const float* x) {
   const size_t new_end = first + 1 + tokens.size();
   if (first + 1 > end()) ForgetBefore(first + 1);
   if (new_end - begin_ > hidden_.size() / nextn_.width()) ForgetBefore(new_end - kMaxUnread);
@@ -132,7 +132,7 @@ void NextnDrafter::Truncate(size_t n) {
   }
 }
 
-std::optional<size_t> NextnDrafter::Look(std::span<const TokenId> text) {
+std::optional<size_t> NextnDrafter::FindDrafts(std::span<const TokenId> text) {
   if (text.empty() || text.size() - 1 < begin_ || text.size() > end()) return {};
   return 0;
 }
@@ -150,7 +150,7 @@ void NextnDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<To
     drafts.push_back(id);
     const size_t position = n_read_ + i - start_;
     if (i + 1 == n || position == nextn_.capacity()) return;
-    if (wants_more && !wants_more(nextn_.ShareOfGuess(id))) return;
+    if (wants_more && !wants_more(nextn_.ProbabilityOfGuess(id))) return;
     nextn_.Forward({&id, 1}, nextn_.OwnHidden(), position, team_);
   }
 }

@@ -35,7 +35,7 @@ class Nextn {
                size_t first_position, kernels::Team& team);
   // The most likely token after the last one read, and how likely it is.
   tokenizer::TokenId Guess(kernels::Team& team);
-  double ShareOfGuess(tokenizer::TokenId id) const { return ShareOf(logits_, id); }
+  double ProbabilityOfGuess(tokenizer::TokenId id) const { return ProbabilityOf(logits_, id); }
   // Logits of n tokens of the last batch from its index `first` on: [n][vocab_size].
   void Logits(size_t first, size_t n, kernels::Team& team, float* logits);
   // The block's own hidden state after the last token, [width], used until the model's is known.
@@ -62,10 +62,10 @@ class NextnDrafter : public Drafter {
   // The team must outlive the drafter.
   NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type, kernels::Team& team);
 
-  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
-  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
+  void Observe(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x) override;
   void Truncate(size_t n) override;
   bool knows_confidence() const override { return true; }
   void Grow(size_t capacity) override { nextn_.Grow(capacity); }

@@ -84,7 +84,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   DraftController::Choice best;
   for (Source& source : sources_) {
     if (!is_fixed && !source.drafter->costs_nothing() && counts_.seconds < kBeforeModels) continue;
-    const std::optional<size_t> found = source.drafter->Look(text);
+    const std::optional<size_t> found = source.drafter->FindDrafts(text);
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
     const DraftController::Choice choice =
@@ -137,8 +137,8 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   return drafts_;
 }
 
-void Speculation::Passed(size_t n_tokens, double seconds, bool has_all_logits) {
-  if (has_all_logits) controller_.Passed(n_tokens, seconds);
+void Speculation::RecordPass(size_t n_tokens, double seconds, bool has_all_logits) {
+  if (has_all_logits) controller_.RecordPass(n_tokens, seconds);
   ++counts_.n_passes;
   if (n_tokens == 1 && has_all_logits) {
     ++counts_.n_single;
@@ -162,8 +162,8 @@ void Speculation::Add(TokenId id, bool was_draft) {
   }
 }
 
-void Speculation::Read(std::span<const TokenId> tokens, size_t first, const float* x) {
-  for (Source& source : sources_) source.drafter->Read(tokens, first, x);
+void Speculation::Observe(std::span<const TokenId> tokens, size_t first, const float* x) {
+  for (Source& source : sources_) source.drafter->Observe(tokens, first, x);
 }
 
 void Speculation::Undo(size_t n) {

@@ -60,12 +60,12 @@ class Speculation {
                                               size_t n_known = 1);
   // Records the time of a pass, including the undoing of the previous pass's rejected drafts. The
   // controller ignores a pass that computed only some logits.
-  void Passed(size_t n_tokens, double seconds, bool has_all_logits = true);
+  void RecordPass(size_t n_tokens, double seconds, bool has_all_logits = true);
   // This token joined the text. was_draft: it was an accepted draft.
   void Add(tokenizer::TokenId id, bool was_draft);
 
-  // Passes the tokens to each drafter's Read().
-  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x);
+  // Passes the tokens to each drafter's Observe().
+  void Observe(std::span<const tokenizer::TokenId> tokens, size_t first, const float* x);
   // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);
   // The text was cut to its first n tokens.

@@ -211,7 +211,7 @@ void ReadPooling(const Keys& keys, Config& config) {
   }
   const Keys others = keys.Of("sentence_transformers");
   config.unit_vectors = others.BoolOr("normalize", true);
-  config.most_text_tokens = others.UintOr("max_tokens", 0, kMaxLength);
+  config.max_text_tokens = others.UintOr("max_tokens", 0, kMaxLength);
   if (config.pooling != Pooling::kRank) return;
   config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;
   if (config.n_labels == 0) keys.Fail(kLabels, "expected a list with a name for each score");

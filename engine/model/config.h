@@ -250,7 +250,7 @@ struct Config : Traits {
   size_t n_labels = 0;               // how many scores Pooling::kRank gives
   bool unit_vectors = true;          // a text's vector is divided by its length
   // The largest number of tokens in a text that becomes a vector; 0: as many as the context allows.
-  size_t most_text_tokens = 0;
+  size_t max_text_tokens = 0;
   size_t dense_length = 0;  // width between the two matrices after pooling; 0: no such matrices
   // In a model that only drafts for another (draft/assistant.h): the other model's width, else 0.
   // kv_layer names one of its own layers; that layer reads the keys of the other model's layer of

@@ -16,7 +16,8 @@
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextSpan> sequences, Scratch& s, kernels::Team& team, Trace* trace) {
+             std::span<const SequenceSlice> sequences, Scratch& s, kernels::Team& team,
+             Trace* trace) {
   float* const x = s.x;
   PassWithOptionalTrace any(trace, model.config, tokens.size(), s, team, sequences);
   Pass& pass = any.get();
@@ -67,7 +68,7 @@ void Layers(const Weights& weights, Pass& pass) {
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
-  const TextSpan sequence = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
+  const SequenceSlice sequence = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
   Pass pass(model.config, n, s, team, {&sequence, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];

@@ -19,11 +19,11 @@ class Pass;
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
 // ([tokens.size()][embedding_length]) for Logits(). A batch may hold tokens of several sequences,
 // one sequence after the other. sequences[i] has the position and the cache of sequence i, and
-// where its tokens end in the batch (TextSpan, sequence_state.h). Preconditions: every id <
+// where its tokens end in the batch (SequenceSlice, sequence_state.h). Preconditions: every id <
 // vocab_size, tokens.size() <= scratch.max_tokens, each sequence fits into its state. Called inside
 // team.Run(). A trace records every operation; then the batch must be one sequence.
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextSpan> sequences, Scratch& scratch, kernels::Team& team,
+             std::span<const SequenceSlice> sequences, Scratch& scratch, kernels::Team& team,
              Trace* trace = nullptr);
 
 // The layers alone: from scratch.x to scratch.x, with the sequences of the pass.
@@ -38,13 +38,14 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
             float* logits, Trace* trace = nullptr);
 
-// LogitsOf() computes for one token only the logits of ids whose bits are set (bit id % 64 of word
-// id / 64), and leaves the other logits unchanged. Each is as exact as the largest ones of
-// Logits(), which does not know the allowed tokens. So sampling from a few tokens uses LogitsOf()
-// even if Logits() has computed all logits. Called in team.Run(). IsWorthLogitsOf() says whether so
-// few bits are set that this takes less time, and the model allows it.
-bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids);
-void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& scratch,
-              kernels::Team& team, float* logits);
+// LogitsOfAllowed() computes for one token only the logits of ids whose bits are set (bit id % 64
+// of word id / 64), and leaves the other logits unchanged. Each is as exact as the largest ones of
+// Logits(), which does not know the allowed tokens. So sampling from a few tokens uses
+// LogitsOfAllowed() even if Logits() has computed all logits. Called in team.Run().
+// ShouldComputeOnlyAllowed() says whether so few bits are set that this takes less time, and the
+// model allows it.
+bool ShouldComputeOnlyAllowed(const Model& model, std::span<const uint64_t> ids);
+void LogitsOfAllowed(const Model& model, size_t token, std::span<const uint64_t> ids,
+                     Scratch& scratch, kernels::Team& team, float* logits);
 
 }  // namespace engine

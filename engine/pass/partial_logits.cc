@@ -9,7 +9,7 @@
 
 namespace engine {
 
-bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids) {
+bool ShouldComputeOnlyAllowed(const Model& model, std::span<const uint64_t> ids) {
   // Rows far apart are read at half the speed, and each has its own call.
   constexpr size_t kMaxRows = 1024, kVocabularyDivisor = 16;
   const WeightView& output = model.weights.output;
@@ -20,8 +20,8 @@ bool IsWorthLogitsOf(const Model& model, std::span<const uint64_t> ids) {
          model.config.logit_softcap == 0;
 }
 
-void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& s,
-              kernels::Team& team, float* logits) {
+void LogitsOfAllowed(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& s,
+                     kernels::Team& team, float* logits) {
   const size_t width = model.config.embedding_length;
   const WeightView& output = model.weights.output;
   std::vector<kernels::Product> rows;

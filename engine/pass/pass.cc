@@ -74,8 +74,8 @@ void Pass::GateByLayer(size_t layer, float* gate) {
 }
 
 size_t Pass::SequenceIndexOf(size_t t) const {
-  return static_cast<size_t>(std::ranges::upper_bound(sequences_, t, {}, &TextSpan::batch_end) -
-                             sequences_.begin());
+  return static_cast<size_t>(
+      std::ranges::upper_bound(sequences_, t, {}, &SequenceSlice::batch_end) - sequences_.begin());
 }
 
 size_t Pass::PositionOf(size_t t) const {

@@ -42,7 +42,7 @@ class Pass {
  public:
   // sequences: as in Forward(); empty for operations that do not depend on positions.
   Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team,
-       std::span<const TextSpan> sequences = {})
+       std::span<const SequenceSlice> sequences = {})
       : config_(config),
         n_tokens_(n_tokens),
         scratch_(scratch),
@@ -198,7 +198,7 @@ class Pass {
   virtual void RunGatedMatMul(const float* in, const WeightView& gate, const WeightView& up,
                               float limit, float* out);
 
-  std::span<const TextSpan> sequences() const { return sequences_; }
+  std::span<const SequenceSlice> sequences() const { return sequences_; }
   kernels::Team& team() const { return team_; }
   // The index of the layer whose cache this layer reads.
   static size_t CacheOf(const LayerView& layer);
@@ -211,7 +211,7 @@ class Pass {
   const float* Transformed(const float* in, const WeightView& weights);
   // The bias that is added to every key of a sequence, times the mean of RoPE's rotations,
   // [n_kv_heads][key_length]. Empty if keys have no bias, or if attention changes without it.
-  std::vector<float> CommonKeys(const LayerView& layer, const TextSpan& sequence) const;
+  std::vector<float> CommonKeys(const LayerView& layer, const SequenceSlice& sequence) const;
   // Multiplies n numbers by Hadamard matrices, each of `rows` numbers, in place.
   static void TransformHeads(float* heads, size_t n, size_t rows);
   // If a cache has blocks (Q8_0, Q4_0), Attend() calls TransformForCache() before attention and
@@ -242,7 +242,7 @@ class Pass {
   template <class Work>
   void ForEachSequence(Work work) const {
     size_t first = 0;
-    for (const TextSpan& sequence : sequences_) {
+    for (const SequenceSlice& sequence : sequences_) {
       work(sequence, first, sequence.batch_end - first);
       first = sequence.batch_end;
     }
@@ -257,7 +257,7 @@ class Pass {
   size_t n_tokens_;
   Scratch& scratch_;
   kernels::Team& team_;
-  std::span<const TextSpan> sequences_;
+  std::span<const SequenceSlice> sequences_;
 };
 
 }  // namespace engine

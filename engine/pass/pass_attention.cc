@@ -17,7 +17,7 @@ namespace engine {
 // The layout of a layer's caches, one for each sequence. Some may have quantized blocks (Q8_0,
 // Q4_0).
 struct Pass::CacheLayout {
-  CacheLayout(const LayerView& view, std::span<const TextSpan> sequences)
+  CacheLayout(const LayerView& view, std::span<const SequenceSlice> sequences)
       : layer(CacheOf(view)), values_in_keys(view.plan.values_in_keys) {
     const kernels::KvLayer& cache = sequences[0].state.layer(layer);
     key_width = cache.n_kv_heads * cache.key_length;
@@ -28,16 +28,16 @@ struct Pass::CacheLayout {
     value_rows = rows_for(cache.value_length);
     key_rows = std::min(rows_for(cache.key_length), values_in_keys ? value_rows : SIZE_MAX);
     any_keys = std::ranges::any_of(
-        sequences, [&](const TextSpan& sequence) { return KeysAreBlocks(sequence); });
+        sequences, [&](const SequenceSlice& sequence) { return KeysAreBlocks(sequence); });
     any_values = std::ranges::any_of(
-        sequences, [&](const TextSpan& sequence) { return ValuesAreBlocks(sequence); });
+        sequences, [&](const SequenceSlice& sequence) { return ValuesAreBlocks(sequence); });
   }
 
   // Whether a sequence's keys, or values, are blocks.
-  bool KeysAreBlocks(const TextSpan& sequence) const {
+  bool KeysAreBlocks(const SequenceSlice& sequence) const {
     return kernels::IsBlocks(sequence.state.layer(layer).type.k);
   }
-  bool ValuesAreBlocks(const TextSpan& sequence) const {
+  bool ValuesAreBlocks(const SequenceSlice& sequence) const {
     const kernels::KvTypes type = sequence.state.layer(layer).type;
     return kernels::IsBlocks(values_in_keys ? type.k : type.v);
   }
@@ -65,7 +65,7 @@ bool Pass::IsWorthExpanding(const LayerView& layer) const {
   const LayerWeights& w = layer.w;
   if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
   double saved = 0;
-  ForEachSequence([&](const TextSpan& sequence, size_t /*first*/, size_t n) {
+  ForEachSequence([&](const SequenceSlice& sequence, size_t /*first*/, size_t n) {
     saved += kernels::SavedByHeads(sequence.state.layer(layer.index), {w.attn_k_b, w.attn_v_b}, n,
                                    sequence.first_position, ParamsOf(layer));
   });
@@ -75,7 +75,7 @@ bool Pass::IsWorthExpanding(const LayerView& layer) const {
 // A vector that is added to all keys adds the same to all scores of a query, which cancels in the
 // softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in pairs that
 // hardly rotate.
-std::vector<float> Pass::CommonKeys(const LayerView& layer, const TextSpan& sequence) const {
+std::vector<float> Pass::CommonKeys(const LayerView& layer, const SequenceSlice& sequence) const {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
   if (w.attn_k.bias == nullptr || w.attn_k_norm != nullptr || config_.clamp_qkv != 0 ||
@@ -137,7 +137,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool exp
     TransformForCache(layer, caches, expands_latents ? nullptr : q, k, v);
   }
   RunOperation("attention", 0, [&] {
-    ForEachSequence([&](const TextSpan& sequence, size_t first, size_t n) {
+    ForEachSequence([&](const SequenceSlice& sequence, size_t first, size_t n) {
       const kernels::KvLayer own = sequence.state.layer(caches.layer).From(sequence.slot);
       if (k != nullptr) {
         kernels::StoreKv(team_, own, sequence.first_position, n, k + first * caches.key_width,

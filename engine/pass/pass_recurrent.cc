@@ -34,7 +34,7 @@ void Pass::Convolve(const LayerView& layer) {
   const RecurrentPlan& r = layer.plan.recurrent;
   const bool alone = layer.plan.recurrence() == Mixer::kShortConv;
   const size_t n_parts = w.conv[1] != nullptr ? w.conv.size() : 1;
-  ForEachSequence([&](const TextSpan& sequence, size_t t, size_t n_tokens) {
+  ForEachSequence([&](const SequenceSlice& sequence, size_t t, size_t n_tokens) {
     const SequenceState::Recurrent state = sequence.state.recurrent(layer.index);
     if (state.before != nullptr) {
       const auto inputs = KeptInputs(r, scratch_, state);
@@ -65,7 +65,7 @@ void Pass::Recur(const LayerView& layer) {
   const Mixer mixer = layer.plan.recurrence();
   const bool fades = mixer == Mixer::kLightning;
   const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : fades ? "lightning" : "mamba";
-  ForEachSequence([&](const TextSpan& sequence, size_t t, size_t n) {
+  ForEachSequence([&](const SequenceSlice& sequence, size_t t, size_t n) {
     const SequenceState::Recurrent state = sequence.state.recurrent(layer.index);
     if (state.before != nullptr) {
       const auto inputs = KeptInputs(r, scratch_, state);

@@ -128,7 +128,7 @@ class SequenceState {
 
 // The tokens of a batch that belong to one sequence. Tokens of other sequences neither see nor
 // change its state.
-struct TextSpan {
+struct SequenceSlice {
   std::span<const RopeAngles> ropes;  // one for each of Config::ropes
   SequenceState& state;               // has the earlier positions; these tokens are added
   size_t first_position;              // the first token's position in the sequence

@@ -80,7 +80,7 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
   const LayerPlan& plan = layer.plan;
   const size_t first_step = trace_.steps.size();
   Pass::Attend(layer, q, k, v, expands_latents);
-  const TextSpan& sequence = sequences()[0];
+  const SequenceSlice& sequence = sequences()[0];
   const kernels::KvLayer& cache = sequence.state.layer(CacheOf(layer));
   const size_t end = sequence.first_position + n_tokens();
   const auto begin_of = [&](size_t position) {

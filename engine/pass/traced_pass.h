@@ -17,7 +17,7 @@ namespace engine {
 class TracedPass : public Pass {
  public:
   TracedPass(Trace& trace, const Config& config, size_t n_tokens, Scratch& scratch,
-             kernels::Team& team, std::span<const TextSpan> sequences)
+             kernels::Team& team, std::span<const SequenceSlice> sequences)
       : Pass(config, n_tokens, scratch, team, sequences), trace_(trace) {}
 
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) override;
@@ -49,7 +49,7 @@ class TracedPass : public Pass {
 class PassWithOptionalTrace {
  public:
   PassWithOptionalTrace(Trace* trace, const Config& config, size_t n_tokens, Scratch& scratch,
-                        kernels::Team& team, std::span<const TextSpan> sequences = {})
+                        kernels::Team& team, std::span<const SequenceSlice> sequences = {})
       : plain_(config, n_tokens, scratch, team, sequences) {
     if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, sequences);
   }

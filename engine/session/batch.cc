@@ -14,14 +14,14 @@ using tokenizer::TokenId;
 void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
                              kernels::Team& team, float* logits) {
   std::vector<TokenId> ids;
-  std::vector<TextSpan> texts;
+  std::vector<SequenceSlice> texts;
   ids.reserve(next.size());
   texts.reserve(next.size());
   for (const auto& [session, id, allowed] : next) session.Claim({&id, 1});
   for (const auto& [session, id, allowed] : next) {
     session.DropDrafts();
     ids.push_back(id);
-    texts.push_back(session.TextSpanFrom(session.position(), ids.size()));
+    texts.push_back(session.SliceFrom(session.position(), ids.size()));
   }
   const Model& model = next[0].session.model_;
   const size_t n = next.size(), width = model.config.vocab_size;
@@ -30,8 +30,8 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
     Logits(model, 0, n, scratch, team, logits);
     for (size_t i = 0; i < n; ++i) {
       const std::span<const uint64_t> allowed = next[i].allowed;
-      if (!IsWorthLogitsOf(model, allowed)) continue;
-      LogitsOf(model, i, allowed, scratch, team, logits + i * width);
+      if (!ShouldComputeOnlyAllowed(model, allowed)) continue;
+      LogitsOfAllowed(model, i, allowed, scratch, team, logits + i * width);
     }
   });
   for (size_t i = 0; i < n; ++i) {

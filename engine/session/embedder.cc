@@ -91,7 +91,7 @@ size_t Embedder::width() const {
 }
 
 size_t Embedder::capacity() const {
-  const size_t most = model_.config.most_text_tokens;
+  const size_t most = model_.config.max_text_tokens;
   return most > 0 ? std::min(capacity_, most) : capacity_;
 }
 
@@ -130,7 +130,7 @@ void Embedder::Read(std::span<const TokenId> tokens, std::span<const size_t> end
   for (size_t done = 0, n; done < tokens.size(); done += n) {
     n = std::min(tokens.size() - done, scratch_->max_tokens);
     const bool is_one = ends.size() == 1;
-    std::vector<TextSpan> texts;
+    std::vector<SequenceSlice> texts;
     texts.reserve(ends.size());
     for (size_t i = 0; i < ends.size(); ++i) {
       texts.push_back({ropes_, *state_, done, is_one ? n : ends[i], i == 0 ? 0 : ends[i - 1]});

@@ -48,7 +48,7 @@ ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const Session
 
 ModelDrafter::~ModelDrafter() = default;
 
-std::optional<size_t> ModelDrafter::Look(std::span<const TokenId> text) {
+std::optional<size_t> ModelDrafter::FindDrafts(std::span<const TokenId> text) {
   if (is_broken_ || text.empty() || text.size() >= session_->capacity()) return {};
   const size_t n_known = session_->model().config.vocab_size;
   const auto is_unknown = [&](TokenId id) { return static_cast<size_t>(id) >= n_known; };
@@ -75,7 +75,7 @@ void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<To
     if (static_cast<size_t>(id) >= n_common_) return;
     drafts.push_back(id);
     if (i + 1 == n || session.position() == session.capacity()) return;
-    if (wants_more && !wants_more(ShareOf(session.logits(), id))) return;
+    if (wants_more && !wants_more(ProbabilityOf(session.logits(), id))) return;
     session.Decode(id);
   }
 }

@@ -27,7 +27,7 @@ class ModelDrafter : public Drafter {
   ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options);
   ~ModelDrafter() override;
 
-  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
   double cost() const override { return cost_; }  // by their bytes

@@ -192,7 +192,7 @@ bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progr
     size_t n = std::min(tokens.size() - done, s.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
-    const TextSpan text = TextSpanFrom(position(), /*batch_end=*/n);
+    const SequenceSlice text = SliceFrom(position(), /*batch_end=*/n);
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
       Forward(model_, batch, {&text, 1}, s, team, trace_);
@@ -210,7 +210,7 @@ bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progr
       break;
     }
     ++n_passes_;
-    if (speculation_) speculation_->Read(batch, position(), s.x);
+    if (speculation_) speculation_->Observe(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
     computed_.has_all = is_last && !computed_.has_few;
@@ -289,29 +289,30 @@ size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
 
 // Notes whether the pass computes for its token `row` the logits of `allowed` alone.
 void Session::ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed) {
-  computed_.has_few = may_be_few && trace_ == nullptr && IsWorthLogitsOf(model_, allowed);
+  computed_.has_few = may_be_few && trace_ == nullptr && ShouldComputeOnlyAllowed(model_, allowed);
   computed_.few_row = row;
   if (computed_.has_few) computed_.few_allowed.assign(allowed.begin(), allowed.end());
 }
 
 // The logits of n tokens of the last pass, from its token `row` on; the token after `row` must be
 // in `allowed`. Called inside team_->Run(), after ChooseLogits(). Logits() makes only the largest
-// logits exact. If few tokens are allowed, LogitsOf() computes theirs again, as exactly: so the
-// token sampled does not depend on whether the other logits were computed.
+// logits exact. If few tokens are allowed, LogitsOfAllowed() computes theirs again, as exactly: so
+// the token sampled does not depend on whether the other logits were computed.
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
   if (!computed_.has_few) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
-  if (IsWorthLogitsOf(model_, allowed))
-    LogitsOf(model_, row, allowed, *scratch_, *team_, RowOfLogits());
+  if (ShouldComputeOnlyAllowed(model_, allowed))
+    LogitsOfAllowed(model_, row, allowed, *scratch_, *team_, RowOfLogits());
 }
 
 void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
-  const bool is_few = IsWorthLogitsOf(model_, wanted.allowed);
-  if (is_few && !scratch_) DropDrafts();  // LogitsOf() needs what the last pass left there
+  const bool is_few = ShouldComputeOnlyAllowed(model_, wanted.allowed);
+  if (is_few && !scratch_) DropDrafts();  // LogitsOfAllowed() needs what the last pass left there
   const size_t n_ahead = speculation_ ? AcceptDrafts(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
-    team_->Run(
-        [&] { LogitsOf(model_, computed_.row, wanted.allowed, *scratch_, *team_, RowOfLogits()); });
+    team_->Run([&] {
+      LogitsOfAllowed(model_, computed_.row, wanted.allowed, *scratch_, *team_, RowOfLogits());
+    });
   }
   if (tokens.empty()) return;
   if (!speculation_ || tokens.size() > std::min(kMaxDecodeTokens, scratch().max_tokens)) {
@@ -330,7 +331,8 @@ void Session::CompleteLogits() {
   if (!std::exchange(computed_.has_few, false)) return;
   team_->Run([&] {
     Logits(model_, computed_.few_row, 1, scratch(), *team_, RowOfLogits());
-    LogitsOf(model_, computed_.few_row, computed_.few_allowed, scratch(), *team_, RowOfLogits());
+    LogitsOfAllowed(model_, computed_.few_row, computed_.few_allowed, scratch(), *team_,
+                    RowOfLogits());
   });
   computed_.has_all = true;
 }
@@ -342,7 +344,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   // Drafts need all logits: they cost too much where few are wanted and all take a quarter of a
   // pass or more.
   const WeightView& output = model_.weights.output;
-  const bool is_few = !wanted.all && IsWorthLogitsOf(model_, wanted.allowed);
+  const bool is_few = !wanted.all && ShouldComputeOnlyAllowed(model_, wanted.allowed);
   const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
   const size_t room =
       is_few && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
@@ -357,7 +359,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   last_pass_tokens_.assign(tokens_.end() - static_cast<ptrdiff_t>(n_known), tokens_.end());
   last_pass_tokens_.insert(last_pass_tokens_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
-  const TextSpan text = TextSpanFrom(pass_begin_, /*batch_end=*/last_pass_tokens_.size());
+  const SequenceSlice text = SliceFrom(pass_begin_, /*batch_end=*/last_pass_tokens_.size());
   computed_.row = n_known - 1;
   ChooseLogits(is_few && drafts.empty(), computed_.row, wanted.allowed);
   const Stopwatch watch;
@@ -367,10 +369,10 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   });
   ++n_passes_;
   state_.Extend(pass_begin_ + last_pass_tokens_.size());
-  speculation_->Read(last_pass_tokens_, pass_begin_, s.x);
-  speculation_->Passed(last_pass_tokens_.size(),
-                       watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0),
-                       !computed_.has_few);
+  speculation_->Observe(last_pass_tokens_, pass_begin_, s.x);
+  speculation_->RecordPass(last_pass_tokens_.size(),
+                           watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0),
+                           !computed_.has_few);
   computed_.has_all = !computed_.has_few;
 }
 

@@ -106,8 +106,8 @@ class Session {
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
   // Adds several known tokens and computes only the logits after the last. If few tokens may be
-  // sampled, their logits have the bits of LogitsOf(), and other logits are not computed unless
-  // they are wanted: has_logits() is false until CompleteLogits().
+  // sampled, their logits have the bits of LogitsOfAllowed(), and other logits are not computed
+  // unless they are wanted: has_logits() is false until CompleteLogits().
   void Decode(std::span<const tokenizer::TokenId> tokens, const WantedLogits& wanted = {});
   // Computes the logits that Decode() omitted.
   void CompleteLogits();
@@ -180,7 +180,7 @@ class Session {
   };
 
   Scratch& scratch();
-  TextSpan TextSpanFrom(size_t first_position, size_t batch_end) {
+  SequenceSlice SliceFrom(size_t first_position, size_t batch_end) {
     return {ropes_, state_, first_position, batch_end};
   }
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;

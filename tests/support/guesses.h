@@ -26,11 +26,11 @@ inline Guesses Guess(const engine::Model& model, const engine::Model& assistant,
   engine::Scratch scratch(model.config, 32, static_cast<size_t>(n_threads));
   const std::vector<engine::RopeAngles> ropes = engine::MakeRopes(model, 64);
   engine::AssistantDrafter drafter(model, assistant, state, team);
-  const engine::TextSpan span = {ropes, state, 0, read.size()};
+  const engine::SequenceSlice span = {ropes, state, 0, read.size()};
   team.Run([&] { engine::Forward(model, read, {&span, 1}, scratch, team); });
-  drafter.Read(read, 0, scratch.x);
+  drafter.Observe(read, 0, scratch.x);
   Guesses guesses;
-  if (drafter.Look(text)) drafter.Draft(text, n, guesses.ids);
+  if (drafter.FindDrafts(text)) drafter.Draft(text, n, guesses.ids);
   guesses.logits.assign(drafter.logits().begin(), drafter.logits().end());
   return guesses;
 }

@@ -69,18 +69,18 @@ TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   SequenceState state(model_.config, {.capacity = 64, .batch = 32});
   const std::vector<float> x(32 * model_.config.embedding_length, 1.0f);
   AssistantDrafter drafter(model_, assistant_, state, team);
-  EXPECT_FALSE(drafter.Look(text(0)));
-  EXPECT_FALSE(drafter.Look(text(1)));
-  drafter.Read(text(30), 0, x.data());
-  EXPECT_FALSE(drafter.Look(text(15)));
-  EXPECT_TRUE(drafter.Look(text(16)));
-  EXPECT_TRUE(drafter.Look(text(31)));
-  EXPECT_FALSE(drafter.Look(text(32)));
+  EXPECT_FALSE(drafter.FindDrafts(text(0)));
+  EXPECT_FALSE(drafter.FindDrafts(text(1)));
+  drafter.Observe(text(30), 0, x.data());
+  EXPECT_FALSE(drafter.FindDrafts(text(15)));
+  EXPECT_TRUE(drafter.FindDrafts(text(16)));
+  EXPECT_TRUE(drafter.FindDrafts(text(31)));
+  EXPECT_FALSE(drafter.FindDrafts(text(32)));
   drafter.Truncate(20);
-  EXPECT_TRUE(drafter.Look(text(21)));
-  EXPECT_FALSE(drafter.Look(text(22)));
+  EXPECT_TRUE(drafter.FindDrafts(text(21)));
+  EXPECT_FALSE(drafter.FindDrafts(text(22)));
   drafter.Truncate(0);
-  EXPECT_FALSE(drafter.Look(text(16)));
+  EXPECT_FALSE(drafter.FindDrafts(text(16)));
 }
 
 // What a session wrote: with a text that is cut, and goes on otherwise.

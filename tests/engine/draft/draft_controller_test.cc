@@ -57,7 +57,7 @@ class Simulation {
       if (world.draft_cost > 0) controller_.RecordDrafting(0, n_drafts, drafting);
       const double disturbed = 1 + world.noise * (2 * Uniform() - 1);
       const double pass = world.pass(1 + n_drafts) * disturbed;
-      controller_.Passed(1 + n_drafts, pass);
+      controller_.RecordPass(1 + n_drafts, pass);
       size_t right = 0;
       const size_t n_checked = world.draft_cost > 0 ? n_drafts : kMaxDrafts;
       while (right < n_checked) {
@@ -159,7 +159,7 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
         controller.RecordDrafting(0, n, drafting);
         const double one = (n > 0 ? draft.slower : 1) * (0.95 + 0.1 * uniform(random));
         const double seconds = (1 + 0.06 * static_cast<double>(n)) * one;
-        controller.Passed(1 + n, pass == 0 ? 5 * seconds : seconds);  // caches are cold
+        controller.RecordPass(1 + n, pass == 0 ? 5 * seconds : seconds);  // caches are cold
         size_t right = 0;
         for (bool is_right = true; is_right && right < n; right += is_right ? 1 : 0) {
           is_right = uniform(random) < draft.acceptance;
@@ -199,7 +199,7 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
         controller.RecordDrafting(0, chances.size(), drafting);
         const size_t n_read = controller.WorthReading(chain);
         const double seconds = pass(1 + n_read);
-        controller.Passed(1 + n_read, seconds);
+        controller.RecordPass(1 + n_read, seconds);
         size_t right = 0;
         for (size_t n = 0; n < chances.size(); ++n) {
           const bool is_right = uniform(random) < chances[n];

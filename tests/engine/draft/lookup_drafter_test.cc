@@ -15,7 +15,7 @@ using tokenizer::TokenId;
 
 std::vector<TokenId> LookUp(LookupDrafter& drafter, const std::vector<TokenId>& text, size_t n) {
   std::vector<TokenId> drafts;
-  if (drafter.Look(text)) drafter.Draft(text, n, drafts);
+  if (drafter.FindDrafts(text)) drafter.Draft(text, n, drafts);
   return drafts;
 }
 
@@ -70,8 +70,8 @@ TEST(LookupDrafter, GoesThroughALongTextOfOneWord) {
   constexpr size_t kTokens = 100'000;
   LookupDrafter drafter(kTokens);
   const std::vector<TokenId> text(kTokens, 3);  // every place is one that agrees
-  for (size_t n = 1; n <= kTokens; n += 1000) drafter.Look(std::span(text).first(n));
-  EXPECT_EQ(drafter.Look(text), std::optional(drafter.n_kinds() - 1));
+  for (size_t n = 1; n <= kTokens; n += 1000) drafter.FindDrafts(std::span(text).first(n));
+  EXPECT_EQ(drafter.FindDrafts(text), std::optional(drafter.n_kinds() - 1));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ std::vector<TokenId> Prompt(const Model& model) {
 class Oracle : public Drafter {
  public:
   Oracle(std::vector<TokenId> text, double right) : text_(std::move(text)), right_(right) {}
-  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  std::optional<size_t> FindDrafts(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) override {
     for (size_t i = text.size(); i < std::min(text.size() + n, text_.size()); ++i) {
       const bool is_right = std::uniform_real_distribution<double>(0, 1)(random_) < right_;
@@ -163,7 +163,7 @@ Model Tiny() { return Model::Load(test::DataPath("families") / "smollm3.gguf"); 
 // Takes its time, and is wrong.
 class Slow : public Drafter {
  public:
-  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  std::optional<size_t> FindDrafts(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId>, size_t, std::vector<TokenId>& drafts) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     drafts.push_back(1);
@@ -293,7 +293,7 @@ TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {
   Session alone(other, DraftedOptions(kernels::KvType::kF16, 1, 0.0f));
   for (const size_t n : {20u, 25u, 22u, 40u, 13u}) {  // back and forth
     const auto text = std::span(expected.text).first(n);
-    ASSERT_TRUE(drafter.Look(text));
+    ASSERT_TRUE(drafter.FindDrafts(text));
     std::vector<TokenId> drafts;
     drafter.Draft(text, 3, drafts);
     alone.Rewind(0);
@@ -324,7 +324,7 @@ TEST(ModelDrafter, MayKnowFewerTokens) {
 class Unruly : public Drafter {
  public:
   explicit Unruly(bool throws) : throws_(throws) {}
-  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  std::optional<size_t> FindDrafts(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId>, size_t, std::vector<TokenId>& drafts) override {
     if (throws_) throw Error("no drafts today");
     drafts = {3, 4, -1, 1'000'000};
@@ -379,7 +379,7 @@ void ExpectBlockEqualsTheReference(const std::filesystem::path& path) {
   SequenceState state(model.config, size);
   Scratch scratch(model.config, n, 2);
   const auto ropes = MakeRopes(model.config, model.weights.rope_freqs);
-  const TextSpan text = {ropes, state, 0, n};
+  const SequenceSlice text = {ropes, state, 0, n};
   team.Run([&] { Forward(model, ids, {&text, 1}, scratch, team); });
   Nextn nextn(model, size, 2);
   std::vector<float> hidden(n * width, 0.0f);
