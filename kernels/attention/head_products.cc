@@ -98,11 +98,11 @@ struct HeadPass {
     }
     for (; head < end; ++head) {
       const Matrix matrix = weights.expert(head);
-      FormatOf(matrix).panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
-                              {.out = out.at(first_token, head),
-                               .stride = out.token_stride,
-                               .bias = weights.expert_bias(head)},
-                              scratch(thread));
+      KernelsOf(matrix).panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
+                               {.out = out.at(first_token, head),
+                                .stride = out.token_stride,
+                                .bias = weights.expert_bias(head)},
+                               scratch(thread));
     }
   }
 };

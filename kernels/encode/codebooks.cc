@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "kernels/encode/block_encoders.h"
-#include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
+#include "kernels/types/shared/tables.h"
 
 namespace kernels {
 namespace {

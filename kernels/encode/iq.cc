@@ -1,11 +1,11 @@
-// Blocks whose weights are points of a grid: the inverse of formats/iq1*, iq2* and iq3*.
+// Blocks whose weights are points of a grid: the inverse of types/iq1*, iq2* and iq3*.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "kernels/encode/points.h"
-#include "kernels/formats/shared/tables.h"
+#include "kernels/types/shared/tables.h"
 
 namespace kernels {
 namespace {

@@ -1,4 +1,4 @@
-// Blocks of 256 weights whose groups have their own scales: the inverse of formats/q2_k-inl.h to
+// Blocks of 256 weights whose groups have their own scales: the inverse of types/q2_k-inl.h to
 // q6_k-inl.h. Each group gets the scale (and minimum) that fits it best. These are rounded to
 // multiples of the block's, and then the weights are rounded with the result.
 #include <algorithm>
@@ -127,7 +127,7 @@ Groups EncodeGroups(const Source& source, const Lines& lines) {
   return groups;
 }
 
-// Q4_K and Q5_K share scales and the low four bits, as formats/q4_k-inl.h shows them.
+// Q4_K and Q5_K share scales and the low four bits, as types/q4_k-inl.h shows them.
 template <class Block>
 void StoreGroups(const Groups& groups, Block& block) {
   block.d = groups.d;

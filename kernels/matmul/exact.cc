@@ -1,5 +1,5 @@
-// Products that round no activations: weights by their scalar definition (formats/), activations as
-// floats. They are several times slower than the formats' own products, which tests compare with
+// Products that round no activations: weights by their scalar definition (types/), activations as
+// floats. They are several times slower than the types' own products, which tests compare with
 // them.
 #include <algorithm>
 
@@ -87,13 +87,13 @@ namespace kernels {
 HWY_EXPORT(ExactRowsOf);
 HWY_EXPORT(ExactPanelsOf);
 
-Format Exact(Format format) {
-  if (!format.int8) return format;  // these products read floats anyway
-  format.rows = HWY_DYNAMIC_POINTER(ExactRowsOf);
-  format.panels = HWY_DYNAMIC_POINTER(ExactPanelsOf);
-  format.int8 = false;
-  format.tokens_by_rows = kTokensByRows;
-  return format;
+TypeKernels Exact(TypeKernels kernels) {
+  if (!kernels.int8) return kernels;  // these products read floats anyway
+  kernels.rows = HWY_DYNAMIC_POINTER(ExactRowsOf);
+  kernels.panels = HWY_DYNAMIC_POINTER(ExactPanelsOf);
+  kernels.int8 = false;
+  kernels.tokens_by_rows = kTokensByRows;
+  return kernels;
 }
 
 }  // namespace kernels

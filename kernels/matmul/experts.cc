@@ -296,7 +296,7 @@ class ExpertPass {
                               .bias = bias,
                               .tokens = tokens + first_slot(e),
                               .factors = weights + first_slot(e)};
-      return FormatOf(down).panels(down, begin, end, input, output, scratch(thread));
+      return KernelsOf(down).panels(down, begin, end, input, output, scratch(thread));
     }
     const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
       RowsInput in{x, scratch(thread)};

@@ -1,5 +1,5 @@
 // Products of a panel of weights with a batch of tokens, by register tiles. Included once per
-// instruction set by gemm.cc and formats.cc. The layout is in panel-inl.h.
+// instruction set by gemm.cc and types.cc. The layout is in panel-inl.h.
 //
 // A register tile's sums stay in registers through all columns. Its activations are the same for
 // all micro-panels of a panel and stay in the first-level cache, while weights come from the
@@ -87,7 +87,7 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
   RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
 }
 
-// How the rows of a quantized format become a panel.
+// How rows of a quantized type become a panel.
 template <class Type>
 struct Int8Packing {
   using Panel = PanelBlock<typename Type::PanelForm>;

@@ -1,6 +1,6 @@
 // Products of a range of weight rows with a batch of more than TokensByRows() input vectors. A
-// thread packs a panel of rows of any format once, in its own cache, and multiplies it with all
-// tokens; panel-inl.h has the picture. Internal to kernels/.
+// thread packs a panel of rows of any weight type once, in its own cache, and multiplies it with
+// all tokens; panel-inl.h has the picture. Internal to kernels/.
 #pragma once
 
 #include <cstddef>

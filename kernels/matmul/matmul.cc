@@ -69,7 +69,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       for (; first >= p->weights.rows; ++p) first -= (p->weights.rows + grain - 1) / grain * grain;
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
-      FormatOf(p->weights)
+      KernelsOf(p->weights)
           .panels(p->weights, first, last, x.PackOnce(team, p->weights), output, x.scratch(thread));
     }
   });
@@ -89,7 +89,7 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 }  // namespace
 
-bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
+bool UsesInt8(WeightKind kind) { return KernelsOf(kind).int8; }
 
 bool UsesResiduals(WeightKind kind) { return kind.fine && UsesInt8(kind); }
 

@@ -2,7 +2,7 @@
 // Included once per instruction set.
 //
 // In prefill a weight is used once for each of hundreds of tokens. So a thread packs a micro-panel
-// of kMicroRows rows, of any format, into one simple layout in its own cache, once per batch. A
+// of kMicroRows rows, of any type, into one simple layout in its own cache, once per batch. A
 // k-group is four consecutive weights of each row, side by side. One broadcast of a token's four
 // activations feeds all lanes of a dot product; a lane belongs to a row, and no sum crosses lanes:
 //
@@ -12,7 +12,7 @@
 //
 // (A micro-panel of 32 rows has two such vectors.) A block is 32 columns of a micro-panel: 8
 // k-groups of codes, then the scales (and minimums) of its rows, one float per row and 32 weights,
-// or two for formats with a scale per 16. Every quantized format consists of small integers times a
+// or two for types with a scale per 16. Every quantized type consists of small integers times a
 // scale, so this is exact. A panel is the micro-panels that fit in the second-level cache.
 //
 // Activations are packed in tiles of kTileTokens tokens, 32 columns of each in a block, so that a
@@ -37,10 +37,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/formats/shared/unpack-inl.h"
 #include "kernels/matmul/bf16.h"
 #include "kernels/matmul/gemm.h"
 #include "kernels/simd/vectors-inl.h"
+#include "kernels/types/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {

@@ -66,7 +66,8 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
     for (size_t i = 0; i < rows.size(); ++i) {
       const size_t row = rows[i];
       std::array<float, 2> sums;
-      FormatOf(w).rows(w, row, row + 1, parts, sums.data(), 1, scratch.product, /*prepared=*/i > 0);
+      KernelsOf(w).rows(w, row, row + 1, parts, sums.data(), 1, scratch.product,
+                        /*prepared=*/i > 0);
       const float bias = product.bias == nullptr ? 0.0f : product.bias[row];
       results(token)[row] = w.scale * (sums[0] + sums[1]) + bias;
     }

@@ -1,5 +1,5 @@
-// The functions of each format for products. formats.cc lists the formats, which are in formats/.
-// Internal to kernels/.
+// The kernels of each weight type. types.cc lists the types, which kernels/types/ defines. Internal
+// to kernels/.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
 using Dequantize = void(const std::byte* block, float* out);
 using DotBlock = double(const std::byte* block, const ActivationRow& x);
 
-struct Format {
+// The functions of a weight type.
+struct TypeKernels {
   RowsFunction* rows = nullptr;
   PanelsFunction* panels = nullptr;  // gemm.h
   Dequantize* dequantize = nullptr;
@@ -33,16 +34,16 @@ struct Format {
   size_t tokens_by_rows = kTokensByRows;  // the most tokens for which rows beat panels
 };
 
-// By the id of the type; ids without a format have an empty row.
-using FormatTable = std::array<Format, 144>;
-constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
+// By the id of the type; ids without a type have an empty row.
+using KernelTable = std::array<TypeKernels, 144>;
+constexpr size_t TypeIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
 // For weights of this kind, on the instruction set in use (LimitCpu); empty if products do not
 // support the type.
-Format FormatOf(WeightKind kind);
+TypeKernels KernelsOf(WeightKind kind);
 
-// The format with products that round no activations (exact.cc).
-Format Exact(Format format);
+// These kernels with products that round no activations (exact.cc).
+TypeKernels Exact(TypeKernels kernels);
 
 // The largest number of tokens that are multiplied row by row: at most kMaxTokensByRows.
 size_t TokensByRows(WeightKind kind);

@@ -1,5 +1,6 @@
 // The loop around every product of weight rows with 1 to TokensByRows() vectors of activations (16;
-// 48 of int8 types with vectors of 64 bytes), for any format. Included once per instruction set.
+// 48 of int8 types with vectors of 64 bytes), for any weight type. Included once per instruction
+// set.
 //
 // A type is a struct, say Q4_0, that unpacks a STEP, a few blocks that fill whole vectors, and
 // multiplies it. The loop takes kRows<Type, Tokens> rows at a time and multiplies each step with
@@ -423,7 +424,7 @@ HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
   }
 }
 
-// A format's RowsFunction, see registry.h.
+// A weight type's RowsFunction, see registry.h.
 template <class Type>
 void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
                   float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch,

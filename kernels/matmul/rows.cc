@@ -1,4 +1,4 @@
-// Calls the format's product for a range of rows, then adds bias and activation.
+// Calls the weight type's product for a range of rows, then adds bias and activation.
 #include "kernels/matmul/rows.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ namespace {
 
 // A token and its residual are multiplied like two tokens, which share the unpacked weights.
 void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out, size_t stride) {
-  const size_t n_tokens = in.x.size(), at_a_time = FormatOf(w).tokens_by_rows / 2;
+  const size_t n_tokens = in.x.size(), at_a_time = KernelsOf(w).tokens_by_rows / 2;
   const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, at_a_time));
   in.prepared.reset();
   for (size_t first = begin; first < end; first += kWaitingRows) {
@@ -50,8 +50,8 @@ void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* o
       std::ranges::copy(in.x.subspan(token, n), parts.begin());
       std::ranges::copy(in.residuals.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
       const bool prepared = first != begin && n == n_tokens;
-      FormatOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kWaitingRows,
-                       scratch.product, prepared);
+      KernelsOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kWaitingRows,
+                        scratch.product, prepared);
       for (size_t t = 0; t < n; ++t) {
         float* const sums = out + (token + t) * stride + first - begin;
         std::copy_n(scratch.results + t * kWaitingRows, n_rows, sums);
@@ -67,8 +67,8 @@ void CoarseRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float*
   const std::span<const ActivationRow> x = in.x;
   assert(x.size() <= TokensByRows(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   if (begin == end) return;  // the scratch is not prepared
-  FormatOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
-                   in.prepared == w.dtype);
+  KernelsOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
+                    in.prepared == w.dtype);
   in.prepared = w.dtype;
 }
 
@@ -112,15 +112,15 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
                  std::span<std::byte> scratch) {
   GemmOutput output{.out = out, .stride = stride, .bias = layer.up_bias};
   if (!layer.has_gate()) {
-    FormatOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
+    KernelsOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
     return ActivateAlone(layer.activation, end - begin, up_input.n_tokens, out + begin, stride);
   }
   output.bias = layer.gate_bias;
-  FormatOf(layer.gate).panels(layer.gate, begin, end, gate_input, output, scratch);
+  KernelsOf(layer.gate).panels(layer.gate, begin, end, gate_input, output, scratch);
   output.bias = layer.up_bias;
   output.gated = layer.activation;
   output.limit = layer.limit;
-  FormatOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
+  KernelsOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
 }
 
 size_t RowsAtATime(size_t rows, size_t n_threads) {

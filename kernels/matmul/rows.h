@@ -1,4 +1,4 @@
-// Products of ranges of rows for matmul.cc and experts.cc: the format's product, then factor, bias
+// Products of ranges of rows for matmul.cc and experts.cc: the type's product, then factor, bias
 // and activation while results are in the first-level cache. Internal to kernels/.
 #pragma once
 

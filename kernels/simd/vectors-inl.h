@@ -1,5 +1,5 @@
-// The vectors of products, and the operations on them that every format needs. Included once per
-// instruction set (Highway's foreach_target).
+// The vectors of products, and the operations on them that every weight type needs. Included once
+// per instruction set (Highway's foreach_target).
 //
 // A vector of bytes is kPieces "pieces" of 16. A dot product of two byte vectors gives one i32 for
 // each 4 bytes, so 4 lanes belong to each piece, and the scale of a piece is in 4 lanes:

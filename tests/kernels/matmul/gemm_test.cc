@@ -25,7 +25,7 @@ constexpr size_t kBatch = 45;  // a tail of tokens on every instruction set
 std::vector<DType> GemmTypes() {
   std::vector<DType> types;
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-    if (FormatOf(info.type).rows != nullptr) types.push_back(info.type);
+    if (KernelsOf(info.type).rows != nullptr) types.push_back(info.type);
   }
   return types;
 }
