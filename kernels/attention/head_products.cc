@@ -29,7 +29,7 @@ size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 size_t TilesBytes(size_t max_tokens, size_t cols) {
   if (max_tokens <= kTokensByRows) return 0;
   size_t most = 0;
-  for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
+  for (const BatchForm form : {BatchForm::kFloatLanes, BatchForm::kInt8, BatchForm::kBf16}) {
     most = std::max(most, BatchBytes(form, std::min(max_tokens, kHeadTokens), cols));
   }
   return RoundUp(most, kCacheLine);

@@ -5,7 +5,7 @@
 // attention weights become integers with their own scale. The integers have some 13 bits, because
 // sums of products must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One
 // instruction multiplies and adds pairs. A pair of query or key numbers is a number and the one
-// kFloats after it, which needs no permutation; a pair of weights or values belongs to two
+// kFloatLanes after it, which needs no permutation; a pair of weights or values belongs to two
 // neighbouring keys.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
@@ -48,7 +48,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
  public:
   // The words that n numbers of a chunk take.
   static constexpr size_t CountWords(size_t n) {
-    return ((n + 2 * kFloats - 1) / (2 * kFloats) * kFloats + 7) / 8 * 8;
+    return ((n + 2 * kFloatLanes - 1) / (2 * kFloatLanes) * kFloatLanes + 7) / 8 * 8;
   }
   static constexpr size_t KeyStride() { return sizeof(keys[0]); }
   const std::byte* KeyAt(size_t key, size_t /*b*/) const {
@@ -84,33 +84,33 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     const KeyRange aligned = AlignKeys<kShare>(tile.seen);
     const CachedRows rows =
         FindVectors(queries.kv.v, queries.kv.value_stride, tile, first, n, next_values);
-    VI32 max[kHeadChunk / kFloats];
+    VI32 max[kHeadChunk / kFloatLanes];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = tile.seen.begin; p < tile.seen.end; ++p) {
-      for (size_t i = 0; i < kHeadChunk / kFloats; ++i) {
-        max[i] = hn::Max(max[i], Magnitude(Load<T>(rows[p - aligned.begin], i * kFloats, n)));
+      for (size_t i = 0; i < kHeadChunk / kFloatLanes; ++i) {
+        max[i] = hn::Max(max[i], Magnitude(Load<T>(rows[p - aligned.begin], i * kFloatLanes, n)));
       }
     }
-    VF factors[kHeadChunk / kFloats];
-    for (size_t i = 0; i < kHeadChunk / kFloats; ++i) {
+    VF factors[kHeadChunk / kFloatLanes];
+    for (size_t i = 0; i < kHeadChunk / kFloatLanes; ++i) {
       const VF largest = hn::BitCast(d, max[i]), limit = hn::Set(d, kValueLimit);
       factors[i] = hn::IfThenZeroElse(hn::Eq(largest, hn::Zero(d)), hn::Div(limit, largest));
-      hn::Store(hn::Div(largest, limit), d, value_scales_ + i * kFloats);
+      hn::Store(hn::Div(largest, limit), d, value_scales_ + i * kFloatLanes);
     }
     for (size_t p = aligned.begin; p < aligned.end; p += 2) {
       const std::byte *const low = rows[p - aligned.begin], *const high =
                                                                 rows[p + 1 - aligned.begin];
-      for (size_t i = 0; i < kHeadChunk / kFloats; ++i) {
-        const VF a = Rounded(Load<T>(low, i * kFloats, n), factors[i]);
-        const VF b = Rounded(Load<T>(high, i * kFloats, n), factors[i]);
-        hn::Store(Pairs(a, b), DU32(), values_ + p / 2 * kHeadChunk + i * kFloats);
+      for (size_t i = 0; i < kHeadChunk / kFloatLanes; ++i) {
+        const VF a = Rounded(Load<T>(low, i * kFloatLanes, n), factors[i]);
+        const VF b = Rounded(Load<T>(high, i * kFloatLanes, n), factors[i]);
+        hn::Store(Pairs(a, b), DU32(), values_ + p / 2 * kHeadChunk + i * kFloatLanes);
       }
     }
   }
 
   void PackWeights(const QueryState& s, const KeyTile& tile, size_t first) {
     if (first != 0) return;  // the first chunk's weights serve all chunks
-    for (size_t i = 0; i < s.n_padded; i += kFloats) {
+    for (size_t i = 0; i < s.n_padded; i += kFloatLanes) {
       const VF sums = hn::Mul(hn::Load(DF(), s.tile_sum + i), hn::Set(DF(), 1 / kOne));
       const VF limit =
           hn::Floor(hn::Div(hn::Set(DF(), kWeightSum), hn::Max(hn::Set(DF(), 8.0f), sums)));
@@ -121,10 +121,10 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
       const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, outer, kWeightQueries, tile));
       const float* const pairs = s.scores[i];
       for (size_t pair = aligned.begin / 2; pair < aligned.end / 2; ++pair) {
-        const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));
+        const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloatLanes));
         const VI16 product = hn::MulFixedPoint15(both, factor);
         hn::Store(hn::BitCast(DU32(), product), DU32(),
-                  weights[0] + i * (kKeys / 2) + pair * kFloats);
+                  weights[0] + i * (kKeys / 2) + pair * kFloatLanes);
       }
     }
   }
@@ -144,7 +144,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     HWY_UNROLL(8)
     for (size_t q = 0; q < kQueries; ++q) {
       for (size_t v = 0; v < kRowVectors; ++v) {
-        const VF scale = hn::Load(DF(), value_scales_ + lane + v * kFloats);
+        const VF scale = hn::Load(DF(), value_scales_ + lane + v * kFloatLanes);
         sums[q][v] = hn::Mul(hn::ConvertTo(DF(), dots[q][v]),
                              hn::Mul(scale, hn::Set(DF(), gains_[query + q])));
       }
@@ -167,7 +167,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   static HWY_INLINE float RoundChunk(const std::byte* chunk, size_t n, uint32_t* pairs) {
     const DF d;
     VF max = hn::Zero(d), squares = hn::Zero(d);
-    for (size_t i = 0; i < n; i += kFloats) {
+    for (size_t i = 0; i < n; i += kFloatLanes) {
       const VF x = Load<From>(chunk, i, n);
       max = hn::Max(max, hn::Abs(x));
       squares = hn::MulAdd(x, x, squares);
@@ -175,9 +175,9 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     const float length = std::sqrt(hn::ReduceSum(d, squares));
     const float scale = std::max(length / kLengthLimit, hn::ReduceMax(d, max) / kInt16Limit);
     const VF factor = hn::Set(d, length == 0 ? 0 : 1 / scale);
-    for (size_t i = 0; i < n; i += 2 * kFloats, pairs += kFloats) {
+    for (size_t i = 0; i < n; i += 2 * kFloatLanes, pairs += kFloatLanes) {
       const VF low = Rounded(Load<From>(chunk, i, n), factor);
-      const VF high = Rounded(Load<From>(chunk, i + kFloats, n), factor);
+      const VF high = Rounded(Load<From>(chunk, i + kFloatLanes, n), factor);
       hn::Store(Pairs(low, high), DU32(), pairs);
     }
     return scale;

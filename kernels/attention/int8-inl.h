@@ -117,12 +117,12 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     // each piece of 16 bytes, so the words of a row are first dealt to the pieces. A vector has as
     // many blocks as fit.
     const DU8 d8;
-    static constexpr auto kDeal = [] {
-      std::array<uint32_t, kFloats> deal{};
-      for (uint32_t i = 0; i < kFloats; ++i) deal[i] = i % 4 * uint32_t{kPieces} + i / 4;
+    static constexpr auto kTransposition = [] {
+      std::array<uint32_t, kFloatLanes> deal{};
+      for (uint32_t i = 0; i < kFloatLanes; ++i) deal[i] = i % 4 * uint32_t{kLanes128} + i / 4;
       return deal;
     }();
-    const auto deal = hn::SetTableIndices(DU32(), kDeal.data());
+    const auto deal = hn::SetTableIndices(DU32(), kTransposition.data());
     for (size_t b = 0; b < n_blocks_; b += kVectorBytes / 32) {
       for (size_t word = aligned.begin / kWordKeys; word < aligned.end / kWordKeys; ++word) {
         const auto row = [&](size_t k) HWY_ATTR {
@@ -131,7 +131,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
           const auto numbers = [&](size_t i) HWY_ATTR {
             return hn::LoadU(d32, reinterpret_cast<const uint8_t*>(row_blocks[i].qs));
           };
-#if PRONK_WIDE
+#if PRONK_VECTOR64
           const VU8 row_bytes = hn::Combine(d8, numbers(n_blocks_ - 1), numbers(0));
 #else
           const VU8 row_bytes = numbers(b);
@@ -144,17 +144,17 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
           const auto a = hn::BitCast(d16, low), c = hn::BitCast(d16, high);
           uint32_t* const to = values_[b + i / 32] + word * 32 + i % 32;
           hn::Store(hn::BitCast(DU32(), hn::InterleaveLower(d16, a, c)), DU32(), to);
-          hn::Store(hn::BitCast(DU32(), hn::InterleaveUpper(d16, a, c)), DU32(), to + kFloats);
+          hn::Store(hn::BitCast(DU32(), hn::InterleaveUpper(d16, a, c)), DU32(), to + kFloatLanes);
         };
         put(0, hn::InterleaveLower(d8, r0, r1), hn::InterleaveLower(d8, r2, r3));
-        put(2 * kFloats, hn::InterleaveUpper(d8, r0, r1), hn::InterleaveUpper(d8, r2, r3));
+        put(2 * kFloatLanes, hn::InterleaveUpper(d8, r0, r1), hn::InterleaveUpper(d8, r2, r3));
       }
     }
 #else
     for (size_t b = 0; b < n_blocks_; ++b) {
       for (size_t word = aligned.begin / kWordKeys; word < aligned.end / kWordKeys; ++word) {
         HWY_UNROLL(8)
-        for (size_t i = 0; i < 32; i += kFloats) {
+        for (size_t i = 0; i < 32; i += kFloatLanes) {
           const auto number = [&](size_t k) HWY_ATTR {
             const hn::Rebind<int8_t, DI32> d8;
             return hn::PromoteTo(
@@ -320,7 +320,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       hn::Store(word, DU32(), to);
     };
     const auto product = [&](size_t pair) HWY_ATTR {
-      const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloats));
+      const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloatLanes));
       const VU8 factors = Broadcast<kShare>(factors_[b] + 2 * pair * kShare);
       return hn::MulFixedPoint15(both, hn::BitCast(DI16(), factors));
     };
@@ -330,7 +330,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 #if PRONK_VNNI
       VI16 a = hn::MulFixedPoint15(product(pair), steps);
       VI16 c = hn::MulFixedPoint15(product(pair + 1), steps);
-      uint32_t* const to = words + pair / 2 * kFloats;
+      uint32_t* const to = words + pair / 2 * kFloatLanes;
       if (kHigh) {
         const auto high = [](VI16 v) HWY_ATTR {
           const auto more = hn::SaturatedSub(hn::BitCast(DU16(), v), hn::Set(DU16(), 192));
@@ -346,8 +346,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       }
       put(hn::Or(a, hn::ShiftLeft<8>(c)), to);
 #else
-      put(product(pair), words + pair * kFloats);
-      put(product(pair + 1), words + (pair + 1) * kFloats);
+      put(product(pair), words + pair * kFloatLanes);
+      put(product(pair + 1), words + (pair + 1) * kFloatLanes);
 #endif
     }
     high_[b][first / kWeightQueries] |= words_with_high;
@@ -360,7 +360,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     // a NaN is the largest.
     const VI32 least = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
     VI32 max[kBlocks] = {least, least};
-    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
+    for (size_t p = seen.begin / kFloatLanes * kFloatLanes; p < seen.end; p += kFloatLanes) {
       const VI32 at = hn::Iota(DI32(), static_cast<int32_t>(p));
       const auto inside = hn::And(hn::Ge(at, hn::Set(DI32(), static_cast<int32_t>(seen.begin))),
                                   hn::Lt(at, hn::Set(DI32(), static_cast<int32_t>(seen.end))));
@@ -372,15 +372,15 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     }
     const VI32 at = hn::Iota(DI32(), 0);
     const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kShare - 1), at));
-    const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloats - 1)));
-    const auto high = hn::IndicesFromVec(
-        DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)), hn::Set(DI32(), kFloats - 1)));
+    const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloatLanes - 1)));
+    const auto high = hn::IndicesFromVec(DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)),
+                                                         hn::Set(DI32(), kFloatLanes - 1)));
     HWY_UNROLL(2)
     for (size_t b = 0; b < kBlocks; ++b) {
       const float largest = std::bit_cast<float>(hn::ReduceMax(DI32(), max[b]));
       const VF limit = hn::Set(DF(), kInt16Limit / largest);
       scale_limits_[b] = largest * (PRONK_VNNI ? 32768 / kInt16Limit : 1);  // two products' halves
-      for (size_t p = 0; p < kKeys; p += kFloats) {
+      for (size_t p = 0; p < kKeys; p += kFloatLanes) {
         VI32 factors = hn::ConvertInRangeTo(
             DI32(), hn::MulAdd(hn::Load(DF(), value_scales_[b] + p), limit, hn::Set(DF(), 0.5f)));
         factors = hn::Min(factors, hn::Set(DI32(), 32767));  // scales of unseen keys may be larger
@@ -400,7 +400,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     const hn::Rebind<hwy::float16_t, DF> dh;
     for (size_t b = 0; b < kBlocks; ++b) {
       const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_ + b * kKeys);
-      for (size_t p = aligned.begin; p < aligned.end; p += kFloats) {
+      for (size_t p = aligned.begin; p < aligned.end; p += kFloatLanes) {
         hn::Store(hn::PromoteTo(DF(), hn::Load(dh, from + p)), DF(), scales[b] + p);
       }
     }

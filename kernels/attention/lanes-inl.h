@@ -59,7 +59,7 @@ HWY_INLINE VU8 Broadcast(const void* HWY_RESTRICT p) {
 template <size_t kShare>
 HWY_INLINE VF ToLanes(const float* HWY_RESTRICT p) {
   const DF d;
-  const auto some = hn::ResizeBitCast(d, hn::Load(hn::FixedTag<float, kFloats / kShare>(), p));
+  const auto some = hn::ResizeBitCast(d, hn::Load(hn::FixedTag<float, kFloatLanes / kShare>(), p));
   const auto index = hn::ShiftRight<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0));
   return hn::TableLookupLanes(some, hn::IndicesFromVec(d, index));
 }
@@ -68,10 +68,10 @@ template <size_t kShare>
 HWY_INLINE void FromLanes(VF v, float* HWY_RESTRICT p) {
   const DF d;
   const auto index = hn::And(hn::ShiftLeft<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0)),
-                             hn::Set(DI32(), kFloats - 1));
+                             hn::Set(DI32(), kFloatLanes - 1));
   const auto some = hn::TableLookupLanes(v, hn::IndicesFromVec(d, index));
-  hn::Store(hn::ResizeBitCast(hn::FixedTag<float, kFloats / kShare>(), some),
-            hn::FixedTag<float, kFloats / kShare>(), p);
+  hn::Store(hn::ResizeBitCast(hn::FixedTag<float, kFloatLanes / kShare>(), some),
+            hn::FixedTag<float, kFloatLanes / kShare>(), p);
 }
 
 // Combines the kShare lanes of each query; each of them gets the result.
@@ -120,7 +120,7 @@ struct LaneBuffers {
   static constexpr float kPerDoubling = 2048;  // added to a kept score: twice the weight
   static constexpr float kOne = 32768;         // a weight of 1
   static constexpr size_t kShare = kShareLanes, kBlocks = kChunkBlocks, kWords = kBlockWords;
-  static constexpr size_t kWidth = kFloats / kShare;
+  static constexpr size_t kWidth = kFloatLanes / kShare;
   // Weights are packed for so many queries at a time, for the keys that any of these sees.
   static constexpr size_t kWeightQueries = std::max(kWidth, kRegisterQueries);
   template <size_t kQueries>
@@ -142,7 +142,7 @@ struct LaneBuffers {
   // The start value of the sums of block b of packed chunk number `packed`, in the first lane of
   // its query.
   int32_t& OffsetAt(size_t packed, size_t b) {
-    return q_offsets[(packed / kWidth * kBlocks + b) * kFloats + packed % kWidth * kShare];
+    return q_offsets[(packed / kWidth * kBlocks + b) * kFloatLanes + packed % kWidth * kShare];
   }
   // Sets the scale of packed chunk number `packed`, of query i: its first chunk's, or the ratio to
   // that. Clears the chunk's offsets.
@@ -156,7 +156,7 @@ struct LaneBuffers {
   // Stores word i of packed chunk number `packed`.
   void PutWord(size_t packed, size_t i, uint32_t word) {
     const size_t vectors = packed / kWidth * (kBlocks * kWords / kShare) + i / kShare;
-    q_words[vectors * kFloats + packed % kWidth * kShare + i % kShare] = word;
+    q_words[vectors * kFloatLanes + packed % kWidth * kShare + i % kShare] = word;
   }
 
   alignas(64) uint32_t keys[kKeys][kBlocks * kWords];  // unless they are read in place
@@ -186,11 +186,12 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
   VI32 dots[kSums * kShare];
   HWY_UNROLL(16)
   for (size_t i = 0; i < kSums * kShare; ++i) {
-    dots[i] = hn::Load(DI32(), p.q_offsets + ((j + i % kVectors) * kBlocks + b) * kFloats);
+    dots[i] = hn::Load(DI32(), p.q_offsets + ((j + i % kVectors) * kBlocks + b) * kFloatLanes);
   }
   const size_t stride = p.KeyStride();
   const std::byte* HWY_RESTRICT const words = p.KeyAt(key, b);
-  const uint32_t* HWY_RESTRICT const q = p.q_words + (j * kBlocks + b) * kWords / kShare * kFloats;
+  const uint32_t* HWY_RESTRICT const q =
+      p.q_words + (j * kBlocks + b) * kWords / kShare * kFloatLanes;
   for (size_t begin = 0; begin < n_words; begin += 8) {
     HWY_UNROLL(8)
     for (size_t w = begin; w < begin + 8; w += kShare) {
@@ -198,7 +199,7 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
       HWY_UNROLL(16)
       for (size_t i = 0; i < kSums * kShare; ++i) {
         const VU8 word = Broadcast<kShare>(words + i / kVectors * stride + 4 * w);
-        const size_t at = (i % kVectors * kBlocks * kWords + w) / kShare * kFloats;
+        const size_t at = (i % kVectors * kBlocks * kWords + w) / kShare * kFloatLanes;
         dots[i] = Products::Dot(dots[i], word, hn::Load(DU32(), q + at));
       }
     }
@@ -235,7 +236,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
   VF any = hn::Zero(d), other = any;  // become NaNs if a score is one
   VI32 sum = hn::Zero(DI32());
   const auto steps = [&](size_t i, VF& total) HWY_ATTR {
-    const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloats), gain, offset);
+    const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloatLanes), gain, offset);
     total = hn::Add(total, x);
     return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest integer if out of range
   };
@@ -256,7 +257,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
       const VU16 shifted = hn::Shr(power, hn::ShiftRight<11>(down));
       const VU16 weights = hn::AverageRound(shifted, hn::Zero(du16));
       sum = DotWords(sum, hn::BitCast(d16, weights), hn::Set(d16, 1));
-      hn::Store(hn::BitCast(d, weights), d, scores + k / 2 * kFloats);
+      hn::Store(hn::BitCast(d, weights), d, scores + k / 2 * kFloatLanes);
     }
   }
   any = hn::Add(any, other);
@@ -294,7 +295,7 @@ HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, KeyRange alig
     HWY_UNROLL(16)
     for (size_t i = 0; i < kSums; ++i) {
       const size_t v = i % kVectors;
-      float* const to = scores + v * kWidth * kKeys + (key / kShare + i / kVectors) * kFloats;
+      float* const to = scores + v * kWidth * kKeys + (key / kShare + i / kVectors) * kFloatLanes;
       VF x = kLoops == 2 ? hn::MulAdd(others[i], ratios[v], sums[i]) : sums[i];
       if (adds) x = hn::MulAdd(x, chunk_ratios[v], hn::Load(d, to));
       hn::Store(x, d, to);
@@ -310,8 +311,9 @@ template <size_t kShare>
 HWY_INLINE VF Correct(const KeyTile& tile, KeyRange aligned, VF gain, const AttentionParams& params,
                       size_t query, QueryState& s) {
   const DF d;
-  alignas(64) float begin[kFloats], end[kFloats], slopes[kFloats], distances[kFloats];
-  for (size_t i = 0; i < kFloats; ++i) {
+  alignas(64) float begin[kFloatLanes], end[kFloatLanes], slopes[kFloatLanes],
+      distances[kFloatLanes];
+  for (size_t i = 0; i < kFloatLanes; ++i) {
     const KeyRange seen = SeenBy(s, query + i / kShare, 1, tile);
     begin[i] = static_cast<float>(seen.begin) - static_cast<float>(i % kShare);
     end[i] = static_cast<float>(seen.end) - static_cast<float>(i % kShare);
@@ -321,7 +323,7 @@ HWY_INLINE VF Correct(const KeyTile& tile, KeyRange aligned, VF gain, const Atte
   float* const first = s.scores[query];
   VF max = hn::Set(d, kUnseen);
   for (size_t key = aligned.begin; key < aligned.end; key += kShare) {
-    float* const scores = first + key / kShare * kFloats;
+    float* const scores = first + key / kShare * kFloatLanes;
     VF x = hn::Load(d, scores);
     const VF at = hn::Set(d, static_cast<float>(key));
     if (params.softcap != 0) {
@@ -409,12 +411,12 @@ HWY_INLINE void SetZero(VDots<kQueries>& dots) {
 template <size_t kQueries, size_t kShare, class Dot>
 HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HWY_RESTRICT weights,
                          size_t word, size_t query, Dot dot, VDots<kQueries>& dots) {
-  constexpr size_t kWidth = kFloats / kShare;
+  constexpr size_t kWidth = kFloatLanes / kShare;
   const uint32_t* HWY_RESTRICT const x = weights + query / kWidth * kWidth * (kKeys / 2) +
-                                         word / kShare * kFloats + query % kWidth * kShare +
+                                         word / kShare * kFloatLanes + query % kWidth * kShare +
                                          word % kShare;
   VU32 words[kRowVectors];
-  for (size_t v = 0; v < kRowVectors; ++v) words[v] = hn::Load(DU32(), values + v * kFloats);
+  for (size_t v = 0; v < kRowVectors; ++v) words[v] = hn::Load(DU32(), values + v * kFloatLanes);
   HWY_UNROLL(8)
   for (size_t q = 0; q < kQueries; ++q) {
     const size_t at = q / kWidth * kWidth * (kKeys / 2) + q % kWidth * kShare;

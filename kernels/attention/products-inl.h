@@ -104,8 +104,8 @@ struct TileVectors {
 // The state of a query tile from one tile of keys to the next. A tile's attention weights are
 // relative to its own maximum: earlier sums count `keep` times, new ones `gain` times.
 struct QueryState {
-  // With integer products [kKeys / kShare][kFloats] for each vector of lanes (lanes-inl.h); pairs
-  // of attention weights then replace the scores.
+  // With integer products [kKeys / kShare][kFloatLanes] for each vector of lanes (lanes-inl.h);
+  // pairs of attention weights then replace the scores.
   alignas(64) float scores[kTileQueries][kKeys];
   alignas(64) float max[kTileQueries], sum[kTileQueries];
   alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
@@ -147,7 +147,7 @@ template <typename T>
 HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t n,
                         float* HWY_RESTRICT to) {
   const DF d;
-  for (size_t i = 0; i < n; i += kFloats) {
+  for (size_t i = 0; i < n; i += kFloatLanes) {
     hn::StoreU(LoadCached<T>(d, row, first + i, first + n), d, to + i);
   }
 }
@@ -164,9 +164,10 @@ class FloatProducts {
   // Vectors of sums for each of kQueries queries: as many as there are registers for, so that an
   // addition need not wait for the one before it.
   template <size_t kQueries>
-  static constexpr size_t kVectors = std::min(
-      std::bit_floor((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kQueries), kHeadChunk / kFloats);
-  static constexpr size_t kPanelKeys = kVectors<1> * kFloats;  // packed at a time
+  static constexpr size_t kVectors =
+      std::min(std::bit_floor((HWY_ARCH_X86 && kLanes128 < 4 ? 8 : 16) / kQueries),
+               kHeadChunk / kFloatLanes);
+  static constexpr size_t kPanelKeys = kVectors<1> * kFloatLanes;  // packed at a time
   static constexpr float kPerDoubling = 1;  // adding this to a kept score doubles the weight
   static constexpr float kOne = 1;          // what a weight of 1 is
   static constexpr bool kIntegers = false;
@@ -221,7 +222,7 @@ class FloatProducts {
                           VSums<kQueries, kVectors<kQueries>>& sums) const {
     const DF d;
     const auto load = [&](size_t i, size_t v) HWY_ATTR {
-      const size_t at = i * kPanelKeys + key + v * kFloats;
+      const size_t at = i * kPanelKeys + key + v * kFloatLanes;
       if constexpr (kNumberBytes == 2) {
         return hn::PromoteTo(
             d, hn::Load(hn::Rebind<T, DF>(), reinterpret_cast<const T*>(panel_) + at));
@@ -260,20 +261,20 @@ class FloatProducts {
                                                  query == 0 && !kConverts);
     if constexpr (kConverts) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
-        return hn::Load(d, panel_ + p * kHeadChunk + lane + v * kFloats);
+        return hn::Load(d, panel_ + p * kHeadChunk + lane + v * kFloatLanes);
       };
       Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
                                 sums);
-    } else if (n >= kVectors<kQueries> * kFloats) {
+    } else if (n >= kVectors<kQueries> * kFloatLanes) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
-        const size_t i = first + lane + v * kFloats;
-        return LoadCached<T>(d, values_ + p * bytes_, i, i + kFloats);
+        const size_t i = first + lane + v * kFloatLanes;
+        return LoadCached<T>(d, values_ + p * bytes_, i, i + kFloatLanes);
       };
       Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
                                 sums);
     } else {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
-        const size_t i = first + lane + v * kFloats, end = first + lane + n;
+        const size_t i = first + lane + v * kFloatLanes, end = first + lane + n;
         return i < end ? LoadCached<T>(d, values_ + p * bytes_, i, end) : hn::Zero(d);
       };
       Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
@@ -286,8 +287,9 @@ class FloatProducts {
   // Numbers in f16 are moved as pairs and separated afterwards.
   HWY_INLINE void Transpose(const uint8_t* in, size_t stride, size_t to) {
     VU8 low[4], high[4];
-    TransposeFour(in, stride, 0, [&](VU8 v, size_t i) HWY_ATTR { low[i] = v; });
-    TransposeFour(in + kFloats * stride, stride, 0, [&](VU8 v, size_t i) HWY_ATTR { high[i] = v; });
+    TransposeRows(in, stride, 0, [&](VU8 v, size_t i) HWY_ATTR { low[i] = v; });
+    TransposeRows(in + kFloatLanes * stride, stride, 0,
+                  [&](VU8 v, size_t i) HWY_ATTR { high[i] = v; });
     HWY_UNROLL(4)
     for (size_t i = 0; i < 4; ++i) {
       if constexpr (kNumberBytes == 2) {
@@ -299,7 +301,7 @@ class FloatProducts {
       } else {
         float* const panel = panel_ + to + i * kPanelKeys;
         hn::Store(hn::BitCast(DF(), low[i]), DF(), panel);
-        hn::Store(hn::BitCast(DF(), high[i]), DF(), panel + kFloats);
+        hn::Store(hn::BitCast(DF(), high[i]), DF(), panel + kFloatLanes);
       }
     }
   }
@@ -346,11 +348,11 @@ class FloatProducts {
   static constexpr size_t kNumberBytes =
       kConverts ? sizeof(float) : sizeof(T);  // bytes of a packed number
   // Keys that are transposed at a time, and bytes of each.
-  static constexpr size_t kTransposed = 2 * kFloats, kTransposedBytes = 16;
+  static constexpr size_t kTransposed = 2 * kFloatLanes, kTransposedBytes = 16;
 
   // Bytes of the vectors that Multiply reads for each i.
   template <size_t kQueries>
-  static constexpr size_t kPrefetchedBytes = kVectors<kQueries>* kFloats* kNumberBytes;
+  static constexpr size_t kPrefetchedBytes = kVectors<kQueries>* kFloatLanes* kNumberBytes;
 
   alignas(64) float panel_[kHeadChunk * (kConverts ? kKeys : kPanelKeys)];
   alignas(64) float q_[kPackedChunks][kHeadChunk];

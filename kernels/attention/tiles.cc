@@ -42,8 +42,8 @@ HWY_INLINE void AccumulateLanes(const VSums<kQueries, kVectors>& sums,
   for (size_t q = 0; q < kQueries; ++q) {
     HWY_UNROLL(16)
     for (size_t v = 0; v < kVectors; ++v) {
-      float* const to = out[q] + v * kFloats;
-      const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
+      float* const to = out[q] + v * kFloatLanes;
+      const size_t count = n_lanes - std::min(n_lanes, v * kFloatLanes);
       VF result = sums[q][v];
       if (keep != nullptr) result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[q]), result);
       StoreUpTo(d, result, to, count);
@@ -55,7 +55,7 @@ HWY_INLINE void AccumulateLanes(const VSums<kQueries, kVectors>& sums,
 template <size_t kQueries, size_t kVectors>
 HWY_INLINE void Accumulate(const VSums<kQueries, kVectors>& sums, const float* HWY_RESTRICT keep,
                            const std::array<float*, kQueries>& out, size_t n_lanes) {
-  constexpr size_t kWhole = kVectors * kFloats;
+  constexpr size_t kWhole = kVectors * kFloatLanes;
   if (n_lanes >= kWhole) return AccumulateLanes<kQueries, kVectors>(sums, keep, out, kWhole);
   AccumulateLanes<kQueries, kVectors>(sums, keep, out, n_lanes);
 }
@@ -81,7 +81,7 @@ HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is
       for (size_t query = 0; query < s.n_padded; query += kQueries) {
         const KeyRange seen = SeenBy(s, query, kQueries, tile);
         constexpr size_t kVectors = Products::template kVectors<kQueries>,
-                         kScores = kVectors * kFloats;
+                         kScores = kVectors * kFloatLanes;
         for (size_t key = 0; key < kPanelKeys; key += kScores) {
           if (panel + key >= seen.end || panel + key + kScores <= seen.begin) continue;
           VSums<kQueries, kVectors> sums;
@@ -107,7 +107,7 @@ HWY_INLINE void AddValues(const QueryTile& queries, const KeyTile& tile, Product
       const KeyRange seen = SeenBy(s, query, kQueries, tile);
       if (seen.empty()) continue;
       constexpr size_t kVectors = Products::template kVectors<kQueries>;
-      for (size_t lane = 0; lane < n; lane += kVectors * kFloats) {
+      for (size_t lane = 0; lane < n; lane += kVectors * kFloatLanes) {
         VSums<kQueries, kVectors> sums;
         if constexpr (Products::kIntegers) {
           products.template WeightedSum<kQueries>(query, seen, lane, sums);
@@ -222,7 +222,8 @@ void AttendF32(const QueryTile& queries, const KeySpan& span, bool /*few*/) {
 }
 void AttendF16(const QueryTile& queries, const KeySpan& span, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86  // NEON multiplies floats as fast as int16
-  if (!few) return AttendTiles<kRegisterQueries, 2 * kFloats, Int16Products>(queries, span, few);
+  if (!few)
+    return AttendTiles<kRegisterQueries, 2 * kFloatLanes, Int16Products>(queries, span, few);
 #endif
   AttendFloats<FloatProducts<hwy::float16_t>>(queries, span);
 }
@@ -231,18 +232,19 @@ void AttendConverted(const QueryTile& queries, const KeySpan& span, bool /*few*/
 }
 void AttendQuantized(const QueryTile& queries, const KeySpan& span, [[maybe_unused]] bool few) {
 #if HWY_ARCH_X86
-  // Up to kFloats queries share one vector of lanes, more queries use two vectors.
+  // Up to kFloatLanes queries share one vector of lanes, more queries use two vectors.
   const size_t n = queries.n_tokens * queries.n_heads;
-  if (n == 1) return AttendTiles<1, 2, Int8Products<kFloats / 2>>(queries, span, few);
-  if (n == 2) return AttendTiles<2, 2, Int8Products<kFloats / 2>>(queries, span, few);
+  if (n == 1) return AttendTiles<1, 2, Int8Products<kFloatLanes / 2>>(queries, span, few);
+  if (n == 2) return AttendTiles<2, 2, Int8Products<kFloatLanes / 2>>(queries, span, few);
   if (n <= 4)
-    return AttendTiles<4, 4, Int8Products<std::max<size_t>(kFloats / 4, 2)>>(queries, span, few);
-  if constexpr (kFloats >= 8) {
+    return AttendTiles<4, 4, Int8Products<std::max<size_t>(kFloatLanes / 4, 2)>>(queries, span,
+                                                                                 few);
+  if constexpr (kFloatLanes >= 8) {
     if (n <= 8) return AttendTiles<kRegisterQueries, 8, Int8Products<2>>(queries, span, few);
-    if (n <= kFloats)
-      return AttendTiles<kRegisterQueries, kFloats, Int8Products<2>>(queries, span, few);
+    if (n <= kFloatLanes)
+      return AttendTiles<kRegisterQueries, kFloatLanes, Int8Products<2>>(queries, span, few);
   }
-  AttendTiles<kRegisterQueries, 2 * kFloats, Int8Products<1>>(queries, span, few);
+  AttendTiles<kRegisterQueries, 2 * kFloatLanes, Int8Products<1>>(queries, span, few);
 #else
   AttendFloats<FloatProducts<Converted>>(queries, span);
 #endif

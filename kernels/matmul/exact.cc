@@ -24,7 +24,7 @@ HWY_INLINE double DotPart(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
   const DF d;
   VF sum = hn::Zero(d);
   size_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
+  for (; i + kFloatLanes <= n; i += kFloatLanes) {
     sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
   }
   if (i < n) sum = hn::MulAdd(hn::LoadN(d, a + i, n - i), hn::LoadN(d, b + i, n - i), sum);

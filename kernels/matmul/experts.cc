@@ -45,7 +45,7 @@ size_t ThreadBytes(size_t max_tokens, size_t cols) {
 // Bytes of the tiles of n_slots slots in any form; each expert's last tile may be partial.
 size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
   size_t most = 0;
-  for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
+  for (const BatchForm form : {BatchForm::kFloatLanes, BatchForm::kInt8, BatchForm::kBf16}) {
     const size_t partial = std::min(n_experts, n_slots / (kTokensByRows + 1));
     const size_t n_tiles = n_slots / BatchTileTokens(form) + partial;
     most = std::max(most, n_tiles * TileBytes(form, cols));
@@ -301,12 +301,12 @@ class ExpertPass {
     const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
       RowsInput in{x, scratch(thread)};
       float* const results = RowsScratch(in.scratch, x.size()).results;
-      for (size_t first = begin; first < end; first += kWaitingRows) {
-        const size_t last = std::min(first + kWaitingRows, end);
-        LinearRows(down, bias, first, last, in, results, kWaitingRows);
+      for (size_t first = begin; first < end; first += kBufferedRows) {
+        const size_t last = std::min(first + kBufferedRows, end);
+        LinearRows(down, bias, first, last, in, results, kBufferedRows);
         for (size_t i = 0; i < x.size(); ++i) {
           AddScaled(out_ + tokens[slot + i] * n_embd() + first, weights[slot + i],
-                    results + i * kWaitingRows, last - first);
+                    results + i * kBufferedRows, last - first);
         }
       }
     };

@@ -42,7 +42,7 @@ struct TileMultiplier {
   template <class Weights, class Input>
   void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t n_tokens,
                 float* sums) const {
-    constexpr size_t kFew = PRONK_WIDE ? 4 : kTokenVectors;  // of a last tile
+    constexpr size_t kFew = PRONK_VECTOR64 ? 4 : kTokenVectors;  // of a last tile
     if (n_tokens <= kFew) return MultiplyTile<kFew>(w, x, n_blocks, sums);
     MultiplyTile<kTokenVectors>(w, x, n_blocks, sums);
   }
@@ -150,7 +150,7 @@ struct FloatPacking {
   }
 };
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // What packings to BF16 (bf16.h) share.
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;

@@ -31,7 +31,7 @@ constexpr float kLoud = 0.5f;
 HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
   SetOfToken(block.sums[columns], t, block.scale[t * kSumTokens] * static_cast<float>(sum));
 #if PRONK_MADDUBS
-  block.offsets[columns][t] = -128 * sum;
+  block.starts[columns][t] = -128 * sum;
 #endif
 }
 
@@ -135,8 +135,8 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
   const DF d;
   const size_t out_token = output.tokens == nullptr ? token : output.tokens[token];
   float* const out = output.out + out_token * output.stride + row;
-  for (size_t i = 0; i < n_rows; i += kFloats) {
-    const size_t n = std::min(kFloats, n_rows - i);
+  for (size_t i = 0; i < n_rows; i += kFloatLanes) {
+    const size_t n = std::min(kFloatLanes, n_rows - i);
     VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
     if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
     if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v, output.limit);
@@ -160,7 +160,7 @@ HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
     alignas(64) float part[kMaxTileTokens * kGemmMaxRows];
     loops.multiply(multiplier, micro_panel + numbers[i] * loops.panel_bytes, residual, 1, n_tokens,
                    part);
-    for (size_t k = 0; k < n_tokens * loops.n_rows; k += kFloats) {
+    for (size_t k = 0; k < n_tokens * loops.n_rows; k += kFloatLanes) {
       hn::Store(hn::Add(hn::Load(d, sums + k), hn::Load(d, part + k)), d, sums + k);
     }
   }
@@ -215,7 +215,7 @@ namespace {
 // The most bytes that 32 columns of a token take.
 constexpr size_t BlockBytes(BatchForm form) {
   switch (form) {
-    case BatchForm::kFloats:
+    case BatchForm::kFloatLanes:
       return 32 * sizeof(float);
     case BatchForm::kInt8:
       return 32 + 8 * sizeof(float);  // InputBlock
@@ -227,7 +227,7 @@ constexpr size_t BlockBytes(BatchForm form) {
 
 // PackTile for floats: column by column, the tokens of a tile side by side.
 void PackFloats(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
-  const size_t tile_tokens = BatchTileTokens(BatchForm::kFloats);
+  const size_t tile_tokens = BatchTileTokens(BatchForm::kFloatLanes);
   const size_t n_cols = (cols + 31) / 32 * 32;
   float* const out = reinterpret_cast<float*>(blocks) + tile * tile_tokens * n_cols;
   for (size_t t = 0; t < tile_tokens; ++t) {
@@ -266,7 +266,7 @@ size_t PanelScratchBytes(size_t cols) {
 
 size_t BatchTileTokens(BatchForm form) {
   switch (form) {
-    case BatchForm::kFloats:
+    case BatchForm::kFloatLanes:
       return HWY_DYNAMIC_DISPATCH(TileTokens)();
     case BatchForm::kInt8:
       return PRONK_DISPATCH(TileTokens)();
@@ -299,7 +299,7 @@ void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks) {
   switch (form) {
-    case BatchForm::kFloats:
+    case BatchForm::kFloatLanes:
       return PackFloats(rows, cols, tile, blocks);
     case BatchForm::kInt8:
       return PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);

@@ -18,7 +18,7 @@ size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
 // The forms that batches may need on this CPU.
 std::vector<BatchForm> BatchForms() {
-  std::vector<BatchForm> forms = {BatchForm::kFloats};
+  std::vector<BatchForm> forms = {BatchForm::kFloatLanes};
   if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
   if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
   return forms;

@@ -59,9 +59,9 @@ bool UsesInt8(WeightKind kind);
 // Whether it reads their residuals, too (Matrix::fine).
 bool UsesResiduals(WeightKind kind);
 
-// The input form of a batch's products: kInt8 for quantized weights, kFloats for float or exact
+// The input form of a batch's products: kInt8 for quantized weights, kFloatLanes for float or exact
 // ones, or kBf16 if the CPU multiplies that faster (BatchFormFor in registry.h).
-enum class BatchForm { kFloats, kInt8, kBf16 };
+enum class BatchForm { kFloatLanes, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 

@@ -69,11 +69,11 @@ size_t TokensByRows(WeightKind kind) {
 }
 
 BatchForm BatchFormFor(WeightKind kind) {
-  if (kind.exact) return BatchForm::kFloats;
+  if (kind.exact) return BatchForm::kFloatLanes;
   const DType dtype = kind.dtype;
   if (UsesInt8(dtype)) return CpuUses(Extension::kAmx) ? BatchForm::kBf16 : BatchForm::kInt8;
   const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
-  return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloats;
+  return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloatLanes;
 }
 
 }  // namespace kernels

@@ -28,12 +28,12 @@ size_t ProductScratchBytes(size_t n_tokens, size_t cols) {
 }  // namespace
 
 size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
-  return n_tokens * kWaitingRows * sizeof(float) + ProductScratchBytes(n_tokens, cols);
+  return n_tokens * kBufferedRows * sizeof(float) + ProductScratchBytes(n_tokens, cols);
 }
 
 RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
     : results(reinterpret_cast<float*>(scratch.data())),
-      product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
+      product(scratch.subspan(n_tokens * kBufferedRows * sizeof(float))) {}
 
 namespace {
 
@@ -42,20 +42,20 @@ void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* o
   const size_t n_tokens = in.x.size(), at_a_time = KernelsOf(w).tokens_by_rows / 2;
   const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, at_a_time));
   in.prepared.reset();
-  for (size_t first = begin; first < end; first += kWaitingRows) {
-    const size_t last = std::min(first + kWaitingRows, end), n_rows = last - first;
+  for (size_t first = begin; first < end; first += kBufferedRows) {
+    const size_t last = std::min(first + kBufferedRows, end), n_rows = last - first;
     for (size_t token = 0; token < n_tokens; token += at_a_time) {
       const size_t n = std::min(at_a_time, n_tokens - token);
       std::array<ActivationRow, kMaxTokensByRows> parts;
       std::ranges::copy(in.x.subspan(token, n), parts.begin());
       std::ranges::copy(in.residuals.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
       const bool prepared = first != begin && n == n_tokens;
-      KernelsOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kWaitingRows,
+      KernelsOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kBufferedRows,
                         scratch.product, prepared);
       for (size_t t = 0; t < n; ++t) {
         float* const sums = out + (token + t) * stride + first - begin;
-        std::copy_n(scratch.results + t * kWaitingRows, n_rows, sums);
-        Add(sums, scratch.results + (n + t) * kWaitingRows, n_rows);
+        std::copy_n(scratch.results + t * kBufferedRows, n_rows, sums);
+        Add(sums, scratch.results + (n + t) * kBufferedRows, n_rows);
       }
     }
   }
@@ -94,12 +94,12 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in,
   // A fine `up` needs the scratch itself, so `up` is computed first, and the gate's results are
   // stored there.
   float* const gates = RowsScratch(in.scratch, in.x.size()).results;
-  for (size_t first = begin; first < end; first += kWaitingRows) {
-    const size_t last = std::min(first + kWaitingRows, end);
+  for (size_t first = begin; first < end; first += kBufferedRows) {
+    const size_t last = std::min(first + kBufferedRows, end);
     LinearRows(layer.up, layer.up_bias, first, last, in, out, stride);
-    LinearRows(layer.gate, layer.gate_bias, first, last, in, gates, kWaitingRows);
+    LinearRows(layer.gate, layer.gate_bias, first, last, in, gates, kBufferedRows);
     for (size_t t = 0; t < in.x.size(); ++t) {
-      float* const gate = gates + t * kWaitingRows;
+      float* const gate = gates + t * kBufferedRows;
       GatedActivation(layer.activation, gate, out + t * stride, last - first, layer.limit);
       std::copy_n(gate, last - first, out + t * stride);
     }

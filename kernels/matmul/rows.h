@@ -14,7 +14,7 @@ namespace kernels {
 constexpr size_t kRowGrain = 16;
 
 // Rows whose results wait in a thread's scratch, as in GatedRows().
-constexpr size_t kWaitingRows = 512;
+constexpr size_t kBufferedRows = 512;
 
 // Bytes a thread needs for products of rows with up to n_tokens tokens, a multiple of kCacheLine.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols);
@@ -22,7 +22,7 @@ size_t RowsScratchBytes(size_t n_tokens, size_t cols);
 // That memory: first the results, then the product's own scratch.
 struct RowsScratch {
   RowsScratch(std::span<std::byte> scratch, size_t n_tokens);
-  float* results;  // [n_tokens][kWaitingRows]
+  float* results;  // [n_tokens][kBufferedRows]
   std::span<std::byte> product;
 };
 

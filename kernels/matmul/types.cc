@@ -21,7 +21,7 @@ namespace kernels::HWY_NAMESPACE {
 template <class Type>
 void PanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const GemmOutput& out,
               std::span<std::byte> scratch) {
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   if (x.form == BatchForm::kBf16) {
     using Bf16 = std::conditional_t<Type::kReadsFloats, Bf16HalfPacking<Type>, Bf16Packing<Type>>;
     return MultiplyRange<Bf16>(w, begin, end, x, out, scratch);
@@ -48,7 +48,7 @@ double DotReferenceOf(const std::byte* bytes, const ActivationRow& x) {
 // Where panels become faster (NOTEBOOK.md).
 template <class Type>
 constexpr size_t kTokensByRowsOf =
-    PRONK_WIDE && !Type::kReadsFloats ? kMaxTokensByRows : kTokensByRows;
+    PRONK_VECTOR64 && !Type::kReadsFloats ? kMaxTokensByRows : kTokensByRows;
 
 #ifdef PRONK_NEON_I8MM
 template <class Type>

@@ -17,9 +17,9 @@ struct Floats {
   using Weight = WeightT;
   static constexpr gguf::DType kDType = kType;
   static constexpr bool kReadsFloats = true;
-  static constexpr size_t kStreams = 2;
+  static constexpr size_t kRowsAtOnceForOne = 2;
   static constexpr size_t kVectors = 8;
-  static constexpr size_t kStepWeights = kVectors * kFloats;
+  static constexpr size_t kStepWeights = kVectors * kFloatLanes;
   static constexpr size_t kStepBytes = kStepWeights * sizeof(Weight);
   struct Block {
     static constexpr int kWeights = 1;
@@ -51,7 +51,7 @@ struct Floats {
   static HWY_INLINE VF Vector(const uint8_t* HWY_RESTRICT w, size_t v) {
     const hn::Rebind<Weight, DF> d_weight;
     const hn::Repartition<uint8_t, decltype(d_weight)> d_bytes;  // at any address
-    const auto bytes = hn::LoadU(d_bytes, w + v * kFloats * sizeof(Weight));
+    const auto bytes = hn::LoadU(d_bytes, w + v * kFloatLanes * sizeof(Weight));
     if constexpr (sizeof(Weight) == 4) {
       return hn::BitCast(DF(), bytes);
     } else {
@@ -63,9 +63,9 @@ struct Floats {
     for (size_t v = 0; v < kVectors; ++v) unpacked.weights[v] = Vector(w, v);
     return unpacked;
   }
-  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+  static HWY_INLINE Unpacked ZeroAfter(Unpacked w, size_t n) {
     for (size_t v = 0; v < kVectors; ++v) {
-      const size_t before = v * kFloats;
+      const size_t before = v * kFloatLanes;
       const auto mask = hn::FirstN(DF(), n > before ? n - before : 0);
       w.weights[v] = hn::IfThenElseZero(mask, w.weights[v]);
     }
@@ -74,7 +74,7 @@ struct Floats {
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     AddProducts<1>([&](size_t, size_t v) HWY_ATTR { return w.weights[v]; }, in, &sums);
   }
-#if PRONK_PIECES == 2
+#if PRONK_LANES128 == 2
   // One token's steps of all rows, interleaved: from memory 2 to 5% faster than row by row (BF16,
   // AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
   template <size_t n>
@@ -89,7 +89,7 @@ struct Floats {
     VF chains[n][2];
     HWY_UNROLL(8)
     for (size_t v = 0; v < kVectors; ++v) {
-      const VF x = hn::LoadU(DF(), in.x + v * kFloats);
+      const VF x = hn::LoadU(DF(), in.x + v * kFloatLanes);
       HWY_UNROLL(4)
       for (size_t r = 0; r < n; ++r) {
         VF& chain = chains[r][v % 2];

@@ -31,7 +31,7 @@ struct Ternary128 : Definition<Type, BlockType> {
   using Block = BlockType;
   using PanelForm = Int8Form<-1, 1>;
   static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepBlocks = PRONK_WIDE ? 2 : 1;
+  static constexpr size_t kStepBlocks = PRONK_VECTOR64 ? 2 : 1;
   static constexpr size_t kVectors = 32 * kStepBlocks / kVectorBytes;
   static constexpr size_t kStepWeights = 128 * kStepBlocks;
   static constexpr size_t kStepBytes = kStepBlocks * sizeof(Block);
@@ -46,7 +46,7 @@ struct Ternary128 : Definition<Type, BlockType> {
 
   static int Weight(const Block& block, int j) { return Type::Code(block, j) - 1; }
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     Floats8 scales;  // of the step's activations, which may be the row's last
     constexpr size_t kScales = kStepWeights / 32, kLanes = hn::MaxLanes(DF8());
@@ -57,7 +57,7 @@ struct Ternary128 : Definition<Type, BlockType> {
     for (size_t v = 0; v < kVectors; ++v) {
       for (size_t n = 0; n < kCodes; ++n) {
         alignas(64) int8_t q[kVectorBytes];
-        int32_t group[kFloats];
+        int32_t group[kFloatLanes];
         for (size_t byte = 0; byte < kVectorBytes; ++byte) {
           const size_t at = v * kVectorBytes + byte, block = at / Type::kSlotBytes;
           const size_t weight =
@@ -85,7 +85,7 @@ struct Ternary128 : Definition<Type, BlockType> {
     }
     return unpacked;
   }
-  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+  static HWY_INLINE Unpacked ZeroAfter(Unpacked w, size_t n) {
     w.d = hn::IfThenElseZero(hn::FirstN(DF(), n / 128 * Type::kSlotBytes / 4), w.d);
     return w;
   }

@@ -37,7 +37,8 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
     return HalfToFloat(ScaleBits(block)) * static_cast<float>(scale) * kIq1Unit;
   }
 
-  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+  static HWY_INLINE void ComputeIndices(const uint8_t* HWY_RESTRICT w,
+                                        uint16_t* HWY_RESTRICT index) {
     StoreIndices<4>(w, index);
   }
   static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {

@@ -42,12 +42,12 @@ struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
   using typename Base::Input;
   static constexpr size_t kIndices = 32;
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    Input in = Base::Load(x, i);
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
+    Input in = Base::LoadInput(x, i);
     const VI32 zero = hn::Set(DI32(), -10);
     for (size_t p = 0; p < kBlockSlices; ++p) {
-      in.offset[p][0] = hn::Mul(LaneSums(in.x[p][0], in.x[p][1]), zero);
-      in.offset[p][1] = hn::Mul(LaneSums(in.x[p][2], in.x[p][3]), zero);
+      in.start[p][0] = hn::Mul(LaneSums(in.x[p][0], in.x[p][1]), zero);
+      in.start[p][1] = hn::Mul(LaneSums(in.x[p][2], in.x[p][3]), zero);
     }
     return in;
   }
@@ -88,18 +88,19 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     return HalfToFloat(block.d) * static_cast<float>(scale) * kIq1Unit;
   }
 
-  // Offsets of all four vectors: [0] if the delta is negative or has been added, [1] if it is
+  // DotStarts of all four vectors: [0] if the delta is negative or has been added, [1] if it is
   // positive and has not.
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    Input in = Base::Load(x, i);
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
+    Input in = Base::LoadInput(x, i);
     for (size_t p = 0; p < kBlockSlices; ++p) {
       const VI32 sum = hn::Add(LaneSums(in.x[p][0], in.x[p][1]), LaneSums(in.x[p][2], in.x[p][3]));
-      in.offset[p][0] = hn::Mul(sum, hn::Set(DI32(), -10));
-      in.offset[p][1] = hn::Mul(sum, hn::Set(DI32(), -8));
+      in.start[p][0] = hn::Mul(sum, hn::Set(DI32(), -10));
+      in.start[p][1] = hn::Mul(sum, hn::Set(DI32(), -8));
     }
     return in;
   }
-  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+  static HWY_INLINE void ComputeIndices(const uint8_t* HWY_RESTRICT w,
+                                        uint16_t* HWY_RESTRICT index) {
     StoreIndices<3>(w, index);
   }
   // Everything but the delta; returns the mask of negative deltas.
@@ -114,15 +115,15 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     const auto minus = UnpackLevels(w, p, slice);
     for (VU8& weights : slice.weights) weights = AddDelta(weights, minus);
   }
-#if !PRONK_WIDE
+#if !PRONK_VECTOR64
   // For one token, instead of adding deltas, a choice between two zero points.
   using Iq1Type::Multiply;
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, RowSums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) {
       GridSlice slice;
       const auto minus = UnpackLevels(w, p, slice);
-      const auto zero = hn::IfThenElse(minus, hn::BitCast(DU64(), in.offset[p][0]),
-                                       hn::BitCast(DU64(), in.offset[p][1]));
+      const auto zero = hn::IfThenElse(minus, hn::BitCast(DU64(), in.start[p][0]),
+                                       hn::BitCast(DU64(), in.start[p][1]));
       AddDots(hn::BitCast(DI32(), zero), hn::Zero(DI32()), slice, in, p, sums);
     }
   }

@@ -34,7 +34,7 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
   static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
     return LoadGroups<uint8_t>(block + offsetof(Block, scales), p);
   }
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
     static constexpr SplitTable<1024> kTable(kIq2sGrid);
     const DU8 d;
@@ -58,7 +58,8 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
   }
 #else
   static constexpr size_t kIndices = 32;
-  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+  static HWY_INLINE void ComputeIndices(const uint8_t* HWY_RESTRICT w,
+                                        uint16_t* HWY_RESTRICT index) {
     const DU8 d;
     const hn::Rebind<uint8_t, DU32> d_bytes;
     for (size_t i = 0; i < kIndices; i += kVectorBytes) {

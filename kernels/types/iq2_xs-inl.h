@@ -31,7 +31,7 @@ struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
   static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
     return LoadGroups<uint8_t>(block + offsetof(Block, scales), p);
   }
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
     static constexpr SplitTable<512> kTable(kIq2xsGrid);
     const DU8 d;

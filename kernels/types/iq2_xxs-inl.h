@@ -21,7 +21,7 @@ namespace kernels::HWY_NAMESPACE {
 // The scale of IQ2 types: s is an odd multiple of an eighth of d.
 inline float Iq2Scale(float d, uint32_t s) { return d * (0.5f + static_cast<float>(s)) * 0.25f; }
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // Look-ups in registers, for the 64 indices of two blocks at once. A type adds Codes(w, codes), one
 // vector of codes for each, and Signs and Scales of a block.
 template <class Type, class BlockType, int kBits>
@@ -38,7 +38,7 @@ struct Iq2Type : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   static constexpr size_t kStepWeights = 2 * Block::kWeights;
   static constexpr size_t kStepBytes = 2 * sizeof(Block);
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     return {{LoadFourths(x, i, 0.125f), LoadFourths(x, i + Block::kWeights, 0.125f)}};
   }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
@@ -57,7 +57,7 @@ struct Iq2Type : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
     }
     return unpacked;
   }
-  static HWY_INLINE Unpacked Keep(Unpacked w, size_t /*n*/) {  // the first of two blocks
+  static HWY_INLINE Unpacked ZeroAfter(Unpacked w, size_t /*n*/) {  // the first of two blocks
     w.scale[1] = hn::Zero(DF());
     return w;
   }
@@ -102,7 +102,7 @@ struct Iq2Type : GridType<Type, BlockType, 1, kBits, true> {
     Base::SetScales(Type::Scales(w.block, p), w.d, slice);
   }
 };
-#endif  // PRONK_WIDE
+#endif  // PRONK_VECTOR64
 
 struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_XXS;
@@ -127,7 +127,7 @@ struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
   static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
     return hn::ShiftRight<60>(Groups(block, p));
   }
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
     static constexpr SplitTable<256> kTable(kIq2xxsGrid);
     const DU32 d;

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 constexpr SplitTable<512> kIq3sTable(kIq3sGrid);
 #endif
 
@@ -34,9 +34,10 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
   static float GroupScale(const Block& block, int g) {
     return HalfToFloat(block.d) * static_cast<float>(1 + 2 * ScaleNibble(block.scales, g));
   }
-#if !PRONK_WIDE
+#if !PRONK_VECTOR64
   static constexpr size_t kIndices = 64;
-  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+  static HWY_INLINE void ComputeIndices(const uint8_t* HWY_RESTRICT w,
+                                        uint16_t* HWY_RESTRICT index) {
     const DU8 d;
     for (size_t p = 0; p < kBlockSlices; ++p) {
       const VU8 low = hn::LoadU(d, w + offsetof(Block, qs) + p * kVectorBytes);
@@ -55,7 +56,7 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
 
   static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
     const VU16 signs = LoadOctets(w.block + offsetof(Block, signs), p);
-#if PRONK_WIDE
+#if PRONK_VECTOR64
     const VU8 low = hn::LoadU(DU8(), w.block + offsetof(Block, qs));
     LookUpIq3<kIq3sLevels, kIq3sTable>(low, Ninth(w.block, p), signs, slice.weights);
 #else

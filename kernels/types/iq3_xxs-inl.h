@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // The weights of a block, in fourths, by look-ups in registers. Byte b of `low` has levels 0 and 2
 // of entry b, byte b of `high` levels 1 and 3. `ninth` are the top bits of the indices.
 template <const auto& kLevels, const auto& kTable>
@@ -35,12 +35,12 @@ HWY_INLINE void LookUpIq3(VU8 index, MU8 ninth, VU16 sign_bytes, VU8 (&weights)[
   weights[3] = WeightsOf<kLevels, 3, 0, 0>(high, signs);
 }
 constexpr SplitTable<256> kIq3xxsTable(kIq3xxsGrid);
-#endif  // PRONK_WIDE
+#endif  // PRONK_VECTOR64
 
 // Common code of IQ3_XXS and IQ3_S.
 template <class Type, class Block, int kEighths>
 struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE GridInput Load(const ActivationRow& x, size_t i) {
     return LoadFourths(x, i, static_cast<float>(kEighths) / 8);
   }
@@ -71,7 +71,7 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
     const uint8_t* const qs = w.block + offsetof(Block, qs);
     const VU64 groups = LoadGroups<uint32_t>(w.block + offsetof(Block, signs_scales), p);
     const VU16 signs = EvenSignsOf<0, 7>(groups);
-#if PRONK_WIDE
+#if PRONK_VECTOR64
     LookUpIq3<kIq3xxsLevels, kIq3xxsTable>(hn::LoadU(DU8(), qs), hn::FirstN(DU8(), 0), signs,
                                            slice.weights);
 #else

@@ -7,8 +7,8 @@
 //            8 ... 135   qs: of each 32 weights 16 bytes of nibbles, as in Q4_0
 //   weight   d * (scale - 32) * values[q], values as in IQ4_NL
 
-#include "kernels/types/shared/groups32-inl.h"
 #include "kernels/types/shared/tables.h"
+#include "kernels/types/shared/types32-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {

@@ -6,13 +6,14 @@
 //                       nibble and weight j + 8 in its high
 //   weight   d * values[q] / 2, values as in MXFP4
 
-#include "kernels/types/shared/groups32-inl.h"
 #include "kernels/types/shared/tables.h"
+#include "kernels/types/shared/types32-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// A piece has two groups of 16, and a lane's dots belong to one of them. A block is two pieces.
+// A 128-bit lane has two groups of 16, and a lane's dots belong to one of them. A block is two
+// 128-bit lanes.
 struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   using Block = gguf::BlockNVFP4;
   using PanelForm = Int8Form<-12, 12, 2>;
@@ -21,7 +22,7 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   static constexpr size_t kStepWeights = 256;
   static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
   static constexpr size_t kScaleVectors = kDotVectors / 2;  // of 16 groups
-  static constexpr int kZero = 12;                          // code = value + kZero
+  static constexpr int kZeroPoint = 12;                     // code = value + kZeroPoint
 
   static int Weight(const Block& block, int j) {
     const uint8_t byte = block.qs[8 * (j / 16) + j % 8];
@@ -30,30 +31,30 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   static float GroupScale(const Block& block, int g) { return Ue4m3ToF32(block.d[g]) * 0.5f; }
   struct Input {
     VI8 first[kDotVectors], second[kDotVectors];  // the first 8 of each group, and the second
-    VI32 offset[kDotVectors];                     // -zero * (sum of the lane)
+    VI32 start[kDotVectors];                      // -zero * (sum of the lane)
     VF scales[kScaleVectors];  // of the activations, in the order of ScaleBytes, for weights of
                                // twice the value
   };
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     const hn::Repartition<uint64_t, DU8> d64;
     const VI32 none = hn::Zero(DI32());
-    const VU8 zero = hn::Set(DU8(), uint8_t{kZero});
+    const VU8 zero = hn::Set(DU8(), uint8_t{kZeroPoint});
     for (size_t v = 0; v < kDotVectors; ++v) {
       const int8_t* const q = x.q + i + 2 * kVectorBytes * v;
       const auto low = hn::BitCast(d64, hn::LoadU(DI8(), q));
       const auto high = hn::BitCast(d64, hn::LoadU(DI8(), q + kVectorBytes));
       in.first[v] = hn::BitCast(DI8(), hn::ConcatEven(d64, high, low));
       in.second[v] = hn::BitCast(DI8(), hn::ConcatOdd(d64, high, low));
-      in.offset[v] = hn::Sub(none, Dot2(none, zero, in.first[v], zero, in.second[v]));
+      in.start[v] = hn::Sub(none, Dot2(none, zero, in.first[v], zero, in.second[v]));
     }
     const VF unit = hn::Set(DF(), 0.5f * kUe4m3Unit);
     for (size_t k = 0; k < kScaleVectors; ++k) {
-      alignas(64) float scales[kFloats];
-      for (size_t lane = 0; lane < kFloats; ++lane) {
+      alignas(64) float scales[kFloatLanes];
+      for (size_t lane = 0; lane < kFloatLanes; ++lane) {
         const size_t vector = 2 * k + lane % 4 / 2;
-        scales[lane] = x.scales[i / 32 + vector * kPieces + lane / 4];
+        scales[lane] = x.scales[i / 32 + vector * kLanes128 + lane / 4];
       }
       in.scales[k] = hn::Mul(hn::Load(DF(), scales), unit);
     }
@@ -67,20 +68,20 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
     Unpacked unpacked;
     for (size_t v = 0; v < kDotVectors; ++v) {
-      const VU8 nibbles = LoadRuns<sizeof(Block)>(w + offsetof(Block, qs), v);
-      unpacked.codes[v][0] = TableCodes<kFp4Values, kZero>::Of(LowNibbles(nibbles));
-      unpacked.codes[v][1] = TableCodes<kFp4Values, kZero>::Of(HighNibbles(nibbles));
+      const VU8 nibbles = LoadStripes<sizeof(Block)>(w + offsetof(Block, qs), v);
+      unpacked.codes[v][0] = TableCodes<kFp4Values, kZeroPoint>::Of(LowNibbles(nibbles));
+      unpacked.codes[v][1] = TableCodes<kFp4Values, kZeroPoint>::Of(HighNibbles(nibbles));
     }
     for (size_t k = 0; k < kScaleVectors; ++k) {
       unpacked.scales[k] = PromoteUe4m3(DF(), ScaleBytes(w, k));
     }
     return unpacked;
   }
-  static HWY_INLINE Unpacked Keep(const Unpacked& w, size_t /*n*/) { return w; }  // all finite
+  static HWY_INLINE Unpacked ZeroAfter(const Unpacked& w, size_t /*n*/) { return w; }  // all finite
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     VI32 dots[kDotVectors];
     for (size_t v = 0; v < kDotVectors; ++v) {
-      dots[v] = Dot2(in.offset[v], w.codes[v][0], in.first[v], w.codes[v][1], in.second[v]);
+      dots[v] = Dot2(in.start[v], w.codes[v][0], in.first[v], w.codes[v][1], in.second[v]);
     }
     for (size_t k = 0; k < kScaleVectors; ++k) {
       const VF groups = hn::ConvertTo(DF(), AddNeighbours(dots[2 * k], dots[2 * k + 1]));
@@ -92,12 +93,12 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   // leaves their groups.
   using DBytes = hn::Rebind<uint8_t, DF>;
   static HWY_INLINE hn::Vec<DBytes> ScaleBytes(const uint8_t* HWY_RESTRICT w, size_t k) {
-#if PRONK_PIECES == 1
+#if PRONK_LANES128 == 1
     return hn::LoadU(DBytes(), w + k * sizeof(Block));
 #else
     const hn::Repartition<uint16_t, DBytes> d16;
     const auto of_vector = [&](size_t v) HWY_ATTR {
-      constexpr size_t kBlocks = kPieces / 2;
+      constexpr size_t kBlocks = kLanes128 / 2;
       uint32_t scales[2] = {};
       for (size_t b = 0; b < kBlocks; ++b) {
         hwy::CopyBytes<4>(w + (v * kBlocks + b) * sizeof(Block), &scales[b]);

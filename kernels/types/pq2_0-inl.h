@@ -15,7 +15,7 @@ struct PQ2_0 : Definition<PQ2_0, gguf::BlockPQ2_0> {
   using Vector = InOrder<gguf::BlockQ2_0, 4>;
   static constexpr gguf::DType kDType = gguf::DType::kPQ2_0;
   static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepBlocks = PRONK_WIDE ? 2 : 1;
+  static constexpr size_t kStepBlocks = PRONK_VECTOR64 ? 2 : 1;
   static constexpr size_t kVectors = 32 * kStepBlocks / kVectorBytes;
   static constexpr size_t kStepWeights = 128 * kStepBlocks;
   static constexpr size_t kStepBytes = kStepBlocks * sizeof(Block);
@@ -31,7 +31,7 @@ struct PQ2_0 : Definition<PQ2_0, gguf::BlockPQ2_0> {
     VU8 codes[kVectors][4];
     VF scale;
   };
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = i + v * 4 * kVectorBytes;
@@ -45,11 +45,11 @@ struct PQ2_0 : Definition<PQ2_0, gguf::BlockPQ2_0> {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
     Unpacked unpacked;
     unpacked.scale = hn::Set(DF(), HalfToFloat(blocks[0].d));
-#if PRONK_WIDE
+#if PRONK_VECTOR64
     const hn::Half<DU8> d32;
     TwoBitCodes(hn::Combine(DU8(), hn::LoadU(d32, blocks[1].qs), hn::LoadU(d32, blocks[0].qs)),
                 unpacked.codes[0]);
-    const auto first = hn::FirstN(DF(), kFloats / 2);
+    const auto first = hn::FirstN(DF(), kFloatLanes / 2);
     unpacked.scale = hn::IfThenElse(first, unpacked.scale, hn::Set(DF(), HalfToFloat(blocks[1].d)));
 #else
     for (size_t v = 0; v < kVectors; ++v) {
@@ -58,14 +58,14 @@ struct PQ2_0 : Definition<PQ2_0, gguf::BlockPQ2_0> {
 #endif
     return unpacked;
   }
-  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+  static HWY_INLINE Unpacked ZeroAfter(Unpacked w, size_t n) {
     w.scale = hn::IfThenElseZero(hn::FirstN(DF(), n / 16), w.scale);
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
     for (size_t v = 0; v < kVectors; ++v) {
       const Vector::Input& x = in.of[v];
-      const VF dots = hn::ConvertTo(DF(), Vector::DotAll(x.offset, w.codes[v], x));
+      const VF dots = hn::ConvertTo(DF(), Vector::DotAll(x.start, w.codes[v], x));
       sums.products = hn::MulAdd(dots, hn::Mul(w.scale, x.scale), sums.products);
     }
   }

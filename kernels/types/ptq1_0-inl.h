@@ -18,7 +18,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
   static constexpr gguf::DType kDType = gguf::DType::kPTQ1_0;
-  static constexpr size_t kSlotBytes = PRONK_WIDE ? sizeof(Block) : 32;
+  static constexpr size_t kSlotBytes = PRONK_VECTOR64 ? sizeof(Block) : 32;
 
   static int Code(const Block& block, int j) {
     const int n = j < 80 ? j / 16 : j < 120 ? (j - 80) / 8 : (j - 120) / 2;
@@ -39,9 +39,9 @@ struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
   static HWY_INLINE float Scale(const Block& block) { return HalfToFloat(block.d); }
   static HWY_INLINE VU8 LoadBytes(const uint8_t* HWY_RESTRICT w, size_t v) {
     static_assert(sizeof(Block) == 28 && offsetof(Block, qh) == 24);
-#if PRONK_PIECES == 1
+#if PRONK_LANES128 == 1
     return Load16(w + 12 * v);
-#elif PRONK_PIECES == 2
+#elif PRONK_LANES128 == 2
     (void)v;
     return hn::Combine(DU8(), Load16(w + 12), Load16(w));
 #else

@@ -28,7 +28,7 @@ struct Q1_0 : InOrder<gguf::BlockQ1_0, 8>, Definition<Q1_0, gguf::BlockQ1_0> {
   static int Weight(const Block& block, int j) {
     return (block.qs[j / 8] >> (j % 8) & 1) != 0 ? 1 : -1;
   }
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     const DI8 d;
     Input in;
     VI8 low[4], high[4];  // each fourth activation of the first and the last half

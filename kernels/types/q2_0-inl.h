@@ -17,28 +17,28 @@ namespace kernels::HWY_NAMESPACE {
 
 // Common code of Q1_0 and Q2_0. Weights are in order: a byte has kCodes neighbours. Code n of a
 // vector multiplies activations n, kCodes + n, 2 * kCodes + n ..., and a lane of all these dots,
-// added up, belongs to 16 or 32 neighbouring weights. A piece is a block.
+// added up, belongs to 16 or 32 neighbouring weights. A 128-bit lane is a block.
 template <class BlockType, size_t kCodes>
 struct InOrder {
   using Block = BlockType;
   static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = kPieces * Block::kWeights;
-  static constexpr size_t kStepBytes = kPieces * sizeof(Block);
+  static constexpr size_t kStepWeights = kLanes128 * Block::kWeights;
+  static constexpr size_t kStepBytes = kLanes128 * sizeof(Block);
   static_assert(sizeof(Block::qs) == 16 && Block::kWeights == 16 * kCodes);
 
   struct Input {
     VI8 x[kCodes];
-    VI32 offset;  // -(sum of the lane)
-    VF scale;     // of the activations, in each lane
+    VI32 start;  // -(sum of the lane)
+    VF scale;    // of the activations, in each lane
   };
 
-  // Sets offset and scale of an input whose x is set.
+  // Sets the start value and scale of an input whose x is set.
   static HWY_INLINE void Finish(const ActivationRow& x, size_t i, Input& in) {
     VU8 ones[kCodes];
     for (VU8& v : ones) v = hn::Set(DU8(), uint8_t{1});
-    in.offset = hn::Neg(DotAll(hn::Zero(DI32()), ones, in));
-    alignas(64) float scales[kFloats];
-    for (size_t lane = 0; lane < kFloats; ++lane) {
+    in.start = hn::Neg(DotAll(hn::Zero(DI32()), ones, in));
+    alignas(64) float scales[kFloatLanes];
+    for (size_t lane = 0; lane < kFloatLanes; ++lane) {
       scales[lane] = x.scales[i / 32 + lane * kCodes / 8];
     }
     in.scale = hn::Load(DF(), scales);
@@ -67,20 +67,20 @@ struct InOrder {
     VU8 codes[kCodes];
     VF scale;
   };
-  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+  static HWY_INLINE Unpacked ZeroAfter(Unpacked w, size_t n) {
     const auto mask = hn::FirstN(DF(), n / Block::kWeights * 4);
     w.scale = hn::IfThenElseZero(mask, w.scale);
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
-    const VF dots = hn::ConvertTo(DF(), DotAll(in.offset, w.codes, in));
+    const VF dots = hn::ConvertTo(DF(), DotAll(in.start, w.codes, in));
     sums.products = hn::MulAdd(dots, hn::Mul(w.scale, in.scale), sums.products);
   }
   static HWY_INLINE VU8 LoadCodes(const uint8_t* HWY_RESTRICT w) {
-    return LoadPieces<sizeof(Block)>(w + offsetof(Block, qs));
+    return LoadLanes128<sizeof(Block)>(w + offsetof(Block, qs));
   }
   static HWY_INLINE VF BlockScales(const uint8_t* HWY_RESTRICT w) {
-    return Spread(LoadHalfs<sizeof(Block)>(w));
+    return BroadcastPerLane128(LoadHalfs<sizeof(Block)>(w));
   }
 };
 
@@ -100,7 +100,7 @@ struct Q2_0 : InOrder<gguf::BlockQ2_0, 4>, Definition<Q2_0, gguf::BlockQ2_0> {
   static int Weight(const Block& block, int j) {
     return (block.qs[j / 4] >> (2 * (j % 4)) & 3) - 1;
   }
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     hn::LoadInterleaved4(DI8(), x.q + i, in.x[0], in.x[1], in.x[2], in.x[3]);
     Finish(x, i, in);

@@ -14,12 +14,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
+struct Q3_K : StripedType16<Q3_K, gguf::BlockQ3_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ3_K;
-  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
+  static constexpr size_t kRowsAtOnceForOne = PRONK_VECTOR64 ? 4 : 2;
   using PanelForm = std::conditional_t<PRONK_MADDUBS, Int8Form<-4, 3, 2>, Int8Form<-128, 127>>;
-  static constexpr int kZero = 4;
-  static constexpr int kOddFactor = HWY_ARCH_X86 && !PRONK_WIDE ? 8 : 1;  // where dealt
+  static constexpr int kZeroPoint = 4;
+  static constexpr int kOddFactor =
+      HWY_ARCH_X86 && !PRONK_VECTOR64 ? 8 : 1;  // where codes are transposed
   static constexpr int kFactors[4] = {1, kOddFactor, 1, kOddFactor};
   static constexpr int kProductZero = 32;
   static constexpr float kProductSign = -1;  // -32 * -4 does not fit in a byte, -128 does
@@ -45,13 +46,13 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
 
   // hmask for vector v, with the bits of its half of the block in bits 0..3.
   static HWY_INLINE VU8 ThirdBits(const uint8_t* hmask, size_t v) {
-    const VU8 bytes = LoadRun<0>(hmask, v);
-#if PRONK_PIECES == 1
+    const VU8 bytes = LoadStripe<0>(hmask, v);
+#if PRONK_LANES128 == 1
     return v < 2 ? bytes : ShiftBits<4>(bytes);
 #else
     const hn::Repartition<uint32_t, DU8> d32;
-    alignas(64) uint32_t counts[kFloats];
-    for (size_t i = 0; i < kFloats; ++i) counts[i] = i < kFloats / 2 ? 0 : 4;
+    alignas(64) uint32_t counts[kFloatLanes];
+    for (size_t i = 0; i < kFloatLanes; ++i) counts[i] = i < kFloatLanes / 2 ? 0 : 4;
     return hn::BitCast(DU8(), hn::Shr(hn::BitCast(d32, bytes), hn::Load(d32, counts)));
 #endif
   }
@@ -69,17 +70,17 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
-    TwoBitCodes(LoadRun<32>(w + offsetof(Block, qs), v), codes);
+    TwoBitCodes(LoadStripe<32>(w + offsetof(Block, qs), v), codes);
     const VU8 third = ThirdBits(w + offsetof(Block, hmask), v);
     codes[0] = AddBits(codes[0], ShiftBits<-2>(third), 4);
     codes[1] = AddBits(codes[1], ShiftBits<-1>(third), 4);
     codes[2] = AddBits(codes[2], third, 4);
     codes[3] = AddBits(codes[3], ShiftBits<1>(third), 4);
   }
-#if HWY_ARCH_X86 && !PRONK_WIDE
-  // Codes of two runs in a byte, at bits 0 and 3, by tables: from a nibble of qs, and with the
-  // third bits of runs 0 and 1, or 2 and 3.
-  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+#if HWY_ARCH_X86 && !PRONK_VECTOR64
+  // Codes of two stripes in a byte, at bits 0 and 3, by tables: from a nibble of qs, and with the
+  // third bits of stripes 0 and 1, or 2 and 3.
+  static HWY_INLINE void TransposedCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
     alignas(16) static constexpr auto kTables = [] {
       std::array<std::array<uint8_t, 16>, 3> tables{};
       for (int i = 0; i < 16; ++i) {
@@ -92,14 +93,14 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
     const auto look_up = [](size_t table, VU8 nibbles) HWY_ATTR {
       return hn::TableLookupBytes(hn::LoadDup128(DU8(), kTables[table].data()), nibbles);
     };
-    const VU8 qs = LoadRun<32>(w + offsetof(Block, qs), v);
+    const VU8 qs = LoadStripe<32>(w + offsetof(Block, qs), v);
     const VU8 third = LowNibbles(ThirdBits(w + offsetof(Block, hmask), v));
-    DealPairs<0x07, 0x38>(hn::Or(look_up(0, LowNibbles(qs)), look_up(1, third)),
-                          hn::Or(look_up(0, HighNibbles(qs)), look_up(2, third)), codes);
+    TransposePairs<0x07, 0x38>(hn::Or(look_up(0, LowNibbles(qs)), look_up(1, third)),
+                               hn::Or(look_up(0, HighNibbles(qs)), look_up(2, third)), codes);
   }
 #endif
-  static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {
-    RunFactors factors;
+  static HWY_INLINE StripedFactors Factors(const uint8_t* HWY_RESTRICT w) {
+    StripedFactors factors;
     factors.scales = Scales(w + offsetof(Block, scales));
     factors.d = SetHalf(DF(), w + offsetof(Block, d));
     return factors;

@@ -10,7 +10,7 @@
 #define PRONK_KERNELS_TYPES_Q4_0_INL_H_
 #endif
 
-#include "kernels/types/shared/groups32-inl.h"
+#include "kernels/types/shared/types32-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {

@@ -16,7 +16,7 @@
 #define PRONK_KERNELS_TYPES_Q4_K_INL_H_
 #endif
 
-#include "kernels/types/shared/groups32-inl.h"
+#include "kernels/types/shared/types32-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
@@ -42,7 +42,7 @@ HWY_INLINE Floats8 ToFloats(Bytes bytes, VF8 factor) {
   const DF8 d;
   const hn::RebindToSigned<DF8> di;
   Floats8 floats;
-#if PRONK_PIECES == 1
+#if PRONK_LANES128 == 1
   const auto words = hn::PromoteTo(hn::FixedTag<int16_t, 8>(), bytes);
   floats.vectors[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteLowerTo(di, words)), factor);
   floats.vectors[1] = hn::Mul(hn::ConvertTo(d, hn::PromoteUpperTo(di, words)), factor);
@@ -74,7 +74,7 @@ HWY_INLINE V ScalesAndMins(V heads) {
 
 // d * sc and -dmin * min, for each 32 weights of a block.
 HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
-#if PRONK_PIECES == 2 || HWY_ARCH_ARM_A64
+#if PRONK_LANES128 == 2 || HWY_ARCH_ARM_A64
   // By integer instructions: with one token vector units are busy and integer units are idle.
   uint64_t halfs, packed;
   uint32_t high;
@@ -110,10 +110,10 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
 #endif
 }
 
-// The distance of nibbles of kPieces even groups and of kPieces odd ones, in bytes.
-constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
+// The distance of nibbles of kLanes128 even groups and of kLanes128 odd ones, in bytes.
+constexpr size_t kNibbleStep = kLanes128 == 2 ? 64 : 32;
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // The 6-bit scales of two rows, in the order of GroupOfLane<true>.
 HWY_INLINE PairFactors LoadScales6(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1) {
   const hn::Half<DU8> d;
@@ -139,8 +139,8 @@ template <class Block>
 HWY_INLINE void LoadNibblePair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                VU8 (&codes)[8]) {
   VU8 row0[2], row1[2];
-  LoadPiecePairs<32>(w0 + offsetof(Block, qs), row0[0], row0[1]);
-  LoadPiecePairs<32>(w1 + offsetof(Block, qs), row1[0], row1[1]);
+  LoadLanes128Pair<32>(w0 + offsetof(Block, qs), row0[0], row0[1]);
+  LoadLanes128Pair<32>(w1 + offsetof(Block, qs), row1[0], row1[1]);
   // Matrices of bits, by which bytes are multiplied: bits 0 to 3, and 4 to 7.
   constexpr uint64_t kLow = 0x0102040800000000, kHigh = 0x1020408000000000;
   alignas(64) static constexpr uint64_t kBits[8] = {kLow, kLow, kHigh, kHigh,
@@ -157,7 +157,7 @@ HWY_INLINE void LoadNibblePair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HW
 
 struct Q4_K : UnsignedType32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_K;
-  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
+  static constexpr size_t kRowsAtOnceForOne = PRONK_VECTOR64 ? 4 : 2;
 
   static int Weight(const Block& block, int j) { return FourBits(block.qs, j); }
   static float GroupScale(const Block& block, int g) {
@@ -169,13 +169,13 @@ struct Q4_K : UnsignedType32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     VU8 nibbles[2];
-    LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
+    LoadLanes128Pair<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
     for (size_t half = 0; half < 2; ++half) {
       codes[0][half] = LowNibbles(nibbles[half]);
       codes[1][half] = HighNibbles(nibbles[half]);
     }
   }
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                    VU8 (&codes)[8]) {
     LoadNibblePair<Block>(w0, w1, codes);

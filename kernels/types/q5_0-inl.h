@@ -17,14 +17,15 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // Adds 16 to the codes whose bit is set in the 32 bits at qh of their block; blocks are kStep bytes
-// apart, one per piece.
+// apart, one per 128-bit lane.
 template <size_t kStep>
 HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& second) {
   const DU8 d;
   const VU8 sixteen = hn::Set(d, uint8_t{16});
-#if PRONK_WIDE
-  // The bits as they are make a mask: 16 bits for each piece.
-  const uint64_t bits[2] = {CollectHalfs<kPieces, kStep>(qh), CollectHalfs<kPieces, kStep>(qh + 2)};
+#if PRONK_VECTOR64
+  // The bits as they are make a mask: 16 bits for each 128-bit lane.
+  const uint64_t bits[2] = {CollectHalfs<kLanes128, kStep>(qh),
+                            CollectHalfs<kLanes128, kStep>(qh + 2)};
   const auto first_mask = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits[0]));
   const auto second_mask = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits[1]));
   first = hn::MaskedAddOr(first, first_mask, first, sixteen);
@@ -32,7 +33,7 @@ HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& se
 #else
   // Each byte of bits is repeated for its eight codes, and each code tests its bit.
   uint32_t bits[2] = {};
-  for (size_t i = 0; i < kPieces; ++i) hwy::CopyBytes<4>(qh + i * kStep, &bits[i]);
+  for (size_t i = 0; i < kLanes128; ++i) hwy::CopyBytes<4>(qh + i * kStep, &bits[i]);
   const uint64_t all = bits[0] | static_cast<uint64_t>(bits[1]) << 32;
   const VU8 bytes = hn::BitCast(d, hn::Set(hn::Repartition<uint64_t, DU8>(), all));
   alignas(32) uint8_t index[2][kVectorBytes];

@@ -15,7 +15,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
-  static constexpr size_t kStreams = PRONK_WIDE ? 4 : 2;
+  static constexpr size_t kRowsAtOnceForOne = PRONK_VECTOR64 ? 4 : 2;
 
   static int Weight(const Block& block, int j) {
     return FourBits(block.qs, j) | (block.qh[j % 32] >> (j / 32) & 1) << 4;
@@ -27,19 +27,19 @@ struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
     return -F16ToF32(block.dmin) * static_cast<float>(SixBitScaleMin(block.scales, g).min);
   }
 
-  // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits
-  // 0 and 1; with two pieces those of both vectors, shifted to bits 4 to 7.
+  // 16 bytes of qh in each 128-bit lane, bits 2i and 2i + 1 of its 64 weights (number i) shifted to
+  // bits 0 and 1; with two 128-bit lanes the bits of both vectors, shifted to bits 4 to 7.
   static HWY_INLINE VU8 HighBits(const uint8_t* qh, [[maybe_unused]] size_t v) {
     const hn::Repartition<uint32_t, DU8> d32;
-    const auto bytes = hn::BitCast(d32, LoadPieces<0>(qh));
-#if PRONK_PIECES == 1
+    const auto bytes = hn::BitCast(d32, LoadLanes128<0>(qh));
+#if PRONK_LANES128 == 1
     return hn::BitCast(DU8(), hn::ShiftRightSame(bytes, static_cast<int>(v)));
-#elif PRONK_PIECES == 2  // a vector has 64s i and i + 2
+#elif PRONK_LANES128 == 2  // a vector has 64s i and i + 2
     alignas(32) static constexpr uint32_t kCounts[8] = {4, 4, 4, 4};
     return hn::BitCast(DU8(), hn::Shl(bytes, hn::Load(d32, kCounts)));
-#else                    // all four
-    alignas(64) uint32_t counts[kFloats];
-    for (size_t i = 0; i < kFloats; ++i) counts[i] = static_cast<uint32_t>(i / 4 * 2);
+#else                      // all four
+    alignas(64) uint32_t counts[kFloatLanes];
+    for (size_t i = 0; i < kFloatLanes; ++i) counts[i] = static_cast<uint32_t>(i / 4 * 2);
     return hn::BitCast(DU8(), hn::Shr(bytes, hn::Load(d32, counts)));
 #endif
   }
@@ -50,11 +50,11 @@ struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     VU8 nibbles[2];
-    LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
+    LoadLanes128Pair<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
     for (size_t half = 0; half < 2; ++half) {
       const VU8 qh = HighBits(w + offsetof(Block, qh) + 16 * half, v);
       const VU8 low = LowNibbles(nibbles[half]), high = HighNibbles(nibbles[half]);
-#if PRONK_PIECES == 2
+#if PRONK_LANES128 == 2
       codes[0][half] = v == 0 ? AddFifthBit<4>(low, qh) : AddFifthBit<6>(low, qh);
       codes[1][half] = v == 0 ? AddFifthBit<5>(high, qh) : AddFifthBit<7>(high, qh);
 #else
@@ -63,7 +63,7 @@ struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
 #endif
     }
   }
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                    VU8 (&codes)[8]) {
     LoadNibblePair<Block>(w0, w1, codes);

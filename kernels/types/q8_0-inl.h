@@ -16,30 +16,24 @@
 #define PRONK_KERNELS_TYPES_Q8_0_INL_H_
 #endif
 
-#include "kernels/types/shared/groups32-inl.h"
+#include "kernels/types/shared/types32-inl.h"
 
 HWY_BEFORE_NAMESPACE();  // from here on the compiler may use this set's instructions
 namespace kernels::HWY_NAMESPACE {
 
-// Vectors v and v + 1 of a step of signed bytes; groups of 32 weights are kStride bytes apart. A
-// vector has pieces of 16 bytes, and a piece is half of a group: codes[k][0] has the first halves
-// of the groups of vector v + k, codes[k][1] the second halves. The groups of vector v:
-//
-//   vectors of 16 bytes   | v |
-//              32 bytes   | v | v + 4 |
-//              64 bytes   | 4 v | 4 v + 1 | 4 v + 2 | 4 v + 3 |    (FirstGroup, kGroupStep)
+// Codes() (step32-inl.h) of signed bytes; groups of 32 weights are kStride bytes apart.
 template <size_t kStride>
 HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
   const VU8 sign = hn::Set(DU8(), kSignedOffset);  // w ^ 128 is w + 128
   for (size_t k = 0; k < 2; ++k) {
     for (size_t half = 0; half < 2; ++half) {
       const uint8_t* const bytes = qs + kStride * FirstGroup(v + k) + 16 * half;
-      codes[k][half] = hn::Xor(LoadPieces<kStride * kGroupStep>(bytes), sign);
+      codes[k][half] = hn::Xor(LoadLanes128<kStride * kGroupStep>(bytes), sign);
     }
   }
 }
 
-// SignedType32 (groups32-inl.h) multiplies a step of 256 weights, as vectors of bytes, with int8
+// SignedType32 (types32-inl.h) multiplies a step of 256 weights, as vectors of bytes, with int8
 // activations, and each sum with the scales of its 32 weights. What follows is what a type of
 // signed bytes adds.
 template <class Type, class BlockType>
@@ -54,7 +48,7 @@ struct Q8Type : SignedType32<Type, BlockType> {
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
   }
-#if PRONK_WIDE  // two rows, in vectors of 64 bytes
+#if PRONK_VECTOR64  // two rows, in vectors of 64 bytes
   static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                    VU8 (&codes)[8]) {
     LoadPair<sizeof(BlockType), offsetof(BlockType, qs)>(w0, w1, codes);

@@ -22,7 +22,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // Digits 0 to 3 of a byte as four times two bits, and digit 4 above.
 constexpr std::array<uint16_t, 256> DigitTable() {
   std::array<uint16_t, 256> table{};
@@ -51,7 +51,7 @@ HWY_INLINE V TakeDigit(D d, V& bytes) {
 
 // The digits of each byte, as FourCodes() keeps them: by a table in registers, or by arithmetic.
 HWY_INLINE void FiveDigits(VU8 bytes, VU8 (&digits)[5]) {
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static constexpr SplitTable<256> kTable(DigitTable());
   const MU8 bits[] = {hn::MaskFromVec(bytes)};
   FourCodes(Lookup<256>(kTable.low, bytes, bits), digits);
@@ -76,16 +76,17 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
     if (j < 240) return Digit(block.qs[32 + (j - 160) % 16], (j - 160) / 16);
     return Digit(block.qh[(j - 240) % 4], (j - 240) / 4);
   }
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     const Floats8 scales = LoadScales(x, i);
     for (size_t v = 0; v < kByteVectors; ++v) {
       for (size_t n = 0; n < kDigits; ++n) {
-        // Pieces 0 and 1 of the 64 bytes have group n, piece 2 group 5 + n / 2, the last group 7.
-        int32_t group[kFloats];
-        for (size_t lane = 0; lane < kFloats; ++lane) {
-          const size_t piece = v * kPieces + lane / 4;
-          group[lane] = static_cast<int32_t>(piece < 2 ? n : piece == 2 ? 5 + n / 2 : 7);
+        // 128-bit lanes 0 and 1 of the 64 bytes have group n, lane 2 group 5 + n / 2, the last
+        // group 7.
+        int32_t group[kFloatLanes];
+        for (size_t lane = 0; lane < kFloatLanes; ++lane) {
+          const size_t lane128 = v * kLanes128 + lane / 4;
+          group[lane] = static_cast<int32_t>(lane128 < 2 ? n : lane128 == 2 ? 5 + n / 2 : 7);
         }
         in.of[v][n] = MakeCodeInput(LoadInput(x.q + i, v, n), n, scales, group);
       }
@@ -100,12 +101,12 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
     const hn::FixedTag<int8_t, 4> d4;
     const auto last = n == 4 ? hn::Zero(d16)
                              : hn::ZeroExtendResizeBitCast(d16, d4, hn::LoadU(d4, q + 240 + 4 * n));
-#if PRONK_PIECES == 4
+#if PRONK_LANES128 == 4
     (void)v;
     const hn::Half<DI8> d32;
     return hn::Combine(d, hn::Combine(d32, last, hn::LoadU(d16, q + 160 + 16 * n)),
                        hn::LoadU(d32, q + 32 * n));
-#elif PRONK_PIECES == 2
+#elif PRONK_LANES128 == 2
     if (v == 0) return hn::LoadU(d, q + 32 * n);
     return hn::Combine(d, last, hn::LoadU(d16, q + 160 + 16 * n));
 #else
@@ -130,14 +131,14 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
   static HWY_INLINE VU8 LoadBytes(const uint8_t* HWY_RESTRICT w, size_t v) {
     static_assert(offsetof(Block, qs) == 0 && offsetof(Block, qh) == 48);
     const DU8 d;
-#if PRONK_WIDE
+#if PRONK_VECTOR64
     (void)v;
     return hn::LoadN(d, w, 52);
 #else
     if (v + 1 < kByteVectors) return hn::LoadU(d, w + v * kVectorBytes);
     const auto qh = hn::ZeroExtendResizeBitCast(DU8x16(), hn::FixedTag<uint8_t, 4>(),
                                                 hn::LoadU(hn::FixedTag<uint8_t, 4>(), w + 48));
-#if PRONK_PIECES == 2
+#if PRONK_LANES128 == 2
     return hn::Combine(d, qh, hn::LoadU(DU8x16(), w + 32));
 #else
     return qh;

@@ -1,7 +1,7 @@
 // TQ2_0: 256 weights -1, 0 and 1, two bits each, with a scale. 66 bytes, 2.0625 bits a weight.
 //
-//   bytes    0 ... 63   qs: 32 bytes for each half of 128 weights; bits 2k and 2k + 1 have run k of
-//                       32, as in Q2_K
+//   bytes    0 ... 63   qs: 32 bytes for each half of 128 weights; bits 2k and 2k + 1 have stripe k
+//                       of 32, as in Q2_K
 //            64 65      d
 //   weight   d * (q - 1)
 #if defined(PRONK_KERNELS_TYPES_TQ2_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,13 +17,13 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // A block is 64 bytes of codes: kByteVectors vectors.
-constexpr size_t kByteVectors = 4 / kPieces;
+constexpr size_t kByteVectors = 4 / kLanes128;
 
 // Two bits to a code. In vectors of 64 bytes codes stay at their bits, to save shifts: code n and
-// its offset are Unit(n) times as large, and scales as much smaller.
-constexpr int Unit(size_t n) { return PRONK_WIDE && n < 4 ? 1 << (2 * n) : 1; }
+// its start value are Unit(n) times as large, and scales as much smaller.
+constexpr int Unit(size_t n) { return PRONK_VECTOR64 && n < 4 ? 1 << (2 * n) : 1; }
 HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   for (size_t n = 0; n < 4; ++n) codes[n] = Mask(bytes, static_cast<uint8_t>(3 << (2 * n)));
 #else
   VU8 four[4];
@@ -35,14 +35,14 @@ HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 // The activations for a vector of codes.
 struct CodeInput {
   VI8 x;
-  VI32 offset;
+  VI32 start;
   VF scale;  // of the activations, in each lane
 };
 
 // For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` is the group of 32 weights
 // of each lane.
 HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
-                                   const int32_t (&group)[kFloats]) {
+                                   const int32_t (&group)[kFloatLanes]) {
   const DI32 d;
   const VI32 sum = Dot(hn::Zero(d), hn::Set(DU8(), uint8_t{1}), x);
   const VF unit = hn::Set(DF(), 1.0f / static_cast<float>(Unit(n)));
@@ -52,7 +52,7 @@ HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
 // sum + the scaled products, lane by lane: summing dots first takes the same number of scarcer
 // instructions.
 HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
-  return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.offset, codes, in.x)), in.scale, sum);
+  return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.start, codes, in.x)), in.scale, sum);
 }
 
 // What both ternary types share: a block of kCodes codes to a byte, times one scale. A type adds
@@ -108,7 +108,7 @@ struct TernaryType : Definition<Type, BlockType> {
     for (size_t n = 0; n < kCodes; ++n) sum = AddProducts(sum, codes[n], in[n]);
     return sum;
   }
-  // For panels: piece p of the 64 bytes' codes n goes to to(p, n).
+  // For panels: 128-bit lane p of the 64 bytes' codes n goes to to(p, n).
   template <class To>
   static HWY_INLINE void StoreWeights(const Unpacked& w, To to, Bytes256& out) {
     for (size_t v = 0; v < kByteVectors; ++v) {
@@ -118,8 +118,8 @@ struct TernaryType : Definition<Type, BlockType> {
           const auto words = hn::BitCast(DU16(), codes);
           codes = hn::BitCast(DU8(), hn::ShiftRightSame(words, 2 * static_cast<int>(n)));
         }
-        StorePieces(hn::BitCast(DI8(), hn::Sub(codes, hn::Set(DU8(), uint8_t{1}))),
-                    [&](size_t p) HWY_ATTR { return to(v * kPieces + p, n); });
+        StoreLanes128(hn::BitCast(DI8(), hn::Sub(codes, hn::Set(DU8(), uint8_t{1}))),
+                      [&](size_t p) HWY_ATTR { return to(v * kLanes128 + p, n); });
       }
     }
     std::fill_n(out.scales, 8, hn::GetLane(w.d));
@@ -133,16 +133,16 @@ struct TQ2_0 : TernaryType<TQ2_0, gguf::BlockTQ2_0, 4> {
     const int half = j / 128, quarter = j % 128 / 32;
     return block.qs[32 * half + j % 32] >> (2 * quarter) & 3;
   }
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     const Floats8 scales = LoadScales(x, i);
     for (size_t v = 0; v < kByteVectors; ++v) {
       for (size_t n = 0; n < 4; ++n) {
-        int32_t group[kFloats];
-        for (size_t lane = 0; lane < kFloats; ++lane) {
-          group[lane] = static_cast<int32_t>((v * kFloats + lane) / 8 * 4 + n);
+        int32_t group[kFloatLanes];
+        for (size_t lane = 0; lane < kFloatLanes; ++lane) {
+          group[lane] = static_cast<int32_t>((v * kFloatLanes + lane) / 8 * 4 + n);
         }
-        in.of[v][n] = MakeCodeInput(LoadRuns<128>(x.q + i + 32 * n, v), n, scales, group);
+        in.of[v][n] = MakeCodeInput(LoadStripes<128>(x.q + i + 32 * n, v), n, scales, group);
       }
     }
     return in;

@@ -41,22 +41,22 @@ using VU64 = hn::Vec<DU64>;
 struct GridInput {
   VI8 x[kBlockSlices][4];
   VF scale[kBlockSlices];  // of the activations, times a unit
-  // The contribution of zero points to vectors 0 and 1, and to 2 and 3 (IQ1_S stores other offsets
-  // here).
-  VI32 offset[kBlockSlices][2];
+  // The contribution of zero points to vectors 0 and 1, and to 2 and 3 (IQ1_S stores other start
+  // values here).
+  VI32 start[kBlockSlices][2];
 };
 
-// Each of kFloats / 2 floats in two neighbouring lanes.
-HWY_INLINE VF SpreadPairs(const float* HWY_RESTRICT p) {
-  const hn::FixedTag<float, kFloats / 2> d;
-  alignas(64) int32_t index[kFloats];
-  for (size_t i = 0; i < kFloats; ++i) index[i] = static_cast<int32_t>(i / 2);
+// Each of kFloatLanes / 2 floats in two neighbouring lanes.
+HWY_INLINE VF BroadcastToLanePairs(const float* HWY_RESTRICT p) {
+  const hn::FixedTag<float, kFloatLanes / 2> d;
+  alignas(64) int32_t index[kFloatLanes];
+  for (size_t i = 0; i < kFloatLanes; ++i) index[i] = static_cast<int32_t>(i / 2);
   return hn::TableLookupLanes(hn::ResizeBitCast(DF(), hn::LoadU(d, p)),
                               hn::SetTableIndices(DF(), index));
 }
 
 // `unit` is the common factor of all scales.
-HWY_INLINE GridInput LoadInput(const ActivationRow& x, size_t i, float unit) {
+HWY_INLINE GridInput LoadGridInput(const ActivationRow& x, size_t i, float unit) {
   GridInput in;
   for (size_t p = 0; p < kBlockSlices; ++p) {
     const size_t first = i + p * kSliceGroups * 32;
@@ -67,7 +67,7 @@ HWY_INLINE GridInput LoadInput(const ActivationRow& x, size_t i, float unit) {
       }
       in.x[p][v] = hn::Load(DI8(), octets);
     }
-    in.scale[p] = hn::Mul(SpreadPairs(x.scales + first / 32), hn::Set(DF(), unit));
+    in.scale[p] = hn::Mul(BroadcastToLanePairs(x.scales + first / 32), hn::Set(DF(), unit));
   }
   return in;
 }
@@ -99,7 +99,7 @@ HWY_INLINE VU16 LoadOctets(const uint8_t* HWY_RESTRICT from, size_t p) {
   return hn::PromoteTo(DU16(), hn::LoadU(d_bytes, from + p * kSliceGroups * 4));
 }
 
-#if !PRONK_WIDE
+#if !PRONK_VECTOR64
 // kBits bits from bit kFrom on of each u64 to bit kTo.
 template <int kFrom, int kBits, int kTo>
 HWY_INLINE VU64 MoveBits(VU64 v) {
@@ -113,7 +113,7 @@ HWY_INLINE VU64 MoveBits(VU64 v) {
 // (0 or 8) of each u16.
 template <int kFirst, int kStep, int kBits, int kTo>
 HWY_INLINE VU16 SplitGroups(VU64 v) {
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   // Any eight bits of a u64 to any byte; to the others, zeros.
   constexpr auto kShift = [](int t) {
     return static_cast<uint64_t>(kFirst + kStep * t) << (16 * t + kTo);
@@ -135,15 +135,15 @@ HWY_INLINE VU16 SplitGroups(VU64 v) {
 #endif
 }
 
-// A vector from its pieces. (Highway's Combine clears the upper half before it is replaced.)
-HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&pieces)[kPieces]) {
-#if PRONK_PIECES == 1
-  return pieces[0];
+// A vector from its 128-bit lanes. (Highway's Combine clears the upper half before it is replaced.)
+HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&lanes128)[kLanes128]) {
+#if PRONK_LANES128 == 1
+  return lanes128[0];
 #else
   const auto join = [&](size_t i) HWY_ATTR {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(pieces[i].raw), pieces[i + 1].raw, 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(lanes128[i].raw), lanes128[i + 1].raw, 1);
   };
-#if PRONK_PIECES == 2
+#if PRONK_LANES128 == 2
   return VU8{join(0)};
 #else
   return VU8{_mm512_inserti64x4(_mm512_castsi256_si512(join(0)), join(2), 1)};
@@ -160,8 +160,8 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
   constexpr size_t kEntries = 8 / sizeof(Entry);            // in an octet
   constexpr size_t kOctets = 4 / sizeof(Index) / kEntries;  // in a word
   const hn::FixedTag<Entry, 16 / sizeof(Entry)> d;
-  hn::Vec<DU8x16> pieces[4][kPieces];
-  for (size_t k = 0; k < kPieces; ++k) {
+  hn::Vec<DU8x16> lanes128[4][kLanes128];
+  for (size_t k = 0; k < kLanes128; ++k) {
     const Index* const first = index + (p * kSliceGroups + 2 * k) * kStride;
     for (size_t v = 0; v < 4; ++v) {
       uint32_t a, b;
@@ -171,14 +171,15 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
         return grid[word >> (8 * sizeof(Index) * (v % kOctets * kEntries + i)) & kMask];
       };
       if constexpr (kEntries == 1) {
-        pieces[v][k] = hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(b, 0)));
+        lanes128[v][k] =
+            hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(b, 0)));
       } else {
-        pieces[v][k] = hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(a, 1),
-                                                                     entry(b, 0), entry(b, 1)));
+        lanes128[v][k] = hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(a, 1),
+                                                                       entry(b, 0), entry(b, 1)));
       }
     }
   }
-  for (size_t v = 0; v < 4; ++v) weights[v] = Join(pieces[v]);
+  for (size_t v = 0; v < 4; ++v) weights[v] = Join(lanes128[v]);
 }
 
 // Signs: a byte for each octet, in the low half of a u16. Bit i negates weight i.
@@ -186,7 +187,7 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
 // From 7-bit indices (EvenSigns in tables.h): four of them in each u64, at bits kFirst + kStep * t.
 template <int kFirst, int kStep>
 HWY_INLINE VU16 EvenSignsOf(VU64 v) {
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   // A product of bit matrices: bits 0 to 6 are kept, bit 7 becomes their parity.
   const VU16 index = SplitGroups<kFirst, kStep, 8, 0>(v);
   const VU64 matrix = hn::Set(DU64(), 0x010204081020407F);
@@ -228,7 +229,7 @@ HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v))
 
 // A slice of a block. Types with scales of 32 weights have only the first scale.
 struct GridSlice {
-  VU8 weights[4];  // magnitudes, or plus a zero point that the input's offset takes off
+  VU8 weights[4];  // magnitudes, or plus a zero point that the start value of the dots takes off
   VI8 signs[4];    // where there are magnitudes
   VF scale[2];     // d * (2s + 1)
 };
@@ -238,7 +239,7 @@ struct UnpackedGrid {
 };
 struct PackedGrid {
   const uint8_t* block;
-  const uint16_t* index;  // stored by Look, for types that have it
+  const uint16_t* index;  // stored by ComputeIndices, for types that have it
   VF d;
 };
 
@@ -292,8 +293,8 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadInput(x, i, static_cast<float>(kEighths) / 8);
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
+    return LoadGridInput(x, i, static_cast<float>(kEighths) / 8);
   }
   // s for each group.
   static HWY_INLINE void SetScales(VU64 s, VF d, GridSlice& out) {
@@ -327,7 +328,7 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
     for (size_t p = 0; p < kBlockSlices; ++p) MultiplySlice(w.slices[p], in, p, sums);
   }
 
-#if !PRONK_WIDE
+#if !PRONK_VECTOR64
   // One token's products take a slice at a time, since a block does not fit in 16 registers. Saves
   // up to a quarter of the time.
   static HWY_INLINE PackedGrid DeferUnpack(const uint8_t* HWY_RESTRICT w,
@@ -352,8 +353,8 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   static HWY_INLINE void MultiplySlice(const GridSlice& w, const Input& in, size_t p,
                                        RowSums& sums) {
     const VI32 none = hn::Zero(DI32());
-    AddDots(kSigns ? none : in.offset[p][0], kSigns || kBits == 0 ? none : in.offset[p][1], w, in,
-            p, sums);
+    AddDots(kSigns ? none : in.start[p][0], kSigns || kBits == 0 ? none : in.start[p][1], w, in, p,
+            sums);
   }
   // The dots of vectors 0 and 1 start with `first`, those of 2 and 3 with `second`. Weights at most
   // 64.

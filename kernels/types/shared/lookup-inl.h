@@ -24,7 +24,7 @@
 #include "kernels/types/shared/grid-inl.h"
 #include "kernels/types/shared/tables.h"
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
@@ -63,15 +63,15 @@ HWY_INLINE VU8 Lookup(const uint8_t* HWY_RESTRICT table, VU8 index, const MU8* H
   }
 }
 
-// The dot product needs unsigned bytes, so kCenter is added to weights. At most 127, see Dot.
-constexpr uint8_t kCenter = 64;
+// The dot product needs unsigned bytes, so kWeightBias is added to weights. At most 127, see Dot.
+constexpr uint8_t kWeightBias = 64;
 
 // The input of a block, in fourths: vector c has numbers c, 4 + c, 8 + c ...
 HWY_INLINE GridInput LoadFourths(const ActivationRow& x, size_t i, float unit) {
-  GridInput in = LoadInput(x, i, unit);
+  GridInput in = LoadGridInput(x, i, unit);
   hn::LoadInterleaved4(DI8(), x.q + i, in.x[0][0], in.x[0][1], in.x[0][2], in.x[0][3]);
   const auto sums = hn::LoadU(hn::Rebind<int16_t, DI32>(), x.sums + i / 16);
-  in.offset[0][0] = hn::Mul(hn::PromoteTo(DI32(), sums), hn::Set(DI32(), -kCenter));
+  in.start[0][0] = hn::Mul(hn::PromoteTo(DI32(), sums), hn::Set(DI32(), -kWeightBias));
   return in;
 }
 
@@ -81,7 +81,7 @@ HWY_INLINE VU8 SplitSigns(VU16 signs) {
   return hn::BitCast(DU8(), hn::Or(signs, hn::ShiftLeft<4>(signs)));
 }
 
-// kCenter + or - a level, by the level at bit `at` of the index and the sign at bit `sign`.
+// kWeightBias + or - a level, by the level at bit `at` of the index and the sign at bit `sign`.
 template <size_t kLevels>
 constexpr std::array<uint8_t, 64> WeightTable(const std::array<int8_t, kLevels>& levels, int at,
                                               int sign) {
@@ -89,13 +89,13 @@ constexpr std::array<uint8_t, 64> WeightTable(const std::array<int8_t, kLevels>&
   for (unsigned i = 0; i < 64; ++i) {
     const size_t level = (i >> at) % std::bit_ceil(kLevels);
     const int magnitude = level < kLevels ? levels[level] : 0;
-    table[i] = static_cast<uint8_t>(kCenter + ((i >> sign & 1) != 0 ? -magnitude : magnitude));
+    table[i] = static_cast<uint8_t>(kWeightBias + ((i >> sign & 1) != 0 ? -magnitude : magnitude));
   }
   return table;
 }
 
-// Vector c of the weights, plus kCenter. Its levels are at bit kAt of the codes and go to bit kTo,
-// next to bit c, the sign, among the low six bits.
+// Vector c of the weights, plus kWeightBias. Its levels are at bit kAt of the codes and go to bit
+// kTo, next to bit c, the sign, among the low six bits.
 template <const auto& kLevels, int c, int kAt, int kTo>
 HWY_INLINE VU8 WeightsOf(VU8 codes, VU8 signs) {
   const DU8 d;
@@ -108,13 +108,13 @@ HWY_INLINE VU8 WeightsOf(VU8 codes, VU8 signs) {
 
 // The sums of 16 neighbouring weights in each lane, times scale and the activations' scale.
 HWY_INLINE VF AddFourths(VF sum, const VU8 (&weights)[4], VF scale, const GridInput& in) {
-  VI32 dots = in.offset[0][0];
+  VI32 dots = in.start[0][0];
   for (size_t c = 0; c < 4; ++c) dots = Dot(dots, weights[c], in.x[0][c]);
   return hn::MulAdd(hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), scale, sum);
 }
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-#endif  // PRONK_WIDE
+#endif  // PRONK_VECTOR64
 
 #endif  // PRONK_KERNELS_TYPES_SHARED_LOOKUP_INL_H_

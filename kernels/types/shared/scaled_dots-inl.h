@@ -1,16 +1,16 @@
 // Scales for the dot products of eight groups of 32 weights.
 //
-// The i32 dots of 256 weights are kDotVectors vectors, with a group in each piece. Only the sum of
-// a group's four lanes matters, so lanes are added before conversion to float until one vector is
-// left (two with one piece): pairs of vectors are packed to i16 and neighbours added, half of the
-// work of converting and scaling each vector. Groups are assigned to pieces so that they come out
-// in order, or nearly:
+// The i32 dots of 256 weights are kDotVectors vectors, with a group in each 128-bit lane. Only the
+// sum of a group's four lanes matters, so lanes are added before conversion to float until one
+// vector is left (two with one 128-bit lane): pairs of vectors are packed to i16 and neighbours
+// added, half of the work of converting and scaling each vector. Groups are assigned to 128-bit
+// lanes so that they come out in order, or nearly:
 //
-//   kPieces 1: vector v has group v                     out: 0 1 2 3, 4 5 6 7
-//   kPieces 2: vector v has groups v, v + 4             out: 0 1 2 3 4 5 6 7
-//   kPieces 4: vector v has groups 4v, 4v+1, ... 4v+3   two rows side by side: pairs32-inl.h
+//   kLanes128 1: vector v has group v                     out: 0 1 2 3, 4 5 6 7
+//   kLanes128 2: vector v has groups v, v + 4             out: 0 1 2 3 4 5 6 7
+//   kLanes128 4: vector v has groups 4v, 4v+1, ... 4v+3   two rows side by side: row_pairs32-inl.h
 //   or (kEvenOdd)   groups v, v + 2, v + 4, v + 6
-// (kEvenOdd is for formats whose bytes hold nibbles of neighbouring groups.) Included once per
+// (kEvenOdd is for types whose bytes hold nibbles of neighbouring groups.) Included once per
 // instruction set.
 #if defined(PRONK_KERNELS_TYPES_SHARED_SCALED_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_TYPES_SHARED_SCALED_DOTS_INL_H_
@@ -24,19 +24,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-constexpr size_t kDotVectors = 8 / kPieces;
+constexpr size_t kDotVectors = 8 / kLanes128;
 
-// For groups in separate blocks: the first group of vector v, and the step from piece to piece.
-constexpr size_t FirstGroup(size_t v) { return PRONK_WIDE ? 4 * v : v; }
-constexpr size_t kGroupStep = PRONK_WIDE ? 1 : 4;
+// For groups in separate blocks: the first group of vector v, and the distance of the groups of
+// neighbouring 128-bit lanes.
+constexpr size_t FirstGroup(size_t v) { return PRONK_VECTOR64 ? 4 * v : v; }
+constexpr size_t kGroupStep = PRONK_VECTOR64 ? 1 : 4;
 
-// Adds neighbouring lanes of a, then of b, piece by piece. |lanes| < 32768, unless kAny.
+// Adds neighbouring lanes of a, then of b, one 128-bit lane after the other. |lanes| < 32768,
+// unless kAny.
 template <bool kAny = false>
 HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #if HWY_ARCH_X86
-#if PRONK_PIECES == 2
+#if PRONK_LANES128 == 2
   if constexpr (kAny) return VI32{_mm256_hadd_epi32(a.raw, b.raw)};
-#elif PRONK_PIECES == 1
+#elif PRONK_LANES128 == 1
   if constexpr (kAny) return VI32{_mm_hadd_epi32(a.raw, b.raw)};
 #endif
   const DI16 d;
@@ -49,10 +51,11 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #endif
 }
 
-// Four vectors with a group in each piece become vectors with four bytes of each group: lane 4p + k
-// of every vector has the group of piece p of vector k.
+// Transposes the 4 x 4 lanes of each 128-bit lane of four vectors: lane 4p + k of vector i becomes
+// lane 4p + i of vector k. So vectors with a group in each 128-bit lane become vectors with four
+// bytes of each group.
 template <class V>
-HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
+HWY_INLINE void Transpose4x4(V& a, V& b, V& c, V& d) {
   const DI32 d32;
   const hn::Repartition<int64_t, DI32> d64;
   const hn::DFromV<V> dv;
@@ -72,10 +75,10 @@ HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
 
 // Lane i is float number[i] of eight. If the eight are two vectors, the numbers belong to one of
 // them.
-HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats]) {
+HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloatLanes]) {
   constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(DF8()));
-  alignas(64) int32_t lane[kFloats];
-  for (size_t i = 0; i < kFloats; ++i) lane[i] = number[i] % kLanes;
+  alignas(64) int32_t lane[kFloatLanes];
+  for (size_t i = 0; i < kFloatLanes; ++i) lane[i] = number[i] % kLanes;
   const VF part = hn::ResizeBitCast(DF(), eight.vectors[number[0] / kLanes]);
   return hn::TableLookupLanes(part, hn::SetTableIndices(DF(), lane));
 }
@@ -113,7 +116,7 @@ HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
   return kept;
 }
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // Byte i of the result is byte number(i) of 64 at p, or of 64 at q: 64 + number.
 template <class Number>
 HWY_INLINE VU8 PickBytes(const uint8_t* HWY_RESTRICT p, const uint8_t* HWY_RESTRICT q,
@@ -129,9 +132,9 @@ HWY_INLINE VU8 PickBytes(const uint8_t* HWY_RESTRICT p, const uint8_t* HWY_RESTR
 // Eight half floats (f16), kStride bytes apart.
 template <size_t kStride>
 HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
-#if PRONK_WIDE
-  // Taken from the vectors that nibbles are loaded into (pairs32-inl.h): separate loads would cost
-  // more.
+#if PRONK_VECTOR64
+  // Taken from the vectors that nibbles are loaded into (row_pairs32-inl.h): separate loads would
+  // cost more.
   if constexpr (kStride >= 16 && 3 * kStride + 2 <= 64) {
     const auto halfs = PickBytes(p, p + 4 * kStride, [](size_t i) {
       return i / 2 % 8 / 4 * 64 + i / 2 % 4 * kStride + i % 2;
@@ -143,7 +146,7 @@ HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
   const uint64_t low = CollectHalfs<4, kStride>(p);
   const uint64_t high = CollectHalfs<4, kStride>(p + 4 * kStride);
   const hn::Rebind<hwy::float16_t, DF8> d_half;
-#if PRONK_PIECES == 1
+#if PRONK_LANES128 == 1
   const hn::FixedTag<uint64_t, 1> d_bits;
   floats.vectors[0] = hn::PromoteTo(DF8(), hn::BitCast(d_half, hn::Set(d_bits, low)));
   floats.vectors[1] = hn::PromoteTo(DF8(), hn::BitCast(d_half, hn::Set(d_bits, high)));

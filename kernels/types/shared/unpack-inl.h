@@ -36,15 +36,15 @@ struct Int8FormOfBits {
   static constexpr size_t kScales = kScalesPer32;
   static constexpr size_t kMins = kMinsPer32;
 #if PRONK_MADDUBS
-  // Unsigned codes w + kZero of as few bits as possible: kSumsInI16 sums of two products with an
-  // activation of -127..127 fit in i16. With eight bits not even one fits: codes stay signed,
+  // Unsigned codes w + kZeroPoint of as few bits as possible: kSumsInI16 sums of two products with
+  // an activation of -127..127 fit in i16. With eight bits not even one fits: codes stay signed,
   // and their sign moves to the activation.
   static constexpr bool kSigned = kBits == 8;
   static constexpr size_t kSumsInI16 = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
   static constexpr int kZeroShift = 8 - kBits;
-  static constexpr uint8_t kZero = kSigned ? 0 : 128 >> kZeroShift;
+  static constexpr uint8_t kZeroPoint = kSigned ? 0 : 128 >> kZeroShift;
 #else
-  static constexpr uint8_t kZero = 0;
+  static constexpr uint8_t kZeroPoint = 0;
 #endif
 };
 // The form for integers w from kLowest to kHighest. Where the number of bits makes no difference,

@@ -217,7 +217,7 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
       const auto form = [&](const Stack& stack) {
         const DType dtype = stack.view().first.dtype;
         if (by_panels) return BatchFormFor(dtype);
-        return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
+        return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloatLanes;
       };
       const Batch::Forms forms = {form(layer.gate), form(layer.up), form(layer.down)};
       std::vector<Expected>& results = batch.expected[{i, forms}];

@@ -48,7 +48,7 @@ std::vector<size_t> BatchCols(DType dtype) {
 // The inputs of a product.
 BatchForm FormFor(DType dtype, size_t n_tokens) {
   if (n_tokens > TokensByRows(dtype)) return BatchFormFor(dtype);
-  return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
+  return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloatLanes;
 }
 
 // In a row of n quantized weights every 32 are rounded up to six times: two scales applied, two
@@ -136,7 +136,7 @@ double LargestError(BatchForm form) {
       return 5e-5;
     case BatchForm::kBf16:
       return 8e-6;
-    case BatchForm::kFloats:
+    case BatchForm::kFloatLanes:
       return 1e-11;
   }
   return 0;

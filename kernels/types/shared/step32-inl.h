@@ -1,10 +1,10 @@
-// A step of 256 weights of formats with scales (and minimums) for groups of 32. Included once per
+// A step of 256 weights of types with scales (and minimums) for groups of 32. Included once per
 // instruction set.
-#if defined(PRONK_KERNELS_TYPES_SHARED_STEPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_TYPES_SHARED_STEPS32_INL_H_
-#undef PRONK_KERNELS_TYPES_SHARED_STEPS32_INL_H_
+#if defined(PRONK_KERNELS_TYPES_SHARED_STEP32_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_TYPES_SHARED_STEP32_INL_H_
+#undef PRONK_KERNELS_TYPES_SHARED_STEP32_INL_H_
 #else
-#define PRONK_KERNELS_TYPES_SHARED_STEPS32_INL_H_
+#define PRONK_KERNELS_TYPES_SHARED_STEP32_INL_H_
 #endif
 
 #include <type_traits>
@@ -15,14 +15,14 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // A member that only some inputs have.
-struct Nothing {};
+struct Empty {};
 template <bool kHas, class T>
-using Optional = std::conditional_t<kHas, T, Nothing>;
+using MemberIf = std::conditional_t<kHas, T, Empty>;
 
-// The group of piece p of vector v.
+// The group of 128-bit lane p of vector v.
 template <bool kEvenOdd>
 constexpr size_t GroupOf(size_t v, size_t p) {
-  return kEvenOdd && PRONK_WIDE ? v + 2 * p : FirstGroup(v) + p * kGroupStep;
+  return kEvenOdd && PRONK_VECTOR64 ? v + 2 * p : FirstGroup(v) + p * kGroupStep;
 }
 
 // Numbers for each group.
@@ -33,12 +33,21 @@ struct Factors32 {
 struct Unpacked32 : Factors32 {
   VU8 codes[kDotVectors][2];
 };
-// Steps of 256 weights. A type adds
-//   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])    of vectors v and v + 1
-// and, unless its blocks of 32 have an f16 d (and m), as below,
+// What steps of 256 weights have in common. A type adds
+//   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])
+// which unpacks vectors v and v + 1 of the step at w. A 128-bit lane is half of a group of 32
+// weights: codes[k][0] gets the first halves of the groups of vector v + k, codes[k][1] the second
+// halves. The groups of vector v:
+//
+//   vectors of 16 bytes   | v |
+//              32 bytes   | v | v + 4 |
+//              64 bytes   | 4 v | 4 v + 1 | 4 v + 2 | 4 v + 3 |    (FirstGroup, kGroupStep)
+//                    or   | v | v + 2 | v + 4 | v + 6 |            (kEvenOdd)
+//
+// Unless its blocks of 32 have an f16 d (and m), as below, it also adds
 //   static Factors32 Factors(const uint8_t* w)
 template <class Type, class BlockType>
-struct Steps32 : Definition<Type, BlockType> {
+struct StepBase32 : Definition<Type, BlockType> {
   using Block = BlockType;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;
@@ -61,21 +70,22 @@ struct Steps32 : Definition<Type, BlockType> {
     }
     return factors;
   }
-  // For panels (panel-inl.h), of codes that are kZero more than the weights.
-  template <int kZero, bool kMinimum, bool kEvenOdd>
+  // For panels (panel-inl.h), of codes that are kZeroPoint more than the weights.
+  template <int kZeroPoint, bool kMinimum, bool kEvenOdd>
   static HWY_INLINE void StoreInOrder(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const Unpacked32 unpacked = UnpackInOrder(w);
     for (size_t v = 0; v < kDotVectors; ++v) {
       for (size_t half = 0; half < 2; ++half) {
-        const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(kZero));
+        const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(kZeroPoint));
         const VU8 bytes = hn::Sub(unpacked.codes[v][half], zero);
-        StorePieces(hn::BitCast(DI8(), bytes), [&](size_t p) HWY_ATTR {
+        StoreLanes128(hn::BitCast(DI8(), bytes), [&](size_t p) HWY_ATTR {
           return out.weights + 32 * GroupOf<kEvenOdd>(v, p) + 16 * half;
         });
       }
     }
     StoreFloats(unpacked.scales, out.scales);
-    if constexpr (kMinimum) StoreFloats(MulAdd(unpacked.scales, kZero, unpacked.mins), out.mins);
+    if constexpr (kMinimum)
+      StoreFloats(MulAdd(unpacked.scales, kZeroPoint, unpacked.mins), out.mins);
   }
 };
 
@@ -86,4 +96,4 @@ constexpr uint8_t kSignedOffset = PRONK_VNNI ? 128 : 0;
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // PRONK_KERNELS_TYPES_SHARED_STEPS32_INL_H_
+#endif  // PRONK_KERNELS_TYPES_SHARED_STEP32_INL_H_

@@ -1,21 +1,21 @@
 // Scales for the dot products of sixteen groups of 16 weights.
 //
-// Formats with a scale per 16 have blocks of 256, two halves of 128 with four runs of 32 each: run
-// k is bits 2k and 2k + 1 of 32 bytes. So codes come out as vectors of run k: of both halves
-// (kPieces 4), of its first or its other 16 bytes in both halves (2), or in one (1).
+// Types with a scale per 16 have blocks of 256, two halves of 128 with four STRIPES of 32 weights
+// each: stripe k is bits 2k and 2k + 1 of 32 bytes. So codes come out as vectors of stripe k: of
+// both halves (kLanes128 4), of its first or its other 16 bytes in both halves (2), or in one (1).
 //
-// x86 deals codes and activations so that a lane has a group in four vectors, one of each run,
-// whose dots are one sum. The scales are small integers:
+// x86 transposes codes and activations so that a lane has a group in four vectors, one of each
+// stripe, whose dots are one sum. The scales are small integers:
 // - Vectors of 64 bytes: here they are floats, with d.
 // - Shorter vectors: factors of the integer sums, of which one for each 32 weights becomes a float.
 //   Without VNNI the dots add up pairs of products in i16, and pairs of those times scales in i32.
-// - Arm adds dots up to a lane for each group, where the scales need not be spread.
+// - Arm adds dots up to a lane for each group, where the scales need not be copied to other lanes.
 // Included once per instruction set.
-#if defined(PRONK_KERNELS_TYPES_SHARED_GROUPS16_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_TYPES_SHARED_GROUPS16_INL_H_
-#undef PRONK_KERNELS_TYPES_SHARED_GROUPS16_INL_H_
+#if defined(PRONK_KERNELS_TYPES_SHARED_STRIPED16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_TYPES_SHARED_STRIPED16_INL_H_
+#undef PRONK_KERNELS_TYPES_SHARED_STRIPED16_INL_H_
 #else
-#define PRONK_KERNELS_TYPES_SHARED_GROUPS16_INL_H_
+#define PRONK_KERNELS_TYPES_SHARED_STRIPED16_INL_H_
 #endif
 
 #include <algorithm>
@@ -26,15 +26,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-constexpr size_t kRunVectors = RunVectors(2);
+constexpr size_t kStripeVectors = StripeVectors(2);
 
-// Vector v of a run; kStride is the distance of the block's halves in bytes.
+// Vector v of a stripe; kStride is the distance of the block's halves in bytes.
 template <size_t kStride, typename T>
-HWY_INLINE hn::Vec<hn::Rebind<T, DU8>> LoadRun(const T* HWY_RESTRICT p, size_t v) {
-#if PRONK_PIECES == 2
-  return LoadPieces<kStride>(p + 16 * v);
+HWY_INLINE hn::Vec<hn::Rebind<T, DU8>> LoadStripe(const T* HWY_RESTRICT p, size_t v) {
+#if PRONK_LANES128 == 2
+  return LoadLanes128<kStride>(p + 16 * v);
 #else
-  return LoadRuns<kStride>(p, v);
+  return LoadStripes<kStride>(p, v);
 #endif
 }
 
@@ -48,7 +48,7 @@ struct Small16 {
 
 HWY_INLINE Small16 Widen(VI8x16 bytes) {
   const D16 d;
-#if PRONK_PIECES == 1
+#if PRONK_LANES128 == 1
   return {{hn::PromoteLowerTo(d, bytes), hn::PromoteUpperTo(d, bytes)}};
 #else
   return {{hn::PromoteTo(d, bytes)}};
@@ -56,7 +56,7 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 }
 
 // Factors of minimums.
-struct RunSums {
+struct StripedSums {
   Floats8 scales;  // of the activations, in order
   Small16 sums;    // of each 16 q
 };
@@ -79,31 +79,31 @@ HWY_INLINE VLane AddDots(VLane sum, const VU8 (&codes)[4], const VI8 (&x)[4][n],
 }
 #endif
 
-// The activations of 256 weights in the order of the runs. Kept small: activations of many tokens
-// would not fit in the first-level cache (NOTEBOOK.md).
-template <bool kSums>
-struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
-  VI8 x[4][kRunVectors];
+// The activations of 256 weights in the order of the stripes. Kept small: activations of many
+// tokens would not fit in the first-level cache (NOTEBOOK.md).
+template <bool kHasSums>
+struct StripedInput : std::conditional_t<kHasSums, StripedSums, NoSums> {
+  VI8 x[4][kStripeVectors];
 #if HWY_ARCH_X86
-  VLane offset[kRunVectors];  // -zero * factor * (sum of the lane)
+  VLane start[kStripeVectors];  // -zero * factor * (sum of the lane)
 #else
-  VI32 offset[4][kRunVectors];
+  VI32 start[4][kStripeVectors];
 #endif
   VF scale[kVectors8];  // of the activations, in the lanes of their groups, / factor
 };
 
-// A type may leave the codes of run k at their bit position. Then they are Type::kFactors[k] times
-// as large, a power of two. The scales are divided by that, so nothing is rounded.
+// A type may leave the codes of stripe k at their bit position. Then they are Type::kFactors[k]
+// times as large, a power of two. The scales are divided by that, so nothing is rounded.
 template <class Type>
-HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
+HWY_INLINE typename Type::Input LoadStripedInput(const ActivationRow& x, size_t i) {
   typename Type::Input in;
   const float* const scales = x.scales + i / 32;
   for (size_t k = 0; k < 4; ++k) {
-    for (size_t v = 0; v < kRunVectors; ++v) in.x[k][v] = LoadRun<128>(x.q + i + 32 * k, v);
+    for (size_t v = 0; v < kStripeVectors; ++v) in.x[k][v] = LoadStripe<128>(x.q + i + 32 * k, v);
   }
   static constexpr auto kInverse = [] {
-    std::array<float, kFloats> inverse{};
-    for (size_t k = 0; k < kFloats; ++k) {
+    std::array<float, kFloatLanes> inverse{};
+    for (size_t k = 0; k < kFloatLanes; ++k) {
       inverse[k] = 1.0f / static_cast<float>(Type::kFactors[k % 4]);
     }
     return inverse;
@@ -113,34 +113,34 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   static constexpr auto kZeros = [] {
     std::array<uint8_t, kVectorBytes> zeros{};
     for (size_t k = 0; k < kVectorBytes; ++k)
-      zeros[k] = static_cast<uint8_t>(Type::kZero * Type::kFactors[k / 4 % 4]);
+      zeros[k] = static_cast<uint8_t>(Type::kZeroPoint * Type::kFactors[k / 4 % 4]);
     return zeros;
   }();
   const VU8 zero = hn::LoadU(DU8(), kZeros.data()), zeros[4] = {zero, zero, zero, zero};
-  for (size_t v = 0; v < kRunVectors; ++v) {
-    DealFour(in.x[0][v], in.x[1][v], in.x[2][v], in.x[3][v]);
-    in.offset[v] = hn::Neg(AddDots(hn::Zero(hn::DFromV<VLane>()), zeros, in.x, v));
+  for (size_t v = 0; v < kStripeVectors; ++v) {
+    Transpose4x4(in.x[0][v], in.x[1][v], in.x[2][v], in.x[3][v]);
+    in.start[v] = hn::Neg(AddDots(hn::Zero(hn::DFromV<VLane>()), zeros, in.x, v));
   }
 #else
   for (size_t k = 0; k < 4; ++k) {
-    const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      in.offset[k][v] = hn::Neg(Dot(hn::Zero(DI32()), zero, in.x[k][v]));
+    const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZeroPoint * Type::kFactors[k]));
+    for (size_t v = 0; v < kStripeVectors; ++v) {
+      in.start[k][v] = hn::Neg(Dot(hn::Zero(DI32()), zero, in.x[k][v]));
     }
   }
 #endif
-#if PRONK_WIDE
-  // Piece p has runs 0..3 of half p / 2.
+#if PRONK_VECTOR64
+  // 128-bit lane p has stripes 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
   const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(DF8(), scales));
   in.scale[0] = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)), inverse);
 #else
   for (size_t part = 0; part < kVectors8; ++part) {
-    in.scale[part] = hn::Mul(hn::LoadU(DF(), scales + part * kFloats), inverse);
+    in.scale[part] = hn::Mul(hn::LoadU(DF(), scales + part * kFloatLanes), inverse);
   }
 #endif
-  if constexpr (Type::kSums) {
+  if constexpr (Type::kAddsOffsets) {
     in.scales = LoadScales(x, i);
     for (size_t k = 0; k < kVectors8; ++k) {
       in.sums.vectors[k] = hn::LoadU(D16(), x.sums + i / 16 + k * hn::MaxLanes(D16()));
@@ -151,7 +151,7 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
 
 // Sum over the groups of number * (sum of the activations) * (scale of the activations), in any
 // lanes, for minimums.
-HWY_INLINE VF8 DotSums(const Small16& numbers, const RunSums& in) {
+HWY_INLINE VF8 DotSums(const Small16& numbers, const StripedSums& in) {
   VF8 sum = hn::Zero(DF8());
   for (size_t k = 0; k < kVectors8; ++k) {
     const auto pairs =
@@ -161,17 +161,17 @@ HWY_INLINE VF8 DotSums(const Small16& numbers, const RunSums& in) {
   return sum;
 }
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // The scales as floats, in the lanes of their groups.
-HWY_INLINE VF SpreadRuns(VI8x16 scales) {
+HWY_INLINE VF ScalesInLanes(VI8x16 scales) {
   alignas(16) static constexpr int8_t kGroup[16] = {0, 2,  4,  6,  1, 3,  5,  7,
                                                     8, 10, 12, 14, 9, 11, 13, 15};
   const auto groups = hn::TableLookupBytes(scales, hn::Load(DI8x16(), kGroup));
   return hn::ConvertTo(DF(), hn::PromoteTo(DI32(), groups));
 }
 #elif !HWY_ARCH_X86
-// The dots of each 32 weights of a half, from those of each run and its two vectors, times the
-// scales of the groups.
+// The dots of each 32 weights of a half, from the dots of each stripe and its two vectors, times
+// the scales of the groups.
 HWY_INLINE VI32 ScaledDots(const VI32 (&dots)[4][2], hn::Vec<D16> scales) {
   const DI32 d;
   VI32 groups[2];
@@ -183,15 +183,16 @@ HWY_INLINE VI32 ScaledDots(const VI32 (&dots)[4][2], hn::Vec<D16> scales) {
                        hn::Mul(groups[1], hn::PromoteUpperTo(d, scales)));
 }
 #else
-// Dealt codes from bytes with the codes of runs 0 and 1, and of 2 and 3, at the bits of two masks.
+// Transposed codes from bytes with the codes of stripes 0 and 1, and of 2 and 3, at the bits of two
+// masks.
 template <uint8_t kEven, uint8_t kOdd>
-HWY_INLINE void DealPairs(VU8 low, VU8 high, VU8 (&codes)[4]) {
+HWY_INLINE void TransposePairs(VU8 low, VU8 high, VU8 (&codes)[4]) {
   const hn::Repartition<uint32_t, DU8> d;
   constexpr uint32_t kEvens = kEven * 0x01010101u, kOdds = kOdd * 0x01010101u;
   const VU8 masks = hn::BitCast(DU8(), hn::Dup128VecFromValues(d, kEvens, kOdds, kEvens, kOdds));
   const VF a = hn::BitCast(DF(), low), b = hn::BitCast(DF(), high);
   // Lanes i, i of a and i, i of b.
-#if PRONK_PIECES == 2
+#if PRONK_LANES128 == 2
 #define PRONK_PICK(i) \
   hn::And(hn::BitCast(DU8(), VF{_mm256_shuffle_ps(a.raw, b.raw, 85 * i)}), masks)
 #else
@@ -221,76 +222,77 @@ HWY_INLINE VLane ScalesOf(hn::Vec<D16> pairs, size_t second) {
 #endif
 
 // The factors of a block: weight = d * scale * (code - zero) / factor - dmin * min.
-struct RunFactors {
+struct StripedFactors {
   VI8x16 scales, mins;
   VF d;
   VF8 dmin;
 };
-// RunFactors, with the codes of run k in codes[v][k], or dealt. (With vectors of 64 bytes, d is
-// already multiplied by the scale of each lane's group.)
-struct UnpackedRuns : RunFactors {
-  VU8 codes[kRunVectors][4];
+// StripedFactors, with the codes of stripe k in codes[v][k], or transposed. (With vectors of 64
+// bytes, d is already multiplied by the scale of each lane's group.)
+struct UnpackedStripes : StripedFactors {
+  VU8 codes[kStripeVectors][4];
 };
 // The block before its codes are unpacked.
-struct PackedRuns : RunFactors {
+struct DeferredStripes : StripedFactors {
   const uint8_t* block;
 };
 
 // Whether scales and codes become one number in panels.
 template <class Type>
-constexpr bool kFold = [] {
+constexpr bool kScalesInCodes = [] {
   if constexpr (requires { Type::kProducts; }) return !PRONK_MADDUBS;
   return false;
 }();
 
-// A type adds kZero, kFactors,
-//   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[4])    of vector v of the four runs
-//   static RunFactors Factors(const uint8_t* w)
+// A type adds kZeroPoint, kFactors,
+//   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[4])    of vector v of the four
+//   stripes static StripedFactors Factors(const uint8_t* w)
 template <class Type, class BlockType, bool kMinimum>
-struct RunType : Definition<Type, BlockType, 16> {
+struct StripedType16 : Definition<Type, BlockType, 16> {
   using Block = BlockType;
-  static constexpr bool kSums = kMinimum;
-  using Input = RunInput<kSums>;
-  using Unpacked = UnpackedRuns;
+  static constexpr bool kAddsOffsets = kMinimum;
+  using Input = StripedInput<kAddsOffsets>;
+  using Unpacked = UnpackedStripes;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;
   static constexpr size_t kStepBytes = sizeof(Block);
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadRunInput<Type>(x, i);
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
+    return LoadStripedInput<Type>(x, i);
   }
 
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
     Unpacked unpacked;
-    static_cast<RunFactors&>(unpacked) = Type::Factors(w);
-    for (size_t v = 0; v < kRunVectors; ++v) Type::DealtCodes(w, v, unpacked.codes[v]);
-#if PRONK_WIDE
-    unpacked.d = hn::Mul(unpacked.d, SpreadRuns(unpacked.scales));
+    static_cast<StripedFactors&>(unpacked) = Type::Factors(w);
+    for (size_t v = 0; v < kStripeVectors; ++v) Type::TransposedCodes(w, v, unpacked.codes[v]);
+#if PRONK_VECTOR64
+    unpacked.d = hn::Mul(unpacked.d, ScalesInLanes(unpacked.scales));
 #endif
     return unpacked;
   }
-  // Where codes are dealt, group 8 * half + 2 * k + (0 or 1) is in lane k of a piece.
-  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+  // Where codes are transposed, group 8 * half + 2 * k + (0 or 1) is in lane k of a 128-bit
+  // lane.
+  static HWY_INLINE void TransposedCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
     Type::Codes(w, v, codes);
 #if HWY_ARCH_X86
-    DealFour(codes[0], codes[1], codes[2], codes[3]);
+    Transpose4x4(codes[0], codes[1], codes[2], codes[3]);
 #endif
   }
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
-    const VI32 dots = AddDots(in.offset[0], w.codes[0], in.x, 0);
-    AddRuns(w, hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), in, sums);
+    const VI32 dots = AddDots(in.start[0], w.codes[0], in.x, 0);
+    AddStripes(w, hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), in, sums);
   }
 #else
-  // One token's products take a vector of each run at a time, since a block's codes and scales do
-  // not fit in 16 registers. Saves 10 to 16% of the time.
-  static HWY_INLINE PackedRuns DeferUnpack(const uint8_t* HWY_RESTRICT w) {
+  // One token's products take a vector of each stripe at a time, since a block's codes and scales
+  // do not fit in 16 registers. Saves 10 to 16% of the time.
+  static HWY_INLINE DeferredStripes DeferUnpack(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
-  static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, RowSums& sums) {
+  static HWY_INLINE void Multiply(const DeferredStripes& w, const Input& in, RowSums& sums) {
     const auto unpack = [&](size_t v, VU8(&codes)[4])
-                            HWY_ATTR { Type::DealtCodes(w.block, v, codes); };
+                            HWY_ATTR { Type::TransposedCodes(w.block, v, codes); };
     MultiplyParts(w, unpack, in, sums);
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, RowSums& sums) {
@@ -301,7 +303,7 @@ struct RunType : Definition<Type, BlockType, 16> {
   }
   // The block's halves, or both at once.
   template <class GetCodes>
-  static HWY_INLINE void MultiplyParts(const RunFactors& w, GetCodes get_codes, const Input& in,
+  static HWY_INLINE void MultiplyParts(const StripedFactors& w, GetCodes get_codes, const Input& in,
                                        RowSums& sums) {
     const Small16 scales = Widen(w.scales);
     VF sum = hn::Zero(DF());
@@ -313,7 +315,7 @@ struct RunType : Definition<Type, BlockType, 16> {
         VU8 codes[4];
         get_codes(v, codes);
         const VLane zero = hn::Zero(hn::DFromV<VLane>());
-        const VLane of_lane = AddDots(Type::kZero == 0 ? zero : in.offset[v], codes, in.x, v);
+        const VLane of_lane = AddDots(Type::kZeroPoint == 0 ? zero : in.start[v], codes, in.x, v);
         const VLane scale = ScalesOf(scales.vectors[part], i);
 #if PRONK_MADDUBS
         dots[i] = hn::WidenMulPairwiseAdd(DI32(), of_lane, scale);
@@ -329,22 +331,23 @@ struct RunType : Definition<Type, BlockType, 16> {
         get_codes(2 * part + i, codes);
         for (size_t k = 0; k < 4; ++k) {
           const size_t v = 2 * part + i;
-          dots[k][i] = Dot(LoadStart(in.offset[k][v]), codes[k], in.x[k][v]);
+          dots[k][i] = Dot(LoadStart(in.start[k][v]), codes[k], in.x[k][v]);
         }
       }
       const VI32 scaled = ScaledDots(dots, scales.vectors[part]);
 #endif
       sum = hn::MulAdd(hn::ConvertTo(DF(), scaled), in.scale[part], sum);
     }
-    AddRuns(w, sum, in, sums);
+    AddStripes(w, sum, in, sums);
   }
 #endif
 
   // Adds the sum times d, and the terms of minimums.
-  static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, RowSums& sums) {
+  static HWY_INLINE void AddStripes(const StripedFactors& w, VF sum, const Input& in,
+                                    RowSums& sums) {
     sums.products = hn::MulAdd(sum, w.d, sums.products);
     if constexpr (kMinimum) {
-      sums.mins = hn::NegMulAdd(DotSums(Widen(w.mins), in), w.dmin, sums.mins);
+      sums.offsets = hn::NegMulAdd(DotSums(Widen(w.mins), in), w.dmin, sums.offsets);
     }
   }
 
@@ -352,24 +355,25 @@ struct RunType : Definition<Type, BlockType, 16> {
   // table of 16 products for each scale + kProductZero, and one scale is left for the block.
   // Keeping codes small is better only where their products are added up as i16.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const RunFactors factors = Type::Factors(w);
+    const StripedFactors factors = Type::Factors(w);
     const float d = hn::GetLane(factors.d);
     alignas(16) int8_t scales[16], mins[16];
     hn::Store(factors.scales, DI8x16(), scales);
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      VU8 of_run[4];
-      Type::Codes(w, v, of_run);
+    for (size_t v = 0; v < kStripeVectors; ++v) {
+      VU8 of_stripe[4];
+      Type::Codes(w, v, of_stripe);
       for (size_t k = 0; k < 4; ++k) {
-        VU8 codes = of_run[k];
+        VU8 codes = of_stripe[k];
         if constexpr (Type::kFactors[1] == 4) codes = k % 2 == 1 ? ShiftBits<2>(codes) : codes;
-        if constexpr (!kFold<Type>) codes = hn::Sub(codes, hn::Set(DU8(), uint8_t{Type::kZero}));
-        StorePieces(hn::BitCast(DI8(), codes), [&](size_t p) HWY_ATTR {
-          const size_t piece = kPieces == 2 ? 2 * p + v : v * kPieces + p;  // of the run's four
-          return out.weights + 128 * (piece / 2) + 32 * k + 16 * (piece % 2);
+        if constexpr (!kScalesInCodes<Type>)
+          codes = hn::Sub(codes, hn::Set(DU8(), uint8_t{Type::kZeroPoint}));
+        StoreLanes128(hn::BitCast(DI8(), codes), [&](size_t p) HWY_ATTR {
+          const size_t i = kLanes128 == 2 ? 2 * p + v : v * kLanes128 + p;  // 16 of the stripe's 64
+          return out.weights + 128 * (i / 2) + 32 * k + 16 * (i % 2);
         });
       }
     }
-    if constexpr (kFold<Type>) {
+    if constexpr (kScalesInCodes<Type>) {
       for (size_t g = 0; g < 16; ++g) {
         const auto& table = Type::kProducts[static_cast<size_t>(scales[g] + Type::kProductZero)];
         const auto codes = hn::LoadU(DI8x16(), out.weights + 16 * g);
@@ -390,4 +394,4 @@ struct RunType : Definition<Type, BlockType, 16> {
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // PRONK_KERNELS_TYPES_SHARED_GROUPS16_INL_H_
+#endif  // PRONK_KERNELS_TYPES_SHARED_STRIPED16_INL_H_

@@ -7,37 +7,39 @@
 // both rows share its conversion to float and the product with both scales (a single row would fill
 // two lanes of each group, and be converted twice). Activations are loaded into both halves.
 // Included once per instruction set.
-#if defined(PRONK_KERNELS_TYPES_SHARED_PAIRS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_TYPES_SHARED_PAIRS32_INL_H_
-#undef PRONK_KERNELS_TYPES_SHARED_PAIRS32_INL_H_
+#if defined(PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_
+#undef PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_
 #else
-#define PRONK_KERNELS_TYPES_SHARED_PAIRS32_INL_H_
+#define PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_
 #endif
 
 #include "kernels/simd/vectors-inl.h"
-#include "kernels/types/shared/steps32-inl.h"
+#include "kernels/types/shared/step32-inl.h"
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 using VI8x32 = hn::Vec<hn::Half<DI8>>;
 using VI32x8 = hn::Vec<hn::Half<DI32>>;
 
-// v in both halves: once for each row.
-HWY_INLINE VI8 Both(VI8x32 v) { return VI8{_mm512_broadcast_i64x4(v.raw)}; }
-HWY_INLINE VI32 Both(VI32x8 v) { return VI32{_mm512_broadcast_i64x4(v.raw)}; }
-HWY_INLINE VF Both(VF8 v) { return hn::BitCast(DF(), Both(hn::BitCast(hn::Half<DI32>(), v))); }
+// v in both halves of a vector: once for each row.
+HWY_INLINE VI8 BroadcastToHalves(VI8x32 v) { return VI8{_mm512_broadcast_i64x4(v.raw)}; }
+HWY_INLINE VI32 BroadcastToHalves(VI32x8 v) { return VI32{_mm512_broadcast_i64x4(v.raw)}; }
+HWY_INLINE VF BroadcastToHalves(VF8 v) {
+  return hn::BitCast(DF(), BroadcastToHalves(hn::BitCast(hn::Half<DI32>(), v)));
+}
 
 // The activations of a step.
-template <bool kStarts, bool kSums>
+template <bool kStarts, bool kHasSums>
 struct PairInput {
   VI8x32 x[8];  // bytes 4 k to 4 k + 3 of each group
   VF8 scales;   // of the activations
-  // What dots start at, for codes that are kCenter more than the weights: -kCenter * (sum of the
-  // lane).
-  [[no_unique_address]] Optional<kStarts, VI32x8> start;
-  [[no_unique_address]] Optional<kSums, VF8> sums;  // scale * (sum of the group)
+  // What dots start at, for codes that are kSubtractedZero more than the weights: -kSubtractedZero
+  // * (sum of the lane).
+  [[no_unique_address]] MemberIf<kStarts, VI32x8> start;
+  [[no_unique_address]] MemberIf<kHasSums, VF8> sums;  // scale * (sum of the group)
 };
 struct PairFactors {
   VF scales, mins;
@@ -61,8 +63,8 @@ template <bool kEvenOdd>
 constexpr size_t GroupOfLane(size_t lane) {
   return kEvenOdd ? lane % 4 * 2 + lane % 8 / 4 : lane % 8;
 }
-// The pieces of a have groups 0 to 3, the pieces of b groups 4 to 7. The result has lane k of every
-// piece, then lane k + 1 of every piece.
+// The 128-bit lanes of a have groups 0 to 3, those of b groups 4 to 7. The result has lane k of
+// each of the eight, then lane k + 1 of each.
 template <bool kEvenOdd, class V>
 HWY_INLINE V PickGroups(V a, V b, size_t k) {
   return PickLanes(a, b, [=](size_t i) { return GroupOfLane<kEvenOdd>(i) * 4 + k + i / 8; });
@@ -99,7 +101,7 @@ HWY_INLINE void LoadPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_REST
       PairHalves(PickBytes(p0, p0 + kNext, number), PickBytes(p1, p1 + kNext, number), pair + k);
     }
   } else {
-    const auto pieces = [&](size_t i) HWY_ATTR {
+    const auto quarters = [&](size_t i) HWY_ATTR {
       const size_t first = kOffset + i * kStride;
       const DU8x16 d;
       const hn::Half<DU8> d32;
@@ -107,42 +109,42 @@ HWY_INLINE void LoadPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_REST
           DU8(), hn::Combine(d32, hn::LoadU(d, w1 + first + 4 * kStride), hn::LoadU(d, w1 + first)),
           hn::Combine(d32, hn::LoadU(d, w0 + first + 4 * kStride), hn::LoadU(d, w0 + first)));
     };
-    for (size_t i = 0; i < 4; ++i) pair[i] = pieces(i);
-    DealFour(pair[0], pair[1], pair[2], pair[3]);
+    for (size_t i = 0; i < 4; ++i) pair[i] = quarters(i);
+    Transpose4x4(pair[0], pair[1], pair[2], pair[3]);
   }
 }
 
-// A type adds Codes and Factors (steps32-inl.h), and may have faster ones for two rows:
+// A type adds Codes and Factors (step32-inl.h), and may have faster ones for two rows:
 //   static void PairCodes(const uint8_t* w0, const uint8_t* w1, VU8 (&codes)[8])
 //   static PairFactors FactorsOfPair(const uint8_t* w0, const uint8_t* w1)
 // Both in the order of GroupOfLane.
-template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum, bool kEvenOdd>
-struct RowPairs32 : Steps32<Type, BlockType> {
-  static constexpr size_t kUnitRows = 2;  // rows-inl.h
-  using PanelForm = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
+template <class Type, class BlockType, int kZeroPoint, int kMaxCode, bool kMinimum, bool kEvenOdd>
+struct RowPairs32 : StepBase32<Type, BlockType> {
+  static constexpr size_t kRowsPerVector = 2;  // rows-inl.h
+  using PanelForm = Int8Form<-kZeroPoint, kMaxCode - kZeroPoint, 1, kMinimum ? 1 : 0>;
   // Dots have a start value anyway, so without minimums the zero point costs nothing.
-  static constexpr int kCenter = kMinimum ? 0 : kZero;
-  static constexpr bool kSums = kMinimum;
-  using Input = PairInput<kCenter != 0, kSums>;
+  static constexpr int kSubtractedZero = kMinimum ? 0 : kZeroPoint;
+  static constexpr bool kAddsOffsets = kMinimum;
+  using Input = PairInput<kSubtractedZero != 0, kAddsOffsets>;
   using Unpacked = UnpackedPair;
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
     VI8 q[2][2];
-    for (size_t k = 0; k < 2; ++k) LoadPiecePairs<32>(x.q + i + 128 * k, q[k][0], q[k][1]);
+    for (size_t k = 0; k < 2; ++k) LoadLanes128Pair<32>(x.q + i + 128 * k, q[k][0], q[k][1]);
     VI32 sums = hn::Zero(DI32());
     for (size_t k = 0; k < 8; k += 2) {
-      const VI8 dealt = PickGroups<kEvenOdd>(q[0][k / 4], q[1][k / 4], k % 4);
-      in.x[k] = hn::LowerHalf(dealt);
-      in.x[k + 1] = hn::UpperHalf(hn::Half<DI8>(), dealt);
-      sums = DotBytes(sums, hn::Set(DU8(), static_cast<uint8_t>(kCenter)), dealt);
+      const VI8 picked = PickGroups<kEvenOdd>(q[0][k / 4], q[1][k / 4], k % 4);
+      in.x[k] = hn::LowerHalf(picked);
+      in.x[k + 1] = hn::UpperHalf(hn::Half<DI8>(), picked);
+      sums = DotBytes(sums, hn::Set(DU8(), static_cast<uint8_t>(kSubtractedZero)), picked);
     }
-    if constexpr (kCenter != 0) {
+    if constexpr (kSubtractedZero != 0) {
       const hn::Half<DI32> d;
       in.start = hn::Neg(hn::Add(hn::LowerHalf(sums), hn::UpperHalf(d, sums)));
     }
     in.scales = OrderGroups<kEvenOdd>(LoadScales(x, i));
-    if constexpr (kSums) in.sums = OrderGroups<kEvenOdd>(LoadScaledSums(x, i));
+    if constexpr (kAddsOffsets) in.sums = OrderGroups<kEvenOdd>(LoadScaledSums(x, i));
     return in;
   }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w0,
@@ -169,7 +171,7 @@ struct RowPairs32 : Steps32<Type, BlockType> {
     }
     return pair;
   }
-  static HWY_INLINE Unpacked Keep(Unpacked pair, size_t n) {
+  static HWY_INLINE Unpacked ZeroAfter(Unpacked pair, size_t n) {
     const auto groups = static_cast<uint8_t>((1 << n / 32) - 1);
     const uint8_t bits[8] = {groups, groups};  // LoadMaskBits may read eight
     const auto mask = hn::LoadMaskBits(DF(), bits);
@@ -179,16 +181,18 @@ struct RowPairs32 : Steps32<Type, BlockType> {
   }
   static HWY_INLINE void Multiply(const Unpacked& pair, const Input& in, PairSums& sums) {
     VI32 dots[2] = {hn::Zero(DI32()), hn::Zero(DI32())};  // one chain of eight would wait: 4%
-    if constexpr (kCenter != 0) dots[0] = Both(in.start);
+    if constexpr (kSubtractedZero != 0) dots[0] = BroadcastToHalves(in.start);
     HWY_UNROLL(8)
     for (size_t k = 0; k < 8; ++k)
-      dots[k / 4] = DotBytes(dots[k / 4], pair.codes[k], Both(in.x[k]));
+      dots[k / 4] = DotBytes(dots[k / 4], pair.codes[k], BroadcastToHalves(in.x[k]));
     const VF all = hn::ConvertTo(DF(), hn::Add(dots[0], dots[1]));
-    sums.products = hn::MulAdd(all, hn::Mul(pair.scales, Both(in.scales)), sums.products);
-    if constexpr (kMinimum) sums.mins = hn::MulAdd(pair.mins, Both(in.sums), sums.mins);
+    sums.products =
+        hn::MulAdd(all, hn::Mul(pair.scales, BroadcastToHalves(in.scales)), sums.products);
+    if constexpr (kMinimum)
+      sums.offsets = hn::MulAdd(pair.mins, BroadcastToHalves(in.sums), sums.offsets);
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    Type::template StoreInOrder<kZero, kMinimum, kEvenOdd>(w, out);
+    Type::template StoreInOrder<kZeroPoint, kMinimum, kEvenOdd>(w, out);
   }
 };
 
@@ -196,4 +200,4 @@ struct RowPairs32 : Steps32<Type, BlockType> {
 HWY_AFTER_NAMESPACE();
 #endif
 
-#endif  // PRONK_KERNELS_TYPES_SHARED_PAIRS32_INL_H_
+#endif  // PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_
