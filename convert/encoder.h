@@ -14,7 +14,8 @@ namespace convert {
 
 class TensorEncoder {
  public:
-  explicit TensorEncoder(int n_threads) : team_(n_threads, kernels::Oversubscription::kGoAlone) {}
+  explicit TensorEncoder(int n_threads)
+      : team_(n_threads, kernels::Oversubscription::kRunOnCaller) {}
 
   // A piece: rows of the tensor from `row` on in this type; moves `row` past them. The bytes are
   // valid until the next call. Throws gguf::Error if the type cannot represent a weight.

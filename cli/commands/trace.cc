@@ -162,8 +162,9 @@ int RunTrace(const TraceOptions& options) {
   const size_t n_predict = options.n_predict < 0 ? 32 : static_cast<size_t>(options.n_predict);
   session_options.context =
       options.depth + std::max<size_t>(tokens.size(), 1) + (options.plain ? n_predict : 0);
-  if (options.plain) session_options.batch = kernels::kFewTokens;  // computed as single tokens
-  engine::Session session(model, session_options);  // checks that there is memory for them
+  if (options.plain)
+    session_options.batch = kernels::kMaxInvariantTokens;  // computed as single tokens
+  engine::Session session(model, session_options);         // checks that there is memory for them
   if (options.plain) {
     WriteOut(PlainTable(session, tokens, n_predict));
     return kExitDone;

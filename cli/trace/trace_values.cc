@@ -68,7 +68,7 @@ class Watcher : public engine::PassObserver {
 };
 
 // A batch as small as this has the same bits as its tokens alone (attention.h).
-constexpr size_t kLensBatch = kernels::kFewTokens;
+constexpr size_t kLensBatch = kernels::kMaxInvariantTokens;
 
 // The prediction after one layer of up to kLensBatch tokens: streams[i] belongs to tokens[i].
 class Lens {

@@ -251,7 +251,7 @@ struct Config : Traits {
   size_t backbone_length = 0;
   bool joins_hidden = false;   // of OfNextn(): the input is two streams wide
   bool uses_hadamard = false;  // some products' inputs are transformed (hadamard_transforms.h)
-  size_t fine_cols = 0;        // Weights::FineCols()
+  size_t residual_cols = 0;    // Weights::ResidualCols()
   bool has_encoders = false;  // the file has keys of encoders of images or sound, which are not run
 
   // Throws gguf::Error (file, key, expected, found).

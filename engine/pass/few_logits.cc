@@ -31,7 +31,7 @@ void LogitsOf(const Model& model, size_t token, std::span<const uint64_t> ids, S
       kernels::Matrix row = output;
       row.data = output.row(id);
       row.rows = 1;
-      row.fine = true;  // which of all logits RefineLogits() would take again is not known
+      row.uses_residual = true;  // which of all logits RefineLogits() would take again is not known
       rows.push_back({row, logits + id, 1, output.bias != nullptr ? output.bias + id : nullptr});
     }
   }

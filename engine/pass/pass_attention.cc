@@ -62,7 +62,7 @@ size_t Pass::CacheOf(const LayerView& layer) {
 
 bool Pass::IsWorthExpanding(const LayerView& layer) const {
   const LayerWeights& w = layer.w;
-  if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
+  if (n_tokens_ <= kernels::kMaxInvariantTokens || w.attn_k_b.bias != nullptr) return false;
   double saved = 0;
   EachText([&](const TextSpan& text, size_t /*first*/, size_t n) {
     saved += kernels::SavedByHeads(text.state.layer(layer.i), {w.attn_k_b, w.attn_v_b}, n,
@@ -150,8 +150,8 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool exp
                                  scratch_.heads, means,
                                  caches.KeysAreBlocks(text) ? caches.key_rows : 0);
       } else {
-        kernels::Attention(team_, own, queries, plan.n_heads, n, text.first_position,
-                           ParamsOf(layer), means);
+        kernels::Attend(team_, own, queries, plan.n_heads, n, text.first_position, ParamsOf(layer),
+                        means);
       }
     });
   });

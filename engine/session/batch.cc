@@ -49,7 +49,7 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
 
 Batch::Batch(const Model& model, int n_threads)
     : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().generating,
-            kernels::Oversubscription::kGoAlone),
+            kernels::Oversubscription::kRunOnCaller),
       scratch_(model.config,
                PlanMemory(model.config, model.file.file_bytes(),
                           {.context = kMaxDecodeTokens,

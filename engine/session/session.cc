@@ -105,7 +105,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
       team_(options.team ? options.team
                          : std::make_shared<kernels::Team>(
                                std::max(threads_.generating, threads_.reading),
-                               options.n_threads > 0 ? kernels::Oversubscription::kGoAlone
+                               options.n_threads > 0 ? kernels::Oversubscription::kRunOnCaller
                                                      : kernels::Oversubscription::kIgnore)),
       team_size_(GeneratingSize(threads_, options.n_threads > 0)),
       plan_(PlanMemory(

@@ -25,7 +25,7 @@ struct KvTypes {
 size_t KvBytes(KvType type, size_t length);
 
 // The positions of a tile of keys; tiles are aligned to multiples of it.
-constexpr size_t kKvTile = 128;
+constexpr size_t kTileKeys = 128;
 
 // The cache of one key-value head, read-only.
 struct KvHead {
@@ -40,10 +40,10 @@ struct KvHead {
 
 // A view of one layer's cache. Head by head, so that a head's keys are read in one stream. A ring
 // buffer: the cache index of position p is p % capacity. If it is smaller than the text, its
-// capacity is a multiple of kKvTile, so that a tile of keys never wraps.
+// capacity is a multiple of kTileKeys, so that a tile of keys never wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
-// 2024), in the key's format: its last block may also hold later numbers of the key, under the same
+// 2024), in the key's type: its last block may also hold later numbers of the key, under the same
 // scale.
 struct KvLayer {
   KvTypes type = {};
@@ -104,14 +104,14 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 //
 // The whole batch and the keys that its first token sees are in the cache already: either capacity
 // >= first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of
-// kKvTile.
+// kTileKeys.
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
 // of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
-// int8 (int8-inl.h); with f16, from kFewTokens + 1 tokens on (matmul.h), products are of int16,
-// with an error of some 2e-8 of the result's energy (int16-inl.h).
-void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-               size_t first_pos, const AttentionParams& params, float* out);
+// int8 (int8_operands-inl.h); with f16, from kMaxInvariantTokens + 1 tokens on (matmul.h), products
+// are of int16, with a relative squared error of about 2e-8 (int16_operands-inl.h).
+void Attend(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+            size_t first_pos, const AttentionParams& params, float* out);
 
 }  // namespace kernels

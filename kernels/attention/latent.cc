@@ -101,7 +101,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   const size_t plain = heads.k_t.first.cols, value = heads.v.first.rows;
   const size_t key = plain + cached - latent;
   // Position 0 of the made keys is aligned like the cache's.
-  const size_t first = FirstVisible(first_pos, params.window) / kKvTile * kKvTile;
+  const size_t first = FirstVisible(first_pos, params.window) / kTileKeys * kTileKeys;
   const size_t n_keys = first_pos + n_tokens - first;
   const bool int8 = UsesInt8(heads.k_t.first) && latent % 32 == 0;
   const KvType matrix_type = int8 ? KvType::kQ8_0 : KvType::kF32;

@@ -1,5 +1,5 @@
-// A query tile, some queries that read the same keys: passed by attention.cc to tiles.cc. Internal
-// to kernels/.
+// A query tile, some queries that read the same keys: passed by attention.cc to key_tiles.cc.
+// Internal to kernels/.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace kernels {
 
-constexpr size_t kTileQueries = 256;  // the most queries of a query tile
+constexpr size_t kTileQueries = 256;  // a query tile has at most as many queries
 
 // Some tokens, with some of the heads that share a key-value head.
 struct QueryTile {
@@ -27,7 +27,7 @@ struct QueryTile {
 
 // The keys of positions [begin, end), and where the sums of the queries over these keys go.
 struct KeySpan {
-  size_t begin;  // a multiple of kKvTile
+  size_t begin;  // a multiple of kTileKeys
   size_t end;
   // [n_heads] for each token, from the first head of the first token on; or null.
   float* max = nullptr;   // the query's largest score
@@ -39,9 +39,9 @@ struct KeySpan {
 // is null. A query that sees no key of the span gets a sum of zero. A sink counts in the first span
 // that the query sees.
 //
-// `few`: there are at most kFewTokens tokens, and the results are batch-invariant
-// (kernels/README.md).
-void AttendQueries(const QueryTile& queries, const KeySpan& span, bool few);
+// `batch_invariant`: there are at most kMaxInvariantTokens tokens, and the results are
+// batch-invariant (kernels/README.md).
+void AttendQueryTile(const QueryTile& queries, const KeySpan& span, bool batch_invariant);
 
 // The numbers of each token, `stride` floats apart. A call may own only the first numbers of them.
 template <class T>
@@ -50,7 +50,7 @@ struct TokenRows {
   size_t stride;
 };
 
-// Attention() as it is computed for a batch, for any number of tokens.
+// Attend() as it is computed for a batch, for any number of tokens.
 void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params);

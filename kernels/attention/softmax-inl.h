@@ -1,4 +1,4 @@
-// Scores of a tile become attention weights, by which its values are multiplied (tiles.cc).
+// Scores of a tile become attention weights, by which its values are multiplied (key_tiles.cc).
 // Included once per instruction set.
 #if defined(PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/attention/products-inl.h"
+#include "kernels/attention/float_products-inl.h"
 #include "kernels/simd/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -87,7 +87,8 @@ HWY_INLINE void Weigh(const KeyTile& tile, Correction change, QueryState& s) {
       if (next >= kAhead) WeighQuery(seen(next - kAhead), end(next - kAhead), next - kAhead, s);
     }
   }
-  const VF power = hn::Set(d, 1 / Products::kPerDoubling), one = hn::Set(d, 1 / Products::kOne);
+  const VF power = hn::Set(d, 1 / Products::kUnitsPerOctave),
+           one = hn::Set(d, 1 / Products::kWeightOfOne);
   for (size_t i = 0; i < s.n_padded; i += kFloatLanes) {
     const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
     const VF max = hn::Max(old_max, tile_max);

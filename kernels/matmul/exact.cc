@@ -36,7 +36,7 @@ void ExactRowsOf(const Matrix& w, size_t begin, size_t end, std::span<const Acti
                  float* out, size_t stride, std::span<std::byte> /*scratch*/, bool /*prepared*/) {
   alignas(64) float part[kExactPart];
   for (size_t r = begin; r < end; ++r) {
-    double sums[kTokensByRows] = {};
+    double sums[kDefaultMaxRowTokens] = {};
     for (size_t k = 0; k < w.cols; k += kExactPart) {
       const size_t n = std::min(kExactPart, w.cols - k);
       DequantizeRow(w.dtype, w.row(r) + gguf::RowBytes(w.dtype, k), n, part);
@@ -92,7 +92,7 @@ TypeKernels Exact(TypeKernels kernels) {
   kernels.rows = HWY_DYNAMIC_POINTER(ExactRowsOf);
   kernels.panels = HWY_DYNAMIC_POINTER(ExactPanelsOf);
   kernels.int8 = false;
-  kernels.tokens_by_rows = kTokensByRows;
+  kernels.max_row_tokens = kDefaultMaxRowTokens;
   return kernels;
 }
 

@@ -10,13 +10,15 @@
 // Threads split the rows of all gates and ups together. down is computed in one of two ways. Both
 // add up a token's results in the order of its experts, whichever thread computes them:
 //
-// - Up to kFewTokens tokens: the rows of all downs are one range of work, too; then the results
+// - Up to kMaxInvariantTokens tokens: the rows of all downs are one range of work, too; then the
+// results
 //   are combined. That takes three barriers. Giving each thread its own rows of out would save one
 //   barrier, but read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads
 //   and 8 experts of three matrices with 1024 rows of 288 bytes.
 // - More tokens: each thread computes some rows of out for all experts and tokens, so that no
 //   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than
-//   kTokensByRows tokens use panels (gemm.h); their inputs and hidden vectors are packed before.
+//   kDefaultMaxRowTokens tokens use panels (gemm.h); their inputs and hidden vectors are packed
+//   before.
 #include "kernels/matmul/experts.h"
 
 #include <algorithm>
@@ -38,15 +40,15 @@ size_t TileBytes(BatchForm form, size_t cols) {
 
 // Bytes a thread needs for rows or panels of `cols` columns.
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
-  const size_t rows = RowsScratchBytes(std::min(max_tokens, kTokensByRows), cols);
-  return max_tokens <= kFewTokens ? rows : std::max(rows, PanelScratchBytes(cols));
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kDefaultMaxRowTokens), cols);
+  return max_tokens <= kMaxInvariantTokens ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
 // Bytes of the tiles of n_slots slots in any form; each expert's last tile may be partial.
 size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
   size_t most = 0;
-  for (const BatchForm form : {BatchForm::kFloatLanes, BatchForm::kInt8, BatchForm::kBf16}) {
-    const size_t partial = std::min(n_experts, n_slots / (kTokensByRows + 1));
+  for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
+    const size_t partial = std::min(n_experts, n_slots / (kDefaultMaxRowTokens + 1));
     const size_t n_tiles = n_slots / BatchTileTokens(form) + partial;
     most = std::max(most, n_tiles * TileBytes(form, cols));
   }
@@ -85,10 +87,10 @@ ExpertScratch::ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used,
       input_(max_tokens, n_embd),
       hidden_(max_tokens * n_used * n_ff),
       quantized_(max_tokens * n_used, n_ff),
-      results_(std::min(max_tokens, kFewTokens) * n_used * n_embd),
+      results_(std::min(max_tokens, kMaxInvariantTokens) * n_used * n_embd),
       thread_bytes_(ThreadBytes(max_tokens, std::max(n_embd, n_ff))),
       threads_(max_threads * thread_bytes_) {
-  if (max_tokens <= kFewTokens) return;
+  if (max_tokens <= kMaxInvariantTokens) return;
   const size_t cols = std::max(n_embd, n_ff);
   tiles_ = Buffer<std::byte>(TilesBytes(max_tokens * n_used, n_experts, cols));
 }
@@ -101,8 +103,8 @@ size_t ExpertScratch::BytesFor(size_t max_tokens, size_t n_experts, size_t n_use
       n_slots * (sizeof(uint32_t) + sizeof(float)) + (3 * n_experts + 2) * sizeof(uint32_t) +
       QuantizedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
       QuantizedRows::BytesFor(n_slots, n_ff) + max_threads * ThreadBytes(max_tokens, cols) +
-      std::min(max_tokens, kFewTokens) * n_used * n_embd * sizeof(float);
-  if (max_tokens > kFewTokens) bytes += TilesBytes(n_slots, n_experts, cols);
+      std::min(max_tokens, kMaxInvariantTokens) * n_used * n_embd * sizeof(float);
+  if (max_tokens > kMaxInvariantTokens) bytes += TilesBytes(n_slots, n_experts, cols);
   return bytes;
 }
 
@@ -136,7 +138,8 @@ class ExpertPass {
     // Gate and up must read the same form.
     const WeightKind up = layer_.up.first;
     const WeightKind gate = layer_.has_gate() ? layer_.gate.first : up;
-    panels_ = !Alone() && most_slots > kTokensByRows && BatchFormFor(gate) == BatchFormFor(up);
+    panels_ =
+        !Alone() && most_slots > kDefaultMaxRowTokens && BatchFormFor(gate) == BatchFormFor(up);
     int8_input_ = UsesInt8(gate) || UsesInt8(up);
     int8_hidden_ = UsesInt8(layer_.down.first);
   }
@@ -187,8 +190,8 @@ class ExpertPass {
     return {s_.threads_.get() + thread * s_.thread_bytes_, s_.thread_bytes_};
   }
 
-  bool Alone() const { return n_tokens_ <= kFewTokens; }
-  bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kTokensByRows; }
+  bool Alone() const { return n_tokens_ <= kMaxInvariantTokens; }
+  bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kDefaultMaxRowTokens; }
   ActivationRow InputRow(size_t slot) const {
     const size_t token = s_.slot_tokens_.get()[slot];
     const float* const x = x_ + token * n_embd();
@@ -199,13 +202,13 @@ class ExpertPass {
     return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
   }
 
-  // Calls each(first slot, rows) for up to kTokensByRows of an expert's slots at a time, with the
-  // vectors that row(slot) gives.
+  // Calls each(first slot, rows) for up to kDefaultMaxRowTokens of an expert's slots at a time,
+  // with the vectors that row(slot) gives.
   template <class Row, class Each>
   void ForSlots(size_t e, Row row, Each each) const {
-    std::array<ActivationRow, kTokensByRows> rows;
-    for (size_t first = first_slot(e); first < first_slot(e + 1); first += kTokensByRows) {
-      const size_t n = std::min(kTokensByRows, first_slot(e + 1) - first);
+    std::array<ActivationRow, kDefaultMaxRowTokens> rows;
+    for (size_t first = first_slot(e); first < first_slot(e + 1); first += kDefaultMaxRowTokens) {
+      const size_t n = std::min(kDefaultMaxRowTokens, first_slot(e + 1) - first);
       for (size_t i = 0; i < n; ++i) rows[i] = row(first + i);
       each(first, std::span<const ActivationRow>(rows.data(), n));
     }

@@ -91,7 +91,7 @@ class ExpertScratch {
   QuantizedRows input_;           // [max_tokens][n_embd]
   Buffer<float> hidden_;          // [slots][n_ff]
   QuantizedRows quantized_;       // hidden_ in int8
-  Buffer<float> results_;         // [slots of at most kFewTokens tokens][n_embd], of down
+  Buffer<float> results_;         // [slots of at most kMaxInvariantTokens tokens][n_embd], of down
   Buffer<std::byte> tiles_;       // of the input, then of hidden_
   size_t thread_bytes_;
   Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare

@@ -25,8 +25,9 @@ size_t TileTokens() { return kTileTokens; }
 // Columns that are rounded at a time.
 constexpr size_t kChunk = 512;
 
-// A block is loud if its energy is more than this share of the mean of the token's blocks.
-constexpr float kLoud = 0.5f;
+// A block is dominant if the square of its scale is more than this part of the mean square of the
+// token's blocks.
+constexpr float kDominant = 0.5f;
 
 HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
   SetOfToken(block.sums[columns], t, block.scale[t * kSumTokens] * static_cast<float>(sum));
@@ -100,21 +101,21 @@ void PackInt8Residuals(const float* x, size_t n_tokens, size_t cols, size_t tile
   auto* out = reinterpret_cast<InputBlock*>(residuals) + tile * n_blocks;
   numbers += tile * (1 + n_blocks);
   uint32_t& n_residuals = numbers[0] = 0;
-  float loud[kTileTokens] = {};
+  float limits[kTileTokens] = {};
   for (size_t b = 0; b < n_blocks; ++b) {
-    for (size_t t = 0; t < n; ++t) loud[t] += Squared(in[b].scale[t * kSumTokens]);
+    for (size_t t = 0; t < n; ++t) limits[t] += Squared(in[b].scale[t * kSumTokens]);
   }
-  for (float& energy : loud) energy *= kLoud / static_cast<float>(n_blocks);
+  for (float& limit : limits) limit *= kDominant / static_cast<float>(n_blocks);
   for (size_t b = 0; b < n_blocks; ++b) {
-    const auto is_loud = [&](size_t t) {
-      return t < n && Squared(in[b].scale[t * kSumTokens]) > loud[t];
+    const auto is_dominant = [&](size_t t) {
+      return t < n && Squared(in[b].scale[t * kSumTokens]) > limits[t];
     };
     size_t t = 0;
-    while (t < n && !is_loud(t)) ++t;
+    while (t < n && !is_dominant(t)) ++t;
     if (t == n) continue;
     numbers[++n_residuals] = static_cast<uint32_t>(b);
     for (t = 0; t < kTileTokens; ++t) {
-      if (is_loud(t)) {
+      if (is_dominant(t)) {
         int8_t q[2][32];
         float scale[2];
         int16_t sums[2][2];
@@ -148,7 +149,7 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
 }
 
 // sums += the products of a tile's residuals, block by block, so that a token's sums do not depend
-// on which blocks are loud for other tokens.
+// on which blocks dominate for other tokens.
 HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
                                const std::byte* micro_panel, const GemmInput& x, size_t tile,
                                size_t n_tokens, float* HWY_RESTRICT sums) {
@@ -215,7 +216,7 @@ namespace {
 // The most bytes that 32 columns of a token take.
 constexpr size_t BlockBytes(BatchForm form) {
   switch (form) {
-    case BatchForm::kFloatLanes:
+    case BatchForm::kFloats:
       return 32 * sizeof(float);
     case BatchForm::kInt8:
       return 32 + 8 * sizeof(float);  // InputBlock
@@ -227,7 +228,7 @@ constexpr size_t BlockBytes(BatchForm form) {
 
 // PackTile for floats: column by column, the tokens of a tile side by side.
 void PackFloats(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
-  const size_t tile_tokens = BatchTileTokens(BatchForm::kFloatLanes);
+  const size_t tile_tokens = BatchTileTokens(BatchForm::kFloats);
   const size_t n_cols = (cols + 31) / 32 * 32;
   float* const out = reinterpret_cast<float*>(blocks) + tile * tile_tokens * n_cols;
   for (size_t t = 0; t < tile_tokens; ++t) {
@@ -266,7 +267,7 @@ size_t PanelScratchBytes(size_t cols) {
 
 size_t BatchTileTokens(BatchForm form) {
   switch (form) {
-    case BatchForm::kFloatLanes:
+    case BatchForm::kFloats:
       return HWY_DYNAMIC_DISPATCH(TileTokens)();
     case BatchForm::kInt8:
       return PRONK_DISPATCH(TileTokens)();
@@ -299,7 +300,7 @@ void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks) {
   switch (form) {
-    case BatchForm::kFloatLanes:
+    case BatchForm::kFloats:
       return PackFloats(rows, cols, tile, blocks);
     case BatchForm::kInt8:
       return PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);

@@ -1,5 +1,5 @@
 // Products of matrices: assigns rows to threads and orders them for the caches. The arithmetic is
-// in rows-inl.h for up to TokensByRows() tokens and in gemm-inl.h for batches.
+// in rows-inl.h for up to MaxRowTokens() tokens and in gemm-inl.h for batches.
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
 // The forms that batches may need on this CPU.
 std::vector<BatchForm> BatchForms() {
-  std::vector<BatchForm> forms = {BatchForm::kFloatLanes};
+  std::vector<BatchForm> forms = {BatchForm::kFloats};
   if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
   if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
   return forms;
@@ -34,9 +34,10 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
-  // Twice, since products with a fine matrix have two vectors for each token.
-  const size_t few = RowsScratchBytes(std::min(2 * max_tokens, kMaxTokensByRows), max_cols);
-  return max_tokens > kTokensByRows ? std::max(few, PanelScratchBytes(max_cols)) : few;
+  // Twice, since products with the residual have two vectors for each token.
+  const size_t rows_bytes = RowsScratchBytes(std::min(2 * max_tokens, kMaxRowTokens), max_cols);
+  return max_tokens > kDefaultMaxRowTokens ? std::max(rows_bytes, PanelScratchBytes(max_cols))
+                                           : rows_bytes;
 }
 
 // How many numbers PackResiduals() writes for all tiles.
@@ -45,11 +46,12 @@ size_t ResidualNumbers(size_t max_tokens, size_t cols) {
   return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
 }
 
-// Threads take panels as they become free, since cores may differ in speed. With few tokens memory
-// matters more, so a thread's panels are adjacent: while it packs one, it prefetches the next.
+// Threads take panels as they become free, since cores may differ in speed. With rows_bytes tokens
+// memory matters more, so a thread's panels are adjacent: while it packs one, it prefetches the
+// next.
 void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
-  constexpr size_t kMostAdjoining = 128;
-  return n_tokens <= kMostAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
+  constexpr size_t kMaxAdjoining = 128;
+  return n_tokens <= kMaxAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
 }
 
 // MatMul() by panels.
@@ -91,37 +93,38 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 bool UsesInt8(WeightKind kind) { return KernelsOf(kind).int8; }
 
-bool UsesResiduals(WeightKind kind) { return kind.fine && UsesInt8(kind); }
+bool UsesResiduals(WeightKind kind) { return kind.uses_residual && UsesInt8(kind); }
 
-Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols)
-    : fine_cols_(fine_cols),
+Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads,
+                         size_t residual_cols)
+    : residual_cols_(residual_cols),
       quantized_(max_tokens, max_cols),
-      residuals_(std::min(max_tokens, kMaxTokensByRows), fine_cols),
+      residuals_(std::min(max_tokens, kMaxRowTokens), residual_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
-      tokens_(std::min(max_tokens, kMaxTokensByRows)),
+      tokens_(std::min(max_tokens, kMaxRowTokens)),
       token_residuals_(tokens_.size()),
       inputs_(max_threads) {
-  if (max_tokens <= kTokensByRows) return;
+  if (max_tokens <= kDefaultMaxRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
     if (form != BatchForm::kInt8) continue;
-    residual_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, fine_cols));
-    residual_numbers_ = Buffer<uint32_t>(ResidualNumbers(max_tokens, fine_cols));
+    residual_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, residual_cols));
+    residual_numbers_ = Buffer<uint32_t>(ResidualNumbers(max_tokens, residual_cols));
   }
 }
 
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads,
-                             size_t fine_cols) {
+                             size_t residual_cols) {
   size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
-                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxTokensByRows), fine_cols) +
+                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxRowTokens), residual_cols) +
                  max_threads * ScratchBytes(max_tokens, max_cols);
-  if (max_tokens <= kTokensByRows) return bytes;
+  if (max_tokens <= kDefaultMaxRowTokens) return bytes;
   for (const BatchForm form : BatchForms()) {
     bytes += BatchBytes(form, max_tokens, max_cols);
     if (form != BatchForm::kInt8) continue;
-    bytes += BatchBytes(form, max_tokens, fine_cols) +
-             ResidualNumbers(max_tokens, fine_cols) * sizeof(uint32_t);
+    bytes += BatchBytes(form, max_tokens, residual_cols) +
+             ResidualNumbers(max_tokens, residual_cols) * sizeof(uint32_t);
   }
   return bytes;
 }
@@ -137,7 +140,7 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
 }
 
 bool Activations::KeepsResiduals(WeightKind kind) const {
-  return UsesResiduals(kind) && cols_ <= fine_cols_;
+  return UsesResiduals(kind) && cols_ <= residual_cols_;
 }
 
 void Activations::SetInputs() {
@@ -209,7 +212,7 @@ void Activations::QuantizeOnce(Team& team, bool int8, bool residuals) {
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
-  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= TokensByRows(p.weights); };
+  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= MaxRowTokens(p.weights); };
   if (!std::all_of(products.begin(), products.end(), by_rows)) {
     return MultiplyBatch(team, products, x);
   }
@@ -245,10 +248,10 @@ void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out
   const Matrix &gate = layer.gate, &up = layer.up;
   assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
   assert(up.cols == x.cols());
-  const size_t tokens_by_rows =
-      layer.has_gate() ? std::min(TokensByRows(gate), TokensByRows(up)) : TokensByRows(up);
-  if (x.n_tokens() > tokens_by_rows) return GatedBatch(team, layer, x, out);
-  x.QuantizeOnce(team, up);  // first, since only up may be fine
+  const size_t max_row_tokens =
+      layer.has_gate() ? std::min(MaxRowTokens(gate), MaxRowTokens(up)) : MaxRowTokens(up);
+  if (x.n_tokens() > max_row_tokens) return GatedBatch(team, layer, x, out);
+  x.QuantizeOnce(team, up);  // `up` first: only `up` can use the residual
   if (layer.has_gate()) x.QuantizeOnce(team, gate);
   x.SetInputs();
   team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {

@@ -25,27 +25,27 @@ struct Spans {
 };
 
 // The rows whose results are at most `margin` below the largest. If they are too many, the margin
-// shrinks until only an eighth of kMostRefined spans reach the limit, which leaves about as many
+// shrinks until only an eighth of kMaxRefined spans reach the limit, which leaves about as many
 // rows.
 size_t Collect(const float* results, const Spans& spans, float margin,
-               std::array<uint32_t, kMostRefined>& rows) {
-  constexpr size_t kSure = kMostRefined / 8;
+               std::array<uint32_t, kMaxRefined>& rows) {
+  constexpr size_t kSure = kMaxRefined / 8;
   std::array<float, kSpans> sorted = spans.maxima;
   std::nth_element(sorted.begin(), sorted.begin() + kSure - 1, sorted.end(), std::greater<>());
   const float max = *std::max_element(sorted.begin(), sorted.begin() + kSure);
-  const float least = std::max(max - margin, sorted[kSure - 1]);
+  const float lowest = std::max(max - margin, sorted[kSure - 1]);
   size_t n = 0;
   for (size_t i = 0; i < kSpans; ++i) {
-    if (!(spans.maxima[i] >= least)) continue;
+    if (!(spans.maxima[i] >= lowest)) continue;
     for (size_t row = spans.begin(i); row < spans.begin(i + 1); ++row) {
-      if (results[row] >= least) rows[n++] = static_cast<uint32_t>(row);
+      if (results[row] >= lowest) rows[n++] = static_cast<uint32_t>(row);
       if (n == rows.size()) return n;
     }
   }
   return n;
 }
 
-// RefineLargest() for up to kMaxTokensByRows tokens.
+// RefineLargest() for up to kMaxRowTokens tokens.
 void RefineTokens(Team& team, const Product& product, float margin, Activations& x) {
   const Matrix& w = product.weights;
   x.QuantizeOnce(team, w);
@@ -76,7 +76,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
     return team.For(x.n_tokens(), 1, [&](size_t begin, size_t end, size_t thread) {
       for (size_t token = begin; token < end; ++token) {
         Spans spans(w.rows);
-        std::array<uint32_t, kMostRefined> rows;
+        std::array<uint32_t, kMaxRefined> rows;
         find_maxima(spans, token, 0, kSpans);
         const size_t n = Collect(results(token), spans, margin, rows);
         multiply(token, {rows.data(), n}, thread);
@@ -85,7 +85,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
   }
   for (size_t token = 0; token < x.n_tokens(); ++token) {
     Spans spans(w.rows);
-    std::array<uint32_t, kMostRefined> rows;
+    std::array<uint32_t, kMaxRefined> rows;
     team.For(kSpans, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       find_maxima(spans, token, begin, end);
     });
@@ -100,12 +100,12 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
 
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x) {
   Product part = product;
-  part.weights.fine = true;
+  part.weights.uses_residual = true;
   if (!x.KeepsResiduals(part.weights)) return;
   const float* const all = x.x(0);
   const size_t n_tokens = x.n_tokens(), cols = x.cols();
-  for (size_t first = 0; first < n_tokens; first += kMaxTokensByRows) {
-    const size_t n = std::min(kMaxTokensByRows, n_tokens - first);
+  for (size_t first = 0; first < n_tokens; first += kMaxRowTokens) {
+    const size_t n = std::min(kMaxRowTokens, n_tokens - first);
     if (n < n_tokens) x.Set(all + first * cols, n, cols);
     part.out = product.out + first * product.out_stride;
     RefineTokens(team, part, margin, x);

@@ -64,16 +64,16 @@ TypeKernels KernelsOf(WeightKind kind) {
   return kind.exact ? Exact(of_type) : of_type;
 }
 
-size_t TokensByRows(WeightKind kind) {
-  return CpuUses(Extension::kAmx) ? kTokensByRows : KernelsOf(kind).tokens_by_rows;
+size_t MaxRowTokens(WeightKind kind) {
+  return CpuUses(Extension::kAmx) ? kDefaultMaxRowTokens : KernelsOf(kind).max_row_tokens;
 }
 
 BatchForm BatchFormFor(WeightKind kind) {
-  if (kind.exact) return BatchForm::kFloatLanes;
+  if (kind.exact) return BatchForm::kFloats;
   const DType dtype = kind.dtype;
   if (UsesInt8(dtype)) return CpuUses(Extension::kAmx) ? BatchForm::kBf16 : BatchForm::kInt8;
   const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
-  return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloatLanes;
+  return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloats;
 }
 
 }  // namespace kernels

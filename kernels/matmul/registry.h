@@ -11,7 +11,7 @@
 
 namespace kernels {
 
-// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to TokensByRows()
+// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to MaxRowTokens()
 // tokens. Results are batch-invariant (kernels/README.md) and do not depend on the range. scratch
 // is RowsScratch::product (rows.h), 64-byte aligned; `prepared`: an earlier call for the type has
 // prepared the same x in it.
@@ -30,8 +30,8 @@ struct TypeKernels {
   PanelsFunction* panels = nullptr;  // gemm.h
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
-  bool int8 = false;                      // products read their input as int8, not as floats
-  size_t tokens_by_rows = kTokensByRows;  // the most tokens for which rows beat panels
+  bool int8 = false;                             // products read their input as int8, not as floats
+  size_t max_row_tokens = kDefaultMaxRowTokens;  // the most tokens for which rows beat panels
 };
 
 // By the id of the type; ids without a type have an empty row.
@@ -45,8 +45,8 @@ TypeKernels KernelsOf(WeightKind kind);
 // These kernels with products that round no activations (exact.cc).
 TypeKernels Exact(TypeKernels kernels);
 
-// The largest number of tokens that are multiplied row by row: at most kMaxTokensByRows.
-size_t TokensByRows(WeightKind kind);
+// The largest number of tokens that are multiplied row by row: at most kMaxRowTokens.
+size_t MaxRowTokens(WeightKind kind);
 
 // The form to which a batch is packed for products with weights of this kind.
 BatchForm BatchFormFor(WeightKind kind);

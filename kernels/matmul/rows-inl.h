@@ -1,4 +1,4 @@
-// The loop around every product of weight rows with 1 to TokensByRows() vectors of activations (16;
+// The loop around every product of weight rows with 1 to MaxRowTokens() vectors of activations (16;
 // 48 of int8 types with vectors of 64 bytes), for any weight type. Included once per instruction
 // set.
 //
@@ -49,8 +49,8 @@ namespace kernels::HWY_NAMESPACE {
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
 constexpr size_t kMaxTokens = std::is_same_v<Tokens, OneToken> ? 1
-                              : PRONK_VECTOR64                 ? kMaxTokensByRows
-                                                               : kTokensByRows;
+                              : PRONK_VECTOR64                 ? kMaxRowTokens
+                                                               : kDefaultMaxRowTokens;
 
 // Rows that are computed at a time. They come from as many equal parts of the range of rows, the
 // row ranges, so that each is a long stream of memory. With neighbouring rows each stream would

@@ -13,7 +13,7 @@ namespace kernels {
 // Threads split rows at multiples of this: a cache line of results.
 constexpr size_t kRowGrain = 16;
 
-// Rows whose results wait in a thread's scratch, as in GatedRows().
+// Rows whose results a thread's scratch holds, as in GatedRows().
 constexpr size_t kBufferedRows = 512;
 
 // Bytes a thread needs for products of rows with up to n_tokens tokens, a multiple of kCacheLine.
@@ -27,7 +27,7 @@ struct RowsScratch {
 };
 
 // out[t * stride + i] = w.scale * (w.row(begin + i) . in.x[t]) + bias[begin + i] for rows [begin,
-// end); bias may be null. in.x has 1 to TokensByRows(w) tokens in the form that the type's products
+// end); bias may be null. in.x has 1 to MaxRowTokens(w) tokens in the form that the type's products
 // read. in.scratch has RowsScratchBytes(in.x.size(), w.cols) bytes, 64-byte aligned.
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride);

@@ -47,8 +47,8 @@ double DotReferenceOf(const std::byte* bytes, const ActivationRow& x) {
 
 // Where panels become faster (NOTEBOOK.md).
 template <class Type>
-constexpr size_t kTokensByRowsOf =
-    PRONK_VECTOR64 && !Type::kReadsFloats ? kMaxTokensByRows : kTokensByRows;
+constexpr size_t kMaxRowTokensOf =
+    PRONK_VECTOR64 && !Type::kReadsFloats ? kMaxRowTokens : kDefaultMaxRowTokens;
 
 #ifdef PRONK_NEON_I8MM
 template <class Type>
@@ -65,7 +65,7 @@ void AddTypes(KernelTable& table) {
 #else
   ((table[TypeIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>, &DequantizeOf<Types>,
                                        &DotReferenceOf<Types>, !Types::kReadsFloats,
-                                       kTokensByRowsOf<Types>}),
+                                       kMaxRowTokensOf<Types>}),
    ...);
 #endif
 }

@@ -203,7 +203,7 @@ struct Team::Shared {
   std::atomic<bool> stopped{false};  // chunks are claimed, and not done
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   std::atomic<size_t> n_left{0};  // workers that have left
-  std::atomic<int> spins{kMostSpins};
+  std::atomic<int> spins{kMaxSpins};
   const bool yields;
   Bell workers, caller;
   std::vector<StartSignal> starts;  // of each worker
@@ -345,7 +345,7 @@ void Team::RunTogether(FunctionRef<void()> body) {
   s.done.store(false);
   s.n_left.store(0);
   s.spins.store(
-      std::min(s.spins.load() + kSpins / 2, kMostSpins));  // longer if no thread lacks a core
+      std::min(s.spins.load() + kSpins / 2, kMaxSpins));  // longer if no thread lacks a core
   for (size_t i = 0; i + 1 < size_; ++i) s.starts[i].Give();
   s.running = true;
   std::exception_ptr error;

@@ -9,7 +9,7 @@
 //
 // But a thread that loses its core in the middle of a chunk keeps the team at the barrier until
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
-// model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where
+// model's token, the caller continues alone for a while (Oversubscription::kRunOnCaller; where
 // timing chooses the number, team_size.h, it chooses fewer).
 #pragma once
 
@@ -42,7 +42,7 @@ class FunctionRef<Result(Args...)> {
 };
 
 // What a team does when other processes take its cores: see Team::Run().
-enum class Oversubscription { kIgnore, kGoAlone };
+enum class Oversubscription { kIgnore, kRunOnCaller };
 
 class Team {
  public:
@@ -68,9 +68,9 @@ class Team {
 
   // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
   // region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile; the
-  // caller's mode is restored. With kGoAlone, a short run that mostly waited for cores is followed
-  // by runs that the calling thread does alone; the results are the same. Throws like Start(), and
-  // in a child of fork() that needs threads if its parent had started some.
+  // caller's mode is restored. With kRunOnCaller, a short run that mostly waited for cores is
+  // followed by runs that the calling thread does alone; the results are the same. Throws like
+  // Start(), and in a child of fork() that needs threads if its parent had started some.
   void Run(FunctionRef<void()> body);
 
   // Run() for as long as `wanted` returns true: the calling thread calls it between its chunks. If

@@ -17,9 +17,9 @@ namespace kernels {
 
 inline constexpr size_t kCacheLine = 64;
 // Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so kSpins take 10 to
-// 50 microseconds, longer than most gaps between operations, and kMostSpins up to a millisecond,
+// 50 microseconds, longer than most gaps between operations, and kMaxSpins up to a millisecond,
 // longer than any gap.
-inline constexpr int kSpins = 1000, kMostSpins = 20000;
+inline constexpr int kSpins = 1000, kMaxSpins = 20000;
 
 inline void Pause() {
 #if defined(__x86_64__) || defined(__i386__)

@@ -275,7 +275,7 @@ void RunAttention(benchmark::State& state, KvType type, const std::string& targe
   double best = 0;
   team.Run([&] {
     best = BestSeconds(state, [&] {
-      Attention(team, cache, numbers.data(), kHeads, kTokens, depth, {.scale = 0.125f}, out.data());
+      Attend(team, cache, numbers.data(), kHeads, kTokens, depth, {.scale = 0.125f}, out.data());
     });
   });
   LimitCpu("");
@@ -307,7 +307,7 @@ void RunKey(benchmark::State& state, KvType type, const std::string& target, siz
   double best = 0;
   team.Run([&] {
     best = BestSeconds(state, [&] {
-      Attention(team, cache, q.data(), n_queries, 1, kKeys - 1, {.scale = 0.125f}, out.data());
+      Attend(team, cache, q.data(), n_queries, 1, kKeys - 1, {.scale = 0.125f}, out.data());
     });
   });
   LimitCpu("");

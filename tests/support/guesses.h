@@ -20,7 +20,7 @@ struct Guesses {
 inline Guesses Guess(const engine::Model& model, const engine::Model& assistant,
                      std::span<const tokenizer::TokenId> text, size_t n, int n_threads = 1) {
   const std::span<const tokenizer::TokenId> read = text.first(text.size() - 1);
-  kernels::Team team(n_threads, kernels::Oversubscription::kGoAlone);
+  kernels::Team team(n_threads, kernels::Oversubscription::kRunOnCaller);
   engine::SequenceState state(model.config,
                               {.capacity = 64, .batch = 32, .kv_type = kernels::KvType::kF32});
   engine::Scratch scratch(model.config, 32, static_cast<size_t>(n_threads));

@@ -58,8 +58,8 @@ struct Case {
   }
 };
 
-// One token, a few, kFewTokens, and more; odd group sizes, more heads than a query tile has
-// queries, lengths that fill no vector, keys that fill no tile, several spans of keys.
+// One token, a few, kMaxInvariantTokens, and more; odd group sizes, more heads than a query tile
+// has queries, lengths that fill no vector, keys that fill no tile, several spans of keys.
 const std::vector<Case> kPlain = {
     {{1, 1, 2, 2}, 0, 1},       {{4, 4, 64, 64}, 0, 1},      {{4, 2, 64, 64}, 63, 1},
     {{8, 1, 32, 32}, 64, 1},    {{5, 1, 80, 80}, 199, 1},    {{6, 2, 48, 20}, 129, 1},
@@ -180,8 +180,8 @@ class Attended {
       const size_t count = std::min(n, c_.n_tokens - t);
       team.Run([&] {
         Store(team, c_.first_pos + t, count);
-        Attention(team, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
-                  c_.first_pos + t, params(), out.data() + t * width);
+        Attend(team, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
+               c_.first_pos + t, params(), out.data() + t * width);
       });
     }
     return out;
@@ -322,7 +322,7 @@ void ExpectNear(const Case& c, KvTypes type, float spread, const std::vector<flo
     const bool coarse = cpu.ends_with("vnni") || cpu == "avx512bf16" || cpu == "amx";
     const double steps = coarse && (spread == 1 || cap != 0) ? 5.5e-5 : 4e-8;
     EXPECT_LT(error / power, steps + cap * cap + std::pow(6e-8 * 0.125 * spread * length * 4, 2));
-  } else if (c.n_tokens <= kFewTokens || type != KvType::kF16) {
+  } else if (c.n_tokens <= kMaxInvariantTokens || type != KvType::kF16) {
     // A score is a sum of key_length products of about 0.125 * spread each, whose rounding errors
     // (eps / 2 of the sum of magnitudes) become relative errors of the weights; values are below 5.
     // Exponentials err by 2e-7, and sums of n keys are chains of 64 + n / 64 additions, whose
@@ -375,12 +375,14 @@ TEST(Attention, AddsLittleToTheErrorOfTheCache) {
   }
 }
 
-// kFewTokens' promise. For tokens that come one by one, the cache ends with their own position.
+// kMaxInvariantTokens' promise. For tokens that come one by one, the cache ends with their own
+// position.
 TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
   for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kSloped}) {
     for (Case c : *cases) {
-      c.n_tokens = kFewTokens;
-      if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;
+      c.n_tokens = kMaxInvariantTokens;
+      if (c.capacity != 0 && c.capacity < c.window + kMaxInvariantTokens - 1)
+        c.capacity += kTileKeys;
       SCOPED_TRACE(testing::Message() << c);
       for (const KvTypes type : kTypes) {
         // Values that no token sees, and those of later tokens, are larger than all before.
@@ -470,9 +472,9 @@ TEST(Attention, LeavesToSinksWhatIsTheirs) {
     for (const size_t n_tokens : {size_t{1}, kTokens}) {
       std::vector<float> out(n_tokens * kHeads * kLength), without = out;
       const size_t first = kTokens - n_tokens;
-      Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
-                out.data());
-      Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
+      Attend(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
+             out.data());
+      Attend(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
       for (size_t i = 0; i < out.size(); ++i) {
         if (i / kLength % kHeads == 0) {
           EXPECT_LT(std::abs(out[i]), 1e-20f);  // e^-60 of a value, or a score of 10 more
@@ -510,8 +512,8 @@ TEST(Attention, CapsScoresToAFloatsPrecision) {
         for (size_t i = 0; i < kQueries; i += n_tokens) {
           // Keys past the second have no value: they take part of the weights, but not of the
           // ratio.
-          Attention(team, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
-                    &out[2 * i]);
+          Attend(team, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
+                 &out[2 * i]);
         }
         for (size_t i = 0; i < kQueries; ++i) {
           const double expected = cap * std::tanh(static_cast<double>(q[2 * i]) / cap);
@@ -572,7 +574,7 @@ TEST(Attention, OfATextAtTheEndOfACache) {
         team.Run([&] {
           for (const auto& [cache, to] : {std::pair(all.From(kFirst), &out), {own, &expected}}) {
             StoreKv(team, cache, 0, kTokens, x.data(), x.data());
-            Attention(team, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
+            Attend(team, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
           }
         });
         EXPECT_TRUE(SameBits(out, expected));
@@ -600,7 +602,7 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
 
 // The reference reads from a ring buffer what was stored there.
 TEST(ReadCachedKey, OfEveryTypeAndSlot) {
-  constexpr size_t kLength = 48, kHeads = 2, kCapacity = kKvTile, kFirst = 200, kTokens = 100;
+  constexpr size_t kLength = 48, kHeads = 2, kCapacity = kTileKeys, kFirst = 200, kTokens = 100;
   const std::vector<float> keys = NormalFloats(kTokens * kHeads * kLength, 1);
   for (const KvTypes type : kTypes) {
     std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type.k, kLength));

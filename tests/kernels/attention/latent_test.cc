@@ -101,7 +101,7 @@ class Latents {
     for (size_t i = 0; i < n; ++i) {
       std::copy_n(&q[i * c.key() + c.plain], c.n_rotated, &wide[i * c.cached() + c.latent]);
     }
-    Attention(team, cache, wide.data(), c.n_heads, c.n_tokens, c.first_pos, params, means.data());
+    Attend(team, cache, wide.data(), c.n_heads, c.n_tokens, c.first_pos, params, means.data());
     HeadProducts(team, v_stack, {means.data(), c.latent, c.n_heads * c.latent}, c.n_tokens,
                  {out.data(), c.value, c.n_heads * c.value}, scratch);
     return out;

@@ -34,7 +34,7 @@ TEST_P(ExactOf, RoundsNoActivations) {
   EXPECT_FALSE(UsesInt8(matrix));
   Team team(2);
   ForEachTarget([&] {
-    for (const size_t n_tokens : {size_t{1}, size_t{5}, kTokensByRows + 1, size_t{70}}) {
+    for (const size_t n_tokens : {size_t{1}, size_t{5}, kDefaultMaxRowTokens + 1, size_t{70}}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
       Activations x(n_tokens, kCols, 2);
       x.Set(input.data(), n_tokens, kCols);
@@ -54,16 +54,16 @@ TEST_P(ExactOf, RoundsNoActivations) {
   });
 }
 
-// A fine matrix multiplies what rounding leaves, too, which is rounded to steps of 1 / 254 of the
-// first: 2.4e-5 / 254^2 (matmul_test.cc) is 4e-10 of the energy. Up to 16 tokens are
-// batch-invariant (kernels/README.md). (fine_test.cc has larger batches.)
+// A matrix that uses the residual also multiplies what rounding leaves, rounded to multiples of 1 /
+// 254 of the first: 2.4e-5 / 254^2 (matmul_test.cc) is 4e-10 of the energy. Up to 16 tokens are
+// batch-invariant (kernels/README.md). (residual_test.cc has larger batches.)
 TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
   const DType dtype = GetParam();
   if (!UsesInt8(dtype)) return;
   constexpr size_t kRows = 600, kCols = 768;
   const RandomMatrix weights(dtype, kRows, kCols, 3);
   Matrix matrix = weights.view();
-  matrix.fine = true;
+  matrix.uses_residual = true;
   matrix.scale = 0.5f;
   const std::vector<float> bias = NormalFloats(kRows, 5);
   Team team(2);
@@ -71,7 +71,7 @@ TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
     std::vector<float> alone;
     for (const size_t n_tokens : {size_t{1}, size_t{7}, size_t{16}}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
-      Activations x(n_tokens, kCols, 2, /*fine_cols=*/kCols);
+      Activations x(n_tokens, kCols, 2, /*residual_cols=*/kCols);
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows), plain(n_tokens * kRows);
       // Beside another product of the same input, whose order of the input is another one.

@@ -212,12 +212,12 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
       const uint32_t e = batch.experts[i];
       const bool one_form = !layer.has_gate || BatchFormFor(layer.gate.view().first.dtype) ==
                                                    BatchFormFor(layer.up.view().first.dtype);
-      const bool by_panels =
-          one_form && batch.n_tokens > kFewTokens && batch.NumSlots(e) > kTokensByRows;
+      const bool by_panels = one_form && batch.n_tokens > kMaxInvariantTokens &&
+                             batch.NumSlots(e) > kDefaultMaxRowTokens;
       const auto form = [&](const Stack& stack) {
         const DType dtype = stack.view().first.dtype;
         if (by_panels) return BatchFormFor(dtype);
-        return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloatLanes;
+        return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
       };
       const Batch::Forms forms = {form(layer.gate), form(layer.up), form(layer.down)};
       std::vector<Expected>& results = batch.expected[{i, forms}];
@@ -294,7 +294,7 @@ TEST_P(ExpertsOf, GiveTheSameBitsWithAnyNumberOfThreads) {
 }
 
 void ExpectTheBitsOfTokensAlone(const Layer& layer) {
-  const Batch batch(layer, kFewTokens, 2, 9);
+  const Batch batch(layer, kMaxInvariantTokens, 2, 9);
   ForEachTarget([&] {
     ExpertScratch scratch = ScratchFor(layer, batch, 1);
     const std::vector<float> expected = RunExperts(layer, batch, 1, scratch);

@@ -47,8 +47,8 @@ std::vector<size_t> BatchCols(DType dtype) {
 
 // The inputs of a product.
 BatchForm FormFor(DType dtype, size_t n_tokens) {
-  if (n_tokens > TokensByRows(dtype)) return BatchFormFor(dtype);
-  return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloatLanes;
+  if (n_tokens > MaxRowTokens(dtype)) return BatchFormFor(dtype);
+  return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
 // In a row of n quantized weights every 32 are rounded up to six times: two scales applied, two
@@ -136,7 +136,7 @@ double LargestError(BatchForm form) {
       return 5e-5;
     case BatchForm::kBf16:
       return 8e-6;
-    case BatchForm::kFloatLanes:
+    case BatchForm::kFloats:
       return 1e-11;
   }
   return 0;

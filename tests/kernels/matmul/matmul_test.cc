@@ -219,7 +219,7 @@ TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
   for (const size_t rows : {600, 37}) {
     const size_t cols = rows > 37 ? Cols(dtype).front() : Cols(dtype).back();
     const RandomMatrix weights(dtype, rows, cols, 15);
-    const std::vector<float> input = NormalFloats(kTokensByRows * cols, 16);
+    const std::vector<float> input = NormalFloats(kDefaultMaxRowTokens * cols, 16);
     const auto multiply = [&](Team& team, size_t first, size_t n_tokens) {
       Activations x(n_tokens, cols, team.size());
       x.Set(input.data() + first * cols, n_tokens, cols);
@@ -231,12 +231,12 @@ TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
     ForEachTarget([&] {
       Team one(1), two(2);
       std::vector<float> alone;
-      for (size_t t = 0; t < kTokensByRows; ++t) {
+      for (size_t t = 0; t < kDefaultMaxRowTokens; ++t) {
         const std::vector<float> token = multiply(one, t, 1);
         alone.insert(alone.end(), token.begin(), token.end());
       }
-      for (size_t n = 2; n <= kTokensByRows; ++n) {
-        const size_t first = (kTokensByRows - n) / 2;
+      for (size_t n = 2; n <= kDefaultMaxRowTokens; ++n) {
+        const size_t first = (kDefaultMaxRowTokens - n) / 2;
         const std::vector<float> expected(alone.begin() + first * rows,
                                           alone.begin() + (first + n) * rows);
         ASSERT_EQ(multiply(one, first, n), expected) << n << " tokens, " << cols << " columns";
@@ -341,16 +341,16 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
 // with.
 TEST(MatMul, TakesLongRowsWithManyTokens) {
   constexpr size_t kRows = 64, kCols = 15360;
-  const std::vector<float> input = NormalFloats(kMaxTokensByRows * kCols, 2);
+  const std::vector<float> input = NormalFloats(kMaxRowTokens * kCols, 2);
   for (const DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
     const RandomMatrix weights(dtype, kRows, kCols, 1);
     ForEachTarget([&] {
-      const size_t most = TokensByRows(dtype);
-      EXPECT_GE(kMaxTokensByRows, most);
+      const size_t most = MaxRowTokens(dtype);
+      EXPECT_GE(kMaxRowTokens, most);
       Team team(1);
-      for (const bool fine : {false, true}) {
+      for (const bool uses_residual : {false, true}) {
         Matrix matrix = weights.view();
-        matrix.fine = fine;
+        matrix.uses_residual = uses_residual;
         const auto multiply = [&](size_t first, size_t n_tokens) {
           Activations x(n_tokens, kCols, 1, kCols);
           x.Set(input.data() + first * kCols, n_tokens, kCols);

@@ -98,7 +98,7 @@ TEST_P(TeamTest, ChunksAreStolen) {
 // A sleeping thread has no core, as far as a team can see: it goes on alone, then tries again.
 TEST_P(TeamTest, GoesAloneWhereCoresAreTaken) {
   const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
-  Team team(GetParam(), Oversubscription::kGoAlone);
+  Team team(GetParam(), Oversubscription::kRunOnCaller);
   if (team.size() == 1) return;
   team.Run(sleep);
   EXPECT_EQ(team.n_runs_alone(), 0u);

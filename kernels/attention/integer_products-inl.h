@@ -1,24 +1,25 @@
-// Attention in integers on x86 (tiles.cc): scores, attention weights and means of a tile, for
-// numbers that int16-inl.h and int8-inl.h make. Included once per instruction set.
+// Attention in integers on x86 (key_tiles.cc): scores, attention weights and means of a tile, for
+// numbers that int16_operands-inl.h and int8_operands-inl.h make. Included once per instruction
+// set.
 //
 // A lane belongs to a query, so that neither sums nor maximums cross lanes, and keys stay in their
 // rows. A WORD is 32 bits of a key: two or four numbers, whose products one instruction adds up. It
-// is broadcast to all queries. Where the queries do not fill a vector, each query has kShare lanes,
-// and kShare neighbouring words of the key are broadcast. Then each of these lanes has a part of
-// the query's sum. The parts for kShare keys are added up together, so that lane query * kShare + i
-// gets the whole sum of key i.
-#if defined(PRONK_KERNELS_ATTENTION_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_ATTENTION_LANES_INL_H_
-#undef PRONK_KERNELS_ATTENTION_LANES_INL_H_
+// is broadcast to all queries. Where the queries do not fill a vector, each query has kQueryLanes
+// lanes, and kQueryLanes neighbouring words of the key are broadcast. Then each of these lanes has
+// a part of the query's sum. The parts for kQueryLanes keys are added up together, so that lane
+// query * kQueryLanes + i gets the whole sum of key i.
+#if defined(PRONK_KERNELS_ATTENTION_INTEGER_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_INTEGER_PRODUCTS_INL_H_
+#undef PRONK_KERNELS_ATTENTION_INTEGER_PRODUCTS_INL_H_
 #else
-#define PRONK_KERNELS_ATTENTION_LANES_INL_H_
+#define PRONK_KERNELS_ATTENTION_INTEGER_PRODUCTS_INL_H_
 #endif
 
 #include <algorithm>
 #include <limits>
 #include <type_traits>
 
-#include "kernels/attention/products-inl.h"
+#include "kernels/attention/float_products-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -32,78 +33,79 @@ constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
 // The smallest range that has these keys and consists of as many keys as loops over keys process at
 // a time: 16, or four vectors of scores if that is more.
-template <size_t kShare>
+template <size_t kQueryLanes>
 HWY_INLINE KeyRange AlignKeys(KeyRange keys) {
-  constexpr size_t kAtATime = std::max<size_t>(16, 4 * kShare);
+  constexpr size_t kAtATime = std::max<size_t>(16, 4 * kQueryLanes);
   return {keys.begin / kAtATime * kAtATime, (keys.end + kAtATime - 1) / kAtATime * kAtATime};
 }
 
-// The kShare words at p, repeated through the vector.
-template <size_t kShare>
+// The kQueryLanes words at p, repeated through the vector.
+template <size_t kQueryLanes>
 HWY_INLINE VU8 Broadcast(const void* HWY_RESTRICT p) {
   const DU8 d;
   const auto* const bytes = static_cast<const uint8_t*>(p);
-  if constexpr (kShare <= 2) {
-    std::conditional_t<kShare == 1, uint32_t, uint64_t> words;
-    hwy::CopyBytes<4 * kShare>(p, &words);
+  if constexpr (kQueryLanes <= 2) {
+    std::conditional_t<kQueryLanes == 1, uint32_t, uint64_t> words;
+    hwy::CopyBytes<4 * kQueryLanes>(p, &words);
     return hn::BitCast(d, hn::Set(hn::Repartition<decltype(words), DU8>(), words));
   }
-  if constexpr (kShare == 4) return hn::LoadDup128(d, bytes);
-  if constexpr (kShare == 8) {
-    const auto words = hn::LoadU(hn::FixedTag<uint8_t, 4 * kShare>(), bytes);
+  if constexpr (kQueryLanes == 4) return hn::LoadDup128(d, bytes);
+  if constexpr (kQueryLanes == 8) {
+    const auto words = hn::LoadU(hn::FixedTag<uint8_t, 4 * kQueryLanes>(), bytes);
     return hn::Combine(d, words, words);
   }
 }
 
-// Lane i gets number i / kShare of p.
-template <size_t kShare>
+// Lane i gets number i / kQueryLanes of p.
+template <size_t kQueryLanes>
 HWY_INLINE VF ToLanes(const float* HWY_RESTRICT p) {
   const DF d;
-  const auto some = hn::ResizeBitCast(d, hn::Load(hn::FixedTag<float, kFloatLanes / kShare>(), p));
-  const auto index = hn::ShiftRight<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0));
+  const auto some =
+      hn::ResizeBitCast(d, hn::Load(hn::FixedTag<float, kFloatLanes / kQueryLanes>(), p));
+  const auto index = hn::ShiftRight<hwy::FloorLog2(kQueryLanes)>(hn::Iota(DI32(), 0));
   return hn::TableLookupLanes(some, hn::IndicesFromVec(d, index));
 }
-// Number i of p gets lane i * kShare.
-template <size_t kShare>
+// Number i of p gets lane i * kQueryLanes.
+template <size_t kQueryLanes>
 HWY_INLINE void FromLanes(VF v, float* HWY_RESTRICT p) {
   const DF d;
-  const auto index = hn::And(hn::ShiftLeft<hwy::FloorLog2(kShare)>(hn::Iota(DI32(), 0)),
+  const auto index = hn::And(hn::ShiftLeft<hwy::FloorLog2(kQueryLanes)>(hn::Iota(DI32(), 0)),
                              hn::Set(DI32(), kFloatLanes - 1));
   const auto some = hn::TableLookupLanes(v, hn::IndicesFromVec(d, index));
-  hn::Store(hn::ResizeBitCast(hn::FixedTag<float, kFloatLanes / kShare>(), some),
-            hn::FixedTag<float, kFloatLanes / kShare>(), p);
+  hn::Store(hn::ResizeBitCast(hn::FixedTag<float, kFloatLanes / kQueryLanes>(), some),
+            hn::FixedTag<float, kFloatLanes / kQueryLanes>(), p);
 }
 
-// Combines the kShare lanes of each query; each of them gets the result.
-template <size_t kShare, class V, class Combine>
-HWY_INLINE V Fold(V v, Combine combine) {
+// Combines the kQueryLanes lanes of each query; each of them gets the result.
+template <size_t kQueryLanes, class V, class Combine>
+HWY_INLINE V CombineLanes(V v, Combine combine) {
   const hn::DFromV<V> d;
-  if constexpr (kShare > 1) v = combine(v, hn::Reverse2(d, v));
-  if constexpr (kShare > 2) v = combine(v, hn::Shuffle1032(v));
-  if constexpr (kShare > 4) v = combine(v, hn::SwapAdjacentBlocks(v));
+  if constexpr (kQueryLanes > 1) v = combine(v, hn::Reverse2(d, v));
+  if constexpr (kQueryLanes > 2) v = combine(v, hn::Shuffle1032(v));
+  if constexpr (kQueryLanes > 4) v = combine(v, hn::SwapAdjacentBlocks(v));
   return v;
 }
 
-// The kShare lanes of a query in sums[k * stride] are the parts of its sum for key k. Lane i of the
-// query in the result is the whole sum for key i.
-template <size_t kShare>
-HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
+// The kQueryLanes lanes of a query in sums[k * stride] are the parts of its sum for key k. Lane i
+// of the query in the result is the whole sum for key i.
+template <size_t kQueryLanes>
+HWY_INLINE VI32 AddParts(const VI32* sums, size_t stride) {
   const DI32 d;
-  if constexpr (kShare == 1) return sums[0];
-  if constexpr (kShare > 1) {
-    constexpr size_t kHalf = kShare / 2;
-    const VI32 a = AddShares<kHalf>(sums, stride);
-    const VI32 b = AddShares<kHalf>(sums + kHalf * stride, stride);
-    if constexpr (kShare == 2) {
+  if constexpr (kQueryLanes == 1) return sums[0];
+  if constexpr (kQueryLanes > 1) {
+    constexpr size_t kHalf = kQueryLanes / 2;
+    const VI32 a = AddParts<kHalf>(sums, stride);
+    const VI32 b = AddParts<kHalf>(sums + kHalf * stride, stride);
+    if constexpr (kQueryLanes == 2) {
       return hn::Add(hn::InterleaveEven(d, a, b), hn::InterleaveOdd(d, a, b));
     }
-    if constexpr (kShare == 4) {
+    if constexpr (kQueryLanes == 4) {
       const hn::Repartition<int64_t, DI32> d64;
       const auto low = hn::BitCast(d64, a), high = hn::BitCast(d64, b);
       return hn::Add(hn::BitCast(d, hn::InterleaveEven(d64, low, high)),
                      hn::BitCast(d, hn::InterleaveOdd(d64, low, high)));
     }
-    if constexpr (kShare == 8) {
+    if constexpr (kQueryLanes == 8) {
       return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a),
                      hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a)));
     }
@@ -113,20 +115,20 @@ HWY_INLINE VI32 AddShares(const VI32* sums, size_t stride) {
 // What Int16Products and Int8Products have in common. Vector j of lanes has the queries from j *
 // kWidth on. A key's chunk of kHeadChunk numbers consists of kBlocks blocks of kWords words; each
 // block has a scale.
-template <typename T, size_t kShareLanes, size_t kChunkBlocks, size_t kBlockWords>
+template <typename T, size_t kLanes, size_t kChunkBlocks, size_t kBlockWords>
 struct LaneBuffers {
   static constexpr size_t kChunkBytes = CachedBytes<T>(kHeadChunk);
   static constexpr bool kIntegers = true;
-  static constexpr float kPerDoubling = 2048;  // added to a kept score: twice the weight
-  static constexpr float kOne = 32768;         // a weight of 1
-  static constexpr size_t kShare = kShareLanes, kBlocks = kChunkBlocks, kWords = kBlockWords;
-  static constexpr size_t kWidth = kFloatLanes / kShare;
+  static constexpr float kUnitsPerOctave = 2048;  // added to a kept score: twice the weight
+  static constexpr float kWeightOfOne = 32768;    // a weight of 1
+  static constexpr size_t kQueryLanes = kLanes, kBlocks = kChunkBlocks, kWords = kBlockWords;
+  static constexpr size_t kWidth = kFloatLanes / kQueryLanes;
   // Weights are packed for so many queries at a time, for the keys that any of these sees.
   static constexpr size_t kWeightQueries = std::max(kWidth, kRegisterQueries);
   template <size_t kQueries>
   static constexpr size_t kVectors = kRowVectors;  // of sums of values
   // Scales are at least this, so that the ratio of two scales is finite if they are below 3e23.
-  static constexpr float kLeast = 1e-15f;
+  static constexpr float kMinScale = 1e-15f;
 
   // Numbers [first, first + n) of the cached vectors of a tile's aligned keys; `next` gets where
   // those of the next tile are.
@@ -135,80 +137,80 @@ struct LaneBuffers {
     const TileVectors vectors = {cache, CachedBytes<T>(length), tile};
     const ByteRange part = {CachedBytes<T>(first), CachedBytes<T>(n)};
     next = vectors.NextTile(part.offset);
-    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     return vectors.Find(tile.stored, aligned.begin, aligned.end - aligned.begin, part, copy,
                         kChunkBytes);
   }
   // The start value of the sums of block b of packed chunk number `packed`, in the first lane of
   // its query.
-  int32_t& OffsetAt(size_t packed, size_t b) {
-    return q_offsets[(packed / kWidth * kBlocks + b) * kFloatLanes + packed % kWidth * kShare];
+  int32_t& StartAt(size_t packed, size_t b) {
+    return q_starts[(packed / kWidth * kBlocks + b) * kFloatLanes + packed % kWidth * kQueryLanes];
   }
   // Sets the scale of packed chunk number `packed`, of query i: its first chunk's, or the ratio to
   // that. Clears the chunk's offsets.
   void SetScale(size_t i, size_t packed, bool is_first, float scale, float factor) {
-    for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&OffsetAt(packed, b), kShare, 0);
-    const float bounded = scale < kLeast ? kLeast : scale;
+    for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&StartAt(packed, b), kQueryLanes, 0);
+    const float bounded = scale < kMinScale ? kMinScale : scale;
     if (is_first) first_scales[i] = bounded;
     q_gains[i] = first_scales[i] * factor;
     chunk_ratios[packed] = bounded / first_scales[i];
   }
   // Stores word i of packed chunk number `packed`.
   void PutWord(size_t packed, size_t i, uint32_t word) {
-    const size_t vectors = packed / kWidth * (kBlocks * kWords / kShare) + i / kShare;
-    q_words[vectors * kFloatLanes + packed % kWidth * kShare + i % kShare] = word;
+    const size_t vectors = packed / kWidth * (kBlocks * kWords / kQueryLanes) + i / kQueryLanes;
+    q_words[vectors * kFloatLanes + packed % kWidth * kQueryLanes + i % kQueryLanes] = word;
   }
 
-  alignas(64) uint32_t keys[kKeys][kBlocks * kWords];  // unless they are read in place
-  alignas(64) float key_scales[kBlocks][kKeys];
-  // [packed / kWidth][block][word / kShare][packed % kWidth][word % kShare]
+  alignas(64) uint32_t keys[kTileKeys][kBlocks * kWords];  // unless they are read in place
+  alignas(64) float key_scales[kBlocks][kTileKeys];
+  // [packed / kWidth][block][word / kQueryLanes][packed % kWidth][word % kQueryLanes]
   alignas(64) uint32_t q_words[kPackedChunks * kBlocks * kWords];
   // A score is q_gains of the query, times the sum over its chunks of chunk_ratios * (product of
   // the first block + block_ratios * product of the second block). Ratios are those of scales.
   alignas(64) float q_gains[kTileQueries], chunk_ratios[kPackedChunks], block_ratios[kPackedChunks];
   float first_scales[kTileQueries];
-  alignas(64) int32_t q_offsets[kPackedChunks * kBlocks * kShare];  // what sums begin with
-  // Words of the weights of neighbouring keys, [query / kWidth][word / kShare][query % kWidth][word
-  // % kShare]. Weights of two bytes have the low bytes in the first half of [word / kShare], the
-  // high bytes in the second half.
-  alignas(64) uint32_t weights[kBlocks][kTileQueries * kKeys / 2];
+  alignas(64) int32_t q_starts[kPackedChunks * kBlocks * kQueryLanes];  // what sums begin with
+  // Words of the weights of neighbouring keys, [query / kWidth][word / kQueryLanes][query %
+  // kWidth][word % kQueryLanes]. Weights of two bytes have the low bytes in the first half of [word
+  // / kQueryLanes], the high bytes in the second half.
+  alignas(64) uint32_t weights[kBlocks][kTileQueries * kTileKeys / 2];
   const std::byte *next_keys, *next_values;  // of the next tile
-  std::byte copy[kKeys * kChunkBytes];       // of rows that are not read in place
+  std::byte copy[kTileKeys * kChunkBytes];   // of rows that are not read in place
 };
 
-// sums[k * kVectors + v] = products of block b of the kShare keys from key + k * kShare on with the
-// queries of vector j + v, times the keys' scales.
+// sums[k * kVectors + v] = products of block b of the kQueryLanes keys from key + k * kQueryLanes
+// on with the queries of vector j + v, times the keys' scales.
 template <size_t kVectors, size_t kSums, class Products, class Next>
 HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, size_t n_words,
                              Next& ahead, VF (&sums)[kSums]) {
-  constexpr size_t kShare = Products::kShare, kWords = Products::kWords;
+  constexpr size_t kQueryLanes = Products::kQueryLanes, kWords = Products::kWords;
   constexpr size_t kBlocks = Products::kBlocks;
-  VI32 dots[kSums * kShare];
+  VI32 dots[kSums * kQueryLanes];
   HWY_UNROLL(16)
-  for (size_t i = 0; i < kSums * kShare; ++i) {
-    dots[i] = hn::Load(DI32(), p.q_offsets + ((j + i % kVectors) * kBlocks + b) * kFloatLanes);
+  for (size_t i = 0; i < kSums * kQueryLanes; ++i) {
+    dots[i] = hn::Load(DI32(), p.q_starts + ((j + i % kVectors) * kBlocks + b) * kFloatLanes);
   }
   const size_t stride = p.KeyStride();
   const std::byte* HWY_RESTRICT const words = p.KeyAt(key, b);
   const uint32_t* HWY_RESTRICT const q =
-      p.q_words + (j * kBlocks + b) * kWords / kShare * kFloatLanes;
+      p.q_words + (j * kBlocks + b) * kWords / kQueryLanes * kFloatLanes;
   for (size_t begin = 0; begin < n_words; begin += 8) {
     HWY_UNROLL(8)
-    for (size_t w = begin; w < begin + 8; w += kShare) {
+    for (size_t w = begin; w < begin + 8; w += kQueryLanes) {
       ahead.Step();
       HWY_UNROLL(16)
-      for (size_t i = 0; i < kSums * kShare; ++i) {
-        const VU8 word = Broadcast<kShare>(words + i / kVectors * stride + 4 * w);
-        const size_t at = (i % kVectors * kBlocks * kWords + w) / kShare * kFloatLanes;
+      for (size_t i = 0; i < kSums * kQueryLanes; ++i) {
+        const VU8 word = Broadcast<kQueryLanes>(words + i / kVectors * stride + 4 * w);
+        const size_t at = (i % kVectors * kBlocks * kWords + w) / kQueryLanes * kFloatLanes;
         dots[i] = Products::Dot(dots[i], word, hn::Load(DU32(), q + at));
       }
     }
   }
   HWY_UNROLL(16)
   for (size_t i = 0; i < kSums; ++i) {
-    const size_t k = i / kVectors * kShare;
-    const VI32 dot = AddShares<kShare>(dots + k * kVectors + i % kVectors, kVectors);
-    const VF scale = hn::BitCast(DF(), Broadcast<kShare>(p.key_scales[b] + key + k));
+    const size_t k = i / kVectors * kQueryLanes;
+    const VI32 dot = AddParts<kQueryLanes>(dots + k * kVectors + i % kVectors, kVectors);
+    const VF scale = hn::BitCast(DF(), Broadcast<kQueryLanes>(p.key_scales[b] + key + k));
     sums[i] = hn::Mul(hn::ConvertTo(DF(), dot), scale);
   }
 }
@@ -221,7 +223,7 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
 // weight below 2^-32. So the high bits of 32767 - steps are the exponent; the other bits are a
 // fraction f, and 2^-f is a polynomial in integers: 9e-5 too large on average, with a standard
 // deviation of 5e-5, and at most 1.9e-4.
-template <size_t kShare>
+template <size_t kQueryLanes>
 HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, QueryState& s) {
   const DF d;
   const DI16 d16;
@@ -232,7 +234,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
   max = hn::IfThenZeroElse(none, max);
   const VF offset = hn::NegMulAdd(gain, max, hn::Set(d, 32767.5f));
   const VF lowest = hn::Set(d, std::numeric_limits<float>::lowest() / 2);
-  FromLanes<kShare>(hn::IfThenElse(none, lowest, hn::Mul(gain, max)), s.tile_max + query);
+  FromLanes<kQueryLanes>(hn::IfThenElse(none, lowest, hn::Mul(gain, max)), s.tile_max + query);
   VF any = hn::Zero(d), other = any;  // become NaNs if a score is one
   VI32 sum = hn::Zero(DI32());
   const auto steps = [&](size_t i, VF& total) HWY_ATTR {
@@ -244,7 +246,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
                          HWY_ATTR { return hn::Sub(hn::Set(DU16(), c), hn::MulHigh(f, p)); };
   const auto turn =
       hn::Dup128VecFromValues(DU8(), 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
-  for (size_t i = aligned.begin / kShare; i < aligned.end / kShare; i += 4) {
+  for (size_t i = aligned.begin / kQueryLanes; i < aligned.end / kQueryLanes; i += 4) {
     HWY_UNROLL(2)
     for (size_t k = i; k < i + 4; k += 2) {
       const VI32 low = steps(k, any), high = steps(k + 1, other);
@@ -262,10 +264,11 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
   }
   any = hn::Add(any, other);
   const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
-  sum = Fold<kShare>(sum, add);
-  any = Fold<kShare>(any, add);
+  sum = CombineLanes<kQueryLanes>(sum, add);
+  any = CombineLanes<kQueryLanes>(any, add);
   const VF nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
-  FromLanes<kShare>(hn::IfThenElse(hn::IsNaN(any), nan, hn::ConvertTo(d, sum)), s.tile_sum + query);
+  FromLanes<kQueryLanes>(hn::IfThenElse(hn::IsNaN(any), nan, hn::ConvertTo(d, sum)),
+                         s.tile_sum + query);
 }
 
 // The scores of aligned keys and the queries of vectors j + v, and their maximums. `adds`: to the
@@ -276,15 +279,15 @@ HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, KeyRange alig
                                bool adds, bool prefetches, float* HWY_RESTRICT scores,
                                VF (&maximums)[kVectors]) {
   const DF d;
-  constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
-  constexpr size_t kKeysAtATime = 8 / kVectors, kSums = 8 / kShare;  // kSums vectors of scores
-  constexpr size_t kVectorWords = Products::kBlocks * Products::kWords / kShare;
+  constexpr size_t kQueryLanes = Products::kQueryLanes, kWidth = Products::kWidth;
+  constexpr size_t kKeysAtATime = 8 / kVectors, kSums = 8 / kQueryLanes;  // kSums vectors of scores
+  constexpr size_t kVectorWords = Products::kBlocks * Products::kWords / kQueryLanes;
   const size_t n_words = Products::CountWords(n);
   VF max[kVectors], ratios[kVectors], chunk_ratios[kVectors];
   for (size_t v = 0; v < kVectors; ++v) {
     max[v] = hn::Set(d, kUnseen);
-    if (kLoops == 2) ratios[v] = ToLanes<kShare>(products.block_ratios + (j + v) * kWidth);
-    chunk_ratios[v] = ToLanes<kShare>(products.chunk_ratios + (j + v) * kWidth);
+    if (kLoops == 2) ratios[v] = ToLanes<kQueryLanes>(products.block_ratios + (j + v) * kWidth);
+    chunk_ratios[v] = ToLanes<kQueryLanes>(products.chunk_ratios + (j + v) * kWidth);
   }
   for (size_t key = aligned.begin; key < aligned.end; key += kKeysAtATime) {
     Prefetcher<kKeysAtATime * Products::kChunkBytes / kVectorWords> ahead(
@@ -295,7 +298,8 @@ HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, KeyRange alig
     HWY_UNROLL(16)
     for (size_t i = 0; i < kSums; ++i) {
       const size_t v = i % kVectors;
-      float* const to = scores + v * kWidth * kKeys + (key / kShare + i / kVectors) * kFloatLanes;
+      float* const to =
+          scores + v * kWidth * kTileKeys + (key / kQueryLanes + i / kVectors) * kFloatLanes;
       VF x = kLoops == 2 ? hn::MulAdd(others[i], ratios[v], sums[i]) : sums[i];
       if (adds) x = hn::MulAdd(x, chunk_ratios[v], hn::Load(d, to));
       hn::Store(x, d, to);
@@ -307,23 +311,24 @@ HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, KeyRange alig
 
 // Caps the scores of aligned keys, or lowers them by distance. Scores of keys that a query does not
 // see become minus infinity. Returns the maximums.
-template <size_t kShare>
+template <size_t kQueryLanes>
 HWY_INLINE VF Correct(const KeyTile& tile, KeyRange aligned, VF gain, const AttentionParams& params,
                       size_t query, QueryState& s) {
   const DF d;
   alignas(64) float begin[kFloatLanes], end[kFloatLanes], slopes[kFloatLanes],
       distances[kFloatLanes];
   for (size_t i = 0; i < kFloatLanes; ++i) {
-    const KeyRange seen = SeenBy(s, query + i / kShare, 1, tile);
-    begin[i] = static_cast<float>(seen.begin) - static_cast<float>(i % kShare);
-    end[i] = static_cast<float>(seen.end) - static_cast<float>(i % kShare);
-    slopes[i] = s.slopes[query + i / kShare];
-    distances[i] = s.DistanceOf(query + i / kShare, tile) + static_cast<float>(i % kShare);
+    const KeyRange seen = SeenBy(s, query + i / kQueryLanes, 1, tile);
+    begin[i] = static_cast<float>(seen.begin) - static_cast<float>(i % kQueryLanes);
+    end[i] = static_cast<float>(seen.end) - static_cast<float>(i % kQueryLanes);
+    slopes[i] = s.slopes[query + i / kQueryLanes];
+    distances[i] =
+        s.DistanceOf(query + i / kQueryLanes, tile) + static_cast<float>(i % kQueryLanes);
   }
   float* const first = s.scores[query];
   VF max = hn::Set(d, kUnseen);
-  for (size_t key = aligned.begin; key < aligned.end; key += kShare) {
-    float* const scores = first + key / kShare * kFloatLanes;
+  for (size_t key = aligned.begin; key < aligned.end; key += kQueryLanes) {
+    float* const scores = first + key / kQueryLanes * kFloatLanes;
     VF x = hn::Load(d, scores);
     const VF at = hn::Set(d, static_cast<float>(key));
     if (params.softcap != 0) {
@@ -342,13 +347,13 @@ HWY_INLINE VF Correct(const KeyTile& tile, KeyRange aligned, VF gain, const Atte
   return max;
 }
 
-// Computes the scores of a tile's keys, [key / kShare][lane] for each vector of lanes, and turns
-// them into attention weights.
+// Computes the scores of a tile's keys, [key / kQueryLanes][lane] for each vector of lanes, and
+// turns them into attention weights.
 template <size_t kVectors, class Products>
 HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool is_first,
                            Products& products, QueryState& s) {
   const DF d;
-  constexpr size_t kShare = Products::kShare, kWidth = Products::kWidth;
+  constexpr size_t kQueryLanes = Products::kQueryLanes, kWidth = Products::kWidth;
   constexpr size_t kTogether = kVectors * kWidth;
   const bool corrects_all = queries.params.softcap != 0 || queries.params.slopes != nullptr;
   const size_t n_chunks = (queries.kv.key_length + kHeadChunk - 1) / kHeadChunk;
@@ -361,7 +366,7 @@ HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool i
     products.PackKeys(queries, tile, first, n);
     const bool two_blocks = Products::kBlocks == 2 && n > kHeadChunk / 2;
     for (size_t query = 0; query < s.n_padded; query += kTogether) {
-      const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, query, kTogether, tile));
+      const KeyRange aligned = AlignKeys<kQueryLanes>(SeenBy(s, query, kTogether, tile));
       const size_t j = (packed + query) / kWidth;
       VF max[kVectors];
       if (two_blocks) {
@@ -376,11 +381,13 @@ HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool i
                            aligned.begin < SeenBy(s, query + kTogether - 1, 1, tile).begin;
       for (size_t v = 0; v < kVectors; ++v) {
         const size_t of_vector = query + v * kWidth;
-        VF gain = ToLanes<kShare>(products.q_gains + of_vector);
-        if (correct) max[v] = Correct<kShare>(tile, aligned, gain, queries.params, of_vector, s);
+        VF gain = ToLanes<kQueryLanes>(products.q_gains + of_vector);
+        if (correct)
+          max[v] = Correct<kQueryLanes>(tile, aligned, gain, queries.params, of_vector, s);
         if (corrects_all) gain = hn::Set(d, 1.0f);
-        max[v] = Fold<kShare>(max[v], [](VF a, VF b) HWY_ATTR { return hn::Max(a, b); });
-        WeighLanes<kShare>(aligned, max[v], gain, of_vector, s);
+        max[v] =
+            CombineLanes<kQueryLanes>(max[v], [](VF a, VF b) HWY_ATTR { return hn::Max(a, b); });
+        WeighLanes<kQueryLanes>(aligned, max[v], gain, of_vector, s);
       }
     }
   }
@@ -389,10 +396,10 @@ HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool i
 // The key that number k of a word of weights or values belongs to. A word has numbers of kWordKeys
 // keys: one from each of two vectors of scores; or, as bytes, one from the first, third, second and
 // fourth of four vectors.
-template <size_t kWordKeys, size_t kShare>
+template <size_t kWordKeys, size_t kQueryLanes>
 constexpr size_t KeyOf(size_t word, size_t k) {
   const size_t turned = kWordKeys == 4 ? k % 2 * 2 + k / 2 : k;
-  return word / kShare * kShare * kWordKeys + turned * kShare + word % kShare;
+  return word / kQueryLanes * kQueryLanes * kWordKeys + turned * kQueryLanes + word % kQueryLanes;
 }
 
 template <size_t kQueries>
@@ -408,25 +415,25 @@ HWY_INLINE void SetZero(VDots<kQueries>& dots) {
 
 // Adds to dots[query][lane] the products of a word of the weights of kQueries queries from `query`
 // on with values[lane].
-template <size_t kQueries, size_t kShare, class Dot>
+template <size_t kQueries, size_t kQueryLanes, class Dot>
 HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HWY_RESTRICT weights,
                          size_t word, size_t query, Dot dot, VDots<kQueries>& dots) {
-  constexpr size_t kWidth = kFloatLanes / kShare;
-  const uint32_t* HWY_RESTRICT const x = weights + query / kWidth * kWidth * (kKeys / 2) +
-                                         word / kShare * kFloatLanes + query % kWidth * kShare +
-                                         word % kShare;
+  constexpr size_t kWidth = kFloatLanes / kQueryLanes;
+  const uint32_t* HWY_RESTRICT const x = weights + query / kWidth * kWidth * (kTileKeys / 2) +
+                                         word / kQueryLanes * kFloatLanes +
+                                         query % kWidth * kQueryLanes + word % kQueryLanes;
   VU32 words[kRowVectors];
   for (size_t v = 0; v < kRowVectors; ++v) words[v] = hn::Load(DU32(), values + v * kFloatLanes);
   HWY_UNROLL(8)
   for (size_t q = 0; q < kQueries; ++q) {
-    const size_t at = q / kWidth * kWidth * (kKeys / 2) + q % kWidth * kShare;
+    const size_t at = q / kWidth * kWidth * (kTileKeys / 2) + q % kWidth * kQueryLanes;
     const VU32 factors = hn::Set(DU32(), x[at]);
     for (size_t v = 0; v < kRowVectors; ++v) dots[q][v] = dot(dots[q][v], words[v], factors);
   }
 }
 
 // AddWords for the words [begin, end), with values[word * stride + lane].
-template <size_t kQueries, size_t kShare, class Dot, class Next>
+template <size_t kQueries, size_t kQueryLanes, class Dot, class Next>
 HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t stride, size_t begin,
                                size_t end, const uint32_t* HWY_RESTRICT weights, size_t query,
                                Dot dot, Next ahead, VDots<kQueries>& dots) {
@@ -434,7 +441,7 @@ HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t strid
     HWY_UNROLL(4)
     for (size_t i = word; i < word + 4; ++i) {
       ahead.Step();
-      AddWords<kQueries, kShare>(values + i * stride, weights, i, query, dot, dots);
+      AddWords<kQueries, kQueryLanes>(values + i * stride, weights, i, query, dot, dots);
     }
   }
 }
@@ -443,4 +450,4 @@ HWY_INLINE void MultiplyValues(const uint32_t* HWY_RESTRICT values, size_t strid
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // PRONK_KERNELS_ATTENTION_LANES_INL_H_
+#endif  // PRONK_KERNELS_ATTENTION_INTEGER_PRODUCTS_INL_H_

@@ -1,14 +1,14 @@
-// The two products of attention, a query tile with a tile of keys (tiles.cc), in floats.
+// The two products of attention, a query tile with a tile of keys (key_tiles.cc), in floats.
 // Included once per instruction set.
 //
 // Both have the shape that kernels/matmul/panel-inl.h explains. The lanes of a panel of keys are
 // keys, so that a query's scores need no sums across lanes; the lanes of a panel of values are a
 // value's numbers. A tile of keys is converted once for all queries of a query tile.
-#if defined(PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
-#undef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#if defined(PRONK_KERNELS_ATTENTION_FLOAT_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_FLOAT_PRODUCTS_INL_H_
+#undef PRONK_KERNELS_ATTENTION_FLOAT_PRODUCTS_INL_H_
 #else
-#define PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#define PRONK_KERNELS_ATTENTION_FLOAT_PRODUCTS_INL_H_
 #endif
 
 #include <algorithm>
@@ -23,11 +23,10 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-constexpr size_t kKeys = kKvTile;       // of a tile
 constexpr size_t kHeadChunk = 64;       // of a head's numbers, converted at a time
 constexpr size_t kRegisterQueries = 8;  // the most queries whose sums are in registers together
 constexpr size_t kPackedChunks = 2 * kTileQueries;  // the most chunks of queries that stay packed
-static_assert(kTileQueries % kRegisterQueries == 0 && kKeys % kMicroRows == 0);
+static_assert(kTileQueries % kRegisterQueries == 0 && kTileKeys % kMicroRows == 0);
 static_assert(kHeadChunk % kMicroRows == 0);
 
 // Keys [begin, end) of a tile, counted from its first position.
@@ -83,7 +82,7 @@ struct TileVectors {
   // What a loop prefetches of the next tile while it reads this tile's vectors from byte `offset`
   // on. Loops that read different numbers of the same vectors prefetch different parts.
   HWY_INLINE const std::byte* NextTile(size_t offset) const {
-    return cache + (tile.cache_index + kKeys) * bytes + kKeys * offset;
+    return cache + (tile.cache_index + kTileKeys) * bytes + kTileKeys * offset;
   }
 
   // `part` of the n vectors from number `begin` on: in place, or as a copy if some are outside the
@@ -104,9 +103,9 @@ struct TileVectors {
 // The state of a query tile from one tile of keys to the next. A tile's attention weights are
 // relative to its own maximum: earlier sums count `keep` times, new ones `gain` times.
 struct QueryState {
-  // With integer products [kKeys / kShare][kFloatLanes] for each vector of lanes (lanes-inl.h);
-  // pairs of attention weights then replace the scores.
-  alignas(64) float scores[kTileQueries][kKeys];
+  // With integer products [kTileKeys / kQueryLanes][kFloatLanes] for each vector of lanes
+  // (integer_products-inl.h); pairs of attention weights then replace the scores.
+  alignas(64) float scores[kTileQueries][kTileKeys];
   alignas(64) float max[kTileQueries], sum[kTileQueries];
   alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
   alignas(64) float keep[kTileQueries], gain[kTileQueries];
@@ -168,8 +167,8 @@ class FloatProducts {
       std::min(std::bit_floor((HWY_ARCH_X86 && kLanes128 < 4 ? 8 : 16) / kQueries),
                kHeadChunk / kFloatLanes);
   static constexpr size_t kPanelKeys = kVectors<1> * kFloatLanes;  // packed at a time
-  static constexpr float kPerDoubling = 1;  // adding this to a kept score doubles the weight
-  static constexpr float kOne = 1;          // what a weight of 1 is
+  static constexpr float kUnitsPerOctave = 1;  // adding this to a kept score doubles the weight
+  static constexpr float kWeightOfOne = 1;     // what a weight of 1 is
   static constexpr bool kIntegers = false;
 
   // Packs numbers [first, first + n) of each query, n <= kHeadChunk: query i's chunk as number
@@ -257,28 +256,28 @@ class FloatProducts {
                               size_t lane, size_t n,
                               VSums<kQueries, kVectors<kQueries>>& sums) const {
     const DF d;
-    Prefetcher<kPrefetchedBytes<kQueries>> ahead(next_values_ + kKeys * lane * kNumberBytes,
+    Prefetcher<kPrefetchedBytes<kQueries>> ahead(next_values_ + kTileKeys * lane * kNumberBytes,
                                                  query == 0 && !kConverts);
     if constexpr (kConverts) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         return hn::Load(d, panel_ + p * kHeadChunk + lane + v * kFloatLanes);
       };
-      Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
-                                sums);
+      Multiply<kQueries, kTileKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query,
+                                    ahead, sums);
     } else if (n >= kVectors<kQueries> * kFloatLanes) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         const size_t i = first + lane + v * kFloatLanes;
         return LoadCached<T>(d, values_ + p * bytes_, i, i + kFloatLanes);
       };
-      Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
-                                sums);
+      Multiply<kQueries, kTileKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query,
+                                    ahead, sums);
     } else {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         const size_t i = first + lane + v * kFloatLanes, end = first + lane + n;
         return i < end ? LoadCached<T>(d, values_ + p * bytes_, i, end) : hn::Zero(d);
       };
-      Multiply<kQueries, kKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query, ahead,
-                                sums);
+      Multiply<kQueries, kTileKeys>(value, keys.begin, keys.end, s.scores[query], s.gain + query,
+                                    ahead, sums);
     }
   }
 
@@ -354,7 +353,7 @@ class FloatProducts {
   template <size_t kQueries>
   static constexpr size_t kPrefetchedBytes = kVectors<kQueries>* kFloatLanes* kNumberBytes;
 
-  alignas(64) float panel_[kHeadChunk * (kConverts ? kKeys : kPanelKeys)];
+  alignas(64) float panel_[kHeadChunk * (kConverts ? kTileKeys : kPanelKeys)];
   alignas(64) float q_[kPackedChunks][kHeadChunk];
   alignas(64) float rows_[kPanelKeys][kHeadChunk];  // of keys that are not read in place
   float scales_[kRegisterQueries];                  // of scores: the same for each query
@@ -367,4 +366,4 @@ class FloatProducts {
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#endif  // PRONK_KERNELS_ATTENTION_FLOAT_PRODUCTS_INL_H_

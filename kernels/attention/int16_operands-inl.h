@@ -3,21 +3,21 @@
 //
 // Each chunk of a query or key, each number of the values (over a tile's keys) and each query's
 // attention weights become integers with their own scale. The integers have some 13 bits, because
-// sums of products must stay below 2^31, with an error of about 1e-8 of their energy, like f16. One
+// sums of products must stay below 2^31, with a relative squared error of about 1e-8, like f16. One
 // instruction multiplies and adds pairs. A pair of query or key numbers is a number and the one
 // kFloatLanes after it, which needs no permutation; a pair of weights or values belongs to two
 // neighbouring keys.
-#if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
-#undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
+#if defined(PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_
+#undef PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_
 #else
-#define PRONK_KERNELS_ATTENTION_INT16_INL_H_
+#define PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_
 #endif
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/lanes-inl.h"
+#include "kernels/attention/integer_products-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 // A query's product with a key is at most the product of their lengths (Cauchy and Schwarz).
 // Rounding adds less than sqrt(kHeadChunk) / 2 to a length: (kLengthLimit + 4)^2 < 2^31.
 constexpr float kLengthLimit = 46300;
-// Weights and values: (kWeightSum + kKeys / 2) * kValueLimit < 2^31.
+// Weights and values: (kWeightSum + kTileKeys / 2) * kValueLimit < 2^31.
 constexpr float kValueLimit = 8190, kWeightSum = 262000;
 
 // x * factor, rounded to an integer, in the last bits: the addend is so large that the sum has none
@@ -70,7 +70,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   }
 
   void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     const CachedRows rows =
         FindVectors(queries.kv.k, queries.kv.key_length, tile, first, n, next_keys);
     for (size_t p = aligned.begin; p < aligned.end; ++p) {
@@ -81,7 +81,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
     const DF d;
-    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     const CachedRows rows =
         FindVectors(queries.kv.v, queries.kv.value_stride, tile, first, n, next_values);
     VI32 max[kHeadChunk / kFloatLanes];
@@ -111,20 +111,20 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   void PackWeights(const QueryState& s, const KeyTile& tile, size_t first) {
     if (first != 0) return;  // the first chunk's weights serve all chunks
     for (size_t i = 0; i < s.n_padded; i += kFloatLanes) {
-      const VF sums = hn::Mul(hn::Load(DF(), s.tile_sum + i), hn::Set(DF(), 1 / kOne));
+      const VF sums = hn::Mul(hn::Load(DF(), s.tile_sum + i), hn::Set(DF(), 1 / kWeightOfOne));
       const VF limit =
           hn::Floor(hn::Div(hn::Set(DF(), kWeightSum), hn::Max(hn::Set(DF(), 8.0f), sums)));
       hn::Store(hn::Div(hn::Load(DF(), s.gain + i), limit), DF(), gains_ + i);
       const VU32 one = hn::BitCast(DU32(), hn::ConvertTo(DI32(), limit));
       const VI16 factor = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
       const size_t outer = i / kWeightQueries * kWeightQueries;
-      const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, outer, kWeightQueries, tile));
+      const KeyRange aligned = AlignKeys<kQueryLanes>(SeenBy(s, outer, kWeightQueries, tile));
       const float* const pairs = s.scores[i];
       for (size_t pair = aligned.begin / 2; pair < aligned.end / 2; ++pair) {
         const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloatLanes));
         const VI16 product = hn::MulFixedPoint15(both, factor);
         hn::Store(hn::BitCast(DU32(), product), DU32(),
-                  weights[0] + i * (kKeys / 2) + pair * kFloatLanes);
+                  weights[0] + i * (kTileKeys / 2) + pair * kFloatLanes);
       }
     }
   }
@@ -132,7 +132,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
   template <size_t kQueries>
   HWY_INLINE void WeightedSum(size_t query, KeyRange seen, size_t lane,
                               VSums<kQueries, kRowVectors>& sums) const {
-    const KeyRange aligned = AlignKeys<kShare>(seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(seen);
     VDots<kQueries> dots;
     const auto dot = [](VI32 sum, VU32 a, VU32 b) HWY_ATTR {
       return DotWords(sum, hn::BitCast(DI16(), a), hn::BitCast(DI16(), b));
@@ -140,7 +140,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     SetZero<kQueries>(dots);
     MultiplyValues<kQueries, 1>(
         values_ + lane, kHeadChunk, aligned.begin / 2, aligned.end / 2, weights[0], query, dot,
-        Prefetcher<kPrefetchedBytes>(next_values + kKeys * CachedBytes<T>(lane), query == 0), dots);
+        Prefetcher<kPrefetchedBytes>(next_values + kTileKeys * CachedBytes<T>(lane), query == 0),
+        dots);
     HWY_UNROLL(8)
     for (size_t q = 0; q < kQueries; ++q) {
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -183,7 +184,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     return scale;
   }
 
-  alignas(64) uint32_t values_[kHeadChunk * kKeys / 2];
+  alignas(64) uint32_t values_[kHeadChunk * kTileKeys / 2];
   alignas(64) float value_scales_[kHeadChunk], gains_[kTileQueries];
   // For a word of each number.
   static constexpr size_t kPrefetchedBytes = 2 * kMicroRows * sizeof(T);
@@ -193,4 +194,4 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // PRONK_KERNELS_ATTENTION_INT16_INL_H_
+#endif  // PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_

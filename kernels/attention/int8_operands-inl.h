@@ -13,11 +13,11 @@
 // less. Then rounding moves at most 128 / 255 / 128 = 0.4% of the total weight, usually far less,
 // since errors have both signs. A weight that does not fit in a byte has a second byte, in steps of
 // 64: few keys have so much weight.
-#if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
-#undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
+#if defined(PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_
+#undef PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_
 #else
-#define PRONK_KERNELS_ATTENTION_INT8_INL_H_
+#define PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_
 #endif
 
 #include <algorithm>
@@ -25,20 +25,20 @@
 #include <bit>
 #include <cstddef>
 
-#include "kernels/attention/lanes-inl.h"
+#include "kernels/attention/integer_products-inl.h"
 #include "kernels/ops/rounding.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-template <size_t kShareLanes>
-class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
+template <size_t kLanes>
+class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   using Block = gguf::BlockQ8_0;
-  using Base = LaneBuffers<Block, kShareLanes, 2, 8>;
+  using Base = LaneBuffers<Block, kLanes, 2, 8>;
 
  public:
-  using Base::kBlocks, Base::kShare, Base::kWeightQueries, Base::kWidth;
+  using Base::kBlocks, Base::kQueryLanes, Base::kWeightQueries, Base::kWidth;
 
   static constexpr size_t CountWords(size_t /*n*/) { return Base::kWords; }
   HWY_INLINE size_t KeyStride() const { return kInPlace ? rows_.stride : sizeof(this->keys[0]); }
@@ -67,15 +67,15 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       const auto* const words = reinterpret_cast<const uint32_t*>(q.data());
       for (size_t k = 0; k < kHeadChunk / 4; ++k) this->PutWord(packed + i, k, words[k]);
       this->SetScale(i, packed + i, first == 0, scales[0], queries.params.scale);
-      this->block_ratios[packed + i] = scales[1] / std::max(scales[0], Base::kLeast);
+      this->block_ratios[packed + i] = scales[1] / std::max(scales[0], Base::kMinScale);
       for (size_t b = 0; b < kBlocks; ++b) {
-        this->OffsetAt(packed + i, b) = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
+        this->StartAt(packed + i, b) = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
       }
     }
   }
 
   void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     first_key_ = aligned.begin;
     rows_ = FindBlocks(queries.kv.type.k, queries.kv.k, queries.kv.key_length, tile, first, n,
                        this->next_keys);
@@ -92,7 +92,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
           hn::Store(hn::Add(v, hn::Set(d, kKeyBias)), d,
                     reinterpret_cast<uint8_t*>(this->keys[p]) + 32 * b + i);
         }
-        halves_[b * kKeys + p] = from.d;
+        halves_[b * kTileKeys + p] = from.d;
       }
     }
     ConvertHalves(aligned, this->key_scales);
@@ -100,7 +100,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 
   // Values as words of kWordKeys keys, in the order of the weights' words.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     const CachedRows rows = FindBlocks(queries.kv.type.v, queries.kv.v, queries.kv.value_stride,
                                        tile, first, n, this->next_values);
     n_blocks_ = (n + 31) / 32;
@@ -110,23 +110,23 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     const std::byte* at = rows.first;
     for (size_t p = aligned.begin; p < aligned.end; ++p, at += rows.stride) {
       halves_[p] = reinterpret_cast<const Block*>(at)[0].d;
-      halves_[kKeys + p] = reinterpret_cast<const Block*>(at)[n_blocks_ - 1].d;
+      halves_[kTileKeys + p] = reinterpret_cast<const Block*>(at)[n_blocks_ - 1].d;
     }
 #if PRONK_VNNI
     // A word has a byte of each of four rows. Interleaving twice makes the words, but separately in
-    // each piece of 16 bytes, so the words of a row are first dealt to the pieces. A vector has as
-    // many blocks as fit.
+    // each 128-bit lane, so the words of a row are first distributed to the 128-bit lanes. A vector
+    // has as many blocks as fit.
     const DU8 d8;
-    static constexpr auto kTransposition = [] {
-      std::array<uint32_t, kFloatLanes> deal{};
-      for (uint32_t i = 0; i < kFloatLanes; ++i) deal[i] = i % 4 * uint32_t{kLanes128} + i / 4;
-      return deal;
+    static constexpr auto kOrder = [] {
+      std::array<uint32_t, kFloatLanes> order{};
+      for (uint32_t i = 0; i < kFloatLanes; ++i) order[i] = i % 4 * uint32_t{kLanes128} + i / 4;
+      return order;
     }();
-    const auto deal = hn::SetTableIndices(DU32(), kTransposition.data());
+    const auto order = hn::SetTableIndices(DU32(), kOrder.data());
     for (size_t b = 0; b < n_blocks_; b += kVectorBytes / 32) {
       for (size_t word = aligned.begin / kWordKeys; word < aligned.end / kWordKeys; ++word) {
         const auto row = [&](size_t k) HWY_ATTR {
-          const Block* const row_blocks = blocks(KeyOf<kWordKeys, kShare>(word, k));
+          const Block* const row_blocks = blocks(KeyOf<kWordKeys, kQueryLanes>(word, k));
           const hn::FixedTag<uint8_t, 32> d32;
           const auto numbers = [&](size_t i) HWY_ATTR {
             return hn::LoadU(d32, reinterpret_cast<const uint8_t*>(row_blocks[i].qs));
@@ -136,7 +136,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 #else
           const VU8 row_bytes = numbers(b);
 #endif
-          return hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(DU32(), row_bytes), deal));
+          return hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(DU32(), row_bytes), order));
         };
         const VU8 r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
         const auto put = [&](size_t i, VU8 low, VU8 high) HWY_ATTR {
@@ -158,7 +158,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
           const auto number = [&](size_t k) HWY_ATTR {
             const hn::Rebind<int8_t, DI32> d8;
             return hn::PromoteTo(
-                DI32(), hn::LoadU(d8, blocks(KeyOf<kWordKeys, kShare>(word, k))[b].qs + i));
+                DI32(), hn::LoadU(d8, blocks(KeyOf<kWordKeys, kQueryLanes>(word, k))[b].qs + i));
           };
           const auto low = hn::BitCast(DI16(), number(0));
           const auto high = hn::BitCast(DI16(), hn::ShiftLeft<16>(number(1)));
@@ -179,15 +179,16 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     for (size_t first = 0; first < s.n_padded; first += kWidth) {
       const size_t outer = first / kWeightQueries * kWeightQueries,
                    n = std::min(kWeightQueries, s.n_padded - outer);
-      const KeyRange aligned = AlignKeys<kShare>(SeenBy(s, outer, n, tile));
+      const KeyRange aligned = AlignKeys<kQueryLanes>(SeenBy(s, outer, n, tile));
       bool is_high = false;
-      for (size_t i = outer; i < outer + n; ++i) is_high |= s.gain[i] > kShareOfByte * s.sum[i];
+      for (size_t i = outer; i < outer + n; ++i) is_high |= s.gain[i] > kByteFraction * s.sum[i];
       for (auto& high : high_)
         high[outer / kWeightQueries] = first == outer ? 0 : high[outer / kWeightQueries];
-      const VF gain = ToLanes<kShare>(s.gain + first), sum = ToLanes<kShare>(s.sum + first);
+      const VF gain = ToLanes<kQueryLanes>(s.gain + first),
+               sum = ToLanes<kQueryLanes>(s.sum + first);
       // The integer that the largest weight becomes: at most 16320 with VNNI. The quotient may be a
       // NaN.
-      const VF share = hn::Mul(hn::Div(gain, sum), hn::Set(d, kOneByte / kShareOfByte));
+      const VF share = hn::Mul(hn::Div(gain, sum), hn::Set(d, kOneByte / kByteFraction));
       const VF largest =
           PRONK_VNNI ? hn::Floor(hn::Max(share, hn::Set(d, kOneByte))) : hn::Set(d, kInt16Limit);
       // Queries that see the same keys are handled together; the lanes of other queries stay
@@ -199,15 +200,15 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
         if (begin == 0 || seen != factors_of) FindFactors(seen);
         factors_of = seen;
         const auto lane = [&](size_t query) HWY_ATTR {
-          return hn::Set(DI32(), static_cast<int32_t>((query - first) * kShare));
+          return hn::Set(DI32(), static_cast<int32_t>((query - first) * kQueryLanes));
         };
         const VI32 lanes = hn::Iota(DI32(), 0);
         const auto mine = hn::And(hn::Ge(lanes, lane(begin)), hn::Lt(lanes, lane(end)));
         for (size_t b = 0; b < n_blocks_; ++b) {
           const VF step = hn::Div(hn::Mul(gain, hn::Set(d, scale_limits_[b])), largest);
           float* const gains = gains_[b] + first;
-          FromLanes<kShare>(hn::IfThenElse(hn::RebindMask(d, mine), step, ToLanes<kShare>(gains)),
-                            gains);
+          FromLanes<kQueryLanes>(
+              hn::IfThenElse(hn::RebindMask(d, mine), step, ToLanes<kQueryLanes>(gains)), gains);
           if (end - begin < kWidth) {
             Multiply<true, true>(aligned, first, s, b, largest, mine);
           } else if (is_high) {
@@ -223,12 +224,12 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   template <size_t kQueries>
   HWY_INLINE void WeightedSum(size_t query, KeyRange seen, size_t lane,
                               VSums<kQueries, kRowVectors>& sums) const {
-    const KeyRange aligned = AlignKeys<kShare>(seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(seen);
     VDots<kQueries> dots;
     const size_t b = lane / 32;
     constexpr size_t kPrefetchedBytes = kWordKeys * kMicroRows * sizeof(Block) / 32;  // for a word
-    const Prefetcher<kPrefetchedBytes> ahead(this->next_values + kKeys * lane * sizeof(Block) / 32,
-                                             query == 0);
+    const Prefetcher<kPrefetchedBytes> ahead(
+        this->next_values + kTileKeys * lane * sizeof(Block) / 32, query == 0);
     const uint32_t *const values = values_[b] + lane % 32, *const low = this->weights[b];
     const size_t begin = aligned.begin / kWordKeys, end = aligned.end / kWordKeys;
     const auto dot = [](VI32 sum, VU32 value, VU32 weight) HWY_ATTR {
@@ -243,8 +244,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     if (uint32_t left = high_[b][query / kWeightQueries]; left != 0) {
       for (; left != 0; left &= left - 1) {
         const size_t word = static_cast<size_t>(std::countr_zero(left));
-        AddWords<kQueries, kShare>(values + word * 32, low + kWidth * kKeys / 4, word, query, dot,
-                                   dots);
+        AddWords<kQueries, kQueryLanes>(values + word * 32, low + kWidth * kTileKeys / 4, word,
+                                        query, dot, dots);
       }
       HWY_UNROLL(8)
       for (size_t q = 0; q < kQueries; ++q) {
@@ -252,7 +253,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       }
     }
 #endif
-    MultiplyValues<kQueries, kShare>(values, 32, begin, end, low, query, dot, ahead, dots);
+    MultiplyValues<kQueries, kQueryLanes>(values, 32, begin, end, low, query, dot, ahead, dots);
     HWY_UNROLL(8)
     for (size_t q = 0; q < kQueries; ++q) {
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -266,11 +267,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   // each sum subtracts its contribution.
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
   // Where few queries use a key, copying it does not pay off.
-  static constexpr bool kInPlace = kShare >= 4;
+  static constexpr bool kInPlace = kQueryLanes >= 4;
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
   // A weight of more than this share of the sum of the weights needs a second byte.
-  static constexpr float kShareOfByte = 1.0f / 64, kOneByte = 255;
+  static constexpr float kByteFraction = 1.0f / 64, kOneByte = 255;
 
   // FindVectors() for both types: blocks of Q4_0 become blocks of Q8_0 in a copy. A negative scale
   // of Q4_0 becomes positive, and its numbers are negated, to -7 to 8.
@@ -283,7 +284,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     next = vectors.NextTile(CachedBytes<Half>(first));
     const std::byte* const rows =
         cache + tile.cache_index * vectors.bytes + CachedBytes<Half>(first);
-    const KeyRange aligned = AlignKeys<kShare>(tile.seen);
+    const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     std::byte* to_row = this->copy;
     for (size_t p = aligned.begin; p < aligned.end; ++p, to_row += Base::kChunkBytes) {
       const size_t row = std::clamp(p, tile.seen.begin, tile.seen.end - 1);
@@ -311,7 +312,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   HWY_INLINE void Multiply(KeyRange aligned, size_t first, const QueryState& s, size_t b,
                            VF largest, Mask mine) {
     const float* HWY_RESTRICT const pairs = s.scores[first];
-    uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kKeys / 2);
+    uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kTileKeys / 2);
     [[maybe_unused]] const VI32 one = hn::ConvertInRangeTo(DI32(), largest);
     [[maybe_unused]] const VI16 steps = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
     const auto put = [&](VI16 v, uint32_t* to) HWY_ATTR {
@@ -321,12 +322,13 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
     };
     const auto product = [&](size_t pair) HWY_ATTR {
       const VI16 both = hn::BitCast(DI16(), hn::Load(DF(), pairs + pair * kFloatLanes));
-      const VU8 factors = Broadcast<kShare>(factors_[b] + 2 * pair * kShare);
+      const VU8 factors = Broadcast<kQueryLanes>(factors_[b] + 2 * pair * kQueryLanes);
       return hn::MulFixedPoint15(both, hn::BitCast(DI16(), factors));
     };
-    [[maybe_unused]] constexpr uint32_t kWordsOfKeys = (1u << kShare) - 1;
+    [[maybe_unused]] constexpr uint32_t kWordsOfKeys = (1u << kQueryLanes) - 1;
     [[maybe_unused]] uint32_t words_with_high = 0;
-    for (size_t pair = aligned.begin / (2 * kShare); pair < aligned.end / (2 * kShare); pair += 2) {
+    for (size_t pair = aligned.begin / (2 * kQueryLanes); pair < aligned.end / (2 * kQueryLanes);
+         pair += 2) {
 #if PRONK_VNNI
       VI16 a = hn::MulFixedPoint15(product(pair), steps);
       VI16 c = hn::MulFixedPoint15(product(pair + 1), steps);
@@ -340,9 +342,9 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
         a = hn::Sub(a, hn::ShiftLeft<6>(high_a));
         c = hn::Sub(c, hn::ShiftLeft<6>(high_c));
         const VI16 both = hn::Or(high_a, hn::ShiftLeft<8>(high_c));
-        put(both, to + kWidth * kKeys / 4);
+        put(both, to + kWidth * kTileKeys / 4);
         const uint32_t any = !hn::AllTrue(DI16(), hn::Eq(both, hn::Zero(DI16())));
-        words_with_high |= any * kWordsOfKeys << (pair / 2 * kShare);
+        words_with_high |= any * kWordsOfKeys << (pair / 2 * kQueryLanes);
       }
       put(hn::Or(a, hn::ShiftLeft<8>(c)), to);
 #else
@@ -358,8 +360,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
   HWY_INLINE void FindFactors(KeyRange seen) {
     // Smaller than any f16, so that no limit is infinite. Scales are compared as integers, so that
     // a NaN is the largest.
-    const VI32 least = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
-    VI32 max[kBlocks] = {least, least};
+    const VI32 lowest = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
+    VI32 max[kBlocks] = {lowest, lowest};
     for (size_t p = seen.begin / kFloatLanes * kFloatLanes; p < seen.end; p += kFloatLanes) {
       const VI32 at = hn::Iota(DI32(), static_cast<int32_t>(p));
       const auto inside = hn::And(hn::Ge(at, hn::Set(DI32(), static_cast<int32_t>(seen.begin))),
@@ -371,16 +373,17 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
       }
     }
     const VI32 at = hn::Iota(DI32(), 0);
-    const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kShare - 1), at));
+    const VI32 turned = hn::Add(at, hn::AndNot(hn::Set(DI32(), kQueryLanes - 1), at));
     const auto low = hn::IndicesFromVec(DI32(), hn::And(turned, hn::Set(DI32(), kFloatLanes - 1)));
-    const auto high = hn::IndicesFromVec(DI32(), hn::And(hn::Add(turned, hn::Set(DI32(), kShare)),
-                                                         hn::Set(DI32(), kFloatLanes - 1)));
+    const auto high = hn::IndicesFromVec(
+        DI32(),
+        hn::And(hn::Add(turned, hn::Set(DI32(), kQueryLanes)), hn::Set(DI32(), kFloatLanes - 1)));
     HWY_UNROLL(2)
     for (size_t b = 0; b < kBlocks; ++b) {
       const float largest = std::bit_cast<float>(hn::ReduceMax(DI32(), max[b]));
       const VF limit = hn::Set(DF(), kInt16Limit / largest);
       scale_limits_[b] = largest * (PRONK_VNNI ? 32768 / kInt16Limit : 1);  // two products' halves
-      for (size_t p = 0; p < kKeys; p += kFloatLanes) {
+      for (size_t p = 0; p < kTileKeys; p += kFloatLanes) {
         VI32 factors = hn::ConvertInRangeTo(
             DI32(), hn::MulAdd(hn::Load(DF(), value_scales_[b] + p), limit, hn::Set(DF(), 0.5f)));
         factors = hn::Min(factors, hn::Set(DI32(), 32767));  // scales of unseen keys may be larger
@@ -396,21 +399,21 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 
   // The scales of halves_ as floats. They are copied as halves, and read as vectors only after
   // other work, since a vector load waits for the small stores to its bytes.
-  HWY_INLINE void ConvertHalves(KeyRange aligned, float (&scales)[kBlocks][kKeys]) const {
+  HWY_INLINE void ConvertHalves(KeyRange aligned, float (&scales)[kBlocks][kTileKeys]) const {
     const hn::Rebind<hwy::float16_t, DF> dh;
     for (size_t b = 0; b < kBlocks; ++b) {
-      const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_ + b * kKeys);
+      const auto* const from = reinterpret_cast<const hwy::float16_t*>(halves_ + b * kTileKeys);
       for (size_t p = aligned.begin; p < aligned.end; p += kFloatLanes) {
         hn::Store(hn::PromoteTo(DF(), hn::Load(dh, from + p)), DF(), scales[b] + p);
       }
     }
   }
 
-  alignas(64) uint16_t halves_[kBlocks * kKeys];          // scales
-  alignas(64) uint32_t values_[kBlocks][32 * kKeys / 2];  // [words of keys][32]
-  alignas(64) float value_scales_[kBlocks][kKeys];
-  alignas(64) int16_t factors_[kBlocks][kKeys];  // of weights
-  float scale_limits_[kBlocks];                  // what the largest factor stands for
+  alignas(64) uint16_t halves_[kBlocks * kTileKeys];          // scales
+  alignas(64) uint32_t values_[kBlocks][32 * kTileKeys / 2];  // [words of keys][32]
+  alignas(64) float value_scales_[kBlocks][kTileKeys];
+  alignas(64) int16_t factors_[kBlocks][kTileKeys];  // of weights
+  float scale_limits_[kBlocks];                      // what the largest factor stands for
   uint32_t high_[kBlocks][kTileQueries];  // [query / kWeightQueries]: bit i: word i has high bytes
   alignas(64) float gains_[kBlocks][kTileQueries];
   CachedRows rows_;              // keys, from first_key_ on
@@ -421,4 +424,4 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kShareLanes, 2, 8> {
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // PRONK_KERNELS_ATTENTION_INT8_INL_H_
+#endif  // PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_

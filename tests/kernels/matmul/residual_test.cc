@@ -91,7 +91,7 @@ TEST(QuantizeWithResidual, BothHaveSixteenBits) {
 }
 
 // Single products multiply all that was left, batches what is large.
-TEST(FineMatrix, LosesLess) {
+TEST(ResidualProduct, LosesLess) {
   for (const DType dtype : {DType::kQ4_1, DType::kQ8_0}) {
     const RandomMatrix weights(dtype, kRows, kCols, 3);
     Matrix w = weights.view();
@@ -99,11 +99,11 @@ TEST(FineMatrix, LosesLess) {
       const std::vector<float> input = Inputs(n_tokens);
       const std::vector<double> exact = Exact(w, input);
       ForEachTarget([&] {
-        w.fine = false;
+        w.uses_residual = false;
         const double plain = Loss(Multiply(w, input), exact);
-        w.fine = true;
+        w.uses_residual = true;
         const std::vector<float> out = Multiply(w, input);
-        const bool batch = n_tokens > TokensByRows(w);
+        const bool batch = n_tokens > MaxRowTokens(w);
         if (batch && BatchFormFor(w) != BatchForm::kInt8) return;
         EXPECT_GT(plain, 1e-5);
         EXPECT_LT(Loss(out, exact), batch ? plain / 20 : 1e-8) << n_tokens;
@@ -113,11 +113,11 @@ TEST(FineMatrix, LosesLess) {
   }
 }
 
-// The loud blocks of its neighbours in a tile do not change a token's results.
-TEST(FineMatrix, ATokenHasTheSameBitsInAnyBatch) {
+// The dominant blocks of its neighbours in a tile do not change a token's results.
+TEST(ResidualProduct, ATokenHasTheSameBitsInAnyBatch) {
   const RandomMatrix weights(DType::kQ4_0, kRows, kCols, 4);
   Matrix w = weights.view();
-  w.fine = true;
+  w.uses_residual = true;
   std::vector<float> input = Inputs(45);
   ForEachTarget([&] {
     const std::vector<float> out = Multiply(w, input);
@@ -130,9 +130,9 @@ TEST(FineMatrix, ATokenHasTheSameBitsInAnyBatch) {
   });
 }
 
-// Alone and among others, with one thread and with three: what a fine `up` takes of the scratch is
-// not what the gate's rows wait in.
-TEST(FineMatrix, MayBeTheUpOfAGatedLayer) {
+// Alone and among others, with one thread and with three: what an `up` with a residual takes of the
+// scratch is not where the gate's results are stored.
+TEST(ResidualProduct, MayBeTheUpOfAGatedLayer) {
   constexpr size_t kHidden = 600;
   const RandomMatrix gates(DType::kQ4_1, kHidden, kCols, 11), ups(DType::kQ4_1, kHidden, kCols, 12);
   GatedLayer layer = {.gate = gates.view(), .up = ups.view()};
@@ -140,35 +140,35 @@ TEST(FineMatrix, MayBeTheUpOfAGatedLayer) {
   const std::vector<float> input = Inputs(kTokens);
   const std::vector<double> up = Exact(layer.up, input);
   ForEachTarget([&] {
-    const auto multiply = [&](size_t first, size_t n, int n_threads, bool fine) {
+    const auto multiply = [&](size_t first, size_t n, int n_threads, bool uses_residual) {
       Team team(n_threads);
       Activations x(n, kCols, static_cast<size_t>(n_threads), kCols);
       x.Set(input.data() + first * kCols, n, kCols);
       std::vector<float> out(n * kHidden, NAN);
-      layer.up.fine = fine;
+      layer.up.uses_residual = uses_residual;
       team.Run([&] { GatedMatMul(team, layer, x, out.data()); });
       return out;
     };
     for (const size_t n : {1, 9, 16, 45}) {
-      const bool batch = n > TokensByRows(layer.up);
+      const bool batch = n > MaxRowTokens(layer.up);
       if (batch && BatchFormFor(layer.up) != BatchForm::kInt8) continue;
       const std::vector<float> out = multiply(0, n, 1, true);
       EXPECT_EQ(multiply(0, n, 3, true), out);
       // The gate multiplies rounded activations: its results, from those with a plain `up`.
-      double plain = 0, fine = 0, power = 0;
-      const std::vector<float> coarse = multiply(0, n, 1, false);
-      layer.up.fine = false;
-      const std::vector<float> coarse_up =
+      double plain = 0, with_residual = 0, power = 0;
+      const std::vector<float> rounded = multiply(0, n, 1, false);
+      layer.up.uses_residual = false;
+      const std::vector<float> rounded_up =
           Multiply(layer.up, {input.begin(), input.begin() + static_cast<ptrdiff_t>(n * kCols)});
       for (size_t i = 0; i < out.size(); ++i) {
-        if (coarse[i] == 0 || std::abs(coarse_up[i]) < 1) continue;
-        const double gate = double{coarse[i]} / double{coarse_up[i]}, exact = gate * up[i];
-        plain += (coarse[i] - exact) * (coarse[i] - exact);
-        fine += (out[i] - exact) * (out[i] - exact);
+        if (rounded[i] == 0 || std::abs(rounded_up[i]) < 1) continue;
+        const double gate = double{rounded[i]} / double{rounded_up[i]}, exact = gate * up[i];
+        plain += (rounded[i] - exact) * (rounded[i] - exact);
+        with_residual += (out[i] - exact) * (out[i] - exact);
         power += exact * exact;
       }
       EXPECT_GT(plain, 1e-6 * power) << n;
-      EXPECT_LT(fine, plain / 20) << n;
+      EXPECT_LT(with_residual, plain / 20) << n;
       if (batch) continue;
       for (size_t t = 0; t < n; ++t) {
         const std::vector<float> alone = multiply(t, 1, 1, true);
@@ -179,14 +179,14 @@ TEST(FineMatrix, MayBeTheUpOfAGatedLayer) {
 }
 
 // An input without room for residuals is multiplied as it is by other matrices.
-TEST(FineMatrix, WithoutBuffersIsAnOrdinaryOne) {
+TEST(ResidualProduct, WithoutBuffersIsAnOrdinaryOne) {
   const RandomMatrix weights(DType::kQ8_0, kRows, kCols, 3);
   for (const size_t n_tokens : {1, 16, 45}) {
     const std::vector<float> input = Inputs(n_tokens);
     ForEachTarget([&] {
       Matrix w = weights.view();
       const std::vector<float> expected = Multiply(w, input);
-      w.fine = true;
+      w.uses_residual = true;
       Team team(2);
       Activations x(n_tokens, kCols, 2);
       x.Set(input.data(), n_tokens, kCols);
@@ -238,7 +238,7 @@ TEST(RefineLargest, TakesTheLargestResultsAgain) {
             EXPECT_NEAR(out[i], exact[i], 1e-3 * deviation);
           }
           EXPECT_GT(n_changed, 0u);
-          EXPECT_LE(n_changed, kMostRefined);
+          EXPECT_LE(n_changed, kMaxRefined);
         }
         if (first.empty()) first = out;
         EXPECT_EQ(out, first) << n_threads << " threads";
@@ -259,7 +259,7 @@ TEST(RefineLargest, LimitsItsWork) {
   Activations x(1, kCols, 1, kCols);
   x.Set(input.data(), 1, kCols);
   team.Run([&] { RefineLargest(team, {w, out.data(), kVocabulary}, 1, x); });
-  EXPECT_EQ(std::ranges::count(out, 0.0f), static_cast<ptrdiff_t>(kMostRefined));
+  EXPECT_EQ(std::ranges::count(out, 0.0f), static_cast<ptrdiff_t>(kMaxRefined));
   EXPECT_TRUE(std::isnan(out[1]));
 }
 

@@ -2,9 +2,9 @@
 //
 // The queries of a query tile (some tokens, with the query heads that share a key-value head)
 // process one tile of keys after the other. Between the two products, scores = q . k and means =
-// weights . v (products-inl.h in floats, lanes-inl.h in integers), scores become attention weights:
-// 2^(score - maximum of the tile), since log2 e is in the scale of scores. Earlier sums and new
-// ones are scaled to the larger of their maximums (Dao et al. 2022).
+// weights . v (float_products-inl.h in floats, integer_products-inl.h in integers), scores become
+// attention weights: 2^(score - maximum of the tile), since log2 e is in the scale of scores.
+// Earlier sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and attention weights of keys that a query does not see are
 // zeros. So a query's sums do not depend on the other queries, except in integer products of a
@@ -16,14 +16,14 @@
 #include "kernels/attention/query_tile.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/attention/tiles.cc"
+#define HWY_TARGET_INCLUDE "kernels/attention/key_tiles.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // The includes below are repeated for each target.
-#include "kernels/attention/products-inl.h"
+#include "kernels/attention/float_products-inl.h"
 #include "kernels/attention/softmax-inl.h"
 #if HWY_ARCH_X86
-#include "kernels/attention/int16-inl.h"
-#include "kernels/attention/int8-inl.h"
+#include "kernels/attention/int16_operands-inl.h"
+#include "kernels/attention/int8_operands-inl.h"
 #endif
 #include "kernels/simd/targets.h"
 
@@ -124,7 +124,7 @@ HWY_INLINE void AddValues(const QueryTile& queries, const KeyTile& tile, Product
 
 // Sets the state before the first tile. n_together: queries that are processed at a time; the last
 // query is repeated up to a multiple of it.
-HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, float per_score,
+HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, float units_per_score,
                              size_t n_together, QueryState& s) {
   std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
   std::fill_n(s.sum, kTileQueries, 0.0f);
@@ -138,13 +138,14 @@ HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, floa
     s.out[i] = queries.out + token * queries.out_stride + head * queries.kv.value_length;
     const size_t position = queries.first_pos + token;
     s.positions[i] = position;
-    s.slopes[i] = queries.params.slopes != nullptr ? queries.params.slopes[head] * per_score : 0;
+    s.slopes[i] =
+        queries.params.slopes != nullptr ? queries.params.slopes[head] * units_per_score : 0;
     s.first[i] = FirstVisible(position, queries.params.window);
     s.last[i] = LastVisible(position, queries.params.ahead, queries.end);
     std::fill_n(s.out[i], queries.kv.value_length, 0.0f);
     // A sink acts like a key without a value, before every other key.
     if (queries.params.sinks != nullptr && s.first[i] >= span.begin) {
-      s.max[i] = queries.params.sinks[head] * per_score;
+      s.max[i] = queries.params.sinks[head] * units_per_score;
       s.sum[i] = 1;
     }
   }
@@ -152,7 +153,7 @@ HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, floa
 
 // Divides the means by the sums of the attention weights or, for only a span of the keys, writes
 // these sums and the maximums to the span.
-HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float per_score,
+HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float units_per_score,
                            const QueryState& s) {
   for (size_t i = 0; i < s.n_queries; ++i) {
     if (span.sum == nullptr) {
@@ -161,7 +162,7 @@ HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float 
       continue;
     }
     const size_t to = i / queries.n_heads * span.sum_stride + i % queries.n_heads;
-    span.max[to] = s.max[i] / per_score;
+    span.max[to] = s.max[i] / units_per_score;
     span.sum[to] = s.sum[i];
   }
 }
@@ -170,24 +171,25 @@ HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float 
 // time. Integer products make the scores of kScoredQueries queries at a time. Results in floats are
 // always batch-invariant, those of integer products only if that is asked for.
 template <size_t kQueries, size_t kScoredQueries, class Products>
-HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool batch_invariant = true) {
+HWY_NOINLINE void LoopOverKeyTiles(QueryTile queries, const KeySpan& span,
+                                   bool batch_invariant = true) {
   QueryState s;
-  // A kept score is a score times this, so that e^score is 2^(kept / Products::kPerDoubling).
-  constexpr float kPerScore = Products::kPerDoubling * 1.44269504f;
-  BeginQueries(queries, span, kPerScore, kScoredQueries, s);
-  queries.params.scale *= kPerScore;
-  queries.params.softcap *= kPerScore;
+  // A kept score is a score times this, so that e^score is 2^(kept / Products::kUnitsPerOctave).
+  constexpr float kUnitsPerScore = Products::kUnitsPerOctave * 1.44269504f;
+  BeginQueries(queries, span, kUnitsPerScore, kScoredQueries, s);
+  queries.params.scale *= kUnitsPerScore;
+  queries.params.softcap *= kUnitsPerScore;
   s.batch_invariant = batch_invariant;
   Products products;
   const size_t begin = std::max(span.begin, s.first[0]);
   const size_t end = std::min(span.end, s.last[s.n_padded - 1] + 1);
   bool is_first = true;
-  for (size_t key = begin / kKeys * kKeys; key < end; key += kKeys, is_first = false) {
+  for (size_t key = begin / kTileKeys * kTileKeys; key < end; key += kTileKeys, is_first = false) {
     const size_t before = begin - std::min(begin, key);
     const size_t cache_index = key % queries.kv.capacity;
     const KeyTile tile = {.position = key,
                           .cache_index = cache_index,
-                          .seen = {before, std::min(kKeys, end - key)},
+                          .seen = {before, std::min(kTileKeys, end - key)},
                           .stored = {0, queries.kv.capacity - cache_index}};
     if constexpr (Products::kIntegers) {
       ScoreLanes<kScoredQueries / Products::kWidth>(queries, tile, is_first, products, s);
@@ -197,56 +199,64 @@ HWY_NOINLINE void AttendTiles(QueryTile queries, const KeySpan& span, bool batch
     Weigh<kQueries, Products>(tile, {queries.params.softcap, queries.params.slopes != nullptr}, s);
     AddValues<kQueries>(queries, tile, products, s);
   }
-  EndQueries(queries, span, kPerScore, s);
+  EndQueries(queries, span, kUnitsPerScore, s);
 }
 
 // In floats. The number of queries in registers at a time is the one that repeats the fewest
 // queries: models often have 5, 6, 7 or 14 query heads for each key-value head.
 template <class Products>
-HWY_INLINE void AttendFloats(const QueryTile& queries, const KeySpan& span) {
+HWY_INLINE void AttendInFloats(const QueryTile& queries, const KeySpan& span) {
   const size_t n = queries.n_tokens * queries.n_heads;
   const auto padded = [n](size_t together) { return (n + together - 1) / together * together; };
-  if (n == 1) return AttendTiles<1, 1, Products>(queries, span);
-  if (n == 2) return AttendTiles<2, 2, Products>(queries, span);
-  if (n == 3) return AttendTiles<3, 3, Products>(queries, span);
-  if (n == 4) return AttendTiles<4, 4, Products>(queries, span);
+  if (n == 1) return LoopOverKeyTiles<1, 1, Products>(queries, span);
+  if (n == 2) return LoopOverKeyTiles<2, 2, Products>(queries, span);
+  if (n == 3) return LoopOverKeyTiles<3, 3, Products>(queries, span);
+  if (n == 4) return LoopOverKeyTiles<4, 4, Products>(queries, span);
   const size_t fewest = std::min({padded(6), padded(7), padded(8)});
-  if (padded(8) == fewest) return AttendTiles<8, 8, Products>(queries, span);
-  if (padded(7) == fewest) return AttendTiles<7, 7, Products>(queries, span);
-  AttendTiles<6, 6, Products>(queries, span);
+  if (padded(8) == fewest) return LoopOverKeyTiles<8, 8, Products>(queries, span);
+  if (padded(7) == fewest) return LoopOverKeyTiles<7, 7, Products>(queries, span);
+  LoopOverKeyTiles<6, 6, Products>(queries, span);
 }
 
 // One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).
-void AttendF32(const QueryTile& queries, const KeySpan& span, bool /*few*/) {
-  AttendFloats<FloatProducts<float>>(queries, span);
+void AttendF32(const QueryTile& queries, const KeySpan& span, bool /*batch_invariant*/) {
+  AttendInFloats<FloatProducts<float>>(queries, span);
 }
-void AttendF16(const QueryTile& queries, const KeySpan& span, [[maybe_unused]] bool few) {
+void AttendF16(const QueryTile& queries, const KeySpan& span,
+               [[maybe_unused]] bool batch_invariant) {
 #if HWY_ARCH_X86  // NEON multiplies floats as fast as int16
-  if (!few)
-    return AttendTiles<kRegisterQueries, 2 * kFloatLanes, Int16Products>(queries, span, few);
+  if (!batch_invariant)
+    return LoopOverKeyTiles<kRegisterQueries, 2 * kFloatLanes, Int16Products>(queries, span,
+                                                                              batch_invariant);
 #endif
-  AttendFloats<FloatProducts<hwy::float16_t>>(queries, span);
+  AttendInFloats<FloatProducts<hwy::float16_t>>(queries, span);
 }
-void AttendConverted(const QueryTile& queries, const KeySpan& span, bool /*few*/) {
-  AttendFloats<FloatProducts<Converted>>(queries, span);
+void AttendConverted(const QueryTile& queries, const KeySpan& span, bool /*batch_invariant*/) {
+  AttendInFloats<FloatProducts<Converted>>(queries, span);
 }
-void AttendQuantized(const QueryTile& queries, const KeySpan& span, [[maybe_unused]] bool few) {
+void AttendQuantized(const QueryTile& queries, const KeySpan& span,
+                     [[maybe_unused]] bool batch_invariant) {
 #if HWY_ARCH_X86
   // Up to kFloatLanes queries share one vector of lanes, more queries use two vectors.
   const size_t n = queries.n_tokens * queries.n_heads;
-  if (n == 1) return AttendTiles<1, 2, Int8Products<kFloatLanes / 2>>(queries, span, few);
-  if (n == 2) return AttendTiles<2, 2, Int8Products<kFloatLanes / 2>>(queries, span, few);
+  if (n == 1)
+    return LoopOverKeyTiles<1, 2, Int8Products<kFloatLanes / 2>>(queries, span, batch_invariant);
+  if (n == 2)
+    return LoopOverKeyTiles<2, 2, Int8Products<kFloatLanes / 2>>(queries, span, batch_invariant);
   if (n <= 4)
-    return AttendTiles<4, 4, Int8Products<std::max<size_t>(kFloatLanes / 4, 2)>>(queries, span,
-                                                                                 few);
+    return LoopOverKeyTiles<4, 4, Int8Products<std::max<size_t>(kFloatLanes / 4, 2)>>(
+        queries, span, batch_invariant);
   if constexpr (kFloatLanes >= 8) {
-    if (n <= 8) return AttendTiles<kRegisterQueries, 8, Int8Products<2>>(queries, span, few);
+    if (n <= 8)
+      return LoopOverKeyTiles<kRegisterQueries, 8, Int8Products<2>>(queries, span, batch_invariant);
     if (n <= kFloatLanes)
-      return AttendTiles<kRegisterQueries, kFloatLanes, Int8Products<2>>(queries, span, few);
+      return LoopOverKeyTiles<kRegisterQueries, kFloatLanes, Int8Products<2>>(queries, span,
+                                                                              batch_invariant);
   }
-  AttendTiles<kRegisterQueries, 2 * kFloatLanes, Int8Products<1>>(queries, span, few);
+  LoopOverKeyTiles<kRegisterQueries, 2 * kFloatLanes, Int8Products<1>>(queries, span,
+                                                                       batch_invariant);
 #else
-  AttendFloats<FloatProducts<Converted>>(queries, span);
+  AttendInFloats<FloatProducts<Converted>>(queries, span);
 #endif
 }
 
@@ -269,14 +279,14 @@ PRONK_EXPORT(AttendF16);
 PRONK_EXPORT(AttendQuantized);
 PRONK_EXPORT(AttendConverted);
 
-void AttendQueries(const QueryTile& queries, const KeySpan& span, bool few) {
+void AttendQueryTile(const QueryTile& queries, const KeySpan& span, bool batch_invariant) {
   const KvTypes type = queries.kv.type;
   if (IsBlocks(type.k) && IsBlocks(type.v)) {
-    return PRONK_DISPATCH(AttendQuantized)(queries, span, few);
+    return PRONK_DISPATCH(AttendQuantized)(queries, span, batch_invariant);
   }
-  if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(queries, span, few);
-  if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(queries, span, few);
-  PRONK_DISPATCH(AttendConverted)(queries, span, few);
+  if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(queries, span, batch_invariant);
+  if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(queries, span, batch_invariant);
+  PRONK_DISPATCH(AttendConverted)(queries, span, batch_invariant);
 }
 
 }  // namespace kernels
