@@ -62,7 +62,7 @@ struct KvLayer {
 
 // A layer's parameters besides its shapes.
 struct AttentionParams {
-  float scale = 1;  // of q . k
+  float scale = 1;  // multiplies q . k
   size_t window =
       0;  // a token at position p sees the keys p - window + 1 .. p; 0: every key up to p
   size_t ahead = 0;   // and this many keys after p, if they exist; SIZE_MAX: every key

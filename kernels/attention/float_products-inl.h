@@ -23,9 +23,9 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-constexpr size_t kHeadChunk = 64;       // of a head's numbers, converted at a time
-constexpr size_t kRegisterQueries = 8;  // the most queries whose sums are in registers together
-constexpr size_t kPackedChunks = 2 * kTileQueries;  // the most chunks of queries that stay packed
+constexpr size_t kHeadChunk = 64;       // numbers of a head that are converted at a time
+constexpr size_t kRegisterQueries = 8;  // queries whose sums are in registers, at most
+constexpr size_t kPackedChunks = 2 * kTileQueries;  // chunks of queries that stay packed, at most
 static_assert(kTileQueries % kRegisterQueries == 0 && kTileKeys % kMicroRows == 0);
 static_assert(kHeadChunk % kMicroRows == 0);
 
@@ -215,7 +215,7 @@ class FloatProducts {
   }
 
   // scale * q . k of kQueries queries, packed from number `packed` on, with the keys of the panel
-  // from number `key` on, over the n numbers that are packed. prefetches: a share of the next tile.
+  // from number `key` on, over the n numbers that are packed. prefetches: a part of the next tile.
   template <size_t kQueries>
   HWY_INLINE void DotKeys(size_t packed, size_t key, size_t n, bool prefetches,
                           VSums<kQueries, kVectors<kQueries>>& sums) const {
@@ -355,11 +355,11 @@ class FloatProducts {
 
   alignas(64) float panel_[kHeadChunk * (kConverts ? kTileKeys : kPanelKeys)];
   alignas(64) float q_[kPackedChunks][kHeadChunk];
-  alignas(64) float rows_[kPanelKeys][kHeadChunk];  // of keys that are not read in place
-  float scales_[kRegisterQueries];                  // of scores: the same for each query
-  const std::byte* values_;                         // of the tile
-  const std::byte *next_keys_, *next_values_;       // of the next one
-  size_t bytes_;                                    // of a cached value
+  alignas(64) float rows_[kPanelKeys][kHeadChunk];  // keys that are not read in place
+  float scales_[kRegisterQueries];                  // scales of scores: equal for each query
+  const std::byte* values_;                         // values of the tile
+  const std::byte *next_keys_, *next_values_;       // keys and values of the next tile
+  size_t bytes_;                                    // bytes of a cached value
 };
 
 }  // namespace HWY_NAMESPACE

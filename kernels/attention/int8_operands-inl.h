@@ -270,7 +270,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   static constexpr bool kInPlace = kQueryLanes >= 4;
   // Keys whose values and weights are in a word together.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
-  // A weight of more than this share of the sum of the weights needs a second byte.
+  // A weight of more than this part of the sum of the weights needs a second byte.
   static constexpr float kByteFraction = 1.0f / 64, kOneByte = 255;
 
   // FindVectors() for both types: blocks of Q4_0 become blocks of Q8_0 in a copy. A negative scale
@@ -412,12 +412,13 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   alignas(64) uint16_t halves_[kBlocks * kTileKeys];          // scales
   alignas(64) uint32_t values_[kBlocks][32 * kTileKeys / 2];  // [words of keys][32]
   alignas(64) float value_scales_[kBlocks][kTileKeys];
-  alignas(64) int16_t factors_[kBlocks][kTileKeys];  // of weights
+  alignas(64) int16_t factors_[kBlocks][kTileKeys];  // factors of weights
   float scale_limits_[kBlocks];                      // what the largest factor stands for
   uint32_t high_[kBlocks][kTileQueries];  // [query / kWeightQueries]: bit i: word i has high bytes
   alignas(64) float gains_[kBlocks][kTileQueries];
-  CachedRows rows_;              // keys, from first_key_ on
-  size_t first_key_, n_blocks_;  // of a chunk of the values
+  CachedRows rows_;  // keys, from first_key_ on
+  size_t first_key_;
+  size_t n_blocks_;  // blocks of a chunk of the values
 };
 
 }  // namespace HWY_NAMESPACE

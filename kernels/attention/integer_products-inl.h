@@ -126,7 +126,7 @@ struct LaneBuffers {
   // Weights are packed for so many queries at a time, for the keys that any of these sees.
   static constexpr size_t kWeightQueries = std::max(kWidth, kRegisterQueries);
   template <size_t kQueries>
-  static constexpr size_t kVectors = kRowVectors;  // of sums of values
+  static constexpr size_t kVectors = kRowVectors;  // vectors of sums of values
   // Scales are at least this, so that the ratio of two scales is finite if they are below 3e23.
   static constexpr float kMinScale = 1e-15f;
 
@@ -174,8 +174,8 @@ struct LaneBuffers {
   // kWidth][word % kQueryLanes]. Weights of two bytes have the low bytes in the first half of [word
   // / kQueryLanes], the high bytes in the second half.
   alignas(64) uint32_t weights[kBlocks][kTileQueries * kTileKeys / 2];
-  const std::byte *next_keys, *next_values;  // of the next tile
-  std::byte copy[kTileKeys * kChunkBytes];   // of rows that are not read in place
+  const std::byte *next_keys, *next_values;  // keys and values of the next tile
+  std::byte copy[kTileKeys * kChunkBytes];   // rows that are not read in place
 };
 
 // sums[k * kVectors + v] = products of block b of the kQueryLanes keys from key + k * kQueryLanes

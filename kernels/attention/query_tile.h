@@ -8,19 +8,19 @@
 
 namespace kernels {
 
-constexpr size_t kTileQueries = 256;  // a query tile has at most as many queries
+constexpr size_t kTileQueries = 256;  // queries of a query tile, at most
 
 // Some tokens, with some of the heads that share a key-value head.
 struct QueryTile {
   KvHead kv;
-  // Of the first head of the first token.
+  // q and out begin with the first head of the first token.
   const float* q;     // [n_heads][key_length] for each token
   float* out;         // [n_heads][value_length] for each token
   size_t q_stride;    // floats of q from token to token
   size_t out_stride;  // floats of out from token to token
   size_t n_tokens;
   size_t n_heads;
-  size_t first_pos;        // of the first token
+  size_t first_pos;        // position of the first token
   size_t end;              // positions of the text so far
   AttentionParams params;  // sinks and slopes begin with those of the first head
 };

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 // How scores change before they become attention weights.
 struct Correction {
-  float softcap;  // 0: none
+  float softcap;  // 0: no cap
   bool has_slopes;
 };
 

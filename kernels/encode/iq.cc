@@ -26,7 +26,7 @@ constexpr std::array<float, n_dims * n> Values(const std::array<uint16_t, n>& gr
   return values;
 }
 
-constexpr float kDelta = 0.125f;  // of IQ1
+constexpr float kDelta = 0.125f;  // the shift of IQ1's points
 constexpr auto kIq1Above = Values<8>(kIq1Grid, kIq1Levels, kDelta);
 constexpr auto kIq1Below = Values<8>(kIq1Grid, kIq1Levels, -kDelta);
 constexpr auto kIq2xxs = Values<8>(kIq2xxsGrid, kIq2Levels);

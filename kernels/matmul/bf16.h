@@ -13,9 +13,9 @@
 
 namespace kernels {
 
-constexpr size_t kBf16Rows = 32;    // of weights
-constexpr size_t kBf16Tokens = 32;  // of inputs
-constexpr size_t kBf16Cols = 32;    // of both
+constexpr size_t kBf16Rows = 32;    // rows of weights
+constexpr size_t kBf16Tokens = 32;  // tokens of inputs
+constexpr size_t kBf16Cols = 32;    // columns of both
 constexpr size_t kBf16Half = 16;    // rows or tokens of an AMX register, or of a vector of floats
 
 // 32 columns of 32 rows of weights.

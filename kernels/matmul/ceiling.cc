@@ -151,7 +151,7 @@ double DotCeiling(Team& team) {
   constexpr size_t kRounds = 250'000;
   constexpr int kRepeats = 3;
   std::atomic<int64_t> sink = 0;
-  std::atomic<size_t> n_ops = 0;  // of a round
+  std::atomic<size_t> n_ops = 0;  // operations of a round
   double best = 0;
   team.Run([&] {
     for (int i = 0; i < kRepeats; ++i) {

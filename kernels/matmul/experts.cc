@@ -46,13 +46,13 @@ size_t ThreadBytes(size_t max_tokens, size_t cols) {
 
 // Bytes of the tiles of n_slots slots in any form; each expert's last tile may be partial.
 size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
-  size_t most = 0;
+  size_t max_bytes = 0;
   for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
     const size_t partial = std::min(n_experts, n_slots / (kDefaultMaxRowTokens + 1));
     const size_t n_tiles = n_slots / BatchTileTokens(form) + partial;
-    most = std::max(most, n_tiles * TileBytes(form, cols));
+    max_bytes = std::max(max_bytes, n_tiles * TileBytes(form, cols));
   }
-  return most;
+  return max_bytes;
 }
 
 // Numbers of out that a thread combines at a time.

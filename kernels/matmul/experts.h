@@ -35,7 +35,7 @@ struct ExpertStack {
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
-  float limit = std::numeric_limits<float>::infinity();  // of Activation::kLimitedSilu
+  float limit = std::numeric_limits<float>::infinity();  // upper limit of kLimitedSilu's inputs
 
   bool has_gate() const { return gate.n_experts != 0; }
 };
@@ -92,7 +92,7 @@ class ExpertScratch {
   Buffer<float> hidden_;          // [slots][n_ff]
   QuantizedRows quantized_;       // hidden_ in int8
   Buffer<float> results_;         // [slots of at most kMaxInvariantTokens tokens][n_embd], of down
-  Buffer<std::byte> tiles_;       // of the input, then of hidden_
+  Buffer<std::byte> tiles_;       // tiles of the input, then of hidden_
   size_t thread_bytes_;
   Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare
 };

@@ -42,8 +42,9 @@ struct TileMultiplier {
   template <class Weights, class Input>
   void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t n_tokens,
                 float* sums) const {
-    constexpr size_t kFew = PRONK_VECTOR64 ? 4 : kTokenVectors;  // of a last tile
-    if (n_tokens <= kFew) return MultiplyTile<kFew>(w, x, n_blocks, sums);
+    // The last tile may have fewer tokens.
+    constexpr size_t kShortTile = PRONK_VECTOR64 ? 4 : kTokenVectors;
+    if (n_tokens <= kShortTile) return MultiplyTile<kShortTile>(w, x, n_blocks, sums);
     MultiplyTile<kTokenVectors>(w, x, n_blocks, sums);
   }
 };
@@ -51,8 +52,8 @@ struct TileMultiplier {
 // What the loops around micro-panels and tiles (gemm.cc) need of a packing. The loops are compiled
 // once for all packings.
 struct PanelLoops {
-  size_t n_rows, n_tokens;          // of a micro-panel, of a tile
-  size_t panel_bytes, input_bytes;  // of their blocks
+  size_t n_rows, n_tokens;          // rows of a micro-panel, tokens of a tile
+  size_t panel_bytes, input_bytes;  // bytes of a block of each
   void (*pack)(const Matrix& w, size_t row, std::byte* micro_panel);
   void (*multiply)(const void* multiplier, const std::byte* micro_panel, const std::byte* tile,
                    size_t n_blocks, size_t n_tokens, float* sums);

@@ -213,7 +213,7 @@ PRONK_EXPORT(PackInt8Residuals);
 
 namespace {
 
-// The most bytes that 32 columns of a token take.
+// The largest number of bytes that 32 columns of a token take.
 constexpr size_t BlockBytes(BatchForm form) {
   switch (form) {
     case BatchForm::kFloats:

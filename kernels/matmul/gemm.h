@@ -17,7 +17,7 @@ namespace kernels {
 constexpr size_t kDefaultMaxRowTokens = 16, kMaxRowTokens = 48;
 static_assert(kMaxInvariantTokens <= kDefaultMaxRowTokens);
 
-// The most rows that a micro-panel has on any instruction set.
+// The largest number of rows of a micro-panel on any instruction set.
 constexpr size_t kGemmMaxRows = 32;
 
 // Bytes a thread needs for panels of matrices with up to `cols` columns: as many as fit in the
@@ -35,7 +35,7 @@ struct GemmInput {
   const uint32_t* residual_numbers = nullptr;
 };
 
-// The most bytes that n_tokens vectors of `cols` numbers take.
+// The largest number of bytes that n_tokens vectors of `cols` numbers take.
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
@@ -64,7 +64,7 @@ struct GemmOutput {
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
   std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
-  float limit = 0;                                 // of that activation
+  float limit = 0;                                 // Activation::kLimitedSilu's limit
   // If not null: out[tokens[t]] += factors[t] * (result of token t).
   const uint32_t* tokens = nullptr;
   const float* factors = nullptr;

@@ -151,7 +151,7 @@ struct GatedLayer {
   const float* gate_bias = nullptr;  // [gate.rows]
   const float* up_bias = nullptr;    // [up.rows]
   Activation activation = Activation::kSilu;
-  float limit = std::numeric_limits<float>::infinity();  // of Activation::kLimitedSilu
+  float limit = std::numeric_limits<float>::infinity();  // upper limit of kLimitedSilu's inputs
 };
 
 // out[token][row] = activation(g, u), where g = gate.scale * (gate.row(row) . x[token]) +

@@ -31,7 +31,7 @@ struct TypeKernels {
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
   bool int8 = false;                             // products read their input as int8, not as floats
-  size_t max_row_tokens = kDefaultMaxRowTokens;  // the most tokens for which rows beat panels
+  size_t max_row_tokens = kDefaultMaxRowTokens;  // up to this many tokens, rows beat panels
 };
 
 // By the id of the type; ids without a type have an empty row.

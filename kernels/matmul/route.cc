@@ -11,7 +11,7 @@
 namespace kernels {
 namespace {
 
-// The least divisor of normed weights: the smallest normal f16.
+// The smallest divisor of normed weights: the smallest normal f16.
 constexpr float kLeastSum = 6.103515625e-5f;
 
 bool IsGreater(float a, float b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
@@ -117,12 +117,13 @@ void RouteOneByOne(const float* logits, size_t n_experts, size_t n_used, uint32_
   Choose(
       n_experts, n_used, [logits](size_t e) { return logits[e]; }, experts);
   for (size_t i = 0; i < n_used; ++i) {
-    const float most = logits[experts[i]];
+    const float largest = logits[experts[i]];
     float sum = 0;
     for (size_t e = 0; e < n_experts; ++e) {
       const bool is_taken = std::find(experts, experts + i, e) != experts + i;
-      const float divisor = std::max(std::abs(logits[e]), most);
-      if (!is_taken && !((most - logits[e]) / divisor > kNear)) sum += std::exp(logits[e] - most);
+      const float divisor = std::max(std::abs(logits[e]), largest);
+      if (!is_taken && !((largest - logits[e]) / divisor > kNear))
+        sum += std::exp(logits[e] - largest);
     }
     weights[i] = 1 / sum;
   }

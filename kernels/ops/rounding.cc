@@ -35,7 +35,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
   constexpr size_t kLanes = hn::MaxLanes(df);
   for (size_t block = 0; block < n / kActivationBlock; ++block) {
     const float* const in = x + block * kActivationBlock;
-    auto max = hn::Zero(di32);  // of integers: as an integer a NaN is above every number
+    auto max = hn::Zero(di32);  // compared as integers: a NaN is above every number
     for (size_t line = 0; line < kActivationBlock * sizeof(float); line += 64) {
       __builtin_prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
     }

@@ -38,7 +38,7 @@ struct ActivationRow {
   const float* x;       // [cols]
   const int8_t* q;      // [cols]
   const float* scales;  // [cols / 32]
-  const int16_t* sums;  // [cols / 16], of q, for types with minimums or offsets
+  const int16_t* sums;  // [cols / 16], sums of q, for types with minimums or zero points
 };
 
 // Rows of int8 activations, padded. Buffers are sized at construction.

@@ -82,7 +82,7 @@ constexpr size_t kColumnsAtATime = 64;
 template <class HeadOf, class Walk>
 void ForUnits(Team& team, size_t n_heads, size_t n_columns, const HeadOf& head_of,
               const Walk& walk) {
-  const size_t n_ranges = (n_columns + kColumnsAtATime - 1) / kColumnsAtATime;  // of a head
+  const size_t n_ranges = (n_columns + kColumnsAtATime - 1) / kColumnsAtATime;  // ranges of a head
   team.For(n_heads * n_ranges, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       const size_t column = i % n_ranges * kColumnsAtATime;

@@ -161,7 +161,7 @@ class IdleThreads {
 
 // A child of fork() has none of its parent's threads and would wait for them forever.
 void CheckFork() {
-  static const pid_t starter = getpid();  // of the first threads
+  static const pid_t starter = getpid();  // the process that started the first threads
   if (starter == getpid()) return;
   throw std::runtime_error(
       "this process was forked after its parent had started threads, and can use only one");
@@ -195,8 +195,8 @@ struct Team::Shared {
   double waited = 0;  // seconds that the caller waited in this Run(), beyond kSpins each time
   OversubscriptionWatch watch;
   bool running = false;
-  uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
-  const FunctionRef<bool()>* wanted = nullptr;  // of RunWhile(); only the caller uses it
+  uint64_t first_epoch = 0;  // the first job of this Run(), which a late worker must not miss
+  const FunctionRef<bool()>* wanted = nullptr;  // RunWhile()'s; only the caller uses it
   std::exception_ptr thrown;                    // the exception that then leaves the body
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
   std::atomic<bool> done{false};     // workers leave the run
@@ -206,10 +206,10 @@ struct Team::Shared {
   std::atomic<int> spins{kMaxSpins};
   const bool yields;
   Bell workers, caller;
-  std::vector<StartSignal> starts;  // of each worker
+  std::vector<StartSignal> starts;  // [worker]
   std::atomic<size_t> n_workers{0};
   std::atomic<bool> over{false};
-  std::thread starter;  // of the workers, and the first of them
+  std::thread starter;  // the first worker, which starts the others
   pid_t pid = 0;        // where it runs
 
   // The caller waits; returns for how long.

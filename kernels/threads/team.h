@@ -55,7 +55,8 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Threads of a Run(), and the most that it may have: fewer than asked for if OpenMP gave fewer.
+  // The number of threads of a Run(), and its upper limit: lower than asked for if OpenMP gave
+  // fewer threads.
   size_t size() const { return size_; }
   size_t max_size() const { return max_size_; }
   // Sets the number of threads of the following runs.
@@ -64,11 +65,11 @@ class Team {
   // Starts the threads, as the first run otherwise does. Throws std::runtime_error if they cannot.
   void Start();
 
-  static constexpr size_t kChunks = Split::kChunks;  // of each thread in For()
+  static constexpr size_t kChunks = Split::kChunks;  // chunks of each thread in For()
 
-  // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
-  // region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile; the
-  // caller's mode is restored. With kRunOnCaller, a short run that mostly waited for cores is
+  // Runs `body` on the calling thread while the other threads wait for For(). An exception leaves
+  // the region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile;
+  // the caller's mode is restored. With kRunOnCaller, a short run that mostly waited for cores is
   // followed by runs that the calling thread does alone; the results are the same. Throws like
   // Start(), and in a child of fork() that needs threads if its parent had started some.
   void Run(FunctionRef<void()> body);
@@ -79,11 +80,11 @@ class Team {
   bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body);
 
   size_t n_runs() const { return n_runs_; }
-  size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken
+  size_t n_runs_alone() const { return n_runs_alone_; }  // runs that the caller did alone
 
   // Splits [0, n) into kChunks contiguous ranges for each thread, multiples of `grain` (but the
-  // last), and waits for all. The split depends only on n, grain and the team's size; the thread
-  // that does a chunk varies. Serial outside Run() and for n <= grain.
+  // last), and waits until every range is done. The split depends only on n, grain and the team's
+  // size; the thread that does a chunk varies. Serial outside Run() and for n <= grain.
   void For(size_t n, size_t grain, Work work);
 
   // For in ranges of `grain` items, taken as threads become free: for unequal items.

@@ -31,11 +31,13 @@ constexpr double kFirstWait = 0.05, kLastWait = 0.5;
 
 size_t TeamSize::Choose(size_t n_tokens) {
   const Usual& usual = usual_[n_tokens];
-  if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 && most_ > least_) {
+  if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 &&
+      max_threads_ > min_threads_) {
     const bool more =
-        best_ < most_ && (best_ == least_ || directions_[1].due <= directions_[0].due);
+        best_ < max_threads_ && (best_ == min_threads_ || directions_[1].due <= directions_[0].due);
     if (directions_[more].due <= now_) {
-      const size_t step = std::min(directions_[more].step, more ? most_ - best_ : best_ - least_);
+      const size_t step =
+          std::min(directions_[more].step, more ? max_threads_ - best_ : best_ - min_threads_);
       tried_ = more ? best_ + step : best_ - step;
       is_usual_ = false;
       n_pairs_ = sum_ = squares_ = 0;

@@ -17,8 +17,9 @@ class TeamSize {
   // Passes of the same number of tokens differ only in their number of threads.
   static constexpr size_t kMaxTokens = 16;
 
-  // Begins with `start` threads; chooses from `least` to `most`.
-  TeamSize(size_t start, size_t least, size_t most) : best_(start), least_(least), most_(most) {}
+  // Begins with `start` threads; chooses from min_threads to max_threads.
+  TeamSize(size_t start, size_t min_threads, size_t max_threads)
+      : best_(start), min_threads_(min_threads), max_threads_(max_threads) {}
 
   // The number of threads for a pass of 1 to kMaxTokens tokens.
   size_t Choose(size_t n_tokens);
@@ -51,13 +52,13 @@ class TeamSize {
   void EndTrial(bool won, double change);
   bool FollowLevel(double ratio);
 
-  size_t best_, least_, most_;
+  size_t best_, min_threads_, max_threads_;
   size_t tried_ = 0;      // on trial; 0: none
   bool is_usual_ = true;  // the block at hand has best_ threads
   Block block_;
   double tried_ratio_ = 0;                        // the last block on trial took this much longer
-  double n_pairs_ = 0, sum_ = 0, squares_ = 0;    // of a trial: differences from the next block
-  std::array<Usual, kMaxTokens + 1> usual_ = {};  // by tokens
+  double n_pairs_ = 0, sum_ = 0, squares_ = 0;    // differences from the next block, in a trial
+  std::array<Usual, kMaxTokens + 1> usual_ = {};  // [number of tokens]
   std::array<Direction, 2> directions_ = {};      // fewer, more
   size_t n_passes_ = 0;
   double now_ = 0;       // seconds of all passes

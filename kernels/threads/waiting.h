@@ -79,7 +79,7 @@ double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins,
     Pause();
   }
   const double start = Now();
-  for (const int most = spins.load(std::memory_order_relaxed); i < most; ++i) {
+  for (const int max_spins = spins.load(std::memory_order_relaxed); i < max_spins; ++i) {
     if (condition()) return Now() - start;
     yields ? std::this_thread::yield() : Pause();
   }

@@ -48,7 +48,7 @@ struct Ternary128 : Definition<Type, BlockType> {
 
   static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in;
-    Floats8 scales;  // of the step's activations, which may be the row's last
+    Floats8 scales;  // scales of the step's activations; it may be the row's last step
     constexpr size_t kScales = kStepWeights / 32, kLanes = hn::MaxLanes(DF8());
     for (size_t k = 0; k < kVectors8; ++k) {
       const size_t n = kScales - std::min(kScales, k * kLanes);

@@ -73,7 +73,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   using Block = gguf::BlockIQ1_S;
   using PanelForm = Int8Form<-9, 9>;
 
-  static uint32_t Index(const Block& block, int k) {  // of the k-th 8 weights
+  static uint32_t Index(const Block& block, int k) {  // the index of the k-th 8 weights
     return block.qs[k] | (block.qh[k / 4] >> (3 * (k % 4)) & 7u) << 8;
   }
   static bool IsNegative(const Block& block, int g) {  // delta, of the g-th 32 weights

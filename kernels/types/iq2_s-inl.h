@@ -17,7 +17,7 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_S;
   using PanelForm = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
 
-  static uint32_t Index(const Block& block, size_t k) {  // of the k-th 8 weights
+  static uint32_t Index(const Block& block, size_t k) {  // the index of the k-th 8 weights
     return block.qs[k] | (block.qh[k / 4] >> (2 * (k % 4)) & 3u) << 8;
   }
   static void Integers(const Block& block, int g, int* integers) {

@@ -21,7 +21,7 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_S;
   using PanelForm = Int8Form<-kIq3sLevels.back(), kIq3sLevels.back()>;
 
-  static uint32_t Index(const Block& block, int k) {  // of the k-th 4 weights
+  static uint32_t Index(const Block& block, int k) {  // the index of the k-th 4 weights
     return block.qs[k] | (block.qh[k / 8] >> (k % 8) & 1u) << 8;
   }
   static uint32_t SignBits(const Block& block, int k) {

@@ -54,7 +54,7 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_XXS;
   using PanelForm = Int8Form<-kIq3xxsLevels.back(), kIq3xxsLevels.back()>;
 
-  static uint32_t Signs(const Block& block, int k) {  // of the k-th 4 weights
+  static uint32_t Signs(const Block& block, int k) {  // the signs of the k-th 4 weights
     const uint32_t signs_scale = LoadU32(block.signs_scales + 4 * (k / 8));
     return EvenSigns(signs_scale >> (7 * (k % 8 / 2))) >> (4 * (k % 2));
   }

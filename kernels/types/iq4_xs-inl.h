@@ -39,7 +39,7 @@ struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     hwy::CopyBytes<4>(w, &high_bits);
     const VF8 d = SetHalf(DF8(), w + offsetof(Block, d));
     Factors32 factors;
-#if HWY_ARCH_ARM_A64  // with numbers, beside what is done with vectors: a byte for each group
+#if HWY_ARCH_ARM_A64  // in integer registers, while vector units are busy: a byte for each group
     uint64_t low = low_bits, high = high_bits >> 16;
     low = (low | low << 16) & 0x0000FFFF0000FFFF, high = (high | high << 24) & 0x000000FF000000FF;
     low = (low | low << 8) & 0x00FF00FF00FF00FF, high = (high | high << 12) & 0x000F000F000F000F;

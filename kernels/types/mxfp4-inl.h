@@ -30,7 +30,7 @@ struct MXFP4 : UnsignedType32<MXFP4, gguf::BlockMXFP4, 12, 24>,
       const auto e = hn::PromoteTo(du, hn::ResizeBitCast(d_bytes, part));
       const auto one = hn::Set(du, 1u);
       const auto normal = hn::ShiftLeft<23>(hn::Sub(e, one));
-      const auto denormal = hn::ShiftLeft<21>(hn::Add(e, one));  // of 0 and 1
+      const auto denormal = hn::ShiftLeft<21>(hn::Add(e, one));  // for e = 0 and 1
       factors.scales.vectors[k] =
           hn::BitCast(DF8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
     }

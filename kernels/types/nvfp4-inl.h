@@ -21,7 +21,7 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;
   static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
-  static constexpr size_t kScaleVectors = kDotVectors / 2;  // of 16 groups
+  static constexpr size_t kScaleVectors = kDotVectors / 2;  // vectors of the scales of 16 groups
   static constexpr int kZeroPoint = 12;                     // code = value + kZeroPoint
 
   static int Weight(const Block& block, int j) {
@@ -32,8 +32,8 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
   struct Input {
     VI8 first[kDotVectors], second[kDotVectors];  // the first 8 of each group, and the second
     VI32 start[kDotVectors];                      // -zero * (sum of the lane)
-    VF scales[kScaleVectors];  // of the activations, in the order of ScaleBytes, for weights of
-                               // twice the value
+    // The activations' scales in the order of ScaleBytes, for weights of twice the value.
+    VF scales[kScaleVectors];
   };
 
   static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {

@@ -40,7 +40,7 @@ using VU64 = hn::Vec<DU64>;
 
 struct GridInput {
   VI8 x[kBlockSlices][4];
-  VF scale[kBlockSlices];  // of the activations, times a unit
+  VF scale[kBlockSlices];  // the activations' scales, times a unit
   // The contribution of zero points to vectors 0 and 1, and to 2 and 3 (IQ1_S stores other start
   // values here).
   VI32 start[kBlockSlices][2];
@@ -157,8 +157,8 @@ HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&lanes128)[kLanes128]) {
 template <uint32_t kMask, size_t kStride, typename Entry, typename Index>
 HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT index, size_t p,
                        VU8 (&weights)[4]) {
-  constexpr size_t kEntries = 8 / sizeof(Entry);            // in an octet
-  constexpr size_t kOctets = 4 / sizeof(Index) / kEntries;  // in a word
+  constexpr size_t kEntries = 8 / sizeof(Entry);            // entries of an octet
+  constexpr size_t kOctets = 4 / sizeof(Index) / kEntries;  // octets of a word
   const hn::FixedTag<Entry, 16 / sizeof(Entry)> d;
   hn::Vec<DU8x16> lanes128[4][kLanes128];
   for (size_t k = 0; k < kLanes128; ++k) {

@@ -35,7 +35,7 @@ HWY_INLINE VF BroadcastToHalves(VF8 v) {
 template <bool kStarts, bool kHasSums>
 struct PairInput {
   VI8x32 x[8];  // bytes 4 k to 4 k + 3 of each group
-  VF8 scales;   // of the activations
+  VF8 scales;   // the activations' scales
   // What dots start at, for codes that are kSubtractedZero more than the weights: -kSubtractedZero
   // * (sum of the lane).
   [[no_unique_address]] MemberIf<kStarts, VI32x8> start;

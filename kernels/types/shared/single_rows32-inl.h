@@ -26,7 +26,7 @@ HWY_INLINE void Transpose([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
 #endif
 }
 
-// sum + dots * w * x. dots is one vector (of transposed vectors) or kDotVectors, with at most
+// sum + dots * w * x. dots is one vector (if they are transposed) or kDotVectors, with at most
 // kMaxDot in each lane; kLarge: at most twice that; kAny: any number.
 constexpr int kMaxDot = 16383;
 template <bool kLarge, bool kAny = false, size_t n>
@@ -47,7 +47,7 @@ HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const Floats8& w, con
 // -kSubtractedZero * (sum of the lane), and a part of kFloatStart.
 template <int kSubtractedZero>
 struct DotStarts {
-  VI32 starts[kDotVectors];  // of transposed vectors only the first
+  VI32 starts[kDotVectors];  // only the first, if vectors are transposed
 
   HWY_INLINE void SetStart(const VI8 (&x)[kDotVectors][2], size_t n) {
     const VU8 zero = hn::Set(DU8(), uint8_t{kSubtractedZero});
@@ -70,7 +70,7 @@ struct DotStarts<0> {
 template <int kSubtractedZero, bool kHasSums>
 struct Input32 : DotStarts<kSubtractedZero> {
   VI8 x[kDotVectors][2];  // the first and the last 16 of each group
-  Floats8 scales;         // of the activations
+  Floats8 scales;         // the activations' scales
   [[no_unique_address]] MemberIf<kHasSums, Floats8> sums;  // scale * (sum of the 32)
 };
 

@@ -55,10 +55,10 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 #endif
 }
 
-// Factors of minimums.
+// Factors of the weights' minimums.
 struct StripedSums {
-  Floats8 scales;  // of the activations, in order
-  Small16 sums;    // of each 16 q
+  Floats8 scales;  // the activations' scales, in order
+  Small16 sums;    // the sums of each 16 q
 };
 struct NoSums {};
 
