@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gguf/file.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/ops/ops.h"
 
 namespace engine {

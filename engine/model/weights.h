@@ -8,7 +8,7 @@
 
 #include "engine/model/config.h"
 #include "gguf/file.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
 
 namespace engine {

@@ -17,7 +17,7 @@
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "kernels/attention/attention.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/threads/team.h"
 #include "tokenizer/tokenizer.h"

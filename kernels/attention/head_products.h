@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "kernels/buffer.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/ops/rounding.h"
 #include "kernels/threads/team.h"
 

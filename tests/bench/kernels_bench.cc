@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "kernels/attention/attention.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/ceiling.h"
-#include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/recurrence/recurrence.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/registry.h"
 #include "tests/kernels/each_target.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {

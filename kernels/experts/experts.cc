@@ -19,7 +19,7 @@
 //   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than
 //   kDefaultMaxRowTokens tokens use panels (gemm.h); their inputs and hidden vectors are packed
 //   before.
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 
 namespace kernels {
 namespace {

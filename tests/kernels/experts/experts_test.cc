@@ -1,5 +1,5 @@
 // Layers of experts against sums in double.
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 
 #include <gtest/gtest.h>
 
