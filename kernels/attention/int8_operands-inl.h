@@ -8,11 +8,11 @@
 // (kernels/README.md): there the largest scale is that of the keys that the query sees. In a batch
 // it is that of the keys that the query tile sees.
 //
-// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. A weight's steps
-// are 1/255 of the tile's largest weight, or of 1/64 of the sum of the weights so far if that is
-// less. Then rounding moves at most 128 / 255 / 128 = 0.4% of the total weight, usually far less,
-// since errors have both signs. A weight that does not fit in a byte has a second byte, in steps of
-// 64: few keys have so much weight.
+// Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are
+// multiples of 1/255 of the tile's largest weight, or of 1/255 of 1/64 of the sum of the weights so
+// far if that is less. Then rounding moves at most 128 / 255 / 128 = 0.4% of the total weight,
+// usually far less, since errors have both signs. A weight that does not fit in a byte has a second
+// byte, in multiples of 64: few keys have so much weight.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_OPERANDS_INL_H_
@@ -314,7 +314,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
     const float* HWY_RESTRICT const pairs = s.scores[first];
     uint32_t* HWY_RESTRICT const words = this->weights[b] + first * (kTileKeys / 2);
     [[maybe_unused]] const VI32 one = hn::ConvertInRangeTo(DI32(), largest);
-    [[maybe_unused]] const VI16 steps = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
+    [[maybe_unused]] const VI16 factor = hn::BitCast(DI16(), hn::Or(one, hn::ShiftLeft<16>(one)));
     const auto put = [&](VI16 v, uint32_t* to) HWY_ATTR {
       VU32 word = hn::BitCast(DU32(), v);
       if (kMasked) word = hn::IfThenElse(hn::RebindMask(DU32(), mine), word, hn::Load(DU32(), to));
@@ -330,8 +330,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
     for (size_t pair = aligned.begin / (2 * kQueryLanes); pair < aligned.end / (2 * kQueryLanes);
          pair += 2) {
 #if PRONK_VNNI
-      VI16 a = hn::MulFixedPoint15(product(pair), steps);
-      VI16 c = hn::MulFixedPoint15(product(pair + 1), steps);
+      VI16 a = hn::MulFixedPoint15(product(pair), factor);
+      VI16 c = hn::MulFixedPoint15(product(pair + 1), factor);
       uint32_t* const to = words + pair / 2 * kFloatLanes;
       if (kHigh) {
         const auto high = [](VI16 v) HWY_ATTR {

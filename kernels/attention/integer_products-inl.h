@@ -219,8 +219,8 @@ HWY_INLINE void MultiplyKeys(const Products& p, size_t key, size_t j, size_t b, 
 // integers, where 32768 means 1 (at most 32767). Pairs, the weights of two keys, replace the
 // scores.
 //
-// The largest score is 32767 steps, 2048 steps are a power of two, and -32768 stands for every
-// weight below 2^-32. So the high bits of 32767 - steps are the exponent; the other bits are a
+// The largest score is 32767 units, 2048 units are a power of two, and -32768 stands for every
+// weight below 2^-32. So the high bits of 32767 - units are the exponent; the other bits are a
 // fraction f, and 2^-f is a polynomial in integers: 9e-5 too large on average, with a standard
 // deviation of 5e-5, and at most 1.9e-4.
 template <size_t kQueryLanes>
@@ -237,7 +237,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
   FromLanes<kQueryLanes>(hn::IfThenElse(none, lowest, hn::Mul(gain, max)), s.tile_max + query);
   VF any = hn::Zero(d), other = any;  // become NaNs if a score is one
   VI32 sum = hn::Zero(DI32());
-  const auto steps = [&](size_t i, VF& total) HWY_ATTR {
+  const auto units = [&](size_t i, VF& total) HWY_ATTR {
     const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloatLanes), gain, offset);
     total = hn::Add(total, x);
     return hn::ConvertInRangeTo(DI32(), x);  // on x86 the lowest integer if out of range
@@ -249,7 +249,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
   for (size_t i = aligned.begin / kQueryLanes; i < aligned.end / kQueryLanes; i += 4) {
     HWY_UNROLL(2)
     for (size_t k = i; k < i + 4; k += 2) {
-      const VI32 low = steps(k, any), high = steps(k + 1, other);
+      const VI32 low = units(k, any), high = units(k + 1, other);
       const auto both =
           hn::TableLookupBytes(hn::BitCast(DU8(), hn::ReorderDemote2To(d16, low, high)), turn);
       const VU16 down = hn::Xor(hn::BitCast(du16, both), hn::Set(du16, 0x7FFF));

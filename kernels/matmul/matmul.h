@@ -142,8 +142,8 @@ constexpr size_t kMaxRefined = 128;
 void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
-// (gate.rows == 0) the activation applies to up alone. Only up may use
-// the residual.
+// (gate.rows == 0) the activation applies to up alone. Only up may use the
+// residual.
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 

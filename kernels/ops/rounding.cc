@@ -22,9 +22,9 @@ constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Steps of the residuals in one step of the numbers: a residual is at most half a step of its
-// number.
-constexpr float kResidualSteps = 254;
+// Numbers are multiples of scale, residuals of scale / kResidualUnits: a residual is at most scale
+// / 2.
+constexpr float kResidualUnits = 254;
 
 template <bool kResiduals>
 HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Rounded& out,
@@ -45,7 +45,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
     const float max_abs = std::bit_cast<float>(hn::ReduceMax(di32, max));
     const float scale = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
     out.scales[block] = scale;
-    if constexpr (kResiduals) residuals.scales[block] = scale / kResidualSteps;
+    if constexpr (kResiduals) residuals.scales[block] = scale / kResidualUnits;
     // Below the smallest normal number the quotient would overflow, and the block becomes zero.
     const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {
@@ -58,7 +58,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
         if constexpr (kResiduals) {
           const auto residual =
               hn::NearestInt(hn::Mul(hn::Sub(steps, hn::ConvertTo(df, rounded)),  //
-                                     hn::Set(df, kResidualSteps)));
+                                     hn::Set(df, kResidualUnits)));
           residual_sum = hn::Add(residual_sum, residual);
           hn::StoreU(hn::DemoteTo(di8, residual), di8, residuals.q + block * kActivationBlock + i);
         }

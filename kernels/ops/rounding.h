@@ -24,8 +24,8 @@ struct Rounded {
   float* scales;
   int16_t* sums;
 };
-// QuantizeActivations, and its rounding residual x - scale * q in steps of scale / 254. Numbers and
-// residuals together have 16 bits.
+// QuantizeActivations, and its rounding residual x - scale * q as multiples of scale / 254. Numbers
+// and residuals together have 16 bits.
 void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
                           const Rounded& residuals);
 

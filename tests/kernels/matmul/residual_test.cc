@@ -53,7 +53,7 @@ std::vector<double> Exact(const Matrix& w, const std::vector<float>& input) {
   return out;
 }
 
-// The part of the energy that is lost.
+// The relative squared error.
 double Loss(const std::vector<float>& out, const std::vector<double>& exact) {
   double lost = 0, power = 0;
   for (size_t i = 0; i < out.size(); ++i) {
