@@ -142,7 +142,7 @@ const std::vector<Library>& Libraries() {
        {"gguf/", "kernels/", "engine/session/", "convert/", "cli/"}},
       {{"hwy/", "immintrin.h"}, {"kernels/"}},
       {{"sanitizer/"}, {"kernels/buffer.h"}},
-      {{"omp.h"}, {"kernels/threads/team.cc"}},  // and OpenMP's pragmas
+      {{"omp.h"}, {"kernels/threads/thread_pool.cc"}},  // and OpenMP's pragmas
       {{"sentencepiece", "pcre2.h"}, {"tokenizer/"}},
       {{"nlohmann/"}, {"cli/"}},
       {{"histedit.h"}, {"cli/terminal/line_editor.cc"}},
@@ -340,7 +340,7 @@ TEST(IncludesChecks, TakeWhatTheArrowAllows) {
            {"kernels/a.cc", "\"hwy/highway.h\""},
            {"kernels/encode/a.cc", "\"kernels/encode/grid.h\""},
            {"kernels/encode/a.cc", "\"kernels/types/shared/tables.h\""},
-           {"kernels/threads/team.cc", "<omp.h>"},
+           {"kernels/threads/thread_pool.cc", "<omp.h>"},
            {"tokenizer/a.cc", "\"gguf/file.h\""},
            {"tokenizer/a.cc", "<pcre2.h>"},
            {"engine/a.cc", "\"kernels/ops/ops.h\""},
@@ -403,7 +403,7 @@ TEST(IncludesChecks, CatchWhatOtherProjectsWouldSee) {
 
 TEST(IncludesChecks, CatchOpenMpElsewhere) {
   const std::string text = "void F() {\n#pragma omp parallel\n}\n";
-  EXPECT_TRUE(Faults("kernels/threads/team.cc", text).empty());
+  EXPECT_TRUE(Faults("kernels/threads/thread_pool.cc", text).empty());
   EXPECT_EQ(Faults("kernels/ops/ops.cc", text).size(), 1u);
 }
 

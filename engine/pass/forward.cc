@@ -16,9 +16,9 @@
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const TextSpan> texts, Scratch& s, kernels::Team& team, Trace* trace) {
+             std::span<const TextSpan> texts, Scratch& s, kernels::ThreadPool& pool, Trace* trace) {
   float* const x = s.x;
-  AnyPass any(trace, model.config, tokens.size(), s, team, texts);
+  AnyPass any(trace, model.config, tokens.size(), s, pool, texts);
   Pass& pass = any.get();
 
   // A token starts as its row of the embedding matrix.
@@ -66,9 +66,10 @@ void Layers(const Weights& weights, Pass& pass) {
   residual.End(weights);  // Gemma 3n
 }
 
-void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
+void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s,
+            kernels::ThreadPool& pool) {
   const TextSpan text = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
-  Pass pass(model.config, n, s, team, {&text, 1});
+  Pass pass(model.config, n, s, pool, {&text, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;
@@ -76,10 +77,10 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kern
   }
 }
 
-void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
+void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::ThreadPool& pool,
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
-  AnyPass any(trace, model.config, n, s, team);
+  AnyPass any(trace, model.config, n, s, pool);
   Pass& pass = any.get();
   const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);

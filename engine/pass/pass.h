@@ -1,7 +1,7 @@
 // Pass: the operations of the forward pass, for a batch of tokens.
 //
 // Each reads and writes rows, one per token, and splits them (or the weights' rows) among the
-// team's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no rope,
+// pool's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no rope,
 // a factor of 1) does nothing. Rows are [n_tokens][embedding_length] unless stated otherwise.
 // TracedPass (traced_pass.h) records the operations. It overrides the virtual functions, for which
 // it records more than the time.
@@ -19,7 +19,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
@@ -41,9 +41,9 @@ struct KeptInput {
 class Pass {
  public:
   // texts: as in Forward(); none for operations that do not depend on positions.
-  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team,
+  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::ThreadPool& pool,
        std::span<const TextSpan> texts = {})
-      : config_(config), n_tokens_(n_tokens), scratch_(scratch), team_(team), texts_(texts) {}
+      : config_(config), n_tokens_(n_tokens), scratch_(scratch), pool_(pool), texts_(texts) {}
   virtual ~Pass() = default;
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
@@ -190,7 +190,7 @@ class Pass {
                               float limit, float* out);
 
   std::span<const TextSpan> texts() const { return texts_; }
-  kernels::Team& team() const { return team_; }
+  kernels::ThreadPool& pool() const { return pool_; }
   // The layer whose cache this layer reads.
   static size_t CacheOf(const LayerView& layer);
   kernels::AttentionParams ParamsOf(const LayerView& layer) const;
@@ -224,7 +224,7 @@ class Pass {
   }
   template <class Work>
   void ForRows(size_t n, Work work) {
-    team_.For(n, 1, [&](size_t begin, size_t end, size_t) {
+    pool_.For(n, 1, [&](size_t begin, size_t end, size_t) {
       for (size_t i = begin; i < end; ++i) work(i);
     });
   }
@@ -244,7 +244,7 @@ class Pass {
   const Config& config_;
   size_t n_tokens_;
   Scratch& scratch_;
-  kernels::Team& team_;
+  kernels::ThreadPool& pool_;
   std::span<const TextSpan> texts_;
 };
 

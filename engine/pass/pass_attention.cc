@@ -139,18 +139,18 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool exp
     EachText([&](const TextSpan& text, size_t first, size_t n) {
       const kernels::KvLayer own = text.state.layer(caches.layer).From(text.slot);
       if (k != nullptr) {
-        kernels::StoreKv(team_, own, text.first_position, n, k + first * caches.key_width,
+        kernels::StoreKv(pool_, own, text.first_position, n, k + first * caches.key_width,
                          v + first * caches.value_width);
       }
       const float* const queries = q + first * plan.n_heads * plan.key_length;
       float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
       if (expands_latents) {
-        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n,
+        kernels::AttendToLatents(pool_, own, {w.attn_k_b, w.attn_v_b}, queries, n,
                                  text.first_position, ParamsOf(layer), scratch_.latents,
                                  scratch_.heads, means,
                                  caches.KeysAreBlocks(text) ? caches.key_rows : 0);
       } else {
-        kernels::Attend(team_, own, queries, plan.n_heads, n, text.first_position, ParamsOf(layer),
+        kernels::Attend(pool_, own, queries, plan.n_heads, n, text.first_position, ParamsOf(layer),
                         means);
       }
     });

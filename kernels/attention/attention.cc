@@ -199,9 +199,9 @@ void AttendTileToSpan(const SmallBatch& batch, const QueryTiles& tiles, size_t i
 }
 
 // Attention to one span, which has every key that the queries see.
-void AttendWithoutSpans(Team& team, const SmallBatch& batch, size_t span) {
-  const QueryTiles tiles = TilesFor(batch, 1, team.size());
-  team.For(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+void AttendWithoutSpans(ThreadPool& pool, const SmallBatch& batch, size_t span) {
+  const QueryTiles tiles = TilesFor(batch, 1, pool.size());
+  pool.For(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       AttendQueryTile(TileAt(batch.all, PositionOf(batch.all, tiles, i)), batch.SpanAt(span),
                       /*batch_invariant=*/true);
@@ -239,7 +239,7 @@ void AddSpans(const SmallBatch& batch, size_t query, size_t first_span,
 
 // Attention to the spans [first, end): computes as many spans at a time as scratch holds results
 // of, and adds them to the total.
-void AttendBySpans(Team& team, const SmallBatch& batch, size_t first, size_t end,
+void AttendBySpans(ThreadPool& pool, const SmallBatch& batch, size_t first, size_t end,
                    std::span<float, kScratchFloats> scratch) {
   const size_t n = batch.n_queries();
   // scratch: maximums and sums of the total, whose means are the result; then the sums of spans.
@@ -251,15 +251,15 @@ void AttendBySpans(Team& team, const SmallBatch& batch, size_t first, size_t end
     float* const p = scratch.data() + 2 * n + i * span_floats;
     spans[i] = {p, p + n, p + 2 * n};
   }
-  const QueryTiles tiles = TilesFor(batch, std::min(n_together, end - first), team.size());
+  const QueryTiles tiles = TilesFor(batch, std::min(n_together, end - first), pool.size());
   for (size_t begin = first; begin < end; begin += n_together) {
     const size_t count = std::min(n_together, end - begin);
-    team.For(tiles.count() * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+    pool.For(tiles.count() * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
         AttendTileToSpan(batch, tiles, i / count, begin + i % count, spans[i % count]);
       }
     });
-    team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
+    pool.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
         AddSpans(batch, i, begin, std::span(spans).first(count), total);
       }
@@ -269,7 +269,7 @@ void AttendBySpans(Team& team, const SmallBatch& batch, size_t first, size_t end
 
 // Up to kMaxInvariantTokens tokens, as many at a time as scratch has room for the sums of one span
 // each. If it has too little for one token, that token's keys are one span.
-void AttendSmallBatch(Team& team, const Queries& all) {
+void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
   const size_t token_floats = all.n_heads * (all.cache.value_length + 4);
   const size_t span_keys = token_floats <= kScratchFloats ? kSpanKeys : kAllKeys;
   const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
@@ -284,21 +284,21 @@ void AttendSmallBatch(Team& team, const Queries& all) {
     batch.all.first_pos += token;
     const size_t first = batch.FirstSpan(0), end = batch.LastSpan(batch.all.n_tokens - 1) + 1;
     if (end - first == 1) {
-      AttendWithoutSpans(team, batch, first);
+      AttendWithoutSpans(pool, batch, first);
     } else {
-      AttendBySpans(team, batch, first, end, scratch);
+      AttendBySpans(pool, batch, first, end, scratch);
     }
   }
 }
 
 }  // namespace
 
-void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
+void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params) {
   const Queries all = {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens};
   const QueryTiles tiles(all, kTileQueries);
-  team.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  pool.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys and go first, so that no thread is still busy with them
       // at the end.
@@ -344,9 +344,9 @@ KvLayer KvLayer::From(size_t first) const {
   return rest;
 }
 
-void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
-             const float* v) {
-  team.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
+void StoreKv(ThreadPool& pool, const KvLayer& cache, size_t first_pos, size_t n_tokens,
+             const float* k, const float* v) {
+  pool.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t t = begin; t < end; ++t) {
       for (size_t h = 0; h < cache.n_kv_heads; ++h) {
         const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
@@ -361,15 +361,15 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
   });
 }
 
-void Attend(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+void Attend(ThreadPool& pool, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
             size_t first_pos, const AttentionParams& params, float* out) {
   const TokenRows<const float> q_rows = {q, n_heads * cache.key_length};
   const TokenRows<float> out_rows = {out, n_heads * cache.value_length};
   if (n_tokens > kMaxInvariantTokens) {
-    return AttendBatch(team, cache, q_rows, out_rows, n_heads, n_tokens, first_pos, params);
+    return AttendBatch(pool, cache, q_rows, out_rows, n_heads, n_tokens, first_pos, params);
   }
   AttendSmallBatch(
-      team, {cache, params, q_rows, out_rows, n_heads, n_tokens, first_pos, first_pos + n_tokens});
+      pool, {cache, params, q_rows, out_rows, n_heads, n_tokens, first_pos, first_pos + n_tokens});
 }
 
 }  // namespace kernels

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -94,8 +94,8 @@ constexpr size_t LastVisible(size_t pos, size_t ahead, size_t end) {
 
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens,
 // at most capacity, from position first_pos on. v is not read if the cache has no values.
-void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
-             const float* v);
+void StoreKv(ThreadPool& pool, const KvLayer& cache, size_t first_pos, size_t n_tokens,
+             const float* k, const float* v);
 
 // out[t][h] = softmax_p(score[t][h][p]) v[h'][p] over the positions p that token t, at position
 // first_pos + t, sees (window, ahead), where score[t][h][p] = scale * q[t][h] . k[h'][p], and query
@@ -111,7 +111,7 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 // of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
 // int8 (int8_operands-inl.h); with f16, from kMaxInvariantTokens + 1 tokens on (matmul.h), products
 // are of int16, with a relative squared error of about 2e-8 (int16_operands-inl.h).
-void Attend(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+void Attend(ThreadPool& pool, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
             size_t first_pos, const AttentionParams& params, float* out);
 
 }  // namespace kernels

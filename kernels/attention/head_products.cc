@@ -107,13 +107,13 @@ struct HeadPass {
   }
 };
 
-void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
+void HeadProducts(ThreadPool& pool, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch) {
   HeadPass pass{weights, x, out, scratch};
   pass.Begin();
   const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
   if (n_tokens <= MaxRowTokens(weights.first)) {
-    return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+    return pool.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
       for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
         const size_t first = head * n_rows;  // of the head, in the range of all rows
         pass.SmallBatch(head, std::max(begin, first) - first, std::min(end - first, n_rows),
@@ -122,10 +122,10 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
     });
   }
   const size_t n_token_ranges = (n_tokens + kHeadTokens - 1) / kHeadTokens;
-  const size_t max_together = x.head_stride == 0 ? n_heads * n_token_ranges / (4 * team.size()) : 1;
+  const size_t max_together = x.head_stride == 0 ? n_heads * n_token_ranges / (4 * pool.size()) : 1;
   const size_t together = std::clamp<size_t>(max_together, 1, n_heads);
   const size_t n_items = (n_heads + together - 1) / together * n_token_ranges;
-  team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+  pool.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
       const size_t token = item % n_token_ranges * kHeadTokens,
                    head = item / n_token_ranges * together;

@@ -8,7 +8,7 @@
 #include "kernels/buffer.h"
 #include "kernels/experts/experts.h"
 #include "kernels/ops/rounding.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -46,7 +46,7 @@ class HeadScratch {
 // has one, for n_tokens tokens and all heads; `weights` has a matrix for each head. x(t, h) is
 // [weights.first.cols], out(t, h) [weights.first.rows]; they do not overlap. The result does not
 // depend on the number of threads; up to 16 tokens are batch-invariant (kernels/README.md).
-void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
+void HeadProducts(ThreadPool& pool, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
 
 }  // namespace kernels

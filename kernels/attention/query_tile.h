@@ -51,7 +51,7 @@ struct TokenRows {
 };
 
 // Attend() as it is computed for a batch, for any number of tokens.
-void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
+void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params);
 

@@ -111,9 +111,9 @@ size_t ExpertScratch::BytesFor(size_t max_tokens, size_t n_experts, size_t n_use
 // One call of Experts().
 class ExpertPass {
  public:
-  ExpertPass(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens, float* out,
-             ExpertScratch& scratch)
-      : team_(team), layer_(layer), x_(x), n_tokens_(n_tokens), out_(out), s_(scratch) {}
+  ExpertPass(ThreadPool& pool, const ExpertLayer& layer, const float* x, size_t n_tokens,
+             float* out, ExpertScratch& scratch)
+      : pool_(pool), layer_(layer), x_(x), n_tokens_(n_tokens), out_(out), s_(scratch) {}
   // Sorts slots by expert, then by token.
   void Sort(const uint32_t* experts, const float* weights, size_t n_used) {
     uint32_t* const first = s_.first_slots_.get();
@@ -146,16 +146,16 @@ class ExpertPass {
 
   void GateAndUp() {
     s_.input_.SetCols(n_embd());
-    if (int8_input_) s_.input_.QuantizeAll(team_, x_, n_tokens_);
+    if (int8_input_) s_.input_.QuantizeAll(pool_, x_, n_tokens_);
     if (int8_hidden_) s_.quantized_.SetCols(n_ff());
     const auto rows = [&](size_t e, size_t begin, size_t end, size_t thread) {
       GateAndUpRows(e, begin, end, thread);
     };
     if (Alone()) return ForRowsOfAll(n_ff(), kActivationBlock, rows);
     Pack(layer_.up.first, n_embd(), [&](size_t slot) { return InputRow(slot); });
-    const size_t grain = RowsAtATime(n_active_ * n_ff(), team_.size());
+    const size_t grain = RowsAtATime(n_active_ * n_ff(), pool_.size());
     const size_t n_parts = (n_ff() + grain - 1) / grain;
-    team_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+    pool_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
       for (size_t item = begin; item < end; ++item) {
         const size_t first = item % n_parts * grain;
         rows(s_.active_.get()[item / n_parts], first, std::min(first + grain, n_ff()), thread);
@@ -168,12 +168,12 @@ class ExpertPass {
       ForRowsOfAll(n_embd(), kRowGrain, [&](size_t e, size_t begin, size_t end, size_t thread) {
         DownResults(e, begin, end, thread);
       });
-      return team_.For(n_embd(), kCombineGrain,
+      return pool_.For(n_embd(), kCombineGrain,
                        [&](size_t begin, size_t end, size_t /*thread*/) { Combine(begin, end); });
     }
     Pack(layer_.down.first, n_ff(), [&](size_t slot) { return HiddenRow(slot); });
-    const size_t grain = RowsOfDown(n_embd(), team_.size());
-    team_.ForDynamic(n_embd(), grain, [&](size_t begin, size_t end, size_t thread) {
+    const size_t grain = RowsOfDown(n_embd(), pool_.size());
+    pool_.ForDynamic(n_embd(), grain, [&](size_t begin, size_t end, size_t thread) {
       Clear(begin, end);
       for (size_t i = 0; i < n_active_; ++i) DownRows(s_.active_.get()[i], begin, end, thread);
     });
@@ -218,7 +218,7 @@ class ExpertPass {
   template <class Work>
   void ForRowsOfAll(size_t n_rows, size_t grain, Work work) {
     const uint32_t* const active = s_.active_.get();
-    team_.For(n_active_ * n_rows, grain, [&](size_t begin, size_t end, size_t thread) {
+    pool_.For(n_active_ * n_rows, grain, [&](size_t begin, size_t end, size_t thread) {
       while (begin < end) {
         const size_t first = begin % n_rows;
         const size_t n = std::min(n_rows - first, end - begin);
@@ -240,7 +240,7 @@ class ExpertPass {
       const size_t n_tiles = ByPanels(e) ? (n_slots(e) + tile_tokens - 1) / tile_tokens : 0;
       first[e + 1] = first[e] + static_cast<uint32_t>(n_tiles);
     }
-    team_.ForDynamic(first[n_experts()], 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    pool_.ForDynamic(first[n_experts()], 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t tile = begin; tile < end; ++tile) {
         const uint32_t* const after = std::upper_bound(first, first + n_experts() + 1, tile);
         const size_t e = static_cast<size_t>(after - first) - 1;
@@ -345,7 +345,7 @@ class ExpertPass {
     }
   }
 
-  Team& team_;
+  ThreadPool& pool_;
   const ExpertLayer& layer_;
   const float* x_;
   size_t n_tokens_;
@@ -356,14 +356,14 @@ class ExpertPass {
   bool panels_ = false;  // some experts use panels
 };
 
-void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens,
+void Experts(ThreadPool& pool, const ExpertLayer& layer, const float* x, size_t n_tokens,
              const uint32_t* experts, const float* weights, size_t n_used, ExpertScratch& scratch,
              float* out) {
   assert(!layer.has_gate() || (layer.up.first.rows == layer.gate.first.rows &&
                                layer.up.first.cols == layer.gate.first.cols));
   assert(layer.down.first.rows == layer.up.first.cols &&
          layer.down.first.cols == layer.up.first.rows);
-  ExpertPass pass(team, layer, x, n_tokens, out, scratch);
+  ExpertPass pass(pool, layer, x, n_tokens, out, scratch);
   pass.Sort(experts, weights, n_used);
   pass.GateAndUp();
   pass.Down();

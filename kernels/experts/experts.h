@@ -14,7 +14,7 @@
 #include "kernels/matmul/matmul.h"
 #include "kernels/ops/ops.h"
 #include "kernels/ops/rounding.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -101,7 +101,7 @@ class ExpertScratch {
 // down's bias), where gate, up and down have their scales and gate and up their biases. x and out
 // are [n_tokens][n_embd], experts (each below n_experts) and weights [n_tokens][n_used]. The result
 // does not depend on the number of threads.
-void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens,
+void Experts(ThreadPool& pool, const ExpertLayer& layer, const float* x, size_t n_tokens,
              const uint32_t* experts, const float* weights, size_t n_used, ExpertScratch& scratch,
              float* out);
 

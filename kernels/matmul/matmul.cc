@@ -49,22 +49,22 @@ size_t ResidualNumbers(size_t max_tokens, size_t cols) {
 // Threads take panels as they become free, since cores may differ in speed. With rows_bytes tokens
 // memory matters more, so a thread's panels are adjacent: while it packs one, it prefetches the
 // next.
-void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
+void ForPanels(ThreadPool& pool, size_t n_tokens, size_t n, size_t grain, ThreadPool::Work work) {
   constexpr size_t kMaxAdjoining = 128;
-  return n_tokens <= kMaxAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
+  return n_tokens <= kMaxAdjoining ? pool.For(n, grain, work) : pool.ForDynamic(n, grain, work);
 }
 
 // MatMul() by panels.
-void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
+void MultiplyBatch(ThreadPool& pool, std::span<const Product> products, Activations& x) {
   size_t total_rows = 0;
   for (const Product& p : products) {
     total_rows += p.weights.rows;
-    x.PackOnce(team, p.weights);
+    x.PackOnce(pool, p.weights);
   }
-  const size_t grain = RowsAtATime(total_rows, team.size());
+  const size_t grain = RowsAtATime(total_rows, pool.size());
   size_t n_items = 0;
   for (const Product& p : products) n_items += (p.weights.rows + grain - 1) / grain;
-  ForPanels(team, x.n_tokens(), n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+  ForPanels(pool, x.n_tokens(), n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
       const Product* p = products.data();
       size_t first = item * grain;  // row of the product
@@ -72,16 +72,16 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
       KernelsOf(p->weights)
-          .panels(p->weights, first, last, x.PackOnce(team, p->weights), output, x.scratch(thread));
+          .panels(p->weights, first, last, x.PackOnce(pool, p->weights), output, x.scratch(thread));
     }
   });
 }
 
-void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
-  const GemmInput up_input = x.PackOnce(team, layer.up);
-  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate) : up_input;
-  const size_t rows = layer.up.rows, grain = RowsAtATime(rows, team.size());
-  ForPanels(team, x.n_tokens(), rows, grain, [&](size_t begin, size_t end, size_t thread) {
+void GatedBatch(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out) {
+  const GemmInput up_input = x.PackOnce(pool, layer.up);
+  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(pool, layer.gate) : up_input;
+  const size_t rows = layer.up.rows, grain = RowsAtATime(rows, pool.size());
+  ForPanels(pool, x.n_tokens(), rows, grain, [&](size_t begin, size_t end, size_t thread) {
     for (size_t first = begin; first < end; first += grain) {
       GatedPanels(layer, first, std::min(first + grain, end), gate_input, up_input, out, rows,
                   x.scratch(thread));
@@ -158,7 +158,7 @@ std::span<std::byte> Activations::scratch(size_t thread) {
   return {scratch_.get() + thread * scratch_bytes_, scratch_bytes_};
 }
 
-GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
+GemmInput Activations::PackOnce(ThreadPool& pool, WeightKind kind) {
   const BatchForm form = BatchFormFor(kind);
   // Rounding to BF16 loses less than int8 does anyway.
   const bool needs_residuals = KeepsResiduals(kind) && form == BatchForm::kInt8;
@@ -170,7 +170,7 @@ GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
     packed_residuals_ |= needs_residuals;
     const size_t tile_tokens = BatchTileTokens(form);
     const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
-    team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    pool.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t tile = begin; tile < end; ++tile) {
         if (packs) PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
         if (!needs_residuals) continue;
@@ -192,29 +192,29 @@ ActivationRow Activations::input(size_t token) const {
   return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
 }
 
-void Activations::QuantizeOnce(Team& team, WeightKind kind) {
-  QuantizeOnce(team, UsesInt8(kind), KeepsResiduals(kind));
+void Activations::QuantizeOnce(ThreadPool& pool, WeightKind kind) {
+  QuantizeOnce(pool, UsesInt8(kind), KeepsResiduals(kind));
 }
 
-void Activations::QuantizeOnce(Team& team, bool int8, bool residuals) {
+void Activations::QuantizeOnce(ThreadPool& pool, bool int8, bool residuals) {
   if (residuals && !has_residuals_) {
     is_quantized_ = has_residuals_ = true;
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t t = begin; t < end; ++t) quantized_.QuantizeWithResidual(t, x(t), residuals_);
     };
     // One token takes less time than a barrier, so it is not split.
-    return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);
+    return n_tokens_ == 1 ? quantize(0, 1, 0) : pool.For(n_tokens_, 1, quantize);
   }
   if (int8 && !is_quantized_) {
     is_quantized_ = true;
-    quantized_.QuantizeAll(team, x_, n_tokens_);
+    quantized_.QuantizeAll(pool, x_, n_tokens_);
   }
 }
 
-void MatMul(Team& team, std::span<const Product> products, Activations& x) {
+void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x) {
   const auto by_rows = [&](const Product& p) { return x.n_tokens() <= MaxRowTokens(p.weights); };
   if (!std::all_of(products.begin(), products.end(), by_rows)) {
-    return MultiplyBatch(team, products, x);
+    return MultiplyBatch(pool, products, x);
   }
   size_t total = 0;
   bool int8 = false, residuals = false;
@@ -224,11 +224,11 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
     int8 |= UsesInt8(p.weights);
     residuals |= x.KeepsResiduals(p.weights);
   }
-  x.QuantizeOnce(team, int8, residuals);
+  x.QuantizeOnce(pool, int8, residuals);
   x.SetInputs();
   // Parts equal in bytes rather than rows: types may differ.
-  const size_t n_parts = team.size() * Team::kChunks;
-  team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+  const size_t n_parts = pool.size() * ThreadPool::kChunks;
+  pool.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;
     const size_t last_byte = total * end / n_parts;
     size_t offset = 0;  // of the product's first byte in the range of all bytes
@@ -244,17 +244,17 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   });
 }
 
-void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out) {
+void GatedMatMul(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out) {
   const Matrix &gate = layer.gate, &up = layer.up;
   assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
   assert(up.cols == x.cols());
   const size_t max_row_tokens =
       layer.has_gate() ? std::min(MaxRowTokens(gate), MaxRowTokens(up)) : MaxRowTokens(up);
-  if (x.n_tokens() > max_row_tokens) return GatedBatch(team, layer, x, out);
-  x.QuantizeOnce(team, up);  // `up` first: only `up` can use the residual
-  if (layer.has_gate()) x.QuantizeOnce(team, gate);
+  if (x.n_tokens() > max_row_tokens) return GatedBatch(pool, layer, x, out);
+  x.QuantizeOnce(pool, up);  // `up` first: only `up` can use the residual
+  if (layer.has_gate()) x.QuantizeOnce(pool, gate);
   x.SetInputs();
-  team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+  pool.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
     GatedRows(layer, begin, end, x.inputs(thread), out + begin, up.rows);
   });
 }

@@ -18,7 +18,7 @@
 #include "kernels/buffer.h"
 #include "kernels/ops/ops.h"
 #include "kernels/ops/rounding.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -75,7 +75,7 @@ struct RowsInput {
 
 // The input of one or more products, n_tokens vectors of `cols` floats, in the forms that products
 // read; each form is made once, on first use. Also the threads' scratch. Buffers are sized at
-// construction, for teams of up to max_threads.
+// construction, for pools of up to max_threads.
 class Activations {
  public:
   // residual_cols: the most columns of a matrix that uses the residual, or of RefineLargest.
@@ -89,10 +89,10 @@ class Activations {
   void Set(const float* x, size_t n_tokens, size_t cols);
   // The int8 form for products of single rows with weights of this kind; or for several products:
   // `int8` if one of them reads it, `residuals` if one also reads the rounding residuals.
-  void QuantizeOnce(Team& team, WeightKind kind);
-  void QuantizeOnce(Team& team, bool int8, bool residuals);
+  void QuantizeOnce(ThreadPool& pool, WeightKind kind);
+  void QuantizeOnce(ThreadPool& pool, bool int8, bool residuals);
   // The form for products of a whole batch with weights of this kind.
-  GemmInput PackOnce(Team& team, WeightKind kind);
+  GemmInput PackOnce(ThreadPool& pool, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
@@ -132,14 +132,14 @@ struct Product {
 // The products of one input as a single range of rows, so that q, k and v cost one barrier. Every
 // weights.cols must equal x.cols(). The results do not depend on the number of threads; up to
 // kMaxInvariantTokens tokens are batch-invariant.
-void MatMul(Team& team, std::span<const Product> products, Activations& x);
+void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x);
 
 // For a product whose results are logits: for each token, multiplies the rows whose results are at
 // most `margin` below the largest again, as if the matrix used the residual. The other logits
 // contribute next to nothing to the token's softmax. At most kMaxRefined rows of a token are
 // refined, so the work is small beside the product's. x is the product's input.
 constexpr size_t kMaxRefined = 128;
-void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
+void RefineLargest(ThreadPool& pool, const Product& product, float margin, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
 // (gate.rows == 0) the activation applies to up alone. Only up may use the
@@ -156,6 +156,6 @@ struct GatedLayer {
 
 // out[token][row] = activation(g, u), where g = gate.scale * (gate.row(row) . x[token]) +
 // gate_bias[row], and u is that number of up. out is [n_tokens][up.rows].
-void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
+void GatedMatMul(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels

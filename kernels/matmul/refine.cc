@@ -46,9 +46,9 @@ size_t Collect(const float* results, const Spans& spans, float margin,
 }
 
 // RefineLargest() for up to kMaxRowTokens tokens.
-void RefineTokens(Team& team, const Product& product, float margin, Activations& x) {
+void RefineTokens(ThreadPool& pool, const Product& product, float margin, Activations& x) {
   const Matrix& w = product.weights;
-  x.QuantizeOnce(team, w);
+  x.QuantizeOnce(pool, w);
   x.SetInputs();
   const auto results = [&](size_t token) { return product.out + token * product.out_stride; };
   const auto find_maxima = [&](Spans& spans, size_t token, size_t begin, size_t end) {
@@ -72,8 +72,8 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
       results(token)[row] = w.scale * (sums[0] + sums[1]) + bias;
     }
   };
-  if (x.n_tokens() >= team.size()) {
-    return team.For(x.n_tokens(), 1, [&](size_t begin, size_t end, size_t thread) {
+  if (x.n_tokens() >= pool.size()) {
+    return pool.For(x.n_tokens(), 1, [&](size_t begin, size_t end, size_t thread) {
       for (size_t token = begin; token < end; ++token) {
         Spans spans(w.rows);
         std::array<uint32_t, kMaxRefined> rows;
@@ -86,11 +86,11 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
   for (size_t token = 0; token < x.n_tokens(); ++token) {
     Spans spans(w.rows);
     std::array<uint32_t, kMaxRefined> rows;
-    team.For(kSpans, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    pool.For(kSpans, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       find_maxima(spans, token, begin, end);
     });
     const size_t n = Collect(results(token), spans, margin, rows);
-    team.For(n, 1, [&](size_t begin, size_t end, size_t thread) {
+    pool.For(n, 1, [&](size_t begin, size_t end, size_t thread) {
       multiply(token, {rows.data() + begin, end - begin}, thread);
     });
   }
@@ -98,7 +98,7 @@ void RefineTokens(Team& team, const Product& product, float margin, Activations&
 
 }  // namespace
 
-void RefineLargest(Team& team, const Product& product, float margin, Activations& x) {
+void RefineLargest(ThreadPool& pool, const Product& product, float margin, Activations& x) {
   Product part = product;
   part.weights.uses_residual = true;
   if (!x.KeepsResiduals(part.weights)) return;
@@ -108,7 +108,7 @@ void RefineLargest(Team& team, const Product& product, float margin, Activations
     const size_t n = std::min(kMaxRowTokens, n_tokens - first);
     if (n < n_tokens) x.Set(all + first * cols, n, cols);
     part.out = product.out + first * product.out_stride;
-    RefineTokens(team, part, margin, x);
+    RefineTokens(pool, part, margin, x);
   }
 }
 

@@ -153,13 +153,13 @@ void QuantizedRows::QuantizeWithResidual(size_t row, const float* x, QuantizedRo
   residuals.Pad(row);
 }
 
-void QuantizedRows::QuantizeAll(Team& team, const float* x, size_t n_rows) {
+void QuantizedRows::QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows) {
   const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t r = begin; r < end; ++r) Quantize(r, 0, cols_, x + r * cols_);
   };
   // One vector takes less time than a barrier, so it is not split.
   if (n_rows == 1) return quantize(0, 1, 0);
-  team.For(n_rows, 1, quantize);
+  pool.For(n_rows, 1, quantize);
 }
 
 ActivationRow QuantizedRows::row(size_t row, const float* x) const {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/buffer.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -55,7 +55,7 @@ class QuantizedRows {
   // A whole row, and its rounding residual as a row of `residuals`.
   void QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals);
   // All n_rows rows of x ([n_rows][cols]).
-  void QuantizeAll(Team& team, const float* x, size_t n_rows);
+  void QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows);
   // The row, whose floats are at x.
   ActivationRow row(size_t row, const float* x) const;
 

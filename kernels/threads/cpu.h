@@ -18,7 +18,7 @@ std::vector<std::string> CpuTargets();
 bool BuildLacks(std::string_view name);
 
 // Limits the kernels to this target and those below it; false if CpuTargets() does not have the
-// name. Takes effect for kernels called from now on; not while a Team runs, and not between
+// name. Takes effect for kernels called from now on; not while a ThreadPool runs, and not between
 // Activations' packing and a product with them. "" lifts the limit.
 bool LimitCpu(std::string_view name);
 

@@ -1,4 +1,4 @@
-// How threads of a team wait for each other: they poll, and then sleep until a Bell rings.
+// How threads of a pool wait for each other: they poll, and then sleep until a Bell rings.
 #pragma once
 
 #if defined(__linux__)
@@ -70,7 +70,7 @@ class alignas(kCacheLine) Bell {
 };
 
 // Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`: the
-// team has more threads than cores, so a thread that polls for long yields its core.
+// pool has more threads than cores, so a thread that polls for long yields its core.
 template <class Condition>
 double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
   int i = 0;

@@ -166,8 +166,8 @@ class Attended {
     }
     k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.k, s.key_length), std::byte{0xFF});
     v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.v, s.value_length), std::byte{0xFF});
-    Team team(1);
-    Store(team, 0, c.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c.first_pos);
   }
 
   // In batches of n tokens.
@@ -175,12 +175,12 @@ class Attended {
     const AttentionShape& s = c_.shape;
     const size_t width = s.n_heads * s.value_length;
     std::vector<float> out(c_.n_tokens * width, NAN);
-    Team team(threads);
+    ThreadPool pool(threads);
     for (size_t t = 0; t < c_.n_tokens; t += n) {
       const size_t count = std::min(n, c_.n_tokens - t);
-      team.Run([&] {
-        Store(team, c_.first_pos + t, count);
-        Attend(team, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
+      pool.Run([&] {
+        Store(pool, c_.first_pos + t, count);
+        Attend(pool, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
                c_.first_pos + t, params(), out.data() + t * width);
       });
     }
@@ -205,8 +205,8 @@ class Attended {
   // Values no longer share memory with keys.
   void KeepValuesApart() {
     c_.values_in_keys = false;
-    Team team(1);
-    Store(team, 0, c_.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c_.first_pos);
   }
 
   // Multiplies the values of each position.
@@ -214,15 +214,15 @@ class Attended {
   void ScaleValues(Factor factor) {
     const size_t width = c_.shape.n_kv_heads * c_.shape.value_length;
     for (size_t i = 0; i < v_.size(); ++i) v_[i] *= factor(i / width);
-    Team team(1);
-    Store(team, 0, c_.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c_.first_pos);
   }
 
   // Number 3 of all queries, keys (1) or values (2).
   void Spoil(int which, float nan) {
     (which == 0 ? q_ : which == 1 ? k_ : v_)[3] = nan;
-    Team team(1);
-    Store(team, 0, c_.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c_.first_pos);
   }
 
  private:
@@ -249,9 +249,9 @@ class Attended {
             c_.shape.value_length};
   }
 
-  void Store(Team& team, size_t first, size_t n) {
+  void Store(ThreadPool& pool, size_t first, size_t n) {
     const size_t row = first * c_.shape.n_kv_heads;
-    StoreKv(team, cache(), first, n, k_.data() + row * c_.shape.key_length,
+    StoreKv(pool, cache(), first, n, k_.data() + row * c_.shape.key_length,
             c_.values_in_keys ? nullptr : v_.data() + row * c_.shape.value_length);
   }
 
@@ -465,16 +465,16 @@ TEST(Attention, LeavesToSinksWhatIsTheirs) {
                       kTokens,
                       kLength,
                       kLength};
-  Team team(1);
-  StoreKv(team, cache, 0, kTokens, x.data(), x.data());
+  ThreadPool pool(1);
+  StoreKv(pool, cache, 0, kTokens, x.data(), x.data());
   const float sinks[kHeads] = {60, -std::numeric_limits<float>::infinity()};
   ForEachTarget([&] {
     for (const size_t n_tokens : {size_t{1}, kTokens}) {
       std::vector<float> out(n_tokens * kHeads * kLength), without = out;
       const size_t first = kTokens - n_tokens;
-      Attend(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
+      Attend(pool, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
              out.data());
-      Attend(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
+      Attend(pool, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
       for (size_t i = 0; i < out.size(); ++i) {
         if (i / kLength % kHeads == 0) {
           EXPECT_LT(std::abs(out[i]), 1e-20f);  // e^-60 of a value, or a score of 10 more
@@ -508,11 +508,11 @@ TEST(Attention, CapsScoresToAFloatsPrecision) {
           q[2 * i] = static_cast<float>(i) - 20.3f;
         }
         std::vector<float> out(2 * kQueries);
-        Team team(1);
+        ThreadPool pool(1);
         for (size_t i = 0; i < kQueries; i += n_tokens) {
           // Keys past the second have no value: they take part of the weights, but not of the
           // ratio.
-          Attend(team, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
+          Attend(pool, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
                  &out[2 * i]);
         }
         for (size_t i = 0; i < kQueries; ++i) {
@@ -570,11 +570,11 @@ TEST(Attention, OfATextAtTheEndOfACache) {
     ForEachTarget([&] {
       for (const size_t n_tokens : {size_t{1}, kTokens}) {
         std::vector<float> out(n_tokens * kLength), expected = out;
-        Team team(1);
-        team.Run([&] {
+        ThreadPool pool(1);
+        pool.Run([&] {
           for (const auto& [cache, to] : {std::pair(all.From(kFirst), &out), {own, &expected}}) {
-            StoreKv(team, cache, 0, kTokens, x.data(), x.data());
-            Attend(team, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
+            StoreKv(pool, cache, 0, kTokens, x.data(), x.data());
+            Attend(pool, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
           }
         });
         EXPECT_TRUE(SameBits(out, expected));
@@ -589,8 +589,8 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
   ForEachTarget([&] {
     std::vector<std::byte> k(KvBytes(KvType::kF16, kLength)), v = k;
     const KvLayer cache{KvType::kF16, k.data(), v.data(), 1, 1, kLength, kLength};
-    Team team(1);
-    StoreKv(team, cache, 0, 1, x.data(), x.data());
+    ThreadPool pool(1);
+    StoreKv(pool, cache, 0, 1, x.data(), x.data());
     for (size_t i = 0; i < kLength; ++i) {
       uint16_t stored;
       std::memcpy(&stored, &k[2 * i], 2);
@@ -608,8 +608,8 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
     std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type.k, kLength));
     std::vector<std::byte> v(kHeads * kCapacity * KvBytes(type.v, kLength));
     const KvLayer cache{type, k.data(), v.data(), kHeads, kCapacity, kLength, kLength};
-    Team team(3);
-    team.Run([&] { StoreKv(team, cache, kFirst, kTokens, keys.data(), keys.data()); });
+    ThreadPool pool(3);
+    pool.Run([&] { StoreKv(pool, cache, kFirst, kTokens, keys.data(), keys.data()); });
     for (size_t i = 0; i < kTokens * kHeads; ++i) {
       const float* const key = keys.data() + i * kLength;
       std::vector<float> found(kLength);

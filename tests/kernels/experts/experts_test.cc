@@ -133,10 +133,10 @@ struct Batch {
 
 std::vector<float> RunExperts(const Layer& layer, const Batch& batch, int threads,
                               ExpertScratch& scratch) {
-  Team team(threads);
+  ThreadPool pool(threads);
   std::vector<float> out(batch.n_tokens * layer.n_embd(), NAN);
-  team.Run([&] {
-    Experts(team, layer.view(), batch.x.data(), batch.n_tokens, batch.experts.data(),
+  pool.Run([&] {
+    Experts(pool, layer.view(), batch.x.data(), batch.n_tokens, batch.experts.data(),
             batch.weights.data(), batch.n_used, scratch, out.data());
   });
   return out;

@@ -32,7 +32,7 @@ TEST_P(ExactOf, RoundsNoActivations) {
   Matrix matrix = weights.view();
   matrix.exact = true;
   EXPECT_FALSE(UsesInt8(matrix));
-  Team team(2);
+  ThreadPool pool(2);
   ForEachTarget([&] {
     for (const size_t n_tokens : {size_t{1}, size_t{5}, kDefaultMaxRowTokens + 1, size_t{70}}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
@@ -40,7 +40,7 @@ TEST_P(ExactOf, RoundsNoActivations) {
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows);
       const Product product{matrix, out.data(), kRows};
-      MatMul(team, {&product, 1}, x);
+      MatMul(pool, {&product, 1}, x);
       double error = 0, power = 0;
       for (size_t t = 0; t < n_tokens; ++t) {
         for (size_t r = 0; r < kRows; ++r) {
@@ -66,7 +66,7 @@ TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
   matrix.uses_residual = true;
   matrix.scale = 0.5f;
   const std::vector<float> bias = NormalFloats(kRows, 5);
-  Team team(2);
+  ThreadPool pool(2);
   ForEachTarget([&] {
     std::vector<float> alone;
     for (const size_t n_tokens : {size_t{1}, size_t{7}, size_t{16}}) {
@@ -78,7 +78,7 @@ TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
       const Product products[] = {{weights.view(), plain.data(), kRows},
                                   {matrix, out.data(), kRows, bias.data()},
                                   {weights.view(), plain.data(), kRows}};
-      MatMul(team, products, x);
+      MatMul(pool, products, x);
       double error = 0, plain_error = 0, power = 0;
       for (size_t t = 0; t < n_tokens; ++t) {
         for (size_t r = 0; r < kRows; ++r) {
@@ -110,11 +110,11 @@ TEST_P(ExactOf, RoundsNothingBetweenExpertsMatrices) {
   const std::vector<uint32_t> experts(kTokens, 0);
   const std::vector<float> shares(kTokens, 1);
   const std::vector<float> input = NormalFloats(kTokens * kWidth, 4);
-  Team team(2);
+  ThreadPool pool(2);
   for (const size_t n_tokens : {size_t{3}, kTokens}) {
     ExpertScratch scratch(n_tokens, 1, 1, kWidth, kHidden, 2);
     std::vector<float> out(n_tokens * kWidth);
-    Experts(team, layer, input.data(), n_tokens, experts.data(), shares.data(), 1, scratch,
+    Experts(pool, layer, input.data(), n_tokens, experts.data(), shares.data(), 1, scratch,
             out.data());
     double error = 0, power = 0;
     for (size_t t = 0; t < n_tokens; ++t) {

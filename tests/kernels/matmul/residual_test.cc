@@ -29,13 +29,13 @@ std::vector<float> Inputs(size_t n_tokens) {
 }
 
 std::vector<float> Multiply(const Matrix& w, const std::vector<float>& input, int n_threads = 1) {
-  Team team(n_threads);
+  ThreadPool pool(n_threads);
   const size_t n_tokens = input.size() / w.cols;
   Activations x(n_tokens, w.cols, static_cast<size_t>(n_threads), w.cols);
   x.Set(input.data(), n_tokens, w.cols);
   std::vector<float> out(n_tokens * w.rows, NAN);
   const Product product{w, out.data(), w.rows};
-  team.Run([&] { MatMul(team, {&product, 1}, x); });
+  pool.Run([&] { MatMul(pool, {&product, 1}, x); });
   return out;
 }
 
@@ -141,12 +141,12 @@ TEST(ResidualProduct, MayBeTheUpOfAGatedLayer) {
   const std::vector<double> up = Exact(layer.up, input);
   ForEachTarget([&] {
     const auto multiply = [&](size_t first, size_t n, int n_threads, bool uses_residual) {
-      Team team(n_threads);
+      ThreadPool pool(n_threads);
       Activations x(n, kCols, static_cast<size_t>(n_threads), kCols);
       x.Set(input.data() + first * kCols, n, kCols);
       std::vector<float> out(n * kHidden, NAN);
       layer.up.uses_residual = uses_residual;
-      team.Run([&] { GatedMatMul(team, layer, x, out.data()); });
+      pool.Run([&] { GatedMatMul(pool, layer, x, out.data()); });
       return out;
     };
     for (const size_t n : {1, 9, 16, 45}) {
@@ -187,14 +187,14 @@ TEST(ResidualProduct, WithoutBuffersIsAnOrdinaryOne) {
       Matrix w = weights.view();
       const std::vector<float> expected = Multiply(w, input);
       w.uses_residual = true;
-      Team team(2);
+      ThreadPool pool(2);
       Activations x(n_tokens, kCols, 2);
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows, NAN);
       const Product product{w, out.data(), kRows};
-      team.Run([&] {
-        MatMul(team, {&product, 1}, x);
-        RefineLargest(team, product, 1, x);
+      pool.Run([&] {
+        MatMul(pool, {&product, 1}, x);
+        RefineLargest(pool, product, 1, x);
       });
       EXPECT_EQ(out, expected);
     });
@@ -215,7 +215,7 @@ TEST(RefineLargest, TakesTheLargestResultsAgain) {
       const std::vector<float> before = Multiply(w, input);
       std::vector<float> first;
       for (const int n_threads : {1, 3}) {
-        Team team(n_threads);
+        ThreadPool pool(n_threads);
         Activations x(n_tokens, kCols, static_cast<size_t>(n_threads), kCols);
         x.Set(input.data(), n_tokens, kCols);
         std::vector<float> out = before;
@@ -224,7 +224,7 @@ TEST(RefineLargest, TakesTheLargestResultsAgain) {
         for (const double v : exact) power += v * v;
         const float deviation =
             static_cast<float>(std::sqrt(power / static_cast<double>(exact.size())));
-        team.Run([&] { RefineLargest(team, {w, out.data(), kVocabulary}, 1.5f * deviation, x); });
+        pool.Run([&] { RefineLargest(pool, {w, out.data(), kVocabulary}, 1.5f * deviation, x); });
         for (size_t t = 0; t < n_tokens; ++t) {
           size_t n_changed = 0;
           const size_t best = static_cast<size_t>(
@@ -255,10 +255,10 @@ TEST(RefineLargest, LimitsItsWork) {
   const std::vector<float> input = Inputs(1);
   std::vector<float> out(kVocabulary, 2.0f);
   out[1] = NAN;
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(1, kCols, 1, kCols);
   x.Set(input.data(), 1, kCols);
-  team.Run([&] { RefineLargest(team, {w, out.data(), kVocabulary}, 1, x); });
+  pool.Run([&] { RefineLargest(pool, {w, out.data(), kVocabulary}, 1, x); });
   EXPECT_EQ(std::ranges::count(out, 0.0f), static_cast<ptrdiff_t>(kMaxRefined));
   EXPECT_TRUE(std::isnan(out[1]));
 }

@@ -32,16 +32,16 @@ std::vector<float> Integers(size_t n, float x_max) {
 // then passes fewer than 16 operations in float. Where codes have an offset it is taken off as an
 // integer.
 void ExpectProducts(const Matrix& w, const std::vector<float>& input) {
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(1, w.cols);
   x.Set(input.data(), 1, w.cols);
-  x.QuantizeOnce(team, w.dtype);
+  x.QuantizeOnce(pool, w.dtype);
   std::vector<Expected> expected;
   for (size_t r = 0; r < w.rows; ++r) expected.push_back(ExpectProduct(w, r, x.input(0), 16));
   ForEachTarget([&] {
     std::vector<float> out(w.rows, NAN);
     const Product product{w, out.data(), w.rows};
-    MatMul(team, {&product, 1}, x);
+    MatMul(pool, {&product, 1}, x);
     for (size_t r = 0; r < w.rows; ++r) {
       ASSERT_NEAR(out[r], expected[r].value, expected[r].tolerance) << "row " << r;
     }

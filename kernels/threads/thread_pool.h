@@ -1,16 +1,16 @@
-// The thread team: OpenMP threads, woken once per token instead of once per product.
+// The thread pool: OpenMP threads, woken once per token instead of once per product.
 //
 // Starting and joining an OpenMP region costs microseconds, and a token takes hundreds of
-// operations. So one region lasts as long as the team. Run() is a whole forward pass: the caller
+// operations. So one region lasts as long as the pool. Run() is a whole forward pass: the caller
 // runs the model like single-threaded code, and the workers wait for For() to give them chunks of
 // an operation. They spin, briefly where other processes take the cores, and then sleep. A
 // thread that has done its chunks steals chunks of other threads (split.h): with more threads than
 // free cores the threads that have a core do all the work.
 //
-// But a thread that loses its core in the middle of a chunk keeps the team at the barrier until
+// But a thread that loses its core in the middle of a chunk keeps the pool at the barrier until
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
 // model's token, the caller continues alone for a while (Oversubscription::kRunOnCaller; where
-// timing chooses the number, team_size.h, it chooses fewer).
+// timing chooses the number, pool_size.h, it chooses fewer).
 #pragma once
 
 #include <algorithm>
@@ -41,19 +41,19 @@ class FunctionRef<Result(Args...)> {
   Result (*call_)(void*, Args...);
 };
 
-// What a team does when other processes take its cores: see Team::Run().
+// What a pool does when other processes take its cores: see ThreadPool::Run().
 enum class Oversubscription { kIgnore, kRunOnCaller };
 
-class Team {
+class ThreadPool {
  public:
-  // Does items [begin, end), as thread number `thread` of the team.
+  // Does items [begin, end), as thread number `thread` of the pool.
   using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
 
   // n_threads: 0: one a core (default_threads.h). They start when first needed.
-  explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadPool(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   // The number of threads of a Run(), and its upper limit: lower than asked for if OpenMP gave
   // fewer threads.
@@ -83,7 +83,7 @@ class Team {
   size_t n_runs_alone() const { return n_runs_alone_; }  // runs that the caller did alone
 
   // Splits [0, n) into kChunks contiguous ranges for each thread, multiples of `grain` (but the
-  // last), and waits until every range is done. The split depends only on n, grain and the team's
+  // last), and waits until every range is done. The split depends only on n, grain and the pool's
   // size; the thread that does a chunk varies. Serial outside Run() and for n <= grain.
   void For(size_t n, size_t grain, Work work);
 

@@ -1,5 +1,5 @@
 // Tries other numbers of threads now and then, and keeps the fastest.
-#include "kernels/threads/team_size.h"
+#include "kernels/threads/pool_size.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ constexpr double kFirstWait = 0.05, kLastWait = 0.5;
 
 }  // namespace
 
-size_t TeamSize::Choose(size_t n_tokens) {
+size_t PoolSize::Choose(size_t n_tokens) {
   const Usual& usual = usual_[n_tokens];
   if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 &&
       max_threads_ > min_threads_) {
@@ -46,7 +46,7 @@ size_t TeamSize::Choose(size_t n_tokens) {
   return is_usual_ || usual.weight == 0 ? best_ : tried_;
 }
 
-double TeamSize::Measured(size_t n_tokens, double seconds) {
+double PoolSize::Measured(size_t n_tokens, double seconds) {
   if (++n_passes_ <= kCold) return 0;
   seconds = std::max(seconds, 1e-9);
   now_ += seconds;
@@ -61,7 +61,7 @@ double TeamSize::Measured(size_t n_tokens, double seconds) {
   return excess;
 }
 
-void TeamSize::Add(Usual& usual, double seconds) {
+void PoolSize::Add(Usual& usual, double seconds) {
   if (is_usual_) {
     usual.block_seconds += seconds;
     ++usual.block_passes;
@@ -79,7 +79,7 @@ void TeamSize::Add(Usual& usual, double seconds) {
   EndBlock(block.seconds / block.expected);
 }
 
-void TeamSize::EndBlock(double ratio) {
+void PoolSize::EndBlock(double ratio) {
   if (!is_usual_) {
     tried_ratio_ = ratio;
     is_usual_ = true;  // the next one is
@@ -97,7 +97,7 @@ void TeamSize::EndBlock(double ratio) {
 // changed: then the direction of the change decides what to try next, and the means of passes that
 // were not in the block are only guesses. A first pass may have been an outlier, so its time is
 // replaced and nothing is judged by it.
-bool TeamSize::FollowLevel(double ratio) {
+bool PoolSize::FollowLevel(double ratio) {
   const bool is_young = std::ranges::any_of(
       usual_, [](const Usual& usual) { return usual.block_passes > 0 && usual.weight < 2; });
   const bool is_far = !is_young && (ratio > kFar || ratio * kFar < 1);
@@ -123,7 +123,7 @@ bool TeamSize::FollowLevel(double ratio) {
   return true;
 }
 
-void TeamSize::JudgePair(double difference) {
+void PoolSize::JudgePair(double difference) {
   ++n_pairs_;
   sum_ += difference;
   squares_ += difference * difference;
@@ -140,7 +140,7 @@ void TeamSize::JudgePair(double difference) {
   }
 }
 
-void TeamSize::EndTrial(bool won, double change) {
+void PoolSize::EndTrial(bool won, double change) {
   const bool more = tried_ > best_;
   Direction& direction = directions_[more];
   if (won) {

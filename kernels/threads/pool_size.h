@@ -1,4 +1,4 @@
-// TeamSize: chooses the number of threads of a team as it goes, by the time that passes take. A
+// PoolSize: chooses the number of threads of a pool as it goes, by the time that passes take. A
 // result has the same bits for any number, so it may change between two passes. It knows no clock:
 // tests simulate times.
 //
@@ -12,13 +12,13 @@
 
 namespace kernels {
 
-class TeamSize {
+class PoolSize {
  public:
   // Passes of the same number of tokens differ only in their number of threads.
   static constexpr size_t kMaxTokens = 16;
 
   // Begins with `start` threads; chooses from min_threads to max_threads.
-  TeamSize(size_t start, size_t min_threads, size_t max_threads)
+  PoolSize(size_t start, size_t min_threads, size_t max_threads)
       : best_(start), min_threads_(min_threads), max_threads_(max_threads) {}
 
   // The number of threads for a pass of 1 to kMaxTokens tokens.

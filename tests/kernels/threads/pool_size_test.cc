@@ -1,6 +1,6 @@
 // The number of threads by simulated time: cores of unequal speed that share memory, neighbours
 // that come and go. The rule that splits the work is the real one, and so is the choice.
-#include "kernels/threads/team_size.h"
+#include "kernels/threads/pool_size.h"
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ class SimulatedMachine {
 };
 
 // A prompt's products on two fast cores and four of half their speed: 2 + 4 * 0.5 is twice 2.
-TEST(TeamSizeTest, SlowCoresHelpToRead) {
+TEST(PoolSizeTest, SlowCoresHelpToRead) {
   SimulatedMachine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
   double fast = 0, all = 0;
   for (const size_t rows : {1024u, 2048u, 4096u, 14336u}) {
@@ -74,7 +74,7 @@ struct Simulated {
 };
 
 // n passes whose seconds depend on the number of threads and the time.
-Simulated Simulate(TeamSize& size, size_t n, const std::function<double(size_t, double)>& pass) {
+Simulated Simulate(PoolSize& size, size_t n, const std::function<double(size_t, double)>& pass) {
   Simulated result;
   for (size_t i = 0; i < n; ++i) {
     const size_t before = size.best();
@@ -89,7 +89,7 @@ Simulated Simulate(TeamSize& size, size_t n, const std::function<double(size_t, 
 
 // Two fast cores and four slow ones, with memory for 1.5 to all of them, a barrier that costs more
 // with more threads, and clean or noisy times: never 3% slower than the best fixed number.
-TEST(TeamSizeTest, AsFastAsTheBestNumber) {
+TEST(PoolSizeTest, AsFastAsTheBestNumber) {
   SimulatedMachine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
   for (const double memory : {1.5, 2.2, 3.0, 9.0}) {
     for (const double noise : {0.0, 0.05}) {
@@ -102,7 +102,7 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
                           1e-4 * static_cast<double>(n));
         }
         constexpr size_t kPasses = 2000;
-        TeamSize size(start, 1, 6);
+        PoolSize size(start, 1, 6);
         const Simulated result = Simulate(size, kPasses, [&](size_t n_threads, double) {
           return fixed[n_threads] * std::max(1 + noise * normal(random), 0.5);
         });
@@ -116,9 +116,9 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
 }
 
 // Two equal cores, where one thread fewer doubles the time: trials cost less than 1%.
-TEST(TeamSizeTest, TrialsAreCheap) {
+TEST(PoolSizeTest, TrialsAreCheap) {
   for (const double pass : {1e-4, 0.016, 0.2}) {
-    TeamSize size(2, 1, 2);
+    PoolSize size(2, 1, 2);
     constexpr size_t kPasses = 5000;
     const Simulated result =
         Simulate(size, kPasses, [&](size_t n, double) { return n == 2 ? pass : 2 * pass; });
@@ -128,9 +128,9 @@ TEST(TeamSizeTest, TrialsAreCheap) {
 }
 
 // A neighbour that makes two threads slower than one comes after 3 seconds and goes after 6.
-TEST(TeamSizeTest, FollowsANeighbour) {
+TEST(PoolSizeTest, FollowsANeighbour) {
   for (const double one : {2e-4, 0.01, 0.05}) {
-    TeamSize size(2, 1, 2);
+    PoolSize size(2, 1, 2);
     double came = 3, left = 6, to_one = 0, to_two = 0;
     Simulate(size, static_cast<size_t>(9 / one), [&](size_t n, double now) {
       const bool is_beside = now >= came && now < left;
@@ -147,9 +147,9 @@ TEST(TeamSizeTest, FollowsANeighbour) {
 
 // Passes of several numbers of tokens are compared with their own, and a first one that took long
 // (or no time at all, by the clock) counts for little.
-TEST(TeamSizeTest, PassesOfManyTokens) {
+TEST(PoolSizeTest, PassesOfManyTokens) {
   for (const double first : {1.0, 2.0, 0.0}) {
-    TeamSize size(3, 1, 4);
+    PoolSize size(3, 1, 4);
     std::mt19937 random(2);
     std::vector<bool> is_known(9);
     double lost = 0, all = 0;
@@ -169,8 +169,8 @@ TEST(TeamSizeTest, PassesOfManyTokens) {
 }
 
 // One core, and a number that is fixed.
-TEST(TeamSizeTest, Limits) {
-  TeamSize one(1, 1, 1), fixed(4, 4, 4);
+TEST(PoolSizeTest, Limits) {
+  PoolSize one(1, 1, 1), fixed(4, 4, 4);
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(one.Choose(1), 1u);
     one.Measured(1, 0.01);
@@ -180,8 +180,8 @@ TEST(TeamSizeTest, Limits) {
 }
 
 // What a trial costs is told, so that nobody takes it for the time of a usual pass.
-TEST(TeamSizeTest, TellsWhatATrialTookLonger) {
-  TeamSize size(2, 1, 2);
+TEST(PoolSizeTest, TellsWhatATrialTookLonger) {
+  PoolSize size(2, 1, 2);
   size_t n_trials = 0;
   for (int i = 0; i < 2000; ++i) {
     const bool is_trial = size.Choose(1) == 1;

@@ -1,5 +1,5 @@
-// The only file with OpenMP. See team.h for the idea.
-#include "kernels/threads/team.h"
+// The only file with OpenMP. See thread_pool.h for the idea.
+#include "kernels/threads/thread_pool.h"
 
 #include <omp.h>
 #include <pthread.h>
@@ -70,11 +70,11 @@ double OnCore() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Detects oversubscription: decides when a team that lacks cores is faster as one thread. A run
+// Detects oversubscription: decides when a pool that lacks cores is faster as one thread. A run
 // counts if it lost more time than it worked, more than threads with a core ever wait, and if the
 // work was shorter than a time slice (in longer runs, threads with a core do most of it).
 //
-// With 5.3 MB of weights, two threads, two cores and another busy process, the team generates 4100
+// With 5.3 MB of weights, two threads, two cores and another busy process, the pool generates 4100
 // tokens/s with a spread of 1400, one thread alone 6800.
 class OversubscriptionWatch {
  public:
@@ -83,7 +83,7 @@ class OversubscriptionWatch {
 
   void RanAlone(double seconds) { alone_ -= seconds; }
 
-  // Takes into account a run of the whole team: its seconds, and how many of them it lost.
+  // Takes into account a run of the whole pool: its seconds, and how many of them it lost.
   void Add(double lost, double all) {
     constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
     constexpr double kFirst = 0.04, kMax = 0.32;  // seconds of work alone, before the next try
@@ -101,7 +101,7 @@ class OversubscriptionWatch {
   double alone_ = 0;     // seconds of work that one thread is still to do
   double until_ = 0;     // the end of it in any case
   double pause_ = 0;     // the last value that alone_ began with
-  double together_ = 0;  // seconds of work by the whole team since then
+  double together_ = 0;  // seconds of work by the whole pool since then
 };
 
 // Thrown in the body to leave it when `wanted` of RunWhile() returns false.
@@ -184,7 +184,7 @@ void CheckThreads(size_t n_threads) {
 
 // One operation at a time. The caller writes the job, then raises `epoch`; threads claim chunks, do
 // them and lower `pending`, and the caller touches the job again only when that is 0.
-struct Team::Shared {
+struct ThreadPool::Shared {
   explicit Shared(size_t max_threads)
       : split(max_threads),
         yields(max_threads > std::thread::hardware_concurrency()),
@@ -225,7 +225,7 @@ struct Team::Shared {
 };
 
 // Nothing may be thrown before the other threads have finished the operation.
-void Team::Shared::Ask() {
+void ThreadPool::Shared::Ask() {
   if (wanted == nullptr || stopped.load(std::memory_order_relaxed)) return;
   try {
     if ((*wanted)()) return;
@@ -236,7 +236,7 @@ void Team::Shared::Ask() {
   stopped.store(true, std::memory_order_relaxed);
 }
 
-void Team::Shared::DoJob(uint64_t job, size_t thread) {
+void ThreadPool::Shared::DoJob(uint64_t job, size_t thread) {
   Split::Cursor place{thread};
   for (Split::Range range; split.Take(job, place, range);) {
     if (thread == 0) Ask();
@@ -245,13 +245,13 @@ void Team::Shared::DoJob(uint64_t job, size_t thread) {
   if (pending.fetch_sub(place.n_claimed) == place.n_claimed) caller.Ring();
 }
 
-Team::Team(int n_threads, Oversubscription policy)
+ThreadPool::ThreadPool(int n_threads, Oversubscription policy)
     : size_(static_cast<size_t>(n_threads > 0 ? n_threads : DefaultThreads().reading)),
       max_size_(size_),
       policy_(policy),
       shared_(std::make_unique<Shared>(size_)) {}
 
-Team::~Team() {
+ThreadPool::~ThreadPool() {
   Shared& s = *shared_;
   if (!s.starter.joinable()) return;
   if (getpid() != s.pid) {  // a child of fork() has no such thread to join
@@ -263,7 +263,7 @@ Team::~Team() {
   s.starter.join();
 }
 
-void Team::Run(FunctionRef<void()> body) {
+void ThreadPool::Run(FunctionRef<void()> body) {
   ++n_runs_;
   const FlushDenormals flush;
   if (size_ == 1) return body();
@@ -276,7 +276,7 @@ void Team::Run(FunctionRef<void()> body) {
   shared_->watch.RanAlone(Now() - start);
 }
 
-bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body) {
+bool ThreadPool::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body) {
   Shared& s = *shared_;
   s.wanted = &wanted;
   s.stopped.store(false);
@@ -297,7 +297,7 @@ bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body) {
 
 // Waking the workers and waiting for them to leave takes microseconds if every thread has a core;
 // any more is lost time.
-void Team::RunWatched(FunctionRef<void()> body) {
+void ThreadPool::RunWatched(FunctionRef<void()> body) {
   double worked = 0, on_core = 0;
   shared_->waited = 0;
   const double start = Now();
@@ -312,10 +312,10 @@ void Team::RunWatched(FunctionRef<void()> body) {
   shared_->watch.Add(all - worked + lost_working, all);
 }
 
-// The workers are one OpenMP region that lasts as long as the team. Between runs they wait as they
+// The workers are one OpenMP region that lasts as long as the pool. Between runs they wait as they
 // do within one: OpenMP's own barriers, at both ends of a region, spin for milliseconds where a
 // thread has no core, which took a quarter of the time of two processes on two cores.
-void Team::Start() {
+void ThreadPool::Start() {
   Shared& s = *shared_;
   if (max_size_ == 1 || s.starter.joinable()) return;
   CheckThreads(max_size_);
@@ -337,7 +337,7 @@ void Team::Start() {
   set_size(size_);
 }
 
-void Team::RunTogether(FunctionRef<void()> body) {
+void ThreadPool::RunTogether(FunctionRef<void()> body) {
   Shared& s = *shared_;
   Start();
   s.first_epoch = s.epoch.load(std::memory_order_relaxed);
@@ -362,7 +362,7 @@ void Team::RunTogether(FunctionRef<void()> body) {
   if (error) std::rethrow_exception(error);
 }
 
-void Team::WorkerLoop(size_t thread) {
+void ThreadPool::WorkerLoop(size_t thread) {
   Shared& s = *shared_;
   StartSignal& start = s.starts[thread - 1];
   for (uint64_t run = 1;; ++run) {
@@ -379,8 +379,8 @@ void Team::WorkerLoop(size_t thread) {
   }
 }
 
-// On one thread, which calls `wanted` as often as it would in a team.
-void Team::DoAlone(size_t n, size_t grain, bool dynamic, Work work) {
+// On one thread, which calls `wanted` as often as it would in a pool.
+void ThreadPool::DoAlone(size_t n, size_t grain, bool dynamic, Work work) {
   Shared& s = *shared_;
   if (s.wanted == nullptr) return work(0, n, 0);
   const size_t step = dynamic ? grain : ((n - 1) / (grain * kChunks) + 1) * grain;
@@ -391,7 +391,7 @@ void Team::DoAlone(size_t n, size_t grain, bool dynamic, Work work) {
   }
 }
 
-void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
+void ThreadPool::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   if (n == 0) return;
   Shared& s = *shared_;
   s.Ask();
@@ -407,8 +407,8 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   if (s.stopped.load(std::memory_order_relaxed)) std::rethrow_exception(s.thrown);
 }
 
-void Team::For(size_t n, size_t grain, Work work) { Dispatch(n, grain, false, work); }
+void ThreadPool::For(size_t n, size_t grain, Work work) { Dispatch(n, grain, false, work); }
 
-void Team::ForDynamic(size_t n, size_t grain, Work work) { Dispatch(n, grain, true, work); }
+void ThreadPool::ForDynamic(size_t n, size_t grain, Work work) { Dispatch(n, grain, true, work); }
 
 }  // namespace kernels
