@@ -1,6 +1,6 @@
 // Products of heads: each head of a token with its own matrix. For latent attention (DeepSeek-V2,
 // 2024): the queries of each head are mapped into the space of the compressed keys, and the
-// attended values out of it.
+// results of attention out of it.
 #pragma once
 
 #include <cstddef>

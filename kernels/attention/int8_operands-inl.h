@@ -9,7 +9,7 @@
 // it is that of the keys that the query tile sees.
 //
 // Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are
-// multiples of 1/255 of the tile's largest weight, or of 1/255 of 1/64 of the sum of the weights so
+// multiples of 1/255 of a limit: the tile's largest weight, or 1/64 of the sum of the weights so
 // far if that is less. Then rounding moves at most 128 / 255 / 128 = 0.4% of the total weight,
 // usually far less, since errors have both signs. A weight that does not fit in a byte has a second
 // byte, in multiples of 64: few keys have so much weight.

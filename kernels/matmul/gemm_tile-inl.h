@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// OfRows: what multiplies vector v of sums, of numbers of rows. OfTokens: of numbers of tokens, for
-// vector t of tokens.
+// The factors of vector v of a tile's sums, from a number for each row (OfRows), or of the sums of
+// vector t of tokens, from a number for each token (OfTokens).
 HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloatLanes); }
 
 // The dots and the sums of a tile, or of its first kTokens vectors of tokens.
