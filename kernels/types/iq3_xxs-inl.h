@@ -41,7 +41,7 @@ constexpr SplitTable<256> kIq3xxsTable(kIq3xxsGrid);
 template <class Type, class Block, int kEighths>
 struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
 #if PRONK_VECTOR64
-  static HWY_INLINE GridInput Load(const ActivationRow& x, size_t i) {
+  static HWY_INLINE GridInput LoadInput(const ActivationRow& x, size_t i) {
     return LoadFourths(x, i, static_cast<float>(kEighths) / 8);
   }
   static HWY_INLINE void Multiply(const UnpackedGrid& w, const GridInput& in, RowSums& sums) {
