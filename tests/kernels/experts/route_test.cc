@@ -26,9 +26,9 @@ Routed Choose(std::vector<float> logits, size_t n_used, const Router& router,
   return routed;
 }
 
-constexpr Router kNormed{}, kPlain{.normed = false};
+constexpr Router kNormed{}, kUnnormed{.normed = false};
 constexpr Router kKinds[] = {kNormed,
-                             kPlain,
+                             kUnnormed,
                              {.gate = Router::Gate::kSigmoid},
                              {.gate = Router::Gate::kSigmoid, .normed = false, .scale = 2.5f}};
 
@@ -95,7 +95,7 @@ TEST(Route, TakesTheLargestInOrder) {
   const std::vector<float> logits = {0.5f, -1.0f, 3.0f, 0.25f, 2.0f};
   EXPECT_EQ(Choose(logits, 1, kNormed).experts, (std::vector<uint32_t>{2}));
   EXPECT_EQ(Choose(logits, 3, kNormed).experts, (std::vector<uint32_t>{2, 4, 0}));
-  EXPECT_EQ(Choose(logits, 5, kPlain).experts, (std::vector<uint32_t>{2, 4, 0, 3, 1}));
+  EXPECT_EQ(Choose(logits, 5, kUnnormed).experts, (std::vector<uint32_t>{2, 4, 0, 3, 1}));
 }
 
 TEST(Route, TakesTheLowerIndexOfEqualOnes) {
@@ -107,7 +107,7 @@ TEST(Route, WeighsBySoftmax) {
   for (const size_t n_experts : {1, 8, 128}) {
     const std::vector<float> logits = NormalFloats(n_experts, 1);
     const size_t n_used = std::min<size_t>(n_experts, 8);
-    for (const Router& kind : {kNormed, kPlain}) {
+    for (const Router& kind : {kNormed, kUnnormed}) {
       const Routed routed = Choose(logits, n_used, kind);
       double sum = 0;
       if (!kind.normed) {
@@ -126,7 +126,7 @@ TEST(Route, WeighsBySoftmax) {
 }
 
 TEST(Route, DoesNotOverflow) {
-  const Routed routed = Choose({1000.0f, -1000.0f, 999.0f}, 2, kPlain);
+  const Routed routed = Choose({1000.0f, -1000.0f, 999.0f}, 2, kUnnormed);
   EXPECT_EQ(routed.experts, (std::vector<uint32_t>{0, 2}));
   EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-1.0)), 4 * kEps);
 }
