@@ -84,8 +84,8 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
 float TensorEncoder::AbsMean(const OutTensor& tensor) {
   const uint64_t cols = tensor.dims[0];
   std::vector<double> sums(tensor.rows());
-  team_.Run([&] {
-    team_.ForDynamic(sums.size(), std::max<uint64_t>(4096 / cols, 1),
+  pool_.Run([&] {
+    pool_.ForDynamic(sums.size(), std::max<uint64_t>(4096 / cols, 1),
                      [&](size_t begin, size_t end, size_t thread) {
                        std::vector<float>& row = rows_[thread];
                        row.resize(cols);
@@ -103,7 +103,7 @@ std::span<const std::byte> TensorEncoder::Next(const OutTensor& tensor, DType ty
   const uint64_t cols = tensor.dims[0], row_bytes = gguf::RowBytes(type, cols);
   const uint64_t n = std::min(std::max<uint64_t>(kPiece / cols, 1), tensor.rows() - row);
   bytes_.resize(n * row_bytes);
-  rows_.resize(static_cast<size_t>(team_.size()));
+  rows_.resize(static_cast<size_t>(pool_.size()));
   if (tensor.change == Change::kTernary && row == 0) mean_ = AbsMean(tensor);
   std::atomic<bool> all_fit = true;
   const auto encode = [&](size_t begin, size_t end, size_t thread) {
@@ -116,7 +116,7 @@ std::span<const std::byte> TensorEncoder::Next(const OutTensor& tensor, DType ty
     // One thread copies as fast as the disk writes; several would wait for each other.
     encode(0, n, 0);
   } else {
-    team_.Run([&] { team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });
+    pool_.Run([&] { pool_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });
   }
   if (!all_fit) {
     tensor.source()->Fail("expected weights that ", gguf::Info(type).name,

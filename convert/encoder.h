@@ -8,13 +8,14 @@
 
 #include "convert/source.h"
 #include "gguf/dtype.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace convert {
 
 class TensorEncoder {
  public:
-  explicit TensorEncoder(int n_threads) : team_(n_threads, kernels::Oversubscription::kGoAlone) {}
+  explicit TensorEncoder(int n_threads)
+      : pool_(n_threads, kernels::Oversubscription::kRunOnCaller) {}
 
   // A piece: rows of the tensor from `row` on in this type; moves `row` past them. The bytes are
   // valid until the next call. Throws gguf::Error if the type cannot represent a weight.
@@ -23,7 +24,7 @@ class TensorEncoder {
  private:
   float AbsMean(const OutTensor& tensor);
 
-  kernels::Team team_;
+  kernels::ThreadPool pool_;
   std::vector<std::byte> bytes_;
   std::vector<std::vector<float>> rows_;  // one per thread
   float mean_ = 1;                        // of the tensor being written, see AbsMean()

@@ -1,6 +1,6 @@
 // The bytes of every quantized type in the file: one packed struct per type.
 //
-// This is only the layout: the fields in order, and how they make a weight. kernels/formats/ has a
+// This is only the layout: the fields in order, and how they make a weight. kernels/types/ has a
 // file for each type with the place of every bit, in words and as scalar code. All numbers are
 // little-endian. Half floats (f16) are bit patterns in uint16_t, which the kernels convert.
 //

@@ -20,7 +20,7 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "engine/stopwatch.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 
@@ -76,7 +76,7 @@ struct BenchLimits {
   double read = 0;  // bytes per second
   double dot = 0;   // operations per second
 };
-BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model);
+BenchLimits MeasureLimits(kernels::ThreadPool& pool, const engine::Model& model);
 
 struct BenchSample {
   double seconds = 0;

@@ -20,7 +20,7 @@
 #include "kernels/matmul/ceiling.h"
 #include "kernels/threads/cpu.h"
 #include "kernels/threads/default_threads.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 namespace {
@@ -215,13 +215,13 @@ BenchCost CostOf(const BenchTest& test, kernels::KvTypes kv_type) {
           model.OperationsPerToken()};
 }
 
-BenchLimits MeasureLimits(kernels::Team& team, const engine::Model& model) {
+BenchLimits MeasureLimits(kernels::ThreadPool& pool, const engine::Model& model) {
   if (Interrupted()) return {};
   const std::span<const std::byte> weights = model.LargestStretch();
   // A small model is read several times, a model of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
-  const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
-  const auto dot = [&] { return kernels::DotCeiling(team); };
+  const auto read = [&] { return kernels::ReadCeiling(pool, weights, repeats); };
+  const auto dot = [&] { return kernels::DotCeiling(pool); };
   return {MeasureLimit(read), MeasureLimit(dot)};
 }
 
@@ -239,9 +239,9 @@ bool Measure(const engine::SessionOptions& options, BenchResult& result, const W
   InstructionMeter instructions;
   Work work(model, options, test);
   work.Do();  // the warm-up
-  kernels::Team team(static_cast<int>(test.n_threads));
+  kernels::ThreadPool pool(static_cast<int>(test.n_threads));
   conditions.clock_before = MeasureClock();
-  BenchLimits before = MeasureLimits(team, model);
+  BenchLimits before = MeasureLimits(pool, model);
   CoreTime core_time;
   double seconds = 0;
   for (int i = 1;; ++i) {
@@ -254,7 +254,7 @@ bool Measure(const engine::SessionOptions& options, BenchResult& result, const W
     core_time.Stop();
     instructions.Stop();
     seconds += work.seconds();
-    const BenchLimits after = MeasureLimits(team, model);
+    const BenchLimits after = MeasureLimits(pool, model);
     if (Interrupted()) return false;
     for (const double of_token : work.TakeTokenSeconds()) result.token_seconds.push_back(of_token);
     result.samples.push_back({work.seconds(),

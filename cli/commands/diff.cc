@@ -18,7 +18,7 @@
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "kernels/matmul/reference.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 namespace {
@@ -89,7 +89,7 @@ void DiffKeys(const gguf::File& a, const gguf::File& b, Differences& found) {
 }
 
 void DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Differences& found) {
-  kernels::Team team(n_threads);
+  kernels::ThreadPool pool(n_threads);
   ProgressLine progress("comparing", "MB", 1'000'000);
   uint64_t done = 0;
   for (const auto& pair :
@@ -100,7 +100,7 @@ void DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Differ
     const bool in_both = pair.a != nullptr && pair.b != nullptr;
     if (in_both && pair.a->dims == pair.b->dims && kernels::IsWeightType(pair.a->dtype) &&
         kernels::IsWeightType(pair.b->dtype)) {
-      both.error = CompareTensors(team, *pair.a, *pair.b);
+      both.error = CompareTensors(pool, *pair.a, *pair.b);
       found.all.Add(*both.error);  // equal tensors count, too: the error is the whole model's
     }
     const bool same = in_both && Same(*pair.a, *pair.b);

@@ -19,7 +19,7 @@
 #include "engine/model/model.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 namespace {
@@ -166,12 +166,12 @@ int Check(const InspectOptions& options, gguf::File file) {
     out.Add(HeadText(file) + Format("\n%-29s %-7s %9s %9s %6s %s\n", "tensor", "type", "least",
                                     "most", "zero", "XXH64"));
   }
-  kernels::Team team(options.n_threads);
+  kernels::ThreadPool pool(options.n_threads);
   ProgressLine progress("checking", "MB", 1'000'000);
   std::vector<std::string_view> broken;
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : file.tensors()) {
-    const TensorCheck check = CheckTensor(team, tensor);
+    const TensorCheck check = CheckTensor(pool, tensor);
     if (!check.IsFinite()) broken.push_back(tensor.name);
     options.json ? list.push_back(CheckJson(tensor, check)) : out.Add(CheckLine(tensor, check));
     done += tensor.bytes;

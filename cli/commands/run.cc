@@ -88,7 +88,7 @@ engine::GenerateResult Complete(const RunOptions& options, const RunSetup& setup
   const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
   // Before the prompt is shown: on an error only the error is printed.
   session.CheckRoom(rest);
-  session.team().Start();
+  session.pool().Start();
   const bool is_chat = options.chat || !request.messages.empty();
   if (!options.json && !is_chat && !options.no_display_prompt) out.Write(request.prompt);
   return engine::Generate(session, rest, generate, [&](std::string_view text) {

@@ -21,7 +21,7 @@
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 namespace {
@@ -96,12 +96,12 @@ engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tok
 void MeasureTimes(const TraceOptions& options, engine::Session& session,
                   std::span<const TokenId> tokens, TraceReport& report) {
   constexpr size_t kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
-  kernels::Team team(static_cast<int>(session.n_threads()));
-  const BenchLimits before = MeasureLimits(team, session.model());
+  kernels::ThreadPool pool(static_cast<int>(session.n_threads()));
+  const BenchLimits before = MeasureLimits(pool, session.model());
   report.token = MedianTrace(session, tokens, tokens.size() - 1, kOfToken);
   if (tokens.size() > 1 && options.depth == 0)
     report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
-  const BenchLimits after = MeasureLimits(team, session.model());
+  const BenchLimits after = MeasureLimits(pool, session.model());
   report.read_ceiling = std::max(before.read, after.read);
   report.dot_ceiling = std::max(before.dot, after.dot);
 }
@@ -162,8 +162,9 @@ int RunTrace(const TraceOptions& options) {
   const size_t n_predict = options.n_predict < 0 ? 32 : static_cast<size_t>(options.n_predict);
   session_options.context =
       options.depth + std::max<size_t>(tokens.size(), 1) + (options.plain ? n_predict : 0);
-  if (options.plain) session_options.batch = kernels::kFewTokens;  // computed as single tokens
-  engine::Session session(model, session_options);  // checks that there is memory for them
+  if (options.plain)
+    session_options.batch = kernels::kMaxInvariantTokens;  // computed as single tokens
+  engine::Session session(model, session_options);         // checks that there is memory for them
   if (options.plain) {
     WriteOut(PlainTable(session, tokens, n_predict));
     return kExitDone;

@@ -194,13 +194,13 @@ std::string ValueLine(const gguf::Value& value, size_t columns) {
   return line;
 }
 
-TensorCheck CheckTensor(kernels::Team& team, const gguf::TensorView& tensor) {
+TensorCheck CheckTensor(kernels::ThreadPool& pool, const gguf::TensorView& tensor) {
   const uint64_t n_parts = Parts(tensor);
   std::vector<TensorCheck> parts(n_parts);
   TensorCheck all;
-  team.Run([&] {
+  pool.Run([&] {
     // The first item is the hash, which one thread computes while the others check numbers.
-    team.ForDynamic(n_parts + 1, 1, [&](size_t begin, size_t end, size_t) {
+    pool.ForDynamic(n_parts + 1, 1, [&](size_t begin, size_t end, size_t) {
       Piece piece;
       for (size_t i = begin; i < end; ++i) {
         if (i == 0) {
@@ -233,11 +233,11 @@ void TensorError::Add(const TensorError& other) {
 
 double TensorError::Relative() const { return error_squares == 0 ? 0 : error_squares / squares; }
 
-TensorError CompareTensors(kernels::Team& team, const gguf::TensorView& a,
+TensorError CompareTensors(kernels::ThreadPool& pool, const gguf::TensorView& a,
                            const gguf::TensorView& b) {
   std::vector<TensorError> parts(Parts(a));
-  team.Run([&] {
-    team.ForDynamic(parts.size(), 1, [&](size_t begin, size_t end, size_t) {
+  pool.Run([&] {
+    pool.ForDynamic(parts.size(), 1, [&](size_t begin, size_t end, size_t) {
       Piece of_a, of_b;
       for (size_t part = begin; part < end; ++part) {
         ForPieces(a, part, [&](uint64_t at, uint64_t n) {

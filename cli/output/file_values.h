@@ -1,6 +1,6 @@
 // What inspect and diff show of a file: a metadata value as text, written piece by piece because it
 // may be as large as the file; statistics of a tensor's numbers, and the error between two tensors.
-// All threads of a team read every number; the results do not depend on the number of threads.
+// All threads of a pool read every number; the results do not depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 #include "gguf/metadata.h"
 #include "gguf/tensor.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 
@@ -41,7 +41,7 @@ struct TensorCheck {
 };
 
 // Tensors without weights (integers) get only the hash.
-TensorCheck CheckTensor(kernels::Team& team, const gguf::TensorView& tensor);
+TensorCheck CheckTensor(kernels::ThreadPool& pool, const gguf::TensorView& tensor);
 
 struct TensorError {
   double squares = 0;        // the sum of the squares of a
@@ -53,7 +53,7 @@ struct TensorError {
 };
 
 // The error of b's numbers relative to a's; both have the same shape and contain weights.
-TensorError CompareTensors(kernels::Team& team, const gguf::TensorView& a,
+TensorError CompareTensors(kernels::ThreadPool& pool, const gguf::TensorView& a,
                            const gguf::TensorView& b);
 
 }  // namespace cli

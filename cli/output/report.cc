@@ -6,7 +6,7 @@
 
 #include "cli/output/text.h"
 #include "kernels/matmul/ceiling.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 namespace {
@@ -35,8 +35,8 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
   text += Format(" | generated %zu tokens, %.1f t/s (%.1f GB/s", result.tokens.size(), speed,
                  reads / 1e9);
   if (measure_with_threads > 0 && result.n_decoded > 0) {
-    kernels::Team team(static_cast<int>(measure_with_threads));
-    const double most = kernels::ReadCeiling(team, model.LargestStretch(), /*repeats=*/1);
+    kernels::ThreadPool pool(static_cast<int>(measure_with_threads));
+    const double most = kernels::ReadCeiling(pool, model.LargestStretch(), /*repeats=*/1);
     text += Format(", %.0f%% of this machine's reads", 100 * reads / most);
   }
   return text + ")";

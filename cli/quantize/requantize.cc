@@ -161,8 +161,8 @@ std::span<const std::byte> Requantizer::Next(const PlannedTensor& planned,
   const uint64_t n = std::min(kPiece, tensor.elements() - done);
   bytes_.resize(gguf::RowBytes(planned.type, n));
   std::atomic<bool> all_fit = true;
-  team_.Run([&] {
-    team_.ForDynamic((n + kPart - 1) / kPart, 1, [&](size_t begin, size_t end, size_t) {
+  pool_.Run([&] {
+    pool_.ForDynamic((n + kPart - 1) / kPart, 1, [&](size_t begin, size_t end, size_t) {
       for (size_t part = begin; part < end; ++part) {
         const uint64_t at = part * kPart;
         std::byte* const to = bytes_.data() + gguf::RowBytes(planned.type, at);

@@ -13,7 +13,7 @@
 #include "convert/quantize_plan.h"
 #include "gguf/file.h"
 #include "gguf/tensor.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 
@@ -50,7 +50,7 @@ class Requantizer {
  public:
   // importance may be null.
   Requantizer(const gguf::File& file, const convert::Importance* importance, int n_threads)
-      : file_(file), importance_(importance), team_(n_threads) {}
+      : file_(file), importance_(importance), pool_(n_threads) {}
 
   // The next weights of the tensor, from index `done` on, in its new type and divided by their
   // matrix's factor ([n_matrices], or empty); moves `done` past them. The result is valid until the
@@ -74,7 +74,7 @@ class Requantizer {
 
   const gguf::File& file_;
   const convert::Importance* importance_;
-  kernels::Team team_;
+  kernels::ThreadPool pool_;
   std::vector<std::byte> bytes_;
   ProgressLine progress_{"quantize", "MB", 1'000'000, kPipedStep};
   uint64_t bytes_read_ = 0;

@@ -9,7 +9,7 @@
 #include "engine/pass/scratch.h"
 #include "engine/sampling/log_probabilities.h"
 #include "kernels/attention/reference.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace cli {
 namespace {
@@ -68,15 +68,15 @@ class Watcher : public engine::PassObserver {
 };
 
 // A batch as small as this has the same bits as its tokens alone (attention.h).
-constexpr size_t kLensBatch = kernels::kFewTokens;
+constexpr size_t kLensBatch = kernels::kMaxInvariantTokens;
 
 // The prediction after one layer of up to kLensBatch tokens: streams[i] belongs to tokens[i].
 class Lens {
  public:
   explicit Lens(engine::Session& session)
       : model_(session.model()),
-        team_(session.team()),
-        scratch_(model_.config, kLensBatch, team_.max_size()),
+        pool_(session.pool()),
+        scratch_(model_.config, kLensBatch, pool_.max_size()),
         logits_(kLensBatch * model_.config.vocab_size) {}
 
   void Look(size_t layer, std::span<const std::vector<float>> streams,
@@ -85,7 +85,7 @@ class Lens {
     for (size_t i = 0; i < tokens.size(); ++i) {
       std::copy_n(streams[i].data() + layer * width, width, scratch_.x + i * width);
     }
-    team_.Run([&] { engine::Logits(model_, 0, tokens.size(), scratch_, team_, logits_.data()); });
+    pool_.Run([&] { engine::Logits(model_, 0, tokens.size(), scratch_, pool_, logits_.data()); });
     for (size_t i = 0; i < tokens.size(); ++i) {
       const float* const row = logits_.data() + i * model_.config.vocab_size;
       tokens[i].layers[layer].next = MostLikely({row, model_.tokenizer->vocab().size()}, kMaxLens);
@@ -94,7 +94,7 @@ class Lens {
 
  private:
   const engine::Model& model_;
-  kernels::Team& team_;
+  kernels::ThreadPool& pool_;
   engine::Scratch scratch_;
   std::vector<float> logits_;  // [kLensBatch][vocab_size]
 };

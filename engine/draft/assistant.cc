@@ -45,14 +45,14 @@ Config Fitted(const Config& model, Config config) {
 }  // namespace
 
 AssistantDrafter::AssistantDrafter(const Model& model, const Model& assistant, SequenceState& state,
-                                   kernels::Team& team)
+                                   kernels::ThreadPool& pool)
     : model_(model),
       assistant_(assistant),
       state_(state),
-      team_(team),
+      pool_(pool),
       config_(Fitted(model.config, assistant.config)),
       ropes_(MakeRopes(config_, assistant.weights.rope_freqs)),
-      scratch_(config_, 1, team.max_size()),
+      scratch_(config_, 1, pool.max_size()),
       logits_(config_.vocab_size),
       last_(kMaxDecodeTokens * model.config.embedding_length) {}
 
@@ -87,11 +87,11 @@ void AssistantDrafter::Draft(std::span<const TokenId> text, size_t n,
                    model_.config.norm_eps, width, hidden);
   const size_t n_common = std::min(assistant_.tokenizer->vocab().size(), model_.config.vocab_size);
   for (TokenId id = text.back(); n > 0; --n) {
-    team_.Run([&] {
-      Pass input(model_.config, 1, s, team_, {&here, 1});
+    pool_.Run([&] {
+      Pass input(model_.config, 1, s, pool_, {&here, 1});
       input.Embed(model_.weights.token_embd, {&id, 1}, embedding);
       input.FillRopeAngles();
-      Pass pass(config_, 1, s, team_, {&before, 1});
+      Pass pass(config_, 1, s, pool_, {&before, 1});
       pass.MatMul(embedding, {{w.pre_projection, s.x}});
       Layers(w, pass);
       const float* const out = pass.Normed(s.x, w.output_norm, config_.embedding_length, s.normed);

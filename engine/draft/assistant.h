@@ -16,7 +16,7 @@
 #include "engine/pass/rope.h"
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
@@ -26,7 +26,7 @@ class AssistantDrafter : public Drafter {
   // `state` is of the text that `model` writes. All must outlive the drafter. Throws engine::Error
   // if the assistant was made for a model of another shape.
   AssistantDrafter(const Model& model, const Model& assistant, SequenceState& state,
-                   kernels::Team& team);
+                   kernels::ThreadPool& pool);
 
   std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
@@ -43,7 +43,7 @@ class AssistantDrafter : public Drafter {
   const Model& model_;
   const Model& assistant_;
   SequenceState& state_;
-  kernels::Team& team_;
+  kernels::ThreadPool& pool_;
   Config config_;  // the assistant's, with layers of the model as kv_layer
   std::vector<RopeAngles> ropes_;
   Scratch scratch_;

@@ -30,15 +30,15 @@ Nextn::Nextn(const Model& model, const SequenceState::Size& size, size_t n_threa
       logits_(config_.vocab_size) {}
 
 void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t first_position,
-                    kernels::Team& team) {
+                    kernels::ThreadPool& pool) {
   const NextnWeights& w = model_.weights.nextn;
   const size_t n = width();
   Scratch& s = scratch_;
   float *const x = s.x, *const normed = s.normed;
   n_read_ = tokens.size();
-  team.Run([&] {
+  pool.Run([&] {
     const SequenceSlice text = {ropes_, state_, first_position, tokens.size()};
-    Pass pass(config_, tokens.size(), s, team, {&text, 1});
+    Pass pass(config_, tokens.size(), s, pool, {&text, 1});
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
     pass.FillRopeAngles();
@@ -61,13 +61,13 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
   });
 }
 
-void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
+void Nextn::Logits(size_t first, size_t n, kernels::ThreadPool& pool, float* logits) {
   const NextnWeights& w = model_.weights.nextn;
   const float* const norm = w.shared_head_norm != nullptr ? w.shared_head_norm  //
                                                           : model_.weights.output_norm;
   Scratch& s = scratch_;
-  team.Run([&] {
-    Pass pass(config_, n, s, team);
+  pool.Run([&] {
+    Pass pass(config_, n, s, pool);
     const float* const x = s.x + first * width();
     const float* const in = pass.Normed(x, norm, width(), s.normed);
     const float* const read = config_.nextn_before_norm ? x : in;
@@ -78,8 +78,8 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
   });
 }
 
-TokenId Nextn::Guess(kernels::Team& team) {
-  Logits(n_read_ - 1, 1, team, logits_.data());
+TokenId Nextn::Guess(kernels::ThreadPool& pool) {
+  Logits(n_read_ - 1, 1, pool, logits_.data());
   return LikeliestOf(std::span(logits_).first(model_.tokenizer->vocab().size()));
 }
 
@@ -92,10 +92,10 @@ void Nextn::Hidden(const float* x, float* hidden) const {
 }
 
 NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type,
-                           kernels::Team& team)
+                           kernels::ThreadPool& pool)
     : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type},
-             team.max_size()),
-      team_(team),
+             pool.max_size()),
+      pool_(pool),
       n_hidden_(1),  // zeros, before the first token
       hidden_((kMaxUnread + kMaxDecodeTokens) * nextn_.width()) {}
 
@@ -140,18 +140,18 @@ std::optional<size_t> NextnDrafter::FindDrafts(std::span<const TokenId> text) {
 void NextnDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
   while (n_read_ < text.size()) {
     const size_t count = std::min(text.size() - n_read_, nextn_.max_tokens());
-    nextn_.Forward(text.subspan(n_read_, count), hidden(n_read_), n_read_ - start_, team_);
+    nextn_.Forward(text.subspan(n_read_, count), hidden(n_read_), n_read_ - start_, pool_);
     n_read_ += count;
   }
   // Only the last hidden state is needed again: the text continues after it.
   ForgetBefore(n_read_ - 1);
   for (size_t i = 0; i < n; ++i) {
-    const TokenId id = nextn_.Guess(team_);
+    const TokenId id = nextn_.Guess(pool_);
     drafts.push_back(id);
     const size_t position = n_read_ + i - start_;
     if (i + 1 == n || position == nextn_.capacity()) return;
     if (wants_more && !wants_more(nextn_.ProbabilityOfGuess(id))) return;
-    nextn_.Forward({&id, 1}, nextn_.OwnHidden(), position, team_);
+    nextn_.Forward({&id, 1}, nextn_.OwnHidden(), position, pool_);
   }
 }
 

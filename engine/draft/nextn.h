@@ -13,7 +13,7 @@
 #include "engine/pass/rope.h"
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
@@ -32,12 +32,12 @@ class Nextn {
   // Reads tokens from first_position on, at most max_tokens() of them. hidden is
   // [tokens.size()][width]: for each token the Hidden() of the one before it, or zeros.
   void Forward(std::span<const tokenizer::TokenId> tokens, const float* hidden,
-               size_t first_position, kernels::Team& team);
+               size_t first_position, kernels::ThreadPool& pool);
   // The most likely token after the last one read, and how likely it is.
-  tokenizer::TokenId Guess(kernels::Team& team);
+  tokenizer::TokenId Guess(kernels::ThreadPool& pool);
   double ProbabilityOfGuess(tokenizer::TokenId id) const { return ProbabilityOf(logits_, id); }
   // Logits of n tokens of the last batch from its index `first` on: [n][vocab_size].
-  void Logits(size_t first, size_t n, kernels::Team& team, float* logits);
+  void Logits(size_t first, size_t n, kernels::ThreadPool& pool, float* logits);
   // The block's own hidden state after the last token, [width], used until the model's is known.
   const float* OwnHidden() const { return own_hidden_.data(); }
 
@@ -59,8 +59,9 @@ class Nextn {
 // It reads only a prompt's last tokens: all of a long one would cost more than short answers gain.
 class NextnDrafter : public Drafter {
  public:
-  // The team must outlive the drafter.
-  NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type, kernels::Team& team);
+  // The pool must outlive the drafter.
+  NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes kv_type,
+               kernels::ThreadPool& pool);
 
   std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
@@ -76,7 +77,7 @@ class NextnDrafter : public Drafter {
   float* hidden(size_t position) { return hidden_.data() + (position - begin_) * nextn_.width(); }
 
   Nextn nextn_;
-  kernels::Team& team_;
+  kernels::ThreadPool& pool_;
   size_t start_ = 0;           // the text's position at which the block began to read
   size_t n_read_ = 0;          // the text's position up to which it has read
   size_t begin_ = 0;           // the text's position of the first row of hidden_

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gguf/file.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/ops/ops.h"
 
 namespace engine {
@@ -258,7 +258,7 @@ struct Config : Traits {
   size_t backbone_length = 0;
   bool joins_hidden = false;   // in OfNextn(): the input is two streams wide
   bool uses_hadamard = false;  // some products' inputs are transformed (hadamard_transforms.h)
-  size_t fine_cols = 0;        // Weights::FineCols()
+  size_t residual_cols = 0;    // Weights::ResidualCols()
   bool has_encoders = false;   // the file has keys of image or sound encoders, which are not run
 
   // Throws gguf::Error (file, key, expected, found).

@@ -14,7 +14,7 @@
 #include "engine/hf/out_model.h"
 #include "engine/model/config.h"
 #include "engine/model/keys.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/ops/ops.h"
 
 namespace engine {

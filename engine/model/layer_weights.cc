@@ -134,7 +134,7 @@ class LayerBinder {
     }
     // Values are added to the text's vectors as they are: their errors are a quarter of the whole
     // loss by rounding. With grouped queries the matrix is small.
-    w.attn_v.fine = 2 * v_rows <= q_rows;
+    w.attn_v.uses_residual = 2 * v_rows <= q_rows;
     if (config_.qk_norm != QkNorm::kNone && config_.qk_layer_norm) {
       BindHeadNorms(w);
     } else if (config_.qk_norm != QkNorm::kNone) {
@@ -328,7 +328,7 @@ class LayerBinder {
     if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector("ffn_sub_norm", hidden);
     w.ffn_down = bind_.Matrix("ffn_down", width_, hidden);
     // No later layer evens out what rounding does here.
-    w.ffn_up.fine = w.ffn_down.fine = is_last_of_many_;
+    w.ffn_up.uses_residual = w.ffn_down.uses_residual = is_last_of_many_;
   }
 
   void BindExperts(LayerWeights& w) {

@@ -24,7 +24,7 @@ Model Model::From(gguf::File file, bool exact) {
   RespellOllama(file);
   Config config = Config::Read(file);
   Weights weights = Weights::Bind(file, config, exact);
-  config.fine_cols = weights.FineCols();
+  config.residual_cols = weights.ResidualCols();
   // A token needs a row of the embedding; rows without a token (padding) only cost memory.
   std::unique_ptr<tokenizer::Tokenizer> tokenizer =
       tokenizer::Tokenizer::Create(file, config.vocab_size);

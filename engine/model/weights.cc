@@ -134,7 +134,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   return w;
 }
 
-size_t Weights::FineCols() const {
+size_t Weights::ResidualCols() const {
   size_t cols = 0;
   const auto add = [&](const kernels::Matrix& w) {
     if (kernels::UsesResiduals(w)) cols = std::max(cols, w.cols);
@@ -145,7 +145,7 @@ size_t Weights::FineCols() const {
   for (const LayerWeights& w : layers) add_layer(w);
   add_layer(nextn.layer);
   kernels::Matrix largest_logits = output;
-  largest_logits.fine = true;
+  largest_logits.uses_residual = true;
   add(largest_logits);
   return cols;
 }

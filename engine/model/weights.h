@@ -8,7 +8,7 @@
 
 #include "engine/model/config.h"
 #include "gguf/file.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
 
 namespace engine {
@@ -212,7 +212,7 @@ struct Weights {
   static Weights Bind(const gguf::File& file, const Config& config, bool exact);
   // The number of columns of the widest matrix whose products read inputs in two parts, or 0
   // without such a matrix. The output matrix is one, since the largest logits are refined.
-  size_t FineCols() const;
+  size_t ResidualCols() const;
 };
 
 }  // namespace engine

@@ -16,10 +16,10 @@
 namespace engine {
 
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
-             std::span<const SequenceSlice> sequences, Scratch& s, kernels::Team& team,
+             std::span<const SequenceSlice> sequences, Scratch& s, kernels::ThreadPool& pool,
              Trace* trace) {
   float* const x = s.x;
-  PassWithOptionalTrace any(trace, model.config, tokens.size(), s, team, sequences);
+  PassWithOptionalTrace any(trace, model.config, tokens.size(), s, pool, sequences);
   Pass& pass = any.get();
 
   // A token starts as its row of the embedding matrix.
@@ -67,9 +67,10 @@ void Layers(const Weights& weights, Pass& pass) {
   residual.End(weights);  // Gemma 3n
 }
 
-void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
+void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s,
+            kernels::ThreadPool& pool) {
   const SequenceSlice sequence = {.ropes = {}, .state = state, .first_position = 0, .batch_end = n};
-  Pass pass(model.config, n, s, team, {&sequence, 1});
+  Pass pass(model.config, n, s, pool, {&sequence, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;
@@ -77,10 +78,10 @@ void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kern
   }
 }
 
-void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
+void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::ThreadPool& pool,
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
-  PassWithOptionalTrace any(trace, model.config, n, s, team);
+  PassWithOptionalTrace any(trace, model.config, n, s, pool);
   Pass& pass = any.get();
   const float* const in = pass.Normed(s.x + first * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);

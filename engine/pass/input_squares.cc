@@ -25,10 +25,10 @@ void InputSquares::Add(const gguf::TensorView* tensor, const Inputs& inputs, siz
 
 void InputSquares::AddExperts(const LayerWeights& w, const kernels::ExpertLayer& experts,
                               const float* in, size_t n_tokens, const uint32_t* chosen,
-                              size_t n_used, kernels::Team& team) {
+                              size_t n_used, kernels::ThreadPool& pool) {
   const ExpertsView &gate = w.ffn_gate_exps, &up = w.ffn_up_exps, &down = w.ffn_down_exps;
   const size_t cols = up.first.cols, n_hidden = up.first.rows;
-  kernels::Activations input(n_tokens, cols, team.size());
+  kernels::Activations input(n_tokens, cols, pool.size());
   std::vector<float> gathered(n_tokens * cols), hidden(n_tokens * n_hidden);
   for (size_t e = 0; e < up.n_experts; ++e) {
     size_t n = 0;
@@ -48,7 +48,7 @@ void InputSquares::AddExperts(const LayerWeights& w, const kernels::ExpertLayer&
         layer.gate = gate.expert(e);
         layer.gate_bias = gate.expert_bias(e);
       }
-      kernels::GatedMatMul(team, layer, input, hidden.data());
+      kernels::GatedMatMul(pool, layer, input, hidden.data());
     }
     Add(down.tensor, {hidden.data(), n_hidden, n, n_hidden}, e, up.n_experts);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/model/weights.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace engine {
 
@@ -35,7 +35,8 @@ class InputSquares {
   // Adds the inputs of experts, `in` [n_tokens][cols]; `chosen` is [n_tokens][n_used]. The inputs
   // of down are recomputed.
   void AddExperts(const LayerWeights& w, const kernels::ExpertLayer& layer, const float* in,
-                  size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
+                  size_t n_tokens, const uint32_t* chosen, size_t n_used,
+                  kernels::ThreadPool& pool);
 
   const SquaresByTensor& squares() const { return squares_; }
 

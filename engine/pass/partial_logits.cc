@@ -21,7 +21,7 @@ bool ShouldComputeOnlyAllowed(const Model& model, std::span<const uint64_t> ids)
 }
 
 void LogitsOfAllowed(const Model& model, size_t token, std::span<const uint64_t> ids, Scratch& s,
-                     kernels::Team& team, float* logits) {
+                     kernels::ThreadPool& pool, float* logits) {
   const size_t width = model.config.embedding_length;
   const WeightView& output = model.weights.output;
   std::vector<kernels::Product> rows;
@@ -36,11 +36,11 @@ void LogitsOfAllowed(const Model& model, size_t token, std::span<const uint64_t>
       rows.push_back({row, logits + id, 1, output.bias != nullptr ? output.bias + id : nullptr});
     }
   }
-  Pass pass(model.config, 1, s, team, {});
+  Pass pass(model.config, 1, s, pool, {});
   const float* const in = pass.Normed(s.x + token * width, model.weights.output_norm, width,
                                       s.normed, model.weights.output_norm_bias);
   s.input.Set(in, 1, output.cols);
-  kernels::MatMul(team, rows, s.input);
+  kernels::MatMul(pool, rows, s.input);
   for (const kernels::Product& row : rows) {
     if (model.config.logit_scale != 1) kernels::Scale(row.out, model.config.logit_scale, 1);
   }

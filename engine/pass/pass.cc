@@ -163,7 +163,7 @@ void Pass::Repeat(const float* in, size_t n_heads, size_t length, float* out) {
 
 void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
   RunOperation("matmul", 0, [&] {
-    kernels::HeadProducts(team_, weights, {in.data, in.head_stride, in.token_stride}, n_tokens_,
+    kernels::HeadProducts(pool_, weights, {in.data, in.head_stride, in.token_stride}, n_tokens_,
                           {out.data, out.head_stride, out.token_stride}, scratch_.heads);
   });
 }
@@ -228,7 +228,7 @@ void Pass::RunMatMul(const float* in, std::span<const Output> outputs) {
   if (n == 0) return;
   RunOperation("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
-    kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
+    kernels::MatMul(pool_, std::span(products).first(n), scratch_.input);
   });
 }
 
@@ -241,7 +241,7 @@ void Pass::RunGatedMatMul(const float* in, const WeightView& gate, const WeightV
                           float limit, float* out) {
   RunOperation("matmul", 0, [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
-    kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},
+    kernels::GatedMatMul(pool_, {gate, up, gate.bias, up.bias, config_.activation, limit},
                          scratch_.input, out);
   });
 }
@@ -271,7 +271,7 @@ void Pass::Experts(const LayerView& layer, const float* in, float* out) {
   const uint32_t* const chosen = scratch_.chosen;
   if (scratch_.pager) scratch_.pager->Expect(layer.w, {chosen, n_tokens_ * config_.n_experts_used});
   RunOperation("experts", 0, [&] {
-    kernels::Experts(team_, ExpertsOf(layer), in, n_tokens_, chosen, scratch_.expert_weights,
+    kernels::Experts(pool_, ExpertsOf(layer), in, n_tokens_, chosen, scratch_.expert_weights,
                      config_.n_experts_used, scratch_.experts, out);
   });
 }
@@ -328,7 +328,7 @@ void Pass::RefineLogits(const WeightView& output, float* logits) {
   // 1/400, times as likely.
   constexpr float kMargin = 6;
   const float scale = std::max(std::abs(config_.logit_scale), 1e-6f);
-  kernels::RefineLargest(team_, {output, logits, output.rows, output.bias}, kMargin / scale,
+  kernels::RefineLargest(pool_, {output, logits, output.rows, output.bias}, kMargin / scale,
                          scratch_.input);
 }
 
@@ -336,7 +336,7 @@ void Pass::FinishLogits(float* logits) {
   if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
   // A row of logits can be as long as a whole batch of other rows, so threads share it.
   constexpr size_t kGrain = 1024;
-  team_.For(n_tokens_ * config_.vocab_size, kGrain, [&](size_t begin, size_t end, size_t) {
+  pool_.For(n_tokens_ * config_.vocab_size, kGrain, [&](size_t begin, size_t end, size_t) {
     float* const part = logits + begin;
     if (config_.logit_scale != 1) kernels::Scale(part, config_.logit_scale, end - begin);
     if (config_.logit_softcap != 0) kernels::SoftCap(part, config_.logit_softcap, end - begin);

@@ -1,7 +1,7 @@
 // Pass: the operations of the forward pass, for a batch of tokens.
 //
 // An operation reads and writes rows, one per token, and splits them (or the weights' rows) among
-// the team's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no
+// the pool's threads. The arithmetic is in kernels/. An operation that a model lacks (no norm, no
 // rope, a factor of 1) does nothing. Rows are [n_tokens][embedding_length] unless stated otherwise.
 // TracedPass (traced_pass.h) records the operations. It overrides the virtual functions to record
 // more than their time.
@@ -17,9 +17,9 @@
 #include "engine/pass/scratch.h"
 #include "engine/pass/sequence_state.h"
 #include "kernels/attention/attention.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
@@ -41,12 +41,12 @@ struct KeptInput {
 class Pass {
  public:
   // sequences: as in Forward(); empty for operations that do not depend on positions.
-  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team,
+  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::ThreadPool& pool,
        std::span<const SequenceSlice> sequences = {})
       : config_(config),
         n_tokens_(n_tokens),
         scratch_(scratch),
-        team_(team),
+        pool_(pool),
         sequences_(sequences) {}
   virtual ~Pass() = default;
   Pass(const Pass&) = delete;
@@ -199,7 +199,7 @@ class Pass {
                               float limit, float* out);
 
   std::span<const SequenceSlice> sequences() const { return sequences_; }
-  kernels::Team& team() const { return team_; }
+  kernels::ThreadPool& pool() const { return pool_; }
   // The index of the layer whose cache this layer reads.
   static size_t CacheOf(const LayerView& layer);
   kernels::AttentionParams ParamsOf(const LayerView& layer) const;
@@ -233,7 +233,7 @@ class Pass {
   }
   template <class Work>
   void ForRows(size_t n, Work work) {
-    team_.For(n, 1, [&](size_t begin, size_t end, size_t) {
+    pool_.For(n, 1, [&](size_t begin, size_t end, size_t) {
       for (size_t i = begin; i < end; ++i) work(i);
     });
   }
@@ -256,7 +256,7 @@ class Pass {
   const Config& config_;
   size_t n_tokens_;
   Scratch& scratch_;
-  kernels::Team& team_;
+  kernels::ThreadPool& pool_;
   std::span<const SequenceSlice> sequences_;
 };
 

@@ -63,7 +63,7 @@ size_t Pass::CacheOf(const LayerView& layer) {
 
 bool Pass::IsWorthExpanding(const LayerView& layer) const {
   const LayerWeights& w = layer.w;
-  if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
+  if (n_tokens_ <= kernels::kMaxInvariantTokens || w.attn_k_b.bias != nullptr) return false;
   double saved = 0;
   ForEachSequence([&](const SequenceSlice& sequence, size_t /*first*/, size_t n) {
     saved += kernels::SavedByHeads(sequence.state.layer(layer.index), {w.attn_k_b, w.attn_v_b}, n,
@@ -140,19 +140,19 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool exp
     ForEachSequence([&](const SequenceSlice& sequence, size_t first, size_t n) {
       const kernels::KvLayer own = sequence.state.layer(caches.layer).From(sequence.slot);
       if (k != nullptr) {
-        kernels::StoreKv(team_, own, sequence.first_position, n, k + first * caches.key_width,
+        kernels::StoreKv(pool_, own, sequence.first_position, n, k + first * caches.key_width,
                          v + first * caches.value_width);
       }
       const float* const queries = q + first * plan.n_heads * plan.key_length;
       float* const means = scratch_.attended + first * plan.n_heads * plan.value_length;
       if (expands_latents) {
-        kernels::AttendToLatents(team_, own, {w.attn_k_b, w.attn_v_b}, queries, n,
+        kernels::AttendToLatents(pool_, own, {w.attn_k_b, w.attn_v_b}, queries, n,
                                  sequence.first_position, ParamsOf(layer), scratch_.latents,
                                  scratch_.heads, means,
                                  caches.KeysAreBlocks(sequence) ? caches.key_rows : 0);
       } else {
-        kernels::Attention(team_, own, queries, plan.n_heads, n, sequence.first_position,
-                           ParamsOf(layer), means);
+        kernels::Attend(pool_, own, queries, plan.n_heads, n, sequence.first_position,
+                        ParamsOf(layer), means);
       }
     });
   });

@@ -20,7 +20,7 @@ std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
 
 void Pass::Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs) {
   RunOperation("keep", n * sizeof(float), [&] {
-    team_.For(n, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
+    pool_.For(n, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
       std::copy(state + begin, state + end, before + begin);
     });
     for (const KeptInput& input : inputs) {
@@ -53,7 +53,7 @@ void Pass::Convolve(const LayerView& layer) {
             .silu = !alone,
             .stride = r.channels,
         };
-        kernels::Convolve(team_, conv, state.history + first, in + first, n_tokens, out + first);
+        kernels::Convolve(pool_, conv, state.history + first, in + first, n_tokens, out + first);
       }
     });
   });
@@ -87,11 +87,11 @@ void Pass::Recur(const LayerView& layer) {
             .decay_by_channel = r.decay_by_channel,
             .lowest = r.lowest_decay,
         };
-        kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n, out);
+        kernels::GatedDeltaNet(pool_, net, matrices, in, alpha, beta, n, out);
       } else if (mixer == Mixer::kMamba) {
         const kernels::Mamba net = {
             .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
-        kernels::SelectiveScan(team_, net, matrices, in, alpha, beta, n, out);
+        kernels::SelectiveScan(pool_, net, matrices, in, alpha, beta, n, out);
       } else {
         const kernels::Mamba2 net = {
             .n_groups = r.n_key_heads,
@@ -102,7 +102,7 @@ void Pass::Recur(const LayerView& layer) {
             .a = fades ? r.rates.data() : w.ssm_a,
             .d = w.ssm_d,
         };
-        kernels::SelectiveScan(team_, net, matrices, in, alpha, n, out);
+        kernels::SelectiveScan(pool_, net, matrices, in, alpha, n, out);
       }
     });
   });

@@ -53,13 +53,13 @@ void Score(const Model& model, Pass& pass, float* pooled, float* out) {
 }  // namespace
 
 void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, size_t done,
-          Scratch& s, kernels::Team& team, float* pooled) {
+          Scratch& s, kernels::ThreadPool& pool, float* pooled) {
   const size_t width = model.config.embedding_length;
   if (pooling == Pooling::kRank) pooling = model.config.rank.from;
-  Pass all(model.config, ends.back(), s, team);
+  Pass all(model.config, ends.back(), s, pool);
   const float* const rows =
       all.Normed(s.x, model.weights.output_norm, width, s.normed, model.weights.output_norm_bias);
-  Pass(model.config, ends.size(), s, team).EachToken("pool", [&](size_t i) {
+  Pass(model.config, ends.size(), s, pool).EachToken("pool", [&](size_t i) {
     const size_t first = i == 0 ? 0 : ends[i - 1], last = ends[i] - 1;
     float* const out = pooled + i * width;
     if (pooling == Pooling::kFirst && done == 0) std::copy_n(rows + first * width, width, out);
@@ -73,11 +73,11 @@ void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, siz
   });
 }
 
-void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s, kernels::Team& team,
-                  float* pooled, float* out) {
+void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s,
+                  kernels::ThreadPool& pool, float* pooled, float* out) {
   const size_t width = model.config.embedding_length;
   const PoolingWeights& w = model.weights.pooling;
-  Pass pass(model.config, n, s, team);
+  Pass pass(model.config, n, s, pool);
   if (pooling == Pooling::kRank) return Score(model, pass, pooled, out);
   if (w.dense_2.tensor != nullptr) {
     pass.MatMul(pooled, {{w.dense_2, s.hidden}});

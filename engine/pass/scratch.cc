@@ -108,7 +108,7 @@ Scratch::Scratch(const Config& c, const Layout& layout, size_t n, size_t max_thr
               max_threads),
       heads(layout.latent > 0 ? n : 0, layout.latent, max_threads),
       latents(max_threads),
-      input(n, layout.input, max_threads, c.fine_cols),
+      input(n, layout.input, max_threads, c.residual_cols),
       chosen_(n * c.n_experts_used) {
   chosen = chosen_.get();
   rows_.reserve(layout.rows.size());
@@ -124,7 +124,7 @@ size_t Scratch::BytesFor(const Config& c, size_t n, size_t max_threads) {
          kernels::ExpertScratch::BytesFor(n, l.n_experts, c.n_experts_used, l.expert_width,
                                           l.expert, max_threads) +
          kernels::HeadScratch::BytesFor(l.latent > 0 ? n : 0, l.latent, max_threads) +
-         kernels::Activations::BytesFor(n, l.input, max_threads, c.fine_cols);
+         kernels::Activations::BytesFor(n, l.input, max_threads, c.residual_cols);
 }
 
 }  // namespace engine

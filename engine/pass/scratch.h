@@ -12,7 +12,7 @@
 #include "kernels/attention/head_products.h"
 #include "kernels/attention/latent.h"
 #include "kernels/buffer.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
 
 namespace engine {

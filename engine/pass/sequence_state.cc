@@ -14,7 +14,7 @@ size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwnCache) return 0;
   if (plan.window == 0 || plan.window >= capacity) return capacity;
   const size_t needed = plan.window + size.batch + kMaxDrafts;
-  const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;
+  const size_t ring = (needed + kernels::kTileKeys - 1) / kernels::kTileKeys * kernels::kTileKeys;
   return std::min(ring, capacity);
 }
 
@@ -174,7 +174,8 @@ void SequenceState::ForEachChunk(size_t position, const Chunk& chunk) {
                              size_t first, bool is_ring) {
     for (size_t head = 0; head < kv.n_kv_heads; ++head, data += kv.capacity * bytes) {
       for (size_t begin = first, end = position; begin < position; begin = end) {
-        if (is_ring) end = std::min((begin / kernels::kKvTile + 1) * kernels::kKvTile, position);
+        if (is_ring)
+          end = std::min((begin / kernels::kTileKeys + 1) * kernels::kTileKeys, position);
         chunk({data + begin % kv.capacity * bytes, (end - begin) * bytes});
       }
     }

@@ -20,7 +20,7 @@ namespace engine {
 
 // The most tokens in a pass that generates. In passes up to this size a token's results have the
 // same bits as in a pass of its own.
-inline constexpr size_t kMaxDecodeTokens = kernels::kFewTokens;
+inline constexpr size_t kMaxDecodeTokens = kernels::kMaxInvariantTokens;
 // The most drafts in such a pass: all tokens but the first.
 inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 

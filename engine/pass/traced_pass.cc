@@ -135,7 +135,7 @@ void TracedPass::Experts(const LayerView& layer, const float* in, float* out) {
   }
   if (trace_.inputs != nullptr) {
     trace_.inputs->AddExperts(w, ExpertsOf(layer), in, n_tokens(), scratch().chosen, n_used,
-                              team());
+                              pool());
   }
   Pass::Experts(layer, in, out);
   LastRead(std::move(read), ChosenBytes(w));

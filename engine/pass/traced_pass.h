@@ -17,8 +17,8 @@ namespace engine {
 class TracedPass : public Pass {
  public:
   TracedPass(Trace& trace, const Config& config, size_t n_tokens, Scratch& scratch,
-             kernels::Team& team, std::span<const SequenceSlice> sequences)
-      : Pass(config, n_tokens, scratch, team, sequences), trace_(trace) {}
+             kernels::ThreadPool& pool, std::span<const SequenceSlice> sequences)
+      : Pass(config, n_tokens, scratch, pool, sequences), trace_(trace) {}
 
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) override;
   void Attend(const LayerView& layer, float* q, float* k, float* v, bool expands_latents) override;
@@ -49,9 +49,9 @@ class TracedPass : public Pass {
 class PassWithOptionalTrace {
  public:
   PassWithOptionalTrace(Trace* trace, const Config& config, size_t n_tokens, Scratch& scratch,
-                        kernels::Team& team, std::span<const SequenceSlice> sequences = {})
-      : plain_(config, n_tokens, scratch, team, sequences) {
-    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, team, sequences);
+                        kernels::ThreadPool& pool, std::span<const SequenceSlice> sequences = {})
+      : plain_(config, n_tokens, scratch, pool, sequences) {
+    if (trace != nullptr) traced_.emplace(*trace, config, n_tokens, scratch, pool, sequences);
   }
   Pass& get() { return traced_ ? *traced_ : plain_; }
 

@@ -12,7 +12,7 @@ namespace engine {
 using tokenizer::TokenId;
 
 void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
-                             kernels::Team& team, float* logits) {
+                             kernels::ThreadPool& pool, float* logits) {
   std::vector<TokenId> ids;
   std::vector<SequenceSlice> texts;
   ids.reserve(next.size());
@@ -25,13 +25,13 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
   }
   const Model& model = next[0].session.model_;
   const size_t n = next.size(), width = model.config.vocab_size;
-  team.Run([&] {
-    Forward(model, ids, texts, scratch, team);
-    Logits(model, 0, n, scratch, team, logits);
+  pool.Run([&] {
+    Forward(model, ids, texts, scratch, pool);
+    Logits(model, 0, n, scratch, pool, logits);
     for (size_t i = 0; i < n; ++i) {
       const std::span<const uint64_t> allowed = next[i].allowed;
       if (!ShouldComputeOnlyAllowed(model, allowed)) continue;
-      LogitsOfAllowed(model, i, allowed, scratch, team, logits + i * width);
+      LogitsOfAllowed(model, i, allowed, scratch, pool, logits + i * width);
     }
   });
   for (size_t i = 0; i < n; ++i) {
@@ -48,17 +48,17 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
 }
 
 Batch::Batch(const Model& model, int n_threads)
-    : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().generating,
-            kernels::Oversubscription::kGoAlone),
+    : pool_(n_threads > 0 ? n_threads : kernels::DefaultThreads().generating,
+            kernels::Oversubscription::kRunOnCaller),
       scratch_(model.config,
                PlanMemory(model.config, model.file.file_bytes(),
                           {.context = kMaxDecodeTokens,
                            .batch = kMaxDecodeTokens,
-                           .n_threads = team_.size(),
+                           .n_threads = pool_.size(),
                            .pass_tokens = kMaxDecodeTokens},
                           MachineMemory().available)
                    .batch,
-               team_.size()),
+               pool_.size()),
       logits_(scratch_.max_tokens * model.config.vocab_size) {}
 
 size_t Batch::Add(Session& session, std::span<const TokenId> prompt, GenerateOptions options,
@@ -90,7 +90,7 @@ bool Batch::Advance(Text& text, bool is_alone) {
 void Batch::Decode(std::span<const Session::TextAndToken> next) {
   while (!next.empty()) {
     const size_t n = std::min(next.size(), scratch_.max_tokens);
-    Session::DecodeTogether(next.first(n), scratch_, team_, logits_.data());
+    Session::DecodeTogether(next.first(n), scratch_, pool_, logits_.data());
     next = next.subspan(n);
   }
 }

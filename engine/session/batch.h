@@ -12,7 +12,7 @@
 #include "engine/pass/scratch.h"
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace engine {
 
@@ -41,7 +41,7 @@ class Batch {
   // Session::DecodeTogether() of any number of sessions, except those whose texts are in this
   // batch.
   void Decode(std::span<const Session::TextAndToken> next);
-  const kernels::Team& team() const { return team_; }
+  const kernels::ThreadPool& pool() const { return pool_; }
 
  private:
   struct Text {
@@ -52,7 +52,7 @@ class Batch {
   };
   bool Advance(Text& text, bool is_alone);
 
-  kernels::Team team_;
+  kernels::ThreadPool pool_;
   Scratch scratch_;
   std::vector<float> logits_;  // [tokens of a pass][vocab_size]
   size_t n_added_ = 0;

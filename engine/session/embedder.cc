@@ -49,8 +49,8 @@ Embedder::Embedder(const Model& model, const SessionOptions& options,
     : model_(model),
       options_(options),
       pooling_(Checked(model.config, pooling)),
-      team_(options.Threads().reading, kernels::Oversubscription::kGoAlone),
-      plan_(Plan(model, options, ContextOf(model.config, options.context), team_.size())),
+      pool_(options.Threads().reading, kernels::Oversubscription::kRunOnCaller),
+      plan_(Plan(model, options, ContextOf(model.config, options.context), pool_.size())),
       capacity_(Longest()),
       batch_(std::min(options.batch, plan_.batch)),
       ropes_(MakeRopes(model, plan_.context)),
@@ -65,7 +65,7 @@ size_t Embedder::Longest() const {
   // The angles of such a model depend on the context (Phi-3), and a text's vector must not.
   if (HasLongFactors(model_, most) != HasLongFactors(model_, plan_.context)) return now;
   try {
-    return std::max(now, RoomOf(config, Plan(model_, options_, most, team_.size())));
+    return std::max(now, RoomOf(config, Plan(model_, options_, most, pool_.size())));
   } catch (const NoMemory&) {
     return config.SeesAhead()
                ? now
@@ -78,7 +78,7 @@ void Embedder::Reserve(size_t n_tokens) {
   const size_t now = RoomOf(model_.config, plan_);
   if (n_tokens <= now) return;
   const size_t context = std::min(std::max(n_tokens, 2 * now), capacity_);
-  const MemoryPlan plan = Plan(model_, options_, context, team_.size());
+  const MemoryPlan plan = Plan(model_, options_, context, pool_.size());
   auto state = std::make_unique<SequenceState>(model_.config, StateSize(plan));
   scratch_ = std::make_unique<Scratch>(model_.config, plan.batch, plan.n_threads);
   state_ = std::move(state);
@@ -135,15 +135,15 @@ void Embedder::Read(std::span<const TokenId> tokens, std::span<const size_t> end
     for (size_t i = 0; i < ends.size(); ++i) {
       texts.push_back({ropes_, *state_, done, is_one ? n : ends[i], i == 0 ? 0 : ends[i - 1]});
     }
-    team_.Run([&] {
-      Forward(model_, tokens.subspan(done, n), texts, *scratch_, team_);
-      Pool(model_, pooling_, is_one ? std::span<const size_t>(&n, 1) : ends, done, *scratch_, team_,
+    pool_.Run([&] {
+      Forward(model_, tokens.subspan(done, n), texts, *scratch_, pool_);
+      Pool(model_, pooling_, is_one ? std::span<const size_t>(&n, 1) : ends, done, *scratch_, pool_,
            pooled_.data());
     });
     state_->Extend(done + n);
   }
-  team_.Run([&] {
-    FinishPooled(model_, pooling_, ends.size(), *scratch_, team_, pooled_.data(), results_.data());
+  pool_.Run([&] {
+    FinishPooled(model_, pooling_, ends.size(), *scratch_, pool_, pooled_.data(), results_.data());
   });
 }
 

@@ -15,7 +15,7 @@
 #include "engine/pass/sequence_state.h"
 #include "engine/session/memory.h"
 #include "engine/session/session.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace engine {
 
@@ -45,7 +45,7 @@ class Embedder {
   const Model& model_;
   SessionOptions options_;
   Pooling pooling_;
-  kernels::Team team_;
+  kernels::ThreadPool pool_;
   MemoryPlan plan_;
   size_t capacity_;
   size_t batch_;

@@ -1,7 +1,7 @@
 // Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. A prompt's route
 // is Prefill and ReadBatches; a generated token's is Sample, then Decode and ReadWithDrafts (with
 // --draft off: ReadBatches). Both end in Forward() and Logits(), in a lambda that RunPass() runs on
-// the team, for prompts through RunInterruptibly(). session_rewind.cc makes room and goes back.
+// the pool, for prompts through RunInterruptibly(). session_rewind.cc makes room and goes back.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -19,14 +19,14 @@ namespace {
 
 using tokenizer::TokenId;
 
-// TeamSize keeps a time for each number of tokens in a pass that generates.
-static_assert(kMaxDecodeTokens == kernels::TeamSize::kMaxTokens);
+// PoolSize keeps a time for each number of tokens in a pass that generates.
+static_assert(kMaxDecodeTokens == kernels::PoolSize::kMaxTokens);
 
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
 // How many threads generate: a fixed number, or at first what the CPU's topology suggests.
-kernels::TeamSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_fixed) {
+kernels::PoolSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_fixed) {
   const auto n = static_cast<size_t>(threads.generating);
   if (is_fixed) return {n, n, n};
   return {n, 1, std::max(n, static_cast<size_t>(threads.reading))};
@@ -35,14 +35,14 @@ kernels::TeamSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_f
 // The drafters that the options request and the model has.
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions options,
                                              SequenceState& state, size_t capacity,
-                                             const std::shared_ptr<kernels::Team>& team) {
-  options.team = team;  // the draft model works while this one waits
+                                             const std::shared_ptr<kernels::ThreadPool>& pool) {
+  options.pool = pool;  // the draft model works while this one waits
   std::vector<std::shared_ptr<Drafter>> drafters;
   if (options.draft.own) drafters.push_back(options.draft.own);
   if (const Model* const draft = options.draft.model; draft != nullptr) {
     if (draft->config.backbone_length > 0) {
       CheckSameVocabulary(model, *draft);
-      drafters.push_back(std::make_shared<AssistantDrafter>(model, *draft, state, *team));
+      drafters.push_back(std::make_shared<AssistantDrafter>(model, *draft, state, *pool));
     } else {
       drafters.push_back(std::make_shared<ModelDrafter>(model, *draft, options));
     }
@@ -50,7 +50,7 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions 
   if (options.draft.lookup) drafters.push_back(std::make_shared<LookupDrafter>(capacity));
   if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
     drafters.push_back(
-        std::make_shared<NextnDrafter>(model, state.capacity(), options.kv_type, *team));
+        std::make_shared<NextnDrafter>(model, state.capacity(), options.kv_type, *pool));
   }
   return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
 }
@@ -102,19 +102,19 @@ kernels::ThreadCounts SessionOptions::Threads() const {
 Session::Session(const Model& model, const SessionOptions& options, const Memory& memory)
     : model_(RequireWriter(model)),
       threads_(options.Threads()),
-      team_(options.team ? options.team
-                         : std::make_shared<kernels::Team>(
+      pool_(options.pool ? options.pool
+                         : std::make_shared<kernels::ThreadPool>(
                                std::max(threads_.generating, threads_.reading),
-                               options.n_threads > 0 ? kernels::Oversubscription::kGoAlone
+                               options.n_threads > 0 ? kernels::Oversubscription::kRunOnCaller
                                                      : kernels::Oversubscription::kIgnore)),
-      team_size_(GeneratingSize(threads_, options.n_threads > 0)),
+      pool_size_(GeneratingSize(threads_, options.n_threads > 0)),
       plan_(PlanMemory(
           model.config, model.file.file_bytes(),
           {.context = ContextOf(model.config, options.context),
            .max_context = options.max_context != 0 ? options.max_context
                                                    : MaxContextOf(model.config, options.context),
            .batch = options.batch,
-           .n_threads = team_->max_size(),
+           .n_threads = pool_->max_size(),
            .pass_tokens = options.draft.on ? kMaxDecodeTokens : 0,
            .kv_type = CheckedTypes(model.config, options.kv_type)},
           memory.available)),
@@ -132,7 +132,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
   room_for_weights_ = memory.for_files - std::min(memory.for_files, own);
   tokens_.reserve(plan_.context);  // nothing grows while generating, unless the context does
   last_pass_tokens_.reserve(plan_.pass_tokens);
-  if (options.draft.on) speculation_ = MakeSpeculation(model, options, state_, capacity(), team_);
+  if (options.draft.on) speculation_ = MakeSpeculation(model, options, state_, capacity(), pool_);
 }
 
 Scratch& Session::scratch() {
@@ -184,7 +184,7 @@ bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progr
   if (tokens.empty()) return true;
   DropDrafts();
   const size_t begin = position();
-  kernels::Team& team = *team_;
+  kernels::ThreadPool& pool = *pool_;
   const size_t vocab_size = model_.config.vocab_size;
   Scratch& s = scratch();
   std::vector<float> buffer(rows ? kLogitRows * vocab_size : 0);
@@ -195,11 +195,11 @@ bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progr
     const SequenceSlice text = SliceFrom(position(), /*batch_end=*/n);
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
-      Forward(model_, batch, {&text, 1}, s, team, trace_);
+      Forward(model_, batch, {&text, 1}, s, pool, trace_);
       if (is_last) LogitsFrom(n - 1, 1, wanted.allowed);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
-        Logits(model_, first, count, s, team, buffer.data(), trace_);
+        Logits(model_, first, count, s, pool, buffer.data(), trace_);
         rows(done + first, count, {buffer.data(), count * vocab_size});
       }
     };
@@ -256,18 +256,18 @@ bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
 // false. Returns whether the pass came to its end.
 bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                       const kernels::FunctionRef<bool()>* keep_going) {
-  team_->set_size(is_prompt ? n_threads_batch() : team_size_.Choose(n));
+  pool_->set_size(is_prompt ? n_threads_batch() : pool_size_.Choose(n));
   const Stopwatch watch;
   bool is_whole = true;
   if (keep_going != nullptr) {
-    is_whole = team_->RunWhile(*keep_going, pass);
+    is_whole = pool_->RunWhile(*keep_going, pass);
   } else {
-    team_->Run(pass);
+    pool_->Run(pass);
   }
   // A pass with few logits takes less time than the passes that it would be compared with.
   if (is_whole && !is_prompt && !computed_.has_few)
-    excess_seconds_ = team_size_.Measured(n, watch.Seconds());
-  team_->set_size(n_threads());
+    excess_seconds_ = pool_size_.Measured(n, watch.Seconds());
+  pool_->set_size(n_threads());
   return is_whole;
 }
 
@@ -295,13 +295,13 @@ void Session::ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t
 }
 
 // The logits of n tokens of the last pass, from its token `row` on; the token after `row` must be
-// in `allowed`. Called inside team_->Run(), after ChooseLogits(). Logits() makes only the largest
+// in `allowed`. Called inside pool_->Run(), after ChooseLogits(). Logits() makes only the largest
 // logits exact. If few tokens are allowed, LogitsOfAllowed() computes theirs again, as exactly: so
 // the token sampled does not depend on whether the other logits were computed.
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
-  if (!computed_.has_few) Logits(model_, row, n, *scratch_, *team_, RowOfLogits(), trace_);
+  if (!computed_.has_few) Logits(model_, row, n, *scratch_, *pool_, RowOfLogits(), trace_);
   if (ShouldComputeOnlyAllowed(model_, allowed))
-    LogitsOfAllowed(model_, row, allowed, *scratch_, *team_, RowOfLogits());
+    LogitsOfAllowed(model_, row, allowed, *scratch_, *pool_, RowOfLogits());
 }
 
 void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
@@ -310,8 +310,8 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
   const size_t n_ahead = speculation_ ? AcceptDrafts(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
-    team_->Run([&] {
-      LogitsOfAllowed(model_, computed_.row, wanted.allowed, *scratch_, *team_, RowOfLogits());
+    pool_->Run([&] {
+      LogitsOfAllowed(model_, computed_.row, wanted.allowed, *scratch_, *pool_, RowOfLogits());
     });
   }
   if (tokens.empty()) return;
@@ -329,9 +329,9 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
 
 void Session::CompleteLogits() {
   if (!std::exchange(computed_.has_few, false)) return;
-  team_->Run([&] {
-    Logits(model_, computed_.few_row, 1, scratch(), *team_, RowOfLogits());
-    LogitsOfAllowed(model_, computed_.few_row, computed_.few_allowed, scratch(), *team_,
+  pool_->Run([&] {
+    Logits(model_, computed_.few_row, 1, scratch(), *pool_, RowOfLogits());
+    LogitsOfAllowed(model_, computed_.few_row, computed_.few_allowed, scratch(), *pool_,
                     RowOfLogits());
   });
   computed_.has_all = true;
@@ -364,7 +364,7 @@ void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
   ChooseLogits(is_few && drafts.empty(), computed_.row, wanted.allowed);
   const Stopwatch watch;
   RunPass(last_pass_tokens_.size(), /*is_prompt=*/false, [&] {
-    Forward(model_, last_pass_tokens_, {&text, 1}, s, *team_, trace_);
+    Forward(model_, last_pass_tokens_, {&text, 1}, s, *pool_, trace_);
     LogitsFrom(computed_.row, last_pass_tokens_.size() - computed_.row, wanted.allowed);
   });
   ++n_passes_;
@@ -382,7 +382,7 @@ void Session::DropDrafts() {
   if (kept < last_pass_tokens_.size()) {
     const Stopwatch watch;
     state_.Undo(position());
-    if (state_.is_recurrent()) team_->Run([&] { Replay(model_, kept, state_, scratch(), *team_); });
+    if (state_.is_recurrent()) pool_->Run([&] { Replay(model_, kept, state_, scratch(), *pool_); });
     speculation_->Undo(position());
     undo_seconds_ = watch.Seconds();
   }

@@ -22,8 +22,8 @@
 #include "engine/session/encode.h"
 #include "engine/session/memory.h"
 #include "kernels/threads/default_threads.h"
-#include "kernels/threads/team.h"
-#include "kernels/threads/team_size.h"
+#include "kernels/threads/pool_size.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace engine {
 
@@ -37,12 +37,13 @@ struct SessionOptions {
   size_t context = kDefaultContext;  // positions at first; ContextOf() resolves it for a model
   size_t max_context = 0;            // positions that it may grow to; 0: MaxContextOf(`context`)
   size_t batch = 512;                // prompt tokens per pass
-  int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/team_size.h)
+  int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/pool_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvTypes kv_type = {};  // of the cache's keys and values
   Sampling sampling = {};
-  DraftOptions draft = {};                        // reads ahead while generating
-  std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
+  DraftOptions draft = {};  // reads ahead while generating
+  std::shared_ptr<kernels::ThreadPool> pool =
+      nullptr;  // shared with another session; null: its own
 
   // The numbers of threads that n_threads and n_threads_batch stand for on this machine.
   kernels::ThreadCounts Threads() const;
@@ -62,12 +63,12 @@ class Session {
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
   size_t position() const { return tokens_.size(); }
   const SequenceState& state() const { return state_; }
-  size_t n_threads() const { return std::min(team_size_.best(), team_->max_size()); }
+  size_t n_threads() const { return std::min(pool_size_.best(), pool_->max_size()); }
   size_t n_threads_batch() const {
-    return std::min(static_cast<size_t>(threads_.reading), team_->max_size());
+    return std::min(static_cast<size_t>(threads_.reading), pool_->max_size());
   }
   size_t n_passes() const { return n_passes_; }  // run so far
-  kernels::Team& team() { return *team_; }
+  kernels::ThreadPool& pool() { return *pool_; }
 
   // Throws engine::TooLong if the tokens do not fit after the text, engine::Error for unknown ids.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
@@ -120,7 +121,7 @@ class Session {
     std::span<const uint64_t> allowed = {};  // as in WantedLogits
   };
   static void DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
-                             kernels::Team& team, float* logits);
+                             kernels::ThreadPool& pool, float* logits);
   // Takes over the text, the state and the sampler of another session of this model and type of
   // cache. Throws engine::NoMemory, and then has no text.
   void CopyFrom(Session& other);
@@ -200,8 +201,8 @@ class Session {
 
   const Model& model_;
   kernels::ThreadCounts threads_;
-  std::shared_ptr<kernels::Team> team_;
-  kernels::TeamSize team_size_;  // for generating
+  std::shared_ptr<kernels::ThreadPool> pool_;
+  kernels::PoolSize pool_size_;  // for generating
   MemoryPlan plan_;
   uint64_t memory_;  // bytes that the session may have
   size_t capacity_;
@@ -220,7 +221,7 @@ class Session {
   std::vector<tokenizer::TokenId> last_pass_tokens_;
   size_t pass_begin_ = 0;
   double undo_seconds_ = 0;    // for undoing it
-  double excess_seconds_ = 0;  // of a pass that team_size_ tried
+  double excess_seconds_ = 0;  // of a pass that pool_size_ tried
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   ModelHash model_hash_;

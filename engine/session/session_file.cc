@@ -16,7 +16,7 @@
 #include "gguf/mapped_file.h"
 #include "gguf/output_file.h"
 #include "gguf/reader.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace engine {
 namespace {
@@ -62,7 +62,7 @@ void AddShape(const gguf::TensorView& tensor, Hash& hash) {
 // are hashed by all threads. For 1.17 GB in memory, `run --prompt-cache` takes 0.17 s more
 // processor time on two shared cores (1.4 s in all for a prompt of 36 tokens), and no more while
 // the stamp holds.
-uint64_t HashOf(const Model& model, kernels::Team& team) {
+uint64_t HashOf(const Model& model, kernels::ThreadPool& pool) {
   constexpr size_t kPiece = size_t{1} << 20;
   Hash hash = HashOf(model.file.metadata());
   std::vector<std::span<const std::byte>> pieces;
@@ -73,8 +73,8 @@ uint64_t HashOf(const Model& model, kernels::Team& team) {
     }
   }
   std::vector<uint64_t> hashes(pieces.size());
-  team.Run([&] {
-    team.For(pieces.size(), 1, [&](size_t begin, size_t end, size_t) {
+  pool.Run([&] {
+    pool.For(pieces.size(), 1, [&](size_t begin, size_t end, size_t) {
       for (size_t i = begin; i < end; ++i) hashes[i] = Xxh64(pieces[i]);
     });
   });
@@ -102,7 +102,7 @@ Session::ModelHash HashOf(Session& session, const Session::ModelHash& of_file) {
   if (known.hash != 0) return known;
   const uint64_t stamp = StampOf(session.model().file);
   if (stamp != 0 && stamp == of_file.stamp) return of_file;
-  return known = {HashOf(session.model(), session.team()), stamp};
+  return known = {HashOf(session.model(), session.pool()), stamp};
 }
 
 Header HeaderOf(Session& session, SequenceState& state, size_t n_tokens) {

@@ -1,7 +1,7 @@
 // Attention over the key-value cache, see attention.h: storing keys and values, and how threads
-// divide the work. Queries are divided into query tiles (tiles.cc). With up to 16 tokens, keys are
-// also divided into spans of 512, which threads share and whose results are added up. Here 8 query
-// heads share 4 key-value heads:
+// divide the work. Queries are divided into query tiles (key_tiles.cc). With up to 16 tokens, keys
+// are also divided into spans of 512, which threads share and whose results are added up. Here 8
+// query heads share 4 key-value heads:
 //
 //   query heads              0    1    2    3    ...       keys of the key-value head
 //   key-value heads        |    0    |    1    | ...     | 0 ... 511 | 512 ... 1023 | ...
@@ -69,7 +69,7 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
   }
 }
 
-// The arguments of Attention(). Query number t * n_heads + h is head h of token t.
+// The arguments of Attend(). Query number t * n_heads + h is head h of token t.
 struct Queries {
   const KvLayer& cache;
   const AttentionParams& params;
@@ -81,13 +81,13 @@ struct Queries {
   size_t end;  // positions of the text so far
 };
 
-// How queries are split into query tiles of at most `most` queries: tokens times heads that share a
-// key-value head. A token group is the tokens of a query tile.
+// How queries are split into query tiles of at most max_queries queries: tokens times heads that
+// share a key-value head. A token group is the tokens of a query tile.
 struct QueryTiles {
-  QueryTiles(const Queries& all, size_t most)
+  QueryTiles(const Queries& all, size_t max_queries)
       : sharing_heads(all.n_heads / all.cache.n_kv_heads),
-        heads(std::min(sharing_heads, most)),
-        tokens(most / heads),
+        heads(std::min(sharing_heads, max_queries)),
+        tokens(max_queries / heads),
         per_kv_head((sharing_heads + heads - 1) / heads),
         per_group(all.cache.n_kv_heads * per_kv_head),
         n_groups((all.n_tokens + tokens - 1) / tokens) {}
@@ -95,20 +95,20 @@ struct QueryTiles {
   size_t count() const { return n_groups * per_group; }
 
   size_t sharing_heads;  // query heads of a key-value head
-  size_t heads;          // of a query tile
-  size_t tokens;         // of a query tile
+  size_t heads;          // query heads of a query tile
+  size_t tokens;         // tokens of a query tile
   size_t per_kv_head;    // query tiles of a token group for the heads of a key-value head
   size_t per_group;      // query tiles of a token group
-  size_t n_groups;       // token groups
+  size_t n_groups;       // number of token groups
 };
 
-// A query tile's place among all queries.
-struct Place {
+// Which queries a query tile has.
+struct QueryTilePosition {
   size_t token, kv_head, head;  // the first token and query head
   size_t n_tokens, n_heads;
 };
 
-Place PlaceOf(const Queries& all, const QueryTiles& tiles, size_t index) {
+QueryTilePosition PositionOf(const Queries& all, const QueryTiles& tiles, size_t index) {
   const size_t token = index / tiles.per_group * tiles.tokens;
   const size_t kv_head = index % tiles.per_group / tiles.per_kv_head;
   const size_t first_head = index % tiles.per_kv_head * tiles.heads;
@@ -119,7 +119,7 @@ Place PlaceOf(const Queries& all, const QueryTiles& tiles, size_t index) {
           .n_heads = std::min(tiles.heads, tiles.sharing_heads - first_head)};
 }
 
-QueryTile TileAt(const Queries& all, const Place& at) {
+QueryTile TileAt(const Queries& all, const QueryTilePosition& at) {
   const KvLayer& cache = all.cache;
   return {
       .kv = cache.head(at.kv_head),
@@ -135,16 +135,16 @@ QueryTile TileAt(const Queries& all, const Place& at) {
   };
 }
 
-// Up to kFewTokens tokens divide the keys into spans of kSpanKeys, aligned to multiples of that,
-// which threads compute in parallel, since there may be a single key-value head. Then the spans'
-// results are added up in the order of positions, so a token's result is the same for any number of
-// threads and tokens.
+// In passes of up to kMaxInvariantTokens tokens, keys are divided into spans of kSpanKeys
+// positions, aligned to multiples of kSpanKeys. Threads compute spans in parallel, because a model
+// may have only one key-value head. The spans' results are then added up in the order of positions,
+// so a token's result is the same for any number of threads and tokens.
 constexpr size_t kSpanKeys = 512;
-static_assert(kSpanKeys % kKvTile == 0);
-// For the results of spans: 256 KB of the caller's stack.
+static_assert(kSpanKeys % kTileKeys == 0);
+// Room for the results of spans: 256 KB of the caller's stack.
 constexpr size_t kScratchFloats = size_t{1} << 16;
 // If that is too little for one token, its keys are one span.
-constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
+constexpr size_t kAllKeys = ~size_t{0} / 2 / kTileKeys * kTileKeys;
 constexpr size_t kMaxSpans = 64;
 constexpr size_t kAddedQueries = 8;  // the fewest that a thread adds up at a time
 
@@ -155,8 +155,8 @@ struct SpanSums {
   float* out;  // [n_queries][value_length]
 };
 
-// Attention of up to kFewTokens tokens, by spans of span_keys keys.
-struct FewTokens {
+// Attention of up to kMaxInvariantTokens tokens, by spans of span_keys keys.
+struct SmallBatch {
   Queries all;
   size_t span_keys;
 
@@ -172,47 +172,50 @@ struct FewTokens {
   }
 };
 
-// Returns the largest query tiles, since keys are converted once for all queries of a tile; smaller
-// ones if there would be fewer query tiles times spans than threads. (Latent attention has one
-// key-value head for 128 query heads.) A query's result is the same in any tile.
-QueryTiles TilesFor(const FewTokens& few, size_t n_spans, size_t n_threads) {
-  constexpr size_t kFewest = 8;
-  size_t most = kTileQueries;
-  while (most > kFewest && QueryTiles(few.all, most).count() * n_spans < n_threads) most /= 2;
-  return QueryTiles(few.all, most);
+// Returns the largest query tiles, since keys are converted once for all queries of a tile. The
+// query tiles are smaller if there would be fewer query tiles times spans than threads. (Latent
+// attention has one key-value head for 128 query heads.) A query's result is the same in any tile.
+QueryTiles TilesFor(const SmallBatch& batch, size_t n_spans, size_t n_threads) {
+  constexpr size_t kMinQueries = 8;
+  size_t max_queries = kTileQueries;
+  while (max_queries > kMinQueries &&
+         QueryTiles(batch.all, max_queries).count() * n_spans < n_threads)
+    max_queries /= 2;
+  return QueryTiles(batch.all, max_queries);
 }
 
 // Attention of query tile number `index` to the keys of one span, written to the span's sums.
-void AttendSpan(const FewTokens& few, const QueryTiles& tiles, size_t index, size_t span,
-                const SpanSums& sums) {
-  const Place at = PlaceOf(few.all, tiles, index);
-  const size_t query = at.token * few.all.n_heads + at.head;
-  QueryTile queries = TileAt(few.all, at);
+void AttendTileToSpan(const SmallBatch& batch, const QueryTiles& tiles, size_t index, size_t span,
+                      const SpanSums& sums) {
+  const QueryTilePosition at = PositionOf(batch.all, tiles, index);
+  const size_t query = at.token * batch.all.n_heads + at.head;
+  QueryTile queries = TileAt(batch.all, at);
   queries.out = sums.out + query * queries.kv.value_length;
-  KeySpan keys = few.SpanAt(span);
+  KeySpan keys = batch.SpanAt(span);
   keys.max = sums.max + query;
   keys.sum = sums.sum + query;
-  keys.sum_stride = few.all.n_heads;
-  AttendQueries(queries, keys, /*few=*/true);
+  keys.sum_stride = batch.all.n_heads;
+  AttendQueryTile(queries, keys, /*batch_invariant=*/true);
 }
 
 // Attention to one span, which has every key that the queries see.
-void AttendOneSpan(Team& team, const FewTokens& few, size_t span) {
-  const QueryTiles tiles = TilesFor(few, 1, team.size());
-  team.For(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+void AttendWithoutSpans(ThreadPool& pool, const SmallBatch& batch, size_t span) {
+  const QueryTiles tiles = TilesFor(batch, 1, pool.size());
+  pool.For(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      AttendQueries(TileAt(few.all, PlaceOf(few.all, tiles, i)), few.SpanAt(span), /*few=*/true);
+      AttendQueryTile(TileAt(batch.all, PositionOf(batch.all, tiles, i)), batch.SpanAt(span),
+                      /*batch_invariant=*/true);
     }
   });
 }
 
 // Adds the spans from number `first_span` on, as far as query number `query` sees them, to `total`.
 // spans[i] belongs to span first_span + i.
-void AddSpans(const FewTokens& few, size_t query, size_t first_span,
+void AddSpans(const SmallBatch& batch, size_t query, size_t first_span,
               std::span<const SpanSums> spans, const SpanSums& total) {
-  const size_t length = few.all.cache.value_length;
-  const size_t token = query / few.all.n_heads;
-  const size_t first = few.FirstSpan(token), last = few.LastSpan(token);
+  const size_t length = batch.all.cache.value_length;
+  const size_t token = query / batch.all.n_heads;
+  const size_t first = batch.FirstSpan(token), last = batch.LastSpan(token);
   float* const out = total.out + query * length;
   for (size_t span = std::max(first, first_span); span <= last && span < first_span + spans.size();
        ++span) {
@@ -236,37 +239,37 @@ void AddSpans(const FewTokens& few, size_t query, size_t first_span,
 
 // Attention to the spans [first, end): computes as many spans at a time as scratch holds results
 // of, and adds them to the total.
-void AttendSpans(Team& team, const FewTokens& few, size_t first, size_t end,
-                 std::span<float, kScratchFloats> scratch) {
-  const size_t n = few.n_queries();
+void AttendBySpans(ThreadPool& pool, const SmallBatch& batch, size_t first, size_t end,
+                   std::span<float, kScratchFloats> scratch) {
+  const size_t n = batch.n_queries();
   // scratch: maximums and sums of the total, whose means are the result; then the sums of spans.
-  const SpanSums total = {scratch.data(), scratch.data() + n, few.all.out.data};
-  const size_t span_floats = n * (few.all.cache.value_length + 2);
+  const SpanSums total = {scratch.data(), scratch.data() + n, batch.all.out.data};
+  const size_t span_floats = n * (batch.all.cache.value_length + 2);
   const size_t n_together = std::min((kScratchFloats - 2 * n) / span_floats, kMaxSpans);
   std::array<SpanSums, kMaxSpans> spans;
   for (size_t i = 0; i < n_together; ++i) {
     float* const p = scratch.data() + 2 * n + i * span_floats;
     spans[i] = {p, p + n, p + 2 * n};
   }
-  const QueryTiles tiles = TilesFor(few, std::min(n_together, end - first), team.size());
+  const QueryTiles tiles = TilesFor(batch, std::min(n_together, end - first), pool.size());
   for (size_t begin = first; begin < end; begin += n_together) {
     const size_t count = std::min(n_together, end - begin);
-    team.For(tiles.count() * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+    pool.For(tiles.count() * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
-        AttendSpan(few, tiles, i / count, begin + i % count, spans[i % count]);
+        AttendTileToSpan(batch, tiles, i / count, begin + i % count, spans[i % count]);
       }
     });
-    team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
+    pool.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
-        AddSpans(few, i, begin, std::span(spans).first(count), total);
+        AddSpans(batch, i, begin, std::span(spans).first(count), total);
       }
     });
   }
 }
 
-// Up to kFewTokens tokens, as many at a time as scratch has room for the sums of one span each. If
-// it has too little for one token, that token's keys are one span.
-void AttendFew(Team& team, const Queries& all) {
+// Up to kMaxInvariantTokens tokens, as many at a time as scratch has room for the sums of one span
+// each. If it has too little for one token, that token's keys are one span.
+void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
   const size_t token_floats = all.n_heads * (all.cache.value_length + 4);
   const size_t span_keys = token_floats <= kScratchFloats ? kSpanKeys : kAllKeys;
   const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
@@ -274,35 +277,35 @@ void AttendFew(Team& team, const Queries& all) {
   alignas(64) std::array<float, kScratchFloats> scratch;
   for (size_t step = 0; step < n_steps; ++step) {
     const size_t token = all.n_tokens * step / n_steps;
-    FewTokens few = {all, span_keys};
-    few.all.q.data += token * all.q.stride;
-    few.all.out.data += token * all.out.stride;
-    few.all.n_tokens = all.n_tokens * (step + 1) / n_steps - token;
-    few.all.first_pos += token;
-    const size_t first = few.FirstSpan(0), end = few.LastSpan(few.all.n_tokens - 1) + 1;
+    SmallBatch batch = {all, span_keys};
+    batch.all.q.data += token * all.q.stride;
+    batch.all.out.data += token * all.out.stride;
+    batch.all.n_tokens = all.n_tokens * (step + 1) / n_steps - token;
+    batch.all.first_pos += token;
+    const size_t first = batch.FirstSpan(0), end = batch.LastSpan(batch.all.n_tokens - 1) + 1;
     if (end - first == 1) {
-      AttendOneSpan(team, few, first);
+      AttendWithoutSpans(pool, batch, first);
     } else {
-      AttendSpans(team, few, first, end, scratch);
+      AttendBySpans(pool, batch, first, end, scratch);
     }
   }
 }
 
 }  // namespace
 
-void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
+void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params) {
   const Queries all = {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens};
   const QueryTiles tiles(all, kTileQueries);
-  team.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  pool.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys and go first, so that no thread is still busy with them
       // at the end.
       const size_t group = tiles.n_groups - 1 - i / tiles.per_group;
       const size_t index = group * tiles.per_group + i % tiles.per_group;
-      AttendQueries(TileAt(all, PlaceOf(all, tiles, index)), {.begin = 0, .end = all.end},
-                    /*few=*/false);
+      AttendQueryTile(TileAt(all, PositionOf(all, tiles, index)), {.begin = 0, .end = all.end},
+                      /*batch_invariant=*/false);
     }
   });
 }
@@ -341,9 +344,9 @@ KvLayer KvLayer::From(size_t first) const {
   return rest;
 }
 
-void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
-             const float* v) {
-  team.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
+void StoreKv(ThreadPool& pool, const KvLayer& cache, size_t first_pos, size_t n_tokens,
+             const float* k, const float* v) {
+  pool.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t t = begin; t < end; ++t) {
       for (size_t h = 0; h < cache.n_kv_heads; ++h) {
         const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
@@ -358,15 +361,15 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
   });
 }
 
-void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-               size_t first_pos, const AttentionParams& params, float* out) {
+void Attend(ThreadPool& pool, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+            size_t first_pos, const AttentionParams& params, float* out) {
   const TokenRows<const float> q_rows = {q, n_heads * cache.key_length};
   const TokenRows<float> out_rows = {out, n_heads * cache.value_length};
-  if (n_tokens > kFewTokens) {
-    return AttendBatch(team, cache, q_rows, out_rows, n_heads, n_tokens, first_pos, params);
+  if (n_tokens > kMaxInvariantTokens) {
+    return AttendBatch(pool, cache, q_rows, out_rows, n_heads, n_tokens, first_pos, params);
   }
-  AttendFew(team,
-            {cache, params, q_rows, out_rows, n_heads, n_tokens, first_pos, first_pos + n_tokens});
+  AttendSmallBatch(
+      pool, {cache, params, q_rows, out_rows, n_heads, n_tokens, first_pos, first_pos + n_tokens});
 }
 
 }  // namespace kernels

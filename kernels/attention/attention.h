@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -25,7 +25,7 @@ struct KvTypes {
 size_t KvBytes(KvType type, size_t length);
 
 // The positions of a tile of keys; tiles are aligned to multiples of it.
-constexpr size_t kKvTile = 128;
+constexpr size_t kTileKeys = 128;
 
 // The cache of one key-value head, read-only.
 struct KvHead {
@@ -40,10 +40,10 @@ struct KvHead {
 
 // A view of one layer's cache. Head by head, so that a head's keys are read in one stream. A ring
 // buffer: the cache index of position p is p % capacity. If it is smaller than the text, its
-// capacity is a multiple of kKvTile, so that a tile of keys never wraps.
+// capacity is a multiple of kTileKeys, so that a tile of keys never wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
-// 2024), in the key's format: its last block may also hold later numbers of the key, under the same
+// 2024), in the key's type: its last block may also hold later numbers of the key, under the same
 // scale.
 struct KvLayer {
   KvTypes type = {};
@@ -62,7 +62,7 @@ struct KvLayer {
 
 // A layer's parameters besides its shapes.
 struct AttentionParams {
-  float scale = 1;  // of q . k
+  float scale = 1;  // multiplies q . k
   size_t window =
       0;  // a token at position p sees the keys p - window + 1 .. p; 0: every key up to p
   size_t ahead = 0;   // and this many keys after p, if they exist; SIZE_MAX: every key
@@ -94,8 +94,8 @@ constexpr size_t LastVisible(size_t pos, size_t ahead, size_t end) {
 
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens,
 // at most capacity, from position first_pos on. v is not read if the cache has no values.
-void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
-             const float* v);
+void StoreKv(ThreadPool& pool, const KvLayer& cache, size_t first_pos, size_t n_tokens,
+             const float* k, const float* v);
 
 // out[t][h] = softmax_p(score[t][h][p]) v[h'][p] over the positions p that token t, at position
 // first_pos + t, sees (window, ahead), where score[t][h][p] = scale * q[t][h] . k[h'][p], and query
@@ -104,14 +104,14 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 //
 // The whole batch and the keys that its first token sees are in the cache already: either capacity
 // >= first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of
-// kKvTile.
+// kTileKeys.
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
 // of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
-// int8 (int8-inl.h); with f16, from kFewTokens + 1 tokens on (matmul.h), products are of int16,
-// with an error of some 2e-8 of the result's energy (int16-inl.h).
-void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-               size_t first_pos, const AttentionParams& params, float* out);
+// int8 (int8_operands-inl.h); with f16, from kMaxInvariantTokens + 1 tokens on (matmul.h), products
+// are of int16, with a relative squared error of about 2e-8 (int16_operands-inl.h).
+void Attend(ThreadPool& pool, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+            size_t first_pos, const AttentionParams& params, float* out);
 
 }  // namespace kernels

@@ -11,7 +11,7 @@
 
 #include "gguf/blocks.h"
 #include "kernels/attention/attention.h"
-#include "kernels/formats/shared/unpack-inl.h"
+#include "kernels/types/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

@@ -3,7 +3,7 @@
 // Heads share nothing, and the matrix of one is small (64 KB as Q8_0). So a thread prepares the
 // input of a head's product by itself, in its own memory, and there is one barrier.
 //
-// - Up to TokensByRows() tokens: the rows of all heads are one range of work. Every thread that
+// - Up to MaxRowTokens() tokens: the rows of all heads are one range of work. Every thread that
 //   gets rows of a head rounds that head's vectors, 128 numbers of each token.
 // - More tokens: a thread takes a head, or some heads that share their input, with up to
 //   kHeadTokens tokens at a time, by panels.
@@ -27,31 +27,31 @@ static_assert(kHeadTokens % kMaxTileTokens == 0);
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 size_t TilesBytes(size_t max_tokens, size_t cols) {
-  if (max_tokens <= kTokensByRows) return 0;
-  size_t most = 0;
+  if (max_tokens <= kDefaultMaxRowTokens) return 0;
+  size_t max_bytes = 0;
   for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
-    most = std::max(most, BatchBytes(form, std::min(max_tokens, kHeadTokens), cols));
+    max_bytes = std::max(max_bytes, BatchBytes(form, std::min(max_tokens, kHeadTokens), cols));
   }
-  return RoundUp(most, kCacheLine);
+  return RoundUp(max_bytes, kCacheLine);
 }
 
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
-  const size_t rows = RowsScratchBytes(std::min(max_tokens, kMaxTokensByRows), cols);
-  return max_tokens <= kTokensByRows ? rows : std::max(rows, PanelScratchBytes(cols));
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kMaxRowTokens), cols);
+  return max_tokens <= kDefaultMaxRowTokens ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
 }  // namespace
 
 HeadScratch::HeadScratch(size_t max_tokens, size_t cols, size_t max_threads)
     : max_tokens_(max_tokens),
-      quantized_(max_threads * kMaxTokensByRows, cols),
+      quantized_(max_threads * kMaxRowTokens, cols),
       tiles_bytes_(TilesBytes(max_tokens, cols)),
       thread_bytes_(ThreadBytes(max_tokens, cols)),
       tiles_(max_threads * tiles_bytes_),
       threads_(max_threads * thread_bytes_) {}
 
 size_t HeadScratch::BytesFor(size_t max_tokens, size_t cols, size_t max_threads) {
-  return QuantizedRows::BytesFor(max_threads * kMaxTokensByRows, cols) +
+  return QuantizedRows::BytesFor(max_threads * kMaxRowTokens, cols) +
          max_threads * (TilesBytes(max_tokens, cols) + ThreadBytes(max_tokens, cols));
 }
 
@@ -67,14 +67,14 @@ struct HeadPass {
     return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
   }
 
-  // Rows [begin, end) of a head for all of up to TokensByRows() tokens.
-  void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
-    std::array<ActivationRow, kMaxTokensByRows> rows;
+  // Rows [begin, end) of a head for all of up to MaxRowTokens() tokens.
+  void SmallBatch(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
+    std::array<ActivationRow, kMaxRowTokens> rows;
     for (size_t t = 0; t < n_tokens; ++t) {
       const float* const in = x.at(t, head);
       rows[t] = {in, nullptr, nullptr, nullptr};
       if (!UsesInt8(weights.first)) continue;
-      const size_t row = thread * kMaxTokensByRows + t;
+      const size_t row = thread * kMaxRowTokens + t;
       s.quantized_.Quantize(row, 0, weights.first.cols, in);
       rows[t] = s.quantized_.row(row, in);
     }
@@ -98,35 +98,34 @@ struct HeadPass {
     }
     for (; head < end; ++head) {
       const Matrix matrix = weights.expert(head);
-      FormatOf(matrix).panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
-                              {.out = out.at(first_token, head),
-                               .stride = out.token_stride,
-                               .bias = weights.expert_bias(head)},
-                              scratch(thread));
+      KernelsOf(matrix).panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
+                               {.out = out.at(first_token, head),
+                                .stride = out.token_stride,
+                                .bias = weights.expert_bias(head)},
+                               scratch(thread));
     }
   }
 };
 
-void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
+void HeadProducts(ThreadPool& pool, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch) {
   HeadPass pass{weights, x, out, scratch};
   pass.Begin();
   const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
-  if (n_tokens <= TokensByRows(weights.first)) {
-    return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+  if (n_tokens <= MaxRowTokens(weights.first)) {
+    return pool.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
       for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
-        const size_t first = head * n_rows;  // of the range of all rows
-        pass.Few(head, std::max(begin, first) - first, std::min(end - first, n_rows), n_tokens,
-                 thread);
+        const size_t first = head * n_rows;  // of the head, in the range of all rows
+        pass.SmallBatch(head, std::max(begin, first) - first, std::min(end - first, n_rows),
+                        n_tokens, thread);
       }
     });
   }
   const size_t n_token_ranges = (n_tokens + kHeadTokens - 1) / kHeadTokens;
-  const size_t most_together =
-      x.head_stride == 0 ? n_heads * n_token_ranges / (4 * team.size()) : 1;
-  const size_t together = std::clamp<size_t>(most_together, 1, n_heads);
+  const size_t max_together = x.head_stride == 0 ? n_heads * n_token_ranges / (4 * pool.size()) : 1;
+  const size_t together = std::clamp<size_t>(max_together, 1, n_heads);
   const size_t n_items = (n_heads + together - 1) / together * n_token_ranges;
-  team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+  pool.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
       const size_t token = item % n_token_ranges * kHeadTokens,
                    head = item / n_token_ranges * together;

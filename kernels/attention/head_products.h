@@ -1,14 +1,14 @@
 // Products of heads: each head of a token with its own matrix. For latent attention (DeepSeek-V2,
 // 2024): the queries of each head are mapped into the space of the compressed keys, and the
-// attended values out of it.
+// results of attention out of it.
 #pragma once
 
 #include <cstddef>
 
 #include "kernels/buffer.h"
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/ops/rounding.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -36,7 +36,7 @@ class HeadScratch {
   friend struct HeadPass;  // head_products.cc
 
   size_t max_tokens_;
-  QuantizedRows quantized_;  // [max_threads][kMaxTokensByRows], for few tokens
+  QuantizedRows quantized_;  // [max_threads][kMaxRowTokens], for small batches
   size_t tiles_bytes_, thread_bytes_;
   Buffer<std::byte> tiles_;    // [max_threads][tiles_bytes_]: a head's packed inputs
   Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], scratch of products
@@ -46,7 +46,7 @@ class HeadScratch {
 // has one, for n_tokens tokens and all heads; `weights` has a matrix for each head. x(t, h) is
 // [weights.first.cols], out(t, h) [weights.first.rows]; they do not overlap. The result does not
 // depend on the number of threads; up to 16 tokens are batch-invariant (kernels/README.md).
-void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
+void HeadProducts(ThreadPool& pool, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
 
 }  // namespace kernels

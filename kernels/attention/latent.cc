@@ -55,9 +55,9 @@ ExpertStack Some(const ExpertStack& stack, size_t head, size_t n) {
 }
 
 // out[c][head][r] = stack's row r, column c; `rows` has room for kTransposed rows of each thread.
-void TransposeHeads(Team& team, const ExpertStack& stack, float* rows, float* out) {
+void TransposeHeads(ThreadPool& pool, const ExpertStack& stack, float* rows, float* out) {
   const size_t n_rows = stack.first.rows, n_cols = stack.first.cols;
-  team.ForDynamic(stack.n_experts, 1, [&](size_t begin, size_t end, size_t thread) {
+  pool.ForDynamic(stack.n_experts, 1, [&](size_t begin, size_t end, size_t thread) {
     float* const in = rows + thread * kTransposed * n_cols;
     for (size_t head = begin; head < end; ++head) {
       const Matrix matrix = stack.expert(head);
@@ -94,14 +94,15 @@ double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tok
          Times(100, latent * plain);
 }
 
-void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads, const float* q,
-                     size_t n_tokens, size_t first_pos, const AttentionParams& params,
-                     LatentScratch& scratch, HeadScratch& products, float* out, size_t rotation) {
+void AttendToLatents(ThreadPool& pool, const KvLayer& cache, const LatentHeads& heads,
+                     const float* q, size_t n_tokens, size_t first_pos,
+                     const AttentionParams& params, LatentScratch& scratch, HeadScratch& products,
+                     float* out, size_t rotation) {
   const size_t latent = cache.value_length, cached = cache.key_length, all = heads.k_t.n_experts;
   const size_t plain = heads.k_t.first.cols, value = heads.v.first.rows;
   const size_t key = plain + cached - latent;
   // Position 0 of the made keys is aligned like the cache's.
-  const size_t first = FirstVisible(first_pos, params.window) / kKvTile * kKvTile;
+  const size_t first = FirstVisible(first_pos, params.window) / kTileKeys * kTileKeys;
   const size_t n_keys = first_pos + n_tokens - first;
   const bool int8 = UsesInt8(heads.k_t.first) && latent % 32 == 0;
   const KvType matrix_type = int8 ? KvType::kQ8_0 : KvType::kF32;
@@ -131,14 +132,14 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   for (size_t head = 0; head < all; head += n_heads) {
     const size_t n = std::min(n_heads, all - head);
     const ExpertStack from = Some(heads.k_t, head, n), values = Some(heads.v, head, n);
-    TransposeHeads(team, from, x, k);
-    StoreKv(team, {matrix_type, matrix, nullptr, n, plain, latent}, 0, plain, k, nullptr);
+    TransposeHeads(pool, from, x, k);
+    StoreKv(pool, {matrix_type, matrix, nullptr, n, plain, latent}, 0, plain, k, nullptr);
     const Matrix transposed = {int8 ? gguf::DType::kQ8_0 : gguf::DType::kF32, matrix, plain, latent,
                                from.first.scale};
     const KvLayer made = {type, kv, kv + n * key_bytes, n, n_keys, key, value};
     for (size_t p = 0; p < n_keys; p += at_a_time) {
       const size_t count = std::min(at_a_time, n_keys - p);
-      team.For(count, 8, [&](size_t begin, size_t end, size_t /*thread*/) {
+      pool.For(count, 8, [&](size_t begin, size_t end, size_t /*thread*/) {
         for (size_t i = begin; i < end; ++i) {
           const size_t cache_index = (first + p + i) % cache.capacity;
           float* const read = x + i * cached;
@@ -152,12 +153,12 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
           }
         }
       });
-      HeadProducts(team, {transposed, n, from.scales}, {x, 0, cached}, count, {k, key, n * key},
+      HeadProducts(pool, {transposed, n, from.scales}, {x, 0, cached}, count, {k, key, n * key},
                    products);
-      HeadProducts(team, values, {x, 0, cached}, count, {v, value, n * value}, products);
-      StoreKv(team, made, p, count, k, v);
+      HeadProducts(pool, values, {x, 0, cached}, count, {v, value, n * value}, products);
+      StoreKv(pool, made, p, count, k, v);
     }
-    AttendBatch(team, made, {q + head * key, all * key}, {out + head * value, all * value}, n,
+    AttendBatch(pool, made, {q + head * key, all * key}, {out + head * value, all * value}, n,
                 n_tokens, first_pos - first, params.From(head));
   }
 }

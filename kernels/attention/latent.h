@@ -38,14 +38,14 @@ struct LatentScratch {
   Buffer<std::byte> bytes;
 };
 
-// Attention() over a cache of latent vectors, with keys and values made by `heads`: q is
+// Attend() over a cache of latent vectors, with keys and values made by `heads`: q is
 // [n_tokens][n_heads][key's length], out [n_tokens][n_heads][value's length]. The result does not
 // depend on the number of threads. Keys and values are rounded like the cache's numbers, to f16 at
 // most, and K as a whole to Q8_0 if it is quantized. rotation: cached vectors are multiplied by
 // Hadamard matrices of so many rows; 0: they are not multiplied.
-void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads, const float* q,
-                     size_t n_tokens, size_t first_pos, const AttentionParams& params,
-                     LatentScratch& scratch, HeadScratch& products, float* out,
-                     size_t rotation = 0);
+void AttendToLatents(ThreadPool& pool, const KvLayer& cache, const LatentHeads& heads,
+                     const float* q, size_t n_tokens, size_t first_pos,
+                     const AttentionParams& params, LatentScratch& scratch, HeadScratch& products,
+                     float* out, size_t rotation = 0);
 
 }  // namespace kernels

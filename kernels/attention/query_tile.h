@@ -1,5 +1,5 @@
-// A query tile, some queries that read the same keys: passed by attention.cc to tiles.cc. Internal
-// to kernels/.
+// A query tile, some queries that read the same keys: passed by attention.cc to key_tiles.cc.
+// Internal to kernels/.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,26 @@
 
 namespace kernels {
 
-constexpr size_t kTileQueries = 256;  // the most queries of a query tile
+constexpr size_t kTileQueries = 256;  // queries of a query tile, at most
 
 // Some tokens, with some of the heads that share a key-value head.
 struct QueryTile {
   KvHead kv;
-  // Of the first head of the first token.
+  // q and out begin with the first head of the first token.
   const float* q;     // [n_heads][key_length] for each token
   float* out;         // [n_heads][value_length] for each token
   size_t q_stride;    // floats of q from token to token
   size_t out_stride;  // floats of out from token to token
   size_t n_tokens;
   size_t n_heads;
-  size_t first_pos;        // of the first token
+  size_t first_pos;        // position of the first token
   size_t end;              // positions of the text so far
   AttentionParams params;  // sinks and slopes begin with those of the first head
 };
 
 // The keys of positions [begin, end), and where the sums of the queries over these keys go.
 struct KeySpan {
-  size_t begin;  // a multiple of kKvTile
+  size_t begin;  // a multiple of kTileKeys
   size_t end;
   // [n_heads] for each token, from the first head of the first token on; or null.
   float* max = nullptr;   // the query's largest score
@@ -39,9 +39,9 @@ struct KeySpan {
 // is null. A query that sees no key of the span gets a sum of zero. A sink counts in the first span
 // that the query sees.
 //
-// `few`: there are at most kFewTokens tokens, and the results are batch-invariant
-// (kernels/README.md).
-void AttendQueries(const QueryTile& queries, const KeySpan& span, bool few);
+// `batch_invariant`: there are at most kMaxInvariantTokens tokens, and the results are
+// batch-invariant (kernels/README.md).
+void AttendQueryTile(const QueryTile& queries, const KeySpan& span, bool batch_invariant);
 
 // The numbers of each token, `stride` floats apart. A call may own only the first numbers of them.
 template <class T>
@@ -50,8 +50,8 @@ struct TokenRows {
   size_t stride;
 };
 
-// Attention() as it is computed for a batch, for any number of tokens.
-void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
+// Attend() as it is computed for a batch, for any number of tokens.
+void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params);
 

@@ -24,7 +24,7 @@ struct AttentionShape {
   size_t n_heads, n_kv_heads, key_length, value_length;
 };
 
-// The exact result of Attention() (attention.h), for keys [n_positions][n_kv_heads][key_length] and
+// The exact result of Attend() (attention.h), for keys [n_positions][n_kv_heads][key_length] and
 // values [n_positions][n_kv_heads][value_length] in the order of positions; without v, values are
 // the first numbers of keys.
 void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,

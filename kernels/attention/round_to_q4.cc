@@ -36,8 +36,8 @@ void ToQ4(const float* HWY_RESTRICT x, gguf::BlockQ4_0& out) {
   for (size_t i = 0; i < kNumbers; i += kLanes) {
     any = hn::MulAdd(hn::LoadU(df, x + i), hn::Zero(df), any);
   }
-  const float most = hn::ReduceMax(df, high), least = hn::ReduceMin(df, low);
-  const float largest = most > -least ? most : least;
+  const float max = hn::ReduceMax(df, high), min = hn::ReduceMin(df, low);
+  const float largest = max > -min ? max : min;
   alignas(64) int8_t codes[kNumbers] = {};
   out.d = hn::ReduceSum(df, any) == 0 ? 0 : F32ToF16(kNaN);
   if (out.d == 0 && std::abs(largest) >= 1e-30f) {
@@ -55,8 +55,8 @@ void ToQ4(const float* HWY_RESTRICT x, gguf::BlockQ4_0& out) {
         square = hn::MulAdd(f, f, square);
         hn::StoreU(hn::DemoteTo(di8, q), di8, tried + i);
       }
-      const float product = hn::ReduceSum(df, dot), energy = hn::ReduceSum(df, square);
-      const float scale = product / energy;
+      const float product = hn::ReduceSum(df, dot), square_sum = hn::ReduceSum(df, square);
+      const float scale = product / square_sum;
       if (std::abs(product * scale) <= best) continue;
       best = std::abs(product * scale);
       out.d = F32ToF16(scale);

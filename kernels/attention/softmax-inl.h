@@ -1,4 +1,4 @@
-// Scores of a tile become attention weights, by which its values are multiplied (tiles.cc).
+// Scores of a tile become attention weights, by which its values are multiplied (key_tiles.cc).
 // Included once per instruction set.
 #if defined(PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/attention/products-inl.h"
+#include "kernels/attention/float_products-inl.h"
 #include "kernels/simd/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 // How scores change before they become attention weights.
 struct Correction {
-  float softcap;  // 0: none
+  float softcap;  // 0: no cap
   bool has_slopes;
 };
 
@@ -31,13 +31,13 @@ HWY_INLINE void FindMax(const KeyTile& tile, KeyRange seen, size_t end, Correcti
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   float* const scores = s.scores[i];
   if (change.softcap != 0) {
-    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
+    for (size_t p = seen.begin / kFloatLanes * kFloatLanes; p < seen.end; p += kFloatLanes) {
       hn::Store(SoftCap(d, hn::Load(d, scores + p), change.softcap), d, scores + p);
     }
   }
   if (change.has_slopes) {
     const VF slope = hn::Set(d, s.slopes[i]), distance = hn::Set(d, s.DistanceOf(i, tile));
-    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
+    for (size_t p = seen.begin / kFloatLanes * kFloatLanes; p < seen.end; p += kFloatLanes) {
       const VF from = hn::Add(hn::Iota(d, static_cast<float>(p)), distance);
       hn::Store(hn::MulAdd(from, slope, hn::Load(d, scores + p)), d, scores + p);
     }
@@ -45,7 +45,7 @@ HWY_INLINE void FindMax(const KeyTile& tile, KeyRange seen, size_t end, Correcti
   for (size_t p = 0; p < seen.begin; ++p) scores[p] = kLowest;
   for (size_t p = seen.end; p < end; ++p) scores[p] = kLowest;
   VF max = hn::Set(d, kLowest / 2);
-  for (size_t p = 0; p < end; p += kFloats) max = hn::Max(max, hn::Load(d, scores + p));
+  for (size_t p = 0; p < end; p += kFloatLanes) max = hn::Max(max, hn::Load(d, scores + p));
   s.tile_max[i] = hn::ReduceMax(d, max);
 }
 
@@ -57,7 +57,7 @@ HWY_INLINE void WeighQuery(KeyRange seen, size_t end, size_t i, QueryState& s) {
   float* const scores = s.scores[i];
   const VF max = hn::Set(d, s.tile_max[i]);
   VF sum = hn::Zero(d);
-  for (size_t p = 0; p < end; p += kFloats) {
+  for (size_t p = 0; p < end; p += kFloatLanes) {
     const VF e = Exp2OfNegative(d, hn::Sub(hn::Load(d, scores + p), max));
     hn::Store(e, d, scores + p);
     sum = hn::Add(sum, e);
@@ -87,8 +87,9 @@ HWY_INLINE void Weigh(const KeyTile& tile, Correction change, QueryState& s) {
       if (next >= kAhead) WeighQuery(seen(next - kAhead), end(next - kAhead), next - kAhead, s);
     }
   }
-  const VF power = hn::Set(d, 1 / Products::kPerDoubling), one = hn::Set(d, 1 / Products::kOne);
-  for (size_t i = 0; i < s.n_padded; i += kFloats) {
+  const VF power = hn::Set(d, 1 / Products::kUnitsPerOctave),
+           one = hn::Set(d, 1 / Products::kWeightOfOne);
+  for (size_t i = 0; i < s.n_padded; i += kFloatLanes) {
     const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
     const VF max = hn::Max(old_max, tile_max);
     const VF keep = Exp2OfNegative(d, hn::Mul(hn::Sub(old_max, max), power));

@@ -63,7 +63,7 @@ struct FitSums {
     vv += other.vv;
   }
   float Scale() const { return vv > 0 ? xv / vv : 0; }      // the best d
-  float Gain() const { return vv > 0 ? xv * xv / vv : 0; }  // by which it reduces xx
+  float Gain() const { return vv > 0 ? xv * xv / vv : 0; }  // xx becomes smaller by this
   float Gain(float d) const { return d * (2 * xv - d * vv); }
 };
 
@@ -78,14 +78,14 @@ template <class Multiple, class SumsOf>
 int ChooseStep(int nearest, int low, int high, float d, Multiple multiple, SumsOf sums_of,
                FitSums& block) {
   int chosen = 0;
-  float most = -std::numeric_limits<float>::infinity();
+  float max_gain = -std::numeric_limits<float>::infinity();
   FitSums best;
   for (int step = std::max(low, nearest - 1); step <= std::min(high, nearest + 1); ++step) {
     const auto times = static_cast<float>(multiple(step));
     const FitSums sums = sums_of(d * times);
     const float gain = sums.Gain(d * times);
-    if (gain <= most) continue;
-    most = gain;
+    if (gain <= max_gain) continue;
+    max_gain = gain;
     best = {sums.xv * times, sums.vv * times * times};
     chosen = step;
   }

@@ -1,4 +1,4 @@
-// Blocks of 32 weights with one scale: the inverse of formats/q4_0-inl.h to q8_0-inl.h.
+// Blocks of 32 weights with one scale: the inverse of types/q4_0-inl.h to q8_0-inl.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "kernels/encode/block_encoders.h"
-#include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
+#include "kernels/types/shared/tables.h"
 
 namespace kernels {
 namespace {
@@ -69,12 +69,12 @@ void EncodeBlock(const Source& source, gguf::BlockMXFP4& block) {
   if (largest < kTiny) return;
   int exponent;
   std::frexp(largest / kFp4Largest, &exponent);  // largest / 12 <= 2^exponent
-  float most = -1;
+  float max_gain = -1;
   for (int e = exponent + 128; e > exponent + 125; --e) {
     const float d = E8m0HalfToF32(static_cast<uint8_t>(e));
     const float gain = RoundedSums(source, 32, kFp4, d).Gain(d);
-    if (gain <= most) continue;
-    most = gain;
+    if (gain <= max_gain) continue;
+    max_gain = gain;
     block.e = static_cast<uint8_t>(e);
   }
   SetNibbles(source, 16, E8m0HalfToF32(block.e), Fp4Code, block.qs);
@@ -89,11 +89,11 @@ void EncodeBlock(const Source& source, gguf::BlockNVFP4& block) {
     const auto scale = [](int code) { return Ue4m3ToF32(static_cast<uint8_t>(code)) * 0.5f; };
     int code = 0;
     while (code < kLargest && scale(code) * kFp4Largest < largest) ++code;
-    float most = 0;
+    float max_gain = 0;
     for (int tried = code; tried > std::max(0, code - kTries); --tried) {
       const float gain = RoundedSums(group, 16, kFp4, scale(tried)).Gain(scale(tried));
-      if (gain <= most) continue;
-      most = gain;
+      if (gain <= max_gain) continue;
+      max_gain = gain;
       block.d[g] = static_cast<uint8_t>(tried);
     }
     SetNibbles(group, 8, scale(block.d[g]), Fp4Code, block.qs + 8 * g);

@@ -18,9 +18,9 @@ namespace {
 using gguf::DType;
 
 constexpr size_t kMaxBlock = 256;
-// The least weight of an error, relative to the block's largest: columns without inputs so far
+// The smallest weight of an error, relative to the block's largest: columns without inputs so far
 // still count.
-constexpr float kLeastImportance = 1e-4f;
+constexpr float kMinImportance = 1e-4f;
 
 // Writes one block, at any address.
 using EncodeFunction = void (*)(const Source& source, std::byte* block);
@@ -72,14 +72,15 @@ float Limit(DType dtype) {
 using Importance = std::array<float, kMaxBlock>;
 void SetImportance(const float* x, const float* columns, size_t n, double bits,
                    Importance& shares) {
-  float largest = 0, most = 0, sum = 0;
+  float largest = 0, max_importance = 0, sum = 0;
   for (size_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
   const float inverse = largest > 0 ? 1 / std::max(largest, 1e-30f) : 0;
   for (size_t i = 0; i < n; ++i) sum += x[i] * inverse * (x[i] * inverse);
-  const float mean = std::max(sum / static_cast<float>(n), kLeastImportance);
-  if (columns != nullptr) most = *std::max_element(columns, columns + n);
+  const float mean = std::max(sum / static_cast<float>(n), kMinImportance);
+  if (columns != nullptr) max_importance = *std::max_element(columns, columns + n);
   for (size_t i = 0; i < n; ++i) {
-    const float column = most > 0 ? std::max(columns[i] / most, kLeastImportance) : 1.0f;
+    const float column =
+        max_importance > 0 ? std::max(columns[i] / max_importance, kMinImportance) : 1.0f;
     const float size = (mean + x[i] * inverse * (x[i] * inverse)) / (mean + 1);
     shares[i] = column * (bits > 5 ? size : bits >= 4 ? std::sqrt(size) : 1.0f);
   }

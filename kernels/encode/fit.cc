@@ -86,13 +86,13 @@ Line FitLine(const Source& source, size_t n, int levels, float max_offset) {
   const float offset = std::min(*low, max_offset), range = *high - offset;
   Line best{range / static_cast<float>(levels), offset};
   if (range < kTiny) return best;
-  float least = SquaredError(source, n, levels, best);
+  float min_error = SquaredError(source, n, levels, best);
   for (int i = -kTries; i <= kTries; ++i) {
     const float scale = range / (static_cast<float>(levels) + 0.1f * static_cast<float>(i));
     const Line line = Regression(source, n, levels, {scale, offset}, max_offset);
     const float error = SquaredError(source, n, levels, line);
-    if (error >= least) continue;
-    least = error;
+    if (error >= min_error) continue;
+    min_error = error;
     best = line;
   }
   return best;

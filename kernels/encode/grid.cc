@@ -50,18 +50,18 @@ Envelope::Choice Highest(const PointSums& sums, size_t n, float scale) {
   const D d;
   const hn::RebindToUnsigned<D> du;
   const V slope = hn::Set(d, -0.5f * scale);
-  V most = hn::MulAdd(slope, hn::Load(d, sums.vv), hn::Load(d, sums.xv));
+  V highest = hn::MulAdd(slope, hn::Load(d, sums.vv), hn::Load(d, sums.xv));
   auto point = hn::Iota(du, 0), best = point;
   for (size_t p = kLanes; p < n; p += kLanes) {
     point = hn::Add(point, hn::Set(du, static_cast<uint32_t>(kLanes)));
     const V height = hn::MulAdd(slope, hn::Load(d, sums.vv + p), hn::Load(d, sums.xv + p));
-    const auto higher = hn::Gt(height, most);
-    most = hn::IfThenElse(higher, height, most);
+    const auto higher = hn::Gt(height, highest);
+    highest = hn::IfThenElse(higher, height, highest);
     best = hn::IfThenElse(hn::RebindMask(du, higher), point, best);
   }
   alignas(64) float heights[kLanes];
   alignas(64) uint32_t points[kLanes];
-  hn::Store(most, d, heights);
+  hn::Store(highest, d, heights);
   hn::Store(best, du, points);
   size_t lane = 0;
   for (size_t i = 1; i < kLanes; ++i) {
@@ -75,7 +75,7 @@ void AddBetween(const PointSums& sums, size_t n, const Envelope::Choice& a,
                 const Envelope::Choice& b, Envelope& envelope) {
   const float rise = b.sums.xv - a.sums.xv, run = b.sums.vv - a.sums.vv;
   if (run == 0) return;
-  const float scale = 2 * rise / run;  // for which they are equally good
+  const float scale = 2 * rise / run;  // at this scale both are equally good
   const Envelope::Choice c = Highest(sums, n, scale);
   const float height = a.sums.xv - 0.5f * scale * a.sums.vv;
   // Higher by more than rounding, so that the recursion ends.

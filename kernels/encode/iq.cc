@@ -1,11 +1,11 @@
-// Blocks whose weights are points of a grid: the inverse of formats/iq1*, iq2* and iq3*.
+// Blocks whose weights are points of a grid: the inverse of types/iq1*, iq2* and iq3*.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "kernels/encode/points.h"
-#include "kernels/formats/shared/tables.h"
+#include "kernels/types/shared/tables.h"
 
 namespace kernels {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::array<float, n_dims * n> Values(const std::array<uint16_t, n>& gr
   return values;
 }
 
-constexpr float kDelta = 0.125f;  // of IQ1
+constexpr float kDelta = 0.125f;  // the shift of IQ1's points
 constexpr auto kIq1Above = Values<8>(kIq1Grid, kIq1Levels, kDelta);
 constexpr auto kIq1Below = Values<8>(kIq1Grid, kIq1Levels, -kDelta);
 constexpr auto kIq2xxs = Values<8>(kIq2xxsGrid, kIq2Levels);

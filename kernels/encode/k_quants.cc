@@ -1,4 +1,4 @@
-// Blocks of 256 weights whose groups have their own scales: the inverse of formats/q2_k-inl.h to
+// Blocks of 256 weights whose groups have their own scales: the inverse of types/q2_k-inl.h to
 // q6_k-inl.h. Each group gets the scale (and minimum) that fits it best. These are rounded to
 // multiples of the block's, and then the weights are rounded with the result.
 #include <algorithm>
@@ -70,14 +70,14 @@ Regressors ChooseSteps(const Source& source, const Lines& lines, const Line& lin
   const int near_sc = Nearest(line.scale, d, 0, lines.steps);
   const int near_min = Nearest(-line.offset, dmin, 0, lines.steps);
   Regressors best;
-  float most = -std::numeric_limits<float>::infinity();
+  float max_gain = -std::numeric_limits<float>::infinity();
   for (int s = std::max(0, near_sc - 1); s <= std::min(lines.steps, near_sc + 1); ++s) {
     for (int m = std::max(0, near_min - 1); m <= std::min(lines.steps, near_min + 1); ++m) {
       const Regressors sums =
           RoundGroup(source, lines.size(), lines.levels, d, dmin, s, m, nullptr);
       const float gain = sums.Gain(d, dmin);
-      if (gain <= most) continue;
-      most = gain;
+      if (gain <= max_gain) continue;
+      max_gain = gain;
       best = sums;
       sc = s;
       min = m;
@@ -127,7 +127,7 @@ Groups EncodeGroups(const Source& source, const Lines& lines) {
   return groups;
 }
 
-// Q4_K and Q5_K share scales and the low four bits, as formats/q4_k-inl.h shows them.
+// Q4_K and Q5_K share scales and the low four bits, as types/q4_k-inl.h shows them.
 template <class Block>
 void StoreGroups(const Groups& groups, Block& block) {
   block.d = groups.d;

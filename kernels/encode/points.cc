@@ -23,15 +23,15 @@ void SplitSigns(const Source& source, Signs signs, float* x, std::array<uint32_t
   std::copy_n(source.x, 256, x);
   if (signs == Signs::kInGrid) return;
   for (size_t j = 0; j < 32; ++j) {
-    size_t least = 8 * j;
+    size_t weakest = 8 * j;
     for (size_t i = 8 * j; i < 8 * j + 8; ++i) {
       if (x[i] < 0) bits[j] |= 1u << i % 8;
       x[i] = std::fabs(x[i]);
-      if (source.importance[i] * x[i] < source.importance[least] * x[least]) least = i;
+      if (source.importance[i] * x[i] < source.importance[weakest] * x[weakest]) weakest = i;
     }
     if (signs == Signs::kFree || std::popcount(bits[j]) % 2 == 0) continue;
-    bits[j] ^= 1u << least % 8;
-    x[least] = -x[least];
+    bits[j] ^= 1u << weakest % 8;
+    x[weakest] = -x[weakest];
   }
 }
 
@@ -63,11 +63,11 @@ class Search {
       largest = std::max(largest, fits_[g]);
     }
     const float unit = largest / static_cast<float>(2 * scheme_.n_steps - 1) / scheme_.unit;
-    float most = 0;
+    float max_gain = 0;
     for (float share = kFirstUnit; share < kLastUnit; share += kUnitStep) {
-      Try(share * unit, most, block);
+      Try(share * unit, max_gain, block);
     }
-    Try(fit_d_, most, block);
+    Try(fit_d_, max_gain, block);
   }
 
  private:
@@ -103,7 +103,7 @@ class Search {
   }
 
   // Chooses steps for a block's scale and keeps them if they are the best so far.
-  void Try(float value, float& most, PointBlock& block) {
+  void Try(float value, float& max_gain, PointBlock& block) {
     uint16_t half;
     const float unit = scheme_.unit * Store(value, half);
     if (unit <= 0) return;
@@ -116,8 +116,8 @@ class Search {
           [](int k) { return 2 * k + 1; }, [&](float scale) { return Points(g, scale, nullptr); },
           all);
     }
-    if (all.Gain(unit) <= most) return;
-    most = all.Gain(unit);
+    if (all.Gain(unit) <= max_gain) return;
+    max_gain = all.Gain(unit);
     block.d = half;
     fit_d_ = all.Scale() / scheme_.unit;
     for (size_t g = 0; g < n_groups_; ++g) {

@@ -2,7 +2,7 @@
 // tiles (kAmx): both read the same layouts. Internal to kernels/.
 //
 // BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
-// costs 2.4e-6 of a product's energy each, a tenth of what rounding inputs to int8 costs. The
+// costs a relative squared error of 2.4e-6 each, a tenth of what rounding inputs to int8 costs. The
 // instructions multiply pairs of neighbours and add both products to a float. Pairs alone serve F16
 // and BF16 weights, tiles also quantized ones: a tile of bytes takes half the time, but its sums
 // must be scaled after every 32 columns, which costs more than it saves.
@@ -13,9 +13,9 @@
 
 namespace kernels {
 
-constexpr size_t kBf16Rows = 32;    // of weights
-constexpr size_t kBf16Tokens = 32;  // of inputs
-constexpr size_t kBf16Cols = 32;    // of both
+constexpr size_t kBf16Rows = 32;    // rows of weights
+constexpr size_t kBf16Tokens = 32;  // tokens of inputs
+constexpr size_t kBf16Cols = 32;    // columns of both
 constexpr size_t kBf16Half = 16;    // rows or tokens of an AMX register, or of a vector of floats
 
 // 32 columns of 32 rows of weights.

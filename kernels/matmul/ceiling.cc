@@ -116,13 +116,13 @@ int64_t Rounds(size_t rounds, size_t* n_ops) {
   return PRONK_DISPATCH(DotRounds)(rounds, n_ops);
 }
 
-// Calls work(i) for each i < n on the threads of the running team, and returns the seconds until
+// Calls work(i) for each i < n on the threads of the running pool, and returns the seconds until
 // the last is done.
 template <class Work>
-double SecondsForAll(Team& team, size_t n, Work work) {
-  team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // all threads are awake
+double SecondsForAll(ThreadPool& pool, size_t n, Work work) {
+  pool.For(pool.size(), 1, [](size_t, size_t, size_t) {});  // all threads are awake
   const auto start = std::chrono::steady_clock::now();
-  team.For(n, 1, [&](size_t begin, size_t end, size_t) {
+  pool.For(n, 1, [&](size_t begin, size_t end, size_t) {
     for (size_t i = begin; i < end; ++i) work(i);
   });
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -130,15 +130,15 @@ double SecondsForAll(Team& team, size_t n, Work work) {
 
 }  // namespace
 
-double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
+double ReadCeiling(ThreadPool& pool, std::span<const std::byte> bytes, int repeats) {
   const auto* const p = reinterpret_cast<const uint8_t*>(bytes.data());
-  const size_t n_parts = team.size() * Team::kChunks;
+  const size_t n_parts = pool.size() * ThreadPool::kChunks;
   const size_t part = bytes.size() / n_parts;
   std::atomic<uint64_t> sink = 0;  // keeps the reads
   double best = 0;
-  team.Run([&] {
+  pool.Run([&] {
     for (size_t i = 0; i < static_cast<size_t>(repeats) * kReadWays; ++i) {
-      const double seconds = SecondsForAll(team, n_parts, [&](size_t k) {
+      const double seconds = SecondsForAll(pool, n_parts, [&](size_t k) {
         sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadWays, p + k * part, part);
       });
       best = std::max(best, static_cast<double>(part * n_parts) / seconds);
@@ -147,20 +147,20 @@ double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
   return best;
 }
 
-double DotCeiling(Team& team) {
+double DotCeiling(ThreadPool& pool) {
   constexpr size_t kRounds = 250'000;
   constexpr int kRepeats = 3;
   std::atomic<int64_t> sink = 0;
-  std::atomic<size_t> n_ops = 0;  // of a round
+  std::atomic<size_t> n_ops = 0;  // operations of a round
   double best = 0;
-  team.Run([&] {
+  pool.Run([&] {
     for (int i = 0; i < kRepeats; ++i) {
-      const double seconds = SecondsForAll(team, team.size(), [&](size_t) {
+      const double seconds = SecondsForAll(pool, pool.size(), [&](size_t) {
         size_t ops = 0;
         sink ^= Rounds(kRounds, &ops);
         n_ops = ops;
       });
-      best = std::max(best, static_cast<double>(n_ops * kRounds * team.size()) / seconds);
+      best = std::max(best, static_cast<double>(n_ops * kRounds * pool.size()) / seconds);
     }
   });
   return best;

@@ -4,18 +4,18 @@
 #include <cstddef>
 #include <span>
 
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
-// Bytes per second at which the team reads these bytes without arithmetic: the best of several ways
+// Bytes per second at which the pool reads these bytes without arithmetic: the best of several ways
 // to read (plain, prefetched, in four streams), each tried `repeats` times. Decode reads every
-// weight once per token, so no engine is faster than this. Called outside Team::Run().
-double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats = 3);
+// weight once per token, so no engine is faster than this. Called outside ThreadPool::Run().
+double ReadCeiling(ThreadPool& pool, std::span<const std::byte> bytes, int repeats = 3);
 
 // Operations per second (a multiplication and an addition are two) of the kernels' products of
 // bytes with everything in registers: the limit of prefill. (x86 without VNNI: of codes of four
-// bits; signed bytes can reach half of it, NOTEBOOK.md.) Called outside Team::Run().
-double DotCeiling(Team& team);
+// bits; signed bytes can reach half of it, NOTEBOOK.md.) Called outside ThreadPool::Run().
+double DotCeiling(ThreadPool& pool);
 
 }  // namespace kernels

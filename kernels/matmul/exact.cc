@@ -1,5 +1,5 @@
-// Products that round no activations: weights by their scalar definition (formats/), activations as
-// floats. They are several times slower than the formats' own products, which tests compare with
+// Products that round no activations: weights by their scalar definition (types/), activations as
+// floats. They are several times slower than the types' own products, which tests compare with
 // them.
 #include <algorithm>
 
@@ -24,7 +24,7 @@ HWY_INLINE double DotPart(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
   const DF d;
   VF sum = hn::Zero(d);
   size_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
+  for (; i + kFloatLanes <= n; i += kFloatLanes) {
     sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
   }
   if (i < n) sum = hn::MulAdd(hn::LoadN(d, a + i, n - i), hn::LoadN(d, b + i, n - i), sum);
@@ -36,7 +36,7 @@ void ExactRowsOf(const Matrix& w, size_t begin, size_t end, std::span<const Acti
                  float* out, size_t stride, std::span<std::byte> /*scratch*/, bool /*prepared*/) {
   alignas(64) float part[kExactPart];
   for (size_t r = begin; r < end; ++r) {
-    double sums[kTokensByRows] = {};
+    double sums[kDefaultMaxRowTokens] = {};
     for (size_t k = 0; k < w.cols; k += kExactPart) {
       const size_t n = std::min(kExactPart, w.cols - k);
       DequantizeRow(w.dtype, w.row(r) + gguf::RowBytes(w.dtype, k), n, part);
@@ -87,13 +87,13 @@ namespace kernels {
 HWY_EXPORT(ExactRowsOf);
 HWY_EXPORT(ExactPanelsOf);
 
-Format Exact(Format format) {
-  if (!format.int8) return format;  // these products read floats anyway
-  format.rows = HWY_DYNAMIC_POINTER(ExactRowsOf);
-  format.panels = HWY_DYNAMIC_POINTER(ExactPanelsOf);
-  format.int8 = false;
-  format.tokens_by_rows = kTokensByRows;
-  return format;
+TypeKernels Exact(TypeKernels kernels) {
+  if (!kernels.int8) return kernels;  // these products read floats anyway
+  kernels.rows = HWY_DYNAMIC_POINTER(ExactRowsOf);
+  kernels.panels = HWY_DYNAMIC_POINTER(ExactPanelsOf);
+  kernels.int8 = false;
+  kernels.max_row_tokens = kDefaultMaxRowTokens;
+  return kernels;
 }
 
 }  // namespace kernels

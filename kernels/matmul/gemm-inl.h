@@ -1,5 +1,5 @@
 // Products of a panel of weights with a batch of tokens, by register tiles. Included once per
-// instruction set by gemm.cc and formats.cc. The layout is in panel-inl.h.
+// instruction set by gemm.cc and types.cc. The layout is in panel-inl.h.
 //
 // A register tile's sums stay in registers through all columns. Its activations are the same for
 // all micro-panels of a panel and stay in the first-level cache, while weights come from the
@@ -42,8 +42,9 @@ struct TileMultiplier {
   template <class Weights, class Input>
   void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t n_tokens,
                 float* sums) const {
-    constexpr size_t kFew = PRONK_WIDE ? 4 : kTokenVectors;  // of a last tile
-    if (n_tokens <= kFew) return MultiplyTile<kFew>(w, x, n_blocks, sums);
+    // The last tile may have fewer tokens.
+    constexpr size_t kShortTile = PRONK_VECTOR64 ? 4 : kTokenVectors;
+    if (n_tokens <= kShortTile) return MultiplyTile<kShortTile>(w, x, n_blocks, sums);
     MultiplyTile<kTokenVectors>(w, x, n_blocks, sums);
   }
 };
@@ -51,8 +52,8 @@ struct TileMultiplier {
 // What the loops around micro-panels and tiles (gemm.cc) need of a packing. The loops are compiled
 // once for all packings.
 struct PanelLoops {
-  size_t n_rows, n_tokens;          // of a micro-panel, of a tile
-  size_t panel_bytes, input_bytes;  // of their blocks
+  size_t n_rows, n_tokens;          // rows of a micro-panel, tokens of a tile
+  size_t panel_bytes, input_bytes;  // bytes of a block of each
   void (*pack)(const Matrix& w, size_t row, std::byte* micro_panel);
   void (*multiply)(const void* multiplier, const std::byte* micro_panel, const std::byte* tile,
                    size_t n_blocks, size_t n_tokens, float* sums);
@@ -87,7 +88,7 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
   RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
 }
 
-// How the rows of a quantized format become a panel.
+// How rows of a quantized type become a panel.
 template <class Type>
 struct Int8Packing {
   using Panel = PanelBlock<typename Type::PanelForm>;
@@ -150,7 +151,7 @@ struct FloatPacking {
   }
 };
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // What packings to BF16 (bf16.h) share.
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;

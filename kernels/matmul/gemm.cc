@@ -25,13 +25,14 @@ size_t TileTokens() { return kTileTokens; }
 // Columns that are rounded at a time.
 constexpr size_t kChunk = 512;
 
-// A block is loud if its energy is more than this share of the mean of the token's blocks.
-constexpr float kLoud = 0.5f;
+// A block is dominant if the square of its scale is more than this part of the mean square of the
+// token's blocks.
+constexpr float kDominant = 0.5f;
 
 HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
   SetOfToken(block.sums[columns], t, block.scale[t * kSumTokens] * static_cast<float>(sum));
 #if PRONK_MADDUBS
-  block.offsets[columns][t] = -128 * sum;
+  block.starts[columns][t] = -128 * sum;
 #endif
 }
 
@@ -100,21 +101,21 @@ void PackInt8Residuals(const float* x, size_t n_tokens, size_t cols, size_t tile
   auto* out = reinterpret_cast<InputBlock*>(residuals) + tile * n_blocks;
   numbers += tile * (1 + n_blocks);
   uint32_t& n_residuals = numbers[0] = 0;
-  float loud[kTileTokens] = {};
+  float limits[kTileTokens] = {};
   for (size_t b = 0; b < n_blocks; ++b) {
-    for (size_t t = 0; t < n; ++t) loud[t] += Squared(in[b].scale[t * kSumTokens]);
+    for (size_t t = 0; t < n; ++t) limits[t] += Squared(in[b].scale[t * kSumTokens]);
   }
-  for (float& energy : loud) energy *= kLoud / static_cast<float>(n_blocks);
+  for (float& limit : limits) limit *= kDominant / static_cast<float>(n_blocks);
   for (size_t b = 0; b < n_blocks; ++b) {
-    const auto is_loud = [&](size_t t) {
-      return t < n && Squared(in[b].scale[t * kSumTokens]) > loud[t];
+    const auto is_dominant = [&](size_t t) {
+      return t < n && Squared(in[b].scale[t * kSumTokens]) > limits[t];
     };
     size_t t = 0;
-    while (t < n && !is_loud(t)) ++t;
+    while (t < n && !is_dominant(t)) ++t;
     if (t == n) continue;
     numbers[++n_residuals] = static_cast<uint32_t>(b);
     for (t = 0; t < kTileTokens; ++t) {
-      if (is_loud(t)) {
+      if (is_dominant(t)) {
         int8_t q[2][32];
         float scale[2];
         int16_t sums[2][2];
@@ -135,8 +136,8 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
   const DF d;
   const size_t out_token = output.tokens == nullptr ? token : output.tokens[token];
   float* const out = output.out + out_token * output.stride + row;
-  for (size_t i = 0; i < n_rows; i += kFloats) {
-    const size_t n = std::min(kFloats, n_rows - i);
+  for (size_t i = 0; i < n_rows; i += kFloatLanes) {
+    const size_t n = std::min(kFloatLanes, n_rows - i);
     VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
     if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
     if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v, output.limit);
@@ -148,7 +149,7 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
 }
 
 // sums += the products of a tile's residuals, block by block, so that a token's sums do not depend
-// on which blocks are loud for other tokens.
+// on which blocks dominate for other tokens.
 HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
                                const std::byte* micro_panel, const GemmInput& x, size_t tile,
                                size_t n_tokens, float* HWY_RESTRICT sums) {
@@ -160,7 +161,7 @@ HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
     alignas(64) float part[kMaxTileTokens * kGemmMaxRows];
     loops.multiply(multiplier, micro_panel + numbers[i] * loops.panel_bytes, residual, 1, n_tokens,
                    part);
-    for (size_t k = 0; k < n_tokens * loops.n_rows; k += kFloats) {
+    for (size_t k = 0; k < n_tokens * loops.n_rows; k += kFloatLanes) {
       hn::Store(hn::Add(hn::Load(d, sums + k), hn::Load(d, part + k)), d, sums + k);
     }
   }
@@ -212,7 +213,7 @@ PRONK_EXPORT(PackInt8Residuals);
 
 namespace {
 
-// The most bytes that 32 columns of a token take.
+// The largest number of bytes that 32 columns of a token take.
 constexpr size_t BlockBytes(BatchForm form) {
   switch (form) {
     case BatchForm::kFloats:

@@ -1,6 +1,6 @@
-// Products of a range of weight rows with a batch of more than TokensByRows() input vectors. A
-// thread packs a panel of rows of any format once, in its own cache, and multiplies it with all
-// tokens; panel-inl.h has the picture. Internal to kernels/.
+// Products of a range of weight rows with a batch of more than MaxRowTokens() input vectors. A
+// thread packs a panel of rows of any weight type once, in its own cache, and multiplies it with
+// all tokens; panel-inl.h has the picture. Internal to kernels/.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace kernels {
 
-// The largest number of tokens that are multiplied row by row (rows-inl.h): kMaxTokensByRows for
-// int8 types with vectors of 64 bytes, else kTokensByRows (TokensByRows() in registry.h). Up to
-// that, results are batch-invariant. Larger batches use panels.
-constexpr size_t kTokensByRows = 16, kMaxTokensByRows = 48;
-static_assert(kFewTokens <= kTokensByRows);
+// The largest number of tokens that are multiplied row by row (rows-inl.h): kMaxRowTokens for
+// int8 types with vectors of 64 bytes, else kDefaultMaxRowTokens (MaxRowTokens() in registry.h). Up
+// to that, results are batch-invariant. Larger batches use panels.
+constexpr size_t kDefaultMaxRowTokens = 16, kMaxRowTokens = 48;
+static_assert(kMaxInvariantTokens <= kDefaultMaxRowTokens);
 
-// The most rows that a micro-panel has on any instruction set.
+// The largest number of rows of a micro-panel on any instruction set.
 constexpr size_t kGemmMaxRows = 32;
 
 // Bytes a thread needs for panels of matrices with up to `cols` columns: as many as fit in the
@@ -30,12 +30,12 @@ struct GemmInput {
   const std::byte* blocks;
   size_t n_tokens;
   size_t cols;
-  // The output of PackResiduals for each tile, for a fine matrix (Matrix::fine).
+  // The output of PackResiduals for each tile, for a matrix that uses the residual.
   const std::byte* residuals = nullptr;
   const uint32_t* residual_numbers = nullptr;
 };
 
-// The most bytes that n_tokens vectors of `cols` numbers take.
+// The largest number of bytes that n_tokens vectors of `cols` numbers take.
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
@@ -50,11 +50,11 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
 // Packs the rounding residuals of tile number `tile`, whose kInt8 blocks `blocks` has: for each
-// token, those of its loud blocks. `residuals` has room for the residuals of every block, `numbers`
-// for 1 + cols / 32 numbers: how many blocks were packed, then the numbers of these blocks. A
-// block's error grows with the square of its scale; a token's loud blocks are those whose square is
-// above half of the token's mean. They are few: some channels of a model are much larger than the
-// other channels, and their blocks have most of the error.
+// token, those of its dominant blocks. `residuals` has room for the residuals of every block,
+// `numbers` for 1 + cols / 32 numbers: how many blocks were packed, then the numbers of these
+// blocks. A block's error grows with the square of its scale; a token's dominant blocks are those
+// whose square is above half of the token's mean. They are few: some channels of a model are much
+// larger than the other channels, and their blocks have most of the error.
 void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
                    const std::byte* blocks, std::byte* residuals, uint32_t* numbers);
 
@@ -64,7 +64,7 @@ struct GemmOutput {
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
   std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
-  float limit = 0;                                 // of that activation
+  float limit = 0;                                 // Activation::kLimitedSilu's limit
   // If not null: out[tokens[t]] += factors[t] * (result of token t).
   const uint32_t* tokens = nullptr;
   const float* factors = nullptr;

@@ -30,7 +30,7 @@ struct alignas(64) Config {
 };
 static_assert(sizeof(Config) == 64);
 
-constexpr int kStride = 64;  // of rows of all registers in memory
+constexpr int kStride = 64;  // bytes from row to row of every register in memory
 static_assert(sizeof(Bf16PanelBlock::weights[0]) == kStride &&
               sizeof(Bf16InputBlock::x[0][0]) == kStride && kBf16Half * sizeof(float) == kStride);
 

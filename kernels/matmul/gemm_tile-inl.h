@@ -12,9 +12,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// OfRows: what multiplies vector v of sums, of numbers of rows. OfTokens: of numbers of tokens, for
-// vector t of tokens.
-HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloats); }
+// The factors of vector v of a tile's sums, from a number for each row (OfRows), or of the sums of
+// vector t of tokens, from a number for each token (OfTokens).
+HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloatLanes); }
 
 // The dots and the sums of a tile, or of its first kTokens vectors of tokens.
 template <size_t kTokens>
@@ -24,7 +24,7 @@ using TileSums = VF[kRowVectors][kTokens];
 
 template <class PanelForm>
 HWY_INLINE VU8 LoadCodes(const PanelBlock<PanelForm>& w, size_t k_group, size_t v) {
-  return hn::Load(DU8(), &w.codes[k_group][v * kFloats / kSumTokens][0]);
+  return hn::Load(DU8(), &w.codes[k_group][v * kFloatLanes / kSumTokens][0]);
 }
 
 // The activations of a k-group: four in every lane, or the 16 bytes that have them.
@@ -40,7 +40,7 @@ HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
 }
 
 #ifdef PRONK_NEON_I8MM
-HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::LoadU(DF(), p + t * kFloats); }
+HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::LoadU(DF(), p + t * kFloatLanes); }
 
 // result: [kTileTokens][kMicroRows]
 HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {
@@ -53,18 +53,18 @@ HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT r
 HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::Set(DF(), p[t]); }
 
 HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {
-  hn::Store(sums, DF(), result + t * kMicroRows + v * kFloats);
+  hn::Store(sums, DF(), result + t * kMicroRows + v * kFloatLanes);
 }
 #endif
 
 #if PRONK_MADDUBS
-// The zero point of the codes: -kZero times the sum of the activations.
+// The zero point of the codes: -kZeroPoint times the sum of the activations.
 template <class PanelForm, size_t kScale>
-HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
+HWY_INLINE VI32 StartOf(const InputBlock& x, size_t t) {
   const DI32 d;
   if constexpr (PanelForm::kSigned) return hn::Zero(d);
-  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, PanelForm::kScales)][t]);
-  return hn::ShiftRight<PanelForm::kZeroShift>(offset);
+  const VI32 start = hn::Set(d, x.starts[Columns(kScale, PanelForm::kScales)][t]);
+  return hn::ShiftRight<PanelForm::kZeroShift>(start);
 }
 
 // Products of neighbours, added up in pairs.
@@ -105,7 +105,7 @@ HWY_INLINE void DotBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
     for (size_t v = 0; v < kRowVectors; ++v) {
       HWY_UNROLL(kTokenVectors)
       for (size_t t = 0; t < kTokens; ++t) {
-        const VI32 start = first == 0 ? Offset<PanelForm, kScale>(x, t) : dots[v][t];
+        const VI32 start = first == 0 ? StartOf<PanelForm, kScale>(x, t) : dots[v][t];
         const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
         dots[v][t] = hn::Add(start, sum);
       }
@@ -119,7 +119,7 @@ HWY_INLINE void DotBlock(const PanelBlock<PanelForm>& w, const InputBlock& x,
   constexpr size_t kKGroups = 32 / kGroupCols / PanelForm::kScales;
   for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_BIAS
-    const VI32 start = hn::Load(DI32(), w.offsets[kScale] + v * kFloats);
+    const VI32 start = hn::Load(DI32(), w.starts[kScale] + v * kFloatLanes);
 #else
     alignas(16) static constexpr int32_t kStart[4] = {kFloatStart, kFloatStart, kFloatStart,
                                                       kFloatStart};
@@ -197,7 +197,7 @@ HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, si
                           TileSums<kTokens>& sums) {
   const DF d;
   for (size_t v = 0; v < kRowVectors; ++v) {
-    const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
+    const VF weights = hn::Load(d, w.weights[k] + v * kFloatLanes);
     HWY_UNROLL(kTokenVectors)
     for (size_t t = 0; t < kTokens; ++t) {
       sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);

@@ -1,5 +1,5 @@
 // Products of matrices: assigns rows to threads and orders them for the caches. The arithmetic is
-// in rows-inl.h for up to TokensByRows() tokens and in gemm-inl.h for batches.
+// in rows-inl.h for up to MaxRowTokens() tokens and in gemm-inl.h for batches.
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
@@ -34,9 +34,10 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
-  // Twice, since products with a fine matrix have two vectors for each token.
-  const size_t few = RowsScratchBytes(std::min(2 * max_tokens, kMaxTokensByRows), max_cols);
-  return max_tokens > kTokensByRows ? std::max(few, PanelScratchBytes(max_cols)) : few;
+  // Twice, since products with the residual have two vectors for each token.
+  const size_t rows_bytes = RowsScratchBytes(std::min(2 * max_tokens, kMaxRowTokens), max_cols);
+  return max_tokens > kDefaultMaxRowTokens ? std::max(rows_bytes, PanelScratchBytes(max_cols))
+                                           : rows_bytes;
 }
 
 // How many numbers PackResiduals() writes for all tiles.
@@ -45,41 +46,42 @@ size_t ResidualNumbers(size_t max_tokens, size_t cols) {
   return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
 }
 
-// Threads take panels as they become free, since cores may differ in speed. With few tokens memory
-// matters more, so a thread's panels are adjacent: while it packs one, it prefetches the next.
-void ForPanels(Team& team, size_t n_tokens, size_t n, size_t grain, Team::Work work) {
-  constexpr size_t kMostAdjoining = 128;
-  return n_tokens <= kMostAdjoining ? team.For(n, grain, work) : team.ForDynamic(n, grain, work);
+// Threads take panels as they become free, since cores may differ in speed. With rows_bytes tokens
+// memory matters more, so a thread's panels are adjacent: while it packs one, it prefetches the
+// next.
+void ForPanels(ThreadPool& pool, size_t n_tokens, size_t n, size_t grain, ThreadPool::Work work) {
+  constexpr size_t kMaxAdjoining = 128;
+  return n_tokens <= kMaxAdjoining ? pool.For(n, grain, work) : pool.ForDynamic(n, grain, work);
 }
 
 // MatMul() by panels.
-void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
+void MultiplyBatch(ThreadPool& pool, std::span<const Product> products, Activations& x) {
   size_t total_rows = 0;
   for (const Product& p : products) {
     total_rows += p.weights.rows;
-    x.PackOnce(team, p.weights);
+    x.PackOnce(pool, p.weights);
   }
-  const size_t grain = RowsAtATime(total_rows, team.size());
+  const size_t grain = RowsAtATime(total_rows, pool.size());
   size_t n_items = 0;
   for (const Product& p : products) n_items += (p.weights.rows + grain - 1) / grain;
-  ForPanels(team, x.n_tokens(), n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+  ForPanels(pool, x.n_tokens(), n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
       const Product* p = products.data();
       size_t first = item * grain;  // row of the product
       for (; first >= p->weights.rows; ++p) first -= (p->weights.rows + grain - 1) / grain * grain;
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
-      FormatOf(p->weights)
-          .panels(p->weights, first, last, x.PackOnce(team, p->weights), output, x.scratch(thread));
+      KernelsOf(p->weights)
+          .panels(p->weights, first, last, x.PackOnce(pool, p->weights), output, x.scratch(thread));
     }
   });
 }
 
-void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
-  const GemmInput up_input = x.PackOnce(team, layer.up);
-  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate) : up_input;
-  const size_t rows = layer.up.rows, grain = RowsAtATime(rows, team.size());
-  ForPanels(team, x.n_tokens(), rows, grain, [&](size_t begin, size_t end, size_t thread) {
+void GatedBatch(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out) {
+  const GemmInput up_input = x.PackOnce(pool, layer.up);
+  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(pool, layer.gate) : up_input;
+  const size_t rows = layer.up.rows, grain = RowsAtATime(rows, pool.size());
+  ForPanels(pool, x.n_tokens(), rows, grain, [&](size_t begin, size_t end, size_t thread) {
     for (size_t first = begin; first < end; first += grain) {
       GatedPanels(layer, first, std::min(first + grain, end), gate_input, up_input, out, rows,
                   x.scratch(thread));
@@ -89,39 +91,40 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 }  // namespace
 
-bool UsesInt8(WeightKind kind) { return FormatOf(kind).int8; }
+bool UsesInt8(WeightKind kind) { return KernelsOf(kind).int8; }
 
-bool UsesResiduals(WeightKind kind) { return kind.fine && UsesInt8(kind); }
+bool UsesResiduals(WeightKind kind) { return kind.uses_residual && UsesInt8(kind); }
 
-Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols)
-    : fine_cols_(fine_cols),
+Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads,
+                         size_t residual_cols)
+    : residual_cols_(residual_cols),
       quantized_(max_tokens, max_cols),
-      residuals_(std::min(max_tokens, kMaxTokensByRows), fine_cols),
+      residuals_(std::min(max_tokens, kMaxRowTokens), residual_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
-      tokens_(std::min(max_tokens, kMaxTokensByRows)),
+      tokens_(std::min(max_tokens, kMaxRowTokens)),
       token_residuals_(tokens_.size()),
       inputs_(max_threads) {
-  if (max_tokens <= kTokensByRows) return;
+  if (max_tokens <= kDefaultMaxRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
     if (form != BatchForm::kInt8) continue;
-    residual_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, fine_cols));
-    residual_numbers_ = Buffer<uint32_t>(ResidualNumbers(max_tokens, fine_cols));
+    residual_pack_ = Buffer<std::byte>(BatchBytes(form, max_tokens, residual_cols));
+    residual_numbers_ = Buffer<uint32_t>(ResidualNumbers(max_tokens, residual_cols));
   }
 }
 
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads,
-                             size_t fine_cols) {
+                             size_t residual_cols) {
   size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
-                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxTokensByRows), fine_cols) +
+                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxRowTokens), residual_cols) +
                  max_threads * ScratchBytes(max_tokens, max_cols);
-  if (max_tokens <= kTokensByRows) return bytes;
+  if (max_tokens <= kDefaultMaxRowTokens) return bytes;
   for (const BatchForm form : BatchForms()) {
     bytes += BatchBytes(form, max_tokens, max_cols);
     if (form != BatchForm::kInt8) continue;
-    bytes += BatchBytes(form, max_tokens, fine_cols) +
-             ResidualNumbers(max_tokens, fine_cols) * sizeof(uint32_t);
+    bytes += BatchBytes(form, max_tokens, residual_cols) +
+             ResidualNumbers(max_tokens, residual_cols) * sizeof(uint32_t);
   }
   return bytes;
 }
@@ -137,7 +140,7 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
 }
 
 bool Activations::KeepsResiduals(WeightKind kind) const {
-  return UsesResiduals(kind) && cols_ <= fine_cols_;
+  return UsesResiduals(kind) && cols_ <= residual_cols_;
 }
 
 void Activations::SetInputs() {
@@ -155,7 +158,7 @@ std::span<std::byte> Activations::scratch(size_t thread) {
   return {scratch_.get() + thread * scratch_bytes_, scratch_bytes_};
 }
 
-GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
+GemmInput Activations::PackOnce(ThreadPool& pool, WeightKind kind) {
   const BatchForm form = BatchFormFor(kind);
   // Rounding to BF16 loses less than int8 does anyway.
   const bool needs_residuals = KeepsResiduals(kind) && form == BatchForm::kInt8;
@@ -167,7 +170,7 @@ GemmInput Activations::PackOnce(Team& team, WeightKind kind) {
     packed_residuals_ |= needs_residuals;
     const size_t tile_tokens = BatchTileTokens(form);
     const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
-    team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    pool.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t tile = begin; tile < end; ++tile) {
         if (packs) PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
         if (!needs_residuals) continue;
@@ -189,29 +192,29 @@ ActivationRow Activations::input(size_t token) const {
   return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
 }
 
-void Activations::QuantizeOnce(Team& team, WeightKind kind) {
-  QuantizeOnce(team, UsesInt8(kind), KeepsResiduals(kind));
+void Activations::QuantizeOnce(ThreadPool& pool, WeightKind kind) {
+  QuantizeOnce(pool, UsesInt8(kind), KeepsResiduals(kind));
 }
 
-void Activations::QuantizeOnce(Team& team, bool int8, bool residuals) {
+void Activations::QuantizeOnce(ThreadPool& pool, bool int8, bool residuals) {
   if (residuals && !has_residuals_) {
     is_quantized_ = has_residuals_ = true;
     const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t t = begin; t < end; ++t) quantized_.QuantizeWithResidual(t, x(t), residuals_);
     };
     // One token takes less time than a barrier, so it is not split.
-    return n_tokens_ == 1 ? quantize(0, 1, 0) : team.For(n_tokens_, 1, quantize);
+    return n_tokens_ == 1 ? quantize(0, 1, 0) : pool.For(n_tokens_, 1, quantize);
   }
   if (int8 && !is_quantized_) {
     is_quantized_ = true;
-    quantized_.QuantizeAll(team, x_, n_tokens_);
+    quantized_.QuantizeAll(pool, x_, n_tokens_);
   }
 }
 
-void MatMul(Team& team, std::span<const Product> products, Activations& x) {
-  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= TokensByRows(p.weights); };
+void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x) {
+  const auto by_rows = [&](const Product& p) { return x.n_tokens() <= MaxRowTokens(p.weights); };
   if (!std::all_of(products.begin(), products.end(), by_rows)) {
-    return MultiplyBatch(team, products, x);
+    return MultiplyBatch(pool, products, x);
   }
   size_t total = 0;
   bool int8 = false, residuals = false;
@@ -221,14 +224,14 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
     int8 |= UsesInt8(p.weights);
     residuals |= x.KeepsResiduals(p.weights);
   }
-  x.QuantizeOnce(team, int8, residuals);
+  x.QuantizeOnce(pool, int8, residuals);
   x.SetInputs();
   // Parts equal in bytes rather than rows: types may differ.
-  const size_t n_parts = team.size() * Team::kChunks;
-  team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+  const size_t n_parts = pool.size() * ThreadPool::kChunks;
+  pool.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;
     const size_t last_byte = total * end / n_parts;
-    size_t offset = 0;  // of the product in the range of all bytes
+    size_t offset = 0;  // of the product's first byte in the range of all bytes
     for (const Product& p : products) {
       const size_t bytes = Bytes(p.weights);
       if (first_byte < offset + bytes && last_byte > offset) {
@@ -241,17 +244,17 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   });
 }
 
-void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out) {
+void GatedMatMul(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out) {
   const Matrix &gate = layer.gate, &up = layer.up;
   assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
   assert(up.cols == x.cols());
-  const size_t tokens_by_rows =
-      layer.has_gate() ? std::min(TokensByRows(gate), TokensByRows(up)) : TokensByRows(up);
-  if (x.n_tokens() > tokens_by_rows) return GatedBatch(team, layer, x, out);
-  x.QuantizeOnce(team, up);  // first, since only up may be fine
-  if (layer.has_gate()) x.QuantizeOnce(team, gate);
+  const size_t max_row_tokens =
+      layer.has_gate() ? std::min(MaxRowTokens(gate), MaxRowTokens(up)) : MaxRowTokens(up);
+  if (x.n_tokens() > max_row_tokens) return GatedBatch(pool, layer, x, out);
+  x.QuantizeOnce(pool, up);  // `up` first: only `up` can use the residual
+  if (layer.has_gate()) x.QuantizeOnce(pool, gate);
   x.SetInputs();
-  team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+  pool.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
     GatedRows(layer, begin, end, x.inputs(thread), out + begin, up.rows);
   });
 }

@@ -18,13 +18,13 @@
 #include "kernels/buffer.h"
 #include "kernels/ops/ops.h"
 #include "kernels/ops/rounding.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
 // In passes of up to this many tokens, results are batch-invariant: a token's results are bit for
 // bit those of a pass of its own. That holds for products, experts and attention.
-constexpr size_t kFewTokens = 16;
+constexpr size_t kMaxInvariantTokens = 16;
 
 // A weight matrix in the file: `rows` rows of `cols` weights, times `scale`. Owns nothing.
 struct Matrix {
@@ -37,7 +37,7 @@ struct Matrix {
   // Products with int8 activations also multiply the residual of their rounding (as int8 with a
   // finer scale): twice the arithmetic, for a matrix whose errors count more than its share of the
   // work.
-  bool fine = false;
+  bool uses_residual = false;
 
   size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }
   const std::byte* row(size_t r) const { return data + r * row_bytes(); }
@@ -47,16 +47,16 @@ struct Matrix {
 struct WeightKind {
   WeightKind(gguf::DType type) : dtype(type) {}  // NOLINT(google-explicit-constructor)
   WeightKind(const Matrix& w)                    // NOLINT
-      : dtype(w.dtype), exact(w.exact), fine(w.fine) {}
+      : dtype(w.dtype), exact(w.exact), uses_residual(w.uses_residual) {}
 
   gguf::DType dtype;
   bool exact = false;
-  bool fine = false;
+  bool uses_residual = false;
 };
 
 // Whether a product with weights of this kind reads int8 activations.
 bool UsesInt8(WeightKind kind);
-// Whether it reads their residuals, too (Matrix::fine).
+// Whether it reads their residuals, too (Matrix::uses_residual).
 bool UsesResiduals(WeightKind kind);
 
 // The input form of a batch's products: kInt8 for quantized weights, kFloats for float or exact
@@ -70,28 +70,29 @@ struct RowsInput {
   std::span<const ActivationRow> x;
   std::span<std::byte> scratch;
   std::optional<gguf::DType> prepared = std::nullopt;  // the type in whose order scratch has x
-  std::span<const ActivationRow> residuals = {};       // as many as x, if a matrix is fine
+  std::span<const ActivationRow> residuals = {};       // as many as x, if a matrix uses them
 };
 
 // The input of one or more products, n_tokens vectors of `cols` floats, in the forms that products
 // read; each form is made once, on first use. Also the threads' scratch. Buffers are sized at
-// construction, for teams of up to max_threads.
+// construction, for pools of up to max_threads.
 class Activations {
  public:
-  // fine_cols: the most columns of a fine matrix or of RefineLargest; matrices with more columns
-  // are multiplied as if they were not fine.
-  Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1, size_t fine_cols = 0);
+  // residual_cols: the most columns of a matrix that uses the residual, or of RefineLargest.
+  // Matrices with more columns are multiplied without it.
+  Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1, size_t residual_cols = 0);
   // The total size of the buffers for these arguments.
-  static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads, size_t fine_cols);
+  static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads,
+                         size_t residual_cols);
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
   // The int8 form for products of single rows with weights of this kind; or for several products:
   // `int8` if one of them reads it, `residuals` if one also reads the rounding residuals.
-  void QuantizeOnce(Team& team, WeightKind kind);
-  void QuantizeOnce(Team& team, bool int8, bool residuals);
+  void QuantizeOnce(ThreadPool& pool, WeightKind kind);
+  void QuantizeOnce(ThreadPool& pool, bool int8, bool residuals);
   // The form for products of a whole batch with weights of this kind.
-  GemmInput PackOnce(Team& team, WeightKind kind);
+  GemmInput PackOnce(ThreadPool& pool, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
@@ -100,13 +101,13 @@ class Activations {
   std::span<std::byte> scratch(size_t thread);
   // Whether products with weights of this kind also read the input's rounding residuals.
   bool KeepsResiduals(WeightKind kind) const;
-  // Sets inputs(thread) of every thread to all tokens, at most kMaxTokensByRows (gemm.h).
+  // Sets inputs(thread) of every thread to all tokens, at most kMaxRowTokens (gemm.h).
   void SetInputs();
   RowsInput& inputs(size_t thread) { return inputs_[thread]; }
   const float* x(size_t token) const { return x_ + token * cols_; }
 
  private:
-  size_t n_tokens_ = 0, cols_ = 0, fine_cols_;
+  size_t n_tokens_ = 0, cols_ = 0, residual_cols_;
   const float* x_ = nullptr;
   bool is_quantized_ = false, has_residuals_ = false, packed_residuals_ = false;
   std::array<bool, 3> packed_ = {};  // [BatchForm]
@@ -130,18 +131,19 @@ struct Product {
 
 // The products of one input as a single range of rows, so that q, k and v cost one barrier. Every
 // weights.cols must equal x.cols(). The results do not depend on the number of threads; up to
-// kFewTokens tokens are batch-invariant.
-void MatMul(Team& team, std::span<const Product> products, Activations& x);
+// kMaxInvariantTokens tokens are batch-invariant.
+void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x);
 
 // For a product whose results are logits: for each token, multiplies the rows whose results are at
-// most `margin` below the largest again, as if the matrix were fine. The other logits contribute
-// next to nothing to the token's softmax. At most kMostRefined rows of a token are refined, so the
-// work is small beside the product's. x is the product's input.
-constexpr size_t kMostRefined = 128;
-void RefineLargest(Team& team, const Product& product, float margin, Activations& x);
+// most `margin` below the largest again, as if the matrix used the residual. The other logits
+// contribute next to nothing to the token's softmax. At most kMaxRefined rows of a token are
+// refined, so the work is small beside the product's. x is the product's input.
+constexpr size_t kMaxRefined = 128;
+void RefineLargest(ThreadPool& pool, const Product& product, float margin, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
-// (gate.rows == 0) the activation applies to up alone. Only up may be fine.
+// (gate.rows == 0) the activation applies to up alone. Only up may use the
+// residual.
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 
@@ -149,11 +151,11 @@ struct GatedLayer {
   const float* gate_bias = nullptr;  // [gate.rows]
   const float* up_bias = nullptr;    // [up.rows]
   Activation activation = Activation::kSilu;
-  float limit = std::numeric_limits<float>::infinity();  // of Activation::kLimitedSilu
+  float limit = std::numeric_limits<float>::infinity();  // upper limit of kLimitedSilu's inputs
 };
 
 // out[token][row] = activation(g, u), where g = gate.scale * (gate.row(row) . x[token]) +
 // gate_bias[row], and u is that number of up. out is [n_tokens][up.rows].
-void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
+void GatedMatMul(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels

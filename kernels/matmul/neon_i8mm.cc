@@ -4,6 +4,6 @@
 #include "kernels/simd/extension_target.h"
 // The files that are compiled for it.
 #include "kernels/matmul/ceiling.cc"
-#include "kernels/matmul/formats.cc"
 #include "kernels/matmul/gemm.cc"
 #include "kernels/matmul/registry.cc"
+#include "kernels/matmul/types.cc"

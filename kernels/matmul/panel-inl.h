@@ -2,7 +2,7 @@
 // Included once per instruction set.
 //
 // In prefill a weight is used once for each of hundreds of tokens. So a thread packs a micro-panel
-// of kMicroRows rows, of any format, into one simple layout in its own cache, once per batch. A
+// of kMicroRows rows, of any type, into one simple layout in its own cache, once per batch. A
 // k-group is four consecutive weights of each row, side by side. One broadcast of a token's four
 // activations feeds all lanes of a dot product; a lane belongs to a row, and no sum crosses lanes:
 //
@@ -12,7 +12,7 @@
 //
 // (A micro-panel of 32 rows has two such vectors.) A block is 32 columns of a micro-panel: 8
 // k-groups of codes, then the scales (and minimums) of its rows, one float per row and 32 weights,
-// or two for formats with a scale per 16. Every quantized format consists of small integers times a
+// or two for types with a scale per 16. Every quantized type consists of small integers times a
 // scale, so this is exact. A panel is the micro-panels that fit in the second-level cache.
 //
 // Activations are packed in tiles of kTileTokens tokens, 32 columns of each in a block, so that a
@@ -37,10 +37,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/formats/shared/unpack-inl.h"
 #include "kernels/matmul/bf16.h"
 #include "kernels/matmul/gemm.h"
 #include "kernels/simd/vectors-inl.h"
+#include "kernels/types/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
@@ -53,10 +53,10 @@ constexpr size_t kGroupCols = 4, kSumTokens = 1;
 #endif
 
 // A register tile: the rows of a micro-panel and the tokens whose sums stay in registers together.
-constexpr size_t kRowVectors = PRONK_WIDE || kSumTokens == 2 ? 2 : 1;
+constexpr size_t kRowVectors = PRONK_VECTOR64 || kSumTokens == 2 ? 2 : 1;
 constexpr size_t kTokenVectors = kSumTokens == 2 ? 4 : 6;
 constexpr size_t kTileTokens = kTokenVectors * kSumTokens;
-constexpr size_t kMicroRows = kRowVectors * kFloats / kSumTokens;
+constexpr size_t kMicroRows = kRowVectors * kFloatLanes / kSumTokens;
 static_assert(kMicroRows <= kGemmMaxRows && kTileTokens <= kMaxTileTokens);
 
 // Added to the activations' bytes, because VNNI needs one side unsigned. Its contribution to a
@@ -65,8 +65,9 @@ constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
 // Sets the number of row r, or of token t, in each lane that multiplies one of its sums.
 HWY_INLINE void SetOfRow(float* p, size_t r, float value) {
-  constexpr size_t kRows = kFloats / kSumTokens;
-  for (size_t i = 0; i < kSumTokens; ++i) p[r / kRows * kFloats + i * kRows + r % kRows] = value;
+  constexpr size_t kRows = kFloatLanes / kSumTokens;
+  for (size_t i = 0; i < kSumTokens; ++i)
+    p[r / kRows * kFloatLanes + i * kRows + r % kRows] = value;
 }
 HWY_INLINE void SetOfToken(float* p, size_t t, float value) {
   for (size_t i = 0; i < kSumTokens; ++i) p[t * kSumTokens + i] = value;
@@ -75,11 +76,11 @@ HWY_INLINE void SetOfToken(float* p, size_t t, float value) {
 // 32 columns of a micro-panel.
 template <class PanelForm>
 struct alignas(64) PanelBlock {
-  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];  // w + kZero
+  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];  // w + kZeroPoint
   float factors[PanelForm::kScales + PanelForm::kMins]
-               [kRowVectors * kFloats];  // scales, then minimums
+               [kRowVectors * kFloatLanes];  // scales, then minimums
 #if PRONK_BIAS
-  int32_t offsets[PanelForm::kScales][kMicroRows];  // -kInputBias * (sum of w)
+  int32_t starts[PanelForm::kScales][kMicroRows];  // -kInputBias * (sum of w)
 #endif
 };
 struct alignas(64) FloatPanelBlock {
@@ -97,25 +98,25 @@ struct InputBlock {
   float scale[kTileTokens * kSumTokens];
   float sums[3][kTileTokens * kSumTokens];  // scale * (sum of q)
 #if PRONK_MADDUBS
-  int32_t offsets[3][kTileTokens];  // -128 * (sum of q)
+  int32_t starts[3][kTileTokens];  // -128 * (sum of q)
 #endif
 };
 struct FloatInputBlock {
   float x[32][kTileTokens];
 };
 
-// Transposes kFloats rows, `stride` bytes apart, of four elements of four bytes. Calls put(v, k)
-// for each element k, where lane r of v is element k of row r. Adds `bias` to each byte.
+// Transposes kFloatLanes rows, `stride` bytes apart, of four elements of four bytes. Calls put(v,
+// k) for each element k, where lane r of v is element k of row r. Adds `bias` to each byte.
 template <class Put>
-HWY_INLINE void TransposeFour(const uint8_t* HWY_RESTRICT in, size_t stride, uint8_t bias,
+HWY_INLINE void TransposeRows(const uint8_t* HWY_RESTRICT in, size_t stride, uint8_t bias,
                               Put put) {
   const DU8 d8;
   const hn::Repartition<uint32_t, DU8> d32;
   const hn::Repartition<uint64_t, DU8> d64;
   const auto add = hn::Set(d8, bias);
-  // Piece p: row + 4 p.
+  // 128-bit lane p: row + 4 p.
   const auto load = [&](size_t row) HWY_ATTR {
-    return hn::BitCast(d32, hn::Add(LoadPieces(in + row * stride, 4 * stride), add));
+    return hn::BitCast(d32, hn::Add(LoadLanes128(in + row * stride, 4 * stride), add));
   };
   const auto a = load(0), b = load(1), c = load(2), d = load(3);
   const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d32, a, b));
@@ -131,9 +132,9 @@ HWY_INLINE void TransposeFour(const uint8_t* HWY_RESTRICT in, size_t stride, uin
 // a multiple of four.
 template <size_t kCount, size_t kStride, class To>
 HWY_INLINE void InterleaveTo(const uint8_t* HWY_RESTRICT in, uint8_t bias, To to) {
-  for (size_t r = 0; r < kMicroRows; r += kFloats) {
+  for (size_t r = 0; r < kMicroRows; r += kFloatLanes) {
     for (size_t k = 0; k < kCount; k += 4) {
-      TransposeFour(in + r * kStride + 4 * k, kStride, bias,
+      TransposeRows(in + r * kStride + 4 * k, kStride, bias,
                     [&](VU8 v, size_t i) HWY_ATTR { hn::Store(v, DU8(), to(k + i) + r * 4); });
     }
   }
@@ -148,17 +149,17 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
 #if PRONK_BIAS
 // The negated contribution of kInputBias to the dots of each row.
 template <class PanelForm>
-HWY_INLINE void SetOffsets(PanelBlock<PanelForm>& block) {
+HWY_INLINE void SetStarts(PanelBlock<PanelForm>& block) {
   const DI32 d;
   constexpr size_t kKGroups = 8 / PanelForm::kScales;
   for (size_t s = 0; s < PanelForm::kScales; ++s) {
-    for (size_t r = 0; r < kMicroRows; r += kFloats) {
+    for (size_t r = 0; r < kMicroRows; r += kFloatLanes) {
       VI32 sum = hn::Zero(d);
       for (size_t g = s * kKGroups; g < (s + 1) * kKGroups; ++g) {
         const VI8 codes = hn::BitCast(DI8(), hn::Load(DU8(), &block.codes[g][r][0]));
         sum = DotBytes(sum, hn::Set(DU8(), kInputBias), codes);
       }
-      hn::Store(hn::Neg(sum), d, &block.offsets[s][r]);
+      hn::Store(hn::Neg(sum), d, &block.starts[s][r]);
     }
   }
 }
@@ -252,16 +253,16 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* un
       }
 #else
       Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
-                                      PanelForm::kZero, &block.codes[0][0][0]);
+                                      PanelForm::kZeroPoint, &block.codes[0][0][0]);
 #endif
 #if PRONK_BIAS
-      SetOffsets(block);
+      SetStarts(block);
 #endif
     }
   }
 }
 
-#if PRONK_WIDE
+#if PRONK_VECTOR64
 // Packs a micro-panel in BF16.
 template <class PanelForm>
 HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,

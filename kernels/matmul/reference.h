@@ -1,4 +1,4 @@
-// Rows by the scalar definition of each format (formats/): the oracle that the SIMD kernels are
+// Rows by the scalar definition of each weight type (types/): the oracle that the SIMD kernels are
 // tested against.
 #pragma once
 

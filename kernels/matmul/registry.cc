@@ -1,4 +1,4 @@
-// Chooses each format's functions for this CPU, once.
+// Chooses the functions of each weight type for this CPU, once.
 #include "kernels/matmul/registry.h"
 
 #include "kernels/threads/cpu.h"
@@ -12,39 +12,39 @@
 
 #ifdef PRONK_NEON_I8MM
 namespace kernels::N_NEON_DOT {
-const FormatTable& Formats();
+const KernelTable& AllKernels();
 }
 #endif
 
 namespace kernels::HWY_NAMESPACE {
-// The parts of the list, each in its own object file (formats.cc).
-void AddFormats0(FormatTable&);
-void AddFormats1(FormatTable&);
-void AddFormats2(FormatTable&);
-void AddFormats3(FormatTable&);
-void AddFormats4(FormatTable&);
-void AddFormats5(FormatTable&);
-void AddFormats6(FormatTable&);
-void AddFormats7(FormatTable&);
+// The parts of the list, each in its own object file (types.cc).
+void AddTypes0(KernelTable&);
+void AddTypes1(KernelTable&);
+void AddTypes2(KernelTable&);
+void AddTypes3(KernelTable&);
+void AddTypes4(KernelTable&);
+void AddTypes5(KernelTable&);
+void AddTypes6(KernelTable&);
+void AddTypes7(KernelTable&);
 }  // namespace kernels::HWY_NAMESPACE
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-const FormatTable& Formats() {
-  static const FormatTable formats = [] {
+const KernelTable& AllKernels() {
+  static const KernelTable kernels = [] {
 #ifdef PRONK_NEON_I8MM
-    FormatTable table = N_NEON_DOT::Formats();
+    KernelTable table = N_NEON_DOT::AllKernels();
 #else
-    FormatTable table{};
+    KernelTable table{};
 #endif
-    for (void (*const add)(FormatTable&) : {AddFormats0, AddFormats1, AddFormats2, AddFormats3,
-                                            AddFormats4, AddFormats5, AddFormats6, AddFormats7}) {
+    for (void (*const add)(KernelTable&) :
+         {AddTypes0, AddTypes1, AddTypes2, AddTypes3, AddTypes4, AddTypes5, AddTypes6, AddTypes7}) {
       add(table);
     }
     return table;
   }();
-  return formats;
+  return kernels;
 }
 
 }  // namespace kernels::HWY_NAMESPACE
@@ -55,17 +55,17 @@ namespace kernels {
 
 using gguf::DType;
 
-PRONK_EXPORT(Formats);
+PRONK_EXPORT(AllKernels);
 
-Format FormatOf(WeightKind kind) {
-  const size_t index = FormatIndex(kind.dtype);
-  if (index >= std::tuple_size_v<FormatTable>) return {};
-  const Format& format = PRONK_DISPATCH(Formats)()[index];
-  return kind.exact ? Exact(format) : format;
+TypeKernels KernelsOf(WeightKind kind) {
+  const size_t index = TypeIndex(kind.dtype);
+  if (index >= std::tuple_size_v<KernelTable>) return {};
+  const TypeKernels& of_type = PRONK_DISPATCH(AllKernels)()[index];
+  return kind.exact ? Exact(of_type) : of_type;
 }
 
-size_t TokensByRows(WeightKind kind) {
-  return CpuUses(Extension::kAmx) ? kTokensByRows : FormatOf(kind).tokens_by_rows;
+size_t MaxRowTokens(WeightKind kind) {
+  return CpuUses(Extension::kAmx) ? kDefaultMaxRowTokens : KernelsOf(kind).max_row_tokens;
 }
 
 BatchForm BatchFormFor(WeightKind kind) {

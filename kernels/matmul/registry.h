@@ -1,5 +1,5 @@
-// The functions of each format for products. formats.cc lists the formats, which are in formats/.
-// Internal to kernels/.
+// The kernels of each weight type. types.cc lists the types, which kernels/types/ defines. Internal
+// to kernels/.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace kernels {
 
-// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to TokensByRows()
+// out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to MaxRowTokens()
 // tokens. Results are batch-invariant (kernels/README.md) and do not depend on the range. scratch
 // is RowsScratch::product (rows.h), 64-byte aligned; `prepared`: an earlier call for the type has
 // prepared the same x in it.
@@ -24,28 +24,29 @@ using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
 using Dequantize = void(const std::byte* block, float* out);
 using DotBlock = double(const std::byte* block, const ActivationRow& x);
 
-struct Format {
+// The functions of a weight type.
+struct TypeKernels {
   RowsFunction* rows = nullptr;
   PanelsFunction* panels = nullptr;  // gemm.h
   Dequantize* dequantize = nullptr;
   DotBlock* dot_reference = nullptr;
-  bool int8 = false;                      // products read their input as int8, not as floats
-  size_t tokens_by_rows = kTokensByRows;  // the most tokens for which rows beat panels
+  bool int8 = false;                             // products read their input as int8, not as floats
+  size_t max_row_tokens = kDefaultMaxRowTokens;  // up to this many tokens, rows beat panels
 };
 
-// By the id of the type; ids without a format have an empty row.
-using FormatTable = std::array<Format, 144>;
-constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
+// By the id of the type; ids without a type have an empty row.
+using KernelTable = std::array<TypeKernels, 144>;
+constexpr size_t TypeIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
 // For weights of this kind, on the instruction set in use (LimitCpu); empty if products do not
 // support the type.
-Format FormatOf(WeightKind kind);
+TypeKernels KernelsOf(WeightKind kind);
 
-// The format with products that round no activations (exact.cc).
-Format Exact(Format format);
+// These kernels with products that round no activations (exact.cc).
+TypeKernels Exact(TypeKernels kernels);
 
-// The largest number of tokens that are multiplied row by row: at most kMaxTokensByRows.
-size_t TokensByRows(WeightKind kind);
+// The largest number of tokens that are multiplied row by row: at most kMaxRowTokens.
+size_t MaxRowTokens(WeightKind kind);
 
 // The form to which a batch is packed for products with weights of this kind.
 BatchForm BatchFormFor(WeightKind kind);

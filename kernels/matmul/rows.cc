@@ -1,4 +1,4 @@
-// Calls the format's product for a range of rows, then adds bias and activation.
+// Calls the weight type's product for a range of rows, then adds bias and activation.
 #include "kernels/matmul/rows.h"
 
 #include <algorithm>
@@ -28,47 +28,48 @@ size_t ProductScratchBytes(size_t n_tokens, size_t cols) {
 }  // namespace
 
 size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
-  return n_tokens * kWaitingRows * sizeof(float) + ProductScratchBytes(n_tokens, cols);
+  return n_tokens * kBufferedRows * sizeof(float) + ProductScratchBytes(n_tokens, cols);
 }
 
 RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
     : results(reinterpret_cast<float*>(scratch.data())),
-      product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
+      product(scratch.subspan(n_tokens * kBufferedRows * sizeof(float))) {}
 
 namespace {
 
 // A token and its residual are multiplied like two tokens, which share the unpacked weights.
-void FineRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out, size_t stride) {
-  const size_t n_tokens = in.x.size(), at_a_time = FormatOf(w).tokens_by_rows / 2;
+void RowsWithResidual(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
+                      size_t stride) {
+  const size_t n_tokens = in.x.size(), at_a_time = KernelsOf(w).max_row_tokens / 2;
   const RowsScratch scratch(in.scratch, 2 * std::min(n_tokens, at_a_time));
   in.prepared.reset();
-  for (size_t first = begin; first < end; first += kWaitingRows) {
-    const size_t last = std::min(first + kWaitingRows, end), n_rows = last - first;
+  for (size_t first = begin; first < end; first += kBufferedRows) {
+    const size_t last = std::min(first + kBufferedRows, end), n_rows = last - first;
     for (size_t token = 0; token < n_tokens; token += at_a_time) {
       const size_t n = std::min(at_a_time, n_tokens - token);
-      std::array<ActivationRow, kMaxTokensByRows> parts;
+      std::array<ActivationRow, kMaxRowTokens> parts;
       std::ranges::copy(in.x.subspan(token, n), parts.begin());
       std::ranges::copy(in.residuals.subspan(token, n), parts.begin() + static_cast<ptrdiff_t>(n));
       const bool prepared = first != begin && n == n_tokens;
-      FormatOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kWaitingRows,
-                       scratch.product, prepared);
+      KernelsOf(w).rows(w, first, last, {parts.data(), 2 * n}, scratch.results, kBufferedRows,
+                        scratch.product, prepared);
       for (size_t t = 0; t < n; ++t) {
         float* const sums = out + (token + t) * stride + first - begin;
-        std::copy_n(scratch.results + t * kWaitingRows, n_rows, sums);
-        Add(sums, scratch.results + (n + t) * kWaitingRows, n_rows);
+        std::copy_n(scratch.results + t * kBufferedRows, n_rows, sums);
+        Add(sums, scratch.results + (n + t) * kBufferedRows, n_rows);
       }
     }
   }
 }
 
-// Of a matrix that is not fine, or without residuals.
-void CoarseRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
-                size_t stride) {
+// The products of a matrix that does not use the residual, or without residuals.
+void RowsWithoutResidual(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
+                         size_t stride) {
   const std::span<const ActivationRow> x = in.x;
-  assert(x.size() <= TokensByRows(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  assert(x.size() <= MaxRowTokens(w) && in.scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   if (begin == end) return;  // the scratch is not prepared
-  FormatOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
-                   in.prepared == w.dtype);
+  KernelsOf(w).rows(w, begin, end, x, out, stride, RowsScratch(in.scratch, x.size()).product,
+                    in.prepared == w.dtype);
   in.prepared = w.dtype;
 }
 
@@ -76,8 +77,8 @@ void CoarseRows(const Matrix& w, size_t begin, size_t end, RowsInput& in, float*
 
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride) {
-  const bool is_fine = UsesResiduals(w) && !in.residuals.empty();
-  (is_fine ? FineRows : CoarseRows)(w, begin, end, in, out, stride);
+  const bool with_residual = UsesResiduals(w) && !in.residuals.empty();
+  (with_residual ? RowsWithResidual : RowsWithoutResidual)(w, begin, end, in, out, stride);
   for (size_t t = 0; t < in.x.size(); ++t, out += stride) {
     if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
     if (bias != nullptr) Add(out, bias + begin, end - begin);
@@ -90,16 +91,16 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in,
     LinearRows(layer.up, layer.up_bias, begin, end, in, out, stride);
     return ActivateAlone(layer.activation, end - begin, in.x.size(), out, stride);
   }
-  assert(!layer.gate.fine);
-  // A fine `up` needs the scratch itself, so `up` is computed first, and the gate's results are
-  // stored there.
+  assert(!layer.gate.uses_residual);
+  // With a residual `up` needs the scratch itself, so `up` is computed first, and the gate's
+  // results are stored there.
   float* const gates = RowsScratch(in.scratch, in.x.size()).results;
-  for (size_t first = begin; first < end; first += kWaitingRows) {
-    const size_t last = std::min(first + kWaitingRows, end);
+  for (size_t first = begin; first < end; first += kBufferedRows) {
+    const size_t last = std::min(first + kBufferedRows, end);
     LinearRows(layer.up, layer.up_bias, first, last, in, out, stride);
-    LinearRows(layer.gate, layer.gate_bias, first, last, in, gates, kWaitingRows);
+    LinearRows(layer.gate, layer.gate_bias, first, last, in, gates, kBufferedRows);
     for (size_t t = 0; t < in.x.size(); ++t) {
-      float* const gate = gates + t * kWaitingRows;
+      float* const gate = gates + t * kBufferedRows;
       GatedActivation(layer.activation, gate, out + t * stride, last - first, layer.limit);
       std::copy_n(gate, last - first, out + t * stride);
     }
@@ -112,21 +113,21 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
                  std::span<std::byte> scratch) {
   GemmOutput output{.out = out, .stride = stride, .bias = layer.up_bias};
   if (!layer.has_gate()) {
-    FormatOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
+    KernelsOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
     return ActivateAlone(layer.activation, end - begin, up_input.n_tokens, out + begin, stride);
   }
   output.bias = layer.gate_bias;
-  FormatOf(layer.gate).panels(layer.gate, begin, end, gate_input, output, scratch);
+  KernelsOf(layer.gate).panels(layer.gate, begin, end, gate_input, output, scratch);
   output.bias = layer.up_bias;
   output.gated = layer.activation;
   output.limit = layer.limit;
-  FormatOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
+  KernelsOf(layer.up).panels(layer.up, begin, end, up_input, output, scratch);
 }
 
 size_t RowsAtATime(size_t rows, size_t n_threads) {
   constexpr size_t kMaxMicroPanels = 8;
-  const size_t shares = CpuUses(Extension::kAmx) ? 4 : 16;
-  const size_t micro_panels = rows / (n_threads * shares * kGemmMaxRows);
+  const size_t parts = CpuUses(Extension::kAmx) ? 4 : 16;
+  const size_t micro_panels = rows / (n_threads * parts * kGemmMaxRows);
   return std::clamp<size_t>(micro_panels, 1, kMaxMicroPanels) * kGemmMaxRows;
 }
 

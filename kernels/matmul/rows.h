@@ -1,4 +1,4 @@
-// Products of ranges of rows for matmul.cc and experts.cc: the format's product, then factor, bias
+// Products of ranges of rows for matmul.cc and experts.cc: the type's product, then factor, bias
 // and activation while results are in the first-level cache. Internal to kernels/.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace kernels {
 // Threads split rows at multiples of this: a cache line of results.
 constexpr size_t kRowGrain = 16;
 
-// Rows whose results wait in a thread's scratch, as in GatedRows().
-constexpr size_t kWaitingRows = 512;
+// Rows whose results a thread's scratch holds, as in GatedRows().
+constexpr size_t kBufferedRows = 512;
 
 // Bytes a thread needs for products of rows with up to n_tokens tokens, a multiple of kCacheLine.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols);
@@ -22,12 +22,12 @@ size_t RowsScratchBytes(size_t n_tokens, size_t cols);
 // That memory: first the results, then the product's own scratch.
 struct RowsScratch {
   RowsScratch(std::span<std::byte> scratch, size_t n_tokens);
-  float* results;  // [n_tokens][kWaitingRows]
+  float* results;  // [n_tokens][kBufferedRows]
   std::span<std::byte> product;
 };
 
 // out[t * stride + i] = w.scale * (w.row(begin + i) . in.x[t]) + bias[begin + i] for rows [begin,
-// end); bias may be null. in.x has 1 to TokensByRows(w) tokens in the form that the type's products
+// end); bias may be null. in.x has 1 to MaxRowTokens(w) tokens in the form that the type's products
 // read. in.scratch has RowsScratchBytes(in.x.size(), w.cols) bytes, 64-byte aligned.
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride);

@@ -20,16 +20,16 @@ HWY_INLINE V TimesSigmoid(D d, V g, V z) {
   return hn::Div(g, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(z))));
 }
 
-// AtMost: the smaller of x and `most`. AtLeast: the larger of x and `least`. A NaN stays one.
+// AtMost: the smaller of x and `max`. AtLeast: the larger of x and `min`. A NaN stays one.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V AtMost(D d, V x, float most) {
+HWY_INLINE V AtMost(D d, V x, float max) {
   namespace hn = hwy::HWY_NAMESPACE;
-  return hn::IfThenElse(hn::Gt(x, hn::Set(d, most)), hn::Set(d, most), x);
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, max)), hn::Set(d, max), x);
 }
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V AtLeast(D d, V x, float least) {
+HWY_INLINE V AtLeast(D d, V x, float min) {
   namespace hn = hwy::HWY_NAMESPACE;
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, least)), hn::Set(d, least), x);
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, min)), hn::Set(d, min), x);
 }
 
 // ln(1 + exp(x)) = max(x, 0) + ln(1 + y) with y = exp(-|x|) in (0, 1]; the second term is

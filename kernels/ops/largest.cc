@@ -18,16 +18,16 @@ Largest FindLargestT(const float* x, size_t n) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> di;
   constexpr size_t kLanes = hn::MaxLanes(d);
-  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kMaxFloat = std::numeric_limits<float>::max();
   constexpr float kNone = -std::numeric_limits<float>::infinity();
-  const auto most = hn::Set(d, kMost), none = hn::Set(d, kNone);
+  const auto max_float = hn::Set(d, kMaxFloat), none = hn::Set(d, kNone);
   auto best = none;
   auto zeros = hn::Zero(d);  // NaNs where a number is not finite
   auto place = hn::Zero(di), at = hn::Iota(di, 0);
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const auto v = hn::LoadU(d, x + i);
-    const auto finite = hn::IfThenElse(hn::Le(v, most), v, none);  // `none` if it is not
+    const auto finite = hn::IfThenElse(hn::Le(v, max_float), v, none);  // `none` if it is not
     place = hn::IfThenElse(hn::RebindMask(di, hn::Gt(finite, best)), at, place);
     best = hn::Max(best, finite);
     zeros = hn::Add(zeros, hn::Mul(v, hn::Zero(d)));
@@ -48,20 +48,20 @@ Largest FindLargestT(const float* x, size_t n) {
     }
   }
   for (; i < n; ++i) {
-    result.all_finite = result.all_finite && x[i] >= -kMost && x[i] <= kMost;
-    if (!(x[i] > largest && x[i] <= kMost)) continue;
+    result.all_finite = result.all_finite && x[i] >= -kMaxFloat && x[i] <= kMaxFloat;
+    if (!(x[i] > largest && x[i] <= kMaxFloat)) continue;
     largest = x[i];
     result.index = i;
   }
   return result;
 }
 
-size_t FindAtLeastT(const float* x, size_t n, float least, int32_t* indices) {
+size_t FindAtLeastT(const float* x, size_t n, float min, int32_t* indices) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> di;
   constexpr size_t kLanes = hn::MaxLanes(d);
-  const auto bound = hn::Set(d, least);
+  const auto bound = hn::Set(d, min);
   const auto is_found = [&](size_t i) { return hn::Ge(hn::LoadU(d, x + i), bound); };
   size_t n_found = 0, i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {  // most steps find no number
@@ -74,7 +74,7 @@ size_t FindAtLeastT(const float* x, size_t n, float least, int32_t* indices) {
     }
   }
   for (; i < n; ++i) {
-    if (x[i] >= least) indices[n_found++] = static_cast<int32_t>(i);
+    if (x[i] >= min) indices[n_found++] = static_cast<int32_t>(i);
   }
   return n_found;
 }
@@ -90,8 +90,8 @@ HWY_EXPORT(FindAtLeastT);
 
 Largest FindLargest(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(FindLargestT)(x, n); }
 
-size_t FindAtLeast(const float* x, size_t n, float least, int32_t* indices) {
-  return HWY_DYNAMIC_DISPATCH(FindAtLeastT)(x, n, least, indices);
+size_t FindAtLeast(const float* x, size_t n, float min, int32_t* indices) {
+  return HWY_DYNAMIC_DISPATCH(FindAtLeastT)(x, n, min, indices);
 }
 
 }  // namespace kernels

@@ -7,14 +7,14 @@
 namespace kernels {
 
 struct Largest {
-  size_t index;     // of the largest finite number, the first of equals; n if none is finite
+  size_t index;  // index of the largest finite number, the first of equals; n: no number is finite
   bool all_finite;  // whether all n numbers are
 };
 Largest FindLargest(const float* x, size_t n);
 
-// Writes the indices of the numbers that are at least `least`, ascending, and returns how many
+// Writes the indices of the numbers that are at least `min`, ascending, and returns how many
 // there are. `indices` has room for n indices; n is below 2^31. What follows the written indices is
 // undefined.
-size_t FindAtLeast(const float* x, size_t n, float least, int32_t* indices);
+size_t FindAtLeast(const float* x, size_t n, float min, int32_t* indices);
 
 }  // namespace kernels

@@ -22,9 +22,9 @@ constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Steps of the residuals in one step of the numbers: a residual is at most half a step of its
-// number.
-constexpr float kResidualSteps = 254;
+// Numbers are multiples of scale, residuals of scale / kResidualUnits: a residual is at most scale
+// / 2.
+constexpr float kResidualUnits = 254;
 
 template <bool kResiduals>
 HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Rounded& out,
@@ -35,7 +35,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
   constexpr size_t kLanes = hn::MaxLanes(df);
   for (size_t block = 0; block < n / kActivationBlock; ++block) {
     const float* const in = x + block * kActivationBlock;
-    auto max = hn::Zero(di32);  // of integers: as an integer a NaN is above every number
+    auto max = hn::Zero(di32);  // compared as integers: a NaN is above every number
     for (size_t line = 0; line < kActivationBlock * sizeof(float); line += 64) {
       __builtin_prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
     }
@@ -45,7 +45,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
     const float max_abs = std::bit_cast<float>(hn::ReduceMax(di32, max));
     const float scale = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
     out.scales[block] = scale;
-    if constexpr (kResiduals) residuals.scales[block] = scale / kResidualSteps;
+    if constexpr (kResiduals) residuals.scales[block] = scale / kResidualUnits;
     // Below the smallest normal number the quotient would overflow, and the block becomes zero.
     const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {
@@ -58,7 +58,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
         if constexpr (kResiduals) {
           const auto residual =
               hn::NearestInt(hn::Mul(hn::Sub(steps, hn::ConvertTo(df, rounded)),  //
-                                     hn::Set(df, kResidualSteps)));
+                                     hn::Set(df, kResidualUnits)));
           residual_sum = hn::Add(residual_sum, residual);
           hn::StoreU(hn::DemoteTo(di8, residual), di8, residuals.q + block * kActivationBlock + i);
         }
@@ -153,13 +153,13 @@ void QuantizedRows::QuantizeWithResidual(size_t row, const float* x, QuantizedRo
   residuals.Pad(row);
 }
 
-void QuantizedRows::QuantizeAll(Team& team, const float* x, size_t n_rows) {
+void QuantizedRows::QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows) {
   const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t r = begin; r < end; ++r) Quantize(r, 0, cols_, x + r * cols_);
   };
   // One vector takes less time than a barrier, so it is not split.
   if (n_rows == 1) return quantize(0, 1, 0);
-  team.For(n_rows, 1, quantize);
+  pool.For(n_rows, 1, quantize);
 }
 
 ActivationRow QuantizedRows::row(size_t row, const float* x) const {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/buffer.h"
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -24,8 +24,8 @@ struct Rounded {
   float* scales;
   int16_t* sums;
 };
-// QuantizeActivations, and its rounding residual x - scale * q in steps of scale / 254. Numbers and
-// residuals together have 16 bits.
+// QuantizeActivations, and its rounding residual x - scale * q as multiples of scale / 254. Numbers
+// and residuals together have 16 bits.
 void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
                           const Rounded& residuals);
 
@@ -38,7 +38,7 @@ struct ActivationRow {
   const float* x;       // [cols]
   const int8_t* q;      // [cols]
   const float* scales;  // [cols / 32]
-  const int16_t* sums;  // [cols / 16], of q, for formats with minimums or offsets
+  const int16_t* sums;  // [cols / 16], sums of q, for types with minimums or zero points
 };
 
 // Rows of int8 activations, padded. Buffers are sized at construction.
@@ -55,7 +55,7 @@ class QuantizedRows {
   // A whole row, and its rounding residual as a row of `residuals`.
   void QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals);
   // All n_rows rows of x ([n_rows][cols]).
-  void QuantizeAll(Team& team, const float* x, size_t n_rows);
+  void QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows);
   // The row, whose floats are at x.
   ActivationRow row(size_t row, const float* x) const;
 

@@ -17,19 +17,19 @@ double SumOfExpT(const float* x, size_t n, float max) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 16> d;
   constexpr size_t kLanes = hn::MaxLanes(d), kPart = 1024;
-  const auto most = hn::Set(d, max);
+  const auto max_lanes = hn::Set(d, max);
   double sum = 0;
   for (size_t first = 0; first < n; first += kPart) {  // floats within a part, doubles across parts
     const size_t end = std::min(n, first + kPart);
     auto part = hn::Zero(d);
     size_t i = first;
     for (; i + kLanes <= end; i += kLanes) {
-      part = hn::Add(part, Exp(d, hn::Sub(hn::LoadU(d, x + i), most)));
+      part = hn::Add(part, Exp(d, hn::Sub(hn::LoadU(d, x + i), max_lanes)));
     }
     sum += hn::ReduceSum(d, part);
     for (; i < end; i += kLanes) {
       const size_t rest = std::min(kLanes, end - i);
-      const auto e = Exp(d, hn::Sub(hn::LoadN(d, x + i, rest), most));
+      const auto e = Exp(d, hn::Sub(hn::LoadN(d, x + i, rest), max_lanes));
       sum += hn::ReduceSum(d, hn::IfThenElseZero(hn::FirstN(d, rest), e));
     }
   }

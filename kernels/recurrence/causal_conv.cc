@@ -121,10 +121,10 @@ namespace kernels {
 
 HWY_EXPORT(ConvolveChannels);
 
-void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,
-              float* out) {
+void Convolve(ThreadPool& pool, const CausalConv& conv, float* history, const float* in,
+              size_t n_tokens, float* out) {
   constexpr size_t kGrain = 64;  // channels
-  team.For(conv.n_channels, kGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
+  pool.For(conv.n_channels, kGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
     HWY_DYNAMIC_DISPATCH(ConvolveChannels)(conv, history, in, n_tokens, out, begin, end);
   });
 }

@@ -96,10 +96,10 @@ namespace kernels {
 
 HWY_EXPORT(ScanChannels);
 
-void SelectiveScan(Team& team, const Mamba& net, float* state, const float* u, const float* dt,
-                   const float* bc, size_t n_tokens, float* out) {
+void SelectiveScan(ThreadPool& pool, const Mamba& net, float* state, const float* u,
+                   const float* dt, const float* bc, size_t n_tokens, float* out) {
   constexpr size_t kGrain = 64;  // channels
-  team.For(net.n_channels, kGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
+  pool.For(net.n_channels, kGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
     HWY_DYNAMIC_DISPATCH(ScanChannels)(net, state, u, dt, bc, n_tokens, out, begin, end);
   });
 }

@@ -80,10 +80,10 @@ constexpr size_t kColumnsAtATime = 64;
 
 // Calls walk(head, begin, end) for all columns of all heads.
 template <class HeadOf, class Walk>
-void ForUnits(Team& team, size_t n_heads, size_t n_columns, const HeadOf& head_of,
+void ForUnits(ThreadPool& pool, size_t n_heads, size_t n_columns, const HeadOf& head_of,
               const Walk& walk) {
-  const size_t n_ranges = (n_columns + kColumnsAtATime - 1) / kColumnsAtATime;  // of a head
-  team.For(n_heads * n_ranges, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  const size_t n_ranges = (n_columns + kColumnsAtATime - 1) / kColumnsAtATime;  // ranges of a head
+  pool.For(n_heads * n_ranges, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       const size_t column = i % n_ranges * kColumnsAtATime;
       walk(head_of(i / n_ranges), column, std::min(column + kColumnsAtATime, n_columns));
@@ -93,13 +93,13 @@ void ForUnits(Team& team, size_t n_heads, size_t n_columns, const HeadOf& head_o
 
 }  // namespace
 
-void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, float* alpha,
+void GatedDeltaNet(ThreadPool& pool, const DeltaNet& net, float* state, float* qkv, float* alpha,
                    float* beta, size_t n_tokens, float* out) {
   const size_t n = net.length, n_heads = net.n_value_heads;
   const size_t stride = (2 * net.n_key_heads + n_heads) * n;
   // Gates, and lengths of keys and queries: once for each token and head, not for each range of
   // columns.
-  team.For(n_tokens * n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  pool.For(n_tokens * n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     const float root = std::sqrt(static_cast<float>(n));
     for (size_t i = begin; i < end; ++i) {
       const size_t head = i % n_heads;
@@ -138,16 +138,16 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
         .n_tokens = n_tokens,
     };
   };
-  ForUnits(team, n_heads, n, head_of,
+  ForUnits(pool, n_heads, n, head_of,
            net.decay_by_channel ? HWY_DYNAMIC_POINTER(WalkDeltaByChannel)
                                 : HWY_DYNAMIC_POINTER(WalkDelta));
 }
 
-void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
+void SelectiveScan(ThreadPool& pool, const Mamba2& net, float* state, const float* ubc, float* dt,
                    size_t n_tokens, float* out) {
   const size_t n_values = net.n_heads * net.head_length;
   const size_t n_keys = net.n_groups * net.state_length;
-  team.For(n_tokens * net.n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  pool.For(n_tokens * net.n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     if (net.dt_bias == nullptr) return std::fill(dt + begin, dt + end, 1.0f);
     for (size_t i = begin; i < end; ++i) dt[i] = Softplus(dt[i] + net.dt_bias[i % net.n_heads]);
   });
@@ -174,7 +174,7 @@ void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc
         .n_tokens = n_tokens,
     };
   };
-  ForUnits(team, net.n_heads, net.head_length, head_of, HWY_DYNAMIC_POINTER(WalkMamba));
+  ForUnits(pool, net.n_heads, net.head_length, head_of, HWY_DYNAMIC_POINTER(WalkMamba));
 }
 
 }  // namespace kernels

@@ -1,13 +1,13 @@
 // Layers with a state of fixed size instead of all keys and values: the mixers of hybrid models.
 // README.md explains them.
 //
-// The functions run inside Team::Run() or on one thread. The bits of a result depend neither on the
-// number of threads nor on how tokens are split into batches. A state starts as zeros.
+// The functions run inside ThreadPool::Run() or on one thread. The bits of a result depend neither
+// on the number of threads nor on how tokens are split into batches. A state starts as zeros.
 #pragma once
 
 #include <cstddef>
 
-#include "kernels/threads/team.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace kernels {
 
@@ -27,8 +27,8 @@ struct CausalConv {
 // Each channel is independent. in and out are [n_tokens][n_channels], out is not in. history,
 // [n_taps - 1][n_channels], has the inputs before the batch, oldest first; the call makes it the
 // inputs before the next batch.
-void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,
-              float* out);
+void Convolve(ThreadPool& pool, const CausalConv& conv, float* history, const float* in,
+              size_t n_tokens, float* out);
 
 // The value in the authors' own code, for all models.
 inline constexpr float kUnitEps = 1e-6f;
@@ -62,7 +62,7 @@ struct DeltaNet {
 // n_value_heads][length], alpha and beta [n_tokens][n_value_heads], alpha with decay_by_channel
 // [n_tokens][n_value_heads][length]; the call changes them: q and k become q' and k', alpha the
 // softplus or the decay, and beta the sigmoid. out is [n_tokens][n_value_heads][length].
-void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, float* alpha,
+void GatedDeltaNet(ThreadPool& pool, const DeltaNet& net, float* state, float* qkv, float* alpha,
                    float* beta, size_t n_tokens, float* out);
 
 // Mamba-2, Dao and Gu 2024. Head j, of group j / (n_heads / n_groups), has a state S
@@ -85,7 +85,7 @@ struct Mamba2 {
 // state is [n_heads][state_length][head_length], the transpose of the paper's. ubc is [n_tokens]
 // rows of u [n_heads][head_length], B [n_groups][state_length], C [n_groups][state_length]. dt is
 // [n_tokens][n_heads]; the call changes it to dt'. out is [n_tokens][n_heads][head_length].
-void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
+void SelectiveScan(ThreadPool& pool, const Mamba2& net, float* state, const float* ubc, float* dt,
                    size_t n_tokens, float* out);
 
 // Mamba, Gu and Dao 2023. Channel c has a state s [state_length] and with every token's u and dt of
@@ -102,7 +102,7 @@ struct Mamba {
 
 // state is [n_channels][state_length]. u, dt and out are [n_tokens][n_channels], bc [n_tokens] rows
 // of B, then C.
-void SelectiveScan(Team& team, const Mamba& net, float* state, const float* u, const float* dt,
-                   const float* bc, size_t n_tokens, float* out);
+void SelectiveScan(ThreadPool& pool, const Mamba& net, float* state, const float* u,
+                   const float* dt, const float* bc, size_t n_tokens, float* out);
 
 }  // namespace kernels

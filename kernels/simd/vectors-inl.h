@@ -1,12 +1,13 @@
-// The vectors of products, and the operations on them that every format needs. Included once per
-// instruction set (Highway's foreach_target).
+// The vectors of products, and the operations on them that every weight type needs. Included once
+// per instruction set (Highway's foreach_target).
 //
-// A vector of bytes is kPieces "pieces" of 16. A dot product of two byte vectors gives one i32 for
-// each 4 bytes, so 4 lanes belong to each piece, and the scale of a piece is in 4 lanes:
+// A vector of bytes has kLanes128 128-bit lanes of 16 bytes. ("Lane" alone is one of f32 or i32.) A
+// dot product of two byte vectors gives one i32 for each 4 bytes, so 4 lanes belong to each 128-bit
+// lane, and the scale of a 128-bit lane is in 4 lanes:
 //
-//   bytes    | piece 0: 16 codes     | piece 1               | ...
-//   i32, f32 | lane 0..3             | lane 4..7             |
-//   scales   | s0    s0    s0    s0  | s1    s1    s1    s1  |
+//   bytes    | 128-bit lane 0: 16 codes | 128-bit lane 1         | ...
+//   i32, f32 | lane 0..3                | lane 4..7              |
+//   scales   | s0     s0     s0     s0  | s1    s1     s1     s1 |
 #if defined(PRONK_KERNELS_SIMD_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_SIMD_VECTORS_INL_H_
 #undef PRONK_KERNELS_SIMD_VECTORS_INL_H_
@@ -21,24 +22,24 @@
 #include "hwy/highway.h"
 #include "kernels/simd/targets.h"
 
-// Pieces of 16 bytes in a vector. 4 (and "wide") where one instruction permutes all bytes (AVX-512
-// VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
-#undef PRONK_PIECES
-#undef PRONK_WIDE
+// 128-bit lanes of a vector. 4, vectors of 64 bytes, where one instruction permutes all bytes
+// (AVX-512 VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
+#undef PRONK_LANES128
+#undef PRONK_VECTOR64
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-#define PRONK_PIECES 4
-#define PRONK_WIDE 1
+#define PRONK_LANES128 4
+#define PRONK_VECTOR64 1
 #elif HWY_MAX_BYTES >= 32
-#define PRONK_PIECES 2
-#define PRONK_WIDE 0
+#define PRONK_LANES128 2
+#define PRONK_VECTOR64 0
 #else
-#define PRONK_PIECES 1
-#define PRONK_WIDE 0
+#define PRONK_LANES128 1
+#define PRONK_VECTOR64 0
 #endif
 
 // u8 x i8 products with four added up in i32 in one instruction, on x86.
 #undef PRONK_VNNI
-#if PRONK_WIDE || defined(PRONK_AVX_VNNI)
+#if PRONK_VECTOR64 || defined(PRONK_AVX_VNNI)
 #define PRONK_VNNI 1
 #else
 #define PRONK_VNNI 0
@@ -48,9 +49,9 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr size_t kPieces = PRONK_PIECES;
-constexpr size_t kVectorBytes = kPieces * 16;
-constexpr size_t kFloats = kPieces * 4;  // lanes of f32 and i32
+constexpr size_t kLanes128 = PRONK_LANES128;
+constexpr size_t kVectorBytes = kLanes128 * 16;
+constexpr size_t kFloatLanes = kLanes128 * 4;  // lanes of f32 and i32
 
 using DU8 = hn::FixedTag<uint8_t, kVectorBytes>;
 using DI8 = hn::RebindToSigned<DU8>;
@@ -75,43 +76,43 @@ struct Floats8 {
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
 using DU16x8 = hn::FixedTag<uint16_t, 8>;
 
-// The sums of the product of a row with a token: the product is the sum of all lanes of both. mins
-// has the terms of minimums and zero points.
+// The sums of the product of a row with a token: the product is the sum of all lanes of both.
+// offsets has the terms of minimums and zero points, which need no weights.
 struct RowSums {
   VF products;
-  VF8 mins;
+  VF8 offsets;
 };
 // RowSums of two rows: one in the lower half, the other in the upper half.
 struct PairSums {
-  VF products, mins;
+  VF products, offsets;
 };
 
-// Loads. They touch no byte outside of [p, end of the last piece or number that the comment names).
+// Loads. They touch no byte outside of [p, end of the last number that the comment names).
 
-// kPieces pieces of 16 bytes, `stride` bytes apart.
-HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t stride) {
+// kLanes128 times 16 bytes, `stride` bytes apart.
+HWY_INLINE VU8 LoadLanes128(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t stride) {
   const DU8x16 d16;
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   const hn::Half<DU8> d32;
   const auto low = hn::Combine(d32, hn::LoadU(d16, p + stride), hn::LoadU(d16, p));
   const auto high =
       hn::Combine(d32, hn::LoadU(d16, p + 3 * stride), hn::LoadU(d16, p + 2 * stride));
   return hn::Combine(DU8(), high, low);
-#elif PRONK_PIECES == 2
+#elif PRONK_LANES128 == 2
   return hn::Combine(DU8(), hn::LoadU(d16, p + stride), hn::LoadU(d16, p));
 #else
   return hn::LoadU(d16, p);
 #endif
 }
 template <size_t kStride>
-HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
+HWY_INLINE VU8 LoadLanes128(const uint8_t* HWY_RESTRICT p) {
   if constexpr (kStride == 0) return hn::LoadDup128(DU8(), p);  // one load, no insertions
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   const DU8 d;
   if constexpr (kStride == 16) return hn::LoadU(d, p);
   if constexpr (kStride > 16 && kStride <= 24) {
-    // Two loads and one byte permutation. The first 64 bytes hold pieces 0 to 2, which the
-    // permutation moves to their places. In the 64 bytes that end with piece 3, it is in its place.
+    // Two loads and one byte permutation. The first 64 bytes hold 128-bit lanes 0 to 2, which the
+    // permutation moves to their places. In the 64 bytes that end with lane 3, it is in its place.
     static constexpr auto kIndex = [] {
       std::array<uint8_t, 64> index{};
       for (size_t i = 0; i < 48; ++i) index[i] = static_cast<uint8_t>(i / 16 * kStride + i % 16);
@@ -123,13 +124,13 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
     return hn::IfThenElse(hn::FirstN(d, 48), head, tail);
   }
 #endif
-  return LoadPieces(p, kStride);
+  return LoadLanes128(p, kStride);
 }
 
-// LoadPieces for activations.
+// LoadLanes128 for activations.
 template <size_t kStride>
-HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
-  return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
+HWY_INLINE VI8 LoadLanes128(const int8_t* HWY_RESTRICT p) {
+  return hn::BitCast(DI8(), LoadLanes128<kStride>(reinterpret_cast<const uint8_t*>(p)));
 }
 
 // The start value of a sum. On Arm, copying a register occupies a vector unit, loading does not.
@@ -151,16 +152,16 @@ HWY_INLINE VF ToFloats(VI32 sum) {
   return hn::Sub(hn::BitCast(DF(), sum), hn::Set(DF(), 12582912.0f));
 }
 
-// Stores piece p at to(p).
+// Stores 128-bit lane p at to(p).
 template <class To>
-HWY_INLINE void StorePieces(VI8 v, To to) {
+HWY_INLINE void StoreLanes128(VI8 v, To to) {
   const hn::FixedTag<int8_t, 16> d16;
-#if PRONK_WIDE
+#if PRONK_VECTOR64
   hn::StoreU(hn::ExtractBlock<0>(v), d16, to(0));
   hn::StoreU(hn::ExtractBlock<1>(v), d16, to(1));
   hn::StoreU(hn::ExtractBlock<2>(v), d16, to(2));
   hn::StoreU(hn::ExtractBlock<3>(v), d16, to(3));
-#elif PRONK_PIECES == 2
+#elif PRONK_LANES128 == 2
   hn::StoreU(hn::LowerHalf(d16, v), d16, to(0));
   hn::StoreU(hn::UpperHalf(d16, v), d16, to(1));
 #else
@@ -168,12 +169,12 @@ HWY_INLINE void StorePieces(VI8 v, To to) {
 #endif
 }
 
-// Two vectors: LoadPieces at p and at p + 16.
+// Two vectors: LoadLanes128 at p and at p + 16.
 template <size_t kStride, typename T>
-HWY_INLINE void LoadPiecePairs(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
-                               hn::Vec<hn::Rebind<T, DU8>>& second) {
-#if PRONK_WIDE
-  if constexpr (kStride == 32) {  // all bytes of two vectors: even pieces and odd ones
+HWY_INLINE void LoadLanes128Pair(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
+                                 hn::Vec<hn::Rebind<T, DU8>>& second) {
+#if PRONK_VECTOR64
+  if constexpr (kStride == 32) {  // all bytes of two vectors: even 128-bit lanes and odd ones
     const hn::Rebind<T, DU8> d;
     const auto low = hn::LoadU(d, p);
     const auto high = hn::LoadU(d, p + 64);
@@ -182,28 +183,28 @@ HWY_INLINE void LoadPiecePairs(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU
     return;
   }
 #endif
-  first = LoadPieces<kStride>(p);
-  second = LoadPieces<kStride>(p + 16);
+  first = LoadLanes128<kStride>(p);
+  second = LoadLanes128<kStride>(p + 16);
 }
 
-// Runs of 32 bytes, kStride bytes apart, fill RunVectors() vectors. LoadRuns loads vector v of
-// these: two runs, one run, or half of one.
-constexpr size_t RunVectors(size_t runs) { return runs * 2 / kPieces; }
+// Stripes of 32 bytes, kStride bytes apart, fill StripeVectors() vectors. LoadStripes loads vector
+// v of these: two stripes, one stripe, or half of one.
+constexpr size_t StripeVectors(size_t stripes) { return stripes * 2 / kLanes128; }
 template <size_t kStride>
-HWY_INLINE VU8 LoadRuns(const uint8_t* HWY_RESTRICT p, size_t v) {
+HWY_INLINE VU8 LoadStripes(const uint8_t* HWY_RESTRICT p, size_t v) {
   const DU8 d;
-#if PRONK_PIECES == 4
+#if PRONK_LANES128 == 4
   const hn::Half<DU8> d32;
   p += 2 * v * kStride;
   if constexpr (kStride == 32) return hn::LoadU(d, p);
   return hn::Combine(d, hn::LoadU(d32, p + kStride), hn::LoadU(d32, p));
 #else
-  return hn::LoadU(d, p + v * kPieces / 2 * kStride + v * kPieces % 2 * 16);
+  return hn::LoadU(d, p + v * kLanes128 / 2 * kStride + v * kLanes128 % 2 * 16);
 #endif
 }
 template <size_t kStride>
-HWY_INLINE VI8 LoadRuns(const int8_t* HWY_RESTRICT p, size_t v) {
-  return hn::BitCast(DI8(), LoadRuns<kStride>(reinterpret_cast<const uint8_t*>(p), v));
+HWY_INLINE VI8 LoadStripes(const int8_t* HWY_RESTRICT p, size_t v) {
+  return hn::BitCast(DI8(), LoadStripes<kStride>(reinterpret_cast<const uint8_t*>(p), v));
 }
 
 // The half float (f16) at p, in all lanes of a vector. Reads 2 bytes.
@@ -246,26 +247,26 @@ HWY_INLINE uint64_t CollectHalfs(const uint8_t* HWY_RESTRICT p) {
   return bits;
 }
 
-// A float per piece, side by side.
-using DPiece = hn::FixedTag<float, kPieces>;
-using VPiece = hn::Vec<DPiece>;
+// A float per 128-bit lane, side by side.
+using DPerLane128 = hn::FixedTag<float, kLanes128>;
+using VPerLane128 = hn::Vec<DPerLane128>;
 
-// kPieces half floats, kStride bytes apart.
+// kLanes128 half floats, kStride bytes apart.
 template <size_t kStride>
-HWY_INLINE VPiece LoadHalfs(const uint8_t* HWY_RESTRICT p) {
-  const hn::Rebind<hwy::float16_t, DPiece> d_half;
-  const auto bits = hn::Set(hn::FixedTag<uint64_t, 1>(), CollectHalfs<kPieces, kStride>(p));
-  return hn::PromoteTo(DPiece(), hn::ResizeBitCast(d_half, bits));
+HWY_INLINE VPerLane128 LoadHalfs(const uint8_t* HWY_RESTRICT p) {
+  const hn::Rebind<hwy::float16_t, DPerLane128> d_half;
+  const auto bits = hn::Set(hn::FixedTag<uint64_t, 1>(), CollectHalfs<kLanes128, kStride>(p));
+  return hn::PromoteTo(DPerLane128(), hn::ResizeBitCast(d_half, bits));
 }
 
-// Each float in the 4 lanes of its piece.
-HWY_INLINE VF Spread(VPiece v) {
+// Each float in the 4 lanes of its 128-bit lane.
+HWY_INLINE VF BroadcastPerLane128(VPerLane128 v) {
   const DF df;
-#if PRONK_PIECES == 1
+#if PRONK_LANES128 == 1
   return hn::BroadcastLane<0>(hn::ResizeBitCast(df, v));
 #else
-  alignas(64) int32_t index[kFloats];
-  for (size_t i = 0; i < kFloats; ++i) index[i] = static_cast<int32_t>(i / 4);
+  alignas(64) int32_t index[kFloatLanes];
+  for (size_t i = 0; i < kFloatLanes; ++i) index[i] = static_cast<int32_t>(i / 4);
   return hn::TableLookupLanes(hn::ResizeBitCast(df, v), hn::SetTableIndices(df, index));
 #endif
 }

@@ -28,7 +28,7 @@ struct Level {
   Extension extension = Extension::kNone;
 };
 
-// From least to most.
+// From the smallest instruction set to the largest.
 constexpr std::array kLevels = {
     Level{"sse4", HWY_SSE4},
     Level{"avx2", HWY_AVX2},

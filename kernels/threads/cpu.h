@@ -10,15 +10,15 @@ namespace kernels {
 // Whether this CPU has the build's baseline; if not, nothing in kernels/ may be called.
 bool CpuIsSupported();
 
-// The targets of this build that this CPU can run, from least to most, e.g. {"sse4", "avx2",
-// "avx512", "avx512vnni", "avx512bf16"} or {"neon", "neondot"}.
+// The targets of this build that this CPU can run, from the smallest to the largest, e.g. {"sse4",
+// "avx2", "avx512", "avx512vnni", "avx512bf16"} or {"neon", "neondot"}.
 std::vector<std::string> CpuTargets();
 
 // This CPU can run the target, but the build left it out (PRONK_TARGETS=native, sanitizers).
 bool BuildLacks(std::string_view name);
 
 // Limits the kernels to this target and those below it; false if CpuTargets() does not have the
-// name. Takes effect for kernels called from now on; not while a Team runs, and not between
+// name. Takes effect for kernels called from now on; not while a ThreadPool runs, and not between
 // Activations' packing and a product with them. "" lifts the limit.
 bool LimitCpu(std::string_view name);
 

@@ -28,24 +28,25 @@ constexpr double kAtom = 0.6;
 // ones are added.
 constexpr int kReaders = 4;
 
-ThreadCounts CountsOf(const std::vector<double>& speeds, int most) {
+ThreadCounts CountsOf(const std::vector<double>& speeds, int max_threads) {
   const double fastest = *std::max_element(speeds.begin(), speeds.end());
   const auto fast = std::count_if(speeds.begin(), speeds.end(),
                                   [&](double speed) { return speed >= kFast * fastest; });
   const int n = static_cast<int>(speeds.size());
-  return {std::min({std::max(static_cast<int>(fast), kReaders), n, most}), std::min(n, most)};
+  return {std::min({std::max(static_cast<int>(fast), kReaders), n, max_threads}),
+          std::min(n, max_threads)};
 }
 
 // CPUs of a kernel list such as "0-7,16"; empty where the file does not exist.
 std::set<int> CpuList(const std::string& path) {
-  constexpr long kMostCpus = 4096;
+  constexpr long kMaxCpus = 4096;
   std::set<int> cpus;
   const std::string line = FirstLine(path);
   for (size_t at = 0; at < line.size();) {
     char* end = nullptr;
     const long first = std::strtol(line.c_str() + at, &end, 10);
     const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
-    for (long cpu = first; cpu <= std::min(last, first + kMostCpus); ++cpu) {
+    for (long cpu = first; cpu <= std::min(last, first + kMaxCpus); ++cpu) {
       cpus.insert(static_cast<int>(cpu));
     }
     at = static_cast<size_t>(end - line.c_str()) + 1;

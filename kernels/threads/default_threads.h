@@ -8,8 +8,8 @@
 namespace kernels {
 
 struct ThreadCounts {
-  int generating;  // as many as memory needs: the fast cores, at least four
-  int reading;     // of prompts, and other work that is taken as threads become free: all cores
+  int generating;  // threads that saturate the memory: the fast cores, at least four
+  int reading;     // threads for prompts and other work that free threads take: all cores
 };
 
 // For the cores that the affinity mask and the quotas of control groups leave to this process; both

@@ -20,7 +20,7 @@ std::optional<uint64_t> FirstNumber(const std::string& path);
 std::string ValueOf(const std::string& path, std::string_view key);
 
 struct ControlGroup {
-  std::string folder;  // of its files: "/sys/fs/cgroup/user/job/"
+  std::string folder;  // where its files are: "/sys/fs/cgroup/user/job/"
   int version;         // 1 or 2
 };
 

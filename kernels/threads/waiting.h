@@ -1,4 +1,4 @@
-// How threads of a team wait for each other: they poll, and then sleep until a Bell rings.
+// How threads of a pool wait for each other: they poll, and then sleep until a Bell rings.
 #pragma once
 
 #if defined(__linux__)
@@ -17,9 +17,9 @@ namespace kernels {
 
 inline constexpr size_t kCacheLine = 64;
 // Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so kSpins take 10 to
-// 50 microseconds, longer than most gaps between operations, and kMostSpins up to a millisecond,
+// 50 microseconds, longer than most gaps between operations, and kMaxSpins up to a millisecond,
 // longer than any gap.
-inline constexpr int kSpins = 1000, kMostSpins = 20000;
+inline constexpr int kSpins = 1000, kMaxSpins = 20000;
 
 inline void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -70,7 +70,7 @@ class alignas(kCacheLine) Bell {
 };
 
 // Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`: the
-// team has more threads than cores, so a thread that polls for long yields its core.
+// pool has more threads than cores, so a thread that polls for long yields its core.
 template <class Condition>
 double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
   int i = 0;
@@ -79,7 +79,7 @@ double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins,
     Pause();
   }
   const double start = Now();
-  for (const int most = spins.load(std::memory_order_relaxed); i < most; ++i) {
+  for (const int max_spins = spins.load(std::memory_order_relaxed); i < max_spins; ++i) {
     if (condition()) return Now() - start;
     yields ? std::this_thread::yield() : Pause();
   }

@@ -21,7 +21,7 @@ import sys
 
 BYTES = {"Q4_0": 144, "Q8_0": 272, "Q4_K": 144, "Q6_K": 210, "IQ4_XS": 136, "Q5_K": 176, "Q3_K": 110,
          "Q2_K": 84, "IQ2_XXS": 66, "IQ3_XXS": 98}  # of 256 weights
-# The forms of panels (kernels/formats/shared/unpack-inl.h): scales and minimums for 32 weights.
+# The forms of panels (kernels/types/shared/unpack-inl.h): scales and minimums for 32 weights.
 FORMS = {"Q4_0, Q8_0, IQ4_XS": (1, 0), "Q4_K": (1, 1), "Q6_K": (2, 0)}  # one of many bits where they differ
 # The namespaces of kernels: one token, batches.
 ARM = ("N_NEON_DOT", "N_NEON_DOT")
@@ -102,7 +102,7 @@ def main():
     args = parser.parse_args()
 
     objects = glob.glob(args.build + "/kernels/CMakeFiles/pronk_kernels.dir/**/*.o", recursive=True)
-    objects = [path for path in objects if re.search(r"/(formats_\d|avx_vnni|neon_\w+)\.cc\.o$", path)]
+    objects = [path for path in objects if re.search(r"/(types_\d|avx_vnni|neon_\w+)\.cc\.o$", path)]
     arch = "arm" if any("neon_" in path for path in objects) else "x86"
     objdump = "aarch64-linux-gnu-objdump" if arch == "arm" else "objdump"
     loops = {}

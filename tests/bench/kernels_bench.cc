@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "kernels/attention/attention.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/ceiling.h"
-#include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/recurrence/recurrence.h"
@@ -75,11 +75,11 @@ Weights& SharedWeights() {
   return weights;
 }
 
-double Ceiling(Team& team, const Matrix& w) {
-  return ReadCeiling(team, {w.data, w.rows * w.row_bytes()}, 2);
+double Ceiling(ThreadPool& pool, const Matrix& w) {
+  return ReadCeiling(pool, {w.data, w.rows * w.row_bytes()}, 2);
 }
 
-// Calls `work`, on a team's thread, as often as `state` wants; the seconds of the fastest time.
+// Calls `work`, on a pool's thread, as often as `state` wants; the seconds of the fastest time.
 template <class Work>
 double BestSeconds(benchmark::State& state, Work work) {
   double best = 1e9;
@@ -94,12 +94,12 @@ double BestSeconds(benchmark::State& state, Work work) {
 }
 
 // The best time of a product with `input`, tokens of kCols.
-double BestSeconds(benchmark::State& state, Team& team, const Product& product,
+double BestSeconds(benchmark::State& state, ThreadPool& pool, const Product& product,
                    const std::vector<float>& input, Activations& x) {
   double best = 0;
-  team.Run([&] {
+  pool.Run([&] {
     x.Set(input.data(), input.size() / kCols, kCols);
-    best = BestSeconds(state, [&] { MatMul(team, {&product, 1}, x); });
+    best = BestSeconds(state, [&] { MatMul(pool, {&product, 1}, x); });
   });
   return best;
 }
@@ -109,18 +109,18 @@ void RunGemv(benchmark::State& state, gguf::DType dtype, const std::string& targ
   LimitCpu(target);
   const Matrix w = SharedWeights().Get(dtype, n_bytes);
   const std::vector<float> input = NormalFloats(kCols, 2);
-  Team team(threads);
+  ThreadPool pool(threads);
   Activations x(1, kCols, static_cast<size_t>(threads));
   std::vector<float> out(w.rows);
   const Product product{w, out.data(), w.rows};
   const bool from_memory = n_bytes == kMatrixBytes;
-  double read = from_memory ? Ceiling(team, w) : 0;
-  const double best = BestSeconds(state, team, product, input, x);
+  double read = from_memory ? Ceiling(pool, w) : 0;
+  const double best = BestSeconds(state, pool, product, input, x);
   LimitCpu("");
   const double speed = static_cast<double>(w.rows * w.row_bytes()) / best;
   state.counters["GB/s"] = speed * 1e-9;
   if (from_memory) {
-    read = std::max(read, Ceiling(team, w));
+    read = std::max(read, Ceiling(pool, w));
     state.counters["read"] = read * 1e-9;
     state.counters["share"] = speed / read;
   }
@@ -131,10 +131,10 @@ void RunFew(benchmark::State& state, gguf::DType dtype, const std::string& targe
   LimitCpu(target);
   const Matrix w = SharedWeights().Get(dtype, kCachedBytes);
   const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(n_tokens, kCols);
   std::vector<float> out(n_tokens * w.rows);
-  const double best = BestSeconds(state, team, {w, out.data(), w.rows}, input, x);
+  const double best = BestSeconds(state, pool, {w, out.data(), w.rows}, input, x);
   LimitCpu("");
   state.counters["ns"] = best * 1e9 / static_cast<double>(w.rows * (kCols / 256) * n_tokens);
 }
@@ -144,12 +144,12 @@ void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& targ
   LimitCpu(target);
   const Matrix w = SharedWeights().Get(dtype, kGemmRows * gguf::RowBytes(dtype, kCols));
   const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(n_tokens, kCols);
   std::vector<float> out(n_tokens * w.rows);
   const Product product{w, out.data(), w.rows};
-  const double ceiling = DotCeiling(team);
-  const double best = BestSeconds(state, team, product, input, x);
+  const double ceiling = DotCeiling(pool);
+  const double best = BestSeconds(state, pool, product, input, x);
   LimitCpu("");
   const double speed = 2 * static_cast<double>(w.rows * kCols * n_tokens) / best;
   state.counters["GOPS"] = speed * 1e-9;
@@ -187,22 +187,22 @@ struct FeedForward {
       Route({}, logits.data(), kExperts, nullptr, kUsed, &chosen[t * kUsed], &weights[t * kUsed]);
     }
   }
-  void RunExperts(Team& team, size_t pass) {
+  void RunExperts(ThreadPool& pool, size_t pass) {
     const size_t first = pass % n_layers * 3 * kExperts;
     const ExpertLayer layer{{Get(first, kFf, kEmbd), kExperts},
                             {Get(first + kExperts, kFf, kEmbd), kExperts},
                             {Get(first + 2 * kExperts, kEmbd, kFf), kExperts}};
-    Experts(team, layer, input.data(), n_tokens(), chosen.data(), weights.data(), kUsed, scratch,
+    Experts(pool, layer, input.data(), n_tokens(), chosen.data(), weights.data(), kUsed, scratch,
             out.data());
   }
-  void RunDense(Team& team, size_t pass) {
+  void RunDense(ThreadPool& pool, size_t pass) {
     const size_t first = pass * 3 * kUsed % (3 * kExperts * n_layers);
     const GatedLayer layer{Get(first, kUsed * kFf, kEmbd), Get(first + kUsed, kUsed * kFf, kEmbd)};
     x.Set(input.data(), n_tokens(), kEmbd);
-    GatedMatMul(team, layer, x, hidden.data());
+    GatedMatMul(pool, layer, x, hidden.data());
     x.Set(hidden.data(), n_tokens(), kUsed * kFf);
     const Product down{Get(first + 2 * kUsed, kEmbd, kUsed * kFf), out.data(), kEmbd};
-    MatMul(team, {&down, 1}, x);
+    MatMul(pool, {&down, 1}, x);
   }
   size_t n_tokens() const { return input.size() / kEmbd; }
 
@@ -219,23 +219,23 @@ void RunFeedForward(benchmark::State& state, gguf::DType dtype, bool dense, size
                     int threads) {
   // The number of layers that are timed together, each with other experts.
   const size_t n_passes = n_tokens == 1 ? 24 : 1;
-  Team team(threads);
-  FeedForward layers(dtype, n_tokens, team.size());
+  ThreadPool pool(threads);
+  FeedForward layers(dtype, n_tokens, pool.size());
   layers.Choose(0);
-  double read = n_tokens == 1 ? Ceiling(team, layers.all) : 0, best = 0;
+  double read = n_tokens == 1 ? Ceiling(pool, layers.all) : 0, best = 0;
   size_t pass = 0;
-  team.Run([&] {
+  pool.Run([&] {
     best = BestSeconds(state, [&] {
       for (size_t i = 0; i < n_passes; ++i, ++pass) {
         if (n_tokens == 1) layers.Choose(pass);
-        dense ? layers.RunDense(team, pass) : layers.RunExperts(team, pass);
+        dense ? layers.RunDense(pool, pass) : layers.RunExperts(pool, pass);
       }
     });
   });
   const size_t n_matrices = n_passes * n_tokens * 3 * FeedForward::kUsed;
   if (n_tokens == 1) {
     const double speed = static_cast<double>(n_matrices * layers.matrix_bytes) / best;
-    read = std::max(read, Ceiling(team, layers.all));
+    read = std::max(read, Ceiling(pool, layers.all));
     state.counters["GB/s"] = speed * 1e-9;
     state.counters["read"] = read * 1e-9;
     state.counters["share"] = speed / read;
@@ -267,15 +267,15 @@ void RunAttention(benchmark::State& state, KvType type, const std::string& targe
   std::vector<std::byte> k(kKvHeads * capacity * KvBytes(type, kLength)), v = k;
   const KvLayer cache{type, k.data(), v.data(), kKvHeads, capacity, kLength, kLength};
   const std::vector<float> numbers = NormalFloats(kTokens * kHeads * kLength, 3);
-  Team team(1);
+  ThreadPool pool(1);
   for (size_t pos = 0; pos < capacity; pos += kTokens) {
-    StoreKv(team, cache, pos, std::min(kTokens, capacity - pos), numbers.data(), numbers.data());
+    StoreKv(pool, cache, pos, std::min(kTokens, capacity - pos), numbers.data(), numbers.data());
   }
   std::vector<float> out(numbers.size());
   double best = 0;
-  team.Run([&] {
+  pool.Run([&] {
     best = BestSeconds(state, [&] {
-      Attention(team, cache, numbers.data(), kHeads, kTokens, depth, {.scale = 0.125f}, out.data());
+      Attend(pool, cache, numbers.data(), kHeads, kTokens, depth, {.scale = 0.125f}, out.data());
     });
   });
   LimitCpu("");
@@ -302,12 +302,12 @@ void RunKey(benchmark::State& state, KvType type, const std::string& target, siz
   const std::vector<float> numbers = NormalFloats(kKeys * length, 3);
   const std::vector<float> q = NormalFloats(n_queries * length, 4);
   std::vector<float> out(q.size());
-  Team team(1);
-  StoreKv(team, cache, 0, kKeys, numbers.data(), numbers.data());
+  ThreadPool pool(1);
+  StoreKv(pool, cache, 0, kKeys, numbers.data(), numbers.data());
   double best = 0;
-  team.Run([&] {
+  pool.Run([&] {
     best = BestSeconds(state, [&] {
-      Attention(team, cache, q.data(), n_queries, 1, kKeys - 1, {.scale = 0.125f}, out.data());
+      Attend(pool, cache, q.data(), n_queries, 1, kKeys - 1, {.scale = 0.125f}, out.data());
     });
   });
   LimitCpu("");
@@ -327,13 +327,13 @@ void RegisterKeys(KvType type, const std::string& kv) {
   }
 }
 
-// Calls `work` on a team's thread; `n` tokens, or tokens times heads.
+// Calls `work` on a pool's thread; `n` tokens, or tokens times heads.
 template <class Work>
 void TimeRecurrence(benchmark::State& state, const std::string& target, size_t n, Work work) {
   LimitCpu(target);
-  Team team(1);
+  ThreadPool pool(1);
   double best = 0;
-  team.Run([&] { best = BestSeconds(state, [&] { work(team); }); });
+  pool.Run([&] { best = BestSeconds(state, [&] { work(pool); }); });
   LimitCpu("");
   state.counters["ns"] = best * 1e9 / static_cast<double>(n);
 }
@@ -344,8 +344,8 @@ void RunConvolve(benchmark::State& state, const std::string& target, size_t n_to
   const std::vector<float> in = NormalFloats(n_tokens * kChannels, 2);
   std::vector<float> history((kTaps - 1) * kChannels), out(in.size());
   const CausalConv conv = {taps.data(), nullptr, kTaps, kChannels, true};
-  TimeRecurrence(state, target, n_tokens, [&](Team& team) {
-    Convolve(team, conv, history.data(), in.data(), n_tokens, out.data());
+  TimeRecurrence(state, target, n_tokens, [&](ThreadPool& pool) {
+    Convolve(pool, conv, history.data(), in.data(), n_tokens, out.data());
   });
 }
 
@@ -360,8 +360,8 @@ void RunDeltaNet(benchmark::State& state, const std::string& target, size_t n_to
   if (faded) std::fill(qkv.begin(), qkv.end(), 0.0f);
   if (faded) std::fill(s.begin(), s.end(), kFaded);
   const DeltaNet net = {kKeyHeads, kHeads, kLength, true, bias.data(), a.data()};
-  TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
-    GatedDeltaNet(team, net, s.data(), qkv.data(), alpha.data(), beta.data(), n_tokens, out.data());
+  TimeRecurrence(state, target, n_tokens * kHeads, [&](ThreadPool& pool) {
+    GatedDeltaNet(pool, net, s.data(), qkv.data(), alpha.data(), beta.data(), n_tokens, out.data());
   });
 }
 
@@ -374,8 +374,8 @@ void RunMamba2(benchmark::State& state, const std::string& target, size_t n_toke
   if (faded) std::fill(ubc.begin(), ubc.end(), 0.0f);
   if (faded) std::fill(s.begin(), s.end(), kFaded);
   const Mamba2 net = {1, kHeads, kState, kLength, bias.data(), a.data(), bias.data()};
-  TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
-    SelectiveScan(team, net, s.data(), ubc.data(), dt.data(), n_tokens, out.data());
+  TimeRecurrence(state, target, n_tokens * kHeads, [&](ThreadPool& pool) {
+    SelectiveScan(pool, net, s.data(), ubc.data(), dt.data(), n_tokens, out.data());
   });
 }
 

@@ -28,7 +28,7 @@ using tokenizer::TokenId;
 const std::vector<TokenId> kPlainIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
 
 SessionOptions WithCache(kernels::KvType kv) {
-  return {.batch = kernels::kFewTokens, .n_threads = 1, .kv_type = kv};
+  return {.batch = kernels::kMaxInvariantTokens, .n_threads = 1, .kv_type = kv};
 }
 
 std::vector<float> PlainLogits(const Model& model, const std::vector<TokenId>& ids) {

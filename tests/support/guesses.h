@@ -20,14 +20,14 @@ struct Guesses {
 inline Guesses Guess(const engine::Model& model, const engine::Model& assistant,
                      std::span<const tokenizer::TokenId> text, size_t n, int n_threads = 1) {
   const std::span<const tokenizer::TokenId> read = text.first(text.size() - 1);
-  kernels::Team team(n_threads, kernels::Oversubscription::kGoAlone);
+  kernels::ThreadPool pool(n_threads, kernels::Oversubscription::kRunOnCaller);
   engine::SequenceState state(model.config,
                               {.capacity = 64, .batch = 32, .kv_type = kernels::KvType::kF32});
   engine::Scratch scratch(model.config, 32, static_cast<size_t>(n_threads));
   const std::vector<engine::RopeAngles> ropes = engine::MakeRopes(model, 64);
-  engine::AssistantDrafter drafter(model, assistant, state, team);
+  engine::AssistantDrafter drafter(model, assistant, state, pool);
   const engine::SequenceSlice span = {ropes, state, 0, read.size()};
-  team.Run([&] { engine::Forward(model, read, {&span, 1}, scratch, team); });
+  pool.Run([&] { engine::Forward(model, read, {&span, 1}, scratch, pool); });
   drafter.Observe(read, 0, scratch.x);
   Guesses guesses;
   if (drafter.FindDrafts(text)) drafter.Draft(text, n, guesses.ids);

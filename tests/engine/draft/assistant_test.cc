@@ -65,10 +65,10 @@ TEST_P(AssistantTest, GuessesAsTheReferenceDoes) {
 TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   const std::vector<TokenId> ids(40, 5);
   const auto text = [&](size_t n) { return std::span(ids).first(n); };
-  kernels::Team team(1, kernels::Oversubscription::kGoAlone);
+  kernels::ThreadPool pool(1, kernels::Oversubscription::kRunOnCaller);
   SequenceState state(model_.config, {.capacity = 64, .batch = 32});
   const std::vector<float> x(32 * model_.config.embedding_length, 1.0f);
-  AssistantDrafter drafter(model_, assistant_, state, team);
+  AssistantDrafter drafter(model_, assistant_, state, pool);
   EXPECT_FALSE(drafter.FindDrafts(text(0)));
   EXPECT_FALSE(drafter.FindDrafts(text(1)));
   drafter.Observe(text(30), 0, x.data());
@@ -138,10 +138,10 @@ TEST(Assistant, FitsOneModel) {
         {&assistant, "hybrids/lfm2moe", "attention with a window of 4, found none"},
         {&assistant, "families/gemma2", "an embedding_length of 8, found"}}) {
     const Model model = Load(name);
-    kernels::Team team(1, kernels::Oversubscription::kGoAlone);
+    kernels::ThreadPool pool(1, kernels::Oversubscription::kRunOnCaller);
     SequenceState state(model.config, {.capacity = 64, .batch = 8});
     EXPECT_TRUE(test::Has(
-        test::ErrorOf<Error>([&, draft = draft] { AssistantDrafter(model, *draft, state, team); }),
+        test::ErrorOf<Error>([&, draft = draft] { AssistantDrafter(model, *draft, state, pool); }),
         "the draft model is an assistant of another model: expected " + std::string(expected)))
         << name;
   }

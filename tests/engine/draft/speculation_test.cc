@@ -375,27 +375,27 @@ void ExpectBlockEqualsTheReference(const std::filesystem::path& path) {
                                  std::istream_iterator<TokenId>()};
   const size_t n = ids.size(), width = model.config.embedding_length;
   const SequenceState::Size size = {.capacity = 64, .batch = 64, .kv_type = kernels::KvType::kF32};
-  kernels::Team team(2);
+  kernels::ThreadPool pool(2);
   SequenceState state(model.config, size);
   Scratch scratch(model.config, n, 2);
   const auto ropes = MakeRopes(model.config, model.weights.rope_freqs);
   const SequenceSlice text = {ropes, state, 0, n};
-  team.Run([&] { Forward(model, ids, {&text, 1}, scratch, team); });
+  pool.Run([&] { Forward(model, ids, {&text, 1}, scratch, pool); });
   Nextn nextn(model, size, 2);
   std::vector<float> hidden(n * width, 0.0f);
   for (size_t i = 0; i + 1 < n; ++i) {
     nextn.Hidden(scratch.x + i * width, hidden.data() + (i + 1) * width);
   }
   std::vector<float> logits(n * model.config.vocab_size);
-  nextn.Forward(ids, hidden.data(), 0, team);
-  nextn.Logits(0, n, team, logits.data());
+  nextn.Forward(ids, hidden.data(), 0, pool);
+  nextn.Logits(0, n, pool, logits.data());
   const std::string expected_of = path.stem().string() + ".nextn.f32";
   EXPECT_LT(test::Nmse(logits, test::ReadFloats(path.parent_path() / expected_of)), 1e-9);
   // And in two batches.
-  nextn.Forward(std::span(ids).first(20), hidden.data(), 0, team);
-  nextn.Forward(std::span(ids).subspan(20), hidden.data() + 20 * width, 20, team);
+  nextn.Forward(std::span(ids).first(20), hidden.data(), 0, pool);
+  nextn.Forward(std::span(ids).subspan(20), hidden.data() + 20 * width, 20, pool);
   std::vector<float> rest((n - 20) * model.config.vocab_size);
-  nextn.Logits(0, n - 20, team, rest.data());
+  nextn.Logits(0, n - 20, pool, rest.data());
   const std::vector<float> expected(
       logits.begin() + static_cast<ptrdiff_t>(20 * model.config.vocab_size), logits.end());
   EXPECT_LT(test::Nmse(rest, expected), 1e-12);

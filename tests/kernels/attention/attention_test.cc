@@ -58,8 +58,8 @@ struct Case {
   }
 };
 
-// One token, a few, kFewTokens, and more; odd group sizes, more heads than a query tile has
-// queries, lengths that fill no vector, keys that fill no tile, several spans of keys.
+// One token, a few, kMaxInvariantTokens, and more; odd group sizes, more heads than a query tile
+// has queries, lengths that fill no vector, keys that fill no tile, several spans of keys.
 const std::vector<Case> kPlain = {
     {{1, 1, 2, 2}, 0, 1},       {{4, 4, 64, 64}, 0, 1},      {{4, 2, 64, 64}, 63, 1},
     {{8, 1, 32, 32}, 64, 1},    {{5, 1, 80, 80}, 199, 1},    {{6, 2, 48, 20}, 129, 1},
@@ -166,8 +166,8 @@ class Attended {
     }
     k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.k, s.key_length), std::byte{0xFF});
     v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.v, s.value_length), std::byte{0xFF});
-    Team team(1);
-    Store(team, 0, c.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c.first_pos);
   }
 
   // In batches of n tokens.
@@ -175,13 +175,13 @@ class Attended {
     const AttentionShape& s = c_.shape;
     const size_t width = s.n_heads * s.value_length;
     std::vector<float> out(c_.n_tokens * width, NAN);
-    Team team(threads);
+    ThreadPool pool(threads);
     for (size_t t = 0; t < c_.n_tokens; t += n) {
       const size_t count = std::min(n, c_.n_tokens - t);
-      team.Run([&] {
-        Store(team, c_.first_pos + t, count);
-        Attention(team, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
-                  c_.first_pos + t, params(), out.data() + t * width);
+      pool.Run([&] {
+        Store(pool, c_.first_pos + t, count);
+        Attend(pool, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
+               c_.first_pos + t, params(), out.data() + t * width);
       });
     }
     return out;
@@ -205,8 +205,8 @@ class Attended {
   // Values no longer share memory with keys.
   void KeepValuesApart() {
     c_.values_in_keys = false;
-    Team team(1);
-    Store(team, 0, c_.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c_.first_pos);
   }
 
   // Multiplies the values of each position.
@@ -214,15 +214,15 @@ class Attended {
   void ScaleValues(Factor factor) {
     const size_t width = c_.shape.n_kv_heads * c_.shape.value_length;
     for (size_t i = 0; i < v_.size(); ++i) v_[i] *= factor(i / width);
-    Team team(1);
-    Store(team, 0, c_.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c_.first_pos);
   }
 
   // Number 3 of all queries, keys (1) or values (2).
   void Spoil(int which, float nan) {
     (which == 0 ? q_ : which == 1 ? k_ : v_)[3] = nan;
-    Team team(1);
-    Store(team, 0, c_.first_pos);
+    ThreadPool pool(1);
+    Store(pool, 0, c_.first_pos);
   }
 
  private:
@@ -249,9 +249,9 @@ class Attended {
             c_.shape.value_length};
   }
 
-  void Store(Team& team, size_t first, size_t n) {
+  void Store(ThreadPool& pool, size_t first, size_t n) {
     const size_t row = first * c_.shape.n_kv_heads;
-    StoreKv(team, cache(), first, n, k_.data() + row * c_.shape.key_length,
+    StoreKv(pool, cache(), first, n, k_.data() + row * c_.shape.key_length,
             c_.values_in_keys ? nullptr : v_.data() + row * c_.shape.value_length);
   }
 
@@ -322,7 +322,7 @@ void ExpectNear(const Case& c, KvTypes type, float spread, const std::vector<flo
     const bool coarse = cpu.ends_with("vnni") || cpu == "avx512bf16" || cpu == "amx";
     const double steps = coarse && (spread == 1 || cap != 0) ? 5.5e-5 : 4e-8;
     EXPECT_LT(error / power, steps + cap * cap + std::pow(6e-8 * 0.125 * spread * length * 4, 2));
-  } else if (c.n_tokens <= kFewTokens || type != KvType::kF16) {
+  } else if (c.n_tokens <= kMaxInvariantTokens || type != KvType::kF16) {
     // A score is a sum of key_length products of about 0.125 * spread each, whose rounding errors
     // (eps / 2 of the sum of magnitudes) become relative errors of the weights; values are below 5.
     // Exponentials err by 2e-7, and sums of n keys are chains of 64 + n / 64 additions, whose
@@ -375,12 +375,14 @@ TEST(Attention, AddsLittleToTheErrorOfTheCache) {
   }
 }
 
-// kFewTokens' promise. For tokens that come one by one, the cache ends with their own position.
+// kMaxInvariantTokens' promise. For tokens that come one by one, the cache ends with their own
+// position.
 TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
   for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kSloped}) {
     for (Case c : *cases) {
-      c.n_tokens = kFewTokens;
-      if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;
+      c.n_tokens = kMaxInvariantTokens;
+      if (c.capacity != 0 && c.capacity < c.window + kMaxInvariantTokens - 1)
+        c.capacity += kTileKeys;
       SCOPED_TRACE(testing::Message() << c);
       for (const KvTypes type : kTypes) {
         // Values that no token sees, and those of later tokens, are larger than all before.
@@ -463,16 +465,16 @@ TEST(Attention, LeavesToSinksWhatIsTheirs) {
                       kTokens,
                       kLength,
                       kLength};
-  Team team(1);
-  StoreKv(team, cache, 0, kTokens, x.data(), x.data());
+  ThreadPool pool(1);
+  StoreKv(pool, cache, 0, kTokens, x.data(), x.data());
   const float sinks[kHeads] = {60, -std::numeric_limits<float>::infinity()};
   ForEachTarget([&] {
     for (const size_t n_tokens : {size_t{1}, kTokens}) {
       std::vector<float> out(n_tokens * kHeads * kLength), without = out;
       const size_t first = kTokens - n_tokens;
-      Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
-                out.data());
-      Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
+      Attend(pool, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
+             out.data());
+      Attend(pool, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
       for (size_t i = 0; i < out.size(); ++i) {
         if (i / kLength % kHeads == 0) {
           EXPECT_LT(std::abs(out[i]), 1e-20f);  // e^-60 of a value, or a score of 10 more
@@ -506,12 +508,12 @@ TEST(Attention, CapsScoresToAFloatsPrecision) {
           q[2 * i] = static_cast<float>(i) - 20.3f;
         }
         std::vector<float> out(2 * kQueries);
-        Team team(1);
+        ThreadPool pool(1);
         for (size_t i = 0; i < kQueries; i += n_tokens) {
           // Keys past the second have no value: they take part of the weights, but not of the
           // ratio.
-          Attention(team, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
-                    &out[2 * i]);
+          Attend(pool, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
+                 &out[2 * i]);
         }
         for (size_t i = 0; i < kQueries; ++i) {
           const double expected = cap * std::tanh(static_cast<double>(q[2 * i]) / cap);
@@ -568,11 +570,11 @@ TEST(Attention, OfATextAtTheEndOfACache) {
     ForEachTarget([&] {
       for (const size_t n_tokens : {size_t{1}, kTokens}) {
         std::vector<float> out(n_tokens * kLength), expected = out;
-        Team team(1);
-        team.Run([&] {
+        ThreadPool pool(1);
+        pool.Run([&] {
           for (const auto& [cache, to] : {std::pair(all.From(kFirst), &out), {own, &expected}}) {
-            StoreKv(team, cache, 0, kTokens, x.data(), x.data());
-            Attention(team, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
+            StoreKv(pool, cache, 0, kTokens, x.data(), x.data());
+            Attend(pool, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
           }
         });
         EXPECT_TRUE(SameBits(out, expected));
@@ -587,8 +589,8 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
   ForEachTarget([&] {
     std::vector<std::byte> k(KvBytes(KvType::kF16, kLength)), v = k;
     const KvLayer cache{KvType::kF16, k.data(), v.data(), 1, 1, kLength, kLength};
-    Team team(1);
-    StoreKv(team, cache, 0, 1, x.data(), x.data());
+    ThreadPool pool(1);
+    StoreKv(pool, cache, 0, 1, x.data(), x.data());
     for (size_t i = 0; i < kLength; ++i) {
       uint16_t stored;
       std::memcpy(&stored, &k[2 * i], 2);
@@ -600,14 +602,14 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
 
 // The reference reads from a ring buffer what was stored there.
 TEST(ReadCachedKey, OfEveryTypeAndSlot) {
-  constexpr size_t kLength = 48, kHeads = 2, kCapacity = kKvTile, kFirst = 200, kTokens = 100;
+  constexpr size_t kLength = 48, kHeads = 2, kCapacity = kTileKeys, kFirst = 200, kTokens = 100;
   const std::vector<float> keys = NormalFloats(kTokens * kHeads * kLength, 1);
   for (const KvTypes type : kTypes) {
     std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type.k, kLength));
     std::vector<std::byte> v(kHeads * kCapacity * KvBytes(type.v, kLength));
     const KvLayer cache{type, k.data(), v.data(), kHeads, kCapacity, kLength, kLength};
-    Team team(3);
-    team.Run([&] { StoreKv(team, cache, kFirst, kTokens, keys.data(), keys.data()); });
+    ThreadPool pool(3);
+    pool.Run([&] { StoreKv(pool, cache, kFirst, kTokens, keys.data(), keys.data()); });
     for (size_t i = 0; i < kTokens * kHeads; ++i) {
       const float* const key = keys.data() + i * kLength;
       std::vector<float> found(kLength);

@@ -57,11 +57,11 @@ struct Heads {
   }
 
   std::vector<float> Run(bool with_factors, size_t first, size_t n, int threads) const {
-    Team team(threads);
-    HeadScratch scratch(n_tokens, shape.cols, team.size());
+    ThreadPool pool(threads);
+    HeadScratch scratch(n_tokens, shape.cols, pool.size());
     std::vector<float> out(n * out_token_stride(), kNothing);
-    team.Run([&] {
-      HeadProducts(team, stack(with_factors), {input(first, 0), x_head_stride(), x_token_stride()},
+    pool.Run([&] {
+      HeadProducts(pool, stack(with_factors), {input(first, 0), x_head_stride(), x_token_stride()},
                    n, {out.data(), out_head_stride(), out_token_stride()}, scratch);
     });
     return out;
@@ -77,7 +77,7 @@ struct Heads {
 // The products by MatMul, head after head.
 std::vector<float> EachByMatMul(const Heads& heads, bool with_factors) {
   const Shape& s = heads.shape;
-  Team team(1);
+  ThreadPool pool(1);
   std::vector<float> out(heads.n_tokens * heads.out_token_stride(), Heads::kNothing);
   for (size_t h = 0; h < s.n_heads; ++h) {
     std::vector<float> x;
@@ -89,7 +89,7 @@ std::vector<float> EachByMatMul(const Heads& heads, bool with_factors) {
     const ExpertStack stack = heads.stack(with_factors);
     const Product product{stack.expert(h), out.data() + heads.output(0, h),
                           heads.out_token_stride(), stack.expert_bias(h)};
-    MatMul(team, {&product, 1}, input);
+    MatMul(pool, {&product, 1}, input);
   }
   return out;
 }

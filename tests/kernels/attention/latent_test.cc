@@ -65,8 +65,8 @@ class Latents {
     const size_t capacity = c.capacity != 0 ? c.capacity : c.end();
     bytes.assign(capacity * KvBytes(c.kv, c.cached()), std::byte{0xFF});
     cache = {c.kv, bytes.data(), nullptr, 1, capacity, c.cached(), c.latent};
-    Team team(1);
-    for (size_t p = 0; p < c.end(); ++p) StoreKv(team, cache, p, 1, &x[p * c.cached()], nullptr);
+    ThreadPool pool(1);
+    for (size_t p = 0; p < c.end(); ++p) StoreKv(pool, cache, p, 1, &x[p * c.cached()], nullptr);
     k_stack = {{c.dtype, k.view().data, c.latent, c.plain}, c.n_heads, k_scales.data()};
     v_stack = {{c.dtype, v.view().data, c.value, c.latent}, c.n_heads, nullptr, v_bias.data()};
     // Scores of about 1, so that many keys count.
@@ -80,29 +80,29 @@ class Latents {
   }
 
   std::vector<float> Run(int threads, size_t bytes_per_thread) const {
-    Team team(threads);
-    LatentScratch scratch(team.size(), bytes_per_thread);
-    HeadScratch products(c.n_tokens, std::max(c.latent, c.plain), team.size());
+    ThreadPool pool(threads);
+    LatentScratch scratch(pool.size(), bytes_per_thread);
+    HeadScratch products(c.n_tokens, std::max(c.latent, c.plain), pool.size());
     std::vector<float> out(c.n_tokens * c.n_heads * c.value, NAN);
-    team.Run([&] {
-      AttendToLatents(team, cache, {k_stack, v_stack}, q.data(), c.n_tokens, c.first_pos, params,
+    pool.Run([&] {
+      AttendToLatents(pool, cache, {k_stack, v_stack}, q.data(), c.n_tokens, c.first_pos, params,
                       scratch, products, out.data());
     });
     return out;
   }
 
   std::vector<float> Absorbed() const {
-    Team team(1);
+    ThreadPool pool(1);
     HeadScratch scratch(c.n_tokens, std::max(c.latent, c.plain), 1);
     const size_t n = c.n_tokens * c.n_heads;
     std::vector<float> wide(n * c.cached()), means(n * c.latent), out(n * c.value);
-    HeadProducts(team, k_stack, {q.data(), c.key(), c.n_heads * c.key()}, c.n_tokens,
+    HeadProducts(pool, k_stack, {q.data(), c.key(), c.n_heads * c.key()}, c.n_tokens,
                  {wide.data(), c.cached(), c.n_heads * c.cached()}, scratch);
     for (size_t i = 0; i < n; ++i) {
       std::copy_n(&q[i * c.key() + c.plain], c.n_rotated, &wide[i * c.cached() + c.latent]);
     }
-    Attention(team, cache, wide.data(), c.n_heads, c.n_tokens, c.first_pos, params, means.data());
-    HeadProducts(team, v_stack, {means.data(), c.latent, c.n_heads * c.latent}, c.n_tokens,
+    Attend(pool, cache, wide.data(), c.n_heads, c.n_tokens, c.first_pos, params, means.data());
+    HeadProducts(pool, v_stack, {means.data(), c.latent, c.n_heads * c.latent}, c.n_tokens,
                  {out.data(), c.value, c.n_heads * c.value}, scratch);
     return out;
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/matmul/experts.h"
+#include "kernels/experts/experts.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/registry.h"
 #include "tests/kernels/each_target.h"
@@ -32,15 +32,15 @@ TEST_P(ExactOf, RoundsNoActivations) {
   Matrix matrix = weights.view();
   matrix.exact = true;
   EXPECT_FALSE(UsesInt8(matrix));
-  Team team(2);
+  ThreadPool pool(2);
   ForEachTarget([&] {
-    for (const size_t n_tokens : {size_t{1}, size_t{5}, kTokensByRows + 1, size_t{70}}) {
+    for (const size_t n_tokens : {size_t{1}, size_t{5}, kDefaultMaxRowTokens + 1, size_t{70}}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
       Activations x(n_tokens, kCols, 2);
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows);
       const Product product{matrix, out.data(), kRows};
-      MatMul(team, {&product, 1}, x);
+      MatMul(pool, {&product, 1}, x);
       double error = 0, power = 0;
       for (size_t t = 0; t < n_tokens; ++t) {
         for (size_t r = 0; r < kRows; ++r) {
@@ -54,31 +54,31 @@ TEST_P(ExactOf, RoundsNoActivations) {
   });
 }
 
-// A fine matrix multiplies what rounding leaves, too, which is rounded to steps of 1 / 254 of the
-// first: 2.4e-5 / 254^2 (matmul_test.cc) is 4e-10 of the energy. Up to 16 tokens are
-// batch-invariant (kernels/README.md). (fine_test.cc has larger batches.)
+// A matrix that uses the residual also multiplies what rounding leaves, rounded to multiples of 1 /
+// 254 of the first: 2.4e-5 / 254^2 (matmul_test.cc) is a relative squared error of 4e-10. Up to 16
+// tokens are batch-invariant (kernels/README.md). (residual_test.cc has larger batches.)
 TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
   const DType dtype = GetParam();
   if (!UsesInt8(dtype)) return;
   constexpr size_t kRows = 600, kCols = 768;
   const RandomMatrix weights(dtype, kRows, kCols, 3);
   Matrix matrix = weights.view();
-  matrix.fine = true;
+  matrix.uses_residual = true;
   matrix.scale = 0.5f;
   const std::vector<float> bias = NormalFloats(kRows, 5);
-  Team team(2);
+  ThreadPool pool(2);
   ForEachTarget([&] {
     std::vector<float> alone;
     for (const size_t n_tokens : {size_t{1}, size_t{7}, size_t{16}}) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 4);
-      Activations x(n_tokens, kCols, 2, /*fine_cols=*/kCols);
+      Activations x(n_tokens, kCols, 2, /*residual_cols=*/kCols);
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows), plain(n_tokens * kRows);
       // Beside another product of the same input, whose order of the input is another one.
       const Product products[] = {{weights.view(), plain.data(), kRows},
                                   {matrix, out.data(), kRows, bias.data()},
                                   {weights.view(), plain.data(), kRows}};
-      MatMul(team, products, x);
+      MatMul(pool, products, x);
       double error = 0, plain_error = 0, power = 0;
       for (size_t t = 0; t < n_tokens; ++t) {
         for (size_t r = 0; r < kRows; ++r) {
@@ -110,11 +110,11 @@ TEST_P(ExactOf, RoundsNothingBetweenExpertsMatrices) {
   const std::vector<uint32_t> experts(kTokens, 0);
   const std::vector<float> shares(kTokens, 1);
   const std::vector<float> input = NormalFloats(kTokens * kWidth, 4);
-  Team team(2);
+  ThreadPool pool(2);
   for (const size_t n_tokens : {size_t{3}, kTokens}) {
     ExpertScratch scratch(n_tokens, 1, 1, kWidth, kHidden, 2);
     std::vector<float> out(n_tokens * kWidth);
-    Experts(team, layer, input.data(), n_tokens, experts.data(), shares.data(), 1, scratch,
+    Experts(pool, layer, input.data(), n_tokens, experts.data(), shares.data(), 1, scratch,
             out.data());
     double error = 0, power = 0;
     for (size_t t = 0; t < n_tokens; ++t) {

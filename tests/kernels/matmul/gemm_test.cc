@@ -25,7 +25,7 @@ constexpr size_t kBatch = 45;  // a tail of tokens on every instruction set
 std::vector<DType> GemmTypes() {
   std::vector<DType> types;
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-    if (FormatOf(info.type).rows != nullptr) types.push_back(info.type);
+    if (KernelsOf(info.type).rows != nullptr) types.push_back(info.type);
   }
   return types;
 }
@@ -47,7 +47,7 @@ std::vector<size_t> BatchCols(DType dtype) {
 
 // The inputs of a product.
 BatchForm FormFor(DType dtype, size_t n_tokens) {
-  if (n_tokens > TokensByRows(dtype)) return BatchFormFor(dtype);
+  if (n_tokens > MaxRowTokens(dtype)) return BatchFormFor(dtype);
   return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
@@ -81,20 +81,20 @@ Expected ExpectBatch(const Matrix& w, size_t row, const ActivationRow& x, BatchF
 
 // The input of a product, which also has the int8 form that DotReference() reads.
 Activations InputOf(const std::vector<float>& input, size_t cols) {
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(input.size() / cols, cols);
   x.Set(input.data(), input.size() / cols, cols);
-  if (cols % 32 == 0) x.QuantizeOnce(team, DType::kQ8_0);
+  if (cols % 32 == 0) x.QuantizeOnce(pool, DType::kQ8_0);
   return x;
 }
 
-std::vector<float> Multiply(Team& team, const Matrix& w, const std::vector<float>& input,
+std::vector<float> Multiply(ThreadPool& pool, const Matrix& w, const std::vector<float>& input,
                             size_t n_tokens) {
-  Activations x(n_tokens, w.cols, team.size());
+  Activations x(n_tokens, w.cols, pool.size());
   x.Set(input.data(), n_tokens, w.cols);
   std::vector<float> out(n_tokens * w.rows, NAN);
   const Product product{w, out.data(), w.rows};
-  team.Run([&] { MatMul(team, {&product, 1}, x); });
+  pool.Run([&] { MatMul(pool, {&product, 1}, x); });
   return out;
 }
 
@@ -102,7 +102,7 @@ class GemmOf : public testing::TestWithParam<DType> {};
 
 TEST_P(GemmOf, EqualsTheReference) {
   const DType dtype = GetParam();
-  Team team(1);
+  ThreadPool pool(1);
   for (const size_t cols : BatchCols(dtype)) {
     for (const size_t rows : {1, 16, 37}) {
       const RandomMatrix weights(dtype, rows, cols, static_cast<unsigned>(rows + cols));
@@ -117,7 +117,7 @@ TEST_P(GemmOf, EqualsTheReference) {
             of_form.push_back(ExpectBatch(weights.view(), i % rows, x.input(i / rows), form));
           }
         }
-        const std::vector<float> out = Multiply(team, weights.view(), input, kBatch);
+        const std::vector<float> out = Multiply(pool, weights.view(), input, kBatch);
         for (size_t i = 0; i < out.size(); ++i) {
           ASSERT_NEAR(out[i], of_form[i].value, of_form[i].tolerance)
               << rows << " x " << cols << ", row " << i % rows << ", token " << i / rows;
@@ -147,7 +147,7 @@ TEST_P(GemmOf, HasTheErrorOfItsInputsAlone) {
   constexpr size_t kRows = 64, kCols = 2048, kTokens = 42;
   const RandomMatrix weights(dtype, kRows, kCols, 3);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 4);
-  Team team(1);
+  ThreadPool pool(1);
   std::vector<double> expected;
   for (size_t t = 0; t < kTokens; ++t) {
     for (size_t r = 0; r < kRows; ++r) {
@@ -155,7 +155,7 @@ TEST_P(GemmOf, HasTheErrorOfItsInputsAlone) {
     }
   }
   ForEachTarget([&] {
-    const std::vector<float> out = Multiply(team, weights.view(), input, kTokens);
+    const std::vector<float> out = Multiply(pool, weights.view(), input, kTokens);
     double error = 0, power = 0;
     for (size_t i = 0; i < out.size(); ++i) {
       error += (out[i] - expected[i]) * (out[i] - expected[i]);
@@ -172,11 +172,11 @@ TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
   const RandomMatrix weights(dtype, kRows, cols, 5);
   const std::vector<float> input = NormalFloats(kBatch * cols, 6);
   ForEachTarget([&] {
-    Team one(1);
+    ThreadPool one(1);
     const std::vector<float> expected = Multiply(one, weights.view(), input, kBatch);
     for (const int threads : {2, 3}) {
-      Team team(threads);
-      ASSERT_EQ(Multiply(team, weights.view(), input, kBatch), expected) << threads << " threads";
+      ThreadPool pool(threads);
+      ASSERT_EQ(Multiply(pool, weights.view(), input, kBatch), expected) << threads << " threads";
     }
     // A part of the batch and of the rows.
     constexpr size_t kFirst = 5, kTokens = 37, kFirstRow = 3;
@@ -201,12 +201,12 @@ TEST_P(GemmOf, GivesTheSameBitsOnEveryTargetOfArm) {
   const size_t cols = BatchCols(dtype).back();
   const RandomMatrix weights(dtype, 37, cols, 8);
   const std::vector<float> input = NormalFloats(kBatch * cols, 9);
-  Team team(1);
+  ThreadPool pool(1);
   for (const size_t n_tokens : {size_t{1}, size_t{3}, kBatch}) {
     LimitCpu("neon");
-    const std::vector<float> expected = Multiply(team, weights.view(), input, n_tokens);
+    const std::vector<float> expected = Multiply(pool, weights.view(), input, n_tokens);
     ForEachTarget(
-        [&] { ASSERT_EQ(Multiply(team, weights.view(), input, n_tokens), expected) << n_tokens; });
+        [&] { ASSERT_EQ(Multiply(pool, weights.view(), input, n_tokens), expected) << n_tokens; });
   }
 }
 #endif
@@ -218,7 +218,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
   const DType dtype = GetParam();
   constexpr size_t kCols = 512, kRows = 16, kTokens = 42, kRowWise = 8;
   constexpr unsigned kBytes[] = {0x00, 0xFF, 0x80, 0x7F, 0x81, 0x88, 0xF0, 0x0F};
-  Team team(1);
+  ThreadPool pool(1);
   const RandomMatrix original(dtype, kRows, kCols, 1);
   std::vector<float> input(kTokens * kCols);
   for (size_t i = 0; i < input.size(); ++i) {
@@ -252,7 +252,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
       }
     }
     for (const RandomMatrix& weights : matrices) {
-      const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
+      const std::vector<float> out = Multiply(pool, weights.view(), input, n_tokens);
       for (size_t i = 0; i < out.size(); ++i) {
         const size_t t = i / kRows, r = i % kRows;
         const Expected e = ExpectBatch(weights.view(), r, x.input(t), form);
@@ -269,7 +269,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
 // The end of a file's mapping is the end of what may be read.
 TEST_P(GemmOf, ReadsNothingBeyondTheMatrix) {
   const DType dtype = GetParam();
-  Team team(1);
+  ThreadPool pool(1);
   for (const size_t cols : BatchCols(dtype)) {
     const RandomMatrix weights(dtype, 5, cols, 8);
     const test::GuardedBytes bytes({weights.view().data, 5 * weights.view().row_bytes()});
@@ -277,8 +277,8 @@ TEST_P(GemmOf, ReadsNothingBeyondTheMatrix) {
     at_the_end.data = bytes.data();
     const std::vector<float> input = NormalFloats(kBatch * cols, 9);
     ForEachTarget([&] {
-      EXPECT_EQ(Multiply(team, at_the_end, input, kBatch),
-                Multiply(team, weights.view(), input, kBatch));
+      EXPECT_EQ(Multiply(pool, at_the_end, input, kBatch),
+                Multiply(pool, weights.view(), input, kBatch));
     });
   }
 }
@@ -292,10 +292,10 @@ TEST(Gemm, TakesBatchesOfAnySize) {
   for (const size_t n_tokens : {1, 7, 8, 16, 17, 32, 33, 128, 513, 2048}) {
     const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
     const Activations x = InputOf(input, kCols);
-    Team team(2);
+    ThreadPool pool(2);
     ForEachTarget([&] {
       const BatchForm form = FormFor(DType::kQ4_K, n_tokens);
-      const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
+      const std::vector<float> out = Multiply(pool, weights.view(), input, n_tokens);
       for (size_t t = 0; t < n_tokens; t += std::max<size_t>(n_tokens / 40, 1)) {
         for (size_t r = 0; r < kRows; r += 13) {
           const Expected e = ExpectBatch(weights.view(), r, x.input(t), form);
@@ -316,7 +316,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
   const std::vector<float> bias = NormalFloats(17, 4);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 5);
   const Activations read = InputOf(input, kCols);
-  Team team(2);
+  ThreadPool pool(2);
   ForEachTarget([&] {
     Activations x(kTokens, kCols, 2);
     x.Set(input.data(), kTokens, kCols);
@@ -325,7 +325,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
     const Product products[] = {{q.view(), qv.data(), 80},
                                 {k.view(), ks.data(), 17, bias.data()},
                                 {v.view(), qv.data() + 40, 80}};
-    team.Run([&] { MatMul(team, products, x); });
+    pool.Run([&] { MatMul(pool, products, x); });
     for (const Product& p : products) {
       const BatchForm form = FormFor(p.weights.dtype, kTokens);
       for (size_t t = 0; t < kTokens; ++t) {
@@ -347,16 +347,16 @@ TEST(Gemm, GatedIsSiluOfGateTimesUp) {
   const RandomMatrix gate(DType::kQ4_0, kRows, kCols, 1);
   const RandomMatrix up(DType::kQ6_K, kRows, kCols, 2);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 3);
-  Team one(1);
+  ThreadPool one(1);
   ForEachTarget([&] {
     const std::vector<float> gates = Multiply(one, gate.view(), input, kTokens);
     const std::vector<float> ups = Multiply(one, up.view(), input, kTokens);
     for (const int threads : {1, 2, 3}) {
-      Team team(threads);
-      Activations x(kTokens, kCols, team.size());
+      ThreadPool pool(threads);
+      Activations x(kTokens, kCols, pool.size());
       x.Set(input.data(), kTokens, kCols);
       std::vector<float> out(kTokens * kRows, NAN);
-      team.Run([&] { GatedMatMul(team, {gate.view(), up.view()}, x, out.data()); });
+      pool.Run([&] { GatedMatMul(pool, {gate.view(), up.view()}, x, out.data()); });
       for (size_t i = 0; i < out.size(); ++i) {
         const double g = double{gates[i]};
         const double expected = g / (1 + std::exp(-g)) * double{ups[i]};

@@ -51,7 +51,7 @@ class MatMulOf : public testing::TestWithParam<DType> {};
 
 TEST_P(MatMulOf, EqualsTheReference) {
   const DType dtype = GetParam();
-  Team team(1);
+  ThreadPool pool(1);
   ForEachTarget([&] {
     for (const size_t cols : Cols(dtype)) {
       for (const size_t rows : {1, 3, 4, 37}) {
@@ -62,7 +62,7 @@ TEST_P(MatMulOf, EqualsTheReference) {
         x.Set(input.data(), n_tokens, cols);
         std::vector<float> out(n_tokens * rows, NAN);
         const Product product{weights.view(), out.data(), rows};
-        MatMul(team, {&product, 1}, x);
+        MatMul(pool, {&product, 1}, x);
         for (size_t t = 0; t < n_tokens; ++t) {
           for (size_t r = 0; r < rows; ++r) {
             const Expected e = Expect(weights.view(), r, x.input(t));
@@ -94,13 +94,13 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
   if (ScaleOffsets(dtype).empty()) return;  // no codes, or all of the block's bytes are codes
   constexpr size_t kCols = 1024;
   constexpr unsigned kBytes[] = {0x00, 0xFF, 0x80, 0x7F, 0x88, 0xF0, 0x0F};
-  Team team(1);
+  ThreadPool pool(1);
   const RandomMatrix original(dtype, 4, kCols, 1);
   for (const float sign : {1.0f, -1.0f}) {
     const std::vector<float> input(kCols, sign * 3.0f);  // q is 127 or -127 everywhere
     Activations x(1, kCols);
     x.Set(input.data(), 1, kCols);
-    x.QuantizeOnce(team, DType::kQ8_0);
+    x.QuantizeOnce(pool, DType::kQ8_0);
     for (size_t r = 0; r < 4; ++r) {
       // A zero point is subtracted after rounding: what matters is the largest weight the scales
       // allow, not the sum that is left.
@@ -114,7 +114,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
         ForEachTarget([&] {
           std::vector<float> out(4, NAN);
           const Product product{weights.view(), out.data(), 4};
-          MatMul(team, {&product, 1}, x);
+          MatMul(pool, {&product, 1}, x);
           ASSERT_NEAR(out[r], Expect(weights.view(), r, x.input(0)).value, tolerance)
               << "byte " << byte << ", sign " << sign;
         });
@@ -130,14 +130,14 @@ TEST_P(MatMulOf, KeepsWhatIsNoNumber) {
   std::vector<float> input = NormalFloats(kTokens * kCols, 2);
   input[kCols + 40] = NAN;
   input[2 * kCols + 40] = INFINITY;
-  Team team(1);
+  ThreadPool pool(1);
   ForEachTarget([&] {
     for (const size_t n_tokens : {size_t{3}, kTokens}) {
       Activations x(n_tokens, kCols);
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows);
       const Product product{weights.view(), out.data(), kRows};
-      MatMul(team, {&product, 1}, x);
+      MatMul(pool, {&product, 1}, x);
       for (size_t i = 0; i < out.size(); ++i) {
         const bool is_spoiled = i / kRows == 1 || i / kRows == 2;
         EXPECT_EQ(std::isfinite(out[i]), !is_spoiled) << n_tokens << ", number " << i;
@@ -155,13 +155,13 @@ TEST_P(MatMulOf, HasTheErrorOfInt8Activations) {
   constexpr size_t kRows = 256, kCols = 2048;
   const RandomMatrix weights(dtype, kRows, kCols, 3);
   const std::vector<float> input = NormalFloats(kCols, 4);
-  Team team(1);
+  ThreadPool pool(1);
   ForEachTarget([&] {
     Activations x(1, kCols);
     x.Set(input.data(), 1, kCols);
     std::vector<float> out(kRows);
     const Product product{weights.view(), out.data(), kRows};
-    MatMul(team, {&product, 1}, x);
+    MatMul(pool, {&product, 1}, x);
     double error = 0, power = 0;
     for (size_t r = 0; r < kRows; ++r) {
       const double expected = UnroundedDot(weights.view(), r, input.data());
@@ -183,19 +183,19 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
     x.Set(input.data(), kTokens, cols);
     std::vector<float> expected(kTokens * kRows);
     {
-      Team one(1);
+      ThreadPool one(1);
       const Product product{weights.view(), expected.data(), kRows};
       MatMul(one, {&product, 1}, x);
     }
     for (const int threads : {2, 3}) {
-      Team team(threads);
+      ThreadPool pool(threads);
       std::vector<float> out(kTokens * kRows, NAN);
       const Product product{weights.view(), out.data(), kRows};
-      team.Run([&] { MatMul(team, {&product, 1}, x); });
+      pool.Run([&] { MatMul(pool, {&product, 1}, x); });
       ASSERT_EQ(out, expected) << threads << " threads";
     }
     // Row by row, token by token.
-    Team one(1);
+    ThreadPool one(1);
     for (size_t t = 0; t < kTokens; ++t) {
       Activations alone(1, cols);
       alone.Set(input.data() + t * cols, 1, cols);
@@ -219,24 +219,24 @@ TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
   for (const size_t rows : {600, 37}) {
     const size_t cols = rows > 37 ? Cols(dtype).front() : Cols(dtype).back();
     const RandomMatrix weights(dtype, rows, cols, 15);
-    const std::vector<float> input = NormalFloats(kTokensByRows * cols, 16);
-    const auto multiply = [&](Team& team, size_t first, size_t n_tokens) {
-      Activations x(n_tokens, cols, team.size());
+    const std::vector<float> input = NormalFloats(kDefaultMaxRowTokens * cols, 16);
+    const auto multiply = [&](ThreadPool& pool, size_t first, size_t n_tokens) {
+      Activations x(n_tokens, cols, pool.size());
       x.Set(input.data() + first * cols, n_tokens, cols);
       std::vector<float> out(n_tokens * rows, NAN);
       const Product product{weights.view(), out.data(), rows};
-      team.Run([&] { MatMul(team, {&product, 1}, x); });
+      pool.Run([&] { MatMul(pool, {&product, 1}, x); });
       return out;
     };
     ForEachTarget([&] {
-      Team one(1), two(2);
+      ThreadPool one(1), two(2);
       std::vector<float> alone;
-      for (size_t t = 0; t < kTokensByRows; ++t) {
+      for (size_t t = 0; t < kDefaultMaxRowTokens; ++t) {
         const std::vector<float> token = multiply(one, t, 1);
         alone.insert(alone.end(), token.begin(), token.end());
       }
-      for (size_t n = 2; n <= kTokensByRows; ++n) {
-        const size_t first = (kTokensByRows - n) / 2;
+      for (size_t n = 2; n <= kDefaultMaxRowTokens; ++n) {
+        const size_t first = (kDefaultMaxRowTokens - n) / 2;
         const std::vector<float> expected(alone.begin() + first * rows,
                                           alone.begin() + (first + n) * rows);
         ASSERT_EQ(multiply(one, first, n), expected) << n << " tokens, " << cols << " columns";
@@ -249,7 +249,7 @@ TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
 // The end of a file's mapping is the end of what may be read.
 TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
   const DType dtype = GetParam();
-  Team team(1);
+  ThreadPool pool(1);
   for (const size_t cols : Cols(dtype)) {
     const RandomMatrix weights(dtype, 5, cols, 8);
     const test::GuardedBytes bytes({weights.view().data, 5 * weights.view().row_bytes()});
@@ -261,9 +261,9 @@ TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
     ForEachTarget([&] {
       std::vector<float> out(5), expected(5);
       const Product product{at_the_end, out.data(), 5};
-      MatMul(team, {&product, 1}, x);
+      MatMul(pool, {&product, 1}, x);
       const Product elsewhere{weights.view(), expected.data(), 5};
-      MatMul(team, {&elsewhere, 1}, x);
+      MatMul(pool, {&elsewhere, 1}, x);
       EXPECT_EQ(out, expected);
     });
   }
@@ -273,7 +273,7 @@ TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
 TEST_P(MatMulOf, DoesNotMindWhatTheNextRowIs) {
   const DType dtype = GetParam();
   constexpr size_t kRows = 23, kTokens = 2;
-  Team team(1);
+  ThreadPool pool(1);
   for (const size_t cols : Cols(dtype)) {
     const RandomMatrix weights(dtype, kRows, cols, 10);
     RandomMatrix spoilt = weights;  // every other row: f16, bf16 and f32 of ones are NaN
@@ -289,7 +289,7 @@ TEST_P(MatMulOf, DoesNotMindWhatTheNextRowIs) {
         std::vector<float> out(n_tokens * kRows), expected(n_tokens * kRows);
         const Product products[] = {{weights.view(), expected.data(), kRows},
                                     {spoilt.view(), out.data(), kRows}};
-        MatMul(team, products, x);
+        MatMul(pool, products, x);
         for (size_t i = 0; i < out.size(); ++i) {
           if (i % kRows % 2 != 0) continue;
           ASSERT_EQ(out[i], expected[i]) << "row " << i % kRows << ", " << cols << " columns";
@@ -310,7 +310,7 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   const std::vector<float> bias = NormalFloats(17, 4);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 5);
   for (const int threads : {1, 2, 3}) {
-    Team team(threads);
+    ThreadPool pool(threads);
     Activations x(kTokens, kCols, 3);
     x.Set(input.data(), kTokens, kCols);
     // q and v side by side in rows of 80, k apart.
@@ -318,7 +318,7 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
     const Product products[] = {{q.view(), qv.data(), 80},
                                 {k.view(), ks.data(), 17, bias.data()},
                                 {v.view(), qv.data() + 40, 80}};
-    team.Run([&] { MatMul(team, products, x); });
+    pool.Run([&] { MatMul(pool, products, x); });
     for (size_t t = 0; t < kTokens; ++t) {
       for (size_t r = 0; r < 40; ++r) {
         const Expected e = Expect(q.view(), r, x.input(t));
@@ -341,22 +341,22 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
 // with.
 TEST(MatMul, TakesLongRowsWithManyTokens) {
   constexpr size_t kRows = 64, kCols = 15360;
-  const std::vector<float> input = NormalFloats(kMaxTokensByRows * kCols, 2);
+  const std::vector<float> input = NormalFloats(kMaxRowTokens * kCols, 2);
   for (const DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
     const RandomMatrix weights(dtype, kRows, kCols, 1);
     ForEachTarget([&] {
-      const size_t most = TokensByRows(dtype);
-      EXPECT_GE(kMaxTokensByRows, most);
-      Team team(1);
-      for (const bool fine : {false, true}) {
+      const size_t most = MaxRowTokens(dtype);
+      EXPECT_GE(kMaxRowTokens, most);
+      ThreadPool pool(1);
+      for (const bool uses_residual : {false, true}) {
         Matrix matrix = weights.view();
-        matrix.fine = fine;
+        matrix.uses_residual = uses_residual;
         const auto multiply = [&](size_t first, size_t n_tokens) {
           Activations x(n_tokens, kCols, 1, kCols);
           x.Set(input.data() + first * kCols, n_tokens, kCols);
           std::vector<float> out(n_tokens * kRows, NAN);
           const Product product{matrix, out.data(), kRows};
-          MatMul(team, {&product, 1}, x);
+          MatMul(pool, {&product, 1}, x);
           return out;
         };
         const std::vector<float> all = multiply(0, most);
@@ -381,13 +381,13 @@ TEST(MatMul, MultipliesByTheFactorBeforeTheBias) {
     for (const size_t n_tokens : {1, 3, 43}) {
       const std::vector<float> input = NormalFloats(n_tokens * cols, 5);
       ForEachTarget([&] {
-        Team team(1);
+        ThreadPool pool(1);
         Activations x(n_tokens, cols);
         x.Set(input.data(), n_tokens, cols);
         std::vector<float> plain(n_tokens * kRows), out(n_tokens * kRows);
         const Product products[] = {{weights.view(), plain.data(), kRows},
                                     {scaled, out.data(), kRows, bias.data()}};
-        MatMul(team, products, x);
+        MatMul(pool, products, x);
         for (size_t i = 0; i < out.size(); ++i) {
           const double product = double{plain[i]} * double{0.3f}, b = double{bias[i % kRows]};
           ASSERT_NEAR(out[i], product + b, kEps * (std::abs(product) + std::abs(b)))
@@ -413,15 +413,15 @@ TEST(GatedMatMul, IsTheActivationOfBothProducts) {
       ForEachTarget([&] {
         std::vector<float> gates(n_tokens * kRows), ups(n_tokens * kRows), first;
         for (const int threads : {1, 2, 3}) {
-          Team team(threads);
-          Activations x(n_tokens, kCols, team.size());
+          ThreadPool pool(threads);
+          Activations x(n_tokens, kCols, pool.size());
           x.Set(input.data(), n_tokens, kCols);
           std::vector<float> out(n_tokens * kRows, NAN);
-          team.Run([&] {
+          pool.Run([&] {
             const Product products[] = {{layer.gate, gates.data(), kRows, layer.gate_bias},
                                         {layer.up, ups.data(), kRows, layer.up_bias}};
-            MatMul(team, products, x);
-            GatedMatMul(team, layer, x, out.data());
+            MatMul(pool, products, x);
+            GatedMatMul(pool, layer, x, out.data());
           });
           for (size_t i = 0; i < out.size(); ++i) {
             const GatedExpected e = ExpectGated(activation, gates[i], ups[i]);
@@ -445,14 +445,14 @@ TEST(GatedMatMul, NeedsNoGate) {
       const std::vector<float> input = NormalFloats(n_tokens * kCols, 3);
       ForEachTarget([&] {
         for (const int threads : {1, 3}) {
-          Team team(threads);
-          Activations x(n_tokens, kCols, team.size());
+          ThreadPool pool(threads);
+          Activations x(n_tokens, kCols, pool.size());
           x.Set(input.data(), n_tokens, kCols);
           std::vector<float> expected(n_tokens * kRows), out(n_tokens * kRows, NAN);
-          team.Run([&] {
+          pool.Run([&] {
             const Product product = {layer.up, expected.data(), kRows, layer.up_bias};
-            MatMul(team, {&product, 1}, x);
-            GatedMatMul(team, layer, x, out.data());
+            MatMul(pool, {&product, 1}, x);
+            GatedMatMul(pool, layer, x, out.data());
           });
           GatedActivation(Activation::kReluSquared, expected.data(), nullptr, expected.size());
           EXPECT_EQ(out, expected);
@@ -470,10 +470,10 @@ TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
   for (size_t i = 64; i < 96; ++i) input[i] *= 1e30f;
   ForEachTarget([&] {
     for (const int threads : {1, 2}) {
-      Team team(threads);
+      ThreadPool pool(threads);
       Activations x(kTokens, 2048);
       x.Set(input.data(), kTokens, kCols);
-      team.Run([&] { x.QuantizeOnce(team, DType::kQ8_0); });
+      pool.Run([&] { x.QuantizeOnce(pool, DType::kQ8_0); });
       for (size_t t = 0; t < kTokens; ++t) {
         const ActivationRow row = x.input(t);
         for (size_t block = 0; block < 512 / 32; ++block) {  // up to the padding
@@ -506,10 +506,10 @@ TEST(Activations, KeepIntegersTimesAScaleExactly) {
   for (size_t i = 0; i < kCols; ++i) input[i] = 0.25f * (static_cast<float>(i * 37 % 255) - 127);
   input[5] = 0.25f * 127;
   input[40] = -0.25f * 127;
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
-  x.QuantizeOnce(team, DType::kQ8_0);
+  x.QuantizeOnce(pool, DType::kQ8_0);
   for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.input(0).q[i], input[i] * 4);
 }
 

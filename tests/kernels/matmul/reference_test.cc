@@ -127,10 +127,10 @@ TEST_P(DotReferenceOf, IsTheSumOfWeightsTimesActivations) {
   constexpr size_t kRows = 8, kCols = 1024;
   const RandomMatrix weights(GetParam(), kRows, kCols, 1);
   const std::vector<float> input = NormalFloats(kCols, 2);
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
-  x.QuantizeOnce(team, GetParam());
+  x.QuantizeOnce(pool, GetParam());
   for (size_t r = 0; r < kRows; ++r) {
     std::vector<float> row(kCols);
     DequantizeRow(GetParam(), weights.view().row(r), kCols, row.data());
@@ -160,10 +160,10 @@ template <class Block>
 double DotOf(DType dtype, const Block& block, std::vector<std::pair<size_t, float>> activations) {
   std::vector<float> input(Block::kWeights);
   for (const auto& [i, x] : activations) input[i] = x;
-  Team team(1);
+  ThreadPool pool(1);
   Activations x(1, input.size());
   x.Set(input.data(), 1, input.size());
-  x.QuantizeOnce(team, dtype);
+  x.QuantizeOnce(pool, dtype);
   return DotReference(dtype, reinterpret_cast<const std::byte*>(&block), x.input(0), input.size());
 }
 

@@ -67,12 +67,12 @@ struct ConvInput {
         conv{taps.data(), with_bias ? bias.data() : nullptr, n_taps, n_channels, silu} {}
 
   Result Compute(int n_threads, size_t batch) const {
-    Team team(n_threads);
+    ThreadPool pool(n_threads);
     Result result{Floats(in.size() + 1, kSentinel), history};
     result.state.push_back(kSentinel);
-    team.Run([&] {
+    pool.Run([&] {
       for (size_t t = 0; t < n_tokens; t += batch) {
-        Convolve(team, conv, result.state.data(), in.data() + t * conv.n_channels,
+        Convolve(pool, conv, result.state.data(), in.data() + t * conv.n_channels,
                  std::min(batch, n_tokens - t), result.out.data() + t * conv.n_channels);
       }
     });
@@ -151,7 +151,7 @@ TEST(Convolve, IsTheSameInParts) {
   const ConvInput input(kTaps, kChannels, kTokens, false, true);
   Result parts{Floats(kTokens * kChannels + 1, kSentinel), input.history};
   parts.state.push_back(kSentinel);
-  Team team(1);
+  ThreadPool pool(1);
   for (size_t first = 0; first < kChannels; first += kPart) {
     const CausalConv part = {.taps = &input.taps[first * kTaps],
                              .n_taps = kTaps,
@@ -160,7 +160,7 @@ TEST(Convolve, IsTheSameInParts) {
                              .stride = kChannels};
     for (size_t t = 0; t < kTokens; t += 3) {
       const size_t at = t * kChannels + first;
-      Convolve(team, part, &parts.state[first], &input.in[at], 3, &parts.out[at]);
+      Convolve(pool, part, &parts.state[first], &input.in[at], 3, &parts.out[at]);
     }
   }
   EXPECT_TRUE(parts == input.Compute(1, kTokens));
@@ -187,14 +187,14 @@ struct DeltaInput {
   }
 
   Result Compute(int n_threads, size_t batch) const {
-    Team team(n_threads);
+    ThreadPool pool(n_threads);
     const size_t n_out = n_heads * net.length;
     Result result{Floats(n_tokens * n_out + 1, kSentinel), state};
     result.state.push_back(kSentinel);
     Floats x = qkv, gate = alpha, rate = beta;
-    team.Run([&] {
+    pool.Run([&] {
       for (size_t t = 0; t < n_tokens; t += batch) {
-        GatedDeltaNet(team, net, result.state.data(), &x[t * row], &gate[t * n_alpha],
+        GatedDeltaNet(pool, net, result.state.data(), &x[t * row], &gate[t * n_alpha],
                       &rate[t * n_heads], std::min(batch, n_tokens - t), &result.out[t * n_out]);
       }
     });
@@ -319,8 +319,8 @@ TEST(GatedDeltaNet, RemembersTheLastValueOfEachKey) {
                   0, 4, 0, 0, 1, 0, 0, 0, 9, 8, 7, 6,  //
                   5, 0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1};
     Floats alpha(4), beta(4, 100.0f);
-    Team team(1);
-    GatedDeltaNet(team, net, state.data(), qkv.data(), alpha.data(), beta.data(), 4, out.data());
+    ThreadPool pool(1);
+    GatedDeltaNet(pool, net, state.data(), qkv.data(), alpha.data(), beta.data(), 4, out.data());
     const Floats expected = {0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6};
     // kUnitEps makes keys of length 1 shorter by half of it.
     for (size_t i = 0; i < out.size(); ++i)
@@ -357,13 +357,13 @@ struct ScanInput {
   }
 
   Result Compute(int n_threads, size_t batch) const {
-    Team team(n_threads);
+    ThreadPool pool(n_threads);
     const size_t n = net.n_channels;
     Result result{Floats(n_tokens * n + 1, kSentinel), state};
     result.state.push_back(kSentinel);
-    team.Run([&] {
+    pool.Run([&] {
       for (size_t t = 0; t < n_tokens; t += batch) {
-        SelectiveScan(team, net, result.state.data(), &u[t * n], &dt[t * n],
+        SelectiveScan(pool, net, result.state.data(), &u[t * n], &dt[t * n],
                       &bc[t * 2 * net.state_length], std::min(batch, n_tokens - t),
                       &result.out[t * n]);
       }
@@ -455,14 +455,14 @@ struct MambaInput {
   }
 
   Result Compute(int n_threads, size_t batch) const {
-    Team team(n_threads);
+    ThreadPool pool(n_threads);
     const size_t n_out = n_heads * net.head_length;
     Result result{Floats(n_tokens * n_out + 1, kSentinel), state};
     result.state.push_back(kSentinel);
     Floats steps = dt;
-    team.Run([&] {
+    pool.Run([&] {
       for (size_t t = 0; t < n_tokens; t += batch) {
-        SelectiveScan(team, net, result.state.data(), &ubc[t * row], &steps[t * n_heads],
+        SelectiveScan(pool, net, result.state.data(), &ubc[t * row], &steps[t * n_heads],
                       std::min(batch, n_tokens - t), &result.out[t * n_out]);
       }
     });

@@ -1,0 +1,293 @@
+// Attention of a query tile, see query_tile.h.
+//
+// The queries of a query tile (some tokens, with the query heads that share a key-value head)
+// process one tile of keys after the other. Between the two products, scores = q . k and means =
+// weights . v (float_products-inl.h in floats, integer_products-inl.h in integers), scores become
+// attention weights: 2^(score - maximum of the tile), since log2 e is in the scale of scores.
+// Earlier sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
+//
+// Tiles are aligned to positions, and attention weights of keys that a query does not see are
+// zeros. So a query's sums do not depend on the other queries, except in integer products of a
+// batch, where the queries of a query tile share the scales of the values.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "kernels/attention/query_tile.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention/key_tiles.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// The includes below are repeated for each target.
+#include "kernels/attention/float_products-inl.h"
+#include "kernels/attention/softmax-inl.h"
+#if HWY_ARCH_X86
+#include "kernels/attention/int16_operands-inl.h"
+#include "kernels/attention/int8_operands-inl.h"
+#endif
+#include "kernels/simd/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// out[query][lane] = keep[query] * out[query][lane] + sums[query][lane] for the first n_lanes
+// lanes; without `keep`, sums[query][lane].
+template <size_t kQueries, size_t kVectors>
+HWY_INLINE void AccumulateLanes(const VSums<kQueries, kVectors>& sums,
+                                const float* HWY_RESTRICT keep,
+                                const std::array<float*, kQueries>& out, size_t n_lanes) {
+  const DF d;
+  HWY_UNROLL(8)
+  for (size_t q = 0; q < kQueries; ++q) {
+    HWY_UNROLL(16)
+    for (size_t v = 0; v < kVectors; ++v) {
+      float* const to = out[q] + v * kFloatLanes;
+      const size_t count = n_lanes - std::min(n_lanes, v * kFloatLanes);
+      VF result = sums[q][v];
+      if (keep != nullptr) result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[q]), result);
+      StoreUpTo(d, result, to, count);
+    }
+  }
+}
+
+// AccumulateLanes, where n_lanes may be a constant: that of whole vectors.
+template <size_t kQueries, size_t kVectors>
+HWY_INLINE void Accumulate(const VSums<kQueries, kVectors>& sums, const float* HWY_RESTRICT keep,
+                           const std::array<float*, kQueries>& out, size_t n_lanes) {
+  constexpr size_t kWhole = kVectors * kFloatLanes;
+  if (n_lanes >= kWhole) return AccumulateLanes<kQueries, kVectors>(sums, keep, out, kWhole);
+  AccumulateLanes<kQueries, kVectors>(sums, keep, out, n_lanes);
+}
+
+// Computes the scores of a tile's keys, for kQueries queries at a time, by panels of keys. Vectors
+// of keys of which these queries see none are skipped. `is_first`: this is the query tile's first
+// tile of keys, so its queries are packed.
+template <size_t kQueries, class Products>
+HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is_first,
+                          Products& products, QueryState& s) {
+  static constexpr float kOnes[kRegisterQueries] = {1, 1, 1, 1, 1, 1, 1, 1};
+  const size_t n_chunks = (queries.kv.key_length + kHeadChunk - 1) / kHeadChunk;
+  const bool stay_packed = n_chunks * s.n_padded <= kPackedChunks;
+  for (size_t chunk = 0; chunk < n_chunks; ++chunk) {
+    const size_t first = chunk * kHeadChunk,
+                 n = std::min(kHeadChunk, queries.kv.key_length - first);
+    const size_t packed = stay_packed ? chunk * s.n_padded : 0;
+    if (is_first || !stay_packed) products.PackQueries(queries, s, packed, first, n);
+    constexpr size_t kPanelKeys = Products::kPanelKeys;
+    for (size_t panel = tile.seen.begin / kPanelKeys * kPanelKeys; panel < tile.seen.end;
+         panel += kPanelKeys) {
+      products.PackKeys(queries, tile, panel, first, n);
+      for (size_t query = 0; query < s.n_padded; query += kQueries) {
+        const KeyRange seen = SeenBy(s, query, kQueries, tile);
+        constexpr size_t kVectors = Products::template kVectors<kQueries>,
+                         kScores = kVectors * kFloatLanes;
+        for (size_t key = 0; key < kPanelKeys; key += kScores) {
+          if (panel + key >= seen.end || panel + key + kScores <= seen.begin) continue;
+          VSums<kQueries, kVectors> sums;
+          products.template DotKeys<kQueries>(packed + query, key, n, query == 0, sums);
+          std::array<float*, kQueries> scores;
+          for (size_t q = 0; q < kQueries; ++q) scores[q] = s.scores[query + q] + panel + key;
+          Accumulate(sums, first == 0 ? nullptr : kOnes, scores, kScores);
+        }
+      }
+    }
+  }
+}
+
+// out = keep * out + gain * weights . v, with the values of a tile's keys.
+template <size_t kQueries, class Products>
+HWY_INLINE void AddValues(const QueryTile& queries, const KeyTile& tile, Products& products,
+                          QueryState& s) {
+  for (size_t first = 0; first < queries.kv.value_length; first += kHeadChunk) {
+    const size_t n = std::min(kHeadChunk, queries.kv.value_length - first);
+    products.PackValues(queries, tile, first, n);
+    if constexpr (Products::kIntegers) products.PackWeights(s, tile, first);
+    for (size_t query = 0; query < s.n_queries; query += kQueries) {
+      const KeyRange seen = SeenBy(s, query, kQueries, tile);
+      if (seen.empty()) continue;
+      constexpr size_t kVectors = Products::template kVectors<kQueries>;
+      for (size_t lane = 0; lane < n; lane += kVectors * kFloatLanes) {
+        VSums<kQueries, kVectors> sums;
+        if constexpr (Products::kIntegers) {
+          products.template WeightedSum<kQueries>(query, seen, lane, sums);
+        } else {
+          products.template WeightedSum<kQueries>(s, query, seen, first, lane, n - lane, sums);
+        }
+        std::array<float*, kQueries> out;
+        for (size_t q = 0; q < kQueries; ++q) out[q] = s.out[query + q] + first + lane;
+        Accumulate(sums, s.keep + query, out, n - lane);
+      }
+    }
+  }
+}
+
+// Sets the state before the first tile. n_together: queries that are processed at a time; the last
+// query is repeated up to a multiple of it.
+HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, float units_per_score,
+                             size_t n_together, QueryState& s) {
+  std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
+  std::fill_n(s.sum, kTileQueries, 0.0f);
+  const size_t n = queries.n_tokens * queries.n_heads;
+  s.n_queries = n;
+  s.n_padded = (n + n_together - 1) / n_together * n_together;
+  for (size_t i = 0; i < s.n_padded; ++i) {
+    const size_t query = std::min(i, n - 1);
+    const size_t token = query / queries.n_heads, head = query % queries.n_heads;
+    s.q[i] = queries.q + token * queries.q_stride + head * queries.kv.key_length;
+    s.out[i] = queries.out + token * queries.out_stride + head * queries.kv.value_length;
+    const size_t position = queries.first_pos + token;
+    s.positions[i] = position;
+    s.slopes[i] =
+        queries.params.slopes != nullptr ? queries.params.slopes[head] * units_per_score : 0;
+    s.first[i] = FirstVisible(position, queries.params.window);
+    s.last[i] = LastVisible(position, queries.params.ahead, queries.end);
+    std::fill_n(s.out[i], queries.kv.value_length, 0.0f);
+    // A sink acts like a key without a value, before every other key.
+    if (queries.params.sinks != nullptr && s.first[i] >= span.begin) {
+      s.max[i] = queries.params.sinks[head] * units_per_score;
+      s.sum[i] = 1;
+    }
+  }
+}
+
+// Divides the means by the sums of the attention weights or, for only a span of the keys, writes
+// these sums and the maximums to the span.
+HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float units_per_score,
+                           const QueryState& s) {
+  for (size_t i = 0; i < s.n_queries; ++i) {
+    if (span.sum == nullptr) {
+      const float factor = 1.0f / s.sum[i];
+      for (size_t j = 0; j < queries.kv.value_length; ++j) s.out[i][j] *= factor;
+      continue;
+    }
+    const size_t to = i / queries.n_heads * span.sum_stride + i % queries.n_heads;
+    span.max[to] = s.max[i] / units_per_score;
+    span.sum[to] = s.sum[i];
+  }
+}
+
+// Attention of a query tile, by tiles of keys. The sums of kQueries queries are in registers at a
+// time. Integer products make the scores of kScoredQueries queries at a time. Results in floats are
+// always batch-invariant, those of integer products only if that is asked for.
+template <size_t kQueries, size_t kScoredQueries, class Products>
+HWY_NOINLINE void LoopOverKeyTiles(QueryTile queries, const KeySpan& span,
+                                   bool batch_invariant = true) {
+  QueryState s;
+  // A kept score is a score times this, so that e^score is 2^(kept / Products::kUnitsPerOctave).
+  constexpr float kUnitsPerScore = Products::kUnitsPerOctave * 1.44269504f;
+  BeginQueries(queries, span, kUnitsPerScore, kScoredQueries, s);
+  queries.params.scale *= kUnitsPerScore;
+  queries.params.softcap *= kUnitsPerScore;
+  s.batch_invariant = batch_invariant;
+  Products products;
+  const size_t begin = std::max(span.begin, s.first[0]);
+  const size_t end = std::min(span.end, s.last[s.n_padded - 1] + 1);
+  bool is_first = true;
+  for (size_t key = begin / kTileKeys * kTileKeys; key < end; key += kTileKeys, is_first = false) {
+    const size_t before = begin - std::min(begin, key);
+    const size_t cache_index = key % queries.kv.capacity;
+    const KeyTile tile = {.position = key,
+                          .cache_index = cache_index,
+                          .seen = {before, std::min(kTileKeys, end - key)},
+                          .stored = {0, queries.kv.capacity - cache_index}};
+    if constexpr (Products::kIntegers) {
+      ScoreLanes<kScoredQueries / Products::kWidth>(queries, tile, is_first, products, s);
+    } else {
+      ScoreTile<kQueries>(queries, tile, is_first, products, s);
+    }
+    Weigh<kQueries, Products>(tile, {queries.params.softcap, queries.params.slopes != nullptr}, s);
+    AddValues<kQueries>(queries, tile, products, s);
+  }
+  EndQueries(queries, span, kUnitsPerScore, s);
+}
+
+// In floats. The number of queries in registers at a time is the one that repeats the fewest
+// queries: models often have 5, 6, 7 or 14 query heads for each key-value head.
+template <class Products>
+HWY_INLINE void AttendInFloats(const QueryTile& queries, const KeySpan& span) {
+  const size_t n = queries.n_tokens * queries.n_heads;
+  const auto padded = [n](size_t together) { return (n + together - 1) / together * together; };
+  if (n == 1) return LoopOverKeyTiles<1, 1, Products>(queries, span);
+  if (n == 2) return LoopOverKeyTiles<2, 2, Products>(queries, span);
+  if (n == 3) return LoopOverKeyTiles<3, 3, Products>(queries, span);
+  if (n == 4) return LoopOverKeyTiles<4, 4, Products>(queries, span);
+  const size_t fewest = std::min({padded(6), padded(7), padded(8)});
+  if (padded(8) == fewest) return LoopOverKeyTiles<8, 8, Products>(queries, span);
+  if (padded(7) == fewest) return LoopOverKeyTiles<7, 7, Products>(queries, span);
+  LoopOverKeyTiles<6, 6, Products>(queries, span);
+}
+
+// One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).
+void AttendF32(const QueryTile& queries, const KeySpan& span, bool /*batch_invariant*/) {
+  AttendInFloats<FloatProducts<float>>(queries, span);
+}
+void AttendF16(const QueryTile& queries, const KeySpan& span,
+               [[maybe_unused]] bool batch_invariant) {
+#if HWY_ARCH_X86  // NEON multiplies floats as fast as int16
+  if (!batch_invariant)
+    return LoopOverKeyTiles<kRegisterQueries, 2 * kFloatLanes, Int16Products>(queries, span,
+                                                                              batch_invariant);
+#endif
+  AttendInFloats<FloatProducts<hwy::float16_t>>(queries, span);
+}
+void AttendConverted(const QueryTile& queries, const KeySpan& span, bool /*batch_invariant*/) {
+  AttendInFloats<FloatProducts<Converted>>(queries, span);
+}
+void AttendQuantized(const QueryTile& queries, const KeySpan& span,
+                     [[maybe_unused]] bool batch_invariant) {
+#if HWY_ARCH_X86
+  // Up to kFloatLanes queries share one vector of lanes, more queries use two vectors.
+  const size_t n = queries.n_tokens * queries.n_heads;
+  if (n == 1)
+    return LoopOverKeyTiles<1, 2, Int8Products<kFloatLanes / 2>>(queries, span, batch_invariant);
+  if (n == 2)
+    return LoopOverKeyTiles<2, 2, Int8Products<kFloatLanes / 2>>(queries, span, batch_invariant);
+  if (n <= 4)
+    return LoopOverKeyTiles<4, 4, Int8Products<std::max<size_t>(kFloatLanes / 4, 2)>>(
+        queries, span, batch_invariant);
+  if constexpr (kFloatLanes >= 8) {
+    if (n <= 8)
+      return LoopOverKeyTiles<kRegisterQueries, 8, Int8Products<2>>(queries, span, batch_invariant);
+    if (n <= kFloatLanes)
+      return LoopOverKeyTiles<kRegisterQueries, kFloatLanes, Int8Products<2>>(queries, span,
+                                                                              batch_invariant);
+  }
+  LoopOverKeyTiles<kRegisterQueries, 2 * kFloatLanes, Int8Products<1>>(queries, span,
+                                                                       batch_invariant);
+#else
+  AttendInFloats<FloatProducts<Converted>>(queries, span);
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+#if HWY_ARCH_ARM_A64  // no form of attention has Arm's extensions
+#undef PRONK_EXPORT
+#undef PRONK_DISPATCH
+#define PRONK_EXPORT HWY_EXPORT
+#define PRONK_DISPATCH HWY_DYNAMIC_DISPATCH
+#endif
+
+PRONK_EXPORT(AttendF32);
+PRONK_EXPORT(AttendF16);
+PRONK_EXPORT(AttendQuantized);
+PRONK_EXPORT(AttendConverted);
+
+void AttendQueryTile(const QueryTile& queries, const KeySpan& span, bool batch_invariant) {
+  const KvTypes type = queries.kv.type;
+  if (IsBlocks(type.k) && IsBlocks(type.v)) {
+    return PRONK_DISPATCH(AttendQuantized)(queries, span, batch_invariant);
+  }
+  if (type == KvType::kF32) return PRONK_DISPATCH(AttendF32)(queries, span, batch_invariant);
+  if (type == KvType::kF16) return PRONK_DISPATCH(AttendF16)(queries, span, batch_invariant);
+  PRONK_DISPATCH(AttendConverted)(queries, span, batch_invariant);
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE
