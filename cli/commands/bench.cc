@@ -178,7 +178,7 @@ class Outputs {
         err_(options.output_err == "none" ? nullptr
                                           : MakeBenchFormat(options.output_err, setting)) {}
 
-  // False if nobody reads any more.
+  // False if the reader has closed the pipe.
   bool Row(const BenchResult& result) {
     return Write([&](BenchFormat& format) { return format.Row(result); });
   }
@@ -269,7 +269,7 @@ class Bench {
       outputs.Progress(Position(result));
       if (!RunTest(result, outputs)) break;
       done_.push_back(std::move(result));
-      // Nobody reads any more, and neither a plot nor a verdict was asked for.
+      // The reader has closed the pipe, and neither a plot nor a verdict was asked for.
       if (!outputs.Row(done_.back()) && !plot_ && options_.against.empty() && !baseline_)
         return kExitDone;
     }

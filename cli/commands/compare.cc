@@ -106,7 +106,7 @@ class Compare {
       for (const CountedText& one : texts)
         options.context = std::max(options.context, one.ids.size());
       engine::Session session(model, options);
-      Mean surprise;
+      Mean surprisal;
       Divergence divergence;
       double bytes = 0;
       ProgressLine progress("reading", "windows");
@@ -123,16 +123,16 @@ class Compare {
         if (diverges) ReadIds(base_session, base_texts[i].ids, base_texts[i].first, watch, keep);
         const auto visit = [&, from = kept.data()](std::span<const float> logits,
                                                    tokenizer::TokenId next) mutable {
-          surprise.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+          surprisal.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
           if (diverges)
             divergence.Add(std::span(std::exchange(from, from + n_vocab), n_vocab), logits, next);
         };
         ReadIds(session, texts[i].ids, texts[i].first, watch, visit);
         bytes += texts[i].bytes;
       }
-      const double nats = surprise.Get().value * static_cast<double>(surprise.n());
+      const double nats = surprisal.Get().value * static_cast<double>(surprisal.n());
       result.bits_per_byte = nats / bytes / std::log(2.0);
-      if (is_alike) result.perplexity = surprise.Exp();
+      if (is_alike) result.perplexity = surprisal.Exp();
       if (diverges) result.divergence = divergence;
       CheckFinite(std::array{*result.bits_per_byte}, model.file.path() + ": the model's logits");
     }

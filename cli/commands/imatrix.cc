@@ -57,7 +57,7 @@ int Imatrix(const ImatrixOptions& options) {
     session.Rewind(0);
     session.Prefill(windows.Window(i, model.tokenizer->vocab()),
                     Watch(progress, i * windows.length, windows.ids.size()));
-    trace.steps.clear();
+    trace.operations.clear();
   }
   progress.Clear();
   for (const auto& [name, of] : inputs.squares()) CheckFinite(of.sums, "the model's activations");

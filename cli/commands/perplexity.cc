@@ -66,16 +66,16 @@ int Perplexity(const PerplexityOptions& options) {
   }
   Divergence divergence;  // from the base, if there is one
   size_t n_least = 0;     // tokens whose probability is below what the base's file can hold
-  Mean surprise;
+  Mean surprisal;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
     if (base) {
-      divergence.Add(base->LogProbabilities(surprise.n()), logits, next);
+      divergence.Add(base->LogProbabilities(surprisal.n()), logits, next);
       n_least += base->IsLeast(next) ? 1 : 0;
     }
-    surprise.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+    surprisal.Add(engine::LogSumExp(logits) - logits[static_cast<size_t>(next)]);
     if (kept) kept->Write(logits);
   });
-  CheckFinite(std::array{surprise.Get().value, divergence.MeanDivergence().value},
+  CheckFinite(std::array{surprisal.Get().value, divergence.MeanDivergence().value},
               "the model's logits");
   if (kept) kept->Commit();
   if (n_least > 0) {
@@ -83,24 +83,24 @@ int Perplexity(const PerplexityOptions& options) {
         Format("note: the file of --kl holds no probability below e^-16 of the largest, which "
                "%zu of %zu tokens have: the base's perplexity is higher than shown, and the "
                "ratio lower",
-               n_least, surprise.n()));
+               n_least, surprisal.n()));
   }
-  const Estimate perplexity = surprise.Exp();
+  const Estimate perplexity = surprisal.Exp();
   if (options.json) {
     Json json = {{"model", model.file.path()},
-                 {"tokens", surprise.n()},
+                 {"tokens", surprisal.n()},
                  {"windows", windows.count()},
                  {"window", windows.length}};
     if (base) json["base"] = options.kl;
     json.update(base ? divergence.ToJson() : Json{{"perplexity", EstimateJson(perplexity)}});
     WriteOut(JsonText(json, 2));
   } else if (base) {
-    WriteOut(divergence.Text() + Format("\n%zu tokens, %s of %zu\n", surprise.n(),
+    WriteOut(divergence.Text() + Format("\n%zu tokens, %s of %zu\n", surprisal.n(),
                                         Counted(windows.count(), "window").c_str(),
                                         windows.length));
   } else {
     WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %s of %zu)\n", perplexity.value,
-                    perplexity.error, surprise.n(), windows.n_tokens,
+                    perplexity.error, surprisal.n(), windows.n_tokens,
                     Counted(windows.count(), "window").c_str(), windows.length));
   }
   return kExitDone;

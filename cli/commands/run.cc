@@ -1,18 +1,15 @@
 // pronk run: completes a prompt and streams the text. Read Run() first, then AnswerOne(),
-// Complete() and EncodePrompt(). run_flags.cc has the flags.
+// Complete() and EncodePrompt(). run_flags.cc has the flags, run_input.cc reads the prompt, and
+// run_report.cc writes what stands beside the text.
 #include "cli/commands/run.h"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "cli/command.h"
-#include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/output/report.h"
 #include "cli/terminal/signals.h"
@@ -23,21 +20,6 @@
 
 namespace cli {
 namespace {
-
-// In a run at least this long, measuring the memory bandwidth costs no noticeable time.
-constexpr double kLongRunSeconds = 2;
-
-// The single request of a run without --jsonl.
-RunRequest RequestOf(const RunOptions& options, RunRequest flags, RequestReader& reader) {
-  if (!options.messages.empty()) return reader.ReadMessages(options.messages);
-  // Fails before it waits for standard input: a word that names no model was perhaps meant as the
-  // prompt, and the message says so.
-  if (!options.text.is_given()) options.model.ModelPath();
-  TextOptions text = options.text;
-  if (text.prompt) text.prompt = options.generation.ResolveEscapes(*text.prompt);
-  flags.prompt = text.Read();
-  return flags;
-}
 
 // Restores the prompt's beginning that the --prompt-cache file has. Returns its number of tokens. A
 // cache of a longer context is of no use: it is replaced, as one of another prompt.
@@ -97,90 +79,6 @@ engine::GenerateResult Complete(const RunOptions& options, const RunSetup& setup
   });
 }
 
-// Writes each call as a line of JSON.
-void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out) {
-  for (const tokenizer::ToolCall& call : calls) {
-    out.Write((std::exchange(is_first, false) ? "" : "\n") + CallJson(call));
-  }
-}
-
-// Says what cut the answer. Adds notes and speeds if standard error is a terminal, or with -v.
-void ReportRun(const RunOptions& options, const engine::Model& model,
-               const engine::GenerateResult& result) {
-  if (options.json) return;
-  if (result.stop_reason == pronk::StopReason::kContext) {
-    Complain("note: the context is full, so the text ends here; -c makes it larger");
-  }
-  if (result.stop_reason == pronk::StopReason::kLength && result.text.empty() &&
-      !result.thinking.empty()) {
-    Complain(
-        "note: -n ended the answer while the model was still thinking; a larger -n leaves room for "
-        "it");
-  }
-  if (!IsTerminal(2) && !options.model.verbose) return;
-  const bool reads_stdin = options.text.reads_stdin() || options.messages == "-";
-  if (!reads_stdin && HasUnreadInput()) Note("note: standard input is ignored; -f - reads it");
-  Note(SpeedLine(result, model, result.generate_seconds > kLongRunSeconds ? result.n_threads : 0));
-  if (options.model.verbose) Note(ThreadsLine(result));
-  if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
-}
-
-// A token of `logprobs`. Its bytes, since a token may be a part of a character.
-Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
-               float log_probability) {
-  const std::string piece = tokenizer.Piece(id, /*special=*/true);
-  Json bytes = Json::array();
-  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
-  Json json = {{"id", id}, {"token", piece}, {"bytes", bytes}, {"logprob", nullptr}};
-  if (!std::isnan(log_probability)) json["logprob"] = log_probability;
-  return json;
-}
-
-// What is read and checked before the model is loaded.
-struct RunInput {
-  engine::SessionOptions session;  // as the flags say, without drafts and sampling
-  std::string tools;               // the text of --tools
-  std::vector<RunRequest> requests;
-  bool is_chat = false;  // --chat is given, or a request is a conversation
-};
-
-// One request, or one for each line of --jsonl. Grammar and schema are the flags'.
-std::vector<RunRequest> ReadRequests(const RunOptions& options,
-                                     const std::shared_ptr<const grammar::Grammar>& grammar,
-                                     const std::string& schema) {
-  const std::optional<size_t> n_likeliest =
-      options.n_likeliest < 0 ? std::nullopt : std::optional<size_t>(options.n_likeliest);
-  const RunRequest flags = {.prompt = "",
-                            .max_tokens = options.max_tokens,
-                            .stop_texts = options.generation.ResolveEscapes(options.stop_texts),
-                            .grammar = grammar,
-                            .schema = schema,
-                            .n_likeliest = n_likeliest};
-  RequestReader reader(flags, options.generation);
-  const std::vector<std::string>& files = options.text.files;
-  if (options.jsonl) return reader.ReadLines(files.empty() ? "-" : files[0]);
-  std::vector<RunRequest> one;  // not copied: the prompt may be long
-  one.push_back(RequestOf(options, flags, reader));
-  return one;
-}
-
-RunInput ReadInput(const RunOptions& options) {
-  CheckRunFlags(options);
-  RunInput input = {.session = options.model.ForSession(), .tools = {}, .requests = {}};
-  std::string schema;
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
-  input.tools = options.tools.ReadTools();
-  options.generation.ForDrafts({});  // throws if the flags of drafts do not fit together
-  input.requests = ReadRequests(options, grammar, schema);
-  const auto is_conversation = [](const RunRequest& request) { return !request.messages.empty(); };
-  const auto has_schema = [](const RunRequest& request) { return !request.schema.empty(); };
-  input.is_chat = options.chat || std::ranges::any_of(input.requests, is_conversation);
-  CheckChatFlags(
-      options, input.is_chat,
-      !options.generation.schema.empty() || std::ranges::any_of(input.requests, has_schema));
-  return input;
-}
-
 RunSetup MakeSetup(const RunOptions& options, const RunInput& input, const engine::Model& model,
                    const std::optional<engine::Model>& draft_model) {
   RunSetup setup = {.model = model, .chat_form = {}, .session = input.session};
@@ -212,7 +110,7 @@ int AnswerOne(const RunOptions& options, RunSetup setup, const RunRequest& reque
           : out.Finish();
   ReportRun(options, setup.model, result);
   if (result.is_broken) ComplainOfBroken();
-  if (!can_write) return kExitDone;  // nobody reads any more
+  if (!can_write) return kExitDone;  // the reader has closed the pipe
   return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
              ? kExitCut
              : kExitDone;
@@ -287,7 +185,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
                                            const RunRequest& request,
                                            grammar::Constraint* constraint, Json& likely) {
   engine::GenerateOptions generate = {.max_tokens = request.max_tokens,
-                                      .reads_last = false,  // nothing follows
+                                      .runs_last = false,  // nothing follows
                                       .stop_texts = request.stop_texts,
                                       .interrupted = Interrupted,
                                       .constraint = constraint};
@@ -300,20 +198,10 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
   if (!request.n_likeliest) return generate;
   generate.n_likeliest = static_cast<int64_t>(*request.n_likeliest);
   generate.on_token = [&likely, &tokenizer = *setup.model.tokenizer](const pronk::Token& token) {
-    likely.push_back(TokenJson(tokenizer, token.id, token.log_probability));
-    Json& others = likely.back()["top_logprobs"] = Json::array();
-    for (const auto& [other, log_probability] : token.likeliest)
-      others.push_back(TokenJson(tokenizer, other, log_probability));
+    likely.push_back(LogprobJson(tokenizer, token));
     return true;
   };
   return generate;
-}
-
-Json ExtraFields(const RunRequest& request, const Json& likely) {
-  Json more = Json::object();
-  if (request.id.is_there()) more["id"] = Json::parse(request.id.text());
-  if (request.n_likeliest) more["logprobs"] = {{"content", likely}};
-  return more;
 }
 
 }  // namespace cli

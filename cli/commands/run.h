@@ -15,6 +15,7 @@
 #include "cli/options/text_options.h"
 #include "cli/options/tool_options.h"
 #include "cli/output/json_file.h"
+#include "cli/terminal/terminal.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
 #include "engine/session/generate.h"
@@ -58,10 +59,20 @@ struct RunSetup {
                                                     const RunRequest& request) const;
 };
 
+// What is read and checked before the model is loaded.
+struct RunInput {
+  engine::SessionOptions session;  // as the flags say, without drafts and sampling
+  std::string tools;               // the text of --tools
+  std::vector<RunRequest> requests;
+  bool is_chat = false;  // --chat is given, or a request is a conversation
+};
+
 // Refuses flags that would have no effect: the user expects one. Throws UsageError.
 void CheckRunFlags(const RunOptions& options);
 // Refuses flags that have no effect with a chat, or without one. Throws UsageError.
 void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema);
+// Reads one request, or one for each line of --jsonl. Throws UsageError.
+RunInput ReadInput(const RunOptions& options);
 // Does what the flags say. Returns the exit status.
 int Run(const RunOptions& options);
 
@@ -76,8 +87,15 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, const R
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunSetup& setup,
                                            const RunRequest& request,
                                            grammar::Constraint* constraint, Json& likely);
+// A token of `logprobs`, with the likeliest tokens at its place.
+Json LogprobJson(const tokenizer::Tokenizer& tokenizer, const pronk::Token& token);
 // What --json has beside the result: the log probabilities, if they were asked for.
 Json ExtraFields(const RunRequest& request, const Json& likely);
+// Writes each call as a line of JSON.
+void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out);
+// Says what cut the answer. Adds notes and speeds if standard error is a terminal, or with -v.
+void ReportRun(const RunOptions& options, const engine::Model& model,
+               const engine::GenerateResult& result);
 
 // Answers the lines of --jsonl, several together, with a line for each in their order. Returns the
 // exit status.

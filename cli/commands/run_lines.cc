@@ -222,7 +222,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
     for (; answers.contains(written); answers.erase(written++)) {
       if (!file && IsTerminal(1)) progress.Clear();
       if (file) file->Add(answers[written]);
-      if (!file && !WriteOut(answers[written])) return kExitDone;  // nobody reads any more
+      if (!file && !WriteOut(answers[written])) return kExitDone;  // the reader has closed the pipe
     }
     progress.Update(written, ids.size());
   }

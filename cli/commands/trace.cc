@@ -72,7 +72,7 @@ void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t posi
   session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
 }
 
-// Reads the tokens from `begin` on several times and takes each step's median time.
+// Reads the tokens from `begin` on several times and takes each operation's median time.
 engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
                           size_t repetitions) {
   std::vector<engine::Trace> traces(repetitions);
@@ -83,10 +83,10 @@ engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tok
     session.TraceTo(nullptr);
   }
   engine::Trace result = traces[0];
-  for (size_t i = 0; i < result.steps.size(); ++i) {
+  for (size_t i = 0; i < result.operations.size(); ++i) {
     std::vector<double> seconds;
-    for (const engine::Trace& trace : traces) seconds.push_back(trace.steps[i].seconds);
-    result.steps[i].seconds = MedianOf(seconds);
+    for (const engine::Trace& trace : traces) seconds.push_back(trace.operations[i].seconds);
+    result.operations[i].seconds = MedianOf(seconds);
   }
   return result;
 }

@@ -225,7 +225,7 @@ constexpr Synonyms kForeign[] = {
     {"--prompt-cache FILE writes the file if the prompt is longer: give it a copy",
      "--prompt-cache-ro"},
     {"--samplers takes names: 'top_k;top_p;temperature'", "--sampler-seq --sampling-seq"},
-    {"pronk has no such sampler: --mirostat 2 aims at a surprise, --xtc-probability at variety",
+    {"pronk has no such sampler: --mirostat 2 aims at a surprisal, --xtc-probability at variety",
      "--adaptive-target --adaptive-decay --adaptive-updt-w-cur"},
     {"pronk has no such sampler: --min-p cuts off the tail", "--tfs"},
     {"penalties hold for line ends as well; --logit-bias ID+BIAS favours a token",

@@ -55,9 +55,9 @@ void Divergence::Add(std::span<const float> base, std::span<const float> logits,
   const auto id = static_cast<size_t>(next);
   const double log_p = logits[id] - log_sum, log_base = base[id];
   const double difference = std::exp(log_p) - std::exp(log_base);
-  surprise_.Add(-log_p);
-  base_surprise_.Add(-log_base);
-  surprise_excess_.Add(log_base - log_p);
+  surprisal_.Add(-log_p);
+  base_surprisal_.Add(-log_base);
+  surprisal_excess_.Add(log_base - log_p);
   divergence_.Add(divergence);
   difference_.Add(difference);
   squared_difference_.Add(difference * difference);
@@ -80,8 +80,8 @@ std::string Divergence::Text() const {
     return Format("%-8s %24s   %24s\n", name, left.c_str(), right.c_str());
   };
   std::string text = estimate(Perplexity(), 1, "perplexity %.4f +- %.4f") +
-                     estimate(base_surprise_.Exp(), 1, "; of the base %.4f +- %.4f\n") +
-                     estimate(surprise_excess_.Exp(), 1, "ratio of the two %.4f +- %.4f\n") +
+                     estimate(base_surprisal_.Exp(), 1, "; of the base %.4f +- %.4f\n") +
+                     estimate(surprisal_excess_.Exp(), 1, "ratio of the two %.4f +- %.4f\n") +
                      estimate(SameTop(), 100, "same token on top: %.3f +- %.3f %%\n\n") +
                      line("", "KL divergence, nats", "p - p of the base, %") +
                      line("mean", estimate(MeanDivergence(), 1, "%.6f +- %.6f"),
@@ -104,8 +104,8 @@ Json Divergence::ToJson() const {
     difference["quantiles"][name] = Quantile(differences, part);
   }
   return {{"perplexity", EstimateJson(Perplexity())},
-          {"base_perplexity", EstimateJson(base_surprise_.Exp())},
-          {"perplexity_ratio", EstimateJson(surprise_excess_.Exp())},
+          {"base_perplexity", EstimateJson(base_surprisal_.Exp())},
+          {"perplexity_ratio", EstimateJson(surprisal_excess_.Exp())},
           {"kl_divergence", divergence},
           {"probability_difference", difference},
           {"same_top", EstimateJson(SameTop())}};

@@ -21,7 +21,7 @@ class Divergence {
   void Add(std::span<const float> base, std::span<const float> logits, tokenizer::TokenId next);
 
   size_t n() const { return divergences_.size(); }
-  Estimate Perplexity() const { return surprise_.Exp(); }
+  Estimate Perplexity() const { return surprisal_.Exp(); }
   Estimate MeanDivergence() const { return divergence_.Get(); }
   Estimate SameTop() const { return same_top_.Get(); }  // a fraction
 
@@ -32,8 +32,8 @@ class Divergence {
  private:
   Estimate RootMeanSquareDifference() const;
 
-  Mean surprise_, base_surprise_, surprise_excess_, divergence_, difference_, squared_difference_,
-      same_top_;
+  Mean surprisal_, base_surprisal_, surprisal_excess_, divergence_, difference_,
+      squared_difference_, same_top_;
   std::vector<float> divergences_, differences_;  // of each prediction
 };
 

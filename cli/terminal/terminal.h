@@ -35,10 +35,10 @@ void Note(const std::string& text);
 // feeds included; on a terminal, lines break between words.
 void Complain(std::string_view text);
 
-// Writes UTF-8 text to stdout at once, converted for a terminal. False if nobody reads any more (a
-// closed pipe). Throws engine::Error on other failures (a full disk).
+// Writes UTF-8 text to stdout at once, converted for a terminal. False if the reader has closed the
+// pipe. Throws engine::Error on other failures (a full disk).
 bool WriteOut(std::string_view text);
-// Passes text to WriteOut() in large pieces, until nobody reads any more.
+// Passes text to WriteOut() in large pieces, until the reader has closed the pipe.
 class Output {
  public:
   Output() = default;
@@ -77,7 +77,7 @@ class WordWrapper {
 // and a pipe or a file gets only the answer.
 class TextOutput {
  public:
-  // Returns false if nobody reads any more. Throws as WriteOut().
+  // Returns false if the reader has closed the pipe. Throws as WriteOut().
   bool Write(std::string_view text);
   void WriteThinking(std::string_view text);
   // Ends the text. A terminal gets an empty line, a pipe the line feed that ends a text.

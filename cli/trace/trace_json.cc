@@ -106,32 +106,32 @@ Json LayerJson(const TraceReport& report, size_t layer, Weights form) {
   return json;
 }
 
-Json StepsJson(const engine::Trace& trace) {
-  Json steps = Json::array();
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const engine::TraceStep& step = trace.steps[i];
-    Json json = {{"part", StepPart(trace, i)}, {"operation", step.kind}};
-    for (const engine::TraceWeights& weights : step.weights) {
+Json OperationsJson(const engine::Trace& trace) {
+  Json operations = Json::array();
+  for (size_t i = 0; i < trace.operations.size(); ++i) {
+    const engine::TraceOperation& operation = trace.operations[i];
+    Json json = {{"part", OperationPart(trace, i)}, {"operation", operation.kind}};
+    for (const engine::TraceWeights& weights : operation.weights) {
       json["tensors"].push_back({{"name", weights.tensor->name},
                                  {"type", TypeName(weights.tensor->dtype)},
                                  {"rows", weights.rows},
                                  {"cols", weights.cols}});
     }
-    if (!step.shape.empty()) json["shape"] = step.shape;
-    json["bytes"] = step.bytes;
-    json["operations"] = step.operations;
-    json["seconds"] = step.seconds;
-    steps.push_back(json);
+    if (!operation.shape.empty()) json["shape"] = operation.shape;
+    json["bytes"] = operation.bytes;
+    json["operations"] = operation.flops;
+    json["seconds"] = operation.seconds;
+    operations.push_back(json);
   }
-  return steps;
+  return operations;
 }
 
 Json ReportJson(const TraceReport& report, Weights form) {
   Json json = {{"model", report.model.file.path()}, {"threads", report.n_threads},
                {"tokens", TokensJson(report)},      {"read_bytes_per_second", report.read_ceiling},
                {"reads_from", report.reads_from},   {"operations_per_second", report.dot_ceiling}};
-  json["steps"] = StepsJson(report.token);
-  if (!report.prompt.steps.empty()) json["prompt_steps"] = StepsJson(report.prompt);
+  json["steps"] = OperationsJson(report.token);
+  if (!report.prompt.operations.empty()) json["prompt_steps"] = OperationsJson(report.prompt);
   for (size_t i = 0; !report.values.empty() && i < report.model.config.n_layers(); ++i) {
     json["layers"].push_back(LayerJson(report, i, form));
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLeft = 56, kRight = kSvgWidth - kSvgMargin, kTop = 96, kBottom = 400;
 
-// Steps that both read and compute; others have no ratio.
+// Operations that both read and compute; others have no ratio.
 struct Dot {
   double intensity, speed;  // operations per byte, operations per second
   double seconds;
@@ -41,17 +41,17 @@ struct Group {
 };
 
 void AddDots(const engine::Trace& trace, bool at_once, std::vector<Group>& groups) {
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const engine::TraceStep& step = trace.steps[i];
-    if (step.bytes == 0 || step.operations == 0 || step.seconds <= 0) continue;
-    const std::string tensors = StepTensors(step);
-    const std::string name = tensors.empty() ? std::string(step.kind) : tensors;
+  for (size_t i = 0; i < trace.operations.size(); ++i) {
+    const engine::TraceOperation& operation = trace.operations[i];
+    if (operation.bytes == 0 || operation.flops == 0 || operation.seconds <= 0) continue;
+    const std::string tensors = OperationTensors(operation);
+    const std::string name = tensors.empty() ? std::string(operation.kind) : tensors;
     const auto same = [&](const Group& group) { return group.name == name; };
     auto group = std::find_if(groups.begin(), groups.end(), same);
     if (group == groups.end()) group = groups.insert(group, {name, {}});
-    group->dots.push_back({step.operations / static_cast<double>(step.bytes),
-                           step.operations / step.seconds, step.seconds, at_once,
-                           StepPart(trace, i)});
+    group->dots.push_back({operation.flops / static_cast<double>(operation.bytes),
+                           operation.flops / operation.seconds, operation.seconds, at_once,
+                           OperationPart(trace, i)});
   }
 }
 

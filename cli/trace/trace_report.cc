@@ -12,18 +12,18 @@
 namespace cli {
 namespace {
 
-using engine::TraceStep;
+using engine::TraceOperation;
 
-// The time of one step, or of several of one kind or layer.
+// The time of one operation, or of several of one kind or layer.
 struct Cost {
   uint64_t bytes = 0;
   double seconds = 0;
-  double operations = 0;
+  double flops = 0;
 
-  void Add(const TraceStep& step) {
-    bytes += step.bytes;
-    seconds += step.seconds;
-    operations += step.operations;
+  void Add(const TraceOperation& operation) {
+    bytes += operation.bytes;
+    seconds += operation.seconds;
+    flops += operation.flops;
   }
 };
 
@@ -39,23 +39,25 @@ std::string Line(std::string_view kind, const std::string& tensors, std::string_
   return text + "\n";
 }
 
-std::string StepLine(const TraceStep& step, double ceiling) {
+std::string OperationLine(const TraceOperation& operation, double ceiling) {
   std::string_view type;
   std::string shape;
-  if (!step.weights.empty()) {
+  if (!operation.weights.empty()) {
     size_t rows = 0;
-    for (const engine::TraceWeights& weights : step.weights) rows += weights.rows;
-    type = gguf::Info(step.weights[0].tensor->dtype).name;
-    shape = std::to_string(rows) + "x" + std::to_string(step.weights[0].cols);
+    for (const engine::TraceWeights& weights : operation.weights) rows += weights.rows;
+    type = gguf::Info(operation.weights[0].tensor->dtype).name;
+    shape = std::to_string(rows) + "x" + std::to_string(operation.weights[0].cols);
   }
-  for (const size_t n : step.shape) shape += (shape.empty() ? "" : "x") + std::to_string(n);
-  return Line(step.kind, StepTensors(step), type, shape, {step.bytes, step.seconds}, ceiling);
+  for (const size_t n : operation.shape) shape += (shape.empty() ? "" : "x") + std::to_string(n);
+  return Line(operation.kind, OperationTensors(operation), type, shape,
+              {operation.bytes, operation.seconds}, ceiling);
 }
 
-// The part of a step: 0 reads a token's embedding, 1 + i is layer i, and then comes the output.
-size_t PartOf(const engine::Trace& trace, size_t step) {
-  if (trace.steps[step].kind == "embed" && step == 0) return 0;
-  const auto end = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);
+// The part of an operation: 0 reads a token's embedding, 1 + i is layer i, and then comes the
+// output.
+size_t PartOf(const engine::Trace& trace, size_t operation) {
+  if (trace.operations[operation].kind == "embed" && operation == 0) return 0;
+  const auto end = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), operation);
   return 1 + static_cast<size_t>(end - trace.layer_ends.begin());
 }
 
@@ -64,12 +66,12 @@ std::string PartName(const engine::Trace& trace, size_t part) {
   return part > trace.layer_ends.size() ? "output" : "layer " + std::to_string(part - 1);
 }
 
-// The first step of a part, and the one after its last.
-std::pair<size_t, size_t> StepsOf(const engine::Trace& trace, size_t part) {
+// The first operation of a part, and the one after its last.
+std::pair<size_t, size_t> OperationsOf(const engine::Trace& trace, size_t part) {
   size_t begin = 0;
-  while (begin < trace.steps.size() && PartOf(trace, begin) < part) ++begin;
+  while (begin < trace.operations.size() && PartOf(trace, begin) < part) ++begin;
   size_t end = begin;
-  while (end < trace.steps.size() && PartOf(trace, end) == part) ++end;
+  while (end < trace.operations.size() && PartOf(trace, end) == part) ++end;
   return {begin, end};
 }
 
@@ -78,12 +80,14 @@ std::vector<std::vector<size_t>> AlikeParts(const engine::Trace& trace) {
   std::vector<std::vector<size_t>> alike;
   std::map<std::string, size_t> kinds;
   for (size_t part = 0; part < trace.layer_ends.size() + 2; ++part) {
-    const auto [begin, end] = StepsOf(trace, part);
+    const auto [begin, end] = OperationsOf(trace, part);
     if (begin == end) continue;
     const bool is_layer = part > 0 && part <= trace.layer_ends.size();
     std::string operations = is_layer ? "" : PartName(trace, part);
     for (size_t i = begin; i < end; ++i) {
-      operations.append(trace.steps[i].kind).append(" ").append(StepTensors(trace.steps[i]));
+      operations.append(trace.operations[i].kind)
+          .append(" ")
+          .append(OperationTensors(trace.operations[i]));
       operations += '\n';
     }
     const auto [kind, is_new] = kinds.try_emplace(operations, alike.size());
@@ -106,10 +110,10 @@ std::string LayerNumbers(const std::vector<size_t>& parts) {
   return text;
 }
 
-// The step of these whose time is the median.
-const TraceStep& MedianStep(std::vector<const TraceStep*> steps) {
-  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
-  std::ranges::nth_element(steps, middle, {}, &TraceStep::seconds);
+// The operation of these whose time is the median.
+const TraceOperation& MedianOperation(std::vector<const TraceOperation*> operations) {
+  const auto middle = operations.begin() + static_cast<std::ptrdiff_t>(operations.size() / 2);
+  std::ranges::nth_element(operations, middle, {}, &TraceOperation::seconds);
   return **middle;
 }
 
@@ -137,12 +141,13 @@ std::string ItemsLine(const std::string& name, const std::vector<Share>& shares,
 std::string PromptTable(const TraceReport& report) {
   std::vector<std::pair<std::string, Cost>> sums;  // in the order of the pass
   Cost all;
-  for (const TraceStep& step : report.prompt.steps) {
-    const std::string name = Padded(std::string(step.kind), 10) + Column(StepTensors(step), 28);
+  for (const TraceOperation& operation : report.prompt.operations) {
+    const std::string name =
+        Padded(std::string(operation.kind), 10) + Column(OperationTensors(operation), 28);
     auto sum = std::ranges::find(sums, name, &std::pair<std::string, Cost>::first);
     if (sum == sums.end()) sum = sums.insert(sum, {name, {}});
-    sum->second.Add(step);
-    all.Add(step);
+    sum->second.Add(operation);
+    all.Add(operation);
   }
   sums.emplace_back(Padded("all", 38), all);
   std::string text =
@@ -152,11 +157,11 @@ std::string PromptTable(const TraceReport& report) {
           Format("%12s %6s %6s %5s\n", "us", "time", "TOPS", "max");
   for (const auto& [name, cost] : sums) {
     text += name + Format(" %11.1f %5.1f%%", cost.seconds * 1e6, 100 * cost.seconds / all.seconds);
-    if (cost.operations > 0) {
-      const double least = std::max(cost.operations / report.dot_ceiling,
+    if (cost.flops > 0) {
+      const double least = std::max(cost.flops / report.dot_ceiling,
                                     static_cast<double>(cost.bytes) / report.read_ceiling);
-      text += Format(" %6.3f %4.0f%%", cost.operations / cost.seconds / 1e12,
-                     100 * least / cost.seconds);
+      text +=
+          Format(" %6.3f %4.0f%%", cost.flops / cost.seconds / 1e12, 100 * least / cost.seconds);
     }
     text += "\n";
   }
@@ -174,14 +179,14 @@ std::string TokenAt(const engine::Model& model, const std::vector<tokenizer::Tok
   return TokenText(model, ids[position], columns) + Format("@%zu", position + 1);
 }
 
-std::string StepPart(const engine::Trace& trace, size_t step) {
-  return PartName(trace, PartOf(trace, step));
+std::string OperationPart(const engine::Trace& trace, size_t operation) {
+  return PartName(trace, PartOf(trace, operation));
 }
 
-std::string StepTensors(const TraceStep& step) {
+std::string OperationTensors(const TraceOperation& operation) {
   std::string text;
   const gguf::TensorView* last = nullptr;  // rows of one tensor may play several roles
-  for (const engine::TraceWeights& weights : step.weights) {
+  for (const engine::TraceWeights& weights : operation.weights) {
     if (weights.tensor == last) continue;
     last = weights.tensor;
     const std::string_view name = last->name.substr(0, last->name.rfind(".weight"));
@@ -194,9 +199,9 @@ std::string TraceTable(const TraceReport& report, bool all_layers) {
   const engine::Trace& trace = report.token;
   std::map<std::string_view, Cost> totals;
   Cost all;
-  for (const TraceStep& step : trace.steps) {
-    totals[step.kind].Add(step);
-    all.Add(step);
+  for (const TraceOperation& operation : trace.operations) {
+    totals[operation.kind].Add(operation);
+    all.Add(operation);
   }
   const auto total = [&](std::string_view what, const std::string& layers, const Cost& cost) {
     return Line(what, Format("%.1f%% of the time", 100 * cost.seconds / all.seconds), "",
@@ -209,19 +214,19 @@ std::string TraceTable(const TraceReport& report, bool all_layers) {
     const size_t n = all_layers ? 1 : parts.size();
     for (size_t first = 0; first < parts.size(); first += n) {
       Cost cost;
-      std::vector<std::vector<const TraceStep*>> steps;  // of the layers, by operation
+      std::vector<std::vector<const TraceOperation*>> operations;  // of the layers, by operation
       for (size_t k = first; k < first + n; ++k) {
-        const auto [begin, end] = StepsOf(trace, parts[k]);
-        steps.resize(end - begin);
+        const auto [begin, end] = OperationsOf(trace, parts[k]);
+        operations.resize(end - begin);
         for (size_t i = begin; i < end; ++i) {
-          steps[i - begin].push_back(&trace.steps[i]);
-          cost.Add(trace.steps[i]);
+          operations[i - begin].push_back(&trace.operations[i]);
+          cost.Add(trace.operations[i]);
         }
       }
       text += "\n" + (n == 1 ? total(PartName(trace, parts[first]), "", cost)
                              : total(Format("%zu layers", n), LayerNumbers(parts), cost));
-      for (auto& of_layers : steps) {
-        text += StepLine(MedianStep(std::move(of_layers)), report.read_ceiling);
+      for (auto& of_layers : operations) {
+        text += OperationLine(MedianOperation(std::move(of_layers)), report.read_ceiling);
       }
     }
   }
@@ -235,9 +240,9 @@ std::string TraceTable(const TraceReport& report, bool all_layers) {
                  report.reads_from.c_str());
   for (const auto& [kind, cost] : totals) text += total(kind, "", cost);
   text += Line("all", "", "", "", all, report.read_ceiling);
-  if (!report.prompt.steps.empty()) text += PromptTable(report);
-  const bool above = std::ranges::any_of(trace.steps, [&](const TraceStep& step) {
-    return static_cast<double>(step.bytes) > 1.005 * report.read_ceiling * step.seconds;
+  if (!report.prompt.operations.empty()) text += PromptTable(report);
+  const bool above = std::ranges::any_of(trace.operations, [&](const TraceOperation& operation) {
+    return static_cast<double>(operation.bytes) > 1.005 * report.read_ceiling * operation.seconds;
   });
   if (above) {
     text +=

@@ -52,9 +52,9 @@ std::string HeadTable(const engine::Model& model, const std::vector<tokenizer::T
 std::string TokenText(const engine::Model& model, tokenizer::TokenId id, size_t columns);
 std::string TokenAt(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
                     size_t position, size_t columns);
-// The part of the model that a step belongs to: "token", "layer 3" or "output".
-std::string StepPart(const engine::Trace& trace, size_t step);
-// "attn_q attn_k" for the tensors of a step, without their layer.
-std::string StepTensors(const engine::TraceStep& step);
+// The part of the model that an operation belongs to: "token", "layer 3" or "output".
+std::string OperationPart(const engine::Trace& trace, size_t operation);
+// "attn_q attn_k" for the tensors of an operation, without their layer.
+std::string OperationTensors(const engine::TraceOperation& operation);
 
 }  // namespace cli

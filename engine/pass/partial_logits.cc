@@ -32,7 +32,8 @@ void LogitsOfAllowed(const Model& model, size_t token, std::span<const uint64_t>
       kernels::Matrix row = output;
       row.data = output.row(id);
       row.rows = 1;
-      row.fine = true;  // Logits() refines the largest logits; here it is not known which they are
+      row.uses_residual =
+          true;  // Logits() refines the largest logits; here it is not known which they are
       rows.push_back({row, logits + id, 1, output.bias != nullptr ? output.bias + id : nullptr});
     }
   }

@@ -22,11 +22,11 @@ struct TraceWeights {
   size_t cols;
 };
 
-struct TraceStep {
+struct TraceOperation {
   std::string_view kind;              // "norm", "matmul", "rope", ...
   std::vector<TraceWeights> weights;  // those of a product
   uint64_t bytes = 0;                 // read from weights or cache
-  double operations = 0;              // multiplications and additions of products and attention
+  double flops = 0;                   // multiplications and additions of products and attention
   double seconds = 0;
   // Of attention: the numbers of heads and of keys that the last token sees, and key_length.
   std::vector<size_t> shape = {};
@@ -54,8 +54,8 @@ class PassObserver {
 };
 
 struct Trace {
-  std::vector<TraceStep> steps = {};
-  std::vector<size_t> layer_ends = {};  // the number of steps up to the end of each layer
+  std::vector<TraceOperation> operations = {};
+  std::vector<size_t> layer_ends = {};  // the number of operations up to the end of each layer
   PassObserver* observer = nullptr;
   InputSquares* inputs = nullptr;  // sees the matrices' inputs (input_squares.h)
 };

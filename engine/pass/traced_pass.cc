@@ -16,19 +16,19 @@ uint64_t BytesOf(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
 }  // namespace
 
 void TracedPass::BeginOperation(std::string_view kind, uint64_t bytes) {
-  trace_.steps.push_back({.kind = kind, .weights = {}, .bytes = bytes});
+  trace_.operations.push_back({.kind = kind, .weights = {}, .bytes = bytes});
   watch_.emplace();
 }
 
-void TracedPass::EndOperation() { trace_.steps.back().seconds = watch_->Seconds(); }
+void TracedPass::EndOperation() { trace_.operations.back().seconds = watch_->Seconds(); }
 
 void TracedPass::LastRead(std::vector<TraceWeights> weights, uint64_t bytes) {
-  TraceStep& step = trace_.steps.back();
-  step.bytes = bytes;
+  TraceOperation& operation = trace_.operations.back();
+  operation.bytes = bytes;
   for (const TraceWeights& w : weights) {
-    step.operations += 2.0 * static_cast<double>(w.rows * w.cols * n_tokens());
+    operation.flops += 2.0 * static_cast<double>(w.rows * w.cols * n_tokens());
   }
-  step.weights = std::move(weights);
+  operation.weights = std::move(weights);
 }
 
 std::vector<TraceWeights> TracedPass::Multiplied(const float* in,
@@ -78,7 +78,7 @@ void TracedPass::HeadProducts(const ExpertsView& weights, const Heads& in, const
 void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
                         bool expands_latents) {
   const LayerPlan& plan = layer.plan;
-  const size_t first_step = trace_.steps.size();
+  const size_t first_operation = trace_.operations.size();
   Pass::Attend(layer, q, k, v, expands_latents);
   const SequenceSlice& sequence = sequences()[0];
   const kernels::KvLayer& cache = sequence.state.layer(CacheOf(layer));
@@ -90,15 +90,15 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
   for (size_t p = sequence.first_position; p < end; ++p) {
     n_scores += kernels::LastVisible(p, plan.n_keys_ahead, end) + 1 - begin_of(p);
   }
-  const auto step =
-      std::find_if(trace_.steps.begin() + static_cast<std::ptrdiff_t>(first_step),
-                   trace_.steps.end(), [](const TraceStep& s) { return s.kind == "attention"; });
-  step->bytes = std::min(end, cache.capacity) * cache.n_kv_heads *
-                (kernels::KvBytes(cache.type.k, cache.key_length) +
-                 kernels::KvBytes(cache.type.v, cache.value_length));
-  step->operations =
+  const auto operation = std::find_if(
+      trace_.operations.begin() + static_cast<std::ptrdiff_t>(first_operation),
+      trace_.operations.end(), [](const TraceOperation& s) { return s.kind == "attention"; });
+  operation->bytes = std::min(end, cache.capacity) * cache.n_kv_heads *
+                     (kernels::KvBytes(cache.type.k, cache.key_length) +
+                      kernels::KvBytes(cache.type.v, cache.value_length));
+  operation->flops =
       2.0 * static_cast<double>(n_scores * plan.n_heads * (plan.key_length + plan.value_length));
-  step->shape = {plan.n_heads, end - begin_of(end - 1), cache.key_length};
+  operation->shape = {plan.n_heads, end - begin_of(end - 1), cache.key_length};
   if (trace_.observer == nullptr) return;
   const float* const row = q + (n_tokens() - 1) * plan.n_heads * cache.key_length;
   trace_.observer->Attended({cache, ParamsOf(layer), plan.n_heads, end - 1, row});
@@ -143,7 +143,7 @@ void TracedPass::Experts(const LayerView& layer, const float* in, float* out) {
 
 void TracedPass::EndLayer(size_t layer, const float* x) {
   Pass::EndLayer(layer, x);
-  trace_.layer_ends.push_back(trace_.steps.size());
+  trace_.layer_ends.push_back(trace_.operations.size());
   if (trace_.observer == nullptr) return;
   const size_t width = config().embedding_length;
   trace_.observer->EndLayer({x + (n_tokens() - 1) * width, width});

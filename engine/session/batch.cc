@@ -65,7 +65,7 @@ size_t Batch::Add(Session& session, std::span<const TokenId> prompt, GenerateOpt
                   Generation::OnText on_text) {
   std::unique_ptr<Text> text(
       new Text{n_added_, session, Generation(session, std::move(options), std::move(on_text))});
-  text->generation.ReadPrompt(prompt);
+  text->generation.RunPrompt(prompt);
   session.ReleaseScratch();
   texts_.push_back(std::move(text));
   return n_added_++;
@@ -80,7 +80,7 @@ bool Batch::Advance(Text& text, bool is_alone) {
     return false;
   }
   if (is_alone || text.unread.size() > 1) {
-    text.generation.ReadPicked();
+    text.generation.RunPicked();
     text.unread = {};
   }
   if (!is_alone) text.session.ReleaseScratch();  // also that of a text that was alone

@@ -2,9 +2,9 @@
 // this order:
 //
 //     Generate(), at the end    the loop
-//     ReadPrompt()              runs the prompt through the model
+//     RunPrompt()              runs the prompt through the model
 //     Next(), AddToken()        pick a token, forced or sampled, and add it to the text
-//     ReadPicked()              runs the picked tokens through the model
+//     RunPicked()              runs the picked tokens through the model
 #include "engine/session/generate.h"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ Generation::Generation(Session& session, GenerateOptions options, OnText on_text
   marks_.insert(marks_.end(), more.begin(), more.end());
 }
 
-void Generation::ReadPrompt(std::span<const TokenId> prompt) {
+void Generation::RunPrompt(std::span<const TokenId> prompt) {
   if (prompt.empty() && !session_.has_logits())
     throw Error("the prompt is empty, and this model has no token to begin with");
   const size_t begin = session_.position();
@@ -137,7 +137,7 @@ std::span<const TokenId> Generation::Next() {
     end_ = AddToken();
     if (forced_.empty()) break;
   }
-  if (end_ && !options_.reads_last) unread_.clear();
+  if (end_ && !options_.runs_last) unread_.clear();
   return unread_;
 }
 
@@ -201,7 +201,7 @@ std::optional<StopReason> Generation::EndAfter(TokenId id) {
   if (stop_.matched()) return StopReason::kStop;
   const bool is_done = constraint_ != nullptr && constraint_->done();
   const bool is_last = is_done || HasAll();
-  if (is_last && !options_.reads_last) return is_done ? StopReason::kEos : StopReason::kLength;
+  if (is_last && !options_.runs_last) return is_done ? StopReason::kEos : StopReason::kLength;
   const bool has_room = session_.MakeRoom(unread_.size() + 1);
   if (has_room) unread_.push_back(id);
   if (is_done) return StopReason::kEos;
@@ -275,7 +275,7 @@ std::span<const uint64_t> Generation::AllowedNext() {
 
 // Forced tokens are read together, in passes so small that each token's result is bit for bit that
 // of a pass of its own.
-void Generation::ReadPicked() {
+void Generation::RunPicked() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     // Before the end of the text AddToken() asks. After the end nothing depends on the last tokens
     // but a continuation, which an interruption may cost.
@@ -325,8 +325,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(std::string_view)>& on_text) {
   Generation generation(session, options, on_text);
-  generation.ReadPrompt(prompt);
-  while (!generation.Next().empty()) generation.ReadPicked();
+  generation.RunPrompt(prompt);
+  while (!generation.Next().empty()) generation.RunPicked();
   return generation.Finish();
 }
 

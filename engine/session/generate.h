@@ -29,7 +29,7 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   // The session also reads the last tokens, so that it has the whole text and can continue after
   // it. Costs a pass.
-  bool reads_last = true;
+  bool runs_last = true;
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts = {};
   // The text is a message by itself: a leading space is not part of it. Nor is the space that SPM
@@ -96,8 +96,8 @@ class StopMatcher {
 
 // A text that is generated step by step; the caller reads its tokens:
 //
-//     generation.ReadPrompt(prompt);
-//     while (!generation.Next().empty()) generation.ReadPicked();
+//     generation.RunPrompt(prompt);
+//     while (!generation.Next().empty()) generation.RunPicked();
 //     generation.Finish()
 class Generation {
  public:
@@ -108,11 +108,11 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   // Reads the prompt, as Generate() describes, and throws the same errors.
-  void ReadPrompt(std::span<const tokenizer::TokenId> prompt);
+  void RunPrompt(std::span<const tokenizer::TokenId> prompt);
   // The tokens to read next, once the previous ones have been read; none: the text has ended.
   std::span<const tokenizer::TokenId> Next();
   // Runs these tokens through the model.
-  void ReadPicked();
+  void RunPicked();
   // The tokens that the grammar allows next, as bits; empty: all.
   std::span<const uint64_t> AllowedNext();
   // Passes the rest of the text to on_text, and returns the whole result.

@@ -1,6 +1,6 @@
 // Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. A prompt's route
-// is Prefill and ReadBatches; a generated token's is Sample, then Decode and ReadWithDrafts (with
-// --draft off: ReadBatches). Both end in Forward() and Logits(), in a lambda that RunPass() runs on
+// is Prefill and RunBatches; a generated token's is Sample, then Decode and RunWithDrafts (with
+// --draft off: RunBatches). Both end in Forward() and Logits(), in a lambda that RunPass() runs on
 // the pool, for prompts through RunInterruptibly(). session_rewind.cc makes room and goes back.
 #include "engine/session/session.h"
 
@@ -168,19 +168,19 @@ void Session::Claim(std::span<const TokenId> tokens) {
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
   Claim(tokens);
-  return ReadBatches(tokens.subspan(AcceptDrafts(tokens)), progress, nullptr);
+  return RunBatches(tokens.subspan(AcceptDrafts(tokens)), progress, nullptr);
 }
 
 bool Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows,
                                const Progress& progress) {
   Claim(tokens);
-  return ReadBatches(tokens, progress, rows);
+  return RunBatches(tokens, progress, rows);
 }
 
 // Reads in batches. If `rows` is null, keeps the last token's logits as Decode() does; otherwise
 // passes the logits of every token to `rows`.
-bool Session::ReadBatches(std::span<const TokenId> tokens, const Progress& progress,
-                          const LogitRows& rows, const WantedLogits& wanted) {
+bool Session::RunBatches(std::span<const TokenId> tokens, const Progress& progress,
+                         const LogitRows& rows, const WantedLogits& wanted) {
   if (tokens.empty()) return true;
   DropDrafts();
   const size_t begin = position();
@@ -317,14 +317,14 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
   if (tokens.empty()) return;
   if (!speculation_ || tokens.size() > std::min(kMaxDecodeTokens, scratch().max_tokens)) {
     Claim(tokens);
-    ReadBatches(tokens, nullptr, nullptr, wanted);
+    RunBatches(tokens, nullptr, nullptr, wanted);
     return;
   }
   for (const TokenId id : tokens) speculation_->Add(id, /*was_draft=*/false);
   Claim(tokens);
   DropDrafts();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-  ReadWithDrafts(tokens.size(), wanted);
+  RunWithDrafts(tokens.size(), wanted);
 }
 
 void Session::CompleteLogits() {
@@ -338,7 +338,7 @@ void Session::CompleteLogits() {
 }
 
 // Reads the last n_known tokens of the text and the drafts after them.
-void Session::ReadWithDrafts(size_t n_known, const WantedLogits& wanted) {
+void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxDecodeTokens, s.max_tokens);
   // Drafts need all logits: they cost too much where few are wanted and all take a quarter of a

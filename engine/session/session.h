@@ -186,14 +186,14 @@ class Session {
   }
   [[noreturn]] void Refuse(size_t n_tokens, size_t room) const;
   void Claim(std::span<const tokenizer::TokenId> tokens);
-  bool ReadBatches(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
-                   const LogitRows& rows, const WantedLogits& wanted = {});
+  bool RunBatches(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
+                  const LogitRows& rows, const WantedLogits& wanted = {});
   bool RunInterruptibly(const Progress& progress, size_t done, size_t n,
                         kernels::FunctionRef<void()> pass);
   bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                const kernels::FunctionRef<bool()>* keep_going = nullptr);
   size_t AcceptDrafts(std::span<const tokenizer::TokenId> tokens);
-  void ReadWithDrafts(size_t n_known, const WantedLogits& wanted);
+  void RunWithDrafts(size_t n_known, const WantedLogits& wanted);
   void ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed);
   void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
   float* RowOfLogits() { return logits_.get() + computed_.row * model_.config.vocab_size; }

@@ -152,7 +152,7 @@ TEST(Perplexity, IsWhatTheLogitsSay) {
   const Finished run = Done(Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "8"}));
 
   const Json all = Json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, ReadText(text)).out);
-  double surprise = 0;
+  double surprisal = 0;
   int n = 0;
   for (size_t begin = 0; begin + 8 <= all.size(); begin += 8) {
     std::string ids = "1";  // begins a text
@@ -163,12 +163,12 @@ TEST(Perplexity, IsWhatTheLogitsSay) {
       double sum = 0;
       for (size_t id = 0; id < 320; ++id) sum += std::exp(double{logits[i * 320 + id]});
       const size_t next = all[begin + i + 1];
-      surprise += std::log(sum) - logits[i * 320 + next];
+      surprisal += std::log(sum) - logits[i * 320 + next];
       ++n;
     }
   }
   ASSERT_GT(n, 6);
-  const double expected = std::exp(surprise / n);
+  const double expected = std::exp(surprisal / n);
   double found = 0;
   ASSERT_EQ(std::sscanf(run.out.c_str(), "perplexity %lf", &found), 1) << run.out;
   EXPECT_NEAR(found, expected, 1e-4 + 1e-6 * expected) << run.out;  // printed with four digits

@@ -113,7 +113,7 @@ TEST(Grammar, SaysWhereATextIsCut) {
   EXPECT_EQ(
       Pronk({"chat", "-m", kDefault, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
       4);
-  const Finished piped = Shell(  // nobody reads any more: that is no fault
+  const Finished piped = Shell(  // the reader has closed the pipe: that is no fault
       R"({ "$PRONK" run -m "$MODEL" -p x --grammar 'root ::= [a-z]+' --ignore-eos -c 100000
         echo $? >&2; } | head -c 1)");
   EXPECT_EQ(piped.err, "0\n");

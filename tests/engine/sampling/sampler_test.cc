@@ -139,7 +139,7 @@ TEST(Sampler, EveryStepInTurn) {
             kLimit2);
 }
 
-// Odds 8 4 2 1 1: the entropy is (8*1 + 4*2 + 2*3 + 2*4)/16 = 1.875 bits; surprises are 1 2 3 4 4
+// Odds 8 4 2 1 1: the entropy is (8*1 + 4*2 + 2*3 + 2*4)/16 = 1.875 bits; surprisals are 1 2 3 4 4
 // bits, their distances 0.875 0.125 1.125 2.125. So 0.7 takes token 1 (0.25), then 0 (0.5).
 TEST(Sampler, TypicalDistribution) {
   Sampling options = Uncut(12);
@@ -185,7 +185,7 @@ TEST(Sampler, DryKeepsFromRepeating) {
 }
 
 // The paper's algorithm, written down once more: odds of 2^10 to 1, a target of 3 bits.
-TEST(Sampler, MirostatKeepsTheSurprise) {
+TEST(Sampler, MirostatKeepsTheSurprisal) {
   Sampling options = {.seed = 5, .temperature = 1};
   options.top_k = 1;  // has no effect: Mirostat takes the place of the steps that cut
   options.mirostat = {.version = 2, .tau = 3.0f, .eta = 0.1f};
@@ -200,10 +200,10 @@ TEST(Sampler, MirostatKeepsTheSurprise) {
   constexpr int kDraws = 2000;
   for (int i = 0; i < kDraws; ++i) {
     const TokenId id = sampler.Sample(logits);
-    const double surprise = std::log2((1.0 + id) * sum);
-    EXPECT_TRUE(surprise <= mu + 1e-4 || id == 0) << surprise << " bits, and mu is " << mu;
-    mu -= 0.1 * (surprise - 3);
-    total += surprise;
+    const double surprisal = std::log2((1.0 + id) * sum);
+    EXPECT_TRUE(surprisal <= mu + 1e-4 || id == 0) << surprisal << " bits, and mu is " << mu;
+    mu -= 0.1 * (surprisal - 3);
+    total += surprisal;
   }
   // Summed up, mu moved by eta * (n * tau - total): the mean is off by as little as mu moved.
   EXPECT_NEAR(total / kDraws, 3, std::abs(mu - 6) / (0.1 * kDraws) + 1e-3);

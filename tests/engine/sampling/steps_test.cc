@@ -75,7 +75,7 @@ TEST(MinP, ComparesWithTheBest) {
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{1}));
 }
 
-// Surprises -ln p: 0.69, 1.39, 2.08, 2.08; entropy 1.21. Distances: 0.52, 0.17, 0.87, 0.87.
+// Surprisals -ln p: 0.69, 1.39, 2.08, 2.08; entropy 1.21. Distances: 0.52, 0.17, 0.87, 0.87.
 TEST(Typical, KeepsWhatIsAsSurprisingAsExpected) {
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.125};
   RowOfLogits candidates = WithProbabilities(p);

@@ -86,7 +86,7 @@ TEST_F(GenerateTest, LengthAndContext) {
 TEST_F(GenerateTest, TheLastTokenNeedNotBeRead) {
   for (const int64_t n : {1, 5}) {
     const GenerateResult read = Run(64, {.max_tokens = n});
-    const GenerateResult unread = Run(64, {.max_tokens = n, .reads_last = false});
+    const GenerateResult unread = Run(64, {.max_tokens = n, .runs_last = false});
     EXPECT_EQ(unread.tokens, read.tokens);
     EXPECT_EQ(unread.text, read.text);
     EXPECT_EQ(unread.stop_reason, StopReason::kLength);
