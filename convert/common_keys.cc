@@ -277,7 +277,7 @@ void AddKeys(const Source& source, OutModel& model) {
   for (const std::span<const KeyRule> rules : source.hf.keys) {
     for (const KeyRule& rule : rules) AddKey(rule, model);
   }
-  if (family.router && source.hf.experts != Experts::kNone) {
+  if (family.router && source.hf.experts != HasExperts::kNone) {
     if (family.dense_layers == engine::DenseLayers::kLeading) engine::AddLeadingDense(model);
     engine::AddGating(source.hf.chooses_by_sigmoid, model);
     for (const KeyRule& rule : kExpertKeys) AddKey(rule, model);

@@ -115,7 +115,7 @@ Source FindSource(const Fields& config) {
   if (!kinds.empty()) has_experts = std::ranges::count(kinds, "moe") > 0;
   std::string known;
   const auto is_of = [&](const HfClass& hf) {
-    if (hf.experts != Experts::kEither && (hf.experts == Experts::kSome) != has_experts)
+    if (hf.experts != HasExperts::kEither && (hf.experts == HasExperts::kSome) != has_experts)
       return false;
     for (const std::string_view each : hf.names) {
       if (each.empty()) break;

@@ -11,7 +11,7 @@
 
 namespace convert {
 
-using engine::Change, engine::Experts, engine::Families, engine::Family, engine::Fields,
+using engine::Change, engine::HasExperts, engine::Families, engine::Family, engine::Fields,
     engine::HfClass, engine::HfFolder, engine::JsonView, engine::kInKeys, engine::KeyKind,
     engine::KeyRule, engine::NumberAt, engine::Order, engine::OutModel, engine::OutTensor,
     engine::Packing, engine::ParseObject, engine::ReadNumbers, engine::RowFactors,

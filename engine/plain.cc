@@ -31,7 +31,7 @@ double Dot(const double* a, const double* b, size_t n) {
 
 // Row r of a matrix. WeightView (model/weights.h) is a matrix [w.rows][w.cols] in the file:
 // w.row(r) points to the bytes of a row, and w.dtype says what they mean, for example Q8_0: blocks
-// of 32 weights, each a byte, that share a scale. kernels/types/ has a file for each format.
+// of 32 weights, each a byte, that share a scale. kernels/types/ has a file for each weight type.
 std::vector<double> ReadRow(const WeightView& w, size_t r) {
   std::vector<float> row(w.cols);
   kernels::DequantizeRow(w.dtype, w.row(r), w.cols, row.data());

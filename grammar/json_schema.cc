@@ -189,7 +189,7 @@ RuleId AddJsonSchema(const std::string& text, Builder& builder, const SchemaOpti
       throw Error(error.what());
     }
   }();
-  if (!root.IsObject() && !root.IsBool()) throw Error("#: a schema is an object");
+  if (!root.IsObject() && !root.IsBool()) throw Error("#: expected an object or a boolean");
   Budget budget;
   Schemas schemas(root, options.closed, options.note, budget);
   builder.MakeKeysUnique();

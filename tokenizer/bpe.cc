@@ -46,7 +46,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
-  // What the words of a text share.
+  // Buffers that all words of a text use.
   struct Scratch {
     WordMerger<> merger;
     std::vector<TokenId> symbols = {}, merged = {};

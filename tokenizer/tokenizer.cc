@@ -128,7 +128,7 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
   if (options.add_special && vocab_.ends_with_sep && vocab_.sep >= 0) out.push_back(vocab_.sep);
 }
 
-// Whether a character of a word is before or after these bytes.
+// Whether the character before or after these bytes belongs to a word (\w).
 bool Tokenizer::IsInWord(std::string_view text, size_t begin, size_t end) const {
   bool found = false;
   const auto look = [&](std::string_view character) {

@@ -27,7 +27,8 @@ namespace tokenizer {
 struct EncodeOptions {
   bool add_special = true;  // add the tokens around a text, as the vocabulary says: bos, eos, sep
   bool parse_special = false;  // "<|eot_id|>" in the text is one token, not eight characters
-  // Ascending spans in which control tokens are plain text nonetheless: a user's, in a chat.
+  // Ascending spans of the text, such as a user's messages, in which control tokens stay plain
+  // text.
   std::span<const ByteSpan> plain = {};
   // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
   size_t most_ids = SIZE_MAX;
@@ -48,7 +49,8 @@ class Derived {
 class Tokenizer {
  public:
   // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error if it is
-  // absent or broken. rows: of the embedding, if fewer than tokens (VocabularyDefaults::rows).
+  // absent or broken. rows: how many rows the embedding has, if fewer than tokens
+  // (VocabularyDefaults::rows).
   static std::unique_ptr<Tokenizer> Create(const gguf::File& file, size_t rows = SIZE_MAX);
   virtual ~Tokenizer() = default;
   Tokenizer(const Tokenizer&) = delete;

@@ -215,7 +215,7 @@ void AddDiff(CommandLine& line) {
   Command& command = line.Add("diff", "Show how two GGUF files differ (exit status 3 if they do)");
   DiffOptions& options = command.Does(Diff);
   command.Add("A MODEL", options.a, "A file or a name").Required();
-  command.Add("B MODEL", options.b, "The one to compare with it").Required();
+  command.Add("B MODEL", options.b, "The file or name to compare with A").Required();
   AddThreadsFlag(command, options.n_threads);
   command.Add("--json", options.json, "Print one JSON object");
 }

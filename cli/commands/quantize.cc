@@ -198,9 +198,10 @@ void AddQuantize(CommandLine& line) {
       .Required();
   command.Add("--imatrix FILE", options.imatrix,
               "Importance of each column: a file written by pronk imatrix");
-  command.Add("--tensor-type PATTERN=TYPE", options.types.patterns,
-              "Give TYPE to matrices whose names match this regular expression in some part; the "
-              "first match counts");
+  command.Add(
+      "--tensor-type PATTERN=TYPE", options.types.patterns,
+      "Give TYPE to matrices a part of whose name matches this regular expression; the first "
+      "match counts");
   command.Add("--output-tensor-type TYPE", options.types.output, "The type of output.weight");
   command.Add("--token-embedding-type TYPE", options.types.embedding,
               "The type of token_embd.weight");

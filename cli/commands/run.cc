@@ -21,8 +21,9 @@
 namespace cli {
 namespace {
 
-// Restores the prompt's beginning that the --prompt-cache file has. Returns its number of tokens. A
-// cache of a longer context is of no use: it is replaced, as one of another prompt.
+// Restores the beginning of the prompt from the --prompt-cache file. Returns its number of tokens.
+// A cache with more tokens than the context has room for is not used; it is replaced, like the
+// cache of another prompt.
 size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
                   engine::Session& session) {
   if (!std::filesystem::exists(path)) return 0;
@@ -68,7 +69,7 @@ engine::GenerateResult Complete(const RunOptions& options, const RunSetup& setup
     };
   }
   const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
-  // Before the prompt is shown: on an error only the error is printed.
+  // Checked before the prompt is printed, so that an error is the only output.
   session.CheckRoom(rest);
   session.pool().Start();
   const bool is_chat = options.chat || !request.messages.empty();
@@ -133,9 +134,9 @@ int Run(const RunOptions& options) {
 std::optional<engine::ChatForm> RunSetup::FormOf(const RunOptions& options,
                                                  const RunRequest& request) const {
   if (!options.chat && request.messages.empty()) return std::nullopt;
-  std::optional<engine::ChatForm> of_request = chat_form;
-  of_request->instructions = options.tools.Instructions(request.schema);
-  return of_request;
+  std::optional<engine::ChatForm> form = chat_form;
+  form->instructions = options.tools.Instructions(request.schema);
+  return form;
 }
 
 std::shared_ptr<const grammar::Grammar> RunSetup::GrammarOf(const RunOptions& options,

@@ -78,10 +78,10 @@ void AddRun(CommandLine& line) {
   command.Add(
       "--logprobs N", options.n_likeliest, {0, kMaxTokens},
       "With --json or --jsonl: log probabilities of each token and of the N most likely ones");
-  command.Add(
-      "--jsonl", options.jsonl,
-      "Answer each line of -f, a string or an object with \"prompt\" or \"messages\" in JSON, "
-      "with a line of JSON; its seed is --seed plus its number");
+  command.Add("--jsonl", options.jsonl,
+              "Read -f as lines of JSON, strings or objects with \"prompt\" or \"messages\", and "
+              "answer each "
+              "with a line of JSON; line i, from 0, has the seed --seed + i");
   command
       .Add("-o,--output FILE", options.output,
            "Where --jsonl writes; a file that has some of the lines is continued")

@@ -25,13 +25,14 @@ void ToolOptions::AddAnswerFlags(Command& command) {
   const std::string group = std::exchange(command.group, "Thinking, and the schema in the prompt");
   command.Add("--schema-in-prompt", schema_in_prompt,
               "Show the schema of --json-schema in the system message (the default in a chat)");
-  command.Add("--no-schema-in-prompt", no_schema_in_prompt, "Do not show it");
+  command.Add("--no-schema-in-prompt", no_schema_in_prompt,
+              "Do not show the schema in the system message");
   command
       .Add("--reasoning-budget N", thinking_budget, {-1, kMaxTokens},
            "End the thinking after this many tokens; 0: no thinking, -1: no limit")
       .ShowDefault();
   command.Add("--reasoning-budget-message TEXT", thinking_message,
-              "A text to write before that end");
+              "With --reasoning-budget: a text to write before the thinking ends");
   command.group = group;
 }
 

@@ -9,10 +9,10 @@ namespace cli {
 
 using tokenizer::TokenId;
 
-size_t WindowFor(const engine::Config& config, size_t wish) {
+size_t WindowFor(const engine::Config& config, size_t requested) {
   constexpr size_t kWindow = 512;
-  if (wish == engine::kDefaultContext) return std::min(kWindow, config.context_length);
-  return engine::ContextOf(config, wish);
+  if (requested == engine::kDefaultContext) return std::min(kWindow, config.context_length);
+  return engine::ContextOf(config, requested);
 }
 
 std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& vocab) const {

@@ -33,7 +33,7 @@ struct TextWindows {
 };
 
 // The length of a window as -c has it; usually 512 tokens, at most the model's training length.
-size_t WindowFor(const engine::Config& config, size_t wish);
+size_t WindowFor(const engine::Config& config, size_t requested);
 
 // Cuts the text of a file into at most `most` windows (0: all). Throws engine::Error if a window is
 // shorter than 4 tokens or the text is shorter than a window.

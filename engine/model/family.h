@@ -57,12 +57,12 @@ struct KeyRule {
 };
 
 // For names in config.json shared by models with and without experts.
-enum class Experts : uint8_t { kEither, kNone, kSome };
+enum class HasExperts : uint8_t { kEither, kNone, kSome };
 
 // Hugging Face's classes that become files of a family in the same way.
 struct HfClass {
   std::array<std::string_view, 10> names = {};  // config.json's architectures; the rest is empty
-  Experts experts = Experts::kEither;
+  HasExperts experts = HasExperts::kEither;
   bool pairs_halves = false;  // RoPE pairs a head's halves, where the file pairs neighbours
   bool norms_plus_one = false;
   bool raw_bpe = false;             // its tokenizer.json merges characters, not bytes

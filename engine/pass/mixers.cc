@@ -143,7 +143,8 @@ const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
   return s.attended;
 }
 
-// Multi-head latent attention (Liu et al. 2024): one short vector, cached, has all keys and values.
+// Multi-head latent attention (Liu et al. 2024): the keys and values of all heads are made from one
+// short vector, and only that is cached.
 void LatentAttention(const LayerView& layer, const float* in, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;

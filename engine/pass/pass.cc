@@ -201,7 +201,7 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
 
 const float* Pass::Transformed(const float* in, const WeightView& weights) {
   if (weights.hadamard == nullptr) return in;
-  EachToken("rotate", [&](size_t t) {
+  EachToken("hadamard", [&](size_t t) {
     weights.hadamard->Apply(in + t * weights.cols, scratch_.transformed + t * weights.cols);
   });
   return scratch_.transformed;

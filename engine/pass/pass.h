@@ -24,7 +24,7 @@
 
 namespace engine {
 
-// A layer: its plan, its weights, and its index, by which the state keeps its part.
+// A layer: its plan, its weights, and its index in SequenceState.
 struct LayerView {
   const LayerPlan& plan;
   const LayerWeights& w;

@@ -3,7 +3,7 @@
 // Keys and values in blocks (Q8_0, Q4_0) are multiplied by a Hadamard matrix before they are
 // stored, which spreads the large numbers of a few channels over all of them. Queries are
 // multiplied by it as well, which leaves the scores unchanged, and the means of values by its
-// inverse, which is the matrix itself. The trace calls this step "rotate".
+// inverse, which is the matrix itself. The trace calls this step "hadamard".
 #include <algorithm>
 
 #include "engine/pass/pass.h"
@@ -104,7 +104,7 @@ void Pass::TransformForCache(const LayerView& layer, const CacheLayout& caches, 
     if (k != nullptr && caches.KeysAreBlocks(sequences_[sequence]))
       common[sequence] = CommonKeys(layer, sequences_[sequence]);
   }
-  EachToken("rotate", [&](size_t t) {
+  EachToken("hadamard", [&](size_t t) {
     const size_t sequence = SequenceIndexOf(t);
     if (caches.KeysAreBlocks(sequences_[sequence])) {
       if (q != nullptr) TransformHeads(q + t * query_width, query_width, caches.key_rows);
@@ -122,7 +122,7 @@ void Pass::TransformForCache(const LayerView& layer, const CacheLayout& caches, 
 
 void Pass::TransformMeansBack(const LayerView& layer, const CacheLayout& caches) {
   const size_t width = layer.plan.n_heads * layer.plan.value_length;
-  EachToken("rotate", [&](size_t t) {
+  EachToken("hadamard", [&](size_t t) {
     if (!caches.ValuesAreBlocks(sequences_[SequenceIndexOf(t)])) return;
     TransformHeads(scratch_.attended + t * width, width,
                    caches.values_in_keys ? caches.key_rows : caches.value_rows);

@@ -92,16 +92,16 @@ struct Mirostat {
 struct Sampling {
   Value<std::int64_t> seed = Default<std::int64_t>(0);  // -1: another one each time
   Value<float> temperature = Default(0.8f);             // 0: always the most likely token
-  Value<float> temperature_range = Default(0.0f);       // above 0: temperature - range to + range,
-  Value<float> temperature_exponent = Default(1.0f);    // by the normalized entropy to this power
+  Value<float> temperature_range = Default(0.0f);       // above 0: temperature +- range, by entropy
+  Value<float> temperature_exponent = Default(1.0f);    // the power of the normalized entropy
   Value<int> top_k = Default(40);                       // keeps the k most likely tokens; 0: all
   Value<float> typical_p = Default(1.0f);               // keeps tokens of expected surprisal
   Value<float> top_p = Default(0.95f);           // keeps the most likely tokens up to this sum
   Value<float> min_p = Default(0.05f);           // keeps tokens with p >= this * the best one's p
   Value<float> top_n_sigma = Default(-1.0f);     // keeps logits within n standard deviations of the
                                                  // best; 0 or less: all
-  Value<float> xtc_probability = Default(0.0f);  // how often all likely tokens but the least likely
-  Value<float> xtc_threshold = Default(0.1f);    // are dropped; likely means at least this
+  Value<float> xtc_probability = Default(0.0f);  // how often XTC drops likely tokens, but the last
+  Value<float> xtc_threshold = Default(0.1f);    // the least probability of a likely token
   Dry dry = {};
   Mirostat mirostat = {};
   Value<float> repeat_penalty = Default(1.0f);     // above 1: makes recent tokens less likely

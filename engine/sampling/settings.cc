@@ -192,7 +192,7 @@ std::vector<Setting> Settings(Sampling& s) {
       {"mirostat.eta", &s.mirostat.eta, 0, kMax, "mirostat_eta", "--mirostat-lr X",
        "How fast Mirostat learns"},
       {"steps", &s.steps, 0, 0, "sequence", "--samplers NAMES",
-       "The order of the samplers, for example 'top_k;top_p;temperature'"},
+       "The order of the sampling steps, for example 'top_k;top_p;temperature'"},
       {"ignore_end", &s.ignore_end, 0, 0, "", "--ignore-eos", "Do not let the model end the text"},
       {"seed", &s.seed, -1, 0x1p53, "", "-s,--seed X",
        "Seed of the random numbers; -1: a new one each time"},

@@ -29,7 +29,7 @@ void CheckTurns(std::span<const Message> messages, size_t n_checked) {
     const std::vector<tokenizer::ToolCall>& calls = messages[i].tool_calls;
     const std::string number = "message " + std::to_string(i + 1);
     if (role != expected && !(may_return && role == "tool")) {
-      throw Error(number, " is by '", role, "', and it is the turn of '", expected, "'");
+      throw Error(number, ": expected one by '", expected, "', found one by '", role, "'");
     }
     try {
       for (const tokenizer::ToolCall& call : calls) {
@@ -245,7 +245,7 @@ Chat::Turn Chat::Begin(const std::vector<Message>& more, GenerateOptions options
   if (ids.size() > session_.capacity()) {
     ThrowNoRoom(ids.size(), /*at_least=*/false, session_.capacity(), session_.model().config);
   }
-  if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
+  if (ids.empty()) throw Error("the chat template renders the conversation as an empty text");
 
   answer.n_reused = session_.RewindToCommon(ids);
   // Recurrent layers cannot rewind later to where the next turn diverges from this one: a template

@@ -10,15 +10,15 @@
 
 namespace engine {
 
-size_t ContextOf(const Config& config, size_t wish) {
+size_t ContextOf(const Config& config, size_t requested) {
   constexpr size_t kMost = 4096;  // few texts need more, and a longer cache is large
-  if (wish == kDefaultContext) return std::min(config.context_length, kMost);
-  if (wish == 0) return config.context_length;
-  return config.learned_positions ? std::min(wish, config.context_length) : wish;
+  if (requested == kDefaultContext) return std::min(config.context_length, kMost);
+  if (requested == 0) return config.context_length;
+  return config.learned_positions ? std::min(requested, config.context_length) : requested;
 }
 
-size_t MaxContextOf(const Config& config, size_t wish) {
-  return wish == kDefaultContext ? config.context_length : ContextOf(config, wish);
+size_t MaxContextOf(const Config& config, size_t requested) {
+  return requested == kDefaultContext ? config.context_length : ContextOf(config, requested);
 }
 
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config,

@@ -16,10 +16,10 @@ namespace engine {
 // grows up to the training context.
 inline constexpr size_t kDefaultContext = SIZE_MAX;
 
-// The positions of a session at first: `wish`, or for 0 the model's training context.
-size_t ContextOf(const Config& config, size_t wish = kDefaultContext);
+// The positions of a session at first: `requested`, or for 0 the model's training context.
+size_t ContextOf(const Config& config, size_t requested = kDefaultContext);
 // The positions that it may grow to.
-size_t MaxContextOf(const Config& config, size_t wish = kDefaultContext);
+size_t MaxContextOf(const Config& config, size_t requested = kDefaultContext);
 
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
 // in_memory: the tokens for which there is memory; 0: not known.

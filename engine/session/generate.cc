@@ -2,9 +2,9 @@
 // this order:
 //
 //     Generate(), at the end    the loop
-//     RunPrompt()              runs the prompt through the model
+//     RunPrompt()               runs the prompt through the model
 //     Next(), AddToken()        pick a token, forced or sampled, and add it to the text
-//     RunPicked()              runs the picked tokens through the model
+//     RunPicked()               runs the picked tokens through the model
 #include "engine/session/generate.h"
 
 #include <algorithm>
@@ -53,29 +53,6 @@ std::string_view StopReasonName(StopReason reason) {
   static_assert(std::size(kNames) == static_cast<size_t>(StopReason::kInterrupted) + 1);
   return kNames[static_cast<size_t>(reason)];
 }
-
-StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
-  std::erase(stops_, "");
-}
-
-std::string StopMatcher::Push(std::string_view text) {
-  if (matched_) return "";
-  held_ += text;
-  size_t match = std::string::npos;
-  for (const std::string& stop : stops_) match = std::min(match, held_.find(stop));
-  if (match != std::string::npos) {
-    matched_ = true;
-    return std::exchange(held_, "").substr(0, match);
-  }
-  // Hold back the longest tail that a stop text begins with.
-  size_t keep = 0;
-  for (const std::string& stop : stops_) keep = std::max(keep, BegunMark(held_, stop));
-  std::string safe = held_.substr(0, held_.size() - keep);
-  held_.erase(0, safe.size());
-  return safe;
-}
-
-std::string StopMatcher::Finish() { return std::exchange(held_, ""); }
 
 Generation::Generation(Session& session, GenerateOptions options, OnText on_text)
     : session_(session),
@@ -189,7 +166,7 @@ void Generation::Take(TokenId id) {
   const std::string piece = session_.model().tokenizer->Piece(id, /*special=*/is_mark);
   splitter_->Push(stop_.Push(decoder_.Push(piece)), sink_);
   if (stop_.matched()) return;
-  Follow(id);
+  AdvanceGrammar(id);
   if (constraint_ == nullptr || constraint_->done() || !forced_.empty()) return;
   const std::vector<TokenId> forced = constraint_->Forced();
   forced_.assign(forced.begin(), forced.end());
@@ -231,7 +208,7 @@ void Generation::StartConstraint() {
 }
 
 // Advances the grammar by a generated token, whose text the splitters already have.
-void Generation::Follow(TokenId id) {
+void Generation::AdvanceGrammar(TokenId id) {
   if (constraint_ != nullptr) {
     constraint_->Accept(id);
     if (!constraint_->waiting() || splitter_->place() != ThinkingSplitter::Place::kAnswer) return;
@@ -277,8 +254,8 @@ std::span<const uint64_t> Generation::AllowedNext() {
 // of a pass of its own.
 void Generation::RunPicked() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
-    // Before the end of the text AddToken() asks. After the end nothing depends on the last tokens
-    // but a continuation, which an interruption may cost.
+    // Until the text ends, AddToken() asks whether to stop. After the end only a continuation needs
+    // the last tokens, so an interruption may skip them.
     if (end_ && Interrupted()) return;
     const auto pass = rest.first(std::min(rest.size(), kMaxDecodeTokens));
     rest = rest.subspan(pass.size());

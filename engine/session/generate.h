@@ -13,6 +13,7 @@
 
 #include "engine/completion.h"
 #include "engine/session/session.h"
+#include "engine/session/stop_matcher.h"
 #include "engine/session/thinking.h"
 #include "engine/session/tool_calls.h"
 #include "engine/stopwatch.h"
@@ -78,22 +79,6 @@ struct GenerateResult : pronk::Completion {
   DraftCounts drafts;                      // all 0 if there were none
 };
 
-// Holds back text that may be the beginning of a stop text.
-class StopMatcher {
- public:
-  explicit StopMatcher(std::vector<std::string> stops);
-  // Takes more text and returns the part that is safe to show; nothing after a match.
-  std::string Push(std::string_view text);
-  std::string Finish();  // the text still held back
-  const std::string& held() const { return held_; }
-  bool matched() const { return matched_; }
-
- private:
-  std::vector<std::string> stops_;
-  std::string held_;
-  bool matched_ = false;
-};
-
 // A text that is generated step by step; the caller reads its tokens:
 //
 //     generation.RunPrompt(prompt);
@@ -131,7 +116,7 @@ class Generation {
   std::optional<StopReason> EndAfter(tokenizer::TokenId id);
   bool HasAll() const;
   void StartConstraint();
-  void Follow(tokenizer::TokenId id);
+  void AdvanceGrammar(tokenizer::TokenId id);
   void LimitThinking();
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
 
@@ -149,9 +134,9 @@ class Generation {
   bool caller_wants_more_ = true;
   bool at_start_ = false;                      // the next character is dropped if it is a space
   grammar::Constraint* constraint_ = nullptr;  // once it has begun, or waits for the answer
-  bool waits_for_call_ = false;                // to begin it
+  bool waits_for_call_ = false;                // the constraint begins with the next call
   int64_t n_thinking_ = 0;                     // tokens
-  bool was_ended_ = false;                     // thinking, by its budget
+  bool was_ended_ = false;                     // the budget has ended the thinking
   std::vector<float> logits_;                  // as on_logits left them
   std::deque<tokenizer::TokenId> forced_;      // the next tokens, by the constraint or the budget
   std::vector<tokenizer::TokenId> unread_;     // generated, to be read together

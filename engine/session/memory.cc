@@ -147,10 +147,11 @@ size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
   return fits;
 }
 
-MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
+MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& requested,
                       uint64_t available) {
-  MemoryPlan plan = wish;
-  plan.batch = std::clamp<size_t>(wish.batch, 1, std::max(wish.context, wish.max_context));
+  MemoryPlan plan = requested;
+  plan.batch =
+      std::clamp<size_t>(requested.batch, 1, std::max(requested.context, requested.max_context));
   const auto most = static_cast<double>(kSmallScratch + file_bytes);
   while (plan.batch > 1 && ScratchBytes(config, plan) > most) plan.batch /= 2;
   if (Fits(config, plan, plan.context, available)) return plan;

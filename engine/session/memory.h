@@ -38,10 +38,10 @@ SequenceState::Size StateSize(const MemoryPlan& plan);
 size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
                       uint64_t available);
 
-// `wish`, with a smaller batch if its scratch would exceed the model's own size plus 64 MB, so that
-// no file can demand much more memory than its size. Throws engine::Error, which says what would
-// fit, if state and scratch exceed `available` bytes.
-MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
+// `requested`, with a smaller batch if its scratch would exceed the model's own size plus 64 MB, so
+// that no file can demand much more memory than its size. Throws engine::Error, which says what
+// would fit, if state and scratch exceed `available` bytes.
+MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& requested,
                       uint64_t available);
 
 }  // namespace engine

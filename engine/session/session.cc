@@ -20,7 +20,7 @@ namespace {
 using tokenizer::TokenId;
 
 // PoolSize keeps a time for each number of tokens in a pass that generates.
-static_assert(kMaxDecodeTokens == kernels::PoolSize::kMaxTokens);
+static_assert(kMaxDecodeTokens == kernels::PoolSize::kMaxPassTokens);
 
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
@@ -220,7 +220,8 @@ bool Session::RunBatches(std::span<const TokenId> tokens, const Progress& progre
     }
     done += n;
   }
-  if (speculation_) speculation_->Truncate(position());  // these are not compared with drafts
+  if (speculation_)
+    speculation_->Truncate(position());  // drafters do not compare these tokens with their drafts
   return begin + tokens.size() == position();
 }
 
@@ -243,7 +244,7 @@ bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
     const auto ask = [&] { return progress(done + n * s.n_layers_done / n_layers); };
     const kernels::FunctionRef<bool()> keep_going = ask;
     if (RunPass(n, n > 1, pass, &keep_going)) return true;
-  } catch (...) {  // of `progress`
+  } catch (...) {  // thrown by `progress`
     state_.Abandon(position() + n);
     computed_.has_all = false;
     throw;

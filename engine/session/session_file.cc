@@ -210,7 +210,8 @@ uint64_t FingerprintOf(const gguf::File& file) {
 
 void SaveSession(Session& session, const std::string& path) {
   if (gguf::BeginsAsGguf(path))
-    throw Error(gguf::PrintablePath(path), " is a GGUF file, not a session of pronk: it stays");
+    throw Error(gguf::PrintablePath(path),
+                " is a GGUF file, not a session of pronk: it is not overwritten");
   gguf::OutputFile out(path, session.model().file.ids());
   SequenceState& state = session.RememberedState();
   Header header = HeaderOf(session, state, session.position());

@@ -149,7 +149,7 @@ JsonView ReadTools(const std::string& json) {
       throw Error(place, "parameters: expected a schema, found ", parameters.KindName());
     names.push_back(function["name"].String());
     if (std::count(names.begin(), names.end(), names.back()) > 1)
-      throw Error(place, "a function '", names.back(), "' is there already");
+      throw Error(place, "expected each function once, found '", names.back(), "' again");
   }
   return names.empty() ? JsonView() : tools;
 }

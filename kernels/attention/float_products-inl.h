@@ -199,8 +199,8 @@ class FloatProducts {
       });
       rows = {reinterpret_cast<const std::byte*>(rows_), sizeof(rows_[0])};
     } else {
-      // Transposing reads whole kTransposedBytes. Where a vector ends within them, the cache may,
-      // too.
+      // Transposing reads kTransposedBytes at a time. A vector that ends within them may be the
+      // last of the cache.
       const bool is_whole = n * kNumberBytes % kTransposedBytes == 0;
       rows = keys.Find(is_whole ? tile.stored : KeyRange{}, key, n_keys,
                        {first * kNumberBytes, n * kNumberBytes},

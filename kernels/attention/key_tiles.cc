@@ -51,7 +51,7 @@ HWY_INLINE void AccumulateLanes(const VSums<kQueries, kVectors>& sums,
   }
 }
 
-// AccumulateLanes, where n_lanes may be a constant: that of whole vectors.
+// AccumulateLanes, with a compile-time n_lanes if all lanes are used.
 template <size_t kQueries, size_t kVectors>
 HWY_INLINE void Accumulate(const VSums<kQueries, kVectors>& sums, const float* HWY_RESTRICT keep,
                            const std::array<float*, kQueries>& out, size_t n_lanes) {

@@ -46,7 +46,7 @@ size_t ResidualNumbers(size_t max_tokens, size_t cols) {
   return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
 }
 
-// Threads take panels as they become free, since cores may differ in speed. With rows_bytes tokens
+// Threads take panels as they become free, since cores may differ in speed. With few tokens
 // memory matters more, so a thread's panels are adjacent: while it packs one, it prefetches the
 // next.
 void ForPanels(ThreadPool& pool, size_t n_tokens, size_t n, size_t grain, ThreadPool::Work work) {

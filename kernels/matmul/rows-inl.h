@@ -48,9 +48,9 @@ namespace kernels::HWY_NAMESPACE {
 // The number of tokens, a compile-time constant if it is 1: that keeps the sums in registers.
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
-constexpr size_t kMaxTokens = std::is_same_v<Tokens, OneToken> ? 1
-                              : PRONK_VECTOR64                 ? kMaxRowTokens
-                                                               : kDefaultMaxRowTokens;
+constexpr size_t kMaxTokensOf = std::is_same_v<Tokens, OneToken> ? 1
+                                : PRONK_VECTOR64                 ? kMaxRowTokens
+                                                                 : kDefaultMaxRowTokens;
 
 // Rows that are computed at a time. They come from as many equal parts of the range of rows, the
 // row ranges, so that each is a long stream of memory. With neighbouring rows each stream would
@@ -62,7 +62,7 @@ constexpr size_t kMaxRowsAtOnce = 4;
 template <class Type, class Tokens>
 constexpr size_t kRowsAtOnce = [] {
   if constexpr (requires { Type::kRowsAtOnceForOne; }) {
-    if (kMaxTokens<Tokens> == 1) return size_t{Type::kRowsAtOnceForOne};
+    if (kMaxTokensOf<Tokens> == 1) return size_t{Type::kRowsAtOnceForOne};
   }
   return kMaxRowsAtOnce;
 }();
@@ -179,8 +179,8 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
 // number i, as Type::Multiply takes them; `inputs` are the tokens' inputs for the step.
 template <class Type, size_t n_sums, class Tokens, class Unpack>
 HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_RESTRICT inputs,
-                             Tokens n_tokens, SumsOf<Type> (&sums)[kMaxTokens<Tokens>][n_sums]) {
-  if constexpr (kMaxTokens<Tokens> == 1) {
+                             Tokens n_tokens, SumsOf<Type> (&sums)[kMaxTokensOf<Tokens>][n_sums]) {
+  if constexpr (kMaxTokensOf<Tokens> == 1) {
     HWY_UNROLL(4)
     for (size_t i = 0; i < n_sums; ++i) Type::Multiply(unpack(i), inputs[0], sums[0][i]);
   } else {
@@ -248,10 +248,10 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> SumLanes(const RowSums& s0, const Row
 #endif
 }
 template <bool kOffsets, size_t n_rows, class Sums, size_t n_sums, class Tokens>
-HWY_INLINE void StoreSums(const Sums (&sums)[kMaxTokens<Tokens>][n_sums], Tokens n_tokens,
+HWY_INLINE void StoreSums(const Sums (&sums)[kMaxTokensOf<Tokens>][n_sums], Tokens n_tokens,
                           float* HWY_RESTRICT out) {
   const hn::FixedTag<float, 4> d;
-  static_assert(n_rows == kMaxRowsAtOnce || (n_rows == 2 && kMaxTokens<Tokens> == 1));
+  static_assert(n_rows == kMaxRowsAtOnce || (n_rows == 2 && kMaxTokensOf<Tokens> == 1));
   for (size_t t = 0; t < n_tokens; ++t) {  // with two rows, lanes 2 and 3 repeat lanes 0 and 1
     const auto& s = sums[t];
     if constexpr (n_sums == n_rows) {
@@ -277,7 +277,7 @@ template <class Type, class Tokens, size_t n_rows, class StepOf>
 HWY_INLINE auto UnpackRows(size_t i, StepOf step_of,
                            [[maybe_unused]] const IndicesOf<Type> (&indices)[n_rows],
                            [[maybe_unused]] size_t step) {
-  constexpr bool kDefers = kMaxTokens<Tokens> == 1 && kDefersUnpack<Type>;
+  constexpr bool kDefers = kMaxTokensOf<Tokens> == 1 && kDefersUnpack<Type>;
   if constexpr (kRowsPerVector<Type> == 2) {
     return Type::Unpack(step_of(2 * i), step_of(2 * i + 1));
   } else if constexpr (kIndices<Type> != 0 && kDefers) {
@@ -297,7 +297,7 @@ template <class Type, size_t n_rows, class Tokens>
 HWY_INLINE void MultiplyLastStep(
     const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end, size_t row_bytes,
     size_t whole, size_t n, const typename Type::Input* HWY_RESTRICT inputs, Tokens n_tokens,
-    SumsOf<Type> (&sums)[kMaxTokens<Tokens>][n_rows / kRowsPerVector<Type>]) {
+    SumsOf<Type> (&sums)[kMaxTokensOf<Tokens>][n_rows / kRowsPerVector<Type>]) {
   static_assert(kIndices<Type> == 0);
   constexpr size_t kStepBytes = Type::kStepBytes;
   // The step is read whole, with the beginning of the next row, and copied only at the end of the
@@ -327,7 +327,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
                         float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
   constexpr size_t n_sums = n_rows / kRowsPerVector<Type>;
-  SumsOf<Type> sums[kMaxTokens<Tokens>][n_sums];
+  SumsOf<Type> sums[kMaxTokensOf<Tokens>][n_sums];
   for (size_t t = 0; t < n_tokens; ++t) {
     for (SumsOf<Type>& s : sums[t]) {
       s.products = hn::Zero(DF());
@@ -347,7 +347,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       }
       return w;
     };
-    if constexpr (kMaxTokens<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
+    if constexpr (kMaxTokensOf<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
       const uint8_t* steps[n_rows];
       for (size_t r = 0; r < n_rows; ++r) steps[r] = step_of(r);
       Type::MultiplyAllRows(steps, inputs[s], sums[0]);
@@ -408,8 +408,8 @@ HWY_INLINE void MultiplyRowRanges(const Matrix& w, size_t begin, size_t end,
   // computes every result. The results of several tokens are collected until each token has a cache
   // line: where rows of `out` are a multiple of 4 KB apart, as widths of models are, the lines of
   // 16 tokens map to one set of the cache, which holds 8 or 12.
-  constexpr size_t kBuffered = kMaxTokens<Tokens> == 1 ? 1 : 16;
-  alignas(16) float dots[kBuffered][(kMaxTokens<Tokens> * n_row_ranges + 3) / 4 * 4];
+  constexpr size_t kBuffered = kMaxTokensOf<Tokens> == 1 ? 1 : 16;
+  alignas(16) float dots[kBuffered][(kMaxTokensOf<Tokens> * n_row_ranges + 3) / 4 * 4];
   for (size_t i = 0; i < rows_per_range; ++i) {
     std::array<const uint8_t*, n_row_ranges> rows;
     for (size_t s = 0; s < n_row_ranges; ++s) {

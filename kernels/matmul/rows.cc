@@ -62,7 +62,7 @@ void RowsWithResidual(const Matrix& w, size_t begin, size_t end, RowsInput& in, 
   }
 }
 
-// The products of a matrix that does not use the residual, or without residuals.
+// Products without residuals: the matrix does not use them, or the input has none.
 void RowsWithoutResidual(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
                          size_t stride) {
   const std::span<const ActivationRow> x = in.x;

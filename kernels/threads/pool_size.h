@@ -15,13 +15,13 @@ namespace kernels {
 class PoolSize {
  public:
   // Passes of the same number of tokens differ only in their number of threads.
-  static constexpr size_t kMaxTokens = 16;
+  static constexpr size_t kMaxPassTokens = 16;
 
   // Begins with `start` threads; chooses from min_threads to max_threads.
   PoolSize(size_t start, size_t min_threads, size_t max_threads)
       : best_(start), min_threads_(min_threads), max_threads_(max_threads) {}
 
-  // The number of threads for a pass of 1 to kMaxTokens tokens.
+  // The number of threads for a pass of 1 to kMaxPassTokens tokens.
   size_t Choose(size_t n_tokens);
   // Records the time of that pass. Returns how much longer than usual a trial took; 0 for a usual
   // pass.
@@ -56,10 +56,10 @@ class PoolSize {
   size_t tried_ = 0;      // on trial; 0: none
   bool is_usual_ = true;  // the block at hand has best_ threads
   Block block_;
-  double tried_ratio_ = 0;                        // the last block on trial took this much longer
-  double n_pairs_ = 0, sum_ = 0, squares_ = 0;    // differences from the next block, in a trial
-  std::array<Usual, kMaxTokens + 1> usual_ = {};  // [number of tokens]
-  std::array<Direction, 2> directions_ = {};      // fewer, more
+  double tried_ratio_ = 0;                      // the last block on trial took this much longer
+  double n_pairs_ = 0, sum_ = 0, squares_ = 0;  // differences from the next block, in a trial
+  std::array<Usual, kMaxPassTokens + 1> usual_ = {};  // [number of tokens]
+  std::array<Direction, 2> directions_ = {};          // fewer, more
   size_t n_passes_ = 0;
   double now_ = 0;       // seconds of all passes
   double budget_ = 0;    // seconds that trials may cost

@@ -391,7 +391,7 @@ TEST(ConvertFamilies, HaveAllThatRuns) {
       EXPECT_FALSE(hf.names[0].empty()) << family.name;
       for (const std::string_view name : hf.names) {
         if (name.empty()) break;
-        const int n_experts = hf.experts == Experts::kSome ? 8 : 0;
+        const int n_experts = hf.experts == HasExperts::kSome ? 8 : 0;
         const Json config = {{"architectures", {name}}, {"n_routed_experts", n_experts}};
         const Source found = FindSource(ParseObject("config.json", config.dump()));
         EXPECT_EQ(found.family.name, family.name) << name;

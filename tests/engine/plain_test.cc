@@ -1,4 +1,4 @@
-// The plain pass (engine/plain.cc) against the engine, and the engine's independent reference.
+// Compares the plain pass (engine/plain.cc) with the engine, and with the reference logits.
 #include "engine/plain.h"
 
 #include <gtest/gtest.h>

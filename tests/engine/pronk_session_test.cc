@@ -122,7 +122,8 @@ TEST(LibrarySession, ReplacesNoModel) {
   pronk::Session session(model, Greedy());
   session.Complete("Once", {}, AtMost(0));
   const std::string other = dir.Write("other.gguf", "GGUF, perhaps a model");
-  EXPECT_TRUE(test::Has(test::ErrorOf<pronk::Error>([&] { session.Save(other); }), "it stays"));
+  EXPECT_TRUE(test::Has(test::ErrorOf<pronk::Error>([&] { session.Save(other); }),
+                        "it is not overwritten"));
   EXPECT_EQ(test::ReadText(other), "GGUF, perhaps a model");
   try {
     pronk::ParseMessages("{");

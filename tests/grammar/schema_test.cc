@@ -108,7 +108,7 @@ TEST(JsonSchema, IsCompactUnlessSpaceIsFree) {
 TEST(JsonSchema, WhatIsRefused) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "is empty, not JSON"},
-      {"[]", "#: a schema is an object"},
+      {"[]", "#: expected an object or a boolean"},
       {"false", "#: no value fits this schema"},
       {R"({"multipleOf": 0})", "#/multipleOf: expected a number above 0"},
       {R"({"type": "integer", "multipleOf": 99991})", "#: multiples of a number of so many digits"},

@@ -254,7 +254,7 @@ constexpr Family kBertRows[] = {
      .traits = kSumNorms,
      .complete_config = NomicBert,
      .hf = {.names = {"NomicBertModel"},
-            .experts = Experts::kNone,
+            .experts = HasExperts::kNone,
             .activation = "",  // under one of two names
             .tensors = {kBert},
             .keys = {kBertKeys},
@@ -267,7 +267,7 @@ constexpr Family kBertRows[] = {
      .dense_layers = DenseLayers::kWithoutRouter,
      .complete_config = NomicBertMoe,
      .hf = {.names = {"NomicBertModel"},
-            .experts = Experts::kSome,
+            .experts = HasExperts::kSome,
             .tensors = {kBert},
             .keys = {kBertKeys},
             .only = kNomicOnly,

@@ -193,7 +193,7 @@ constexpr KeyValue kHyperClovaXOnly[] = {{"use_post_norm", 1}};
 
 constexpr HfClass kHybridClasses[] = {
     {.names = {"GraniteMoeHybridForCausalLM"},
-     .experts = Experts::kNone,
+     .experts = HasExperts::kNone,
      .pairs_halves = true,
      .tensors = {kMixer, kGraniteDense},
      .keys = {kGraniteKeys, kMixerKeys},
@@ -270,7 +270,7 @@ constexpr Family kGraniteRows[] = {
      .router = kSoftmax,
      .complete_config = GraniteHybrid,
      .hf = {.names = {"GraniteMoeHybridForCausalLM"},
-            .experts = Experts::kSome,
+            .experts = HasExperts::kSome,
             .pairs_halves = true,
             .tensors = {kMixer, kGraniteExperts},
             .keys = {kGraniteKeys, kMixerKeys},

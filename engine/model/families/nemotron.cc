@@ -100,13 +100,13 @@ void NemotronH(OutModel& model) {
 }
 
 constexpr HfClass kNemotronClass = {.names = {"NemotronHForCausalLM"},
-                                    .experts = Experts::kNone,
+                                    .experts = HasExperts::kNone,
                                     .tensors = {kNemotronH, kMixer},
                                     .keys = {kNemotronKeys},
                                     .add_keys = NemotronH};
 constexpr HfClass kNemotronMoeClass = [] {
   HfClass with_experts = kNemotronClass;
-  with_experts.experts = Experts::kSome;
+  with_experts.experts = HasExperts::kSome;
   return with_experts;
 }();
 

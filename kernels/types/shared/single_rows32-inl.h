@@ -200,7 +200,7 @@ struct UnsignedRows32 : SingleRow32<Type, BlockType> {
   }
 };
 
-// Signed bytes, whose dot products do not fit into sums of 16 bits.
+// The magnitudes of a step's activations, for SignedRows32.
 struct Magnitudes32 {
   VU8 of[kDotVectors][2];
 };

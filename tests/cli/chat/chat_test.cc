@@ -156,7 +156,8 @@ TEST(Chat, RefusesWhatIsNoConversation) {
   ExpectError(load(std::string(100000, '[')), 1, "nested deeper than 64 levels");
   ExpectError(load(R"({"role": "user"})"), 1, "expected a list");
   ExpectError(load(R"([{"role": "user", "content": 7}])"), 1, "expected a list");
-  ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1, "the turn of 'user'");
+  ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1,
+              "expected one by 'user', found one by 'assistant'");
   ExpectError(load(R"([{"role": "user", "content": "x"}])"), 1, "has no answer");
   ExpectError(Chat("/load " + dir.Path("none") + "\n"), 1, "cannot be opened");
   ExpectError(Chat("/save " + dir.Write("mine", "precious") + "\n"), 1, "already exists");

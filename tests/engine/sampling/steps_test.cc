@@ -55,8 +55,8 @@ TEST(TopP, EndsWhereTheSumIsP) {
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{0}));
 }
 
-// The nucleus is found by sorting less and less likely tokens: those of a flat vocabulary have less
-// than the first shares.
+// The nucleus is found by sorting less and less likely tokens: in a flat vocabulary every token is
+// less likely than the first thresholds.
 TEST(TopP, LargeFlatVocabulary) {
   for (const size_t n : {4u, 31u, 33u, 255u, 257u, 9000u}) {
     RowOfLogits candidates =

@@ -143,9 +143,9 @@ TEST(Chat, KnowsWhoseTurnItIs) {
   const Message user = {"user", "a"}, answer = {"assistant", "b"};
   EXPECT_EQ(error({}, {}), "there is no message to answer");
   EXPECT_EQ(error({user}, {answer}), "there is no message to answer");
-  EXPECT_EQ(error({user}, {user}), "message 2 is by 'user', and it is the turn of 'assistant'");
+  EXPECT_EQ(error({user}, {user}), "message 2: expected one by 'assistant', found one by 'user'");
   EXPECT_EQ(error({user, answer, kResult}, {}),
-            "message 3 is by 'tool', and it is the turn of 'user'");
+            "message 3: expected one by 'user', found one by 'tool'");
   EXPECT_EQ(error({user, {"assistant", "", "", {{"1", "f", "[1]"}}}}, {}),
             "message 2: the arguments of a call are no object");
   // What cannot fit is not read.
@@ -169,7 +169,7 @@ TEST(Chat, TakesTools) {
   EXPECT_EQ(error(small, "[1]"),
             R"(tools: number 1: expected {"type": "function", "function": {"name": ..., ...}})");
   EXPECT_EQ(error(small, R"([{"function": {"name": "f"}}, {"function": {"name": "f"}}])"),
-            "tools: number 2: a function 'f' is there already");
+            "tools: number 2: expected each function once, found 'f' again");
   EXPECT_EQ(error(small, R"([{"function": {"name": "f", "parameters": [1]}}])"),
             "tools: number 1: parameters: expected a schema, found array");
   EXPECT_TRUE(error(small, R"([{"function": {"name": "f", "parameters": {"type": "objekt"}}}])")

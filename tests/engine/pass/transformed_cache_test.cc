@@ -95,7 +95,7 @@ std::vector<double> MeanBias(const Model& model, const float* bias, size_t n, si
 
 // The definition: each number of the plain pass's key without the bias's mean, times the matrix,
 // within a step of its block.
-TEST(RotatedCache, HoldsKeysTimesTheHadamardMatrix) {
+TEST(TransformedCache, HoldsKeysTimesTheHadamardMatrix) {
   const test::TempDir dir;
   WriteWithLargeKeys(dir.Path("m.gguf"), 30);
   const Model model = Model::Load(dir.Path("m.gguf"));
@@ -136,7 +136,7 @@ TEST(RotatedCache, HoldsKeysTimesTheHadamardMatrix) {
 }
 
 // Against a cache of floats. Without the matrix the errors are 9e-3 and 0.93.
-TEST(RotatedCache, LargeChannelsDoNotSpoilOthers) {
+TEST(TransformedCache, LargeChannelsDoNotSpoilOthers) {
   const test::TempDir dir;
   WriteWithLargeKeys(dir.Path("m.gguf"), 30);
   const Model model = Model::Load(dir.Path("m.gguf"));
@@ -150,7 +150,7 @@ TEST(RotatedCache, LargeChannelsDoNotSpoilOthers) {
 
 // Latent vectors, too: absorbed, and (of a long batch) with keys and values of each head. Where
 // these are not multiplied back the error is 1.7.
-TEST(RotatedCache, OfLatentVectors) {
+TEST(TransformedCache, OfLatentVectors) {
   for (const char* const name : {"hybrids/deepseek2.gguf", "hybrids/deepseek2-lite.gguf"}) {
     const Model model = Model::Load(test::DataPath(name));
     const auto nmse = [&](kernels::KvType type, size_t batch) {
