@@ -23,10 +23,10 @@ struct Options {
 
 struct Report {
   std::string architecture;
-  gguf::DType type;  // of most matrices
+  gguf::DType type;  // the type of most matrices
   size_t n_tensors = 0;
   std::vector<std::string> left_out;  // tensors of the folder that were not converted
-  std::vector<std::string> notes;     // for the user, a sentence each
+  std::vector<std::string> notes;     // what the user is told, a sentence each
 };
 
 // Converts the model in `folder` to the file `out`, which appears when complete (gguf::OutputFile)

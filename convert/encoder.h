@@ -27,7 +27,7 @@ class TensorEncoder {
   kernels::ThreadPool pool_;
   std::vector<std::byte> bytes_;
   std::vector<std::vector<float>> rows_;  // one per thread
-  float mean_ = 1;                        // of the tensor being written, see AbsMean()
+  float mean_ = 1;                        // AbsMean() of the tensor that is being written
 };
 
 }  // namespace convert

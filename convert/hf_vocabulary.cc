@@ -179,7 +179,7 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
   vocab.pre = "kimi-k2";
   std::array<tokenizer::TokenId, 256> bytes;
   bytes.fill(-1);
-  size_t n_bytes = 0;  // of the spellings
+  size_t n_bytes = 0;  // bytes of the spellings
   for (const std::string& token : tokens) {
     if (token.size() == 1)
       bytes[static_cast<uint8_t>(token[0])] = static_cast<tokenizer::TokenId>(vocab.tokens.size());

@@ -27,8 +27,8 @@ inline bool IsFloat(gguf::DType type) {
 struct Mix {
   std::string_view name;  // "Q4_K_M"
   uint32_t file_type;     // general.file_type, which readers show
-  gguf::DType type;       // of all matrices, or of most
-  bool is_plain;          // of all
+  gguf::DType type;       // the type of all matrices, or of most
+  bool is_plain;          // all matrices have it
 };
 std::span<const Mix> AllMixes();
 // By name, in upper or lower case; nullptr if unknown.

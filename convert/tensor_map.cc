@@ -146,7 +146,7 @@ class Mapper {
 
  private:
   struct Target {
-    std::map<uint64_t, const SafeTensor*> from;  // by expert; 0 without experts
+    std::map<uint64_t, const SafeTensor*> from;  // [expert]; 0 without experts
     bool is_stack = false;
     Order order = Order::kSame;
     Change change = Change::kNone;

@@ -97,8 +97,8 @@ class Model {
   Model& operator=(const Model&) = default;
 
   std::string architecture() const;    // "llama", "qwen3", ...
-  std::size_t context_length() const;  // in training, in tokens
-  std::size_t size_in_bytes() const;   // of its weights
+  std::size_t context_length() const;  // tokens of the longest text in training
+  std::size_t size_in_bytes() const;   // the size of its weights
   std::size_t n_parameters() const;    // numbers in its tensors
   std::size_t vocabulary_size() const;
   std::size_t embedding_length() const;  // numbers in a token's vector
@@ -152,12 +152,12 @@ class Grammar {
 struct Options {
   std::size_t context = 0;  // tokens; 0: grows with the text, to what the model was trained for
   int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
-  int cache_bits = 16;      // of a number in the key-value cache: 32, 16, 8 or 4
+  int cache_bits = 16;      // bits of a number in the key-value cache: 32, 16, 8 or 4
   Sampling sampling = {};
   // A small model with the same vocabulary, or an assistant made for this model (Gemma 4's), that
   // drafts tokens. May speed up generation; does not change the text.
   std::optional<Model> draft = {};
-  std::string chat_template = {};  // of chats: its source, in place of the model's
+  std::string chat_template = {};  // the source of a chat template that replaces the model's
 };
 
 // Sets an option by name ("threads", "temperature", "dry.base"), for settings that come as text.
@@ -219,9 +219,9 @@ struct Prompt {
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
   std::vector<std::string> stops = {};  // the text ends before any of these
-  Grammar grammar = {};                 // of the text; thinking before it is not constrained
+  Grammar grammar = {};                 // constrains the text, but not thinking before it
   OnPrompt on_prompt = {};              // sees the prompt being read, and may end that
-  Reading reading = {};                 // of a session's prompt
+  Reading reading = {};                 // how a session's prompt is read
   OnToken on_token = {};
   int n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
   OnLogits on_logits = {};
@@ -229,7 +229,7 @@ struct Limits {
 
 // Bytes that a session has reserved. Those that were never written take no memory.
 struct MemoryUse {
-  std::size_t weights;  // of the model, which sessions share
+  std::size_t weights;  // the model's weights, which sessions share
   std::size_t cache;    // keys, values and recurrent states
   std::size_t scratch;  // while it reads and generates
 };

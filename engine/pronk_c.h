@@ -50,7 +50,7 @@ const char* pronk_version(void);
 // pronk::Reading: flags, combined with |. 0: tokenize together with the text so far, and BOS as the
 // file asks.
 enum {
-  PRONK_READ_APART = 1,  // as a text of its own
+  PRONK_READ_APART = 1,  // the prompt is a text of its own
   PRONK_READ_BOS = 2,
   PRONK_READ_NO_BOS = 4,
   PRONK_READ_SPECIAL = 8  // control tokens may be spelt
@@ -61,7 +61,7 @@ enum {
 // 0 means the default.
 typedef struct pronk_facts {
   size_t size;
-  size_t context_length;  // in training, in tokens
+  size_t context_length;  // tokens of the longest text in training
   size_t n_bytes, n_parameters, vocabulary_size, embedding_length;
 } pronk_facts;
 #define PRONK_FACTS_INIT \
@@ -137,7 +137,7 @@ typedef struct pronk_token {  // as pronk::Token
   int32_t id;
   double seconds;
   float log_probability;          // NaN: none
-  const pronk_likely* likeliest;  // as long as the call lasts
+  const pronk_likely* likeliest;  // valid during the call
   size_t n_likeliest;
 } pronk_token;
 // May change the logits of the next token, indexed by token id; returning nonzero ends the text.
@@ -148,12 +148,12 @@ typedef int (*pronk_on_token)(const pronk_token* token, void* user);
 typedef struct pronk_limits {
   size_t size;
   int max_tokens;                // 0: until the text ends or the context is full; -1: no token
-  const pronk_grammar* grammar;  // of the text, or NULL
+  const pronk_grammar* grammar;  // constrains the text, or NULL
   const char* const* stops;      // the text ends before any of these; the last is NULL. Or NULL
   pronk_on_prompt on_prompt;     // or NULL; with the same user as on_text
   unsigned reading;              // PRONK_READ_..., of a session's prompt
   pronk_on_token on_token;       // or NULL; with the same user, too
-  int n_likeliest;               // of a token; 0: no log probabilities at all
+  int n_likeliest;               // log probabilities of this many tokens; 0: none at all
   pronk_on_logits on_logits;     // or NULL; with the same user, too
 } pronk_limits;
 #define PRONK_LIMITS_INIT \
@@ -173,7 +173,7 @@ typedef struct pronk_completion {
   size_t n_prompt, n_unread;  // tokens read, and not read after an interruption
   size_t n_generated;         // tokens
   double prompt_seconds, generate_seconds;
-  size_t n_dropped;  // in a chat: oldest messages that the model no longer sees
+  size_t n_dropped;  // oldest messages of a chat that the model no longer sees
 } pronk_completion;
 #define PRONK_COMPLETION_INIT \
   { sizeof(pronk_completion), PRONK_STOP_EOS, 0, 0, 0, 0, 0, 0 }

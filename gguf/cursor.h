@@ -30,7 +30,7 @@ class Cursor {
   Cursor(const std::string& file, std::span<const std::byte> bytes, MappedFile* mapping = nullptr)
       : file_(file), bytes_(bytes), mapping_(mapping) {}
 
-  std::span<const std::byte> bytes() const { return bytes_; }  // of the whole file
+  std::span<const std::byte> bytes() const { return bytes_; }  // the whole file
   uint64_t offset() const { return offset_; }
   uint64_t remaining() const { return bytes_.size() - offset_; }
   const std::byte* here() const { return bytes_.data() + offset_; }

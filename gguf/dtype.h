@@ -54,10 +54,10 @@ enum class DType : uint32_t {
 
 struct DTypeInfo {
   DType type;
-  std::string_view name;  // as commonly written: "Q4_K", "BF16"
+  std::string_view name;  // the usual spelling: "Q4_K", "BF16"
   uint32_t block_size;    // weights per block
   uint32_t block_bytes;   // bytes per block
-  uint32_t tail_bytes;    // of a tensor, after its last row
+  uint32_t tail_bytes;    // bytes of a tensor after its last row
 };
 
 // Every known type, in the order of the ids.

@@ -257,7 +257,7 @@ class Checker {
   std::string_view text_;
   const JsonLimits& limits_;
   size_t at_ = 0, depth_ = 0, n_values_ = 0;
-  std::vector<SeenKey> keys_;  // of the open objects, if they must be unique
+  std::vector<SeenKey> keys_;  // keys of the open objects, if they must be unique
 };
 
 }  // namespace
@@ -422,7 +422,7 @@ bool operator==(const JsonView& a, const JsonView& b) {
       return x == a.end() && y == b.end();
     }
     default:
-      return false;  // of null, true and false there is one text each
+      return false;  // null, true and false have one text each
   }
 }
 

@@ -19,7 +19,7 @@ namespace gguf {
 struct JsonLimits {
   size_t depth = 64;
   size_t values = size_t{1} << 20;
-  size_t keys = 1000;        // in one object
+  size_t keys = 1000;        // keys of one object
   bool unique_keys = false;  // otherwise the last of equal keys counts
   bool not_finite = false;   // NaN, Infinity and -Infinity, as Python writes them, count as null
 };

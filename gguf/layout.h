@@ -18,8 +18,8 @@ struct TensorInfo {
   uint32_t n_dims = 0;
   std::array<uint64_t, 4> dims = {1, 1, 1, 1};
   uint32_t type_id = 0;
-  uint64_t offset = 0;   // of the data, from the start of the data section
-  uint64_t info_at = 0;  // of this description in the file, for messages
+  uint64_t offset = 0;   // where the data begin, from the start of the data section
+  uint64_t info_at = 0;  // where this description is in the file, for messages
 };
 
 // Finds the data of each tensor, in the given order. `cursor` is at the end of the head; the data

@@ -43,10 +43,10 @@ inline bool IsValueType(uint32_t id) { return id <= static_cast<uint32_t>(ValueT
 // One value in the file; checked when the file was opened, so reading it cannot fail.
 struct Value {
   ValueType type = ValueType::kU8;
-  ValueType element_type = ValueType::kU8;  // of an array
+  ValueType element_type = ValueType::kU8;  // the type of an array's elements
   uint64_t count = 1;                       // elements of an array; 1 otherwise
   const std::byte* data = nullptr;  // first byte of the value (of an array: of its first element)
-  uint64_t bytes = 0;               // from data to the end of the value
+  uint64_t bytes = 0;               // number of bytes from data to the end of the value
 };
 
 class Metadata {

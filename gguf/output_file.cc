@@ -34,7 +34,7 @@ int OpenFileOf(const std::string& path) {
 
 // Follows links, to a file that need not exist or to the path of an open file.
 std::string FollowLinks(std::string path) {
-  constexpr int kMaxLinks = 40;  // as in Linux
+  constexpr int kMaxLinks = 40;  // Linux's limit
   for (int i = 0; i < kMaxLinks && OpenFileOf(path) < 0; ++i) {
     std::error_code error;
     const std::filesystem::path to = std::filesystem::read_symlink(path, error);

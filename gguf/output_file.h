@@ -50,7 +50,7 @@ class OutputFile {
   void Discard();
   [[noreturn]] void Fail(const std::string& path) const;
 
-  std::string path_;       // as given, for messages
+  std::string path_;       // the path as given, for messages
   std::string target_;     // where links lead
   std::string temporary_;  // a name that exists, or empty
   bool is_nameless_ = false;

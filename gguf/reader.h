@@ -47,7 +47,7 @@ struct FilePart {
   uint32_t version = 0;
   uint64_t alignment = kDefaultAlignment;
   Metadata metadata;
-  std::vector<TensorView> tensors;  // in the file's own order
+  std::vector<TensorView> tensors;  // in the file's order
 };
 
 // Reads a file's head and checks it: the keys, and that each tensor's data is inside the file.

@@ -38,8 +38,8 @@ class Addresses {
   const gguf::JsonView& root_;
   int draft_;
   Budget& budget_;
-  std::map<std::string, gguf::JsonView> schemas_;       // by address, or address#anchor
-  std::unordered_map<const char*, std::string> bases_;  // of schemas with an own address
+  std::map<std::string, gguf::JsonView> schemas_;       // [address, or address#anchor]
+  std::unordered_map<const char*, std::string> bases_;  // the bases of schemas with addresses
   std::unordered_map<const char*, std::unordered_map<std::string, gguf::JsonView>> parts_;
 };
 

@@ -364,10 +364,10 @@ class Analysis {
   }
 
   Grammar& grammar_;
-  std::vector<bool> needed_;     // by rule: reachable from the root
-  std::vector<uint32_t> visit_;  // by state: the last visit that reached it
+  std::vector<bool> needed_;     // [rule]: reachable from the root
+  std::vector<uint32_t> visit_;  // [state]: the last visit that reached it
   uint32_t n_visits_ = 0;
-  std::vector<StateId> at_least_;  // of each kCount of a repetition
+  std::vector<StateId> at_least_;  // one for each kCount of a repetition
   std::vector<StateId> todo_;
 };
 

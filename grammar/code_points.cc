@@ -18,7 +18,7 @@ constexpr std::array<CodePoint, 3> kLastOfLength = {0x7F, 0x7FF, 0xFFFF};
 void Split(CodePoint low, CodePoint high, const std::function<void(const ByteRanges&)>& call) {
   const std::string first = gguf::ToUtf8(low), last = gguf::ToUtf8(high);
   for (size_t i = 1; i < first.size(); ++i) {
-    const CodePoint mask = (CodePoint{1} << (6 * i)) - 1;  // of the last i bytes
+    const CodePoint mask = (CodePoint{1} << (6 * i)) - 1;  // mask of the last i bytes
     if ((low & ~mask) == (high & ~mask)) continue;
     if ((low & mask) != 0) {
       Split(low, low | mask, call);

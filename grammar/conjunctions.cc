@@ -7,9 +7,9 @@
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxShapes = 600;    // of one conjunction
+constexpr size_t kMaxShapes = 600;    // shapes of one conjunction
 constexpr size_t kMaxChoices = 4000;  // taken for one
-constexpr size_t kMaxDepth = 8;       // of references that are followed to a list of values
+constexpr size_t kMaxDepth = 8;       // references that are followed to a list of values
 
 }  // namespace
 

@@ -30,8 +30,8 @@ struct Shape {
   Count length;
   std::set<std::string> patterns, not_patterns, excluded;
 
-  std::vector<uint32_t> nodes;  // of lists and objects: those with keywords for them
-  Count count;                  // of items or properties
+  std::vector<uint32_t> nodes;  // lists and objects: schemas with keywords for them
+  Count count;                  // number of items or properties
   bool unique = false;
   std::set<std::string> required;
   std::string place;

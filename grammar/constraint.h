@@ -73,7 +73,7 @@ class Constraint {
   std::shared_ptr<const Grammar> grammar_;
   const tokenizer::Tokenizer& tokenizer_;
   NamedTokens named_;
-  std::unique_ptr<const TokenTrie> own_trie_;  // of a grammar that names tokens
+  std::unique_ptr<const TokenTrie> own_trie_;  // for a grammar that names tokens
   const TokenTrie& trie_;
   Matcher matcher_;
   TokenMasks masks_;

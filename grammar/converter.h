@@ -80,7 +80,7 @@ class Converter {
   std::vector<std::pair<Conjunction, RuleId>> pending_;  // rules not defined yet
   std::map<std::string, std::optional<RuleId>> shared_;
   std::map<std::string, RuleId> keys_;
-  std::vector<StateId> ends_;  // of members of the object or list that is being made
+  std::vector<StateId> ends_;  // ends of the members of the object or list that is being made
   RuleId any_value_ = kNone;
   bool has_closed_ = false;
 };

@@ -14,8 +14,8 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxDfaStates = 20'000;
-constexpr uint64_t kCostOfState = 50;        // for its memory
-constexpr size_t kMaxTransitions = 400'000;  // that are looked at to join states
+constexpr uint64_t kCostOfState = 50;        // the cost of its memory
+constexpr size_t kMaxTransitions = 400'000;  // transitions that are looked at to join states
 
 // Adds an edge after the others; joins it to the last one if it can.
 void AddEdge(std::vector<Dfa::Edge>& edges, const Dfa::Edge& edge) {
@@ -245,7 +245,7 @@ class Partition {
 
  private:
   struct Set {
-    uint32_t begin = 0, end = 0, n_marked = 0;  // in elements_; marked ones come first
+    uint32_t begin = 0, end = 0, n_marked = 0;  // positions in elements_; marked ones come first
   };
   std::vector<uint32_t> elements_, place_, set_of_;
   std::vector<Set> sets_;

@@ -146,7 +146,7 @@ class Grammar {
   std::vector<Rule> rules_;
   std::vector<Loop> loops_;
   std::vector<Members> members_;
-  std::vector<uint32_t> loop_of_;  // by state
+  std::vector<uint32_t> loop_of_;  // [state]
   bool has_unique_keys_ = false;
   std::vector<TokenName> tokens_;
   RuleId root_ = 0;
@@ -182,11 +182,11 @@ struct Part {
 class Builder {
  public:
   Part Empty();
-  Part Nothing();  // which no text fits
+  Part Nothing();  // no text fits it
   Part Literal(std::string_view bytes);
   Part Characters(const CodePoints& set);  // one of them; the set is not empty
   Part Call(RuleId rule);
-  Part Token(const std::string& name, bool but_this);  // that one, or any other
+  Part Token(const std::string& name, bool but_this);  // that token, or any other
   Part Then(Part first, Part second) {
     Link(first.end, second.start);
     return {first.start, second.end, first.counts || second.counts};

@@ -78,7 +78,7 @@ class ItemSets {
   void Clear();
 
   std::vector<Item> items_;
-  std::vector<size_t> starts_;  // of each set in items_, and the end
+  std::vector<size_t> starts_;  // where each set begins in items_, and the end
   std::unordered_set<SetId, Hash, Equal> numbers_;
 };
 

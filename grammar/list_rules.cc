@@ -8,7 +8,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxUnique = 1000;    // values that a list may have once each
-constexpr uint64_t kMaxPlaces = 4096;  // of items, by how many of them are contained
+constexpr uint64_t kMaxPlaces = 4096;  // pairs of a number of items and a number of those contained
 constexpr size_t kMaxContains = 6;
 
 }  // namespace
@@ -85,7 +85,7 @@ Part Converter::Items(const Shape& shape, const std::vector<RuleId>& first,
 // matter.
 Converter::MaybePart Converter::Containing(const Shape& shape, uint64_t n_first, uint64_t most,
                                            const std::vector<Contains>& contains) {
-  using Counts = std::vector<uint64_t>;  // of items, and for each `contains`
+  using Counts = std::vector<uint64_t>;  // the number of items, and one for each `contains`
   Counts limits = {most != UINT64_MAX ? most : std::max<uint64_t>({shape.count.min, n_first, 1})};
   for (const Contains& c : contains) {
     if (most == UINT64_MAX) limits[0] = std::max(limits[0], c.from);

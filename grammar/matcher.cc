@@ -207,7 +207,7 @@ Matcher::Moves& Matcher::MovesOf(SetId set) {
 // continuations of all its callers below it. All callers are known by then, since rules are entered
 // in order, and a rule that may begin with it has a lower order.
 void Matcher::Expand(SetId set, Moves& moves) {
-  std::map<std::pair<uint32_t, RuleId>, std::vector<Item>> calls;  // by order
+  std::map<std::pair<uint32_t, RuleId>, std::vector<Item>> calls;  // [order, rule]
   const auto take = [&](const Item& item) {
     const auto [at, data, below] = item;
     Charge(1);
@@ -319,7 +319,7 @@ std::vector<uint32_t> Matcher::NextKeys(const Members& members, uint32_t number)
     from = keys[0] > 0 ? n_keys : 0;
     for (uint32_t k = n_keys; from == 0 && k-- > 0;) from = HasKey(keys, k) ? k + 1 : 0;
   }
-  uint64_t n_left = 0;  // that may come from here on
+  uint64_t n_left = 0;  // how many may come from here on
   for (uint32_t k = from; k < n_keys; ++k) n_left += members.keys[k].possible && !HasKey(keys, k);
   const bool is_simple = members.needs.empty();
   const Missing now(members, keys, kNoKey);

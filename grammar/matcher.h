@@ -96,11 +96,11 @@ class Matcher {
 
   const Grammar& grammar_;
   ItemSets sets_;
-  std::vector<std::unique_ptr<Moves>> moves_;  // by set; null until the first step from it
+  std::vector<std::unique_ptr<Moves>> moves_;  // [set]; null until the first step from it
   size_t n_moves_ = 0;
   size_t excess_ = 0;  // items looked at beyond those of common steps
   std::map<Keys, uint32_t> key_numbers_ = {{{0}, 0}};
-  std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // by number
+  std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // [number]
   // Scratch space of Close().
   ReachedItems reached_;
   std::vector<Item> closed_;

@@ -42,7 +42,7 @@ std::string Ordered(const Decimal& number, Order order) {
       ways.push_back(whole.substr(0, k) + Range(least, static_cast<char>(d - 1)) + rest);
     }
   }
-  std::vector<std::string> same;  // of the fraction, if the whole part is the same
+  std::vector<std::string> same;  // fractions, if the whole part is the same
   for (size_t k = 0; k < fraction.size(); ++k) {
     const char d = fraction[k];
     const std::string before = fraction.substr(0, k);

@@ -30,9 +30,9 @@ struct Bound {
 };
 
 struct NumberSet {
-  bool whole = true, fractions = true;  // of which kinds
+  bool whole = true, fractions = true;  // the kinds of numbers
   std::optional<Bound> min, max;
-  std::vector<Decimal> multiples, not_multiples;  // of each of them, of none of them
+  std::vector<Decimal> multiples, not_multiples;  // of each of the first, of none of the second
   std::vector<Decimal> excluded;
 
   void AtLeast(const Bound& bound);

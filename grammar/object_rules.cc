@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxProperties = 5000;
 constexpr size_t kFewKeys = 64;  // up to this many keys of a pattern are named
-constexpr size_t kMaxWays = 64;  // to have the members that are needed
+constexpr size_t kMaxWays = 64;  // ways to have the members that are needed
 
 }  // namespace
 
@@ -82,7 +82,7 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
   is_closed &= !has_rest;
   if (is_closed && !std::exchange(has_closed_, true)) options_.has_closed();
   const uint32_t id = builder_.AddMembers();
-  std::map<std::string, uint32_t> index;  // of those that can be written
+  std::map<std::string, uint32_t> index;  // the members that can be written
   const auto add = [&](const std::string& name, const Conjunction& value, bool is_required) {
     const auto rule = RuleOf(value, Below(Below(shape.place, "properties"), name));
     if (!rule) return !is_required;

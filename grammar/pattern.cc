@@ -267,7 +267,7 @@ class Automaton {
     std::vector<std::pair<char, uint32_t>> empty;  // without a character, if the assertion holds
     bool accepts = false;
   };
-  enum Side : uint8_t { kNoChar, kOther, kWord };  // what is before or after a position
+  enum Side : uint8_t { kNoChar, kOther, kWord };  // the character before or after a position
 
   uint32_t New() {
     budget_.Charge(10);
@@ -442,7 +442,7 @@ class Automaton {
       budget_.Charge(4 * set.second.size());  // comparing
       const auto [found, is_new] = numbers.try_emplace(set, sets.size());
       if (is_new) {
-        budget_.Charge(100 + 8 * set.second.size());  // for their memory
+        budget_.Charge(100 + 8 * set.second.size());  // the cost of their memory
         sets.push_back(std::move(set));
       }
       return found->second;
@@ -491,7 +491,7 @@ class Automaton {
   std::vector<State> states_;
   uint32_t end_ = 0;
   bool has_words_ = false;
-  std::vector<uint32_t> visits_;  // by state: the last visit
+  std::vector<uint32_t> visits_;  // [state]: the last visit
   uint32_t n_visits_ = 0;
 };
 

@@ -73,7 +73,7 @@ class Runs {
   struct Hub {
     std::vector<StateId> states;
     uint32_t group = 0;
-    std::array<uint8_t, kMaxTried> lengths = {};  // of the runs of the group's sets
+    std::array<uint8_t, kMaxTried> lengths = {};  // lengths of the runs of the group's sets
   };
 
   static Set Range(uint32_t first, uint32_t last);
@@ -87,13 +87,13 @@ class Runs {
   void TrySets(uint32_t begin, uint32_t group);
 
   const Grammar& grammar_;
-  std::vector<uint32_t> hub_after_;  // by state; kNone: none, kNotYet: not looked up
-  std::map<std::vector<StateId>, uint32_t> numbers_;  // of hubs, by their states
+  std::vector<uint32_t> hub_after_;  // [state]; kNone: none, kNotYet: not looked up
+  std::map<std::vector<StateId>, uint32_t> numbers_;  // the hubs' numbers, by their states
   static constexpr uint32_t kOneCharacter = 0;
   std::vector<Hub> hubs_ = {Hub()};
   std::vector<Group> groups_;
   std::map<RuleId, Set> rules_;
-  std::vector<uint32_t> visits_;  // by state: the last call of HubAfter() that reached it
+  std::vector<uint32_t> visits_;  // [state]: the last call of HubAfter() that reached it
   uint32_t n_visits_ = 0;
 };
 

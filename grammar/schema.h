@@ -81,7 +81,7 @@ struct Contains {
 // A property that an object needs, since a schema's negation asks for one that violates it.
 struct SomeMember {
   std::string place;
-  std::string pattern = "";  // which its key contains; empty: any
+  std::string pattern = "";  // its key contains a match; empty: any key
   Literal names = {};        // under which its key is valid
   uint32_t outside = kNone;  // node that neither names its key nor has a pattern for it
   Literal value = {};
@@ -96,7 +96,7 @@ struct Schema {
   std::vector<JsonView> excluded;  // values that are not valid
 
   Count length;
-  Names patterns, not_patterns;  // of formats, too
+  Names patterns, not_patterns;  // formats are here, too
 
   NumberSet numbers;  // whole and fractions are unused
 

@@ -363,7 +363,7 @@ class Schemas::Reader {
   std::function<void(const std::string&)> note_;
   int draft_ = 9;  // as Addresses has them
   std::optional<Addresses> addresses_;
-  std::unordered_map<const char*, Literal> known_;     // by place in the text
+  std::unordered_map<const char*, Literal> known_;     // [place in the text]
   std::unordered_map<std::string, Literal> followed_;  // references
   std::vector<Reference> references_;
   std::set<std::string> noted_;

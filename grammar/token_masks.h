@@ -79,8 +79,8 @@ class TokenMasks {
   std::unordered_map<SetId, Mask> masks_;
   std::unordered_map<SetId, Local> locals_;
   Runs runs_;
-  std::vector<std::optional<Run>> run_of_;                 // by set
-  std::array<Level, TokenTrie::kMaxBytes + 1> path_ = {};  // of the walk, by depth
+  std::vector<std::optional<Run>> run_of_;                 // [set]
+  std::array<Level, TokenTrie::kMaxBytes + 1> path_ = {};  // the walk's path, [depth]
 };
 
 }  // namespace grammar

@@ -51,9 +51,9 @@ class TokenTrie : public tokenizer::Derived {
     uint32_t end;     // first node after this one's branch
     uint32_t tokens;  // first of this node's tokens; the next node's begin where they end
     uint8_t depth;    // 1 for a first byte
-    uint8_t deepest;  // of the branch
+    uint8_t deepest;  // depth of the branch
     uint8_t byte;
-    Kinds kinds;  // of the characters from this byte on, in all tokens of the branch
+    Kinds kinds;  // kinds of characters from this byte on, in all tokens of the branch
   };
   // Tokens of like kinds of characters are next to each other: words, words after a space, other
   // plain text, and all that is not plain. Each part is a trie of its own.

@@ -25,9 +25,9 @@ size_t ByteOfChar(std::string_view text, size_t index);
 bool IsSpace(char32_t c);       // as Python's str.isspace
 bool IsWhiteSpace(char32_t c);  // Unicode's White_Space: without U+1C to U+1F
 bool IsLetter(char32_t c);      // as Python's str.isalpha
-bool IsDecimal(char32_t c);     // as str.isdecimal: 0-9 of every script
-bool IsNumeric(char32_t c);     // as str.isnumeric, but for ideographs
-bool IsPrintable(char32_t c);   // as str.isprintable, but for unassigned characters
+bool IsDecimal(char32_t c);     // Python's str.isdecimal: 0-9 of every script
+bool IsNumeric(char32_t c);     // Python's str.isnumeric, except for ideographs
+bool IsPrintable(char32_t c);   // Python's str.isprintable, except for unassigned characters
 bool IsUpper(char32_t c);       // it has a lower case
 bool IsLower(char32_t c);       // it has an upper case
 

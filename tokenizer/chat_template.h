@@ -27,11 +27,11 @@ struct ChatInput {
   explicit ChatInput(const std::vector<Message>& all, CallStyle style = {}, TextStyle texts = {})
       : messages(ToTemplateValue(all, style, texts)) {}
 
-  Value messages;                                    // a list of dictionaries
-  Value tools;                                       // a list of dictionaries, or None
-  bool add_generation_prompt = true;                 // end where the assistant's answer begins
-  std::string bos_token, eos_token;                  // as text; empty: the vocabulary has none
-  std::optional<std::chrono::local_seconds> now;     // for strftime_now; empty: the current time
+  Value messages;                     // a list of dictionaries
+  Value tools;                        // a list of dictionaries, or None
+  bool add_generation_prompt = true;  // end where the assistant's answer begins
+  std::string bos_token, eos_token;   // the tokens' texts; empty: the vocabulary has none
+  std::optional<std::chrono::local_seconds> now;     // strftime_now's; empty: the current time
   std::vector<std::pair<std::string, Value>> extra;  // more variables, for example enable_thinking
   // Called regularly during rendering; true ends it with tokenizer::Interrupted.
   std::function<bool()> interrupted;

@@ -47,7 +47,7 @@ class MergeTable {
 
   SeededHash hash_;
   TableOf<Slot> slots_;           // a power of two, at most two thirds full
-  std::vector<TokenId> results_;  // by rank
+  std::vector<TokenId> results_;  // [rank]
 };
 
 // A file's merges (tokenizer.ggml.merges) by rank: "A B", where A, B and AB are spellings in

@@ -8,8 +8,8 @@ namespace pronk {
 
 // A tool call: the model asks the application to call one of its functions.
 struct ToolCall {
-  std::string id;         // of the call in its conversation
-  std::string name;       // of the function
+  std::string id;         // the call's id in its conversation
+  std::string name;       // the function's name
   std::string arguments;  // a JSON object
 };
 inline bool operator==(const ToolCall& a, const ToolCall& b) {
@@ -21,10 +21,10 @@ struct Message {
   // may know further roles.
   std::string role;
   std::string content;
-  std::string tool_call_id = {};          // of a tool: ToolCall::id
-  std::vector<ToolCall> tool_calls = {};  // of the assistant
-  std::string thinking = {};              // of the assistant; templates may drop it
-  std::string name = {};                  // of who speaks, or of a tool; few templates read it
+  std::string tool_call_id = {};          // the ToolCall::id that a tool answers
+  std::vector<ToolCall> tool_calls = {};  // the assistant's calls
+  std::string thinking = {};              // the assistant's thinking; templates may drop it
+  std::string name = {};                  // the speaker's or the tool's name; few templates read it
 };
 inline bool operator==(const Message& a, const Message& b) {
   return a.role == b.role && a.content == b.content && a.tool_call_id == b.tool_call_id &&

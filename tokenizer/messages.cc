@@ -14,7 +14,7 @@ namespace {
 using gguf::JsonQuoted;
 using gguf::JsonView;
 
-constexpr size_t kMaxArgumentBytes = 2'000'000;  // of a conversation
+constexpr size_t kMaxArgumentBytes = 2'000'000;  // bytes of a conversation's arguments
 
 // The text with U+FFFD for what is no UTF-8.
 std::string ValidUtf8(std::string_view text) {
@@ -139,7 +139,7 @@ Value ToTemplateValue(const JsonView& json) {
 Value Styled(const Value& messages, TextStyle style) {
   if (!messages.IsList()) return messages;
   std::vector<Value> styled;
-  std::string system;  // what was said since the last question
+  std::string system;  // system messages since the last question
   const auto flush = [&] {
     if (system.empty()) return;
     styled.push_back(Value::DictOf(
@@ -222,7 +222,7 @@ std::vector<Message> ReadMessages(const JsonView& json) {
   constexpr const char* kExpected = R"(expected a list of {"role": "...", "content": "..."})";
   if (!json.IsArray()) throw gguf::Error(kExpected);
   std::vector<Message> messages;
-  size_t n_bytes = 0;  // of arguments, of which templates get values
+  size_t n_bytes = 0;  // bytes of the arguments that templates get as values
   for (const auto& [key, item] : json) {
     const JsonView content = item["content"], calls = item["tool_calls"];
     // An assistant's message may have thinking, a refusal or calls alone.

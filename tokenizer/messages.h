@@ -27,7 +27,7 @@ struct CallStyle {
 // And in how they read texts.
 struct TextStyle {
   bool as_parts = false;      // content is a list, [{"type": "text", "text": "..."}]
-  bool no_system = false;     // what a system's message says stands before the next question
+  bool no_system = false;     // a system message stands before the next question
   bool no_developer = false;  // OpenAI's role of that name is a system
   bool operator==(const TextStyle&) const = default;
 };

@@ -126,7 +126,7 @@ class Tables {
   std::unordered_map<char32_t, std::pair<std::u32string, std::u32string>> decompositions_;
   std::unordered_map<uint64_t, char32_t> compositions_;
   std::unordered_map<char32_t, uint8_t> classes_;
-  std::vector<uint8_t> may_change_;  // by character: a bit for each form
+  std::vector<uint8_t> may_change_;  // [character]: a bit for each form
 };
 
 // Sorts the marks that follow a letter by their classes.

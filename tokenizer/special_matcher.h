@@ -42,8 +42,8 @@ class SpecialMatcher {
  private:
   struct Special {
     std::string_view text;
-    int32_t id;            // of the last entry with this text
-    int32_t user_defined;  // of the last user-defined one with this text; -1: none
+    int32_t id;            // the last entry with this text
+    int32_t user_defined;  // the last user-defined entry with this text; -1: none
     int32_t nearest = -1;  // longest user-defined special that is a prefix of this one, or itself
   };
   void AddBeginnings(const std::vector<int32_t>& chain);
@@ -57,8 +57,8 @@ class SpecialMatcher {
   std::vector<int32_t> bests_;
   size_t longest_ = 0;            // bytes of the longest special
   size_t top_bit_ = 0;            // the highest bit of longest_
-  uint64_t base_;                 // of the sums
-  std::vector<uint64_t> powers_;  // of the base, up to longest_
+  uint64_t base_;                 // the base of the sums
+  std::vector<uint64_t> powers_;  // powers of the base, up to longest_
   SeededHash hash_;
   enum : uint8_t { kAny = 1, kUserDefined = 2 };
   std::array<uint8_t, 256> first_byte_{};  // kinds of specials that begin with this byte

@@ -13,8 +13,8 @@ constexpr int kCharacters = 256 + 68;  // the highest code point is U+0143
 
 // Printable Latin-1 characters spell their own bytes, U+0100 and up the other 68.
 struct Alphabet {
-  std::array<uint16_t, 256> character;    // of a byte
-  std::array<int16_t, kCharacters> byte;  // of a character, -1: none
+  std::array<uint16_t, 256> character;    // the character of a byte
+  std::array<int16_t, kCharacters> byte;  // the byte of a character; -1: none
 
   constexpr Alphabet() : character(), byte() {
     byte.fill(-1);

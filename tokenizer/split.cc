@@ -366,7 +366,7 @@ struct Splitter::Run {
   }
 
   const Splitter& splitter;
-  bool rest_is_cut;  // what is between matches of the last pattern
+  bool rest_is_cut;  // text between matches of the last pattern
   std::function<void(string_view)> word;
   JitStack stack;           // null: PCRE2's own
   size_t stack_is_for = 0;  // bytes of text

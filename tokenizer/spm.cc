@@ -200,7 +200,7 @@ class SpmTokenizer final : public Tokenizer {
   }
 
   ByteTokens bytes_;
-  std::vector<TokenId> pairs_;     // of two ASCII characters: most of what is looked up first
+  std::vector<TokenId> pairs_;     // pairs of ASCII characters: most look-ups end here
   size_t longest_ = 0;             // bytes of a token
   std::bitset<256> before_space_;  // last bytes of what is before a space within a token
 };

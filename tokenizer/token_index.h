@@ -30,8 +30,8 @@ class TokenIndex {
 
  private:
   struct Slot {
-    uint64_t first_bytes = 0;  // of the spelling
-    uint32_t length = 0;       // of the spelling
+    uint64_t first_bytes = 0;  // the first bytes of the spelling
+    uint32_t length = 0;       // the length of the spelling
     int32_t id = -1;           // -1: free
   };
   // use(index, hash) for each text, in order; the slots of a batch of them are prefetched.

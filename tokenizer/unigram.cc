@@ -31,7 +31,7 @@ constexpr size_t kLongestMatched = 1024;
 // each piece (219 to 227 bytes, measured with 1,000 to 1,000,000 pieces), and in any case.
 constexpr size_t kBytesPerPiece = 256;
 constexpr size_t kBytesForAny = size_t{1} << 16;
-constexpr size_t kBytesPerByte = 256;  // of text
+constexpr size_t kBytesPerByte = 256;  // bytes of memory for a byte of text
 
 // A table of characters makes a text at most this many times as long. Unicode's longest is U+FDFA:
 // 15 letters of two bytes, and three spaces of three as sentencepiece writes them, for three bytes.

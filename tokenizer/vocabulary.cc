@@ -270,7 +270,7 @@ void FindEndMarkers(Vocabulary& vocab, const std::vector<TokenId>& more) {
     vocab.types[static_cast<size_t>(ids[i])] = TokenType::kControl;
     if (!marker.with.empty() && !has(marker.with)) continue;
     if (has(marker.without)) {
-      if (vocab.eot == ids[i]) vocab.eot = -1;  // as some files of gpt-oss have it
+      if (vocab.eot == ids[i]) vocab.eot = -1;  // some files of gpt-oss have it
       continue;
     }
     vocab.eog.push_back(ids[i]);

@@ -24,7 +24,7 @@ enum class TokenType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, 
 enum class SpacePrefix : uint8_t {
   kNone,
   kEach,             // and before each text after a special token
-  kEachUnlessSpace,  // as kEach, unless the text begins with a space
+  kEachUnlessSpace,  // kEach, unless the text begins with a space
   kFirst,            // only where the whole text begins, unless it begins with a space
 };
 
@@ -42,7 +42,7 @@ struct Vocabulary {
   TokenId sep = -1;                                // between two texts
   std::vector<TokenId> eog;                        // all ids that end a generation, ascending
   std::vector<TokenId> suppressed;                 // ids that are never sampled
-  std::vector<std::string> notes;                  // what is ignored in the file, a line each
+  std::vector<std::string> notes;                  // what is ignored in the file, one line each
   bool add_bos = false, add_eos = false;           // put around every text
   bool add_sep = false;                            // put between two texts
   bool ends_with_sep = false;                      // put after every text

@@ -20,7 +20,7 @@ struct Symbol {
   TokenId id;              // -1: none
   int32_t begin, end;      // bytes of the word; unused where pairs are found by their ids
   int32_t previous, next;  // -1: none
-  Rank rank;               // of the pair of this and the next symbol; kNoMerge also if removed
+  Rank rank;               // rank of this and the next symbol's pair; kNoMerge also if removed
   TokenId joined = -1;     // the pair's token, where Pairs looks it up by its text
 };
 

@@ -27,7 +27,7 @@ namespace cli {
 struct BenchModel {
   engine::Model opened;
   std::string type = {};  // "llama 1.10B Q4_0"
-  double load_ms = 0;     // to open the file
+  double load_ms = 0;     // time to open the file
 };
 BenchModel DescribeModel(engine::Model opened, double load_seconds = 0);
 
@@ -87,7 +87,7 @@ struct BenchSample {
 // How the machine was during a test.
 struct BenchConditions {
   std::string date;
-  size_t n_cores = 0;                        // that this process may use; 0 if unknown
+  size_t n_cores = 0;                        // cores that this process may use; 0 if unknown
   double clock_before = 0, clock_after = 0;  // GHz under load
   double share_of_cores = 1;                 // CPU time / (wall time * threads)
   double peak_bytes = 0, cache_bytes = 0;    // resident memory at most; all texts' whole caches
@@ -97,11 +97,11 @@ struct BenchConditions {
 // A test's speed relative to an earlier run's or another program's.
 enum class Verdict { kNotSlower, kSlower, kUnknown };
 struct Comparison {
-  double ratio = 0;          // of the speeds, this / other
+  double ratio = 0;          // ratio of the speeds, this / other
   double low = 0, high = 0;  // the interval that holds the true ratio, at the gate's confidence
   std::vector<double> other_ts = {};  // the other's speeds; with --against each is a sample's pair
   Verdict verdict = Verdict::kUnknown;
-  double seconds_more = 0;  // that a decision would take, if the scatter stays; 0: unknown
+  double seconds_more = 0;  // time that a decision would take, if the scatter stays; 0: unknown
 
   // Not slower if the interval excludes a slowdown by `detect` (0.05: 5%), slower if it lies below
   // 1; otherwise unknown.
@@ -176,9 +176,9 @@ struct BenchSamples {
 class EarlierResults {
  public:
   struct Row {
-    std::map<std::string, std::string> fields;  // those that tell tests and machines apart
+    std::map<std::string, std::string> fields;  // what tells tests and machines apart
     BenchSamples samples;
-    std::string Name() const;  // of the test, with its model and threads
+    std::string Name() const;  // the test's name, with its model and threads
   };
   // Throws engine::Error.
   explicit EarlierResults(const std::string& path);
@@ -218,7 +218,7 @@ Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, d
 Comparison ComparePairs(const std::vector<double>& other, const std::vector<double>& now,
                         double error);
 
-inline constexpr double kGateError = 0.01;  // of all looks at all tests of a gate together
+inline constexpr double kGateError = 0.01;  // error of all looks at all tests of a gate together
 
 // When to end one test's comparison: the samples are evaluated whenever their number has doubled,
 // and the comparison ends once it is decided or the time is over. All evaluations of all tests

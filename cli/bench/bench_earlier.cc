@@ -50,7 +50,7 @@ Row ReadRow(const JsonView& json, const std::string& name) {
   for (const std::string key :
        {"type_k", "type_v", "cpu_info", "cpu_target", "model_type", "model_filename"}) {
     const std::string text = fields.TextOr(key, "");
-    if (text.empty() || text == "CPU") continue;  // of a llama-bench that knows no more
+    if (text.empty() || text == "CPU") continue;  // a llama-bench that knows no more
     row.fields[key] =
         key == "model_filename" ? std::filesystem::path(text).filename().string() : text;
   }

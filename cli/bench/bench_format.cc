@@ -220,7 +220,7 @@ Json ResultFields(const BenchSetting& setting, const BenchResult& result) {
   const BenchModel& model = *test.model;
   const BenchConditions& conditions = result.conditions;
   const Comparison* const other = result.comparison ? &*result.comparison : nullptr;
-  const auto known = [](double value) {  // what is 0 or infinite was not measured
+  const auto known = [](double value) {  // 0 and infinity were not measured
     return value > 0 && std::isfinite(value) ? Json(value) : Json();
   };
   const auto milliseconds = [&](double seconds) { return known(1e3 * seconds); };

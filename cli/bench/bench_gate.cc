@@ -41,7 +41,8 @@ double SquaredLogDeviations(std::vector<double> values) {
 // How many of the smallest, and of the largest, means of two differences lie outside of Wilcoxon's
 // interval for n differences; 0: no interval has so small an error.
 size_t WilcoxonRank(size_t n, double error) {
-  std::vector<double> p = {1};  // of each sum of ranks, if half of the signs are negative
+  // The probability of each sum of ranks, if half of the signs are negative.
+  std::vector<double> p = {1};
   for (size_t rank = 1; rank <= n; ++rank) {
     p.resize(p.size() + rank);
     for (size_t sum = p.size(); sum-- > 0;)

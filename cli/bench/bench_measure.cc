@@ -104,7 +104,7 @@ class Work {
     const size_t n_texts = test.n_texts;
     if (n_texts > 1) batch_.emplace(model, options.n_threads);
     engine::Memory memory = engine::MachineMemory();
-    memory.available /= n_texts;  // for each text
+    memory.available /= n_texts;  // each text gets a part
     sessions_.reserve(n_texts);
     while (sessions_.size() < n_texts) {
       sessions_.push_back(std::make_unique<engine::Session>(model, options, memory));
@@ -177,14 +177,14 @@ class Work {
       sessions_[text]->Prefill(Ids(text).subspan(at, std::min(test_.n_batch, end - at)),
                                [](size_t) { return !Interrupted(); });
     }
-    if (batch_) sessions_[text]->ReleaseScratch();  // which each is planned with
+    if (batch_) sessions_[text]->ReleaseScratch();  // each is planned with its own
   }
 
   const BenchTest& test_;
-  size_t length_ = 0;  // of a text
+  size_t length_ = 0;  // tokens of a text
   std::shared_ptr<Script> script_ = std::make_shared<Script>();
   std::vector<std::unique_ptr<engine::Session>> sessions_;
-  std::optional<engine::Batch> batch_;  // of several texts
+  std::optional<engine::Batch> batch_;  // runs several texts together
   std::vector<TokenId> ids_;            // [texts][length]
   double seconds_ = 0, first_token_seconds_ = 0;
   std::vector<double> token_seconds_;

@@ -15,7 +15,7 @@ namespace cli {
 namespace {
 
 constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
-constexpr int kSmall = 17;     // from one line of small text to the next
+constexpr int kSmall = 17;     // distance of two lines of small text
 constexpr double kLabel = 14;  // between labels that stand in a column
 
 // Round numbers from 0 to at least `most`, at most six.
@@ -130,7 +130,7 @@ std::string CurveName(const BenchAxis& axis, const BenchTest& test) {
 void DrawCurves(Picture& picture, const BenchAxis& axis, const std::vector<Results>& curves) {
   constexpr double kFirst = 60, kLast = 370, kHeight = 130;
   double most = 0;
-  std::vector<size_t> numbers;  // those of x
+  std::vector<size_t> numbers;  // the numbers at x
   for (const Results& curve : curves) {
     for (const BenchResult* result : curve) {
       most = std::max({most, result->Speed(), result->Limit()});

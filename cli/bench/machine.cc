@@ -102,7 +102,7 @@ std::vector<std::string> MachineLines(const std::string& sysfs) {
     add("system", name + (name.empty() ? "" : ", ") + system.sysname + " " + system.release);
   }
 #if defined(__clang__)
-  add("compiler", __VERSION__);  // which begins with its name
+  add("compiler", __VERSION__);  // it begins with the compiler's name
 #else
   add("compiler", "GCC " __VERSION__);
 #endif

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kChatVersion = 1;
-constexpr uint64_t kNoFile = 0, kUnreadable = 1;  // in place of a hash
+constexpr uint64_t kNoFile = 0, kUnreadable = 1;  // they stand for a hash
 
 uint64_t ContentHash(const std::string& text) {
   return engine::Xxh64(std::as_bytes(std::span(text)));

@@ -21,7 +21,7 @@
 namespace cli {
 
 struct ModelIdentity {
-  std::string name;  // to be shown
+  std::string name;  // the name that is shown
   std::string path;  // absolute
   uint64_t bytes = 0;
   uint64_t fingerprint = 0;  // engine::FingerprintOf()

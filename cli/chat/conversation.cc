@@ -163,7 +163,7 @@ void Conversation::GoOnWith(const SavedChat& chat, const std::string& path, bool
     engine::LoadSession(*ready_->session, state);
   } catch (const engine::OtherModel& error) {
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");
-    saver_.Leave();  // which names no model, or one in which few weights have changed
+    saver_.Leave();  // it names no model, or one in which few weights have changed
     file_ = OwnFile();
   } catch (const std::exception& error) {
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");

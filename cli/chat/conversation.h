@@ -74,7 +74,7 @@ class Conversation {
 
   const ChatOptions& options_;
   std::unique_ptr<ReadyModel> ready_;
-  std::optional<engine::Chat> chat_;  // of ready_'s session
+  std::optional<engine::Chat> chat_;  // uses ready_'s session
   ChatSaver saver_;
   bool verbose_;  // report how each answer was made
   std::optional<engine::Chat::Answer> last_;

@@ -46,7 +46,7 @@ class KeptFlags {
   struct Pointed<std::variant<T*...>> {
     using Type = std::variant<T...>;
   };
-  using Default = Pointed<Target>::Type;  // of the flag's variable
+  using Default = Pointed<Target>::Type;  // the type of the flag's variable
   Flag* Find(std::string_view name) const;
 
   std::vector<std::pair<Flag*, Default>> flags_;

@@ -29,11 +29,12 @@ struct ChatOptions {
   TemplateOptions template_options;
   GenerationOptions generation;
   ToolOptions answers;
-  int64_t max_tokens = -1;  // of an answer
+  int64_t max_tokens = -1;  // tokens of an answer
   std::vector<std::string> stop_texts;
   std::shared_ptr<KeptFlags> kept;
 };
-inline constexpr const char* kPredictFlags = "-n,--n-predict,--predict N";  // of max_tokens
+// The flags of max_tokens.
+inline constexpr const char* kPredictFlags = "-n,--n-predict,--predict N";
 
 struct ReadyModel {
   // Opens the model; the flags' variables must be as the setup has them. is_first: uses the draft
@@ -48,7 +49,7 @@ struct ReadyModel {
 
   ChatSetup setup;
   const ModelIdentity identity;
-  std::string schema;  // of the grammar, "" if it has none
+  std::string schema;  // the grammar's schema, "" if it has none
   const std::shared_ptr<const grammar::Grammar> grammar;
   engine::SessionOptions session_options;
   const engine::Model model;
@@ -57,7 +58,7 @@ struct ReadyModel {
   int64_t max_tokens;
   std::vector<std::string> stop_texts;
   std::set<std::string, std::less<>> changed;     // settings, by /set
-  std::optional<grammar::Constraint> constraint;  // of each answer
+  std::optional<grammar::Constraint> constraint;  // constrains each answer
   std::unique_ptr<engine::Session> session;
 };
 

@@ -28,12 +28,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxTypedLines = 1000;
-constexpr size_t kMaxTypedBytes = 4096;  // of a line; twice as many lines fit kMaxDocumentBytes
+// Bytes of a line; twice as many lines fit kMaxDocumentBytes.
+constexpr size_t kMaxTypedBytes = 4096;
 
 // A folder of ours, which is made if it is missing.
 fs::path StateFolder(const std::string& name) {
   fs::path folder = FromEnvironment("XDG_STATE_HOME").value_or("");
-  if (!folder.is_absolute()) {  // as the specification says
+  if (!folder.is_absolute()) {  // the specification demands that
     const auto home = FromEnvironment("HOME");
     if (!home) throw engine::Error("neither XDG_STATE_HOME nor HOME says where chats are saved");
     folder = fs::path(*home) / ".local/state";
@@ -107,7 +108,7 @@ std::string NewChatPath() {
 }
 
 std::vector<std::string> SavedChats() {
-  std::vector<std::pair<std::time_t, fs::path>> chats;  // of one second, names are dates
+  std::vector<std::pair<std::time_t, fs::path>> chats;  // chats of one second; names are dates
   for (const fs::path& path : Entries(StateFolder("chats"))) {
     if (path.extension() == ".json") chats.emplace_back(ChangedAt(path), path);
   }

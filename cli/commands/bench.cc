@@ -30,7 +30,7 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMaxBatch = 4096;  // as pronk run's
+constexpr size_t kMaxBatch = 4096;  // the limit of pronk run
 
 // Lists of numbers are parsed once all flags are read.
 struct BenchOptions {
@@ -134,7 +134,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   each(&BenchTest::n_batch, ParseNumbers("-b", options.batches, 1, kMaxTokens));
   each(&BenchTest::n_ubatch, ParseNumbers("-ub", options.ubatches, 1, kMaxBatch));
   std::vector<size_t> threads = ParseNumbers("-t", options.threads, 1, kMaxThreads);
-  if (threads.empty()) threads = {0};  // as the test needs, see below
+  if (threads.empty()) threads = {0};  // what the test needs, see below
   each(&BenchTest::n_threads, threads);
   each(&BenchTest::n_depth, ParseNumbers("-d", Or(options.depths, {"0"}), 0, kMaxTokens));
   Multiply(plan, works,

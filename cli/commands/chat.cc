@@ -163,7 +163,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 
 // What the chat begins with.
 struct ChatStart {
-  std::string path;       // of the chat to go on with; "": a new one
+  std::string path;       // the chat to go on with; "": a new one
   SavedChat chat;         // read from there
   std::string model;      // the file to open
   bool is_other = false;  // it is another model than the chat's

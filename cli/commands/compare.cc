@@ -156,7 +156,7 @@ class Compare {
   static std::vector<CountedText> TextsFor(const engine::Model& model, const engine::Model& base,
                                            const TextWindows& windows) {
     const tokenizer::Vocabulary &vocab = model.tokenizer->vocab(), &own = base.tokenizer->vocab();
-    const bool has_bos = own.add_bos && own.bos >= 0;  // in place of a window's first token
+    const bool has_bos = own.add_bos && own.bos >= 0;  // it replaces a window's first token
     std::vector<CountedText> texts;
     for (size_t i = 0; i < windows.count(); ++i) {
       const std::vector<tokenizer::TokenId> window = windows.Window(i, own);

@@ -77,7 +77,7 @@ struct Differences {
   std::vector<KeyPair> keys;
   std::vector<TensorPair> tensors;
   size_t n_same_keys = 0, n_same_tensors = 0;
-  TensorError all;  // of all numbers that can be compared
+  TensorError all;  // the error of all numbers that can be compared
 };
 
 void DiffKeys(const gguf::File& a, const gguf::File& b, Differences& found) {

@@ -247,7 +247,7 @@ int Rerank(const EmbedOptions& options) {
   const auto encode = [&](const std::string& text) {
     return engine::EncodePair(model, *options.query, Unquoted(text), embedder.capacity());
   };
-  std::vector<std::pair<float, size_t>> scores;  // of texts, and their numbers
+  std::vector<std::pair<float, size_t>> scores;  // scores of texts, and the texts' numbers
   const auto add = [&](size_t i, size_t, std::span<const float> row) {
     scores.emplace_back(row[0], i);
     return true;

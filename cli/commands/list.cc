@@ -31,7 +31,7 @@ struct ListOptions {
 struct ListedModel {
   StoredModel stored;
   uint64_t bytes = 0;
-  std::string type;  // as bench names it
+  std::string type;  // the name that bench gives it
   std::string architecture;
   double memory = 0;    // bytes needed to run it
   std::string fits;     // "yes", "tight" (other programs have to make room), "no"

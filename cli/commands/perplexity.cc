@@ -64,7 +64,7 @@ int Perplexity(const PerplexityOptions& options) {
     CheckNoModelIsLost(options.save);
     kept.emplace(options.save, windows, n_vocab);
   }
-  Divergence divergence;  // from the base, if there is one
+  Divergence divergence;  // the divergence from the base, if there is one
   size_t n_least = 0;     // tokens whose probability is below what the base's file can hold
   Mean surprisal;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {

@@ -40,7 +40,7 @@ struct RunOptions {
   bool no_display_prompt = false, json = false;
   int64_t n_likeliest = -1;  // beside each token of --json; -1: no log probabilities
   bool jsonl = false;
-  std::string output;   // of jsonl
+  std::string output;   // the file that jsonl writes
   size_t parallel = 1;  // texts at a time
 };
 
@@ -61,7 +61,7 @@ struct RunSetup {
 
 // What is read and checked before the model is loaded.
 struct RunInput {
-  engine::SessionOptions session;  // as the flags say, without drafts and sampling
+  engine::SessionOptions session;  // what the flags say, without drafts and sampling
   std::string tools;               // the text of --tools
   std::vector<RunRequest> requests;
   bool is_chat = false;  // --chat is given, or a request is a conversation

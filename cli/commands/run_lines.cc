@@ -108,7 +108,7 @@ class AnswerFile {
     if (!is_whole) Add("\n");
   }
 
-  size_t n_lines() const { return n_lines_; }  // of earlier runs
+  size_t n_lines() const { return n_lines_; }  // lines of earlier runs
   // Appends a line, which includes its line feed. Throws engine::Error.
   void Add(const std::string& line) {
     if (std::fputs(line.c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0)
@@ -160,10 +160,10 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
 
   const engine::Stopwatch watch;
   engine::Memory memory = engine::MachineMemory();
-  memory.available /= options.parallel;  // for each text
+  memory.available /= options.parallel;  // each text gets a part
   engine::Batch batch(setup.model, setup.session.n_threads);
   std::vector<Place> places(options.parallel);
-  std::map<size_t, std::string> answers;  // by line; they wait for those of earlier lines
+  std::map<size_t, std::string> answers;  // [line]; they wait for the answers of earlier lines
   size_t next = first, written = first, n_tokens = 0;
   int status = kExitDone;
 

@@ -128,7 +128,7 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
       take_messages(value);
     } else if (is("id")) {
       request.id = value;
-    } else if (is("model")) {  // of a request to a server; -m says which one answers
+    } else if (is("model")) {  // part of a request to a server; here -m says which model answers
       field.Text();
     } else if (is("seed")) {
       const int64_t seed = field.Whole(-1, 0x1p53);

@@ -30,9 +30,9 @@ struct RunRequest {
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts = {};
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
-  std::string schema = {};                                    // from which it is; "": from none
+  std::string schema = {};                 // what the grammar was made from, or ""
   std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
-  size_t line = 0;                         // in its file, from 1; 0: it is no line
+  size_t line = 0;  // the line's number in its file, from 1; 0: it is no line
 
   // `base` with these settings.
   pronk::Sampling SamplingOver(pronk::Sampling base) const;

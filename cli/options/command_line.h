@@ -68,7 +68,8 @@ struct Flag {
   std::string followed;  // given alone, the word after it, which may be meant as its value
 
  private:
-  std::string ReadOne(const std::string& text) const;  // what was expected, "" if it is that
+  // Returns what was expected, "" if `text` is that.
+  std::string ReadOne(const std::string& text) const;
   template <class T>
   Flag& Set(T& member, const T& value) {
     member = value;
@@ -95,7 +96,7 @@ struct Command {
     action = [does, options] { return does(*options); };
     return *options;
   }
-  Flag* Find(std::string_view name);  // by one of its names; nullptr: none
+  Flag* Find(std::string_view name);  // finds a flag by one of its names, or returns nullptr
   // For a word that makes no sense: throws UsageError if it follows a flag as if it were its value.
   void RefuseValue(const std::string& word) const;
 
@@ -132,10 +133,10 @@ class CommandLine {
   std::string ProgramHelp() const;
 
   Command program_;
-  std::deque<Command> commands_;  // in the order they were added
+  std::deque<Command> commands_;  // in the order in which they were added
   std::string version_, footer_;
   bool help_ = false, version_asked_ = false;
-  bool all_ = false;  // of the help: pronk help run all
+  bool all_ = false;  // pronk help run all: the whole help
 };
 
 }  // namespace cli

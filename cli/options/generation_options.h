@@ -35,8 +35,8 @@ bool IsGrammarText(const std::string& given);
 bool IsSchemaText(const std::string& given);
 
 struct GenerationOptions {
-  pronk::Sampling sampling;  // as the flags say; what is no number: texts_
-  bool escape = false;       // in texts that are typed: \n is a line feed
+  pronk::Sampling sampling;  // what the flags say; texts are in texts_
+  bool escape = false;       // \n in texts of flags is a line feed
   std::string grammar;       // GBNF: a file, "-" for stdin, or the text itself
   std::string schema;        // JSON Schema: a file, "-" for stdin, or the text itself
   bool json_object = false;
@@ -68,7 +68,7 @@ struct GenerationOptions {
   void AddSamplingFlags(Command& command);
   void AddDraftFlags(Command& command);
 
-  std::map<std::string_view, std::vector<std::string>> texts_;  // of flags, by the setting's name
+  std::map<std::string_view, std::vector<std::string>> texts_;  // of flags, [setting's name]
   Flag* draft_flag_ = nullptr;
 };
 

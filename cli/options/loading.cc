@@ -36,7 +36,7 @@ size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 // The share of the weights that is in memory now, by a sample of their pages.
 double ResidentShare(const engine::Model& model) {
   const uint64_t step = std::max<uint64_t>(model.file.tensor_bytes() / kSamples, 1);
-  uint64_t begin = 0, next = 0;  // in all tensors, one after the other
+  uint64_t begin = 0, next = 0;  // positions in all tensors, one after the other
   size_t n = 0, n_resident = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     for (; next < begin + tensor.bytes; next += step, ++n) {

@@ -20,12 +20,12 @@ void AddThreadsFlag(Command& command, int& n_threads,
                     const std::string& what = "Threads (default: one per core)");
 
 struct ModelOptions {
-  std::string model;         // as given; empty: default
-  Flag* named_by = nullptr;  // what gave it; nullptr: no flag
+  std::string model;         // the name as given; empty: default
+  Flag* named_by = nullptr;  // the flag that gave it, or nullptr
   const Flag* kv_flag = nullptr;
   std::string cpu;
-  std::string kv = "f16";          // of keys and values, or "q8_0,q4_0": of each
-  std::string kv_keys, kv_values;  // of each, under llama.cpp's names; empty: as kv
+  std::string kv = "f16";          // type of keys and values, or of each: "q8_0,q4_0"
+  std::string kv_keys, kv_values;  // the types of each, by llama.cpp's flags; empty: as kv
   size_t context = engine::kDefaultContext;
   size_t batch = 512;
   int n_threads = 0;

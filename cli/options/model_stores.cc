@@ -339,7 +339,7 @@ Stores FindModels() {
     AddOllama(*root, stores);
   } else {
     AddOllama(Home() / ".ollama" / "models", stores);
-    AddOllama("/usr/share/ollama/.ollama/models", stores);  // of the system service
+    AddOllama("/usr/share/ollama/.ollama/models", stores);  // the system service's
   }
 #ifdef __APPLE__
   const fs::path cache = Home() / "Library" / "Caches";

@@ -20,7 +20,7 @@ inline constexpr const char* kThisFolder = "this folder";  // the store of its f
 
 struct StoredModel {
   std::string name;   // what -m takes: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
-  std::string path;   // of the first part if the model is split
+  std::string path;   // the first part, if the model is split
   std::string store;  // "this folder", "PRONK_MODELS", "Hugging Face", "Ollama", ...
 };
 

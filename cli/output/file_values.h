@@ -45,7 +45,7 @@ TensorCheck CheckTensor(kernels::ThreadPool& pool, const gguf::TensorView& tenso
 
 struct TensorError {
   double squares = 0;        // the sum of the squares of a
-  double error_squares = 0;  // of b - a
+  double error_squares = 0;  // sum of squares of b - a
   double largest = 0;        // of |b - a|; NaN if one of them is NaN
 
   void Add(const TensorError& other);

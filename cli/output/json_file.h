@@ -11,8 +11,8 @@
 
 namespace cli {
 
-using Json = nlohmann::ordered_json;  // to be written
-using gguf::JsonView;                 // that was read
+using Json = nlohmann::ordered_json;  // JSON that is written
+using gguf::JsonView;                 // JSON that was read
 
 // All JSON from outside is read here. Throws engine::Error, which names the source, if the text is
 // not JSON, or has deeper nesting, more keys or values, or larger numbers than any real file.
@@ -24,7 +24,7 @@ std::optional<std::string> UnquoteJson(const std::string& text);
 // JSON as text that is safe on a terminal: bytes that are not UTF-8 are replaced, and control
 // characters are escaped. indent -1: all in one line.
 std::string JsonText(const Json& json, int indent);
-std::string JsonLine(const Json& json);  // in one line without a line feed
+std::string JsonLine(const Json& json);  // one line without a line feed
 
 // A conversation as JSON (tokenizer/messages.h), or an object that has it as "messages", as saved
 // chats are. Throws engine::Error.

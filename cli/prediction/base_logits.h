@@ -58,7 +58,7 @@ class BaseLogits {
   TextWindows windows_;
   size_t first_row_ = 0;    // offset in bytes
   std::vector<float> row_;  // [n_vocab]
-  float least_ = 0;         // of the row
+  float least_ = 0;         // the row's least logit
   bool is_cut_ = false;     // the row has the largest range that the file can hold
 };
 

@@ -34,7 +34,7 @@ class Divergence {
 
   Mean surprisal_, base_surprisal_, surprisal_excess_, divergence_, difference_,
       squared_difference_, same_top_;
-  std::vector<float> divergences_, differences_;  // of each prediction
+  std::vector<float> divergences_, differences_;  // one for each prediction
 };
 
 Json EstimateJson(const Estimate& estimate);

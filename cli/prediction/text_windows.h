@@ -23,7 +23,7 @@ namespace cli {
 struct TextWindows {
   std::vector<tokenizer::TokenId> ids;  // [count()][length]
   size_t length = 0;                    // tokens of a window
-  size_t n_tokens = 0;                  // of the text, including the rest at its end
+  size_t n_tokens = 0;                  // tokens of the text, including the rest at its end
 
   size_t count() const { return ids.size() / length; }
   // The tokens of window i; if the vocabulary begins texts with a token, that is the first one.

@@ -18,7 +18,7 @@
 namespace cli {
 
 struct TypeOptions {
-  std::string type;                   // of a mix
+  std::string type;                   // the name of a mix
   std::vector<std::string> patterns;  // "PATTERN=TYPE"
   std::string output, embedding;      // types; empty: as the mix says
   bool pure = false;                  // all matrices get the mix's type

@@ -228,7 +228,7 @@ class LineEditor::Terminal {
     }
     if (text.ends_with(kPasteEnds)) text.resize(text.size() - std::wcslen(kPasteEnds));
     std::erase(text, kPasteEnds[0]);
-    if (text.ends_with(L'\n')) text.pop_back();  // of a copied line
+    if (text.ends_with(L'\n')) text.pop_back();  // the end of a copied line
     return el_winsertstr(el, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   }
 
@@ -276,7 +276,7 @@ class LineEditor::Terminal {
   std::wstring prompt_;
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
-  std::string given_up_;      // what was typed of it
+  std::string given_up_;      // the part of it that was typed
   // What libedit draws; Show() takes it from there.
   struct Drawn {
     char* text = nullptr;

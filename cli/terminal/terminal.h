@@ -62,13 +62,13 @@ class WordWrapper {
  public:
   // The text that can be shown now, in lines of this many columns (0: unchanged).
   std::string Push(std::string_view text, size_t columns);
-  std::string Finish(size_t columns);  // what was held back
+  std::string Finish(size_t columns);  // returns what was held back
 
  private:
   void Place(size_t columns, std::string& out);
 
   std::string spaces_, word_;  // held back: the word, and the spaces before it
-  size_t word_width_ = 0;      // in columns
+  size_t word_width_ = 0;      // width in columns
   size_t column_ = 0;          // after the shown text
 };
 

@@ -17,7 +17,7 @@ constexpr double kLeft = 56, kRight = kSvgWidth - kSvgMargin, kTop = 96, kBottom
 struct Dot {
   double intensity, speed;  // operations per byte, operations per second
   double seconds;
-  bool at_once;  // of all tokens at once, not of one
+  bool at_once;  // a pass of all tokens, not of one
   std::string layer;
 };
 

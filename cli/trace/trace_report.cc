@@ -214,7 +214,7 @@ std::string TraceTable(const TraceReport& report, bool all_layers) {
     const size_t n = all_layers ? 1 : parts.size();
     for (size_t first = 0; first < parts.size(); first += n) {
       Cost cost;
-      std::vector<std::vector<const TraceOperation*>> operations;  // of the layers, by operation
+      std::vector<std::vector<const TraceOperation*>> operations;  // [operation][layer]
       for (size_t k = first; k < first + n; ++k) {
         const auto [begin, end] = OperationsOf(trace, parts[k]);
         operations.resize(end - begin);

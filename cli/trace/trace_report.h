@@ -18,9 +18,9 @@ struct TraceReport {
   size_t n_threads = 1;
   double read_ceiling = 0;      // bytes per second
   double dot_ceiling = 0;       // operations per second
-  std::string reads_from = {};  // what served the bytes of read_ceiling: "memory", "the cache"
-  engine::Trace token = {};     // of the last token alone
-  engine::Trace prompt = {};    // of all tokens at once; empty: not measured
+  std::string reads_from = {};  // where read_ceiling's bytes came from: "memory", "the cache"
+  engine::Trace token = {};     // a pass of the last token alone
+  engine::Trace prompt = {};    // a pass of all tokens; empty: not measured
   // The values of the last token, or of all tokens; empty: not asked for.
   std::vector<TokenValues> values = {};
 };

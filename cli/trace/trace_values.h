@@ -17,7 +17,7 @@ struct Share {
 };
 
 struct LayerValues {
-  double norm = 0;  // of the residual stream after the layer: the root of the sum of squares
+  double norm = 0;  // root of the residual stream's sum of squares after the layer
   // Attention's weights, [n_heads][positions so far], 0 before a window. They sum to 1, with sinks
   // to less. Empty if the layer has no attention.
   std::vector<std::vector<double>> heads;
@@ -28,9 +28,9 @@ struct LayerValues {
 };
 
 struct TokenValues {
-  double probability = 0;  // of this token, from those before; 0 if there are none
+  double probability = 0;  // this token's, given the tokens before; 0 if there are none
   std::vector<LayerValues> layers;
-  std::vector<Share> next;  // what the model says after it: the most likely tokens
+  std::vector<Share> next;  // the most likely tokens after it
 };
 
 // The largest, at most `most`, the largest first; a Share's `of` is its index.

@@ -152,7 +152,7 @@ void DraftController::Judge(Kind& kind) const {
   }
   const double mean = trial.profit / std::max(trial.n, 1.0);
   const double error = std::sqrt(std::max(trial.squares - trial.n * mean * mean, 0.0)) /
-                       std::max(trial.n, 1.0);  // of the mean
+                       std::max(trial.n, 1.0);  // error of the mean
   if (kind.is_off) {
     if (trial.n < kShortTrial || (mean <= 0 && trial.n < kFirstTrial)) return;
     kind.is_off = mean <= 0;

@@ -24,7 +24,7 @@ struct KeyValue {
 // An object in a file. Copies are cheap: they share the file's text. null counts as absent.
 class Fields {
  public:
-  Fields() = default;  // of a missing file: empty
+  Fields() = default;  // no fields: the file is missing
   Fields(std::string file, JsonView json, std::string prefix = "");
 
   const std::string& file() const { return file_; }

@@ -51,7 +51,7 @@ class HfFolder {
   std::vector<Safetensors> files_;
   std::deque<SafeTensor> replaced_;
   mutable std::vector<gguf::FileId> texts_;      // read by Text()
-  mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // of them all, of the largest
+  mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // bytes of all of them, and of the largest
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
 

@@ -35,7 +35,7 @@ struct OutModel {
       : folder(the_folder), config(std::move(the_config)), architecture(the_architecture) {}
 
   const HfFolder& folder;
-  Fields config;             // of the text model
+  Fields config;             // the text model's part of config.json
   std::string architecture;  // GGUF's name
   gguf::Writer keys;
   Shapes shapes;
@@ -43,7 +43,7 @@ struct OutModel {
   uint64_t n_tokens = 0;         // rows of the embedding to keep; 0: all
   bool is_ternary = false;       // layers' matrices are rounded to three values, Change::kTernary
   uint64_t n_nextn = 0;          // blocks after the layers that predict further tokens
-  double rotary_part = 1;        // of a head that rotates, where config.json does not say
+  double rotary_part = 1;        // the part of a head that rotates, unless config.json says it
   double default_theta = 10000;  // rope's base, where config.json does not say
   bool yarn_truncates = true;    // what readers do where a file does not say: RopeConfig::truncated
   double log_multiplier = 0;     // what the file's reader undoes of YaRN's growth (RopeConfig)
@@ -51,7 +51,7 @@ struct OutModel {
   std::span<const TensorRule> first_rules;  // before the family's
   // What rows are multiplied by, by the tensor's name as in a rule.
   std::map<std::string_view, RowFactors> factors;
-  std::vector<std::string> notes;  // for the user
+  std::vector<std::string> notes;  // what the user is told
 
   // Keys of the architecture. The first value of a key counts: a family's own are set before those
   // of all families. Without(): the key is not written.

@@ -22,7 +22,7 @@ enum class Change : uint8_t {
   kNone,
   kPlusOne,   // norms that multiply by 1 + w (Gemma, Qwen3-Next)
   kMinusExp,  // -exp(x): decays stored as logarithms
-  kExp,       // of those whose rates are positive (Ling 3)
+  kExp,       // the exponential, where rates are positive (Ling 3)
   kTernary,   // mean magnitude of the matrix times -1, 0 or 1, as BitNet rounds at run time
 };
 
@@ -34,12 +34,12 @@ enum class Order : uint8_t {
   kTapsApart,       // the same, or [channels, taps], becomes [channels, 1, taps]
   kColumn,          // [n] becomes [n, 1]
   kByGroup,         // [n] becomes [groups, n / groups] (Mamba-2's norm)
-  kOtherHalfFirst,  // of each head
+  kOtherHalfFirst,  // each head's halves, exchanged
   kRopeQ,           // heads that pair numbers i and i + half: now 2i and 2i + 1
   kRopeK,
   kAfterPadding,  // without the rows of positions that no text has (RoBERTa)
   kFirstHalf,
-  kSecondHalf,  // of each matrix's rows
+  kSecondHalf,  // the second half of each matrix's rows
   kEven,
   kOdd,         // each matrix's rows; in vectors: numbers
   kTransposed,  // each matrix is stored by columns
@@ -52,7 +52,7 @@ enum class Order : uint8_t {
   kOddTransposed,
   kKeyB,
   kValueB,  // DeepSeek's matrix of keys and values, both for each head
-  kPartQ,   // of a matrix with q, k and v of each group of heads: as kRopeQ
+  kPartQ,   // q of a matrix with q, k and v of each group of heads; then as kRopeQ
   kPartK,   // as kRopeK
   kPartV,
   kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
@@ -100,7 +100,7 @@ struct OutTensor {
   // If set, replaces all of the above: numbers computed here.
   std::vector<float> values;
 
-  uint64_t rows() const;  // of all matrices together
+  uint64_t rows() const;  // the number of rows of all matrices together
   const SafeTensor* source() const { return locate ? locate(0).from : nullptr; }
 };
 

@@ -53,7 +53,7 @@ void ForEachPlace(const Unit& unit, uint64_t n, F f) {
 void ReadTernary(const Unit& unit, uint64_t n, float* out) {
   const SafeTensor& from = *unit.from;
   const uint64_t cols = from.shape[1], quarter = from.shape[0] / 4;
-  uint64_t here = UINT64_MAX, start = 0, shift = 0;  // of the row
+  uint64_t here = UINT64_MAX, start = 0, shift = 0;  // position in the row
   ForEachPlace(unit, n, [&](uint64_t i, uint64_t row, uint64_t col) {
     if (row != here) {
       here = row;

@@ -28,15 +28,15 @@ enum class Packing : uint8_t { kNone, kTernary, kF8 };
 struct SafeTensor {
   std::string file;  // that contains it, for messages
   std::string name;
-  std::string dtype;                  // as the file spells it: "BF16"
+  std::string dtype;                  // the file's name of the type, such as "BF16"
   std::optional<gguf::DType> floats;  // our type, if it is a float type
   std::vector<uint64_t> shape;        // row length last
   uint64_t elements = 1;
-  std::span<const std::byte> data;  // of the file; unaligned
+  std::span<const std::byte> data;  // bytes of the file; unaligned
 
   Packing packing = Packing::kNone;
-  float factor = 1;                    // of kTernary: multiplies -1, 0 and 1
-  const SafeTensor* scales = nullptr;  // of kF8: floats, one per block of a matrix
+  float factor = 1;                    // kTernary: multiplies -1, 0 and 1
+  const SafeTensor* scales = nullptr;  // kF8: floats, one per block of a matrix
   uint64_t block_rows = 1, block_cols = 1;
 
   bool is_weights() const { return floats.has_value() || packing != Packing::kNone; }
@@ -55,7 +55,7 @@ class Safetensors {
   // Open for a file's bytes in memory, which must outlive the result.
   static Safetensors Parse(const std::string& name, std::span<const std::byte> bytes);
 
-  const std::vector<SafeTensor>& tensors() const { return tensors_; }  // by name
+  const std::vector<SafeTensor>& tensors() const { return tensors_; }  // sorted by name
   std::optional<gguf::FileId> id() const;
 
  private:

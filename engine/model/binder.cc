@@ -81,7 +81,7 @@ WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols)
   if (!std::isfinite(view.scale)) Fail(name + ".weight", "expected a scale that is a number");
   const float* const scale = OptionalFloats(name + ".scale", {1});
   if (scale != nullptr) view.scale *= *scale;
-  OptionalFloats(name + ".input_scale", {1});  // for engines that round activations to NVFP4
+  OptionalFloats(name + ".input_scale", {1});  // for activations in NVFP4: not used
   view.bias = OptionalFloats(name + ".bias", {rows});
   return view;
 }

@@ -77,7 +77,7 @@ struct RecurrentPlan {
   bool decay_by_channel = false;  // delta nets: each row of the state has its own decay
   float lowest_decay = 0;         // delta nets: the smallest logarithm of a decay; 0: no limit
   bool normed = false;            // Mamba: alpha (as `rank` numbers), key and query are normed
-  float norm_eps = 0;             // of these norms, or of the norm of lightning attention's output
+  float norm_eps = 0;             // epsilon of these norms, or of lightning attention's norm
   std::vector<float> rates;       // lightning attention: each value head's rate of decay, below 0
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
@@ -195,7 +195,7 @@ struct Traits {
   bool halves_experts = false;       // experts and a shared one are averaged, not added
   bool value_norm = false;           // RMSNorm of values, without weights
   AttentionGate attention_gate = AttentionGate::kNone;
-  kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of attention_gate
+  kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // attention_gate's
   // Mamba-2's norm of its output, or Mamba's norms of dt, B and C.
   Presence ssm_norms = Presence::kRequired;
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
@@ -215,11 +215,11 @@ struct Config : Traits {
   bool keys_as_values = false;  // without attn_v, values are the keys before norm and rope
   kernels::Router router;
   Presence router_bias = Presence::kNone;  // added to scores only to choose experts
-  size_t n_experts_used = 0;               // by a token, in a layer that has experts
-  size_t expert_width = 0;                 // of experts' inputs and outputs; 0: embedding_length
-  size_t n_residual_streams = 0;           // side by side (AltUp, pass/residual.h); 0: there is one
-  size_t laurel_length = 0;                // rank of the matrix beside each mixer (LAuReL); 0: none
-  size_t per_layer_length = 0;             // numbers that a token has for each layer; 0: none
+  size_t n_experts_used = 0;               // experts per token, in a layer that has experts
+  size_t expert_width = 0;        // length of experts' inputs and outputs; 0: embedding_length
+  size_t n_residual_streams = 0;  // side by side (AltUp, pass/residual.h); 0: there is one
+  size_t laurel_length = 0;       // rank of the matrix beside each mixer (LAuReL); 0: none
+  size_t per_layer_length = 0;    // numbers that a token has for each layer; 0: none
 
   float embedding_scale = 1;         // multiplies a token's row of token_embd
   float attention_output_scale = 1;  // multiplies attention's output
@@ -227,10 +227,10 @@ struct Config : Traits {
   float stream_scale = 1;            // multiplies the stream that the output is added to
   // Limits queries, keys and values to [-clamp_qkv, clamp_qkv]; 0: no limit.
   float clamp_qkv = 0;
-  std::vector<float> slopes;    // by head: scores fall with distance (ALiBi); empty: they do not
+  std::vector<float> slopes;    // one per head, by which scores fall with distance (ALiBi), or none
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: no cap
   float logit_scale = 1;
-  float logit_softcap = 0;  // as attention_softcap, after the scale
+  float logit_softcap = 0;  // limits logits, after the scale, as attention_softcap
   // Attention temperature (Llama 4): queries at p are times 1 + scale * ln(1 + floor(p / span)).
   float attention_temperature_scale = 0;
   size_t attention_temperature_span = 1;
@@ -246,7 +246,7 @@ struct Config : Traits {
   // The first skipped layer, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
   size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
-  Pooling pooling = Pooling::kNone;  // in files that turn texts into vectors
+  Pooling pooling = Pooling::kNone;  // how a file turns texts into vectors
   size_t n_labels = 0;               // how many scores Pooling::kRank gives
   bool unit_vectors = true;          // a text's vector is divided by its length
   // The largest number of tokens in a text that becomes a vector; 0: as many as the context allows.

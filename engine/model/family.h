@@ -37,8 +37,8 @@ struct Windows {
   // How queries and keys of these layers rotate.
   enum class Rope : uint8_t {
     kSame,
-    kOwnBase,    // with the base that a key gives, otherwise with that of the other layers
-    kUnscaled,   // as kOwnBase, and RoPE is not stretched
+    kOwnBase,    // RoPE has the base that a key gives, otherwise the other layers' base
+    kUnscaled,   // the same, and RoPE is not stretched
     kOnlyThere,  // the other layers do not rotate
   };
   When when = When::kNever;
@@ -91,7 +91,7 @@ struct HfClass {
 
 struct Family {
   std::string_view name;                             // general.architecture
-  std::array<std::string_view, 2> other_names = {};  // in files of other programs
+  std::array<std::string_view, 2> other_names = {};  // names in files of other programs
   kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
   Traits traits = {};
   bool scales_embeddings = false;  // embeddings are multiplied by the root of their length

@@ -51,7 +51,7 @@ class HadamardTransforms {
   bool groups_values_ = false;
   std::set<std::string, std::less<>> inputs_, rows_;  // names of tensors
   std::set<std::string, std::less<>> used_;
-  std::map<size_t, std::vector<float>> signs_;  // by width
+  std::map<size_t, std::vector<float>> signs_;  // [width]: the signs
   std::map<std::pair<size_t, bool>, HadamardTransform> made_;
 };
 

@@ -68,9 +68,9 @@ struct LayerWeights {
   WeightView attn_q_b;                    // [n_heads * head_key_length][query_rank]
   WeightView attn_kv_a_mqa;               // [latent_length + rope.n_dims][embedding_length]
   const float* attn_kv_a_norm = nullptr;  // [latent_length]
-  ExpertsView attn_k_b;  // for each head [latent_length][head_key_length - rope.n_dims]
-  ExpertsView attn_v_b;  // for each head [head_value_length][latent_length]
-  WeightView attn_kv_b;  // in older files: for each head its keys' rows, then its values'
+  ExpertsView attn_k_b;  // each head: [latent_length][head_key_length - rope.n_dims]
+  ExpertsView attn_v_b;  // each head: [head_value_length][latent_length]
+  WeightView attn_kv_b;  // older files: for each head its keys' rows, then its values'
 
   // ---- Mixers with a convolution (RecurrentPlan): all have conv, mixer_gate and mixer_out.
   WeightView conv_in;  // [channels][embedding_length] its input; or attn_q, attn_k and attn_v
@@ -124,8 +124,8 @@ struct LayerWeights {
   WeightView ffn_down_shexp;  // [embedding_length][shared_ffn_length]
   // Layers that have a dense network beside experts (Gemma 4):
   const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of the dense network's output
-  const float* ffn_pre_norm_2 = nullptr;   // of experts' input
-  const float* ffn_post_norm_2 = nullptr;  // of their output
+  const float* ffn_pre_norm_2 = nullptr;   // norm of the experts' input
+  const float* ffn_post_norm_2 = nullptr;  // norm of the experts' output
 
   // ---- Several residual streams, if Config::n_residual_streams > 0 (Gemma 3n; pass/residual.h).
   WeightView laurel_l;  // [laurel_length][embedding_length]
@@ -161,8 +161,8 @@ struct NextnWeights {
   const float* enorm = nullptr;             // [embedding_length] of the token's embedding
   const float* hnorm = nullptr;             // [embedding_length] of the previous hidden state
   const float* shared_head_norm = nullptr;  // [embedding_length]; null: output_norm
-  WeightView embed_tokens;                  // as token_embd; optional
-  WeightView shared_head_head;              // as output; optional
+  WeightView embed_tokens;                  // in place of token_embd; optional
+  WeightView shared_head_head;              // in place of output; optional
 };
 
 // After pooling (pass/pooling.h). What a model lacks is null.
@@ -203,8 +203,8 @@ struct Weights {
   // If Config::backbone_length > 0:
   WeightView pre_projection;   // [embedding_length][2 * backbone_length]
   WeightView post_projection;  // [backbone_length][embedding_length]
-  uint64_t skipped_bytes = 0;  // of tensors not needed to generate text
-  uint64_t encoder_bytes = 0;  // of these, the bytes of encoders of images or sound
+  uint64_t skipped_bytes = 0;  // bytes of tensors that generating text does not need
+  uint64_t encoder_bytes = 0;  // the encoders' part of them (images, sound)
 
   // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).

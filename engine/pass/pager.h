@@ -63,7 +63,7 @@ class Pager {
   const Model& model_;
   Advise advise_;
   std::vector<Block> blocks_;                // one for each layer, then the output matrix
-  std::vector<std::vector<Block>> experts_;  // by layer
+  std::vector<std::vector<Block>> experts_;  // [layer][expert]
   uint64_t room_for_experts_ = 0;
   std::list<Block*> in_memory_;  // experts, from the longest unused
   uint64_t expert_bytes_ = 0;    // the sizes of the experts in memory

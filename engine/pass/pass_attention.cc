@@ -44,7 +44,7 @@ struct Pass::CacheLayout {
 
   size_t layer;
   bool values_in_keys, any_keys, any_values;
-  size_t key_width, value_width;  // of a token
+  size_t key_width, value_width;  // numbers of a token
   size_t key_rows, value_rows;
 };
 

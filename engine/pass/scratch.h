@@ -60,7 +60,7 @@ struct Scratch {
   kernels::LatentScratch latents;
   kernels::Activations input;    // the input of the next products, quantized
   size_t n_layers_done = 0;      // layers that the current pass has done, for progress reports
-  std::unique_ptr<Pager> pager;  // for a model larger than memory, otherwise null
+  std::unique_ptr<Pager> pager;  // null unless the model is larger than memory
 
  private:
   struct Layout;

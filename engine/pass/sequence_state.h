@@ -118,11 +118,11 @@ class SequenceState {
   size_t position_ = 0;                 // the next token's
   size_t end_ = 0;                      // the furthest position that was written
   size_t restored_ = 0;                 // the position of the last Restore()
-  size_t n_floats_ = 0;                 // in the states of all recurrent layers
+  size_t n_floats_ = 0;                 // numbers in the states of all recurrent layers
   size_t now_ = 0, before_ = 0;         // indices of the current copy and of the earlier one
   std::unique_ptr<float[]> recurrent_;  // [copies][n_floats], then the inputs of all layers
   bool may_undo_ = false;
-  std::vector<Kept> kept_;  // by position
+  std::vector<Kept> kept_;  // sorted by position
   std::vector<Layer> layers_;
 };
 

@@ -37,8 +37,8 @@ struct TracedAttention {
   const kernels::KvLayer& cache;  // the batch is in it
   const kernels::AttentionParams& params;
   size_t n_heads;
-  size_t position;  // of the batch's last token
-  const float* q;   // of that token: [n_heads][key_length]
+  size_t position;  // position of the batch's last token
+  const float* q;   // its queries [n_heads][key_length]
 };
 
 // Sees the batch's last token in every layer, on the pass's thread. The time that it takes is not

@@ -86,7 +86,7 @@ void TracedPass::Attend(const LayerView& layer, float* q, float* k, float* v,
   const auto begin_of = [&](size_t position) {
     return kernels::FirstVisible(position, plan.window);
   };
-  size_t n_scores = 0;  // of a head
+  size_t n_scores = 0;  // scores of a head
   for (size_t p = sequence.first_position; p < end; ++p) {
     n_scores += kernels::LastVisible(p, plan.n_keys_ahead, end) + 1 - begin_of(p);
   }

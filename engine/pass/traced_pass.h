@@ -42,7 +42,7 @@ class TracedPass : public Pass {
   uint64_t ChosenBytes(const LayerWeights& w) const;
 
   Trace& trace_;
-  std::optional<Stopwatch> watch_;  // of the running operation
+  std::optional<Stopwatch> watch_;  // times the running operation
 };
 
 // A TracedPass if there is a trace, otherwise a Pass.

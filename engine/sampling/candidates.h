@@ -103,7 +103,7 @@ class Candidates {
   struct Ranked {
     double distance;
     double probability;
-    size_t index;  // of the candidate
+    size_t index;  // the candidate's index
   };
   std::span<Ranked> Ranking();
   void KeepRanked(size_t n);

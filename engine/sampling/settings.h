@@ -33,13 +33,13 @@ struct Setting {
   bool is_number() const { return high > low; }
   bool is_whole() const { return !std::holds_alternative<pronk::Value<float>*>(variable); }
   double Get() const;
-  void Set(double number) const;  // from low to high
+  void Set(double number) const;  // number: from low to high
   // Sets the value from text; a list of texts or biases gets one more element. Returns what is
   // wrong with the text, "" if nothing is.
   std::string Read(const std::string& text) const;
   pronk::Origin origin() const;
 
-  std::string_view name;  // of the member in pronk.h
+  std::string_view name;  // the member's name in pronk.h
   Variable variable;
   double low = 0, high = 0;
   std::string_view key = {};    // general.sampling.KEY in a file; "": llama.cpp has none

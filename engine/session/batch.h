@@ -48,7 +48,7 @@ class Batch {
     size_t number;
     Session& session;
     Generation generation;
-    std::span<const tokenizer::TokenId> unread = {};  // of generation.Next()
+    std::span<const tokenizer::TokenId> unread = {};  // what generation.Next() returned
   };
   bool Advance(Text& text, bool is_alone);
 

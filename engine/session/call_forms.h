@@ -26,10 +26,10 @@ struct CallForm {
     kPython,       // NAME(key="value", ...), each in a line or all in a list
   };
 
-  std::string_view mark;         // in the template
+  std::string_view mark;         // a text in the template
   std::string_view open, close;  // close may be missing, or "": up to the next or the end
   Body body;
-  std::array<std::string_view, 7> parts = {};   // of the body
+  std::array<std::string_view, 7> parts = {};   // marks inside the body
   std::array<std::string_view, 2> around = {};  // around all calls; not text
   bool is_whole = false;  // an answer is a call from its first byte or from around[0] on
   bool is_list = false;   // all calls are one list between open and close

@@ -27,10 +27,10 @@ using Body = CallForm::Body;
 // it.
 constexpr uint32_t kMostLines = 2, kMostSpaces = 8;
 constexpr grammar::CodePoint kTab = '\t';
-constexpr uint32_t kMostCalls = 16;     // of a model that would call without end
+constexpr uint32_t kMostCalls = 16;     // a model might call without end
 constexpr uint32_t kMostThoughts = 4;   // messages of thinking before a call in channels
 constexpr uint32_t kMistralIdSize = 9;  // letters and digits
-constexpr uint32_t kMostDigits = 4;     // of the number of a call
+constexpr uint32_t kMostDigits = 4;     // digits of the number of a call
 
 struct Argument {
   std::string key;
@@ -182,7 +182,7 @@ class CallRules {
     if (!TokenName(mark).empty())
       return Row({builder_.Repeat(builder_.Characters(grammar::Complement({})), 0, grammar::kNone),
                   Mark(mark)});
-    std::vector<StateId> at;  // by the number of the mark's characters matched
+    std::vector<StateId> at;  // [number of the mark's characters matched]
     for (size_t i = 0; i <= mark.size(); ++i) at.push_back(builder_.Fork());
     const auto go = [&](StateId from, Part part, StateId to) {
       builder_.Link(from, part.start);

@@ -28,7 +28,7 @@ struct TemplateTraits {
 
   tokenizer::ChatTemplate chat_template;
   bool is_transcript;                              // kTranscriptStop ends a turn, not a token
-  ThinkingFormat thinking;                         // as the template's source has it
+  ThinkingFormat thinking;                         // found in the template's source
   tokenizer::TextStyle text_style;                 // how it reads what is said
   std::optional<tokenizer::CallStyle> call_style;  // none: it shows no calls
   const CallForm* calls;                           // how its model spells them, or null
@@ -44,7 +44,7 @@ struct ChatForm : TemplateTraits {
   std::string_view template_with_tools = "";  // the file's second template; "": none
   gguf::JsonView tools = {};                  // what the model may call; absent: nothing
   ToolChoice tool_choice = {};
-  std::string instructions = {};  // for every answer: the end of the system message
+  std::string instructions = {};  // the end of the system message, for every answer
   int64_t thinking_budget = -1;   // GenerateOptions
   std::string thinking_message = {};
   std::optional<std::chrono::local_seconds> now = {};  // its date; none: the current time
@@ -95,7 +95,7 @@ class Chat {
   // options.on_thinking and options.constraint remain the caller's.
   struct Turn {
     std::vector<tokenizer::Message> more;
-    std::vector<tokenizer::TokenId> ids;  // to be read
+    std::vector<tokenizer::TokenId> ids;  // the tokens to be run
     GenerateOptions options;
     Answer answer = {};
   };
@@ -153,9 +153,9 @@ class Chat {
   Session& session_;
   std::string system_;
   ChatForm form_;
-  std::vector<tokenizer::Message> messages_;                   // without the system's
-  size_t n_dropped_ = 0;                                       // of them, the oldest
-  std::optional<grammar::Constraint> call_constraint_;         // of form_'s tools and choice
+  std::vector<tokenizer::Message> messages_;            // without the system's
+  size_t n_dropped_ = 0;                                // how many of the oldest were dropped
+  std::optional<grammar::Constraint> call_constraint_;  // made from form_'s tools and choice
   std::shared_ptr<const grammar::Grammar> kept_to_ = nullptr;  // besides, or null
 };
 

@@ -25,7 +25,7 @@ class Embedder {
   // engine::Error if there is no pooling that the model supports, or too little memory.
   Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
 
-  size_t width() const;  // of a result: a vector, or a score for each label
+  size_t width() const;  // numbers of a result: a vector, or a score for each label
   // Tokens of a text, at most. The state and scratch grow up to it, as memory allows.
   size_t capacity() const;
 

@@ -57,7 +57,7 @@ struct GenerateOptions {
   // are text.
   const CallForm* calls = nullptr;
   gguf::JsonView tools = {};
-  size_t n_calls = 0;  // in the conversation so far, for the ids of the next
+  size_t n_calls = 0;  // calls in the conversation so far, from which new ids count
   // Receives the thinking as it is generated; returns false to stop, as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking = {};
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
@@ -70,7 +70,7 @@ struct GenerateOptions {
 
 struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
-  size_t n_decoded = 0;                    // of these, tokens that were run through the model
+  size_t n_decoded = 0;                    // how many of these were run through the model
   size_t n_passes = 0;                     // passes that read these tokens
   bool is_free = true;                     // no grammar applied: there was none, or no call
   bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
@@ -129,7 +129,7 @@ class Generation {
   StopMatcher stop_;
   CallSplitter calls_;
   std::vector<tokenizer::TokenId> marks_;
-  std::optional<ThinkingSplitter> splitter_;  // from the end of the prompt on
+  std::optional<ThinkingSplitter> splitter_;  // begins at the end of the prompt
   ThinkingSplitter::Sink sink_;
   bool caller_wants_more_ = true;
   bool at_start_ = false;                      // the next character is dropped if it is a space
@@ -137,12 +137,12 @@ class Generation {
   bool waits_for_call_ = false;                // the constraint begins with the next call
   int64_t n_thinking_ = 0;                     // tokens
   bool was_ended_ = false;                     // the budget has ended the thinking
-  std::vector<float> logits_;                  // as on_logits left them
+  std::vector<float> logits_;                  // the logits that on_logits has changed
   std::deque<tokenizer::TokenId> forced_;      // the next tokens, by the constraint or the budget
   std::vector<tokenizer::TokenId> unread_;     // generated, to be read together
   DraftCounts before_;
   size_t passes_before_ = 0;
-  Stopwatch watch_;  // of the prompt, then of the rest
+  Stopwatch watch_;  // times the prompt, then the rest
 };
 
 // Reads the prompt after the session's text, then generates. on_text gets the text as it comes and

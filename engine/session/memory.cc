@@ -19,7 +19,7 @@ namespace engine {
 namespace {
 
 constexpr uint64_t kUnlimited = uint64_t{1} << 62;  // so that sums and sizes below it fit 64 bits
-constexpr uint64_t kSmallScratch = 64'000'000;      // that even the smallest model may use
+constexpr uint64_t kSmallScratch = 64'000'000;      // even the smallest model may use this
 
 #if !defined(__APPLE__)
 

@@ -28,7 +28,7 @@ struct MemoryPlan {
   size_t max_context = 0;  // which may grow to so many
   size_t batch = 0;        // tokens of the scratch buffers
   size_t n_threads = 1;
-  size_t pass_tokens = 0;  // of passes with drafts (draft/speculation.h); 0: no drafts
+  size_t pass_tokens = 0;  // tokens of a pass with drafts (draft/speculation.h); 0: no drafts
   kernels::KvTypes kv_type = {};
 };
 

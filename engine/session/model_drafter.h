@@ -30,7 +30,7 @@ class ModelDrafter : public Drafter {
   std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
-  double cost() const override { return cost_; }  // by their bytes
+  double cost() const override { return cost_; }  // the ratio of the models' bytes
   bool knows_confidence() const override { return true; }
 
  private:

@@ -373,7 +373,7 @@ std::optional<PlainText> FindPlainText(const JsonView& schema) {
   bool may_be_null = false;
   for (const auto& [key, value] : schema) {
     if (std::ranges::find(kNotes, key) != std::end(kNotes)) continue;
-    if (key == "anyOf" || key == "oneOf") {  // of a string and null, as Pydantic writes it
+    if (key == "anyOf" || key == "oneOf") {  // a string or null, as Pydantic writes it
       std::vector<JsonView> ways;
       for (const auto& [index, way] : value) ways.push_back(way);
       if (ways.size() != 2 || may_be_null || schema["type"].is_there() || schema["enum"].is_there())
@@ -394,7 +394,7 @@ std::optional<PlainText> FindPlainText(const JsonView& schema) {
       may_be_null |= one.IsString() && one.String() == "null";
     }
     if (!has_string || !may_be_null) return std::nullopt;
-    may_be_null = !strings["enum"].is_there();  // which lists only strings
+    may_be_null = !strings["enum"].is_there();  // an enum lists only strings
   } else if (!HasType(strings, "string")) {
     return std::nullopt;
   }

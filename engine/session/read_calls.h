@@ -32,7 +32,7 @@ size_t QuotedSize(std::string_view text);
 // JSON. Such a string has a schema that allows only strings, any or those of a list, and perhaps
 // null.
 struct PlainText {
-  gguf::JsonView schema;  // of the strings
+  gguf::JsonView schema;  // the strings' schema
   bool may_be_null = false;
 };
 // Empty: the value is written as JSON.

@@ -37,9 +37,9 @@ struct SessionOptions {
   size_t context = kDefaultContext;  // positions at first; ContextOf() resolves it for a model
   size_t max_context = 0;            // positions that it may grow to; 0: MaxContextOf(`context`)
   size_t batch = 512;                // prompt tokens per pass
-  int n_threads = 0;        // for generating; 0: what is fastest (kernels/threads/pool_size.h)
-  int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
-  kernels::KvTypes kv_type = {};  // of the cache's keys and values
+  int n_threads = 0;  // threads that generate; 0: what is fastest (kernels/threads/pool_size.h)
+  int n_threads_batch = 0;        // threads that run prompts; 0: n_threads, or all cores
+  kernels::KvTypes kv_type = {};  // types of the cache's keys and values
   Sampling sampling = {};
   DraftOptions draft = {};  // reads ahead while generating
   std::shared_ptr<kernels::ThreadPool> pool =
@@ -171,7 +171,7 @@ class Session {
 
  private:
   struct LogitsState {
-    size_t row = 0;        // of logits_: the last token's
+    size_t row = 0;        // the last token's row of logits_
     bool has_all = false;  // all logits of the row belong to the text so far
     // Only some logits are computed: for token few_row of the last pass, the logits of the ids that
     // were allowed then (few_allowed, as bits).
@@ -202,7 +202,7 @@ class Session {
   const Model& model_;
   kernels::ThreadCounts threads_;
   std::shared_ptr<kernels::ThreadPool> pool_;
-  kernels::PoolSize pool_size_;  // for generating
+  kernels::PoolSize pool_size_;  // the number of threads that generate
   MemoryPlan plan_;
   uint64_t memory_;  // bytes that the session may have
   size_t capacity_;
@@ -220,8 +220,8 @@ class Session {
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> last_pass_tokens_;
   size_t pass_begin_ = 0;
-  double undo_seconds_ = 0;    // for undoing it
-  double excess_seconds_ = 0;  // of a pass that pool_size_ tried
+  double undo_seconds_ = 0;    // the time that undoing it took
+  double excess_seconds_ = 0;  // lost in a pass that pool_size_ tried
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   ModelHash model_hash_;
@@ -229,7 +229,7 @@ class Session {
     size_t position;
     std::vector<float> logits;
   };
-  std::vector<SavedLogits> bookmarks_;  // by position
+  std::vector<SavedLogits> bookmarks_;  // sorted by position
 };
 
 }  // namespace engine

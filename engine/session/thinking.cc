@@ -62,7 +62,7 @@ std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* v
   try {
     return chat_template.Render(input).text;
   } catch (const tokenizer::TemplateError&) {
-    return "";  // as for other values, if none works
+    return "";  // the same as for other values, if none works
   }
 }
 

@@ -24,7 +24,7 @@ namespace engine {
 struct ThinkingFormat {
   enum class Kind : uint8_t { kNone, kTags, kChannels };
   Kind kind = Kind::kNone;
-  std::string_view open, close;  // of tags
+  std::string_view open, close;  // the tags around it
   // Around the answer after tags; not part of it. An answer may end with the second alone if the
   // first is "".
   std::string_view answer_open = "", answer_close = "";
@@ -88,7 +88,7 @@ class ThinkingSplitter {
   ThinkingFormat format_;
   State state_ = State::kAnswer;
   std::string held_;
-  std::string header_;         // of a message: "analysis", "commentary to=functions.add"
+  std::string header_;         // a message's header: "analysis", "commentary to=functions.add"
   size_t channel_ = 0;         // where the channel's name begins in it
   bool has_thinking_ = false;  // some was passed on
   bool has_answer_ = false;

@@ -88,7 +88,7 @@ size_t EndOfValue(std::string_view text) {
 size_t ReadBare(std::string_view text, const std::vector<std::string>& names, Calls& calls) {
   const size_t n_before = calls.size();
   for (const size_t skipped :
-       {size_t{0}, size_t{1}}) {  // of doubled braces, the second may have no end
+       {size_t{0}, size_t{1}}) {  // doubled braces: the second may have no end
     const size_t n = EndOfValue(text.substr(skipped));
     if (n != std::string_view::npos && AddObject(text.substr(skipped, n), calls)) {
       const bool all_known = std::all_of(

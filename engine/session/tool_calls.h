@@ -22,7 +22,7 @@ gguf::JsonView ReadTools(const std::string& json);
 struct ToolChoice {
   enum class Kind : uint8_t { kAuto, kNone, kRequired };
   Kind kind = Kind::kAuto;
-  std::string name = {};  // of the only function to call, once; "": any
+  std::string name = {};  // the only function to call, once; "": any
 };
 // "auto", "none", "required", or the name of one of these tools. Throws engine::Error.
 ToolChoice ReadToolChoice(std::string_view choice, const gguf::JsonView& tools);
@@ -53,7 +53,7 @@ class CallSplitter {
   std::string held_;
   bool in_call_ = false;  // all is held back from now on
   bool has_begun_ = false;
-  bool at_start_ = true;  // of the answer
+  bool at_start_ = true;  // nothing of the answer has come yet
 };
 
 }  // namespace engine

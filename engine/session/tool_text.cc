@@ -91,7 +91,7 @@ std::string ToolInstructions(const JsonView& tools) {
 
 std::vector<Message> ResultsAsUsers(const std::vector<Message>& messages) {
   std::vector<Message> changed;
-  std::map<std::string, std::string> names;  // by the id of a call
+  std::map<std::string, std::string> names;  // [id of a call]
   bool was_result = false;
   for (const Message& message : messages) {
     for (const tokenizer::ToolCall& call : message.tool_calls) names[call.id] = call.name;

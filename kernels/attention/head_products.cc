@@ -115,7 +115,7 @@ void HeadProducts(ThreadPool& pool, const ExpertStack& weights, const HeadVector
   if (n_tokens <= MaxRowTokens(weights.first)) {
     return pool.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
       for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
-        const size_t first = head * n_rows;  // of the head, in the range of all rows
+        const size_t first = head * n_rows;  // the head's first row, in the range of all rows
         pass.SmallBatch(head, std::max(begin, first) - first, std::min(end - first, n_rows),
                         n_tokens, thread);
       }

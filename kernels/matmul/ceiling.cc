@@ -69,7 +69,7 @@ HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
 int64_t DotRounds(size_t rounds, size_t* n_ops) {
   constexpr size_t kChains = 12, kLength = 8;
 #ifdef PRONK_NEON_I8MM
-  constexpr size_t kRows = 2;  // that each byte of x is multiplied with
+  constexpr size_t kRows = 2;  // rows that each byte of x is multiplied with
 #else
   constexpr size_t kRows = 1;
 #endif

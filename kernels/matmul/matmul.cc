@@ -231,7 +231,7 @@ void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x)
   pool.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;
     const size_t last_byte = total * end / n_parts;
-    size_t offset = 0;  // of the product's first byte in the range of all bytes
+    size_t offset = 0;  // where the product begins in the range of all bytes
     for (const Product& p : products) {
       const size_t bytes = Bytes(p.weights);
       if (first_byte < offset + bytes && last_byte > offset) {

@@ -70,7 +70,7 @@ struct RowsInput {
   std::span<const ActivationRow> x;
   std::span<std::byte> scratch;
   std::optional<gguf::DType> prepared = std::nullopt;  // the type in whose order scratch has x
-  std::span<const ActivationRow> residuals = {};       // as many as x, if a matrix uses them
+  std::span<const ActivationRow> residuals = {};       // one for each x, if a matrix uses them
 };
 
 // The input of one or more products, n_tokens vectors of `cols` floats, in the forms that products

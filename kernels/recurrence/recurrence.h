@@ -42,7 +42,7 @@ inline constexpr float kUnitEps = 1e-6f;
 struct DeltaNet {
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
-  size_t length = 0;         // of a key, and of a value
+  size_t length = 0;         // the length of a key, and of a value
   // Key heads repeat as a whole; otherwise neighbouring value heads share one.
   bool tiled_key_heads = false;
   const float* dt_bias = nullptr;  // [n_value_heads], or [n_value_heads][length]

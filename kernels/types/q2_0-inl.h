@@ -29,7 +29,7 @@ struct InOrder {
   struct Input {
     VI8 x[kCodes];
     VI32 start;  // -(sum of the lane)
-    VF scale;    // of the activations, in each lane
+    VF scale;    // the activations' scale, in each lane
   };
 
   // Sets the start value and scale of an input whose x is set.

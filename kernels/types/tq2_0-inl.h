@@ -36,7 +36,7 @@ HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 struct CodeInput {
   VI8 x;
   VI32 start;
-  VF scale;  // of the activations, in each lane
+  VF scale;  // the activations' scale, in each lane
 };
 
 // For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` is the group of 32 weights

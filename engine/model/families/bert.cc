@@ -109,7 +109,7 @@ constexpr TensorRule kBert[] = {
     {".mlp.router.layer", ".ffn_gate_inp"},
     {".mlp.experts.mlp.w1", ".ffn_up_exps.weight", kByExpert},
     {".mlp.experts.mlp.w2", ".ffn_down_exps.weight", kByExpertTransposed},
-    {".mlp.experts.bias", ""},  // which readers do not know
+    {".mlp.experts.bias", ""},  // readers do not know it
     // ModernBERT's names.
     {"embeddings.tok_embeddings", "token_embd"},
     {"embeddings.norm", "token_embd_norm"},

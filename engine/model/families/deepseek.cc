@@ -52,7 +52,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
   RopeConfig& rope = config.ropes[0];
   const bool absorbed = keys.Has("attention.key_length_mla");
   const double scale = keys.PositiveUnlessZero("attention.scale", 0);
-  double growth = 1;  // of the attention scale for contexts beyond the trained one
+  double growth = 1;  // growth of the attention scale beyond the trained context
   const double multiplier = std::exchange(rope.log_multiplier, 0);
   if (rope.scaling == RopeScaling::kYarn && rope.factor > 1 && scale == 0) {
     growth += 0.1 * (multiplier > 0 ? 10 * multiplier : 1) * std::log(rope.factor);
@@ -114,7 +114,7 @@ RecurrentPlan ReadDeltaNets(const Keys& keys) {
   return delta;
 }
 void SetDeltaNets(const Keys& keys, RecurrentPlan delta, Config& config) {
-  const size_t n_shared = config.ropes[0].n_dims;  // of a head's key
+  const size_t n_shared = config.ropes[0].n_dims;  // numbers of a head's key
   const std::vector<size_t> n_heads =
       keys.PerLayer("attention.head_count", config.n_layers(), 1, kMaxStateHeads);
   for (size_t i = 0; i < config.n_layers(); ++i) {

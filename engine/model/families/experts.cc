@@ -257,7 +257,7 @@ void Step35(OutModel& model) {
     local.push_back(type == "sliding_attention");
   }
   if (local.size() < model.n_layers()) config.Fail("layer_types", "expected one for each layer");
-  local.resize(n);  // those of blocks that predict further tokens may be missing
+  local.resize(n);  // blocks that predict further tokens may have none
   model.PerLayer("attention.sliding_window_pattern", local);
   AddByLayer("attention.head_count", local, others.CountOr("num_attention_heads", n_heads), n_heads,
              model);

@@ -40,7 +40,7 @@ bool AddGating(bool fallback, OutModel& model) {
     if (!model.config.Has(key)) continue;
     const std::string name = model.config.Text(key);
     is_said = true;
-    sigmoid = name == "sigmoid" || name == "noaux_tc";  // as dots.llm1 calls it
+    sigmoid = name == "sigmoid" || name == "noaux_tc";  // dots.llm1's name
     if (!sigmoid && name != "softmax") {
       model.config.Fail(key, "expected softmax or sigmoid, found ", gguf::Quoted(name, 40));
     }

@@ -44,7 +44,7 @@ void BitNet(const Keys& keys, Config& config) {
 void Hunyuan(const Keys& keys, Config& config) {
   const auto length = static_cast<double>(config.layers[0].key_length);
   const double alpha = keys.PositiveUnlessZero("rope.scaling.alpha", 1);
-  keys.Ignore("expert_shared_count");  // of relatives with experts
+  keys.Ignore("expert_shared_count");  // relatives with experts have it
   if (length > 2) config.ropes[0].base *= std::pow(alpha, length / (length - 2));
 }
 

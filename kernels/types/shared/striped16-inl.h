@@ -89,7 +89,7 @@ struct StripedInput : std::conditional_t<kHasSums, StripedSums, NoSums> {
 #else
   VI32 start[4][kStripeVectors];
 #endif
-  VF scale[kVectors8];  // of the activations, in the lanes of their groups, / factor
+  VF scale[kVectors8];  // the activations' scales / factor, in the lanes of their groups
 };
 
 // A type may leave the codes of stripe k at their bit position. Then they are Type::kFactors[k]

@@ -33,7 +33,7 @@ class Joiner : public Object {
 };
 
 constexpr size_t kMaxDateFormat = 1000;
-constexpr int64_t kMaxRange = 100'000;  // as in Jinja's sandbox
+constexpr int64_t kMaxRange = 100'000;  // the limit of Jinja's sandbox
 
 Value MakeRange(const BuiltinCall& call) {
   const bool has_start = call.Get(1) != nullptr;
@@ -104,7 +104,7 @@ Value StrftimeNow(const BuiltinCall& call) {
     const char conversion = is_conversion ? rest[n - 1] : '\0';
     std::string text(rest.substr(0, is_conversion ? n : 1));
     if (conversion == 'f') {
-      text = "000000";  // of a second: times here are whole seconds
+      text = "000000";  // no fraction: times here are whole seconds
     } else if (is_conversion && kNoZone.find(conversion) != kNotFound) {
       text.clear();
     } else if (is_conversion && kConversions.find(conversion) != kNotFound) {

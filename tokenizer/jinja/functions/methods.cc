@@ -59,7 +59,7 @@ struct Part {
 
   std::string_view bytes;
   bool in_range;
-  size_t first = 0;  // in characters
+  size_t first = 0;  // counted in characters
 };
 
 // find, rfind, index and rindex.

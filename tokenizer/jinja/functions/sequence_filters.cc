@@ -127,7 +127,7 @@ Value GroupBy(const BuiltinCall& call) {
   Values groups, group;
   const auto end = [&] {
     if (group.empty()) return;
-    Value key = path.Follow(group[0]);  // as the first item spells it
+    Value key = path.Follow(group[0]);  // the first item's spelling
     const Value pair = call.rt.Make(Values{std::move(key), call.rt.Make(std::exchange(group, {}))},
                                     List::Kind::kTuple);
     pair.list().is_group = true;

@@ -56,7 +56,7 @@ Text Interpreter::Render(const Block& block) {
   } catch (const TemplateError& error) {
     if (error.line() != 0) throw;
     FailAt(line_, error.message());
-  } catch (const std::length_error&) {  // of a container
+  } catch (const std::length_error&) {  // a container is too long
     FailAt(line_, "the template uses too much memory");
   }
   return out;

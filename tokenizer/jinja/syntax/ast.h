@@ -96,7 +96,7 @@ struct Expr {
                             ConcatExpr, LogicExpr, CompareExpr, ConditionalExpr, AttributeExpr,
                             SubscriptExpr, SliceExpr, FilterExpr, TestExpr, CallExpr>;
   int line;
-  int height;  // of the expression tree; limited, which also limits recursion
+  int height;  // height of the expression tree; limited, which also limits recursion
   Node node;
 };
 // The height of the expression of this node.
@@ -107,7 +107,7 @@ int HeightOf(const Expr::Node& node);
 // The target of an assignment: a name, an attribute of a namespace, or a tuple of targets.
 struct Target {
   std::string name;
-  std::string attribute;        // of the namespace `name`; empty: `name` itself
+  std::string attribute;        // attribute of the namespace `name`; empty: `name` itself
   std::vector<Target> targets;  // not empty: a tuple, and name is empty
 };
 
@@ -145,7 +145,7 @@ struct MacroStmt {
   std::string name;
   std::vector<Parameter> parameters;
   Block body;
-  bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // in the body
+  bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // the body has these names
 };
 struct CallStmt {  // {% call(parameters) macro(args) %} body {% endcall %}
   ExprPtr call;    // a CallExpr

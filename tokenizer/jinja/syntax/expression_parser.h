@@ -145,7 +145,7 @@ class ExpressionParser : protected TokenCursor {
   std::set<std::string, std::less<>> names_read_;
 
  private:
-  static constexpr int kMaxHeight = 300;  // of an expression: "a + b + c" has three levels
+  static constexpr int kMaxHeight = 300;  // levels of an expression: "a + b + c" has three
 
   ExprPtr Make(int line, Expr::Node node) {
     const int height = HeightOf(node);

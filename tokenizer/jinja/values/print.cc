@@ -203,7 +203,7 @@ class JsonWriter {
   Runtime& rt_;
   const JsonOptions& options_;
   Text out_;
-  String margin_;  // of the line that is written
+  String margin_;  // margin of the line that is written
 };
 
 }  // namespace

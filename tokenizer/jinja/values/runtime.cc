@@ -33,7 +33,7 @@ void ChargeBytes(size_t n) {
   if (rt->bytes_ > rt->limits_.bytes || n > rt->limits_.bytes - rt->bytes_) {
     Fail("the template uses too much memory (more than ", rt->limits_.bytes >> 20, " MiB)");
   }
-  constexpr size_t kSearch = 16;  // for a free place
+  constexpr size_t kSearch = 16;  // places that are tried
   rt->Work(n + kSearch);
   rt->bytes_ += n;
 }

@@ -67,7 +67,7 @@ class Runtime {
   friend void ChargeBytes(size_t n);
   friend void ReturnBytes(size_t n) noexcept;
 
-  static constexpr size_t kStep = 64;  // in bytes that are written in the same time
+  static constexpr size_t kStep = 64;  // bytes that are written in the time of a step
   void Work(size_t bytes);
 
   static thread_local Runtime* current_;

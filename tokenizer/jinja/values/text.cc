@@ -212,7 +212,7 @@ Text Replace(const Text& text, std::string_view from, const Text& to, int64_t co
   if (from.empty()) return Intersperse(text, to, count);
   Text out;
   size_t pos = 0;
-  for (int64_t i = 0; i != count; ++i) {  // for ever if negative
+  for (int64_t i = 0; i != count; ++i) {  // a negative count never ends it
     const size_t at = FindBytes(text.view(), from, pos);
     if (at == kNotFound) break;
     out.Append(text, pos, at - pos);
