@@ -1,5 +1,5 @@
-// What a tokenizer.json says beside its vocabulary: what is done to a text before and after it is
-// cut into tokens. Each field is carried out, refused by name, or has no effect on ids:
+// The fields of a tokenizer.json beside its vocabulary: what is done to a text before and after it
+// is cut into tokens. Each field is carried out, refused by name, or has no effect on ids:
 // convert/README.
 #include <algorithm>
 #include <initializer_list>

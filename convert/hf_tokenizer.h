@@ -51,8 +51,8 @@ struct Vocabulary {
 Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bool fairseq = false);
 // From Kimi's tiktoken.model: lines of a token in base64 and its rank; then 256 reserved tokens.
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
-// What a tokenizer.json says beside its vocabulary (hf_pipeline.cc). Throws gguf::Error for a field
-// that may change ids and that this program does not support.
+// The fields of a tokenizer.json beside its vocabulary (hf_pipeline.cc). Throws gguf::Error for a
+// field that may change ids and that this program does not support.
 void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab);
 // Why merging by scores differs from merging by the vocabulary's list; empty if it does not.
 std::string WhyNotByScores(const Vocabulary& vocab);

@@ -1,4 +1,4 @@
-// What generating returns: a text, why it ended, and its tokens one by one. A part of
+// The results of generating: a text, why it ended, and its tokens one by one. A part of
 // <pronk/pronk.h>.
 #pragma once
 

@@ -328,13 +328,13 @@ class Chat {
   // again.
   std::vector<Message> History() const;
   void SetHistory(const std::vector<Message>& messages);
-  // What the model may call from the next answer on: a JSON array of {"type": "function",
-  // "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for nothing. Throws if
-  // a schema is not supported (as Grammar::JsonSchema). If the model's template reads no tools, the
-  // system message explains them. A call is written in the format of the model's family, or as a
-  // bare object {"name": ..., "arguments": {...}} of a function that is declared, in a block of
-  // code or not. Once it has begun, its arguments have to follow the schema. With Limits::grammar,
-  // an answer is calls or follows it.
+  // The functions that the model may call from the next answer on: a JSON array of {"type":
+  // "function", "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for
+  // nothing. Throws if a schema is not supported (as Grammar::JsonSchema). If the model's template
+  // reads no tools, the system message explains them. A call is written in the format of the
+  // model's family, or as a bare object {"name": ..., "arguments": {...}} of a function that is
+  // declared, in a block of code or not. Once it has begun, its arguments have to follow the
+  // schema. With Limits::grammar, an answer is calls or follows it.
   void SetTools(const std::string& json);
   // Whether the model calls functions: "auto" (the default, also after SetTools), "none" (it does
   // not see the tools), "required", or the name of the function that it must call.

@@ -19,7 +19,8 @@ namespace gguf {
 
 class Cursor {
  public:
-  // What is being read, for messages: the index-th key or tensor, and its name once that is known.
+  // The part that is being read, for messages: the index-th key or tensor, and its name once that
+  // is known.
   struct Item {
     std::string_view kind;
     uint64_t index = 0;

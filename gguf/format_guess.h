@@ -7,7 +7,7 @@
 
 namespace gguf {
 
-// What a file with these bytes is, and the remedy ("a zip archive, as PyTorch writes: convert
+// The kind of file that these bytes are, and the remedy ("a zip archive, as PyTorch writes: convert
 // ..."), or an empty text if nothing known matches. Looks only at the first few hundred bytes.
 std::string_view GuessFormat(std::span<const std::byte> bytes);
 

@@ -12,7 +12,7 @@
 
 namespace gguf {
 
-// What keeps an output file from being written.
+// Reports why an output file cannot be written.
 class OutputError : public Error {
  public:
   explicit OutputError(const std::string& message) : Error(message) {}

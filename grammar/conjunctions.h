@@ -1,6 +1,6 @@
-// What schemas require together: a conjunction of schemas and negated schemas becomes shapes, each
-// of one type and without alternatives. A value is valid under the conjunction if it fits one of
-// them.
+// Combines the requirements of schemas: a conjunction of schemas and negated schemas becomes
+// shapes, each of one type and without alternatives. A value is valid under the conjunction if it
+// fits one of them.
 #pragma once
 
 #include <cstdint>

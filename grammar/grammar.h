@@ -162,7 +162,7 @@ constexpr bool IsPlain(CodePoint c) {
   return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }
 const CodePoints& Plain();
-// What most texts consist of beyond ASCII: characters that are no white space.
+// Most characters of texts beyond ASCII: characters that are no white space.
 const CodePoints& TextBeyondAscii();
 
 // A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in

@@ -14,7 +14,7 @@ namespace grammar {
 struct SchemaOptions {
   // White space where the model wants it, instead of one space after each colon and comma.
   bool free_space = false;
-  // What a user of a model wants, though the standard does not say so: objects have no properties
+  // Users of a model want this, though the standard does not say so: objects have no properties
   // but those that the schema describes, unless it has additionalProperties; a schema without
   // "type" is for the types of its keywords; and "nullable" is OpenAPI's.
   bool closed = false;

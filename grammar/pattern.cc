@@ -334,7 +334,7 @@ class Automaton {
     }
     if (in_loop) throw Error("pattern: (?= and (?! are not supported in what is repeated");
     const uint32_t look = Build(node.parts[0], end_, false, at_start);
-    // What is before is known at the start alone.
+    // The character before is known only at the start.
     if (!at_start && (LooksBack(look) || LooksBack(next)))
       throw Error("pattern: ^, \\b and \\B next to (?= and (?! are supported only at the start");
     const Dfa seen = Determine(look, at_start);

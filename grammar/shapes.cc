@@ -1,4 +1,4 @@
-// What a shape requires of its parts, and whether anything fits it.
+// The requirements of a shape for its parts, and whether anything fits it.
 #include <algorithm>
 #include <utility>
 

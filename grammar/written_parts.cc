@@ -71,7 +71,7 @@ std::vector<std::string_view> WrittenParts::Texts::BeginningWith(std::string_vie
   return found;
 }
 
-// What is written of a list's item.
+// The part of a list's item that is written.
 std::string_view WrittenParts::Item() const {
   const std::string_view item = std::string_view(text_).substr(levels_.back().begin);
   return item.substr(std::min(item.find_first_not_of(kSpace), item.size()));
@@ -92,7 +92,7 @@ bool WrittenParts::IsInPart() const {
   return place_.in_key || (levels_.back().is_unique && (place_.in_string || place_.in_word));
 }
 
-// What is written of that key, string or word.
+// The part of that key, string or word that is written.
 std::string_view WrittenParts::Part() const { return place_.in_key ? key_ : Item(); }
 
 // The bytes that end it.

@@ -1,5 +1,5 @@
-// What a JSON text must not repeat: the keys of its open objects, and the items of open lists whose
-// items are unique.
+// Parts that a JSON text must not repeat: the keys of its open objects, and the items of open lists
+// whose items are unique.
 //
 // A grammar knows which of the named properties are there (Members). Other keys, and items, could
 // be any text, which no state of a grammar can hold: they are remembered here, and tokens that

@@ -1,4 +1,4 @@
-// What a tokenizer does to a text before it cuts it into tokens: a list of steps, as in the
+// The changes of a text before it is cut into tokens: a list of steps, as in the
 // "normalizer" of Hugging Face's tokenizer.json.
 #pragma once
 

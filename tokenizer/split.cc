@@ -186,7 +186,7 @@ constexpr SplitRule kRules[] = {
       R"([\p{P}!-/:-@\[-`{-~])", kGpt2},
      false,
      true},
-    // What is between white space, which is lost.
+    // The text between white space, which is lost.
     {.names = {"whitespace"}, .patterns = {R"(\S+)"}, .drops_rest = true},
     // Digits in those groups; then scripts without spaces between words; then as DeepSeek-V3.
     {{"afmoe"},

@@ -14,7 +14,7 @@ namespace tokenizer {
 namespace {
 
 constexpr std::string_view kModel = "tokenizer.ggml.model";
-// What regular expressions call \w.
+// Regular expressions call it \w.
 constexpr SplitRule kWordCharacter = {
     .names = {},
     .patterns = {R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}])"}};

@@ -36,7 +36,7 @@ struct EncodeOptions {
   const std::function<bool()>* interrupted = nullptr;
 };
 
-// What users of a tokenizer compute from its vocabulary once: see Tokenizer::Once().
+// Data that users of a tokenizer compute from its vocabulary once: see Tokenizer::Once().
 class Derived {
  public:
   Derived() = default;

@@ -1,6 +1,7 @@
-// What a benchmark measures. commands/bench.cc plans the tests, bench_measure.cc measures one,
-// bench_format.cc and bench_plot.cc show the results, bench_earlier.cc reads those of earlier runs,
-// bench_pairs.cc measures beside another program, bench_gate.cc decides whether one is slower.
+// The measurements of a benchmark. commands/bench.cc plans the tests, bench_measure.cc measures
+// one, bench_format.cc and bench_plot.cc show the results, bench_earlier.cc reads those of earlier
+// runs, bench_pairs.cc measures beside another program, bench_gate.cc decides whether one is
+// slower.
 //
 // The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
 // per second, too: the speed if the machine only read the weights and multiplied. They are measured
@@ -63,7 +64,7 @@ struct BenchTest {
   bool DiffersIn(size_t BenchTest::*number, const BenchTest& other) const;
 };
 
-// What the machine has to do: bytes of weights and of a text's cache that each generated token
+// The machine's work: bytes of weights and of a text's cache that each generated token
 // reads, and the operations of a token.
 struct BenchCost {
   double weights = 0, cache = 0, operations = 0;
@@ -136,7 +137,7 @@ struct BenchResult {
   // Bytes read and operations per second; 0 for tests that do both.
   double ReadsPerSecond() const;
   double OperationsPerSecond() const;
-  // What a reader has to know about this result, a few words each.
+  // Remarks that a reader of this result needs, a few words each.
   std::vector<std::string> Notes() const;
 };
 

@@ -32,7 +32,7 @@ struct BenchColumn {
   bool shown = true;
 };
 
-// What is measured, then the results.
+// The columns of a test, then those of its results.
 std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
                                       const std::vector<BenchTest>& plan) {
   const BenchTest defaults;
@@ -290,7 +290,8 @@ Json ResultFields(const BenchSetting& setting, const BenchResult& result) {
                  {"load_ms", model.load_ms}};
   for (const double of_sample : nanoseconds)
     fields["samples_ns"].push_back(std::llround(of_sample));
-  // What has no counterpart here has llama-bench's defaults: its compare script asks for them.
+  // Columns without a counterpart here have llama-bench's defaults: its compare script asks for
+  // them.
   fields.update(Json::parse(
       R"({"cpu_mask": "0x0", "cpu_strict": false, "poll": 50, "n_gpu_layers": -1, "n_cpu_moe": 0,
           "split_mode": "layer", "main_gpu": 0, "no_kv_offload": false, "flash_attn": -1,

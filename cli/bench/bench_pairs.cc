@@ -20,7 +20,7 @@
 namespace cli {
 namespace {
 
-// What one test of a program prints; its messages go where ours go.
+// Returns what one test of a program prints; its messages go where ours go.
 JsonView Turn(const std::string& program, const std::string& flags) {
   if (Interrupted()) return ParseJson("{}", program);
   const bool is_llama_bench = std::filesystem::path(program).stem() == "llama-bench";

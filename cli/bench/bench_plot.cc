@@ -103,7 +103,7 @@ void DrawBars(Picture& picture, const Results& results, double most) {
   picture.Down(22);
 }
 
-// What a curve is drawn over.
+// The x axis of a curve.
 struct BenchAxis {
   size_t BenchTest::*number;
   const char *title, *unit;
@@ -114,7 +114,7 @@ constexpr std::array<BenchAxis, 4> kAxes = {
      {&BenchTest::n_texts, "t/s of all texts, by texts generated together", "texts"},
      {&BenchTest::n_pass, "t/s if all drafts are right", "tokens of a pass"}}};
 
-// What tells a curve of this axis from the others: "-t 2 @ d0".
+// The name that tells a curve of this axis from the others: "-t 2 @ d0".
 std::string CurveName(const BenchAxis& axis, const BenchTest& test) {
   std::vector<std::string> parts;
   const auto add = [&](size_t BenchTest::*number, const char* format) {

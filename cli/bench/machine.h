@@ -11,7 +11,7 @@ namespace cli {
 // "AMD Ryzen 7 7840U", fit to print; if the name is unknown, the system's name of the architecture.
 std::string CpuName();
 
-// What speed depends on besides the CPU, a line each: its cores, caches and clock policy, memory
+// Other things that speed depends on, a line each: the CPU's cores, caches and clock policy, memory
 // and power, the system and the compiler, as far as the system tells them. sysfs: "/sys".
 std::vector<std::string> MachineLines(const std::string& sysfs);
 

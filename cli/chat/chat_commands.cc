@@ -40,7 +40,7 @@ std::string OurName(const std::string& name) {
   return name;
 }
 
-// What was taken back, of which a file may have been a part.
+// The text that was taken back; a file may have been a part of it.
 std::string Shown(const std::string& text) {
   constexpr size_t kMost = 4000;  // bytes
   if (text.size() <= kMost) return text;
@@ -287,7 +287,7 @@ void Conversation::Chats(const std::string&) {
 }
 
 void Conversation::Stats(const std::string&) {
-  // What /clear left in the cache is no part of the conversation.
+  // Tokens that /clear left in the cache are no part of the conversation.
   const size_t used = chat_->Messages().empty() ? 0 : ready_->session->position();
   std::string text = Format("context %zu of %zu tokens", used, ready_->session->capacity());
   if (last_) {

@@ -67,7 +67,7 @@ class FolderLock {
   int fd_;
 };
 
-// What -m takes for this file, if possible.
+// A value of -m that finds this file, if there is one.
 std::string ShownModel(const gguf::File& file) {
   const fs::path path = file.path();
   if (IsDefaultModel(path)) return kDefaultModel;

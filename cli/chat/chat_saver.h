@@ -17,13 +17,13 @@ class ChatSaver {
       : file_(std::move(file)), given_name_(file_.path()), is_kept_(is_kept) {}
 
   const std::string& path() const { return file_.path(); }  // "": nothing is saved
-  // What follows replaces this file.
+  // Further answers replace this file.
   void GoOnWith(OwnFile file) { file_ = std::move(file); }
-  // What follows replaces this kept chat, if the saver keeps chats; else nothing changes.
+  // Further answers replace this kept chat, if the saver keeps chats; else nothing changes.
   void GoOnWithKept(OwnFile file) {
     if (is_kept_ && !path().empty()) GoOnWith(std::move(file));
   }
-  // What was saved so far stays as it is, and what follows gets a new name.
+  // The saved chat stays as it is, and further answers get a new name.
   void Leave();
 
   // Saves the chat, or removes one of our own that has no question any more. If it cannot be saved,

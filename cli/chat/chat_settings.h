@@ -1,4 +1,5 @@
-// What /set changes: the sampler's numbers, the seed, and the lengths of answer and context.
+// The settings that /set changes: the sampler's numbers, the seed, and the lengths of answer and
+// context.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ void ChangeSetting(const std::string& text, ReadyModel& ready);
 // number.
 std::optional<size_t> ContextIn(const std::string& text);
 
-// What "/set " may go on with: names, and after a name its value of now, or its words.
+// Completions of "/set ": names, and after a name its value of now, or its words.
 std::vector<std::string> SettingCompletions(const std::string& typed, ReadyModel& ready);
 
 }  // namespace cli

@@ -50,7 +50,7 @@ std::string ShownChat(const std::string& path);
 // Removes the states of all chats but this one: they may be large, and can be made again.
 void KeepOnlyStateOf(const std::string& path);
 
-// What was typed in earlier chats, the oldest first.
+// Lines typed in earlier chats, the oldest first.
 std::vector<std::string> TypedLines();
 // Adds one, but none that is so long that it was pasted, and none if the disk is full.
 void AddTypedLine(const std::string& line);

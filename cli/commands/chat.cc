@@ -161,7 +161,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   }
 }
 
-// What the chat begins with.
+// The beginning of the chat.
 struct ChatStart {
   std::string path;       // the chat to go on with; "": a new one
   SavedChat chat;         // read from there

@@ -14,7 +14,7 @@
 namespace cli {
 namespace {
 
-// What a flag's value, or a place, is completed with: "models", "files", "none" (a number or a
+// How a flag's value, or a place, is completed: "models", "files", "none" (a number or a
 // text), or the words themselves, separated by spaces. "" for a switch.
 std::string KindOf(const Flag& flag) {
   if (flag.type.empty()) return flag.names.empty() ? "none" : "";
@@ -42,7 +42,7 @@ std::string NamesOf(const std::deque<Command>& commands) {
   return names + "help";
 }
 
-// What bash is told about each subcommand: its flags, what follows each, and its places, as
+// Describes each subcommand to bash: its flags, what follows each, and its places, as
 // "NAMES=KIND" (a place is filled if one of the flags NAMES is given).
 std::string BashTables(const std::deque<Command>& commands) {
   std::string kinds, places, flags;

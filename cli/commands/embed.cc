@@ -110,7 +110,7 @@ std::vector<TokenId> Truncated(const engine::Model& model, const std::string& te
   return ids;
 }
 
-// What a text is called in messages: its line, unless it is a word of the command line.
+// The name of a text in messages: its line, unless it is a word of the command line.
 std::string NameOf(const EmbedOptions& options, size_t i) {
   const std::string number = std::to_string(i + 1);
   if (!options.words.empty()) return "text " + number;

@@ -1,4 +1,4 @@
-// What pronk run's one prompt and its many lines have in common.
+// Declarations that pronk run's single prompt and its lines of JSON share.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ struct RunSetup {
                                                     const RunRequest& request) const;
 };
 
-// What is read and checked before the model is loaded.
+// All input that is read and checked before the model is loaded.
 struct RunInput {
   engine::SessionOptions session;  // what the flags say, without drafts and sampling
   std::string tools;               // the text of --tools
@@ -89,7 +89,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
                                            grammar::Constraint* constraint, Json& likely);
 // A token of `logprobs`, with the likeliest tokens at its place.
 Json LogprobJson(const tokenizer::Tokenizer& tokenizer, const pronk::Token& token);
-// What --json has beside the result: the log probabilities, if they were asked for.
+// Fields that --json adds to the result: the log probabilities, if they were asked for.
 Json ExtraFields(const RunRequest& request, const Json& likely);
 // Writes each call as a line of JSON.
 void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out);

@@ -1,4 +1,4 @@
-// What pronk run reads before it loads the model: prompts, grammar and tools.
+// Reads the input of pronk run before the model is loaded: prompts, grammar and tools.
 #include <algorithm>
 #include <optional>
 #include <utility>

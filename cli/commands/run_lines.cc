@@ -142,7 +142,8 @@ struct Place {
   std::optional<size_t> line = {};  // none: it is free
   std::unique_ptr<engine::Session> session = nullptr;
   int64_t seed = 0;
-  // What the constraint is made of: the request's grammar, and whether it is a conversation.
+  // The parts that the constraint is made of: the request's grammar, and whether it is a
+  // conversation.
   std::optional<std::pair<std::shared_ptr<const grammar::Grammar>, bool>> kept_to = {};
   std::unique_ptr<grammar::Constraint> constraint = nullptr;
   Json likely = Json::array();

@@ -1,4 +1,5 @@
-// What pronk run writes beside the text: tool calls, notes, and the log probabilities of --json.
+// Writes the output of pronk run beside the text: tool calls, notes, and the log probabilities of
+// --json.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>

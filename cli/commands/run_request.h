@@ -1,5 +1,5 @@
-// What pronk run answers: the flags' prompt, or what a line of --jsonl or the file of --messages
-// says.
+// The requests that pronk run answers: the flags' prompt, or what a line of --jsonl or the file of
+// --messages says.
 #pragma once
 
 #include <cstddef>

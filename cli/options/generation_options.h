@@ -51,9 +51,9 @@ struct GenerationOptions {
   // A text of the command line: with -e its escapes become what they stand for.
   std::string ResolveEscapes(const std::string& text) const;
   std::vector<std::string> ResolveEscapes(std::vector<std::string> texts) const;
-  // What to sample with this model: flags override the file's recommendations. Prints a note for
-  // each ignored recommendation; explain: prints where each setting comes from. Throws UsageError,
-  // gguf::Error.
+  // The sampling options for this model: flags override the file's recommendations. Prints a note
+  // for each ignored recommendation; explain: prints where each setting comes from. Throws
+  // UsageError, gguf::Error.
   pronk::Sampling SamplingFor(const engine::Model& model, bool explain) const;
   // nullptr without a flag. schema_text becomes that of a schema. Throws UsageError for several
   // flags, engine::Error for a wrong grammar.

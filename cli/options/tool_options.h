@@ -28,7 +28,7 @@ struct ToolOptions {
   // UsageError, engine::Error.
   void Apply(const std::string& read_tools, const std::string& schema,
              engine::ChatForm& form) const;
-  // What the system message says of that schema.
+  // The sentence about that schema in the system message.
   std::string Instructions(const std::string& schema) const;
 };
 

@@ -1,6 +1,7 @@
-// What inspect and diff show of a file: a metadata value as text, written piece by piece because it
-// may be as large as the file; statistics of a tensor's numbers, and the error between two tensors.
-// All threads of a pool read every number; the results do not depend on the number of threads.
+// Parts of a file as inspect and diff show them: a metadata value as text, written piece by piece
+// because it may be as large as the file; statistics of a tensor's numbers, and the error between
+// two tensors. All threads of a pool read every number; the results do not depend on the number of
+// threads.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ constexpr const char* kMarkedPastes = "\033[?2004h";
 constexpr const char* kPlainPastes = "\033[?2004l";
 constexpr const wchar_t* kPasteEnds = L"\033[201~";
 
-// What replaces a character that joins emoji or modifies the one before: blanks, as many columns as
+// Replaces a character that joins emoji or modifies the one before: blanks, as many columns as
 // libedit counts.
 std::string_view InPlaceOf(char32_t code) {
   if (code == 0x200D || code == 0xFE0F) return " ";           // a joiner, "as an emoji"
@@ -150,7 +150,7 @@ class LineEditor::Terminal {
     return -1;
   }
 
-  // What libedit reads: the same, and a Ctrl-C that came as a signal becomes a key again, once.
+  // Input for libedit: the same, and a Ctrl-C that came as a signal becomes a key again, once.
   static int ReadKey(EditLine* el, wchar_t* key) {
     const int n = Of(el).ReadCharacter(key);
     if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
@@ -277,7 +277,7 @@ class LineEditor::Terminal {
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
   std::string given_up_;      // the part of it that was typed
-  // What libedit draws; Show() takes it from there.
+  // Output of libedit; Show() takes it from there.
   struct Drawn {
     char* text = nullptr;
     size_t size = 0;  // bytes

@@ -103,7 +103,7 @@ void DropByteOrderMark(const std::string& name, std::string& text);
 // A text in a file, "-" for stdin, without its byte order mark.
 std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 
-// What a folder holds, sorted; nothing if it cannot be read.
+// The entries of a folder, sorted; none if it cannot be read.
 std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder);
 
 // For main, before all else: a closed stdin, stdout or stderr stays closed to the program, but its
@@ -138,7 +138,7 @@ inline constexpr double kPipedStep = 10;  // seconds
 // escape codes, and only if it takes longer than half a second.
 class ProgressLine {
  public:
-  // What Update() counts is shown in units of `size`. piped_step: without such a terminal, a line
+  // Update()'s counts are shown in units of `size`. piped_step: without such a terminal, a line
   // is written each time that this many seconds have passed; 0: none is.
   explicit ProgressLine(std::string what, std::string unit = "tokens", size_t size = 1,
                         double piped_step = 0);

@@ -137,7 +137,7 @@ std::string ItemsLine(const std::string& name, const std::vector<Share>& shares,
   return line + "\n";
 }
 
-// What reading all tokens at once takes, summed over the layers, with the share of the roofline.
+// The time of a pass over all tokens, summed over the layers, with the share of the roofline.
 std::string PromptTable(const TraceReport& report) {
   std::vector<std::pair<std::string, Cost>> sums;  // in the order of the pass
   Cost all;

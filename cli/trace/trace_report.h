@@ -29,7 +29,7 @@ struct TraceReport {
 // the layers. At most 80 columns. Layers with the same operations are shown once, unless all_layers
 // is set.
 std::string TraceTable(const TraceReport& report, bool all_layers);
-// What --values shows, as text. heads: every head's attention, too.
+// The output of --values as text. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);
 // One JSON object. Values, if any, are of all tokens. Positions count from 1, layers, heads from 0.
 std::string TraceJson(const TraceReport& report);

@@ -1,4 +1,4 @@
-// What a family's code asks of the folder: tensors, numbers by layer, RoPE.
+// Gives a family's code parts of the folder: tensors, numbers by layer, RoPE.
 #include "engine/hf/out_model.h"
 
 #include <algorithm>

@@ -49,7 +49,7 @@ struct OutModel {
   double log_multiplier = 0;     // what the file's reader undoes of YaRN's growth (RopeConfig)
   uint64_t n_rope_freqs = 0;     // divisors of the file, if more than pairs that rotate
   std::span<const TensorRule> first_rules;  // before the family's
-  // What rows are multiplied by, by the tensor's name as in a rule.
+  // Factors of rows, by the tensor's name as in a rule.
   std::map<std::string_view, RowFactors> factors;
   std::vector<std::string> notes;  // what the user is told
 

@@ -1,4 +1,4 @@
-// What is behind the classes of pronk.h.
+// The data behind the classes of pronk.h.
 #pragma once
 
 #include <algorithm>

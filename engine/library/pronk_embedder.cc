@@ -7,7 +7,7 @@
 
 namespace library {
 
-// What embedding and reranking have in common.
+// Code that embedding and reranking share.
 struct Texts {
   std::shared_ptr<const engine::Model> model;
   engine::Embedder embedder;

@@ -171,7 +171,8 @@ struct RankTraits {
   bool softmax = false;  // scores become probabilities
 };
 
-// What neither keys nor tensors tell of an architecture (family.h). The defaults are llama's.
+// Properties of an architecture that neither keys nor tensors tell (family.h). The defaults are
+// llama's.
 struct Traits {
   NormRoles norms = {};
   bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)

@@ -73,7 +73,7 @@ struct HfClass {
   bool tied = false;          // the output matrix is the embedding, where config.json does not say
   double rope_theta = 10000;  // rope's base, where config.json does not say
   double rotary_part = 1;     // the part of a head that rotates, where config.json does not say
-  // What the activation's name in config.json must begin with, if not with the usual name of
+  // The beginning of the activation's name in config.json, if it is not the usual name of
   // Traits::activation. "": any name.
   std::optional<std::string_view> activation = {};
   // Published names of tensors. These lists come before the tables that all families share

@@ -11,7 +11,7 @@ namespace engine {
 
 // How a family spells a call.
 struct CallForm {
-  // What is between open and close; call_grammar.cc writes it, read_calls.cc reads it.
+  // The text between open and close; call_grammar.cc writes it, read_calls.cc reads it.
   enum class Body : uint8_t {
     kObject,       // {"name": NAME, "arguments": {...}}; parts: a mark before it, the keys of the
                    // name and, before that, of an id, if they are others
@@ -49,7 +49,7 @@ const CallForm* FindCallForm(std::string_view template_source);
 inline constexpr std::string_view kCallHeader = "<|channel|>to=functions.";
 // How gpt-oss and DeepSeek R1 spell further parts.
 inline constexpr std::string_view kBlockOfCode = "\n```json\n", kBlockEnd = "```";
-// What Kimi writes before the name of a function.
+// Kimi writes this before the name of a function.
 inline constexpr std::string_view kKimiPrefix = "functions.";
 
 }  // namespace engine

@@ -1,4 +1,4 @@
-// What an Embedder reads beside a text: a model's stored prompts, and a reranker's pairs of a query
+// Input of an Embedder beside a text: a model's stored prompts, and a reranker's pairs of a query
 // and a document.
 #pragma once
 

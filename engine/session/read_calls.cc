@@ -166,7 +166,7 @@ bool HasType(const JsonView& schema, std::string_view type) {
   return schema["type"].IsString() && schema["type"].String() == type;
 }
 
-// What a text without quotes stands for, as JSON.
+// The value that a text without quotes stands for, as JSON.
 std::string ArgumentJson(std::string_view text, const JsonView& schema) {
   if (const auto plain = FindPlainText(schema)) {
     const bool is_null = plain->may_be_null && (text == "null" || text == "None");

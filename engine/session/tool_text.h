@@ -26,7 +26,7 @@ SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCal
 // says exactly the same, since that must remain text.
 void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat);
 
-// What tells a model which functions it may call, and how: by a bare object.
+// Tells a model which functions it may call, and how: by a bare object.
 std::string ToolInstructions(const gguf::JsonView& tools);
 
 // Results of calls become messages of the user, which name the function.

@@ -79,8 +79,8 @@ struct TileVectors {
   size_t bytes;
   const KeyTile& tile;
 
-  // What a loop prefetches of the next tile while it reads this tile's vectors from byte `offset`
-  // on. Loops that read different numbers of the same vectors prefetch different parts.
+  // The part of the next tile that a loop prefetches while it reads this tile's vectors from byte
+  // `offset` on. Loops that read different numbers of the same vectors prefetch different parts.
   HWY_INLINE const std::byte* NextTile(size_t offset) const {
     return cache + (tile.cache_index + kTileKeys) * bytes + kTileKeys * offset;
   }

@@ -112,7 +112,7 @@ HWY_INLINE VI32 AddParts(const VI32* sums, size_t stride) {
   }
 }
 
-// What Int16Products and Int8Products have in common. Vector j of lanes has the queries from j *
+// Common to Int16Products and Int8Products. Vector j of lanes has the queries from j *
 // kWidth on. A key's chunk of kHeadChunk numbers consists of kBlocks blocks of kWords words; each
 // block has a scale.
 template <typename T, size_t kLanes, size_t kChunkBlocks, size_t kBlockWords>

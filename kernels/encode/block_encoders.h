@@ -1,4 +1,4 @@
-// What the encoders of blocks share: the choice of scales, and the list of encoders. Internal to
+// Shared by the encoders of blocks: the choice of scales, and the list of encoders. Internal to
 // kernels/.
 //
 // The scale at which the largest weight has the last level clips nothing. Rounding errors are

@@ -49,8 +49,8 @@ struct TileMultiplier {
   }
 };
 
-// What the loops around micro-panels and tiles (gemm.cc) need of a packing. The loops are compiled
-// once for all packings.
+// The interface of a packing to the loops around micro-panels and tiles (gemm.cc). The loops are
+// compiled once for all packings.
 struct PanelLoops {
   size_t n_rows, n_tokens;          // rows of a micro-panel, tokens of a tile
   size_t panel_bytes, input_bytes;  // bytes of a block of each
@@ -152,7 +152,7 @@ struct FloatPacking {
 };
 
 #if PRONK_VECTOR64
-// What packings to BF16 (bf16.h) share.
+// Shared by packings to BF16 (bf16.h).
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;
   using Input = Bf16InputBlock;

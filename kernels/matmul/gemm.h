@@ -58,7 +58,7 @@ void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, 
 void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
                    const std::byte* blocks, std::byte* residuals, uint32_t* numbers);
 
-// What is done to a result, in this order, and where it goes.
+// The operations on a result, in this order, and its place.
 struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;

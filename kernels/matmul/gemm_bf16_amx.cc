@@ -19,8 +19,8 @@
 namespace kernels {
 namespace {
 
-// What LDTILECFG reads: the rows of the eight registers, 16 at most, and the bytes of each row, 64
-// at most.
+// The input of LDTILECFG: the rows of the eight registers, 16 at most, and the bytes of each row,
+// 64 at most.
 struct alignas(64) Config {
   uint8_t palette = 1;
   uint8_t start_row = 0;

@@ -27,7 +27,7 @@ class PoolSize {
   // pass.
   double Measured(size_t n_tokens, double seconds);
 
-  // What is fastest so far.
+  // The fastest size so far.
   size_t best() const { return best_; }
 
  private:

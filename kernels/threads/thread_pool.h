@@ -41,7 +41,7 @@ class FunctionRef<Result(Args...)> {
   Result (*call_)(void*, Args...);
 };
 
-// What a pool does when other processes take its cores: see ThreadPool::Run().
+// How a pool reacts when other processes take its cores: see ThreadPool::Run().
 enum class Oversubscription { kIgnore, kRunOnCaller };
 
 class ThreadPool {

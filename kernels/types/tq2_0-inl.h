@@ -55,7 +55,7 @@ HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
   return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.start, codes, in.x)), in.scale, sum);
 }
 
-// What both ternary types share: a block of kCodes codes to a byte, times one scale. A type adds
+// Shared by both ternary types: a block of kCodes codes to a byte, times one scale. A type adds
 //   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[kCodes])    of vector v of the bytes
 template <class Type, class BlockType, size_t kCodes>
 struct TernaryType : Definition<Type, BlockType> {

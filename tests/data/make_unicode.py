@@ -128,7 +128,7 @@ write_runs("kAccents", "Marks that take no space, which BERT's normalizer remove
            [i for i in CHARACTERS if is_in(accents, i)])
 write_runs("kRemoved", "Control characters and the like, which BERT's normalizer removes.",
            [i for i in CHARACTERS if clean.normalize_str(f"a{chr(i)}a") == "aa"])
-write_runs("kPunctuation", "What is a word alone for BERT.",
+write_runs("kPunctuation", "Characters that are words alone for BERT.",
            [i for i in CHARACTERS if len(words.pre_tokenize_str(f"a{chr(i)}a")) == 3])
 write("kLowerCase", "FIRST[-LAST][/STRIDE]:CASE, as far from FIRST as LAST's is from LAST.",
       cases(normalizers.Lowercase().normalize_str))

@@ -160,7 +160,7 @@ void Encoder(OutModel& model) {
   model.Rank(labels);
 }
 
-// What the encoders with token types have in common.
+// Common to the encoders with token types.
 void WithTypes(OutModel& model) {
   Encoder(model);
   model.keys.Add("tokenizer.ggml.token_type_count",

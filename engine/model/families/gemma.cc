@@ -207,7 +207,7 @@ constexpr TensorRule kGemma4[] = {
     {".post_feedforward_layernorm_2", ".post_ffw_norm_2"},
 };
 
-// What an assistant has beside Gemma 4's layers; clusters of tokens are not used.
+// An assistant's tensors beside Gemma 4's layers; clusters of tokens are not used.
 constexpr TensorRule kAssistant[] = {
     {"pre_projection", "nextn.pre_projection"},
     {"post_projection", "nextn.post_projection"},

@@ -280,7 +280,7 @@ struct GridDefinition : Definition<Type, Block, kGroup> {
   }
 };
 
-// What rows-inl.h needs. A type adds
+// Members that rows-inl.h needs. A type adds
 //   static void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice)
 // Scales are f16 d times (2s + 1) / 8 * kEighths, kBits bits for each 16 weights, or for each 32
 // (kBits 0). kSigns: whether signs are apart.

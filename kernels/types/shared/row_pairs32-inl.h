@@ -36,8 +36,8 @@ template <bool kStarts, bool kHasSums>
 struct PairInput {
   VI8x32 x[8];  // bytes 4 k to 4 k + 3 of each group
   VF8 scales;   // the activations' scales
-  // What dots start at, for codes that are kSubtractedZero more than the weights: -kSubtractedZero
-  // * (sum of the lane).
+  // The start value of dots, -kSubtractedZero * (sum of the lane), for codes that are
+  // kSubtractedZero more than the weights.
   [[no_unique_address]] MemberIf<kStarts, VI32x8> start;
   [[no_unique_address]] MemberIf<kHasSums, VF8> sums;  // scale * (sum of the group)
 };

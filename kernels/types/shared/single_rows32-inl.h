@@ -93,7 +93,7 @@ struct DeferredStep {
   const uint8_t* step;
 };
 
-// What unsigned and signed codes share. UnsignedRows32 and SignedRows32 add, for vector v of the
+// Shared by unsigned and signed codes. UnsignedRows32 and SignedRows32 add, for vector v of the
 // step and for the step's dots,
 //   static VI32 DotVector(VI32 start, const VU8 (&codes)[2], const Input& in, size_t v)
 //   static void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in, RowSums& sums)

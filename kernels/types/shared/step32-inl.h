@@ -33,7 +33,7 @@ struct Factors32 {
 struct Unpacked32 : Factors32 {
   VU8 codes[kDotVectors][2];
 };
-// What steps of 256 weights have in common. A type adds
+// Common to steps of 256 weights. A type adds
 //   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])
 // which unpacks vectors v and v + 1 of the step at w. A 128-bit lane is half of a group of 32
 // weights: codes[k][0] gets the first halves of the groups of vector v + k, codes[k][1] the second

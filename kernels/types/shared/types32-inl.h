@@ -1,4 +1,4 @@
-// What types with scales (and minimums) for groups of 32 weights inherit. UnsignedType32 and
+// Bases of types with scales (and minimums) for groups of 32 weights. UnsignedType32 and
 // SignedType32 are RowPairs32 in vectors of 64 bytes, otherwise UnsignedRows32 and SignedRows32: of
 // the two files included below, one is empty. Nibbles32 unpacks codes of four bits. Included once
 // per instruction set.
@@ -36,7 +36,7 @@ template <class Type, class Block, bool kNo128 = false>
 using SignedType32 = SignedRows32<Type, Block, kNo128>;
 #endif
 
-// What the code of a nibble is: the nibble itself, or the table's entry.
+// The code of a nibble: the nibble itself, or the table's entry.
 struct SameCodes {
   static HWY_INLINE VU8 Of(VU8 nibbles) { return nibbles; }
 };

@@ -101,8 +101,9 @@ struct Definition {
       for (const int integer : integers) *out++ = scale * static_cast<float>(integer) + min;
     }
   }
-  // What the product of a block with activations x.scales * x.q means: exact sums of integers,
-  // times both scales. The minimum needs no weights: it multiplies the sum of the activations.
+  // The definition of the product of a block with activations x.scales * x.q: exact sums of
+  // integers, times both scales. The minimum needs no weights: it multiplies the sum of the
+  // activations.
   static double DotReference(const Block& block, const ActivationRow& x) {
     int integers[kGroup];
     double product = 0;

@@ -13,7 +13,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// What both languages can say of one value.
+// Parts of a format that both languages have.
 struct Spec {
   std::string fill = " ";
   char align = 0, sign = '-', type = 0, group = 0;

@@ -13,12 +13,12 @@
 
 namespace tokenizer::jinja {
 
-// What Python's str() returns: undefined is empty, strings are themselves, the rest as Repr.
+// Python's str(): undefined is empty, strings are themselves, the rest as Repr.
 Text Str(Runtime& rt, const Value& value);
 void AppendStr(Runtime& rt, const Value& value, Text& out);
-// What Python's repr() returns: 'it', [1, 2.0], {'a': None}.
+// Python's repr(): 'it', [1, 2.0], {'a': None}.
 Text Repr(Runtime& rt, const Value& value);
-// What Python's repr() returns for a float, the shortest digits that read back the same: 1.0,
+// Python's repr() of a float, the shortest digits that read back the same: 1.0,
 // 1e+16, inf, nan.
 std::string FloatRepr(double value);
 
@@ -32,7 +32,7 @@ struct JsonOptions {
   bool sort_keys = false;
 };
 
-// What Python's json.dumps() returns. Throws TemplateError for values without JSON (undefined,
+// Python's json.dumps(). Throws TemplateError for values without JSON (undefined,
 // functions).
 Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 
