@@ -33,7 +33,7 @@ namespace {
 // Tokens that a thread stores at a time. Fewer do not pay for a barrier.
 constexpr size_t kStoredTokens = 8;
 
-// Rounded like activations, but with the scale in f16.
+// Rounds like QuantizeActivations, but stores the scales in f16.
 void StoreQ8(const float* x, size_t n, std::byte* out) {
   auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
   for (size_t i = 0; i < n; i += 32, ++block) {
@@ -81,7 +81,7 @@ struct Queries {
   size_t end;  // positions of the text so far
 };
 
-// How queries are split into query tiles of at most max_queries queries: tokens times heads that
+// The division of queries into query tiles of at most max_queries queries: tokens times heads that
 // share a key-value head. A token group is the tokens of a query tile.
 struct QueryTiles {
   QueryTiles(const Queries& all, size_t max_queries)
@@ -102,7 +102,7 @@ struct QueryTiles {
   size_t n_groups;       // number of token groups
 };
 
-// Which queries a query tile has.
+// The queries of a query tile.
 struct QueryTilePosition {
   size_t token, kv_head, head;  // the first token and query head
   size_t n_tokens, n_heads;
@@ -143,10 +143,10 @@ constexpr size_t kSpanKeys = 512;
 static_assert(kSpanKeys % kTileKeys == 0);
 // Room for the results of spans: 256 KB of the caller's stack.
 constexpr size_t kScratchFloats = size_t{1} << 16;
-// If that is too little for one token, its keys are one span.
+// If one token does not fit, all its keys are one span.
 constexpr size_t kAllKeys = ~size_t{0} / 2 / kTileKeys * kTileKeys;
 constexpr size_t kMaxSpans = 64;
-constexpr size_t kAddedQueries = 8;  // the fewest that a thread adds up at a time
+constexpr size_t kAddedQueries = 8;  // queries that a thread adds up at a time, at least
 
 // The results of a span for each query.
 struct SpanSums {
@@ -172,9 +172,9 @@ struct SmallBatch {
   }
 };
 
-// Returns the largest query tiles, since keys are converted once for all queries of a tile. The
-// query tiles are smaller if there would be fewer query tiles times spans than threads. (Latent
-// attention has one key-value head for 128 query heads.) A query's result is the same in any tile.
+// Returns large query tiles, since keys are converted once for all queries of a tile; smaller ones
+// if query tiles times spans would be fewer than threads. (Latent attention has one key-value head
+// for 128 query heads.) A query's result is the same in any tile.
 QueryTiles TilesFor(const SmallBatch& batch, size_t n_spans, size_t n_threads) {
   constexpr size_t kMinQueries = 8;
   size_t max_queries = kTileQueries;
@@ -209,7 +209,7 @@ void AttendWithoutSpans(ThreadPool& pool, const SmallBatch& batch, size_t span) 
   });
 }
 
-// Adds the spans from number `first_span` on, as far as query number `query` sees them, to `total`.
+// Adds the sums of the spans that query number `query` sees, from span `first_span` on, to `total`.
 // spans[i] belongs to span first_span + i.
 void AddSpans(const SmallBatch& batch, size_t query, size_t first_span,
               std::span<const SpanSums> spans, const SpanSums& total) {
@@ -237,12 +237,12 @@ void AddSpans(const SmallBatch& batch, size_t query, size_t first_span,
   }
 }
 
-// Attention to the spans [first, end): computes as many spans at a time as scratch holds results
-// of, and adds them to the total.
+// Attention to the spans [first, end). Computes as many spans at a time as fit in scratch, and adds
+// their sums to the total.
 void AttendBySpans(ThreadPool& pool, const SmallBatch& batch, size_t first, size_t end,
                    std::span<float, kScratchFloats> scratch) {
   const size_t n = batch.n_queries();
-  // scratch: maximums and sums of the total, whose means are the result; then the sums of spans.
+  // scratch: maximums and sums of the total, whose means go to `out`; then the sums of spans.
   const SpanSums total = {scratch.data(), scratch.data() + n, batch.all.out.data};
   const size_t span_floats = n * (batch.all.cache.value_length + 2);
   const size_t n_together = std::min((kScratchFloats - 2 * n) / span_floats, kMaxSpans);
@@ -267,8 +267,8 @@ void AttendBySpans(ThreadPool& pool, const SmallBatch& batch, size_t first, size
   }
 }
 
-// Up to kMaxInvariantTokens tokens, as many at a time as scratch has room for the sums of one span
-// each. If it has too little for one token, that token's keys are one span.
+// Attention of up to kMaxInvariantTokens tokens: as many at a time as fit in scratch with the sums
+// of one span. If one token does not fit, all its keys are one span.
 void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
   const size_t token_floats = all.n_heads * (all.cache.value_length + 4);
   const size_t span_keys = token_floats <= kScratchFloats ? kSpanKeys : kAllKeys;
@@ -300,8 +300,8 @@ void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const f
   const QueryTiles tiles(all, kTileQueries);
   pool.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      // The last tokens have the most keys and go first, so that no thread is still busy with them
-      // at the end.
+      // The last tokens have the most keys. They go first, so that threads finish at about the same
+      // time.
       const size_t group = tiles.n_groups - 1 - i / tiles.per_group;
       const size_t index = group * tiles.per_group + i % tiles.per_group;
       AttendQueryTile(TileAt(all, PositionOf(all, tiles, index)), {.begin = 0, .end = all.end},

@@ -38,9 +38,10 @@ struct KvHead {
   size_t value_stride;  // a value is the first value_length of these numbers
 };
 
-// A view of one layer's cache. Head by head, so that a head's keys are read in one stream. A ring
-// buffer: the cache index of position p is p % capacity. If it is smaller than the text, its
-// capacity is a multiple of kTileKeys, so that a tile of keys never wraps.
+// A view of one layer's cache. Heads are stored one after the other, so that a head's keys are read
+// in one stream. Each head is a ring buffer: position p has cache index p % capacity. If the
+// capacity is smaller than the text, it is a multiple of kTileKeys, so that a tile of keys never
+// wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
 // 2024), in the key's type: its last block may also hold later numbers of the key, under the same
@@ -65,13 +66,13 @@ struct AttentionParams {
   float scale = 1;  // multiplies q . k
   size_t window =
       0;  // a token at position p sees the keys p - window + 1 .. p; 0: every key up to p
-  size_t ahead = 0;   // and this many keys after p, if they exist; SIZE_MAX: every key
+  size_t ahead = 0;   // keys after p that the token also sees; SIZE_MAX: every key
   float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: no cap
-  // [n_heads]: one more score for each query head, unscaled and without a value, in the softmax
-  // (gpt-oss); or null.
+  // [n_heads] or null: the softmax of each query head has one more score, unscaled and without a
+  // value (gpt-oss).
   const float* sinks = nullptr;
-  // [n_heads]: the score of a key d positions before the query is lowered by d times this (ALiBi,
-  // Press et al. 2021), after the cap; or null.
+  // [n_heads] or null: the score of a key d positions before the query is lowered by d times this,
+  // after the cap (ALiBi, Press et al. 2021).
   const float* slopes = nullptr;
 
   // The parameters of the heads from `head` on.
@@ -87,7 +88,7 @@ struct AttentionParams {
 constexpr size_t FirstVisible(size_t pos, size_t window) {
   return window == 0 || pos < window ? 0 : pos + 1 - window;
 }
-// The last position that it sees, of a text of `end` tokens so far.
+// The last position that a token at `pos` sees in a text of `end` tokens so far.
 constexpr size_t LastVisible(size_t pos, size_t ahead, size_t end) {
   return ahead < end - pos ? pos + ahead : end - 1;
 }
@@ -106,11 +107,11 @@ void StoreKv(ThreadPool& pool, const KvLayer& cache, size_t first_pos, size_t n_
 // >= first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of
 // kTileKeys.
 //
-// Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
-// with the context, and keys before a window cost nothing. The result does not depend on the number
-// of threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
-// int8 (int8_operands-inl.h); with f16, from kMaxInvariantTokens + 1 tokens on (matmul.h), products
-// are of int16, with a relative squared error of about 2e-8 (int16_operands-inl.h).
+// Tiles of keys share a running maximum and sum (Dao et al. 2022), so no buffer grows with the
+// context, and keys before a window cost nothing. The result does not depend on the number of
+// threads or the capacity. On x86, with keys and values in Q8_0 or Q4_0, queries are rounded to
+// int8 (int8_operands-inl.h); with f16 and more than kMaxInvariantTokens tokens (matmul.h),
+// products are in int16, with a relative squared error of about 2e-8 (int16_operands-inl.h).
 void Attend(ThreadPool& pool, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
             size_t first_pos, const AttentionParams& params, float* out);
 

@@ -28,7 +28,7 @@ constexpr size_t CachedBytes(size_t length) {
   return (kIsBlock<T> ? (length + 31) / 32 : length) * sizeof(T);
 }
 
-// The numbers at p: a vector of them, or the first n if these are fewer.
+// LoadUpTo and StoreUpTo access a vector at p, or its first n numbers if n is less than the lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const hn::TFromD<D>* p, size_t n) {
   return n >= hn::Lanes(d) ? hn::LoadU(d, p) : hn::LoadN(d, p, n);

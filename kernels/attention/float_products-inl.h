@@ -85,9 +85,9 @@ struct TileVectors {
     return cache + (tile.cache_index + kTileKeys) * bytes + kTileKeys * offset;
   }
 
-  // `part` of the n vectors from number `begin` on: in place, or as a copy if some are outside the
-  // range `in_place`. Unseen vectors, whose scores and attention weights are ignored, become seen
-  // ones in the copy.
+  // Returns `part` of the n vectors from number `begin` on: in place, or as a copy if some vectors
+  // are outside `in_place`. In the copy, seen vectors replace unseen ones, whose scores and
+  // attention weights are ignored.
   HWY_INLINE CachedRows Find(KeyRange in_place, size_t begin, size_t n, ByteRange part,
                              std::byte* copy, size_t copy_stride) const {
     const CachedRows rows = {cache + tile.cache_index * bytes + part.offset, bytes};
@@ -103,8 +103,8 @@ struct TileVectors {
 // The state of a query tile from one tile of keys to the next. A tile's attention weights are
 // relative to its own maximum: earlier sums count `keep` times, new ones `gain` times.
 struct QueryState {
-  // With integer products [kTileKeys / kQueryLanes][kFloatLanes] for each vector of lanes
-  // (integer_products-inl.h); pairs of attention weights then replace the scores.
+  // Integer products store [kTileKeys / kQueryLanes][kFloatLanes] for each vector of lanes
+  // (integer_products-inl.h), and later replace the scores with pairs of attention weights.
   alignas(64) float scores[kTileQueries][kTileKeys];
   alignas(64) float max[kTileQueries], sum[kTileQueries];
   alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
@@ -117,19 +117,19 @@ struct QueryState {
   std::array<float, kTileQueries> slopes;
   std::array<size_t, kTileQueries> positions;
 
-  // From query i to the tile's first key. An integer, so that a score's bits do not depend on how
-  // keys are divided among lanes.
+  // The distance from query i to the tile's first key. It is an integer, so a score's bits do not
+  // depend on how keys are divided among lanes.
   float DistanceOf(size_t i, const KeyTile& tile) const {
     return static_cast<float>(tile.position) - static_cast<float>(positions[i]);
   }
-  bool batch_invariant;  // asked of integer products: kernels/README.md
+  bool batch_invariant;  // required of integer products (kernels/README.md)
   size_t n_queries;
   // n_queries rounded up to what the loops process at a time; the last query is repeated.
   size_t n_padded;
 };
 
-// The keys of a tile that some of the queries [begin, begin + n) see. The first query of a query
-// tile sees the earliest keys, the last query the latest.
+// The keys of a tile that at least one of the queries [begin, begin + n) sees. The first query of a
+// query tile sees the earliest keys, the last query the latest.
 HWY_INLINE KeyRange SeenBy(const QueryState& s, size_t begin, size_t n, const KeyTile& tile) {
   const auto in_tile = [&](size_t position) {
     return std::min(position - std::min(position, tile.position), tile.seen.end);
@@ -151,12 +151,11 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
   }
 }
 
-// In place of the element: for a cache of any types, whose numbers become floats before they are
-// used.
+// Stands for the element of caches of any types, whose numbers become floats before they are used.
 struct Converted {};
 
-// Products in floats. A sum is one chain of additions, whatever the other queries of its tile are.
-// T: the element of both keys and values.
+// Products in floats. A sum is one chain of additions, whatever other queries its tile has. T: the
+// element of both keys and values.
 template <typename T>
 class FloatProducts {
  public:
@@ -168,11 +167,11 @@ class FloatProducts {
                kHeadChunk / kFloatLanes);
   static constexpr size_t kPanelKeys = kVectors<1> * kFloatLanes;  // packed at a time
   static constexpr float kUnitsPerOctave = 1;  // adding this to a kept score doubles the weight
-  static constexpr float kWeightOfOne = 1;     // what a weight of 1 is
+  static constexpr float kWeightOfOne = 1;     // stands for a weight of 1
   static constexpr bool kIntegers = false;
 
-  // Packs numbers [first, first + n) of each query, n <= kHeadChunk: query i's chunk as number
-  // packed + i.
+  // Packs numbers [first, first + n) of each query, n <= kHeadChunk: query i's chunk becomes packed
+  // chunk number packed + i.
   void PackQueries(const QueryTile& queries, const QueryState& s, size_t packed, size_t first,
                    size_t n) {
     std::fill_n(scales_, kRegisterQueries, queries.params.scale);
@@ -214,8 +213,9 @@ class FloatProducts {
     }
   }
 
-  // scale * q . k of kQueries queries, packed from number `packed` on, with the keys of the panel
-  // from number `key` on, over the n numbers that are packed. prefetches: a part of the next tile.
+  // Computes scale * q . k over the n packed numbers, for kQueries queries from packed chunk number
+  // `packed` on and the panel's keys from number `key` on. `prefetches`: prefetches a part of the
+  // next tile, too.
   template <size_t kQueries>
   HWY_INLINE void DotKeys(size_t packed, size_t key, size_t n, bool prefetches,
                           VSums<kQueries, kVectors<kQueries>>& sums) const {
@@ -233,8 +233,8 @@ class FloatProducts {
     Multiply<kQueries, kHeadChunk>(load, 0, n, q_[packed], scales_, ahead, sums);
   }
 
-  // Numbers [first, first + n) of a tile's values, n <= kHeadChunk. With kConverts they are
-  // converted here, once for all queries, else where they are used.
+  // Prepares numbers [first, first + n) of a tile's values, n <= kHeadChunk. With kConverts they
+  // are converted here, once for all queries, otherwise where they are used.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
     const KvType type = queries.kv.type.v;
     bytes_ = KvBytes(type, queries.kv.value_stride);
@@ -249,8 +249,8 @@ class FloatProducts {
     }
   }
 
-  // gain * weights . v of the kQueries queries from `query` on, for the numbers of values from
-  // first + lane on, of which n exist, over `keys`.
+  // Computes gain * weights . v over `keys`, for kQueries queries from `query` on and the values'
+  // numbers from first + lane on, of which n exist.
   template <size_t kQueries>
   HWY_INLINE void WeightedSum(const QueryState& s, size_t query, KeyRange keys, size_t first,
                               size_t lane, size_t n,
@@ -306,8 +306,7 @@ class FloatProducts {
   }
 
   // sums[query][lane] = gain[query] * sum over i in [begin, end) of x[query * kStride + i] *
-  // load(i)[lane]. Queries that are a constant stride apart need one register for all of their
-  // addresses.
+  // load(i)[lane]. With a constant stride, one register holds the address of all queries.
   template <size_t kQueries, size_t kStride, class Load, class Next>
   static HWY_INLINE void Multiply(Load load, size_t begin, size_t end, const float* HWY_RESTRICT x,
                                   const float* HWY_RESTRICT gain, Next ahead,
@@ -346,7 +345,7 @@ class FloatProducts {
   static constexpr bool kConverts = std::is_same_v<T, Converted>;
   static constexpr size_t kNumberBytes =
       kConverts ? sizeof(float) : sizeof(T);  // bytes of a packed number
-  // Keys that are transposed at a time, and bytes of each.
+  // Keys that are transposed at a time, and the bytes of each key.
   static constexpr size_t kTransposed = 2 * kFloatLanes, kTransposedBytes = 16;
 
   // Bytes of the vectors that Multiply reads for each i.

@@ -1,7 +1,7 @@
 // How threads divide the products of heads, see head_products.h.
 //
-// Heads share nothing, and the matrix of one is small (64 KB as Q8_0). So a thread prepares the
-// input of a head's product by itself, in its own memory, and there is one barrier.
+// Heads share nothing, and a head's matrix is small (64 KB as Q8_0). So a thread prepares the input
+// of a head's product itself, in its own memory, and there is one barrier.
 //
 // - Up to MaxRowTokens() tokens: the rows of all heads are one range of work. Every thread that
 //   gets rows of a head rounds that head's vectors, 128 numbers of each token.
@@ -19,8 +19,8 @@
 namespace kernels {
 namespace {
 
-// Whole tiles in any form. Their packed vectors stay in a thread's cache, and a panel of weights is
-// unpacked once for all of them.
+// The tokens of whole tiles in any form. The packed tiles stay in a thread's cache, and a panel of
+// weights is unpacked once for all tiles.
 constexpr size_t kHeadTokens = 192;
 static_assert(kHeadTokens % kMaxTileTokens == 0);
 
@@ -67,7 +67,7 @@ struct HeadPass {
     return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
   }
 
-  // Rows [begin, end) of a head for all of up to MaxRowTokens() tokens.
+  // Multiplies rows [begin, end) of a head's matrix with all tokens, at most MaxRowTokens().
   void SmallBatch(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
     std::array<ActivationRow, kMaxRowTokens> rows;
     for (size_t t = 0; t < n_tokens; ++t) {
@@ -83,7 +83,8 @@ struct HeadPass {
                out.at(0, head) + begin, out.token_stride);
   }
 
-  // All rows of the heads [head, end), which have the same input, for up to kHeadTokens tokens.
+  // Multiplies all rows of the heads [head, end), which share their input, with up to kHeadTokens
+  // tokens.
   void Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread) {
     const BatchForm form = BatchFormFor(weights.first);
     std::byte* const tiles = s.tiles_.get() + thread * s.tiles_bytes_;

@@ -1,6 +1,6 @@
-// Products of heads: each head of a token with its own matrix. For latent attention (DeepSeek-V2,
-// 2024): the queries of each head are mapped into the space of the compressed keys, and the
-// results of attention out of it.
+// Products of heads: each head's vector times the head's own matrix. Latent attention (DeepSeek-V2,
+// 2024) maps the queries of each head into the space of the compressed keys, and the results of
+// attention out of it.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct HeadVectors {
 class HeadScratch {
  public:
   HeadScratch(size_t max_tokens, size_t cols, size_t max_threads);
-  // The bytes of its buffers.
+  // The total size of the buffers.
   static size_t BytesFor(size_t max_tokens, size_t cols, size_t max_threads);
   size_t max_tokens() const { return max_tokens_; }
 

@@ -3,7 +3,7 @@
 //
 // Each chunk of a query or key, each number of the values (over a tile's keys) and each query's
 // attention weights become integers with their own scale. The integers have some 13 bits, because
-// sums of products must stay below 2^31, with a relative squared error of about 1e-8, like f16. One
+// sums of products must stay below 2^31. The relative squared error is about 1e-8, as with f16. One
 // instruction multiplies and adds pairs. A pair of query or key numbers is a number and the one
 // kFloatLanes after it, which needs no permutation; a pair of weights or values belongs to two
 // neighbouring keys.
@@ -29,8 +29,8 @@ constexpr float kLengthLimit = 46300;
 // Weights and values: (kWeightSum + kTileKeys / 2) * kValueLimit < 2^31.
 constexpr float kValueLimit = 8190, kWeightSum = 262000;
 
-// x * factor, rounded to an integer, in the last bits: the addend is so large that the sum has none
-// for fractions.
+// x * factor, rounded to an integer in the last bits of the sum: the addend is so large that the
+// sum has no bits for fractions.
 HWY_INLINE VF Rounded(VF x, VF factor) {
   return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
 }
@@ -78,7 +78,8 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     }
   }
 
-  // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
+  // Packs values as pairs of two keys, in the order of the weights' pairs, with a scale for each
+  // number.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
     const DF d;
     const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
@@ -154,7 +155,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
 
  private:
   using T = hwy::float16_t;
-  // A magnitude as an integer. NaNs compare above everything, so they propagate.
+  // |x| as an integer. A NaN compares above every number, so it propagates.
   static HWY_INLINE VI32 Magnitude(VF x) { return hn::BitCast(DI32(), hn::Abs(x)); }
 
   // Numbers [i, i + lanes) of a cached vector, zeros from `end` on.
@@ -163,7 +164,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     return i < end ? LoadCached<From>(DF(), row, i, end) : hn::Zero(DF());
   }
 
-  // A chunk of n numbers of a vector as pairs; returns their scale.
+  // Rounds a chunk of n numbers of a vector to pairs; returns their scale.
   template <typename From>
   static HWY_INLINE float RoundChunk(const std::byte* chunk, size_t n, uint32_t* pairs) {
     const DF d;
@@ -186,7 +187,7 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
 
   alignas(64) uint32_t values_[kHeadChunk * kTileKeys / 2];
   alignas(64) float value_scales_[kHeadChunk], gains_[kTileQueries];
-  // For a word of each number.
+  // The cached bytes that become a word for each of kMicroRows numbers.
   static constexpr size_t kPrefetchedBytes = 2 * kMicroRows * sizeof(T);
 };
 

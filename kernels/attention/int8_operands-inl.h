@@ -3,10 +3,10 @@
 // Numbers of Q4_0 become blocks of Q8_0 without rounding, a part of a tile at a time. The bytes of
 // keys are used as they are stored, and queries are rounded to int8 with a scale for each 32
 // numbers, as keys are. Values become int16 without rounding. Weights have 15 bits and are
-// multiplied by their values' scales, relative to the largest of the tile. Sums are integers
-// below 2^31 (128 keys * 32767 * 127). Results of a few tokens are batch-invariant
-// (kernels/README.md): there the largest scale is that of the keys that the query sees. In a batch
-// it is that of the keys that the query tile sees.
+// multiplied by their values' scales, relative to the largest of the tile. Sums are integers below
+// 2^31 (128 keys * 32767 * 127). Results of a few tokens are batch-invariant (kernels/README.md):
+// there the largest scale is taken over the keys that the query sees, in a batch over the keys that
+// the query tile sees.
 //
 // Where instructions multiply any unsigned bytes (VNNI), values stay bytes, too. Weights are
 // multiples of 1/255 of a limit: the tile's largest weight, or 1/64 of the sum of the weights so
@@ -79,7 +79,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
     first_key_ = aligned.begin;
     rows_ = FindBlocks(queries.kv.type.k, queries.kv.k, queries.kv.key_length, tile, first, n,
                        this->next_keys);
-    const size_t last = (n - 1) / 32;  // the first block stands for a second one that is missing
+    const size_t last = (n - 1) / 32;  // the first block replaces a missing second block
     const hn::CappedTag<uint8_t, 32> d;
     const std::byte* at = rows_.first;
     for (size_t p = aligned.begin; p < aligned.end; ++p, at += rows_.stride) {
@@ -98,7 +98,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
     ConvertHalves(aligned, this->key_scales);
   }
 
-  // Values as words of kWordKeys keys, in the order of the weights' words.
+  // Packs values as words of kWordKeys keys, in the order of the weights' words.
   void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
     const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     const CachedRows rows = FindBlocks(queries.kv.type.v, queries.kv.v, queries.kv.value_stride,
@@ -171,8 +171,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
     ConvertHalves(aligned, value_scales_);
   }
 
-  // The weights times the scales of their keys' values. With VNNI a weight becomes a low byte and,
-  // if it does not fit, a high byte.
+  // Multiplies the weights by the scales of their keys' values. With VNNI a weight becomes a low
+  // byte and, if it does not fit, a high byte.
   void PackWeights(const QueryState& s, const KeyTile& tile, size_t /*first*/) {
     const DF d;
     KeyRange factors_of = {};
@@ -268,7 +268,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
   // Where few queries use a key, copying it does not pay off.
   static constexpr bool kInPlace = kQueryLanes >= 4;
-  // Keys whose values and weights are in a word together.
+  // The keys whose values, or weights, share a word.
   static constexpr size_t kWordKeys = PRONK_VNNI ? 4 : 2;
   // A weight of more than this part of the sum of the weights needs a second byte.
   static constexpr float kByteFraction = 1.0f / 64, kOneByte = 255;
@@ -307,7 +307,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   }
 
   // Stores the weights of a vector of queries for block b: pairs times factors_. kHigh: weights may
-  // need two bytes. kMasked: only in the lanes that are `mine`.
+  // need two bytes. kMasked: stores only the lanes in `mine`.
   template <bool kHigh, bool kMasked, class Mask>
   HWY_INLINE void Multiply(KeyRange aligned, size_t first, const QueryState& s, size_t b,
                            VF largest, Mask mine) {
@@ -358,8 +358,8 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   // Sets factors_, which weights are multiplied by, in the order of their pairs: a value's scale
   // over the largest scale of the seen values, times 32767.
   HWY_INLINE void FindFactors(KeyRange seen) {
-    // Smaller than any f16, so that no limit is infinite. Scales are compared as integers, so that
-    // a NaN is the largest.
+    // The start value is below every positive f16, so that no limit is infinite. Scales are
+    // compared as integers, so that a NaN is the largest.
     const VI32 lowest = hn::Set(DI32(), std::bit_cast<int32_t>(5e-8f));
     VI32 max[kBlocks] = {lowest, lowest};
     for (size_t p = seen.begin / kFloatLanes * kFloatLanes; p < seen.end; p += kFloatLanes) {
@@ -413,7 +413,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   alignas(64) uint32_t values_[kBlocks][32 * kTileKeys / 2];  // [words of keys][32]
   alignas(64) float value_scales_[kBlocks][kTileKeys];
   alignas(64) int16_t factors_[kBlocks][kTileKeys];  // factors of weights
-  float scale_limits_[kBlocks];                      // what the largest factor stands for
+  float scale_limits_[kBlocks];                      // the scale of the largest factor
   uint32_t high_[kBlocks][kTileQueries];  // [query / kWeightQueries]: bit i: word i has high bytes
   alignas(64) float gains_[kBlocks][kTileQueries];
   CachedRows rows_;  // keys, from first_key_ on

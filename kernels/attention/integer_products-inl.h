@@ -31,7 +31,7 @@ constexpr float kInt16Limit = 32767;
 // The score of a key that a query does not see.
 constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
-// The smallest range that has these keys and consists of as many keys as loops over keys process at
+// The smallest range that has these keys and is aligned to the number of keys that loops process at
 // a time: 16, or four vectors of scores if that is more.
 template <size_t kQueryLanes>
 HWY_INLINE KeyRange AlignKeys(KeyRange keys) {
@@ -76,7 +76,7 @@ HWY_INLINE void FromLanes(VF v, float* HWY_RESTRICT p) {
             hn::FixedTag<float, kFloatLanes / kQueryLanes>(), p);
 }
 
-// Combines the kQueryLanes lanes of each query; each of them gets the result.
+// Combines the kQueryLanes lanes of each query; each lane gets the result.
 template <size_t kQueryLanes, class V, class Combine>
 HWY_INLINE V CombineLanes(V v, Combine combine) {
   const hn::DFromV<V> d;
@@ -119,19 +119,20 @@ template <typename T, size_t kLanes, size_t kChunkBlocks, size_t kBlockWords>
 struct LaneBuffers {
   static constexpr size_t kChunkBytes = CachedBytes<T>(kHeadChunk);
   static constexpr bool kIntegers = true;
-  static constexpr float kUnitsPerOctave = 2048;  // added to a kept score: twice the weight
-  static constexpr float kWeightOfOne = 32768;    // a weight of 1
+  static constexpr float kUnitsPerOctave = 2048;  // adding this to a kept score doubles the weight
+  static constexpr float kWeightOfOne = 32768;    // stands for a weight of 1
   static constexpr size_t kQueryLanes = kLanes, kBlocks = kChunkBlocks, kWords = kBlockWords;
   static constexpr size_t kWidth = kFloatLanes / kQueryLanes;
-  // Weights are packed for so many queries at a time, for the keys that any of these sees.
+  // Weights are packed for this many queries at a time, for the keys that any of these queries
+  // sees.
   static constexpr size_t kWeightQueries = std::max(kWidth, kRegisterQueries);
   template <size_t kQueries>
   static constexpr size_t kVectors = kRowVectors;  // vectors of sums of values
   // Scales are at least this, so that the ratio of two scales is finite if they are below 3e23.
   static constexpr float kMinScale = 1e-15f;
 
-  // Numbers [first, first + n) of the cached vectors of a tile's aligned keys; `next` gets where
-  // those of the next tile are.
+  // Numbers [first, first + n) of the cached vectors of a tile's aligned keys; `next` gets the
+  // address of these numbers in the next tile.
   CachedRows FindVectors(const std::byte* cache, size_t length, const KeyTile& tile, size_t first,
                          size_t n, const std::byte*& next) {
     const TileVectors vectors = {cache, CachedBytes<T>(length), tile};
@@ -146,8 +147,8 @@ struct LaneBuffers {
   int32_t& StartAt(size_t packed, size_t b) {
     return q_starts[(packed / kWidth * kBlocks + b) * kFloatLanes + packed % kWidth * kQueryLanes];
   }
-  // Sets the scale of packed chunk number `packed`, of query i: its first chunk's, or the ratio to
-  // that. Clears the chunk's offsets.
+  // Sets the scale of query i's packed chunk number `packed`, as a ratio to the scale of the
+  // query's first chunk. Clears the chunk's start values.
   void SetScale(size_t i, size_t packed, bool is_first, float scale, float factor) {
     for (size_t b = 0; b < kBlocks; ++b) std::fill_n(&StartAt(packed, b), kQueryLanes, 0);
     const float bounded = scale < kMinScale ? kMinScale : scale;
@@ -166,10 +167,10 @@ struct LaneBuffers {
   // [packed / kWidth][block][word / kQueryLanes][packed % kWidth][word % kQueryLanes]
   alignas(64) uint32_t q_words[kPackedChunks * kBlocks * kWords];
   // A score is q_gains of the query, times the sum over its chunks of chunk_ratios * (product of
-  // the first block + block_ratios * product of the second block). Ratios are those of scales.
+  // the first block + block_ratios * product of the second block). The ratios are ratios of scales.
   alignas(64) float q_gains[kTileQueries], chunk_ratios[kPackedChunks], block_ratios[kPackedChunks];
   float first_scales[kTileQueries];
-  alignas(64) int32_t q_starts[kPackedChunks * kBlocks * kQueryLanes];  // what sums begin with
+  alignas(64) int32_t q_starts[kPackedChunks * kBlocks * kQueryLanes];  // start values of sums
   // Words of the weights of neighbouring keys, [query / kWidth][word / kQueryLanes][query %
   // kWidth][word % kQueryLanes]. Weights of two bytes have the low bytes in the first half of [word
   // / kQueryLanes], the high bytes in the second half.
@@ -235,7 +236,7 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
   const VF offset = hn::NegMulAdd(gain, max, hn::Set(d, 32767.5f));
   const VF lowest = hn::Set(d, std::numeric_limits<float>::lowest() / 2);
   FromLanes<kQueryLanes>(hn::IfThenElse(none, lowest, hn::Mul(gain, max)), s.tile_max + query);
-  VF any = hn::Zero(d), other = any;  // become NaNs if a score is one
+  VF any = hn::Zero(d), other = any;  // become NaN if a score is NaN
   VI32 sum = hn::Zero(DI32());
   const auto units = [&](size_t i, VF& total) HWY_ATTR {
     const VF x = hn::MulAdd(hn::Load(d, scores + i * kFloatLanes), gain, offset);
@@ -271,9 +272,9 @@ HWY_NOINLINE void WeighLanes(KeyRange aligned, VF max, VF gain, size_t query, Qu
                          s.tile_sum + query);
 }
 
-// The scores of aligned keys and the queries of vectors j + v, and their maximums. `adds`: to the
-// scores over earlier chunks. A separate function, since GCC runs out of registers within a larger
-// one.
+// Computes the scores of aligned keys with the queries of vectors j + v, and their maximums.
+// `adds`: adds to the scores over earlier chunks. This is a separate function, since GCC runs out
+// of registers within a larger one.
 template <size_t kVectors, size_t kLoops, class Products>
 HWY_NOINLINE void ScoreQueries(const Products& products, size_t j, KeyRange aligned, size_t n,
                                bool adds, bool prefetches, float* HWY_RESTRICT scores,
@@ -409,12 +410,12 @@ template <size_t kQueries>
 HWY_INLINE void SetZero(VDots<kQueries>& dots) {
   HWY_UNROLL(8)
   for (size_t q = 0; q < kQueries; ++q) {
-    for (VI32& sum : dots[q]) sum = hn::Zero(DI32());  // by indices GCC 12 fails with -O1
+    for (VI32& sum : dots[q]) sum = hn::Zero(DI32());  // with indices GCC 12 fails at -O1
   }
 }
 
-// Adds to dots[query][lane] the products of a word of the weights of kQueries queries from `query`
-// on with values[lane].
+// Adds to dots[q][lane] the product of values[lane] and a word of the weights, for kQueries queries
+// from `query` on.
 template <size_t kQueries, size_t kQueryLanes, class Dot>
 HWY_INLINE void AddWords(const uint32_t* HWY_RESTRICT values, const uint32_t* HWY_RESTRICT weights,
                          size_t word, size_t query, Dot dot, VDots<kQueries>& dots) {

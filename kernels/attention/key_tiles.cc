@@ -1,10 +1,10 @@
 // Attention of a query tile, see query_tile.h.
 //
-// The queries of a query tile (some tokens, with the query heads that share a key-value head)
-// process one tile of keys after the other. Between the two products, scores = q . k and means =
-// weights . v (float_products-inl.h in floats, integer_products-inl.h in integers), scores become
-// attention weights: 2^(score - maximum of the tile), since log2 e is in the scale of scores.
-// Earlier sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
+// A query tile (some tokens, with the query heads that share a key-value head) is multiplied with
+// one tile of keys after the other. Between the two products, scores = q . k and means = weights .
+// v (float_products-inl.h in floats, integer_products-inl.h in integers), scores become attention
+// weights: 2^(score - maximum of the tile), since log2 e is in the scale of scores. Earlier sums
+// and new ones are scaled to the larger of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and attention weights of keys that a query does not see are
 // zeros. So a query's sums do not depend on the other queries, except in integer products of a
@@ -61,7 +61,7 @@ HWY_INLINE void Accumulate(const VSums<kQueries, kVectors>& sums, const float* H
 }
 
 // Computes the scores of a tile's keys, for kQueries queries at a time, by panels of keys. Vectors
-// of keys of which these queries see none are skipped. `is_first`: this is the query tile's first
+// of keys that these queries do not see are skipped. `is_first`: this is the query tile's first
 // tile of keys, so its queries are packed.
 template <size_t kQueries, class Products>
 HWY_INLINE void ScoreTile(const QueryTile& queries, const KeyTile& tile, bool is_first,
@@ -169,7 +169,7 @@ HWY_INLINE void EndQueries(const QueryTile& queries, const KeySpan& span, float 
 
 // Attention of a query tile, by tiles of keys. The sums of kQueries queries are in registers at a
 // time. Integer products make the scores of kScoredQueries queries at a time. Results in floats are
-// always batch-invariant, those of integer products only if that is asked for.
+// always batch-invariant, results in integers only if `batch_invariant` is set.
 template <size_t kQueries, size_t kScoredQueries, class Products>
 HWY_NOINLINE void LoopOverKeyTiles(QueryTile queries, const KeySpan& span,
                                    bool batch_invariant = true) {
@@ -202,7 +202,7 @@ HWY_NOINLINE void LoopOverKeyTiles(QueryTile queries, const KeySpan& span,
   EndQueries(queries, span, kUnitsPerScore, s);
 }
 
-// In floats. The number of queries in registers at a time is the one that repeats the fewest
+// Attention in floats. Chooses the number of queries in registers that needs the fewest padding
 // queries: models often have 5, 6, 7 or 14 query heads for each key-value head.
 template <class Products>
 HWY_INLINE void AttendInFloats(const QueryTile& queries, const KeySpan& span) {
@@ -267,7 +267,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-#if HWY_ARCH_ARM_A64  // no form of attention has Arm's extensions
+#if HWY_ARCH_ARM_A64  // attention is not compiled for Arm's extensions
 #undef PRONK_EXPORT
 #undef PRONK_DISPATCH
 #define PRONK_EXPORT HWY_EXPORT

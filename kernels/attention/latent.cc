@@ -1,6 +1,6 @@
-// Keys and values of each head from a cache of latent vectors, see latent.h: of as many heads at a
-// time as scratch allows. The heads' matrices K are transposed. HeadProducts() makes their keys and
-// values, for some positions at a time, and attention reads these like any cache.
+// Makes keys and values of each head from a cache of latent vectors, see latent.h, for as many
+// heads at a time as fit in scratch. The heads' matrices K are transposed. HeadProducts() makes
+// their keys and values, for some positions at a time, and attention reads these like any cache.
 #include "kernels/attention/latent.h"
 
 #include <algorithm>

@@ -16,7 +16,7 @@
 namespace kernels {
 
 // The matrices of all heads of a layer. A head's key has the numbers of a row of k_t and the
-// rotated ones, its value one number for each row of v.
+// rotated numbers; its value has one number for each row of v.
 struct LatentHeads {
   const ExpertStack& k_t;  // [latent][plain]: transposed, for the absorbed form; without a bias
   const ExpertStack& v;    // [value_length][latent]
@@ -42,7 +42,7 @@ struct LatentScratch {
 // [n_tokens][n_heads][key's length], out [n_tokens][n_heads][value's length]. The result does not
 // depend on the number of threads. Keys and values are rounded like the cache's numbers, to f16 at
 // most, and K as a whole to Q8_0 if it is quantized. rotation: cached vectors are multiplied by
-// Hadamard matrices of so many rows; 0: they are not multiplied.
+// Hadamard matrices of this many rows; 0: they are not multiplied.
 void AttendToLatents(ThreadPool& pool, const KvLayer& cache, const LatentHeads& heads,
                      const float* q, size_t n_tokens, size_t first_pos,
                      const AttentionParams& params, LatentScratch& scratch, HeadScratch& products,

@@ -22,7 +22,7 @@ struct QueryTile {
   size_t n_heads;
   size_t first_pos;        // position of the first token
   size_t end;              // positions of the text so far
-  AttentionParams params;  // sinks and slopes begin with those of the first head
+  AttentionParams params;  // sinks and slopes begin with the first head's
 };
 
 // The keys of positions [begin, end), and where the sums of the queries over these keys go.
@@ -35,22 +35,23 @@ struct KeySpan {
   size_t sum_stride = 0;  // floats of max and of sum from token to token
 };
 
-// out gets the sum over the span's keys of exp(score - largest) * v; divided by the sum if span.sum
-// is null. A query that sees no key of the span gets a sum of zero. A sink counts in the first span
-// that the query sees.
+// out gets the sum over the span's keys of exp(score - largest) * v, divided by the sum of
+// exp(score - largest) if span.sum is null. A query that sees no key of the span gets a sum of
+// zero. A sink counts in the first span that the query sees.
 //
 // `batch_invariant`: there are at most kMaxInvariantTokens tokens, and the results are
 // batch-invariant (kernels/README.md).
 void AttendQueryTile(const QueryTile& queries, const KeySpan& span, bool batch_invariant);
 
-// The numbers of each token, `stride` floats apart. A call may own only the first numbers of them.
+// A row of numbers for each token, `stride` floats apart. A call may own only the first numbers of
+// each row.
 template <class T>
 struct TokenRows {
   T* data;
   size_t stride;
 };
 
-// Attend() as it is computed for a batch, for any number of tokens.
+// Attend() by the algorithm for batches, for any number of tokens.
 void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
                  const AttentionParams& params);

@@ -8,16 +8,16 @@
 
 namespace kernels {
 
-// The attention weights of one query of `key_length` numbers: weights[p] = softmax_p(score), of the
-// n keys that it sees, which are key_stride floats apart. With a sink (or null) the weights sum to
-// less than 1; the rest is the sink's. `slope` and `sink` stand in for params.slopes and
-// params.sinks: key p is n_before - p keys before the query, and its score is lowered by slope
+// Writes the attention weights of one query of `key_length` numbers, weights[p] = softmax_p(score),
+// for the n keys that it sees, which are key_stride floats apart. With a sink (or null) the weights
+// sum to less than 1; the rest belongs to the sink. `slope` and `sink` stand in for params.slopes
+// and params.sinks: key p is n_before - p keys before the query, and its score is lowered by slope
 // times that.
 void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
                       size_t key_stride, const AttentionParams& params, const float* sink,
                       double* weights, double slope = 0, size_t n_before = 0);
 
-// The key of one head at one position, as cached, to out[key_length].
+// Writes the cached key of one head at one position to out[key_length].
 void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out);
 
 struct AttentionShape {

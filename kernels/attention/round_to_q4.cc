@@ -1,4 +1,4 @@
-// The best of some scales for a block of Q4_0, see round_to_q4.h.
+// Chooses the best of some scales for a block of Q4_0, see round_to_q4.h.
 #include "kernels/attention/round_to_q4.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// Codes q of -8..7 for a scale d, and the best scale for these codes: x . q / q . q, whose squared
-// error is smaller than that of zeros by (x . q)^2 / q . q. The scales that are tried map the
-// largest number to -6.5 to -9.5; beyond -8.5 it is clipped.
+// A scale d gives codes q in -8..7. The best scale for these codes is x . q / q . q, whose squared
+// error is x . x - (x . q)^2 / q . q. The scales that are tried map the largest number to -6.5 to
+// -9.5; below -8.5 it is clipped.
 void ToQ4(const float* HWY_RESTRICT x, gguf::BlockQ4_0& out) {
   namespace hn = hwy::HWY_NAMESPACE;
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();

@@ -117,7 +117,7 @@ int64_t Rounds(size_t rounds, size_t* n_ops) {
 }
 
 // Calls work(i) for each i < n on the threads of the running pool, and returns the seconds until
-// the last is done.
+// the last call returns.
 template <class Work>
 double SecondsForAll(ThreadPool& pool, size_t n, Work work) {
   pool.For(pool.size(), 1, [](size_t, size_t, size_t) {});  // all threads are awake

@@ -19,7 +19,7 @@ namespace kernels::HWY_NAMESPACE {
 // Weights unpacked at a time: the largest block, or several small ones.
 constexpr size_t kExactPart = 256;
 
-// Floats within a part, doubles across parts, so that long rows lose nothing.
+// Adds up in float within a part and in double across parts, so that long rows lose nothing.
 HWY_INLINE double DotPart(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t n) {
   const DF d;
   VF sum = hn::Zero(d);
@@ -48,7 +48,7 @@ void ExactRowsOf(const Matrix& w, size_t begin, size_t end, std::span<const Acti
   }
 }
 
-// Rows of any type as a panel of floats.
+// Packs rows of any type as a panel of floats.
 struct ExactPacking {
   using Panel = FloatPanelBlock;
   using Input = FloatInputBlock;

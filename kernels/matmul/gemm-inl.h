@@ -3,7 +3,7 @@
 //
 // A register tile's sums stay in registers through all columns. Its activations are the same for
 // all micro-panels of a panel and stay in the first-level cache, while weights come from the
-// second: one vector for kTileTokens products.
+// second-level cache: one vector for kTileTokens products.
 #if defined(PRONK_KERNELS_MATMUL_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_GEMM_INL_H_
 #undef PRONK_KERNELS_MATMUL_GEMM_INL_H_
@@ -62,8 +62,9 @@ void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix
                    size_t end, const GemmInput& x, const GemmOutput& output,
                    std::span<std::byte> scratch);
 
-// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a micro-panel of kRows rows, and
-// Packing::Multiplier multiplies it with a tile of kTokens tokens; Panel and Input are the blocks.
+// Multiplies rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a micro-panel of kRows
+// rows, and Packing::Multiplier multiplies it with a tile of kTokens tokens; Panel and Input are
+// the blocks.
 template <class Packing>
 HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                               const GemmOutput& output, std::span<std::byte> scratch) {
@@ -88,7 +89,7 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
   RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
 }
 
-// How rows of a quantized type become a panel.
+// Packs rows of a quantized type.
 template <class Type>
 struct Int8Packing {
   using Panel = PanelBlock<typename Type::PanelForm>;
@@ -100,7 +101,7 @@ struct Int8Packing {
   }
 };
 
-// How weights in F32, F16 and BF16 are packed.
+// Packs weights in F32, F16 and BF16.
 template <class Type>
 struct FloatPacking {
   using Weight = typename Type::Weight;
@@ -133,9 +134,9 @@ struct FloatPacking {
   }
 
  private:
-  static constexpr size_t kPrefetchBytes = 256;  // two blocks or four of each row
+  static constexpr size_t kPrefetchBytes = 256;  // two or four blocks of each row
 
-  // 32 weights, at any address.
+  // Converts 32 weights, at any address.
   static HWY_INLINE void ToFloats(const uint8_t* HWY_RESTRICT p, float* HWY_RESTRICT out) {
     const hn::CappedTag<float, 8> d;
     const hn::Rebind<Weight, decltype(d)> d_weight;
@@ -168,7 +169,7 @@ struct Bf16Packing : Bf16Panels {
   }
 };
 
-// How weights in F16 and BF16 are packed where the CPU multiplies BF16.
+// Packs weights in F16 and BF16 where the CPU multiplies BF16.
 template <class Type>
 struct Bf16HalfPacking : Bf16Panels {
   static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {

@@ -41,8 +41,8 @@ HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTR
                             const int16_t* HWY_RESTRICT sums, size_t n, size_t t,
                             InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < n / 32; ++b, ++out) {
-    // The token's k-groups are kSumTokens groups apart. Written with four indices, GCC would copy
-    // byte by byte.
+    // The token's k-groups are kSumTokens groups apart. With four indices GCC would copy byte by
+    // byte.
     uint8_t* const to = &out->q[t / kSumTokens][0][t % kSumTokens][0];
     for (size_t k = 0; k < 32; ++k) {
       to[k / kGroupCols * kGroupCols * kSumTokens + k % kGroupCols] =
@@ -167,8 +167,8 @@ HWY_NOINLINE void AddResiduals(const PanelLoops& loops, const void* multiplier,
   }
 }
 
-// A panel is the micro-panels that fit into the scratch; each tile of tokens multiplies all of
-// them.
+// A panel is the micro-panels that fit into the scratch; each tile of tokens is multiplied with all
+// micro-panels of a panel.
 void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
                    size_t end, const GemmInput& x, const GemmOutput& output,
                    std::span<std::byte> scratch) {
@@ -255,7 +255,7 @@ void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std
 #endif
 
 // A quarter of the second-level cache is enough to use each tile of activations for several
-// micro-panels. AMX must use it for at least three, or it would wait for the third-level cache;
+// micro-panels. AMX must use a tile for at least three, or it would wait for the third-level cache;
 // CPUs that have AMX have 2 MB.
 size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
 

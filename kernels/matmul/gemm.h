@@ -11,9 +11,9 @@
 
 namespace kernels {
 
-// The largest number of tokens that are multiplied row by row (rows-inl.h): kMaxRowTokens for
-// int8 types with vectors of 64 bytes, else kDefaultMaxRowTokens (MaxRowTokens() in registry.h). Up
-// to that, results are batch-invariant. Larger batches use panels.
+// The largest number of tokens that are multiplied row by row (rows-inl.h): kMaxRowTokens for int8
+// types with vectors of 64 bytes, else kDefaultMaxRowTokens (MaxRowTokens() in registry.h). Up to
+// this number, results are batch-invariant. Larger batches use panels.
 constexpr size_t kDefaultMaxRowTokens = 16, kMaxRowTokens = 48;
 static_assert(kMaxInvariantTokens <= kDefaultMaxRowTokens);
 
@@ -49,12 +49,12 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 // already rounded are used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
-// Packs the rounding residuals of tile number `tile`, whose kInt8 blocks `blocks` has: for each
-// token, those of its dominant blocks. `residuals` has room for the residuals of every block,
-// `numbers` for 1 + cols / 32 numbers: how many blocks were packed, then the numbers of these
-// blocks. A block's error grows with the square of its scale; a token's dominant blocks are those
-// whose square is above half of the token's mean. They are few: some channels of a model are much
-// larger than the other channels, and their blocks have most of the error.
+// Packs the rounding residuals of each token's dominant blocks, for tile number `tile`, whose kInt8
+// form is in `blocks`. `residuals` has room for the residuals of every block, `numbers` for 1 +
+// cols / 32 numbers: how many blocks were packed, then the numbers of these blocks. A block's error
+// grows with the square of its scale; a token's dominant blocks are the blocks with a squared scale
+// above half of the token's mean. They are few: some channels of a model are much larger than the
+// other channels, and their blocks have most of the error.
 void PackResiduals(const float* x, size_t n_tokens, size_t cols, size_t tile,
                    const std::byte* blocks, std::byte* residuals, uint32_t* numbers);
 

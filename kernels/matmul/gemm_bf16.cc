@@ -27,7 +27,7 @@ HWY_INLINE VBF16 LoadPairs(const uint16_t (*pairs)[2]) {
   return hn::BitCast(DBF16(), hn::Load(hn::RebindToUnsigned<DBF16>(), pairs[0]));
 }
 
-// A row's pair of columns in all lanes.
+// Broadcasts a row's pair of columns to all lanes.
 HWY_INLINE VBF16 Broadcast(const uint16_t* pair) {
   uint32_t bits;
   hwy::CopyBytes<4>(pair, &bits);
@@ -132,7 +132,7 @@ void PackInputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* HWY_RE
   }
 }
 
-// 16 integers from number i on, whose scales and minimums are for 32 or 16 of them.
+// 16 integers from number i on, times their scales plus their minimums, each for 32 or 16 integers.
 HWY_INLINE VF Scaled(const ScaledIntegers& w, size_t i) {
   const DF d;
   const auto integers =

@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The factors of vector v of a tile's sums, from a number for each row (OfRows), or of the sums of
-// vector t of tokens, from a number for each token (OfTokens).
+// OfRows: the factors of vector v of a tile's sums, from a number for each row. OfTokens: the
+// factors of the sums of vector t of tokens, from a number for each token.
 HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloatLanes); }
 
 // The dots and the sums of a tile, or of its first kTokens vectors of tokens.
@@ -58,7 +58,7 @@ HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT r
 #endif
 
 #if PRONK_MADDUBS
-// The zero point of the codes: -kZeroPoint times the sum of the activations.
+// The contribution of the zero point: -kZeroPoint times the sum of the activations.
 template <class PanelForm, size_t kScale>
 HWY_INLINE VI32 StartOf(const InputBlock& x, size_t t) {
   const DI32 d;
@@ -205,8 +205,8 @@ HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, si
   }
 }
 
-// AddBlock for weights that are floats. An addition takes four cycles and two can start in each, so
-// six chains are too few: with one vector of rows every other column has its own.
+// AddBlock for float weights. An addition takes four cycles, and two can start in each cycle, so
+// six chains are too few: with one vector of rows, odd columns have their own chains.
 template <size_t kTokens>
 HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x,
                          TileSums<kTokens>& sums) {

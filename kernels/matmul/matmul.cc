@@ -34,13 +34,13 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
-  // Twice, since products with the residual have two vectors for each token.
+  // Products with the residual have two vectors for each token.
   const size_t rows_bytes = RowsScratchBytes(std::min(2 * max_tokens, kMaxRowTokens), max_cols);
   return max_tokens > kDefaultMaxRowTokens ? std::max(rows_bytes, PanelScratchBytes(max_cols))
                                            : rows_bytes;
 }
 
-// How many numbers PackResiduals() writes for all tiles.
+// The most numbers that PackResiduals() writes for all tiles.
 size_t ResidualNumbers(size_t max_tokens, size_t cols) {
   const size_t tile_tokens = BatchTileTokens(BatchForm::kInt8);
   return (max_tokens + tile_tokens - 1) / tile_tokens * (1 + cols / 32);
@@ -226,7 +226,7 @@ void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x)
   }
   x.QuantizeOnce(pool, int8, residuals);
   x.SetInputs();
-  // Parts equal in bytes rather than rows: types may differ.
+  // Parts are equal in bytes rather than in rows, since types may differ.
   const size_t n_parts = pool.size() * ThreadPool::kChunks;
   pool.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;

@@ -23,7 +23,7 @@
 namespace kernels {
 
 // In passes of up to this many tokens, results are batch-invariant: a token's results are bit for
-// bit those of a pass of its own. That holds for products, experts and attention.
+// bit the same as in a pass of its own. That holds for products, experts and attention.
 constexpr size_t kMaxInvariantTokens = 16;
 
 // A weight matrix in the file: `rows` rows of `cols` weights, times `scale`. Owns nothing.
@@ -54,9 +54,9 @@ struct WeightKind {
   bool uses_residual = false;
 };
 
-// Whether a product with weights of this kind reads int8 activations.
+// True if a product with weights of this kind reads int8 activations.
 bool UsesInt8(WeightKind kind);
-// Whether it reads their residuals, too (Matrix::uses_residual).
+// True if it also reads their rounding residuals (Matrix::uses_residual).
 bool UsesResiduals(WeightKind kind);
 
 // The input form of a batch's products: kInt8 for quantized weights, kFloats for float or exact
@@ -87,19 +87,19 @@ class Activations {
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
-  // The int8 form for products of single rows with weights of this kind; or for several products:
-  // `int8` if one of them reads it, `residuals` if one also reads the rounding residuals.
+  // Makes the int8 form for row-by-row products with weights of this kind; or for several products:
+  // `int8` if a product reads it, `residuals` if a product also reads the rounding residuals.
   void QuantizeOnce(ThreadPool& pool, WeightKind kind);
   void QuantizeOnce(ThreadPool& pool, bool int8, bool residuals);
-  // The form for products of a whole batch with weights of this kind.
+  // Makes and returns the form for products of a batch with weights of this kind.
   GemmInput PackOnce(ThreadPool& pool, WeightKind kind);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
-  // A token's vector as products of single rows read it.
+  // A token's vector in the form that row-by-row products read.
   ActivationRow input(size_t token) const;
   std::span<std::byte> scratch(size_t thread);
-  // Whether products with weights of this kind also read the input's rounding residuals.
+  // True if products with weights of this kind also read the input's rounding residuals.
   bool KeepsResiduals(WeightKind kind) const;
   // Sets inputs(thread) of every thread to all tokens, at most kMaxRowTokens (gemm.h).
   void SetInputs();
@@ -129,21 +129,20 @@ struct Product {
   const float* bias = nullptr;  // [weights.rows] or null
 };
 
-// The products of one input as a single range of rows, so that q, k and v cost one barrier. Every
-// weights.cols must equal x.cols(). The results do not depend on the number of threads; up to
-// kMaxInvariantTokens tokens are batch-invariant.
+// Computes the products of one input as a single range of rows, so that q, k and v cost one
+// barrier. Every weights.cols must equal x.cols(). The results do not depend on the number of
+// threads; results of up to kMaxInvariantTokens tokens are batch-invariant.
 void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x);
 
-// For a product whose results are logits: for each token, multiplies the rows whose results are at
-// most `margin` below the largest again, as if the matrix used the residual. The other logits
-// contribute next to nothing to the token's softmax. At most kMaxRefined rows of a token are
+// Refines a product whose results are logits: for each token, multiplies again, as if the matrix
+// used the residual, the rows whose results are at most `margin` below the largest. The other
+// logits contribute next to nothing to the token's softmax. At most kMaxRefined rows of a token are
 // refined, so the work is small beside the product's. x is the product's input.
 constexpr size_t kMaxRefined = 128;
 void RefineLargest(ThreadPool& pool, const Product& product, float margin, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
-// (gate.rows == 0) the activation applies to up alone. Only up may use the
-// residual.
+// (gate.rows == 0) the activation applies to up alone. Only up may use the residual.
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 
@@ -151,11 +150,11 @@ struct GatedLayer {
   const float* gate_bias = nullptr;  // [gate.rows]
   const float* up_bias = nullptr;    // [up.rows]
   Activation activation = Activation::kSilu;
-  float limit = std::numeric_limits<float>::infinity();  // upper limit of kLimitedSilu's inputs
+  float limit = std::numeric_limits<float>::infinity();  // kLimitedSilu's limit
 };
 
 // out[token][row] = activation(g, u), where g = gate.scale * (gate.row(row) . x[token]) +
-// gate_bias[row], and u is that number of up. out is [n_tokens][up.rows].
+// gate_bias[row], and u is the same for up. out is [n_tokens][up.rows].
 void GatedMatMul(ThreadPool& pool, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels

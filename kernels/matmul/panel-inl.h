@@ -1,5 +1,5 @@
-// How weights and activations are packed for products with a batch of tokens.
-// Included once per instruction set.
+// The packing of weights and activations for products with a batch of tokens. Included once per
+// instruction set.
 //
 // In prefill a weight is used once for each of hundreds of tokens. So a thread packs a micro-panel
 // of kMicroRows rows, of any type, into one simple layout in its own cache, once per batch. A
@@ -45,7 +45,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The columns of a k-group, and how many tokens a vector of sums has (the rest are rows).
+// The columns of a k-group, and the number of tokens in a vector of sums.
 #ifdef PRONK_NEON_I8MM
 constexpr size_t kGroupCols = 8, kSumTokens = 2;
 #else
@@ -165,8 +165,8 @@ HWY_INLINE void SetStarts(PanelBlock<PanelForm>& block) {
 }
 #endif
 
-// The addresses of n rows of w from `row` on. Rows past the end, whose results are not used, are
-// copies of the last one.
+// The addresses of n rows of w from `row` on. For rows past the end, whose results are not used, it
+// is the address of the last row.
 template <size_t n>
 HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t row) {
   std::array<const std::byte*, n> data;
@@ -174,9 +174,9 @@ HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t r
   return data;
 }
 
-// Weights [32 * first, 32 * (first + n)) of a row, at most 256, by Type::ToBytes(w, Bytes256&).
-// Weights past the end of the row are zeros. Prefetches as many bytes of the row's next weights,
-// and from `ahead` on for later calls.
+// Unpacks weights [32 * first, 32 * (first + n)) of a row, at most 256, by Type::ToBytes(w,
+// Bytes256&). Weights past the end of the row are zeros. Prefetches as many bytes of the row's next
+// weights, and from `ahead` on for later calls.
 template <class Type>
 HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, const std::byte* ahead,
                              Bytes256& out) {
@@ -184,7 +184,7 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, const
   constexpr size_t kBytes = 256 / Block::kWeights * sizeof(Block);
   const uint8_t* const w =
       reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
-  // The CPU does not prefetch that many streams (one per row) by itself.
+  // The CPU itself does not prefetch so many streams, one per row.
   for (size_t byte = 0; byte < kBytes; byte += 64) {
     __builtin_prefetch(w + kBytes + byte);
     __builtin_prefetch(ahead + byte);
@@ -221,8 +221,8 @@ HWY_INLINE void InterleaveFactors(const float* HWY_RESTRICT factors, size_t n, T
 #endif
 }
 
-// Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart, a pointer,
-// so that this is compiled once for each form.
+// Packs rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart, a
+// pointer, so that this is compiled once for each form.
 template <class PanelForm>
 HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row, UnpackFunction* unpack,
                                  PanelBlock<PanelForm>* HWY_RESTRICT out) {

@@ -24,9 +24,9 @@ struct Spans {
   std::array<float, kSpans> maxima;
 };
 
-// The rows whose results are at most `margin` below the largest. If they are too many, the margin
-// shrinks until only an eighth of kMaxRefined spans reach the limit, which leaves about as many
-// rows.
+// Collects the rows whose results are at most `margin` below the largest. If they are too many, the
+// margin shrinks until only an eighth of kMaxRefined spans reach the limit, which leaves about as
+// many rows.
 size_t Collect(const float* results, const Spans& spans, float margin,
                std::array<uint32_t, kMaxRefined>& rows) {
   constexpr size_t kSure = kMaxRefined / 8;

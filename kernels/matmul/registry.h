@@ -20,7 +20,7 @@ using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
                           std::span<std::byte> scratch, bool prepared);
 
 // The scalar definitions of a block, at any address: the values of its weights, and its product
-// with as many activations, of which x has the first.
+// with the same number of activations, the first ones of x.
 using Dequantize = void(const std::byte* block, float* out);
 using DotBlock = double(const std::byte* block, const ActivationRow& x);
 
@@ -34,12 +34,12 @@ struct TypeKernels {
   size_t max_row_tokens = kDefaultMaxRowTokens;  // up to this many tokens, rows beat panels
 };
 
-// By the id of the type; ids without a type have an empty row.
+// Indexed by the id of the type; ids without a type have an empty entry.
 using KernelTable = std::array<TypeKernels, 144>;
 constexpr size_t TypeIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
-// For weights of this kind, on the instruction set in use (LimitCpu); empty if products do not
-// support the type.
+// The kernels for weights of this kind, on the instruction set in use (LimitCpu); empty if products
+// do not support the type.
 TypeKernels KernelsOf(WeightKind kind);
 
 // These kernels with products that round no activations (exact.cc).

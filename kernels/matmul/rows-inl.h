@@ -52,12 +52,13 @@ constexpr size_t kMaxTokensOf = std::is_same_v<Tokens, OneToken> ? 1
                                 : PRONK_VECTOR64                 ? kMaxRowTokens
                                                                  : kDefaultMaxRowTokens;
 
-// Rows that are computed at a time. They come from as many equal parts of the range of rows, the
-// row ranges, so that each is a long stream of memory. With neighbouring rows each stream would
-// jump after every row and restart the CPU's prefetcher and ours: half the speed, measured on Zen 4
-// with rows of 1152 bytes. One stream alone reads up to a fifth slower than four. Types that
-// saturate the bandwidth with two streams for each of two threads have a kRowsAtOnceForOne, for one
-// token (NOTEBOOK.md); with several tokens four rows share inputs.
+// Rows that are computed at a time. The rows are divided into as many equal ranges, and one row of
+// each range is computed at a time, so that each range is a long stream of memory. With
+// neighbouring rows each stream would jump after every row and restart the CPU's prefetcher and
+// ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One stream alone reads up to a
+// fifth slower than four. Types that saturate the bandwidth with two streams for each of two
+// threads have a kRowsAtOnceForOne, for one token (NOTEBOOK.md); with several tokens four rows
+// share inputs.
 constexpr size_t kMaxRowsAtOnce = 4;
 template <class Type, class Tokens>
 constexpr size_t kRowsAtOnce = [] {
@@ -87,14 +88,15 @@ constexpr size_t kUnpackedTogether = [] {
   return n;
 }();
 
-// How far ahead of the arithmetic each of n row ranges is prefetched. Measured: with four, 768
-// bytes are 7% slower, 3072 4%; with two, 1536 are 10 to 14% slower. (Uses the compiler's function:
-// Highway's does nothing except on x86.)
+// The bytes by which prefetching is ahead of the arithmetic in each of n row ranges. Measured: with
+// four, 768 bytes are 7% slower, 3072 4%; with two, 1536 are 10 to 14% slower. (Prefetching uses
+// the compiler's function: Highway's does nothing except on x86.)
 template <size_t n>
 constexpr size_t kPrefetchBytes = 6144 / n;
 
-// Steps whose indices are stored at a time: a load from what a vector has just stored waits until
-// that is in the cache. 32 look-ups on Zen 4: 23 cycles, 24 one step ahead, 58 just before.
+// Steps whose indices are stored at a time: a load from a vector just stored waits until the vector
+// is in the cache. 32 look-ups on Zen 4 take 23 cycles; 24 if indices are stored one step ahead, 58
+// if just before.
 constexpr size_t kIndexSteps = 8;
 template <class Type>
 constexpr size_t kIndices = [] {
@@ -118,7 +120,7 @@ constexpr bool kMultipliesAllRows = requires(const uint8_t* const (&w)[n],
                                              const typename Type::Input& in, RowSums (&sums)[n]) {
   Type::MultiplyAllRows(w, in, sums);
 };
-// Whether a type adds to RowSums::offsets.
+// True if a type adds to RowSums::offsets.
 template <class Type>
 constexpr bool kAddsOffsets = [] {
   if constexpr (requires { Type::kAddsOffsets; }) return Type::kAddsOffsets;
@@ -139,8 +141,8 @@ HWY_NOINLINE void ComputeIndicesAhead(const std::array<const uint8_t*, n_rows>& 
   }
 }
 
-// Reorders the inputs, once for all rows of a call, at the cost of a row or two. Returns
-// [step][token], in scratch. The last step is padded; the int8 form already is.
+// Reorders the inputs, once for all rows of a call; that costs as much as a row or two. Returns
+// [step][token], in scratch. The last step is padded; the int8 form is padded already.
 template <class Type>
 HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const ActivationRow> x,
                                                        size_t cols, std::span<std::byte> scratch) {
@@ -272,7 +274,7 @@ HWY_NOINLINE const uint8_t* PadStep(const uint8_t* HWY_RESTRICT w, size_t n_byte
 }
 
 // A step's weights for sum number i, as Type::Multiply takes them. step_of(row) is the address of
-// the row's step. Types with indices find those of the step in indices[row].of_step[step].
+// the row's step. Types with indices find the step's indices in indices[row].of_step[step].
 template <class Type, class Tokens, size_t n_rows, class StepOf>
 HWY_INLINE auto UnpackRows(size_t i, StepOf step_of,
                            [[maybe_unused]] const IndicesOf<Type> (&indices)[n_rows],
@@ -396,7 +398,7 @@ HWY_INLINE void MultiplyRowRanges(const Matrix& w, size_t begin, size_t end,
   const auto* const data_end = data + w.rows * row_bytes;
   constexpr size_t n_row_ranges = kRowsAtOnce<Type, Tokens>;
   const size_t rows_per_range = (end - begin + n_row_ranges - 1) / n_row_ranges;
-  // The beginning of each row range, which no step prefetches: 2 to 4%.
+  // Prefetches the beginning of each row range, which no step does: 2 to 4% faster.
   for (size_t line = 0; line < kPrefetchBytes<n_row_ranges>; line += 64) {
     for (size_t s = 0; s < n_row_ranges; ++s) {
       __builtin_prefetch(data + std::min(begin + s * rows_per_range, end - 1) * row_bytes + line);
@@ -404,7 +406,7 @@ HWY_INLINE void MultiplyRowRanges(const Matrix& w, size_t begin, size_t end,
   }
   const auto* const inputs = prepared ? reinterpret_cast<typename Type::Input*>(scratch.data())
                                       : PrepareInputs<Type>(x, w.cols, scratch);
-  // Where fewer than n_row_ranges rows are left, the last row stands in, so that the same code
+  // Where fewer than n_row_ranges rows are left, the last row is repeated, so that the same code
   // computes every result. The results of several tokens are collected until each token has a cache
   // line: where rows of `out` are a multiple of 4 KB apart, as widths of models are, the lines of
   // 16 tokens map to one set of the cache, which holds 8 or 12.

@@ -62,7 +62,7 @@ void RowsWithResidual(const Matrix& w, size_t begin, size_t end, RowsInput& in, 
   }
 }
 
-// Products without residuals: the matrix does not use them, or the input has none.
+// Products without residuals: the matrix does not use residuals, or the input has no residuals.
 void RowsWithoutResidual(const Matrix& w, size_t begin, size_t end, RowsInput& in, float* out,
                          size_t stride) {
   const std::span<const ActivationRow> x = in.x;

@@ -19,7 +19,7 @@ constexpr size_t kBufferedRows = 512;
 // Bytes a thread needs for products of rows with up to n_tokens tokens, a multiple of kCacheLine.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols);
 
-// That memory: first the results, then the product's own scratch.
+// A thread's scratch: first the results, then the product's own scratch.
 struct RowsScratch {
   RowsScratch(std::span<std::byte> scratch, size_t n_tokens);
   float* results;  // [n_tokens][kBufferedRows]
@@ -32,8 +32,8 @@ struct RowsScratch {
 void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end, RowsInput& in,
                 float* out, size_t stride);
 
-// LinearRows for a gated layer: the results of its two matrices are joined by the activation, or
-// those of its only matrix pass through it.
+// LinearRows for a gated layer: the activation combines the results of its two matrices, or applies
+// to the results of its only matrix.
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, RowsInput& in, float* out,
                size_t stride);
 
@@ -43,9 +43,9 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch);
 
-// How many of `rows` rows a thread takes at a time: few enough that threads finish at about the
-// same time, enough that several micro-panels use the activations of a tile (PanelBytes in
-// gemm.cc).
+// The number of rows, of `rows`, that a thread takes at a time: few enough that threads finish at
+// about the same time, enough that several micro-panels use the activations of a tile (PanelBytes
+// in gemm.cc).
 size_t RowsAtATime(size_t rows, size_t n_threads);
 
 }  // namespace kernels
