@@ -7,7 +7,7 @@
 #include <memory>
 #include <type_traits>
 
-// Nothing unless AddressSanitizer is on.
+// These do nothing unless AddressSanitizer is on.
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
 #else
@@ -18,8 +18,9 @@ namespace kernels {
 
 constexpr size_t kCacheLine = 64;
 
-// T[n]. Aligns by itself inside a plain allocation: glibc before 2.38 does not reuse what
-// std::aligned_alloc freed, so a process that makes and drops sequences would grow without end.
+// T[n]. The class aligns the memory itself, inside a plain allocation: glibc before 2.38 does not
+// reuse what std::aligned_alloc freed, so a process that makes and drops sequences would grow
+// without end.
 template <class T>
 class Buffer {
   static_assert(std::is_trivial_v<T>);

@@ -1,6 +1,7 @@
 // Conversions between float and the small floating-point formats of weights and scales: f16 (IEEE
 // 754 binary16), bf16 (the upper half of a float), e8m0 (a power of two alone) and ue4m3 (eight
-// bits without a sign). One number at a time, exact: the reference for vectorized conversions.
+// bits without a sign). The functions convert one number at a time, exactly: the reference for
+// vectorized conversions.
 #pragma once
 
 #include <bit>
@@ -18,7 +19,7 @@ constexpr float F16ToF32(uint16_t h) {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
   }
-  // An exponent of all ones (infinity, NaN) stays one of all ones.
+  // An exponent of all ones (infinity, NaN) stays all ones.
   const uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
@@ -63,8 +64,8 @@ constexpr float E8m0HalfToF32(uint8_t e) {
 }
 
 // ue4m3: 4 bits of exponent (bias 7), 3 of mantissa and a top bit that is ignored; the scale of 16
-// weights of NVFP4. 0x7F, elsewhere NaN, is 0. An f16 has more bits of both, and a bias larger
-// by 8.
+// weights of NVFP4. 0x7F, elsewhere NaN, is 0. An f16 has more bits of exponent and mantissa, and a
+// bias larger by 8.
 constexpr float Ue4m3ToF32(uint8_t v) {
   return v == 0x7F ? 0.0f : F16ToF32(static_cast<uint16_t>((v & 0x7Fu) << 7)) * 0x1p8f;
 }

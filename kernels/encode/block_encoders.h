@@ -1,10 +1,10 @@
 // Shared by the encoders of blocks: the choice of scales, and the list of encoders. Internal to
 // kernels/.
 //
-// The scale at which the largest weight has the last level clips nothing. Rounding errors are
-// smaller where the scale is a little smaller, or larger: a few are tried, the weights rounded with
-// each, and the scale becomes the one that fits the rounded weights best (linear regression).
-// Scales of groups are whole numbers times the block's: those next to the nearest one are tried,
+// The scale at which the largest weight has the last level clips nothing. A slightly smaller or
+// larger scale may have smaller rounding errors. So several scales are tried: the weights are
+// rounded with each, and the scale is refitted to the rounded weights (linear regression). Scales
+// of groups are whole numbers times the block's scale: the numbers next to the nearest are tried,
 // too, and then the block's scale is fitted to the result.
 #pragma once
 
@@ -30,18 +30,18 @@ constexpr uint8_t Byte(auto bits) { return static_cast<uint8_t>(bits); }
 // Sets bits in a byte where it has zeros.
 constexpr void SetBits(uint8_t& byte, auto bits, auto shift) { byte = Byte(byte | bits << shift); }
 
-// Where all weights are smaller, zeros are stored: f16 has no scale for them.
+// If all weights are smaller than this, zeros are stored: f16 has no scale for such weights.
 constexpr float kTiny = 1e-9f;
 
-// Of n weights the one with the largest magnitude.
+// Returns the weight with the largest magnitude.
 float Extreme(const float* x, size_t n);
 
 // The whole number from low to high nearest to x / d, or to 0 where d is 0. |x| is at most 2^18,
 // and d is 0 or at least 2^-24, the smallest f16.
 int Nearest(float x, float d, int low, int high);
 
-// Rounds a number to f16 for the file, and returns what the reader will see. An offset may be a
-// little beyond the weights, which may be as large as f16 allows: so it is clamped.
+// Rounds a number to f16 for the file, and returns what the reader will see. The number is clamped,
+// since an offset may lie a little beyond the weights, which may be as large as f16 allows.
 float Store(float value, uint16_t& half);
 
 // d, for x[i] ~ d * q[i] with low <= q[i] <= high. low is negative, and no nearer to 0 than high.
@@ -54,7 +54,7 @@ struct Line {
 };
 Line FitLine(const Source& source, size_t n, int levels, float max_offset);
 
-// For x ~ d * v the sum of squared errors is xx - 2 d xv + d d vv.
+// Sums for x ~ d * v: the sum of squared errors is xx - 2 d xv + d d vv.
 struct FitSums {
   float xv = 0, vv = 0;
 
@@ -63,7 +63,7 @@ struct FitSums {
     vv += other.vv;
   }
   float Scale() const { return vv > 0 ? xv / vv : 0; }      // the best d
-  float Gain() const { return vv > 0 ? xv * xv / vv : 0; }  // xx becomes smaller by this
+  float Gain() const { return vv > 0 ? xv * xv / vv : 0; }  // the decrease of xx
   float Gain(float d) const { return d * (2 * xv - d * vv); }
 };
 
@@ -71,9 +71,9 @@ struct FitSums {
 // worse.
 float Refit(const FitSums& sums, float d, uint16_t& half);
 
-// Chooses among the steps next to `nearest`, from low to high, the one with which a group gains
-// most, and adds the group's sums to those of the block. With step k the group's scale is
-// multiple(k) times d, the block's; sums_of(scale) are the group's sums with a scale.
+// Chooses among the steps next to `nearest`, from low to high, the step with the largest gain for a
+// group, and adds the group's sums to the block's. With step k the group's scale is multiple(k)
+// times d, the block's scale; sums_of(scale) are the group's sums with a scale.
 template <class Multiple, class SumsOf>
 int ChooseStep(int nearest, int low, int high, float d, Multiple multiple, SumsOf sums_of,
                FitSums& block) {
@@ -101,7 +101,7 @@ class Ladder {
     for (size_t i = 0; i < n; ++i) values_[i] = values[i];
     for (size_t i = 0; i + 1 < n; ++i) cuts_[i] = (values_[i] + values_[i + 1]) / 2;
   }
-  // Of the value nearest to x.
+  // The index of the value nearest to x.
   int Index(float x) const {
     int index = 0;
     for (size_t i = 0; i + 1 < n_; ++i) index += x > cuts_[i] ? 1 : 0;
@@ -115,9 +115,9 @@ class Ladder {
   size_t n_;
   std::array<float, 16> values_{}, cuts_{};
 };
-// Of the n weights rounded with scale 1 / inverse, to whole numbers from low to high.
+// The sums for n weights rounded with scale 1 / inverse to whole numbers from low to high.
 FitSums RoundedSums(const Source& source, size_t n, int low, int high, float inverse);
-// Of the n weights rounded with scale d, to values of the ladder.
+// The sums for n weights rounded with scale d to values of the ladder.
 FitSums RoundedSums(const Source& source, size_t n, const Ladder& ladder, float d);
 // d, which may be negative, for x[i] ~ d * one of the values.
 float FitLadder(const Source& source, size_t n, const Ladder& ladder);

@@ -24,7 +24,7 @@ int Fp4Code(float level) {
 }
 
 // Writes the codes of 2 * half weights: weight j in the low nibble of byte j, weight half + j in
-// its high.
+// the high nibble.
 void SetNibbles(const Source& source, size_t half, float d, int (*code)(float), uint8_t* qs) {
   const float inverse = d == 0 ? 0 : 1 / d;
   for (size_t j = 0; j < half; ++j) {
@@ -40,7 +40,7 @@ void EncodeBlock(const Source& source, gguf::BlockIQ4_NL& block) {
   SetNibbles(source, 16, d, Iq4nlCode, block.qs);
 }
 
-// Each 32 weights have a scale of -32 to 31 times the block's.
+// Each 32 weights have a scale of -32 to 31 times the block's scale.
 void EncodeBlock(const Source& source, gguf::BlockIQ4_XS& block) {
   std::array<float, 8> scales;
   for (size_t g = 0; g < 8; ++g) scales[g] = FitLadder(source.from(32 * g), 32, kIq4nl);

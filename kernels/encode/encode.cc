@@ -64,11 +64,11 @@ float Limit(DType dtype) {
   return dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
 }
 
-// The weights of n squared errors, relative to the largest: those of the columns, if known, times
-// a weight by size. A large weight counts more than its share of the squared errors: an outlier
-// that a smaller scale clips moves the logits further (README.md has the figures). With ms, the
-// mean square of the weights, that is ms + x^2 for types of more than five bits, its root for types
-// of four and five, and 1 for types of fewer bits.
+// The weights of n squared errors, relative to the largest: the importance of the column, if known,
+// times a weight by size. A large weight counts more than its share of the squared errors: an
+// outlier that a smaller scale clips moves the logits further (README.md has the figures). Let ms
+// be the mean square of the weights. The weight by size is ms + x^2 for types of more than five
+// bits, its root for types of four and five bits, and 1 for types of fewer bits.
 using Importance = std::array<float, kMaxBlock>;
 void SetImportance(const float* x, const float* columns, size_t n, double bits,
                    Importance& shares) {
@@ -95,7 +95,7 @@ bool EncodeRow(DType dtype, const float* x, size_t n, std::byte* row, const floa
   const gguf::DTypeInfo& info = gguf::Info(dtype);
   const size_t block = info.block_size;
   assert(encode != nullptr && n % block == 0 && block <= kMaxBlock);
-  // False for a NaN, too.
+  // This is false for a NaN, too.
   const auto fits = [limit = Limit(dtype)](float weight) { return std::fabs(weight) <= limit; };
   if (!std::all_of(x, x + n, fits)) return false;
   const double bits = 8.0 * static_cast<double>(info.block_bytes) / static_cast<double>(block);

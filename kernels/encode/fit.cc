@@ -9,10 +9,11 @@
 namespace kernels {
 namespace {
 
-// Scales to try: they put the largest weight up to this many tenths of a level beyond the last
-// level, or before it. Twice as many take twice as long and make the error 1% smaller.
+// Scales to try: they put the largest weight up to this many tenths of a level beyond or before the
+// last level. Twice as many scales take twice as long and make the error 1% smaller.
 constexpr int kTries = 9;
-// For non-uniform codebooks: the largest weight at these shares of the last value.
+// Scales to try for non-uniform codebooks: they put the largest weight at these shares of the last
+// value.
 constexpr float kFirstShare = 0.7f, kLastShare = 1.25f, kShareStep = 0.05f;
 
 // q of x on a line, 0 to levels.

@@ -1,4 +1,4 @@
-// See grid.h. The sums of all points, and each search among them, are vectorized over points.
+// The search of grid.h. The sums, and each search among points, are vectorized over points.
 #include "kernels/encode/grid.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr size_t kLanes = hn::MaxLanes(D());
 
-// Of all points of a grid, for the weights of one part.
+// The sums of all points of a grid, for the weights of one part.
 struct PointSums {
   alignas(64) float xv[kMaxPoints];
   alignas(64) float vv[kMaxPoints];
@@ -45,7 +45,7 @@ void SumPoints(const Grid& grid, const Source& source, PointSums& sums) {
   }
 }
 
-// The point with the largest xv - scale / 2 * vv; of equal ones that with the lowest lane.
+// The point with the largest xv - scale / 2 * vv; of equal points, the one in the lowest lane.
 Envelope::Choice Highest(const PointSums& sums, size_t n, float scale) {
   const D d;
   const hn::RebindToUnsigned<D> du;
@@ -75,10 +75,10 @@ void AddBetween(const PointSums& sums, size_t n, const Envelope::Choice& a,
                 const Envelope::Choice& b, Envelope& envelope) {
   const float rise = b.sums.xv - a.sums.xv, run = b.sums.vv - a.sums.vv;
   if (run == 0) return;
-  const float scale = 2 * rise / run;  // at this scale both are equally good
+  const float scale = 2 * rise / run;  // at this scale a and b are equally good
   const Envelope::Choice c = Highest(sums, n, scale);
   const float height = a.sums.xv - 0.5f * scale * a.sums.vv;
-  // Higher by more than rounding, so that the recursion ends.
+  // The margin exceeds rounding errors, so that the recursion ends.
   const bool is_higher = c.sums.xv - 0.5f * scale * c.sums.vv > height + 1e-5f * std::fabs(height);
   if (c.point == a.point || c.point == b.point || !is_higher || !envelope.Add(c)) return;
   AddBetween(sums, n, a, c, envelope);

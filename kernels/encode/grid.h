@@ -1,11 +1,12 @@
 // The nearest points of a grid, for every scale at once: the search of the IQ encoders. Internal to
 // kernels/.
 //
-// For weights x ~ s * v, v a point of the grid, the squared error is sum(xx) - 2 s sum(xv) + s s
-// sum(vv). The sums that depend on v do not depend on s, so they are computed once for each point.
-// The best point for a scale has the largest sum(xv) - s/2 sum(vv): over s each point is a line,
-// and the best points are the upper envelope of all lines. It has few corners (each weight goes up
-// its few levels as s goes down), and with these any number of scales can be compared exactly.
+// If weights x ~ s * v, where v is a point of the grid, the squared error is sum(xx) - 2 s sum(xv)
+// + s s sum(vv). The sums that depend on v do not depend on s, so they are computed once for each
+// point. The best point for a scale has the largest sum(xv) - s/2 sum(vv): over s each point is a
+// line, and the best points are the upper envelope of all lines. The envelope has few corners,
+// since each weight goes up its few levels as s goes down. With the corners any number of scales
+// can be compared exactly.
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ class Envelope {
   };
 
   void Clear() { n_ = 0; }
-  // Returns false if the envelope is full; then the next best is used.
+  // Returns false if the envelope is full; then the next best point is used.
   bool Add(const Choice& choice) {
     if (n_ == kMax) return false;
     choices_[n_++] = choice;

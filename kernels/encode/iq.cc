@@ -57,7 +57,7 @@ uint32_t SignsAndStep(const PointBlock& points, size_t group) {
   return word;
 }
 
-// Two steps to a byte, the first one in the low nibble.
+// Packs two steps to a byte, the first step in the low nibble.
 template <size_t n>
 void SetSteps(const PointBlock& points, uint8_t (&scales)[n]) {
   for (size_t i = 0; i < n; ++i) scales[i] = Byte(points.k[2 * i] | points.k[2 * i + 1] << 4);

@@ -1,6 +1,6 @@
 // Blocks of 256 weights whose groups have their own scales: the inverse of types/q2_k-inl.h to
-// q6_k-inl.h. Each group gets the scale (and minimum) that fits it best. These are rounded to
-// multiples of the block's, and then the weights are rounded with the result.
+// q6_k-inl.h. Each group gets the scale (and minimum) that fits it best. The scales are rounded to
+// multiples of the block's scale, and then the weights are rounded with the result.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,8 +26,8 @@ struct Groups {
   std::array<int, 256> q{};
 };
 
-// For the best d and dmin of a line with steps (sc, min): the sums of a regression of x on
-// a = sc * q and b = -min.
+// The sums of a regression of x on a = sc * q and b = -min, which gives the best d and dmin of a
+// line with steps (sc, min).
 struct Regressors {
   float aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
 
@@ -38,7 +38,7 @@ struct Regressors {
     xa += other.xa;
     xb += other.xb;
   }
-  // By how much d and dmin reduce the sum of squares.
+  // The decrease of the sum of squares by d and dmin.
   float Gain(float d, float dmin) const {
     return d * (2 * xa - d * aa) + dmin * (2 * xb - dmin * bb) - 2 * d * dmin * ab;
   }
@@ -209,7 +209,7 @@ void EncodeBlock(const Source& source, gguf::BlockQ4_K& block) {
 void EncodeBlock(const Source& source, gguf::BlockQ5_K& block) {
   const Groups groups = EncodeGroups(source, {.n_groups = 8, .levels = 31, .steps = 63});
   StoreGroups(groups, block);
-  for (size_t i = 0; i < 256; ++i) {  // bit g of qh[l], for the l-th of group g
+  for (size_t i = 0; i < 256; ++i) {  // bit g of qh[l] is for weight l of group g
     SetBits(block.qh[i % 32], groups.q[i] >> 4, i / 32);
   }
 }

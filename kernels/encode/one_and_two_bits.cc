@@ -62,8 +62,8 @@ void EncodeBlock(const Source& source, gguf::BlockTQ2_0& block) {
   }
 }
 
-// A byte is the number of its digits, the first one the highest, times 256 / 243, rounded up: the
-// reader truncates.
+// A byte is the number that its digits form, the first digit the highest, times 256 / 243. It is
+// rounded up, since the reader truncates.
 void EncodeBlock(const Source& source, gguf::BlockTQ1_0& block) {
   const std::array<uint8_t, 256> digits = Digits(source, block.d);
   const auto pack = [](const uint8_t* first, size_t step, int n) {

@@ -11,14 +11,15 @@
 namespace kernels {
 namespace {
 
-// Scales that are tried for a group: from 1 / kWidest to kWidest times the one at which its largest
-// weight is the largest point's value.
+// Scales that are tried for a group: from 1 / kWidest to kWidest times the scale at which its
+// largest weight is the largest point's value.
 constexpr float kWidest = 1.7f, kScaleStep = 1.07f;
-// Scales of a block, relative to the one at which the largest group has the last step.
+// Scales of a block that are tried, relative to the scale at which the largest group has the last
+// step.
 constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;
 
-// Moves the signs of the weights to a bit each, where the grid has magnitudes only. If their number
-// must be even and is not, the weight with the least effect gets the wrong sign.
+// Moves the signs of the weights to a bit each, where the grid has magnitudes only. If the number
+// of minus signs must be even and is odd, the weight with the least effect gets the wrong sign.
 void SplitSigns(const Source& source, Signs signs, float* x, std::array<uint32_t, 32>& bits) {
   std::copy_n(source.x, 256, x);
   if (signs == Signs::kInGrid) return;
@@ -71,7 +72,7 @@ class Search {
   }
 
  private:
-  // The sums of a group's best points for a scale; `block`, where not null, gets the points.
+  // Returns the sums of a group's best points for a scale; `block`, if not null, gets the points.
   FitSums Points(size_t g, float scale, PointBlock* block) const {
     const size_t per_group = parts_ / n_groups_;
     const size_t same = scheme_.same_grid != 0 ? scheme_.same_grid / scheme_.grids[0].dims : 1;
@@ -130,7 +131,7 @@ class Search {
   size_t parts_, n_groups_;
   std::array<float, 16> plain_{};  // scales at which the largest weight is the largest value
   std::array<float, 16> fits_{};   // the best scales
-  float fit_d_ = 0;                // the best d for what was chosen last
+  float fit_d_ = 0;                // the best d for the last choice
   std::array<std::array<Envelope, 64>, 2> envelopes_;
 };
 

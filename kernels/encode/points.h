@@ -28,11 +28,11 @@ struct PointBlock {
   uint16_t d = 0;                    // f16
   std::array<uint32_t, 16> k{};      // [group]
   std::array<uint32_t, 64> point{};  // [part of 4 or 8 weights]
-  std::array<uint32_t, 64> grid{};   // which of the two, by part
+  std::array<uint32_t, 64> grid{};   // index of the grid, by part
   std::array<uint32_t, 32> signs{};  // bit i of signs[j] negates weight 8j + i
 };
 
-// Chooses all of that for 256 weights.
+// Chooses a PointBlock for 256 weights.
 PointBlock EncodePoints(const Source& source, const PointScheme& scheme);
 
 }  // namespace kernels

@@ -15,8 +15,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using HadamardTag = hn::CappedTag<float, 16>;
 
-// Sums and differences of numbers `step` apart, for each power of two `step` below n: first within
-// vectors, then of vectors.
+// Replaces numbers `step` apart by their sum and difference, for each power of two `step` below n:
+// first within vectors, then across vectors.
 void HadamardT(float* x, size_t n) {
   const HadamardTag d;
   using V = hn::Vec<HadamardTag>;

@@ -22,7 +22,7 @@ Largest FindLargestT(const float* x, size_t n) {
   constexpr float kNone = -std::numeric_limits<float>::infinity();
   const auto max_float = hn::Set(d, kMaxFloat), none = hn::Set(d, kNone);
   auto best = none;
-  auto zeros = hn::Zero(d);  // NaNs where a number is not finite
+  auto zeros = hn::Zero(d);  // NaN where a number is not finite
   auto place = hn::Zero(di), at = hn::Iota(di, 0);
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {

@@ -8,7 +8,7 @@
 namespace kernels {
 
 // out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps). RMSNorm, Zhang and Sennrich 2019. out may be
-// x. Without weight (null) the result is bit for bit that of ones.
+// x. Without weight (null) the result has the same bits as with weights of 1.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
 // RmsNorm of x - mean(x): LayerNorm without bias, Ba et al. 2016.
@@ -21,7 +21,7 @@ enum class RopePairs {
 };
 
 // Rotates the first n_rot dimensions of each head in place, and leaves the other dimensions
-// unchanged. heads is [n_heads][head_dim]; cos and sin, [n_rot/2], are those of this position.
+// unchanged. heads is [n_heads][head_dim]; cos and sin, [n_rot/2], belong to the token's position.
 // Su et al. 2021, RoFormer.
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
@@ -48,7 +48,7 @@ constexpr bool IsGated(Activation activation) {
 }
 
 // gate[i] = activation(gate[i], up[i]). up may be null if the activation reads no u. limit, above
-// 0, is that of kLimitedSilu.
+// 0, is kLimitedSilu's.
 void GatedActivation(Activation activation, float* gate, const float* up, size_t n,
                      float limit = std::numeric_limits<float>::infinity());
 

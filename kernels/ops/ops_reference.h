@@ -37,7 +37,7 @@ inline double XieluReference(const Xielu& c, double x) {
   return double{c.negative} * (std::expm1(std::min(x, double{c.eps})) - x) + double{c.beta} * x;
 }
 
-// Rotates pair i of a head by the angle with this cosine and sine; copies other numbers. out is
+// Rotates pair i of a head by the angle with this cosine and sine; copies the other numbers. out is
 // [head_dim].
 inline void RopeReference(const float* head, size_t head_dim, size_t n_rot, const float* cos,
                           const float* sin, RopePairs pairs, double* out) {

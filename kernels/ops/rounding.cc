@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A batch does not fit in the caches: 512 tokens of 6912 numbers are 14 MB. Without prefetching it
-// takes 1.5 times as long.
+// A batch does not fit in the caches: 512 tokens of 6912 numbers are 14 MB. Without prefetching,
+// rounding takes 1.5 times as long.
 constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -35,7 +35,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
   constexpr size_t kLanes = hn::MaxLanes(df);
   for (size_t block = 0; block < n / kActivationBlock; ++block) {
     const float* const in = x + block * kActivationBlock;
-    auto max = hn::Zero(di32);  // compared as integers: a NaN is above every number
+    auto max = hn::Zero(di32);  // compared as integers, so that a NaN is above every number
     for (size_t line = 0; line < kActivationBlock * sizeof(float); line += 64) {
       __builtin_prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
     }

@@ -24,12 +24,12 @@ struct Rounded {
   float* scales;
   int16_t* sums;
 };
-// QuantizeActivations, and its rounding residual x - scale * q as multiples of scale / 254. Numbers
-// and residuals together have 16 bits.
+// QuantizeActivations, and the rounding residuals x - scale * q as multiples of scale / 254. A
+// number and its residual together have 16 bits.
 void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
                           const Rounded& residuals);
 
-// Rounds to f16, to nearest even.
+// Rounds n numbers to f16, to nearest even.
 void RoundToF16(const float* x, size_t n, uint16_t* out);
 
 // One input vector as the kernels read it: x ~ scale * q, with q in -127..127. q, scales and sums
@@ -50,11 +50,11 @@ class QuantizedRows {
 
   // Sets the length of the rows.
   void SetCols(size_t cols) { cols_ = cols; }
-  // Columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
+  // Rounds columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
   void Quantize(size_t row, size_t begin, size_t end, const float* x);
-  // A whole row, and its rounding residual as a row of `residuals`.
+  // Rounds a whole row, and its rounding residual to a row of `residuals`.
   void QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals);
-  // All n_rows rows of x ([n_rows][cols]).
+  // Rounds all n_rows rows of x ([n_rows][cols]).
   void QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows);
   // The row, whose floats are at x.
   ActivationRow row(size_t row, const float* x) const;
@@ -62,7 +62,7 @@ class QuantizedRows {
  private:
   // Columns of a row, from a multiple of 32 on.
   Rounded At(size_t row, size_t begin);
-  // Zeros after the last column.
+  // Pads a row with zeros.
   void Pad(size_t row);
 
   size_t cols_ = 0;

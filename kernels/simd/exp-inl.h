@@ -11,9 +11,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// exp(x), relative error below 2e-7, for x in [-87.3, 88]. Outside, it is the value at the nearer
-// end, which suffices: x is at most 0 (softmax), or the result is a divisor (silu). A NaN stays a
-// NaN, and exp(0) is 1.
+// exp(x), relative error below 2e-7, for x in [-87.3, 88]. Outside this range the result is the
+// value at the nearer end, which suffices: x is at most 0 (softmax), or the result is a divisor
+// (silu). A NaN stays a NaN, and exp(0) is 1.
 //
 // x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r). Adding 1.5 * 2^23 to x / ln 2 rounds it
 // to an integer, n, in the last bits of the sum; a shift makes it the exponent of 2^n. exp(r) is
@@ -23,7 +23,7 @@ HWY_INLINE V Exp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToUnsigned<D> du;
   const V low = hn::Set(d, -87.3f), high = hn::Set(d, 88.0f);
-#if HWY_ARCH_X86  // Min and Max return their second argument if one is a NaN
+#if HWY_ARCH_X86  // Min and Max return their second argument if either is a NaN
   const V clamped = hn::Max(low, hn::Min(high, x));
 #else
   const V at_most = hn::IfThenElse(hn::Gt(x, high), high, x);
@@ -46,7 +46,7 @@ HWY_INLINE V Exp(D d, V x) {
 }
 
 // 2^x for x <= 0, for the weights of a softmax, in fewer operations than Exp. The relative error is
-// below 2e-7; below -125 the result is 2^-125. A NaN stays one, and 2^0 is 1.
+// below 2e-7; below -125 the result is 2^-125. A NaN stays a NaN, and 2^0 is 1.
 //
 // x = n + f with |f| <= 0.5; 2^f is Exp's polynomial, scaled. The constant that is added for
 // rounding makes the sum's last bits the exponent of 2^n, n + 127.
@@ -72,11 +72,11 @@ HWY_INLINE V Exp2OfNegative(D d, V x) {
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
 }
 
-// tanh(x), relative error below 3e-7 for any x, also near 0. A NaN stays one.
+// tanh(x), relative error below 3e-7 for any x, also near 0. A NaN stays a NaN.
 //
-// From 0.625 on it is 1 - 2 / (exp(2x) + 1). Below 0.625 that difference loses digits, so there it
-// is x + x^3 g(x^2), where g is a polynomial through the Chebyshev nodes of [0, 0.625^2],
-// error 1.7e-8.
+// From 0.625 on, tanh(x) is 1 - 2 / (exp(2x) + 1). Below 0.625 this difference loses digits, so
+// there the result is x + x^3 g(x^2), where g is a polynomial through the Chebyshev nodes of [0,
+// 0.625^2], error 1.7e-8.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Tanh(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -22,8 +22,8 @@
 #include "hwy/highway.h"
 #include "kernels/simd/targets.h"
 
-// 128-bit lanes of a vector. 4, vectors of 64 bytes, where one instruction permutes all bytes
-// (AVX-512 VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
+// 128-bit lanes of a vector: 4 (64 bytes) where one instruction permutes all bytes (AVX-512 VBMI).
+// On AVX-512 without VBMI, vectors of 32 bytes are faster.
 #undef PRONK_LANES128
 #undef PRONK_VECTOR64
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
@@ -37,7 +37,7 @@
 #define PRONK_VECTOR64 0
 #endif
 
-// u8 x i8 products with four added up in i32 in one instruction, on x86.
+// On x86: one instruction adds up four u8 x i8 products in i32.
 #undef PRONK_VNNI
 #if PRONK_VECTOR64 || defined(PRONK_AVX_VNNI)
 #define PRONK_VNNI 1
@@ -89,7 +89,7 @@ struct PairSums {
 
 // Loads. They touch no byte outside of [p, end of the last number that the comment names).
 
-// kLanes128 times 16 bytes, `stride` bytes apart.
+// Loads kLanes128 times 16 bytes, `stride` bytes apart.
 HWY_INLINE VU8 LoadLanes128(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t stride) {
   const DU8x16 d16;
 #if PRONK_VECTOR64
@@ -112,7 +112,8 @@ HWY_INLINE VU8 LoadLanes128(const uint8_t* HWY_RESTRICT p) {
   if constexpr (kStride == 16) return hn::LoadU(d, p);
   if constexpr (kStride > 16 && kStride <= 24) {
     // Two loads and one byte permutation. The first 64 bytes hold 128-bit lanes 0 to 2, which the
-    // permutation moves to their places. In the 64 bytes that end with lane 3, it is in its place.
+    // permutation moves to their places. In the 64 bytes that end with lane 3, lane 3 is in its
+    // place.
     static constexpr auto kIndex = [] {
       std::array<uint8_t, 64> index{};
       for (size_t i = 0; i < 48; ++i) index[i] = static_cast<uint8_t>(i / 16 * kStride + i % 16);
@@ -133,7 +134,7 @@ HWY_INLINE VI8 LoadLanes128(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadLanes128<kStride>(reinterpret_cast<const uint8_t*>(p)));
 }
 
-// The start value of a sum. On Arm, copying a register occupies a vector unit, loading does not.
+// The start value of a sum. On Arm, copying a register occupies a vector unit; loading does not.
 HWY_INLINE VI32 LoadStart(const VI32& v) {
 #if HWY_ARCH_ARM_A64
   VI32 start;
@@ -169,7 +170,7 @@ HWY_INLINE void StoreLanes128(VI8 v, To to) {
 #endif
 }
 
-// Two vectors: LoadLanes128 at p and at p + 16.
+// Loads two vectors: LoadLanes128 at p and at p + 16.
 template <size_t kStride, typename T>
 HWY_INLINE void LoadLanes128Pair(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
                                  hn::Vec<hn::Rebind<T, DU8>>& second) {
@@ -188,7 +189,7 @@ HWY_INLINE void LoadLanes128Pair(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, 
 }
 
 // Stripes of 32 bytes, kStride bytes apart, fill StripeVectors() vectors. LoadStripes loads vector
-// v of these: two stripes, one stripe, or half of one.
+// v: two stripes, one stripe or half a stripe.
 constexpr size_t StripeVectors(size_t stripes) { return stripes * 2 / kLanes128; }
 template <size_t kStride>
 HWY_INLINE VU8 LoadStripes(const uint8_t* HWY_RESTRICT p, size_t v) {
@@ -220,8 +221,8 @@ HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
   return hn::MaxLanes(d) == 16 ? hn::BroadcastLane<0>(floats) : floats;
 }
 
-// Each lane's ue4m3 (half.h) as a float, divided by kUe4m3Unit. A ue4m3 has the bits of an f16 with
-// another bias.
+// Each lane's ue4m3 (half.h) as a float, divided by kUe4m3Unit. A ue4m3 is the upper bits of an f16
+// with another bias.
 constexpr float kUe4m3Unit = 256.0f;
 template <class D>
 HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {
@@ -233,9 +234,9 @@ HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {
   return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halfs));
 }
 
-// The bits of n half floats (f16), kStride bytes apart, as one number. It is made by integer units,
-// which are idle, since units that shuffle vectors are busy (Zen 4: 15 cycles for 256 weights of
-// Q4_0 instead of 19 with unpack instructions, 17 by permuting words).
+// The bits of n half floats (f16), kStride bytes apart, as one number. Integer units make it, which
+// are idle, since the units that shuffle vectors are busy (Zen 4: 15 cycles for 256 weights of Q4_0
+// instead of 19 with unpack instructions, 17 by permuting words).
 template <size_t n, size_t kStride>
 HWY_INLINE uint64_t CollectHalfs(const uint8_t* HWY_RESTRICT p) {
   uint64_t bits = 0;
@@ -273,7 +274,7 @@ HWY_INLINE VF BroadcastPerLane128(VPerLane128 v) {
 
 // Dot products of codes (unsigned bytes) with activations, -127..127. They are exact.
 
-// sum[lane] + the four products of the lane, of signed bytes. Not for x86.
+// sum[lane] + the four products of the lane's signed bytes. Not for x86.
 HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 #ifdef PRONK_NEON_DOT
   // Before version 16, clang offers the intrinsic only in files compiled for it as a whole.
@@ -364,8 +365,8 @@ HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
 #endif
 }
 
-// Bytes shifted right by kBits, or left if negative; bits that come from the neighbouring byte are
-// not masked.
+// Bytes shifted right by kBits, or left if negative; bits from the neighbouring byte are not
+// masked.
 template <int kBits>
 HWY_INLINE VU8 ShiftBits(VU8 v) {
   const DU16 d;
@@ -376,7 +377,7 @@ HWY_INLINE VU8 ShiftBits(VU8 v) {
 
 HWY_INLINE VU8 Mask(VU8 v, uint8_t mask) { return hn::And(v, hn::Set(DU8(), mask)); }
 
-// a | (b & mask), where a has none of the mask's bits.
+// a | (b & mask), where no bit of a is in the mask.
 HWY_INLINE VU8 AddBits(VU8 a, VU8 b, uint8_t mask) {
   const VU8 bits = hn::Set(DU8(), mask);
   return HWY_ARCH_ARM_A64 ? hn::BitwiseIfThenElse(bits, b, a) : hn::OrAnd(a, b, bits);
