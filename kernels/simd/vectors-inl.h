@@ -221,8 +221,8 @@ HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
   return hn::MaxLanes(d) == 16 ? hn::BroadcastLane<0>(floats) : floats;
 }
 
-// Each lane's ue4m3 (half.h) as a float, divided by kUe4m3Unit. A ue4m3 is the upper bits of an f16
-// with another bias.
+// Each lane's ue4m3 (half.h) as a float, divided by kUe4m3Unit. A ue4m3 has the bits of an f16 with
+// another bias.
 constexpr float kUe4m3Unit = 256.0f;
 template <class D>
 HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {

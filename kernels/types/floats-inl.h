@@ -1,5 +1,5 @@
 // F32, F16 and BF16: unblocked weights, floats of 32 and 16 bits (half.h). Their input also stays
-// float, or becomes BF16 in batches if the CPU multiplies that faster.
+// float, or becomes BF16 in batches if the CPU multiplies BF16 faster.
 
 #include <array>
 #include <bit>
@@ -75,8 +75,8 @@ struct Floats {
     AddProducts<1>([&](size_t, size_t v) HWY_ATTR { return w.weights[v]; }, in, &sums);
   }
 #if PRONK_LANES128 == 2
-  // One token's steps of all rows, interleaved: from memory 2 to 5% faster than row by row (BF16,
-  // AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
+  // For one token the steps of all rows are interleaved: from memory that is 2 to 5% faster than
+  // row by row (BF16, AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
   template <size_t n>
   static HWY_INLINE void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in,
                                          RowSums (&sums)[n]) {

@@ -16,13 +16,13 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   using Block = gguf::BlockIQ1_M;
   using PanelForm = Int8Form<-9, 9, 2>;
 
-  // The f16 d, a nibble of it on top of each word.
+  // The f16 d, of which each word has a nibble on top.
   static uint16_t ScaleBits(const Block& block) {
     uint32_t bits = 0;
     for (int i = 0; i < 4; ++i) bits |= (block.scales[i] >> 12u) << (4 * i);
     return static_cast<uint16_t>(bits);
   }
-  // Of the k-th 8 weights three bits of index and the sign of delta.
+  // The high nibble of the k-th 8 weights: three bits of index and the sign of delta.
   static uint32_t High(const Block& block, int k) { return block.qh[k / 2] >> (4 * (k % 2)) & 15u; }
   static uint32_t Index(const Block& block, int k) {
     return block.qs[k] | (High(block, k) & 7) << 8;

@@ -31,11 +31,13 @@ inline void SetShifted(uint32_t entry, bool negative_delta, int* integers) {
 HWY_INLINE uint64_t Iq1Bytes(uint32_t index, bool negative_delta) {
   constexpr uint64_t kOnes = 0x0101010101010101u;
   const uint64_t shifted = kIq1BytesPlus9[index] + (negative_delta ? 0 : 2 * kOnes);
-  // Minus 10 in each byte, -9 .. 9: adding 118 cannot carry, flipping the top bit subtracts 128.
+  // Subtracts 10 from each byte, which gives -9 .. 9: adding 118 cannot carry, flipping the top bit
+  // subtracts 128.
   return (shifted + 118 * kOnes) ^ (128 * kOnes);
 }
 
-// For IQ1_S and IQ1_M. Weights are in eighths, plus 10: kIq1BytesPlus9 has 8 * level + 9.
+// Common code of IQ1_S and IQ1_M. Weights are in eighths, plus 10: kIq1BytesPlus9 has 8 * level +
+// 9.
 template <class Type, class Block, int kBits>
 struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
   using Base = GridType<Type, Block, 1, kBits, false>;
@@ -103,7 +105,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
                                         uint16_t* HWY_RESTRICT index) {
     StoreIndices<3>(w, index);
   }
-  // Everything but the delta; returns the mask of negative deltas.
+  // Unpacks everything but the delta; returns the mask of negative deltas.
   static HWY_INLINE hn::Mask<DU64> UnpackLevels(const PackedGrid& w, size_t p, GridSlice& slice) {
     const DU64 d64;
     LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), w.index, p, slice.weights);
@@ -116,7 +118,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     for (VU8& weights : slice.weights) weights = AddDelta(weights, minus);
   }
 #if !PRONK_VECTOR64
-  // For one token, instead of adding deltas, a choice between two zero points.
+  // For one token, deltas are not added; each group chooses between two zero points.
   using Iq1Type::Multiply;
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, RowSums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) {

@@ -22,8 +22,8 @@ namespace kernels::HWY_NAMESPACE {
 inline float Iq2Scale(float d, uint32_t s) { return d * (0.5f + static_cast<float>(s)) * 0.25f; }
 
 #if PRONK_VECTOR64
-// Look-ups in registers, for the 64 indices of two blocks at once. A type adds Codes(w, codes), one
-// vector of codes for each, and Signs and Scales of a block.
+// Look-ups in registers, for the 64 indices of two blocks at once. A type adds Codes(w, codes), a
+// vector of codes for each block, and Signs and Scales of a block.
 template <class Type, class BlockType, int kBits>
 struct Iq2Type : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   using Block = BlockType;
@@ -81,7 +81,7 @@ struct Iq2Type : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
     }
   }
 
-  // From the low seven bits of the indices and masks of those above.
+  // Looks up codes by the low seven bits of the indices and masks of the higher bits.
   template <size_t kSize>
   static HWY_INLINE void LookUpBlocks(const SplitTable<kSize>& grid, VU8 index,
                                       const MU8* HWY_RESTRICT bits, VU8 (&codes)[2]) {
@@ -143,7 +143,7 @@ struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
     LookUp<255, 8>(kIq2xxsBytes.data(), block + offsetof(Block, qs), p, weights);
   }
 #endif
-  // In groups, which share two words: 5% of prefill.
+  // Unpacks whole groups, which share two words: 5% of prefill.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const block = reinterpret_cast<const Block*>(w);
     const float d = HalfToFloat(block->d);

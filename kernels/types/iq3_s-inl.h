@@ -49,7 +49,7 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
     }
   }
 #endif
-  // A bit for each index, in order. (Reads up to 8 bytes; more of the block follows.)
+  // The ninth bit of each index, in order. (Reads up to 8 bytes, which the block always has.)
   static HWY_INLINE hn::Mask<DU8> Ninth(const uint8_t* HWY_RESTRICT block, size_t p) {
     return hn::LoadMaskBits(DU8(), block + offsetof(Block, qh) + p * kSliceGroups);
   }

@@ -80,7 +80,7 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
 #endif
     SetScales(hn::ShiftRight<28>(groups), w.d, slice);
   }
-  // In groups, which share a word: 4% of prefill.
+  // Unpacks whole groups, which share a word: 4% of prefill.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const block = reinterpret_cast<const Block*>(w);
     const float d = HalfToFloat(block->d);

@@ -3,8 +3,8 @@
 //
 //   bytes    0 1         d
 //            2 3         scales_h: two bits of each scale
-//            4 ... 7     scales_l: four bits of each
-//            8 ... 135   qs: of each 32 weights 16 bytes of nibbles, as in Q4_0
+//            4 ... 7     scales_l: four bits of each scale
+//            8 ... 135   qs: 16 bytes of nibbles for each 32 weights, as in Q4_0
 //   weight   d * (scale - 32) * values[q], values as in IQ4_NL
 
 #include "kernels/types/shared/tables.h"
@@ -30,8 +30,8 @@ struct IQ4_XS : SignedType32<IQ4_XS, gguf::BlockIQ4_XS, true>,
     return F16ToF32(block.d) * static_cast<float>(Scale(block, g));
   }
 
-  // d times six bits less 32: group g's low four are at bit 4g of scales_l, its top two at bit 2g
-  // of scales_h, which is 16 + 2g of the first four bytes.
+  // d * (six bits - 32): group g's low four bits are at bit 4g of scales_l, its top two at bit 2g
+  // of scales_h, which is bit 16 + 2g of the first four bytes.
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     static_assert(offsetof(Block, d) == 0 && offsetof(Block, scales_h) == 2);
     uint32_t low_bits, high_bits;

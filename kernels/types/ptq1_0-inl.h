@@ -1,15 +1,14 @@
 // PTQ1_0 (PrismML): 128 weights -1, 0 and 1, five to a byte, with a scale. 28 bytes, 1.75 bits a
 // weight.
 //
-//   bytes    0 ... 23    qs: digit n of byte b is weight 16n + b for the first 16 bytes, for the
-//                        others 80 + 8n + b - 16
+//   bytes    0 ... 23    qs: digit n of byte b is weight 16n + b if b < 16, else 64 + 8n + b
 //            24 25       qh: digit n of byte b is weight 120 + 2n + b, four digits to a byte
 //            26 27       d
 //   byte     its digits to the base of 3 as a fraction of 243, scaled to 256, as in TQ1_0
 //   weight   d * (digit - 1)
 //
 // A vector of 64 bytes has two blocks as they are. Shorter vectors have bytes 0 to 15 and 12 to 27
-// of one block. Bytes that are there twice or are not digits have no weight.
+// of one block. Repeated bytes and bytes without digits have no weight.
 #include "kernels/types/i2_s-inl.h"
 #include "kernels/types/tq1_0-inl.h"
 
@@ -30,7 +29,7 @@ struct PTQ1_0 : Ternary128<PTQ1_0, gguf::BlockPTQ1_0, 5> {
   }
   static constexpr size_t WeightOf(size_t byte, size_t n) {
     if (byte < 16) return 16 * n + byte;
-    const size_t again = kSlotBytes - sizeof(Block);  // bytes that are there twice
+    const size_t again = kSlotBytes - sizeof(Block);  // repeated bytes
     if (byte < 16 + again) return kNoWeight;
     byte -= again;
     if (byte < 24) return 80 + 8 * n + byte - 16;

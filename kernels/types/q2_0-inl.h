@@ -44,7 +44,7 @@ struct InOrder {
     in.scale = hn::Load(DF(), scales);
   }
 
-  // sum + the products of all codes, which are at most 3, or 2 if there are eight.
+  // sum + the products of all codes. Codes are at most 3, or at most 2 if a byte has eight.
   static HWY_INLINE VI32 DotAll(VI32 sum, const VU8 (&codes)[kCodes], const Input& in) {
 #if HWY_ARCH_X86 && !PRONK_VNNI
     const DI16 d16;  // holds 2 * 8 * 2 * 127 and 2 * 4 * 3 * 127

@@ -30,7 +30,8 @@ struct Q2_K : StripedType16<Q2_K, gguf::BlockQ2_K, true> {
   using PanelForm =
       std::conditional_t<PRONK_MADDUBS, Int8Form<0, 3, 2, 2>, Int8Form<0, 15 * 3, 1, 2>>;
   static constexpr int kZeroPoint = 0;
-  // Two shifts less; of transposed codes, which are factors of dots without sums of 16 bits, all.
+  // These factors save two shifts; for transposed codes, whose dots need no sums of 16 bits, all
+  // shifts.
   static constexpr int kFactors[4] = {1, 4, PRONK_VECTOR64 ? 16 : 1, PRONK_VECTOR64 ? 64 : 4};
   static constexpr int kProductZero = 0;
   static constexpr float kProductSign = 1;

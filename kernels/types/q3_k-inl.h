@@ -78,8 +78,8 @@ struct Q3_K : StripedType16<Q3_K, gguf::BlockQ3_K, false> {
     codes[3] = AddBits(codes[3], ShiftBits<1>(third), 4);
   }
 #if HWY_ARCH_X86 && !PRONK_VECTOR64
-  // Codes of two stripes in a byte, at bits 0 and 3, by tables: from a nibble of qs, and with the
-  // third bits of stripes 0 and 1, or 2 and 3.
+  // Tables give the codes of two stripes in a byte, at bits 0 and 3: from a nibble of qs, and from
+  // the third bits of stripes 0 and 1, or 2 and 3.
   static HWY_INLINE void TransposedCodes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
     alignas(16) static constexpr auto kTables = [] {
       std::array<std::array<uint8_t, 16>, 3> tables{};

@@ -75,7 +75,7 @@ HWY_INLINE V ScalesAndMins(V heads) {
 // d * sc and -dmin * min, for each 32 weights of a block.
 HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
 #if PRONK_LANES128 == 2 || HWY_ARCH_ARM_A64
-  // By integer instructions: with one token vector units are busy and integer units are idle.
+  // Uses integer instructions: with one token, vector units are busy and integer units are idle.
   uint64_t halfs, packed;
   uint32_t high;
   hwy::CopyBytes<8>(block, &halfs);
@@ -110,7 +110,7 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
 #endif
 }
 
-// The distance of nibbles of kLanes128 even groups and of kLanes128 odd ones, in bytes.
+// The distance of the nibbles of kLanes128 even groups and of kLanes128 odd groups, in bytes.
 constexpr size_t kNibbleStep = kLanes128 == 2 ? 64 : 32;
 
 #if PRONK_VECTOR64
@@ -134,7 +134,7 @@ HWY_INLINE PairFactors LoadScales6(const uint8_t* HWY_RESTRICT w0, const uint8_t
   return {hn::Mul(floats(hn::LowerHalf(six)), halfs(0x01000100u)),
           hn::Mul(floats(hn::UpperHalf(d16, six)), hn::Neg(halfs(0x03020302u)))};
 }
-// Low nibbles for the lanes of even groups, high ones for those of odd groups.
+// The low nibbles for the lanes of even groups, the high nibbles for the lanes of odd groups.
 template <class Block>
 HWY_INLINE void LoadNibblePair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                VU8 (&codes)[8]) {

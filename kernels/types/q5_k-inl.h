@@ -67,7 +67,7 @@ struct Q5_K : UnsignedType32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static HWY_INLINE void PairCodes(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_RESTRICT w1,
                                    VU8 (&codes)[8]) {
     LoadNibblePair<Block>(w0, w1, codes);
-    // Bit g of a byte of qh is of group g: it is turned to bit 4 of the group's lane.
+    // Bit g of a byte of qh belongs to group g. It is rotated to bit 4 in the group's lane.
     const hn::Half<DU8> d32;
     const VU8 qh = hn::Combine(DU8(), hn::LoadU(d32, w1 + offsetof(Block, qh)),
                                hn::LoadU(d32, w0 + offsetof(Block, qh)));

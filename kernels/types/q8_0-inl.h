@@ -1,5 +1,5 @@
 // Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. Also Q8_1, whose additional
-// sum only serves some programs' activations, not weights.
+// sum serves only some programs' activations, not weights.
 //
 //   bytes    0 1        d
 //            2 ... 33   qs: byte j is weight j, signed
@@ -34,11 +34,11 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
 }
 
 // SignedType32 (types32-inl.h) multiplies a step of 256 weights, as vectors of bytes, with int8
-// activations, and each sum with the scales of its 32 weights. What follows is what a type of
-// signed bytes adds.
+// activations, and each sum with the scales of its 32 weights. The members below are the part that
+// a type of signed bytes adds.
 template <class Type, class BlockType>
 struct Q8Type : SignedType32<Type, BlockType> {
-  // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.
+  // The packed form in batches (unpack-inl.h): integers from -128 to 127, a scale for each 32.
   using PanelForm = Int8Form<-128, 127>;
 
   // The definition (unpack-inl.h): a weight is this integer times the block's f16 d.

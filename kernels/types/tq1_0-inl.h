@@ -1,7 +1,6 @@
 // TQ1_0: 256 weights -1, 0 and 1, five to a byte, with a scale. 54 bytes, 1.6875 bits a weight.
 //
-//   bytes    0 ... 47    qs: digit n of byte b is weight 32n + b for the first 32 bytes, for the
-//                        others 128 + 16n + b
+//   bytes    0 ... 47    qs: digit n of byte b is weight 32n + b if b < 32, else 128 + 16n + b
 //            48 ... 51   qh: digit n of byte b is weight 240 + 4n + b, four digits to a byte
 //            52 53       d
 //   byte     its five digits to the base of 3 as a fraction of 243, scaled to 256

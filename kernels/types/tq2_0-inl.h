@@ -20,7 +20,7 @@ namespace kernels::HWY_NAMESPACE {
 constexpr size_t kByteVectors = 4 / kLanes128;
 
 // Two bits to a code. In vectors of 64 bytes codes stay at their bits, to save shifts: code n and
-// its start value are Unit(n) times as large, and scales as much smaller.
+// its start value are multiplied by Unit(n), and scales are divided by it.
 constexpr int Unit(size_t n) { return PRONK_VECTOR64 && n < 4 ? 1 << (2 * n) : 1; }
 HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 #if PRONK_VECTOR64
@@ -49,7 +49,7 @@ HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
   return {x, hn::Mul(sum, hn::Set(d, -Unit(n))), hn::Mul(PickFloats(scales, group), unit)};
 }
 
-// sum + the scaled products, lane by lane: summing dots first takes the same number of scarcer
+// sum + the scaled products, lane by lane: adding up dots first would take as many, but scarcer,
 // instructions.
 HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
   return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.start, codes, in.x)), in.scale, sum);

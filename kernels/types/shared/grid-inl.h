@@ -9,8 +9,8 @@
 //   vector 1   | octet 1 of group 0 | octet 1 of group 1 | ...        to vector 3
 //   lanes      |    0          1     |    2          3     |
 //
-// So two lanes of all four dot products belong to a group and take its scale. Types with scales
-// of 16 add up two vectors for each.
+// So two lanes of all four dot products belong to a group and take its scale. Types with scales for
+// 16 weights add up two vectors for each scale.
 //
 // The indices take most of the time: an instruction or two for each besides the load of the entry.
 // Indices that are not bytes of the file are computed as vectors, some steps ahead (rows-inl.h).
@@ -29,7 +29,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// A SLICE is the groups of which a vector has one octet each: all 8 of a block or fewer.
+// A SLICE is the groups of which a vector has one octet each: all 8 groups of a block, or fewer.
 constexpr size_t kSliceGroups = kVectorBytes / 8;
 constexpr size_t kBlockSlices = 8 / kSliceGroups;
 
@@ -46,7 +46,7 @@ struct GridInput {
   VI32 start[kBlockSlices][2];
 };
 
-// Each of kFloatLanes / 2 floats in two neighbouring lanes.
+// Repeats each of kFloatLanes / 2 floats in two neighbouring lanes.
 HWY_INLINE VF BroadcastToLanePairs(const float* HWY_RESTRICT p) {
   const hn::FixedTag<float, kFloatLanes / 2> d;
   alignas(64) int32_t index[kFloatLanes];
@@ -100,7 +100,7 @@ HWY_INLINE VU16 LoadOctets(const uint8_t* HWY_RESTRICT from, size_t p) {
 }
 
 #if !PRONK_VECTOR64
-// kBits bits from bit kFrom on of each u64 to bit kTo.
+// Moves kBits bits of each u64 from bit kFrom to bit kTo.
 template <int kFrom, int kBits, int kTo>
 HWY_INLINE VU64 MoveBits(VU64 v) {
   if constexpr (kFrom > kTo) v = hn::ShiftRight<kFrom - kTo>(v);
@@ -109,12 +109,12 @@ HWY_INLINE VU64 MoveBits(VU64 v) {
 }
 #endif
 
-// A field for each octet of a group: kBits bits from bit kFirst on, every kStep bits, go to bit kTo
-// (0 or 8) of each u16.
+// Splits a group's u64 into a field for each octet: kBits bits, kStep bits apart from bit kFirst
+// on, go to bit kTo (0 or 8) of each u16.
 template <int kFirst, int kStep, int kBits, int kTo>
 HWY_INLINE VU16 SplitGroups(VU64 v) {
 #if PRONK_VECTOR64
-  // Any eight bits of a u64 to any byte; to the others, zeros.
+  // A shift moves any eight bits of a u64 to a byte; other bytes get zeros.
   constexpr auto kShift = [](int t) {
     return static_cast<uint64_t>(kFirst + kStep * t) << (16 * t + kTo);
   };
@@ -184,7 +184,8 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
 
 // Signs: a byte for each octet, in the low half of a u16. Bit i negates weight i.
 
-// From 7-bit indices (EvenSigns in tables.h): four of them in each u64, at bits kFirst + kStep * t.
+// Makes signs from 7-bit indices (EvenSigns in tables.h): each u64 has four indices, at bits kFirst
+// + kStep * t.
 template <int kFirst, int kStep>
 HWY_INLINE VU16 EvenSignsOf(VU64 v) {
 #if PRONK_VECTOR64
@@ -194,7 +195,7 @@ HWY_INLINE VU16 EvenSignsOf(VU64 v) {
   return VU16{_mm512_gf2p8affine_epi64_epi8(index.raw, matrix.raw, 0)};
 #else
   const VU16 index = SplitGroups<kFirst, kStep, 7, 0>(v);
-  // The parity of seven bits is that of four, by a table.
+  // XOR reduces seven bits to four of the same parity, which a table gives.
   const DU16 d;
   const VU16 four = hn::And(hn::Xor(index, hn::ShiftRight<4>(index)), hn::Set(d, uint16_t{15}));
   alignas(16) static constexpr uint8_t kParity[16] = {0,   128, 128, 0,   128, 0,   0,   128,
@@ -214,7 +215,7 @@ HWY_INLINE VI8 SignBytes(VU16 signs) {
     return from;
   }();
   const VU8 eight = hn::TableLookupBytes(hn::BitCast(d, signs), hn::LoadDup128(d, kFrom.data()));
-  // A bit that is set makes 128 or 129 of its byte.
+  // A set bit makes its byte 128 or 129.
   const VU8 bits = hn::And(eight, hn::BitCast(d, hn::Set(DU64(), 0x8040201008040201)));
   return hn::BitCast(DI8(), hn::Add(bits, hn::BitCast(d, hn::Set(DU64(), 0x01406070787C7E7F))));
 }
@@ -224,16 +225,16 @@ HWY_INLINE VI8 SignBytes(VU16 signs) {
 // d * (2s + 1), which is exact: d has 11 bits.
 HWY_INLINE VF ScaleOf(VI32 s, VF d) { return hn::MulAdd(hn::ConvertTo(DF(), s), hn::Add(d, d), d); }
 
-// The low half of each u64 in both.
+// Copies the low half of each u64 to its high half.
 HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v)); }
 
 // A slice of a block. Types with scales of 32 weights have only the first scale.
 struct GridSlice {
-  VU8 weights[4];  // magnitudes, or plus a zero point that the start value of the dots takes off
-  VI8 signs[4];    // where there are magnitudes
+  VU8 weights[4];  // magnitudes, or weights plus a zero point that the dots' start value subtracts
+  VI8 signs[4];    // of magnitudes
   VF scale[2];     // d * (2s + 1)
 };
-// A block, and the same before it is unpacked.
+// A block: unpacked, and before it is unpacked.
 struct UnpackedGrid {
   GridSlice slices[kBlockSlices];
 };
@@ -257,7 +258,7 @@ inline uint32_t LoadU32(const void* bytes) {
   hwy::CopyBytes<4>(bytes, &value);
   return value;
 }
-// Nibble i of packed scales, low ones first.
+// Nibble i of packed scales, low nibbles first.
 inline int ScaleNibble(const uint8_t* scales, size_t i) {
   return scales[i / 2] >> (4 * (i % 2)) & 15;
 }
@@ -271,7 +272,7 @@ struct GridDefinition : Definition<Type, Block, kGroup> {
     const auto* const block = reinterpret_cast<const Block*>(w);
     for (size_t g = 0; g < 8; ++g) {
       HWY_UNROLL(4)
-      for (size_t l = 0; l < 4; ++l) {  // as constants: shifts of IQ1_S and IQ2_S depend on it
+      for (size_t l = 0; l < 4; ++l) {  // unrolled: shifts of IQ1_S and IQ2_S depend on constant l
         const uint64_t octet = Type::Octet(*block, 4 * g + l);
         hwy::CopyBytes<8>(&octet, out.weights + 32 * g + 8 * l);
       }
@@ -283,7 +284,7 @@ struct GridDefinition : Definition<Type, Block, kGroup> {
 // Members that rows-inl.h needs. A type adds
 //   static void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice)
 // Scales are f16 d times (2s + 1) / 8 * kEighths, kBits bits for each 16 weights, or for each 32
-// (kBits 0). kSigns: whether signs are apart.
+// (kBits 0). kSigns: signs are stored separately.
 template <class Type, class BlockType, int kEighths, int kBits, bool kSigns>
 struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   using Block = BlockType;
@@ -296,7 +297,7 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
   static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     return LoadGridInput(x, i, static_cast<float>(kEighths) / 8);
   }
-  // s for each group.
+  // Sets the scales from s of each group.
   static HWY_INLINE void SetScales(VU64 s, VF d, GridSlice& out) {
     const VI32 both = InBothLanes(s);
     if constexpr (kBits == 0) {
@@ -356,8 +357,8 @@ struct GridType : GridDefinition<Type, BlockType, kBits == 0 ? 32 : 16> {
     AddDots(kSigns ? none : in.start[p][0], kSigns || kBits == 0 ? none : in.start[p][1], w, in, p,
             sums);
   }
-  // The dots of vectors 0 and 1 start with `first`, those of 2 and 3 with `second`. Weights at most
-  // 64.
+  // The dots of vectors 0 and 1 start with `first`, the dots of vectors 2 and 3 with `second`.
+  // Weights are at most 64.
   static HWY_INLINE void AddDots(VI32 first, VI32 second, const GridSlice& w, const Input& in,
                                  size_t p, RowSums& sums) {
     const DF d;

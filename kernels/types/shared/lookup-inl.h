@@ -1,6 +1,6 @@
 // Look-ups in registers, for CPUs that permute the bytes of a 64-byte vector (AVX-512 VBMI): 3
-// instructions for 64 indices into 256 bytes. That beats loads for grids of up to 1024 entries, not
-// for the 2048 of IQ1. Included once per instruction set; empty for other CPUs.
+// instructions for 64 indices into 256 bytes. That beats loads for grids of up to 1024 entries, but
+// not for the 2048 entries of IQ1. Included once per instruction set; empty for other CPUs.
 //
 // An entry gives two bytes of CODES, levels of two or three bits. A weight and its sign are one
 // more look-up, for a vector that has the same weight of all entries, so activations are split into
@@ -48,7 +48,7 @@ struct SplitTable {
   alignas(64) uint8_t high[kSize] = {};
 };
 
-// table[index]. An index's low seven bits are in `index`, those above are masks, lowest first.
+// table[index]. An index's low seven bits are in `index`; the higher bits are masks, lowest first.
 template <size_t kSize>
 HWY_INLINE VU8 Lookup(const uint8_t* HWY_RESTRICT table, VU8 index, const MU8* HWY_RESTRICT bits) {
   const DU8 d;
@@ -63,7 +63,8 @@ HWY_INLINE VU8 Lookup(const uint8_t* HWY_RESTRICT table, VU8 index, const MU8* H
   }
 }
 
-// The dot product needs unsigned bytes, so kWeightBias is added to weights. At most 127, see Dot.
+// The dot product needs unsigned bytes, so kWeightBias is added to weights. The sum is at most 127,
+// see Dot.
 constexpr uint8_t kWeightBias = 64;
 
 // The input of a block, in fourths: vector c has numbers c, 4 + c, 8 + c ...

@@ -3,10 +3,10 @@
 //
 //   bytes    | row 0: group 0, 1, ... 7 | row 1: group 0, 1, ... 7 |    k = 0 ... 7
 //
-// A lane is of the same group in all eight vectors of a step, so that its dots are one sum, and
-// both rows share its conversion to float and the product with both scales (a single row would fill
-// two lanes of each group, and be converted twice). Activations are loaded into both halves.
-// Included once per instruction set.
+// A lane has the same group in all eight vectors of a step, so that its dots are one sum, and both
+// rows share its conversion to float and the product with both scales (a single row would fill two
+// lanes of each group, and be converted twice). Activations are loaded into both halves. Included
+// once per instruction set.
 #if defined(PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_
 #undef PRONK_KERNELS_TYPES_SHARED_ROW_PAIRS32_INL_H_
@@ -24,7 +24,7 @@ namespace kernels::HWY_NAMESPACE {
 using VI8x32 = hn::Vec<hn::Half<DI8>>;
 using VI32x8 = hn::Vec<hn::Half<DI32>>;
 
-// v in both halves of a vector: once for each row.
+// Copies v to both halves of a vector, one for each row.
 HWY_INLINE VI8 BroadcastToHalves(VI8x32 v) { return VI8{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VI32 BroadcastToHalves(VI32x8 v) { return VI32{_mm512_broadcast_i64x4(v.raw)}; }
 HWY_INLINE VF BroadcastToHalves(VF8 v) {
@@ -58,13 +58,13 @@ HWY_INLINE V PickLanes(V a, V b, Number number) {
                      hn::TwoTablesLookupLanes(d, hn::BitCast(d, a), hn::BitCast(d, b),
                                               hn::SetTableIndices(d, numbers)));
 }
-// The group of a lane; with kEvenOdd the even ones come first.
+// The group of a lane; with kEvenOdd the even groups come first.
 template <bool kEvenOdd>
 constexpr size_t GroupOfLane(size_t lane) {
   return kEvenOdd ? lane % 4 * 2 + lane % 8 / 4 : lane % 8;
 }
-// The 128-bit lanes of a have groups 0 to 3, those of b groups 4 to 7. The result has lane k of
-// each of the eight, then lane k + 1 of each.
+// The 128-bit lanes of a have groups 0 to 3, the 128-bit lanes of b groups 4 to 7. The result has
+// lane k of all eight groups, then lane k + 1.
 template <bool kEvenOdd, class V>
 HWY_INLINE V PickGroups(V a, V b, size_t k) {
   return PickLanes(a, b, [=](size_t i) { return GroupOfLane<kEvenOdd>(i) * 4 + k + i / 8; });
@@ -117,7 +117,7 @@ HWY_INLINE void LoadPair(const uint8_t* HWY_RESTRICT w0, const uint8_t* HWY_REST
 // A type adds Codes and Factors (step32-inl.h), and may have faster ones for two rows:
 //   static void PairCodes(const uint8_t* w0, const uint8_t* w1, VU8 (&codes)[8])
 //   static PairFactors FactorsOfPair(const uint8_t* w0, const uint8_t* w1)
-// Both in the order of GroupOfLane.
+// Both are in the order of GroupOfLane.
 template <class Type, class BlockType, int kZeroPoint, int kMaxCode, bool kMinimum, bool kEvenOdd>
 struct RowPairs32 : StepBase32<Type, BlockType> {
   static constexpr size_t kRowsPerVector = 2;  // rows-inl.h

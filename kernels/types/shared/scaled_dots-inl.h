@@ -73,8 +73,8 @@ HWY_INLINE void Transpose4x4(V& a, V& b, V& c, V& d) {
   d = hn::BitCast(dv, hn::InterleaveUpper(d64, high_ab, high_cd));
 }
 
-// Lane i is float number[i] of eight. If the eight are two vectors, the numbers belong to one of
-// them.
+// Lane i is float number[i] of eight. If the eight floats are two vectors, all numbers belong to
+// one vector.
 HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloatLanes]) {
   constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(DF8()));
   alignas(64) int32_t lane[kFloatLanes];

@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The vectors of 256 weights or activations are transposed: a lane is of the same group in every
-// vector, so that their dots are one sum.
+// The vectors of 256 weights or activations are transposed: a lane has the same group in every
+// vector, so that its dots are one sum.
 constexpr bool kTransposes = kLanes128 > 1;
 template <class V>
 HWY_INLINE void Transpose([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
@@ -26,7 +26,7 @@ HWY_INLINE void Transpose([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
 #endif
 }
 
-// sum + dots * w * x. dots is one vector (if they are transposed) or kDotVectors, with at most
+// sum + dots * w * x. dots is one vector (if vectors are transposed) or kDotVectors, with at most
 // kMaxDot in each lane; kLarge: at most twice that; kAny: any number.
 constexpr int kMaxDot = 16383;
 template <bool kLarge, bool kAny = false, size_t n>

@@ -69,7 +69,7 @@ template <size_t n>
 HWY_INLINE VLane AddDots(VLane sum, const VU8 (&codes)[4], const VI8 (&x)[4][n], size_t v) {
   for (size_t k = 0; k < 4; ++k) {
 #if PRONK_MADDUBS
-    // May wrap around: the sum with -zero * (sum of the lane) fits, 8 * 32 * 127.
+    // May wrap around; the sum with -zero * (sum of the lane) fits: 8 * 32 * 127.
     sum = hn::Add(sum, hn::SatWidenMulPairwiseAdd(DI16(), codes[k], x[k][v]));
 #else
     sum = DotBytes(sum, codes[k], x[k][v]);
@@ -79,8 +79,8 @@ HWY_INLINE VLane AddDots(VLane sum, const VU8 (&codes)[4], const VI8 (&x)[4][n],
 }
 #endif
 
-// The activations of 256 weights in the order of the stripes. Kept small: activations of many
-// tokens would not fit in the first-level cache (NOTEBOOK.md).
+// The activations of 256 weights in the order of the stripes. The struct is small, so that the
+// activations of many tokens fit in the first-level cache (NOTEBOOK.md).
 template <bool kHasSums>
 struct StripedInput : std::conditional_t<kHasSums, StripedSums, NoSums> {
   VI8 x[4][kStripeVectors];
@@ -92,8 +92,8 @@ struct StripedInput : std::conditional_t<kHasSums, StripedSums, NoSums> {
   VF scale[kVectors8];  // the activations' scales / factor, in the lanes of their groups
 };
 
-// A type may leave the codes of stripe k at their bit position. Then they are Type::kFactors[k]
-// times as large, a power of two. The scales are divided by that, so nothing is rounded.
+// A type may leave the codes of stripe k at their bit position, which multiplies them by
+// Type::kFactors[k], a power of two. The scales are divided by it, so nothing is rounded.
 template <class Type>
 HWY_INLINE typename Type::Input LoadStripedInput(const ActivationRow& x, size_t i) {
   typename Type::Input in;
@@ -237,7 +237,7 @@ struct DeferredStripes : StripedFactors {
   const uint8_t* block;
 };
 
-// Whether scales and codes become one number in panels.
+// True if scales and codes become one number in panels.
 template <class Type>
 constexpr bool kScalesInCodes = [] {
   if constexpr (requires { Type::kProducts; }) return !PRONK_MADDUBS;
@@ -286,7 +286,7 @@ struct StripedType16 : Definition<Type, BlockType, 16> {
   }
 #else
   // One token's products take a vector of each stripe at a time, since a block's codes and scales
-  // do not fit in 16 registers. Saves 10 to 16% of the time.
+  // do not fit in 16 registers. That saves 10 to 16% of the time.
   static HWY_INLINE DeferredStripes DeferUnpack(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }

@@ -2,8 +2,8 @@
 // values. They are part of the types, like the bytes in gguf/blocks.h; their authors chose the
 // points to match weights of trained models.
 //
-// An entry of a grid is a point of 8 (IQ1, IQ2) or 4 (IQ3) weights, each one of a few levels. It is
-// stored as level numbers in 16 bits, the form that kernels unpack fastest:
+// An entry of a grid is a point of 8 (IQ1, IQ2) or 4 (IQ3) weights, each at one of a few levels. It
+// is stored as level numbers in 16 bits, the form that kernels unpack fastest:
 //   8 weights   two bits each: weight i at bit 2i
 //   4 weights   three bits each: weights 0 to 3 at bits 3, 11, 0 and 8
 #pragma once
@@ -44,11 +44,11 @@ constexpr uint8_t EvenSigns(uint32_t index) {
   return static_cast<uint8_t>((index & 127u) | odd << 7);
 }
 
-// Of IQ4_NL and IQ4_XS, by nibble.
+// The values of IQ4_NL and IQ4_XS, by nibble.
 inline constexpr std::array<int8_t, 16> kIq4nlValues = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                         1,    13,   25,  38,  53,  69,  89,  113};
 
-// Of MXFP4 and NVFP4, by nibble: the values of a 4-bit float (sign, two bits of exponent, one of
+// The values of MXFP4 and NVFP4, by nibble: a 4-bit float (sign, two bits of exponent, one of
 // mantissa), doubled to be integers.
 inline constexpr std::array<int8_t, 16> kFp4Values = {0, 1,  2,  3,  4,  6,  8,  12,
                                                       0, -1, -2, -3, -4, -6, -8, -12};
@@ -80,7 +80,7 @@ constexpr std::array<uint16_t, n> Points(const char* set) {
   return points;
 }
 
-// IQ1_S, IQ1_M: levels are of kIq1Levels.
+// The grid of IQ1_S and IQ1_M, with kIq1Levels.
 inline constexpr auto kIq1Grid = Points<2048, 8>(
     "555241580A2024158054138A6802A82AA180A20241580541280244545251500A20280288810080280A30A20A88"
     "BBAAA009AAB0002200A0AAC8280A80041580541288080541241580A80380890A8008A280541241580284245580"
@@ -102,7 +102,7 @@ inline constexpr auto kIq1Grid = Points<2048, 8>(
     "2F02000000AAA082A0AB02AE2A2000288490829E410011B454150054108A2005412415808842808882A0048000"
     "541041500A20041580541");
 
-// IQ2: of kIq2Levels.
+// The grids of IQ2, with kIq2Levels.
 inline constexpr auto kIq2xxsGrid = Points<256, 8>(
     "555141550144141400404144000100000040040041000400000000400000050104141100104140040540040001"
     "000050010000050000100000040000144140044141000040000040000040000000000000400100000000000000"
@@ -163,7 +163,7 @@ inline constexpr auto kIq2sGrid = Points<1024, 8>(
     "000010040100010000000000000000000000004000000000000400040000000000001000000000040000400000"
     "041041100000000100001");
 
-// IQ3: of kIq3xxsLevels and kIq3sLevels.
+// The grids of IQ3, with kIq3xxsLevels and kIq3sLevels.
 inline constexpr auto kIq3xxsGrid = Points<256, 4>(
     "51A8502040000082A050225020010010512050A800280002285002000000001000800008010800822800004000"
     "40000000000002000001000015000080002000A050A051081000005020500000000000A0502010000000405000"

@@ -20,7 +20,7 @@ namespace kernels::HWY_NAMESPACE {
 // UnsignedType32 is for codes from 0 to kMaxCode, at most 31:
 //   kMinimum false   weight = scale * (code - kZeroPoint)
 //   kMinimum true    weight = scale * code + min;  kZeroPoint is about the middle of the codes
-// kEvenOdd: a byte's nibbles are of neighbouring groups. SignedType32 is for signed bytes, whose
+// kEvenOdd: a byte's nibbles belong to neighbouring groups. SignedType32 is for signed bytes, whose
 // codes are the weights plus kSignedOffset (step32-inl.h). kNo128: no byte is -128.
 #if PRONK_VECTOR64
 template <class Type, class Block, int kZeroPoint, int kMaxCode, bool kMinimum = false,
@@ -52,7 +52,7 @@ struct TableCodes {
 };
 
 // Groups of 32 nibbles, kStride bytes apart: one AND gives the first halves of all groups, a shift
-// the second.
+// the second halves.
 template <class Block, class OfNibbles = SameCodes, size_t kStride = sizeof(Block)>
 struct Nibbles32 {
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {

@@ -1,7 +1,7 @@
 // Helpers for every weight type, and for unpacking to plain bytes. Unpacking to bytes uses vectors
-// of 16 bytes on every instruction set, as a weight is unpacked once per batch. (Plain loops over
-// bytes are slow, since GCC unrolls them before it could vectorize them: Q4_0 took 1.6 cycles a
-// weight.) Included once per instruction set.
+// of 16 bytes on every instruction set, since a weight is unpacked once per batch. (Plain loops
+// over bytes are slow, since GCC unrolls them before it could vectorize them: Q4_0 took 1.6 cycles
+// a weight.) Included once per instruction set.
 #if defined(PRONK_KERNELS_TYPES_SHARED_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_TYPES_SHARED_UNPACK_INL_H_
 #undef PRONK_KERNELS_TYPES_SHARED_UNPACK_INL_H_
@@ -18,7 +18,7 @@
 #include "kernels/ops/rounding.h"
 #include "kernels/simd/vectors-inl.h"
 
-// How bytes are multiplied. x86 without VNNI adds neighbours in i16, saturating (maddubs). With
+// The way bytes are multiplied. x86 without VNNI adds neighbours in i16, saturating (maddubs). With
 // VNNI one side must be unsigned, so it gets a bias.
 #undef PRONK_MADDUBS
 #undef PRONK_BIAS
@@ -37,8 +37,8 @@ struct Int8FormOfBits {
   static constexpr size_t kMins = kMinsPer32;
 #if PRONK_MADDUBS
   // Unsigned codes w + kZeroPoint of as few bits as possible: kSumsInI16 sums of two products with
-  // an activation of -127..127 fit in i16. With eight bits not even one fits: codes stay signed,
-  // and their sign moves to the activation.
+  // an activation of -127..127 fit in i16. With eight bits not even one sum fits: codes stay
+  // signed, and their sign moves to the activation.
   static constexpr bool kSigned = kBits == 8;
   static constexpr size_t kSumsInI16 = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
   static constexpr int kZeroShift = 8 - kBits;
@@ -67,7 +67,7 @@ struct Bytes256 {
   float mins[16];
 };
 
-// The value of an f16, by the CPU's own conversion.
+// Converts an f16 with the CPU's own instruction.
 HWY_INLINE float HalfToFloat(uint16_t bits) {
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<hwy::float16_t, 4> d_half;
@@ -123,7 +123,7 @@ using VU8x16 = hn::Vec<DU8x16>;
 
 HWY_INLINE VU8x16 Load16(const uint8_t* p) { return hn::LoadU(DU8x16(), p); }
 
-// The kCount bits from bit kFirst of each byte on, at bit kTo of the result.
+// Moves kCount bits of each byte from bit kFirst to bit kTo.
 template <int kFirst, int kCount, int kTo = 0>
 HWY_INLINE VU8x16 Bits(VU8x16 v) {
   const DU8x16 d;
