@@ -11,10 +11,9 @@
 // add up a token's results in the order of its experts, whichever thread computes them:
 //
 // - Up to kMaxInvariantTokens tokens: the rows of all downs are one range of work, too; then the
-// results
-//   are combined. That takes three barriers. Giving each thread its own rows of out would save one
-//   barrier, but read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads
-//   and 8 experts of three matrices with 1024 rows of 288 bytes.
+//   results are combined. That takes three barriers. If each thread had its own rows of out, one
+//   barrier less would do, but a thread would read only a few rows of every expert: 37 instead of
+//   43 GB/s, measured with two threads and 8 experts of three matrices with 1024 rows of 288 bytes.
 // - More tokens: each thread computes some rows of out for all experts and tokens, so that no
 //   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than
 //   kDefaultMaxRowTokens tokens use panels (gemm.h); their inputs and hidden vectors are packed
@@ -260,7 +259,7 @@ class ExpertPass {
     return {form, s_.tiles_.get() + first * TileBytes(form, cols), n_slots(e), cols};
   }
 
-  // Rows [begin, end) of an expert's matrices for all of its slots.
+  // Computes rows [begin, end) of an expert's gate and up for all its slots.
   void GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread) {
     GatedLayer gated{
         {},          layer_.up.expert(e), nullptr, layer_.up.expert_bias(e), layer_.activation,
@@ -317,7 +316,7 @@ class ExpertPass {
         e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
   }
 
-  // Rows [begin, end) of expert e's output matrix, to results_.
+  // Computes rows [begin, end) of expert e's output matrix, to results_.
   void DownResults(size_t e, size_t begin, size_t end, size_t thread) {
     const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
       RowsInput in{x, scratch(thread)};
@@ -328,7 +327,7 @@ class ExpertPass {
         e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
   }
 
-  // Numbers [begin, end) of out for all tokens.
+  // Sets numbers [begin, end) of out to zero for all tokens.
   void Clear(size_t begin, size_t end) {
     for (size_t t = 0; t < n_tokens_; ++t) {
       std::fill(out_ + t * n_embd() + begin, out_ + t * n_embd() + end, 0.0f);

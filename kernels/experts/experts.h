@@ -35,7 +35,7 @@ struct ExpertStack {
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
-  float limit = std::numeric_limits<float>::infinity();  // upper limit of kLimitedSilu's inputs
+  float limit = std::numeric_limits<float>::infinity();  // kLimitedSilu's limit
 
   bool has_gate() const { return gate.n_experts != 0; }
 };
@@ -45,9 +45,9 @@ struct Router {
   enum class Gate {
     kSoftmax,  // p = softmax over the logits of all experts
     kSigmoid,  // p = 1 / (1 + exp(-logit))
-    // Experts are chosen one after the other. Each one's weight is a softmax over the experts that
-    // are left and whose logits are near the largest: (largest - logit) / max(|logit|, largest) <=
-    // 0.02 (SparseMixer, Liu et al. 2023; Phi-3.5-MoE). No bias, groups nor normed weights.
+    // Experts are chosen one after the other. An expert's weight is a softmax over the remaining
+    // experts with logits near the largest: (largest - logit) / max(|logit|, largest) <= 0.02
+    // (SparseMixer, Liu et al. 2023; Phi-3.5-MoE). It excludes bias, groups and normed weights.
     kSparseMixer,
   };
   Gate gate = Gate::kSoftmax;
@@ -60,12 +60,12 @@ struct Router {
 };
 constexpr size_t kMaxExpertGroups = 256;
 
-// Chooses for one token the n_used experts with the largest p + bias, largest first, and of equal
-// ones the lower index first. Their weights ([n_used]) come from p without the bias. Without bias
-// and groups it compares logits, which have more different values than p. logits ([n_experts], of
-// the router) may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be null. A NaN is less
-// than any number. 1 <= n_used <= n_experts; weights are NaN if the groups that take part have
-// fewer experts.
+// Chooses for one token the n_used experts with the largest p + bias, largest first; of experts
+// with equal sums, the lower index comes first. Their weights ([n_used]) come from p without the
+// bias. Without bias and groups it compares logits, which have more different values than p. logits
+// ([n_experts], of the router) may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be
+// null. A NaN is less than any number. 1 <= n_used <= n_experts; weights are NaN if the groups that
+// take part have fewer experts.
 void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
            uint32_t* experts, float* weights);
 
@@ -74,8 +74,9 @@ class ExpertScratch {
  public:
   ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd, size_t n_ff,
                 size_t max_threads);
-  // The total size of the buffers. For 512 tokens, 8 of 128 experts, 2048 and 768 numbers wide
-  // (Qwen3 30B A3B) 61 MB, of which quantized weights touch about 35; for single tokens 0.1.
+  // The total size of the buffers. That is 61 MB for 512 tokens and 8 of 128 experts, 2048 and 768
+  // numbers wide (Qwen3 30B A3B), of which quantized weights touch about 35 MB; 0.1 MB for single
+  // tokens.
   static size_t BytesFor(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd,
                          size_t n_ff, size_t max_threads);
 
@@ -94,7 +95,7 @@ class ExpertScratch {
   Buffer<float> results_;         // [slots of at most kMaxInvariantTokens tokens][n_embd], of down
   Buffer<std::byte> tiles_;       // tiles of the input, then of hidden_
   size_t thread_bytes_;
-  Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare
+  Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], scratch of products
 };
 
 // out[t] = the sum over token t's experts e of weight * (down_e(act(gate_e x[t], up_e x[t])) +

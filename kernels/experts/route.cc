@@ -17,7 +17,7 @@ constexpr float kLeastSum = 6.103515625e-5f;
 bool IsGreater(float a, float b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 
 // The n_chosen of n indices with the largest scores, largest first; of equal scores the lower index
-// comes first, since an index is inserted after equal ones.
+// comes first, since an index is inserted after equal scores.
 template <class Score>
 void Choose(size_t n, size_t n_chosen, Score score, uint32_t* chosen) {
   for (size_t i = 0; i < n; ++i) {

@@ -52,7 +52,7 @@ void Transpose(const float* taps, size_t n_taps, size_t n, Taps& out) {
   }
 }
 
-// The output of the n channels from c on, of kLanes or fewer.
+// The output of the n channels from c on, n at most kLanes.
 template <bool kWhole>
 HWY_INLINE void ConvolveLanes(const CausalConv& conv, const Taps& taps, const float* const* inputs,
                               const float* bias, size_t c, size_t n, float* out) {
@@ -99,7 +99,7 @@ void ConvolveBlock(const CausalConv& conv, float* history, const float* in, size
     }
     if (c < n) ConvolveLanes<false>(conv, taps, inputs, bias, c, n - c, to);
   }
-  // Short batches move older inputs forward; none is written before it is read.
+  // Short batches move older inputs forward; no input is overwritten before it is read.
   for (size_t i = 0; i < n_before; ++i) {
     std::copy_n(input(n_tokens + i), n, history + i * stride + first);
   }

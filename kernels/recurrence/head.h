@@ -5,7 +5,8 @@
 
 namespace kernels {
 
-// A head's state, and its numbers of n_tokens tokens: pointers are to those of the first token.
+// A head's state, and its numbers of n_tokens tokens; pointers point to the numbers of the first
+// token.
 struct RecurrentHead {
   const float* key;     // [n_keys]
   const float* query;   // [n_keys]
@@ -15,7 +16,7 @@ struct RecurrentHead {
   const float* scale;   // one number
   size_t gate_stride;   // floats of dt and scale from token to token
   float a;              // without `decays`, the state decays by exp(dt * a)
-  const float* decays;  // [n_keys]: what each row of the state decays by, or null
+  const float* decays;  // [n_keys]: the decay of each row of the state, or null
   size_t decay_stride;  // floats of decays from token to token
   float skip;           // times value is added to out
   float* state;         // [n_keys][n_columns]

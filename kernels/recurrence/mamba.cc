@@ -51,7 +51,7 @@ HWY_INLINE float ScanOne(const float* a, float step, float push, const float* b,
   return hn::ReduceSum(d, sum);
 }
 
-// The n channels from `first` on, at most kChannels.
+// Processes the n channels from `first` on, at most kChannels.
 void ScanBlock(const Mamba& net, float* state, const float* u, const float* dt, const float* bc,
                size_t n_tokens, float* out, size_t first, size_t n) {
   const D d;

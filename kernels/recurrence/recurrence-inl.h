@@ -76,7 +76,8 @@ struct Columns {
 // difference.
 enum class Rule { kAdd, kDelta, kDeltaByChannel };
 
-// Number i of a key that reads S before it decays: where rows have their own decay, times that.
+// Number i of a key that reads S before S decays: if rows have their own decay, times the row's
+// decay.
 template <Rule rule>
 HWY_INLINE V ReadKey(const float* key, const float* decays, size_t i) {
   const V k = hn::Set(D(), key[i]);
@@ -139,7 +140,7 @@ HWY_INLINE void Update(const StateRows& from, const StateRows& to, const Recurre
   next = next_sum;
 }
 
-// All tokens with the n columns from `column` on, of one C.
+// Processes all tokens with the n columns from `column` on, as one C.
 template <Rule rule, size_t kVectors, bool kWhole>
 HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
                             float* HWY_RESTRICT kept) {
@@ -175,7 +176,7 @@ HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
   }
 }
 
-// Columns [begin, end) of a head.
+// Processes columns [begin, end) of a head.
 template <Rule rule>
 HWY_INLINE void Walk(const RecurrentHead& head, size_t begin, size_t end) {
   alignas(64) float kept[kKeptKeys * kBlockColumns];

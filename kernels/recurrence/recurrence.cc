@@ -97,7 +97,7 @@ void GatedDeltaNet(ThreadPool& pool, const DeltaNet& net, float* state, float* q
                    float* beta, size_t n_tokens, float* out) {
   const size_t n = net.length, n_heads = net.n_value_heads;
   const size_t stride = (2 * net.n_key_heads + n_heads) * n;
-  // Gates, and lengths of keys and queries: once for each token and head, not for each range of
+  // Computes gates, and unit keys and queries, once for each token and head, not for each range of
   // columns.
   pool.For(n_tokens * n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     const float root = std::sqrt(static_cast<float>(n));

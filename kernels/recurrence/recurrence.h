@@ -13,7 +13,7 @@ namespace kernels {
 
 constexpr size_t kMaxTaps = 8;
 
-// out_t[c] = bias[c] + sum_i taps[c][i] * in_{t - n_taps + 1 + i}[c], then x / (1 + exp(-x)) where
+// out_t[c] = bias[c] + sum_i taps[c][i] * in_{t - n_taps + 1 + i}[c], then x / (1 + exp(-x)) if
 // `silu`.
 struct CausalConv {
   const float* taps = nullptr;  // [n_channels][n_taps], a channel's last is for the current token
@@ -43,7 +43,7 @@ struct DeltaNet {
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t length = 0;         // the length of a key, and of a value
-  // Key heads repeat as a whole; otherwise neighbouring value heads share one.
+  // Key heads repeat as a whole; otherwise neighbouring value heads share a key head.
   bool tiled_key_heads = false;
   const float* dt_bias = nullptr;  // [n_value_heads], or [n_value_heads][length]
   const float* a = nullptr;        // [n_value_heads], negative: the rate of decay

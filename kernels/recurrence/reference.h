@@ -26,9 +26,9 @@ inline void UnitReference(const float* x, size_t n, double* out) {
   for (size_t i = 0; i < n; ++i) out[i] = double{x[i]} / std::sqrt(squares);
 }
 
-// One token of value head j: state is the head's [length][length], q and k are those of its key
-// head, [length], not yet of length 1; v and out are [length], alpha (one, or [length]) and beta
-// the raw products.
+// One token of value head j: state is the head's [length][length], q and k belong to its key head,
+// [length], not yet of length 1; v and out are [length], alpha (one, or [length]) and beta the raw
+// products.
 inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, const float* k,
                               const float* v, const float* alpha, double beta, double* state,
                               double* unit_q, double* unit_k, double* out) {
@@ -55,7 +55,7 @@ inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, con
   }
 }
 
-// One token of head j: state is the head's [state_length][head_length], b and c are those of its
+// One token of head j: state is the head's [state_length][head_length], b and c belong to its
 // group, [state_length]; u and out are [head_length], dt the raw product.
 inline void Mamba2Reference(const Mamba2& net, size_t j, const float* u, const float* b,
                             const float* c, double dt, double* state, double* out) {

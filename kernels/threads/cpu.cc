@@ -147,7 +147,7 @@ const Available& AvailableLevels() {
   return available;
 }
 
-// kLevels.size() where no level has the name.
+// The level with this name, or kLevels.size().
 size_t LevelOf(std::string_view name) {
   size_t i = 0;
   while (i < kLevels.size() && kLevels[i].name != name) ++i;
@@ -196,7 +196,7 @@ bool LimitCpu(std::string_view name) {
   const int64_t available = AvailableTargets();  // before any limit
   const size_t i = name.empty() ? BestLevel() : LevelOf(name);
   if (i == kLevels.size() || !AvailableLevels()[i]) return false;
-  // The target itself and those below it: all bits from it upward.
+  // The target itself and lower targets: all bits from its bit upward.
   hwy::SetSupportedTargetsForTest(name.empty() ? 0 : available & ~(kLevels[i].target - 1));
   Current() = i;
   return true;

@@ -7,17 +7,18 @@
 
 namespace kernels {
 
-// Whether this CPU has the build's baseline; if not, nothing in kernels/ may be called.
+// True if this CPU has the build's baseline; otherwise nothing in kernels/ may be called.
 bool CpuIsSupported();
 
 // The targets of this build that this CPU can run, from the smallest to the largest, e.g. {"sse4",
 // "avx2", "avx512", "avx512vnni", "avx512bf16"} or {"neon", "neondot"}.
 std::vector<std::string> CpuTargets();
 
-// This CPU can run the target, but the build left it out (PRONK_TARGETS=native, sanitizers).
+// True if this CPU can run the target, but the build left it out (PRONK_TARGETS=native,
+// sanitizers).
 bool BuildLacks(std::string_view name);
 
-// Limits the kernels to this target and those below it; false if CpuTargets() does not have the
+// Limits the kernels to this target and lower ones; returns false if CpuTargets() does not have the
 // name. Takes effect for kernels called from now on; not while a ThreadPool runs, and not between
 // Activations' packing and a product with them. "" lifts the limit.
 bool LimitCpu(std::string_view name);
@@ -25,18 +26,19 @@ bool LimitCpu(std::string_view name);
 // The target the kernels use now.
 std::string CpuTarget();
 
-// Instruction sets that are not Highway targets, or that only single files use. Each extends a
+// Instruction sets that are not Highway targets, or that only a few files use. Each extends a
 // target.
 enum class Extension {
   kNone,
   kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
   kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs, where they pay (bf16.h)
-  kAmx,      // on that: products of whole tiles (bf16.h)
+  kAmx,      // on kBf16: products of whole tiles (bf16.h)
   kDotProd,  // on NEON: dot products of bytes (extension_target.h)
-  kI8mm,     // on that: products of matrices of 2 x 8 bytes (extension_target.h)
+  kI8mm,     // on kDotProd: products of matrices of 2 x 8 bytes (extension_target.h)
 };
 
-// Whether the kernels use it: the CPU has it, the system permits it, and no limit forbids it.
+// True if the kernels use the extension: the CPU has it, the system permits it, and no limit
+// forbids it.
 bool CpuUses(Extension extension);
 
 // Pretends that the CPU has the extension, for tests that emulate its instructions. Must be called

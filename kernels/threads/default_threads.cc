@@ -19,10 +19,10 @@
 namespace kernels {
 namespace {
 
-// A core below this part of the fastest one's speed is a slow one. The fast cores of one chip
-// differ by up to a sixth (boost), compact ones reach two thirds, efficiency cores half.
+// A core below this part of the fastest core's speed is slow. The fast cores of one chip differ by
+// up to a sixth (boost), compact cores reach two thirds, efficiency cores half.
 constexpr double kFast = 0.7;
-// Work per cycle of an efficiency core of Intel's, relative to a performance core.
+// Work per cycle of an Intel efficiency core, relative to a performance core.
 constexpr double kAtom = 0.6;
 // The number of cores that use up a laptop's memory bandwidth: if there are fewer fast cores, slow
 // ones are added.
@@ -70,7 +70,7 @@ std::optional<double> Quota(const ControlGroup& group) {
 
 // Arm boards state the capacity of a core; elsewhere its clock and kind give its speed.
 ThreadCounts ThreadsFor(const std::string& root, const std::set<int>& allowed) {
-  // Intel's hybrid chips list their performance cores here; others have no such file.
+  // Intel's hybrid chips list their performance cores here; other systems have no such file.
   const std::set<int> performance = CpuList(root + "sys/devices/cpu_core/cpus");
   std::map<int, double> cores;  // speeds, by the lowest hardware thread that we may use
   for (const int cpu : allowed) {

@@ -12,8 +12,8 @@ struct ThreadCounts {
   int reading;     // threads for prompts and other work that free threads take: all cores
 };
 
-// For the cores that the affinity mask and the quotas of control groups leave to this process; both
-// are at least 1.
+// The thread counts for the cores that the affinity mask and the quotas of control groups leave to
+// this process; both are at least 1.
 ThreadCounts DefaultThreads();
 
 // DefaultThreads for the CPUs `allowed`, at least one, of a system described by files below `root`
@@ -22,8 +22,8 @@ ThreadCounts DefaultThreads();
 ThreadCounts ThreadsFor(const std::string& root, const std::set<int>& allowed);
 ThreadCounts ThreadsFor(const std::function<int(const std::string& name)>& sysctl);
 
-// The CPU quota of all control groups (sysfs.h) in cores, at least 1; a large number if none is
-// limited. `root` is "/" except in tests.
+// The CPU quota of all control groups (sysfs.h) in cores, at least 1; a large number if no group
+// has a quota. `root` is "/" except in tests.
 int CoresOfControlGroups(const std::string& root);
 
 }  // namespace kernels

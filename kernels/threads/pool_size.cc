@@ -10,10 +10,10 @@ namespace {
 
 // Passes with cold caches, which are ignored.
 constexpr size_t kCold = 2;
-// A block is as much work as usually takes this time, twice a time slice; a block that takes much
+// A block is the work that usually takes this time, twice a time slice; a block that takes much
 // longer is cut short.
 constexpr double kBlock = 6e-3, kLongest = 4 * kBlock;
-// A mean is of about so many blocks.
+// A mean covers about this many blocks.
 constexpr double kMemory = 8;
 // A block that takes kHopeless times as long as usual ends a trial; at kAbandon times the block
 // itself is cut short.
@@ -21,7 +21,7 @@ constexpr double kHopeless = 1.25, kAbandon = 1.5;
 constexpr double kMinPairs = 3, kMaxPairs = 6;
 // More threads must gain this much, fewer may lose this much.
 constexpr double kGain = 0.01, kLoss = 0.002;
-// Two blocks in a row that differ this much from what is usual: the machine has changed.
+// If two blocks in a row differ from the usual time by this factor, the machine has changed.
 constexpr double kFar = 1.15;
 // The share of time that trials may cost, and seconds between two of them.
 constexpr double kShare = 0.006, kMaxBudget = 0.02;
@@ -82,7 +82,7 @@ void PoolSize::Add(Usual& usual, double seconds) {
 void PoolSize::EndBlock(double ratio) {
   if (!is_usual_) {
     tried_ratio_ = ratio;
-    is_usual_ = true;  // the next one is
+    is_usual_ = true;  // the next block is usual
     if (ratio > kHopeless) EndTrial(false, 0);
     return;
   }
@@ -117,7 +117,7 @@ bool PoolSize::FollowLevel(double ratio) {
   if (!has_changed) return false;
   directions_[change < 1] = {.due = now_};
   directions_[change > 1] = {.due = now_ + kFirstWait};
-  // A trial after a change is worth going over budget, but not again and again.
+  // A trial after a change may exceed the budget, but not again and again.
   if (changed_ < 0 || now_ - changed_ > 2 * kLastWait) budget_ = std::max(budget_, 0.0);
   changed_ = now_;
   return true;

@@ -1,6 +1,6 @@
-// PoolSize: chooses the number of threads of a pool as it goes, by the time that passes take. A
-// result has the same bits for any number, so it may change between two passes. It knows no clock:
-// tests simulate times.
+// PoolSize chooses a pool's number of threads as the program runs, by the time that passes take. A
+// result has the same bits for any number, so the number may change between two passes. PoolSize
+// reads no clock, so tests simulate times.
 //
 // From time to time some passes get one or two threads more or fewer, alternating with as many
 // usual passes. The better number stays. Trials may cost 0.6% of the time, more only where passes
@@ -53,7 +53,7 @@ class PoolSize {
   bool FollowLevel(double ratio);
 
   size_t best_, min_threads_, max_threads_;
-  size_t tried_ = 0;      // on trial; 0: none
+  size_t tried_ = 0;      // the number on trial, or 0
   bool is_usual_ = true;  // the block at hand has best_ threads
   Block block_;
   double tried_ratio_ = 0;                      // the last block on trial took this much longer

@@ -1,5 +1,5 @@
-// Split: how the items of an operation are shared by threads. Taking items never waits, so tests
-// can simulate cores of unequal speed with it.
+// Split shares the items of an operation among threads. Taking items never waits, so tests can
+// simulate cores of unequal speed with it.
 //
 // Each thread has kChunks chunks of contiguous items. It begins with its own and then steals chunks
 // of other threads: a thread without a core delays no other, and a slow thread gets help.
@@ -21,7 +21,7 @@ class Split {
   struct Range {
     size_t begin, end;
   };
-  // Where a thread is in a job.
+  // A thread's position in a job.
   struct Cursor {
     size_t thread;
     size_t n_claimed = 0;  // chunks
@@ -47,9 +47,9 @@ class Split {
     next_item_.store(0, std::memory_order_relaxed);
   }
 
-  // The next range of job number `job` for a thread; false: there is none. All chunks of a job are
-  // claimed before the next begins, so a late thread that still asks for chunks of a finished job
-  // finds them all claimed.
+  // Takes the next range of job number `job` for a thread; returns false if no range is left. All
+  // chunks of a job are claimed before the next begins, so a late thread that still asks for chunks
+  // of a finished job finds them all claimed.
   bool Take(uint64_t job, Cursor& at, Range& range) {
     for (;;) {
       if (at.is_open) {

@@ -24,9 +24,9 @@ struct ControlGroup {
   int version;         // 1 or 2
 };
 
-// The groups of this process, from the innermost to the top: each may have a lower limit than those
-// inside it. `controller` is "cpu" or "memory"; `root` is "/" except in tests. None on systems
-// without such groups.
+// The groups of this process, from the innermost to the top: each may have a lower limit than the
+// groups inside it. `controller` is "cpu" or "memory"; `root` is "/" except in tests. Empty on
+// systems without control groups.
 std::vector<ControlGroup> ControlGroups(const std::string& root, const std::string& controller);
 
 }  // namespace kernels

@@ -78,7 +78,7 @@ double OnCore() {
 // tokens/s with a spread of 1400, one thread alone 6800.
 class OversubscriptionWatch {
  public:
-  // Whether the next run is done alone.
+  // True if the caller does the next run alone.
   bool GoAlone() const { return alone_ > 0 && Now() < until_; }
 
   void RanAlone(double seconds) { alone_ -= seconds; }
@@ -125,11 +125,11 @@ size_t StackFromEnvironment() {
   return static_cast<size_t>(number) << (10 * power);
 }
 
-// Idle threads, to test whether that many can start. OpenMP ends the program if it cannot start
-// one.
+// Idle threads, to test whether so many threads can start. OpenMP ends the program if it cannot
+// start one.
 class IdleThreads {
  public:
-  // Starts n; returns an error number, 0 for none.
+  // Starts n threads; returns an error number, or 0.
   int Start(size_t n, size_t stack) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -159,7 +159,7 @@ class IdleThreads {
   std::atomic<bool> over_ = false;
 };
 
-// A child of fork() has none of its parent's threads and would wait for them forever.
+// A child of fork() lacks its parent's threads and would wait for them forever.
 void CheckFork() {
   static const pid_t starter = getpid();  // the process that started the first threads
   if (starter == getpid()) return;
@@ -200,7 +200,7 @@ struct ThreadPool::Shared {
   std::exception_ptr thrown;                    // the exception that then leaves the body
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
   std::atomic<bool> done{false};     // workers leave the run
-  std::atomic<bool> stopped{false};  // chunks are claimed, and not done
+  std::atomic<bool> stopped{false};  // chunks are claimed, but not done
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   std::atomic<size_t> n_left{0};  // workers that have left
   std::atomic<int> spins{kMaxSpins};
@@ -209,8 +209,8 @@ struct ThreadPool::Shared {
   std::vector<StartSignal> starts;  // [worker]
   std::atomic<size_t> n_workers{0};
   std::atomic<bool> over{false};
-  std::thread starter;  // the first worker, which starts the others
-  pid_t pid = 0;        // where it runs
+  std::thread starter;  // the first worker, which starts the other workers
+  pid_t pid = 0;        // the process in which it runs
 
   // The caller waits; returns for how long.
   template <class Condition>
@@ -313,7 +313,7 @@ void ThreadPool::RunWatched(FunctionRef<void()> body) {
 }
 
 // The workers are one OpenMP region that lasts as long as the pool. Between runs they wait as they
-// do within one: OpenMP's own barriers, at both ends of a region, spin for milliseconds where a
+// do within a run: OpenMP's own barriers, at both ends of a region, spin for milliseconds where a
 // thread has no core, which took a quarter of the time of two processes on two cores.
 void ThreadPool::Start() {
   Shared& s = *shared_;
@@ -379,7 +379,7 @@ void ThreadPool::WorkerLoop(size_t thread) {
   }
 }
 
-// On one thread, which calls `wanted` as often as it would in a pool.
+// Does all items on one thread, which calls `wanted` as often as it would in a pool.
 void ThreadPool::DoAlone(size_t n, size_t grain, bool dynamic, Work work) {
   Shared& s = *shared_;
   if (s.wanted == nullptr) return work(0, n, 0);

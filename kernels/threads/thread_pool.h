@@ -7,10 +7,10 @@
 // thread that has done its chunks steals chunks of other threads (split.h): with more threads than
 // free cores the threads that have a core do all the work.
 //
-// But a thread that loses its core in the middle of a chunk keeps the pool at the barrier until
-// it gets one again, which takes milliseconds. If a run takes less than that, as with a small
-// model's token, the caller continues alone for a while (Oversubscription::kRunOnCaller; where
-// timing chooses the number, pool_size.h, it chooses fewer).
+// But a thread that loses its core in the middle of a chunk keeps the pool at the barrier until it
+// gets one again, which takes milliseconds. If a run takes less than that, as with a small model's
+// token, the caller continues alone for a while (Oversubscription::kRunOnCaller). PoolSize
+// (pool_size.h) chooses fewer threads instead.
 #pragma once
 
 #include <algorithm>
@@ -49,20 +49,21 @@ class ThreadPool {
   // Does items [begin, end), as thread number `thread` of the pool.
   using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
 
-  // n_threads: 0: one a core (default_threads.h). They start when first needed.
+  // n_threads 0: one thread per core (default_threads.h). Threads start when first needed.
   explicit ThreadPool(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // The number of threads of a Run(), and its upper limit: lower than asked for if OpenMP gave
+  // The number of threads of a Run(), and its upper limit: lower than requested if OpenMP gave
   // fewer threads.
   size_t size() const { return size_; }
   size_t max_size() const { return max_size_; }
   // Sets the number of threads of the following runs.
   void set_size(size_t n) { size_ = std::clamp<size_t>(n, 1, max_size_); }
 
-  // Starts the threads, as the first run otherwise does. Throws std::runtime_error if they cannot.
+  // Starts the threads, as the first run otherwise does. Throws std::runtime_error if they cannot
+  // start.
   void Start();
 
   static constexpr size_t kChunks = Split::kChunks;  // chunks of each thread in For()
@@ -87,11 +88,11 @@ class ThreadPool {
   // size; the thread that does a chunk varies. Serial outside Run() and for n <= grain.
   void For(size_t n, size_t grain, Work work);
 
-  // For in ranges of `grain` items, taken as threads become free: for unequal items.
+  // For() in ranges of `grain` items, which threads take as they become free: for unequal items.
   void ForDynamic(size_t n, size_t grain, Work work);
 
  private:
-  struct Shared;  // between the threads
+  struct Shared;  // state that the threads share
   void WorkerLoop(size_t thread);
   void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
   void RunTogether(FunctionRef<void()> body);

@@ -35,7 +35,7 @@ inline double Now() {
   return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// An event count: where threads sleep. (Not atomic::wait(), which yields first: a thread that
+// An event count, on which threads sleep. (Not atomic::wait(), which yields first: a thread that
 // yields may not run again for a long time.)
 class alignas(kCacheLine) Bell {
  public:
@@ -87,7 +87,7 @@ double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins,
   return Now() - start;
 }
 
-// Where a worker waits for the next run that it is in.
+// A worker waits here for the next run that includes it.
 struct alignas(kCacheLine) StartSignal {
   std::atomic<uint64_t> n_given{0};
   Bell bell;

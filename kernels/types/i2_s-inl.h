@@ -18,13 +18,13 @@ namespace kernels::HWY_NAMESPACE {
 
 // Code common to I2_S and PTQ1_0: ternary weights, 128 in a block, whose codes fill at most 32
 // bytes. A step is two blocks where a vector has 64 bytes, else one. A type has
-//   kSlotBytes                                            of a block, of which a step's follow
-//                                                         each other in vectors
+//   kSlotBytes                                            a block's bytes in a vector; the slots
+//                                                         of a step follow each other
 //   static VU8 LoadBytes(const uint8_t* w, size_t v)      vector v of the step's slots
 //   static void Split(VU8 bytes, VU8 (&codes)[kCodes])    their codes, as FourCodes() keeps them
-//   static size_t WeightOf(size_t byte, size_t n)         of code n of a slot's byte, or kNoWeight
+//   static size_t WeightOf(size_t byte, size_t n)         index of code n's weight, or kNoWeight
 //   static float Scale(const Block& block)
-//   static int Code(const Block& block, int j)            of weight j, one more than the weight
+//   static int Code(const Block& block, int j)            weight j plus 1
 constexpr size_t kNoWeight = 128;
 template <class Type, class BlockType, size_t kCodes>
 struct Ternary128 : Definition<Type, BlockType> {

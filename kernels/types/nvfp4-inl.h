@@ -2,8 +2,8 @@
 // half.h). 36 bytes, 4.5 bits a weight. A matrix has one more factor.
 //
 //   bytes    0 ... 3    d
-//            4 ... 35   qs: of each 16 weights eight bytes: byte j has weight j in its low
-//                       nibble and weight j + 8 in its high
+//            4 ... 35   qs: eight bytes for each 16 weights: byte j has weight j in its low
+//                       nibble and weight j + 8 in its high nibble
 //   weight   d * values[q] / 2, values as in MXFP4
 
 #include "kernels/types/shared/tables.h"

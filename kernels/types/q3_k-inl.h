@@ -5,8 +5,9 @@
 //            32 ... 95    qs: the low two bits, as in Q2_K
 //            96 ... 107   scales
 //            108 109      d
-//   scales   the low four bits of 0 to 7 are the low nibbles of bytes 0 to 7, of 8 to 15 the high
-//            ones; the top two of scale s are bits 2 (s / 4) and up of byte 8 + s % 4
+//   scales   the low four bits of scales 0 to 7 are the low nibbles of bytes 0 to 7, of scales 8 to
+//            15 the high nibbles; the top two bits of scale s are bits 2 (s / 4) and up of byte 8 +
+//            s % 4
 //   weight   d * (scale - 32) * (q - 4)
 
 #include "kernels/types/q2_k-inl.h"

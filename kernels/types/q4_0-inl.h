@@ -1,7 +1,7 @@
 // Q4_0: 32 weights of four bits with a scale. 18 bytes, 4.5 bits a weight.
 //
 //   bytes    0 1        d
-//            2 ... 17   qs: byte j has weight j in its low nibble, weight j + 16 in its high
+//            2 ... 17   qs: byte j has weight j in its low nibble, weight j + 16 in its high nibble
 //   weight   d * (q - 8)
 #if defined(PRONK_KERNELS_TYPES_Q4_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_TYPES_Q4_0_INL_H_

@@ -5,9 +5,9 @@
 //            128 ... 191   qh: the top two bits
 //            192 ... 207   scales, signed
 //            208 209       d
-//   ql       of each half of 128 weights 64 bytes: the low nibbles have weights 0 to 63, the
-//            high ones 64 to 127
-//   qh       of each half 32 bytes: bits 2k and 2k + 1 have stripe k of 32 weights
+//   ql       64 bytes for each half of 128 weights: the low nibbles have weights 0 to 63, the
+//            high nibbles weights 64 to 127
+//   qh       32 bytes for each half: bits 2k and 2k + 1 have stripe k of 32 weights
 //   weight   d * scale * (q - 32)
 
 #include "kernels/types/shared/striped16-inl.h"

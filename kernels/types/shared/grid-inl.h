@@ -114,7 +114,7 @@ HWY_INLINE VU64 MoveBits(VU64 v) {
 template <int kFirst, int kStep, int kBits, int kTo>
 HWY_INLINE VU16 SplitGroups(VU64 v) {
 #if PRONK_VECTOR64
-  // A shift moves any eight bits of a u64 to a byte; other bytes get zeros.
+  // The instruction moves any eight bits of a u64 to each byte in kBytes; other bytes get zeros.
   constexpr auto kShift = [](int t) {
     return static_cast<uint64_t>(kFirst + kStep * t) << (16 * t + kTo);
   };
