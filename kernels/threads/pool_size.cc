@@ -23,7 +23,8 @@ constexpr double kMinPairs = 3, kMaxPairs = 6;
 constexpr double kGain = 0.01, kLoss = 0.002;
 // If two blocks in a row differ from the usual time by this factor, the machine has changed.
 constexpr double kFar = 1.15;
-// The share of time that trials may cost, and seconds between two of them.
+// The share of time that trials may cost, the most seconds of it that are saved up, and the seconds
+// between two trials.
 constexpr double kShare = 0.006, kMaxBudget = 0.02;
 constexpr double kFirstWait = 0.05, kLastWait = 0.5;
 

@@ -42,8 +42,8 @@ class PoolSize {
   };
   // When to try fewer or more threads.
   struct Direction {
-    double due = 0;   // the time of the next one,
-    double wait = 0;  // this long after the last, which was lost
+    double due = 0;   // the time of the next trial
+    double wait = 0;  // seconds before it since the last trial, which was lost
     size_t step = 1;  // then 2, as one number may split the work badly
   };
   void Add(Usual& usual, double seconds);

@@ -1,4 +1,4 @@
-// Runs a check with every instruction set that this build and this CPU have, or with one of them.
+// Runs a check with every instruction set that this build and this CPU have, or with one set.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ void ForEachTarget(Check check) {
   }
 }
 
-// With number i of them, for a test of many cases: from case to case the next one.
+// Runs the check with target number i, for tests of many cases, which take the targets in turn.
 template <class Check>
 void ForATarget(size_t i, Check check) {
   const std::vector<std::string> targets = CpuTargets();

@@ -13,8 +13,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// f16 by its definition: (-1)^s * 2^(e - 15) * 1.m, or 2^-14 * 0.m for e = 0. In double, which
-// holds all of it.
+// f16 by its definition: (-1)^s * 2^(e - 15) * 1.m, or 2^-14 * 0.m for e = 0. Computed in double,
+// which holds every f16.
 double F16ByDefinition(uint32_t h) {
   const double sign = (h & 0x8000) != 0 ? -1 : 1;
   const int exponent = static_cast<int>((h >> 10) & 31);

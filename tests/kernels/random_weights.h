@@ -1,5 +1,5 @@
-// What the tests of kernels share. Weight matrices of any type with random bytes in them: every
-// pattern of codes and small scales occurs, only the block scales (f16) are kept to sane values.
+// Shared by the tests of kernels: weight matrices of any type with random bytes. Every pattern of
+// codes and small scales occurs; only the block scales (f16) are kept to sane values.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ inline std::vector<gguf::DType> WeightTypes() {
   return types;
 }
 
-// Where a block keeps its f16 scales: at its beginning, if nothing else is said here.
+// The offsets of a block's f16 scales: 0, unless listed here.
 inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {
   using gguf::DType;
   switch (dtype) {

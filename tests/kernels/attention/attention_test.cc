@@ -105,7 +105,7 @@ Case WithValuesInKeys(Case c) {
   return c;
 }
 
-// Values that are the first numbers of keys: latent attention's shape, and others.
+// Values that are the first numbers of keys: latent attention's shape, and other shapes.
 const std::vector<Case> kInKeys = {
     WithValuesInKeys({{16, 1, 576, 512}, 130, 1}),
     WithValuesInKeys({{16, 1, 576, 512}, 30, 40}),
@@ -124,19 +124,19 @@ Case WithAhead(Case c, size_t ahead) {
   return c;
 }
 
-// Tokens that see later ones: all, or as many as they see before them.
+// Tokens that see later tokens: every token, or as many as they see before them.
 const std::vector<Case> kBothWays = {
     WithAhead({{1, 1, 2, 2}, 0, 1}, SIZE_MAX),
     WithAhead({{4, 2, 24, 24}, 0, 9}, SIZE_MAX),
     WithAhead({{4, 2, 64, 64}, 0, 16, 3}, 2),
     WithAhead({{4, 2, 64, 64}, 1020, 11, 6}, 5),       // the keys are in two spans
-    WithAhead({{600, 2, 120, 100}, 0, 15}, SIZE_MAX),  // more than there is scratch for
+    WithAhead({{600, 2, 120, 100}, 0, 15}, SIZE_MAX),  // more than fits in scratch
     WithAhead({{3, 3, 64, 64}, 0, 300}, SIZE_MAX),
     WithAhead({{6, 2, 48, 20}, 0, 290, 65, 30}, 64),
     WithAhead({{5, 1, 32, 32}, 0, 140, 4, 0, true}, 130),
 };
 
-// Whether queries are rounded to int8.
+// True if queries are rounded to int8.
 bool RoundsQueries(KvTypes type) {
   return IsBlocks(type.k) && IsBlocks(type.v) && !CpuTarget().starts_with("neon");
 }
@@ -145,7 +145,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Queries and a cache with the positions before them. All else in it is NaN.
+// Queries, and a cache with the positions before them; the rest of the cache is NaN.
 class Attended {
  public:
   Attended(const Case& c, KvTypes type, float spread = 1)
@@ -170,7 +170,7 @@ class Attended {
     Store(pool, 0, c.first_pos);
   }
 
-  // In batches of n tokens.
+  // Attends in batches of n tokens.
   std::vector<float> Run(int threads, size_t n) {
     const AttentionShape& s = c_.shape;
     const size_t width = s.n_heads * s.value_length;
@@ -188,7 +188,7 @@ class Attended {
   }
   std::vector<float> Run(int threads = 1) { return Run(threads, c_.n_tokens); }
 
-  // The exact result of keys and values as they are cached.
+  // The exact result for the cached keys and values.
   std::vector<double> Expected(bool rounds_queries) const {
     return Expected(type_, rounds_queries);
   }
@@ -202,7 +202,7 @@ class Attended {
     return out;
   }
 
-  // Values no longer share memory with keys.
+  // Moves the values out of the keys' memory.
   void KeepValuesApart() {
     c_.values_in_keys = false;
     ThreadPool pool(1);
@@ -218,7 +218,7 @@ class Attended {
     Store(pool, 0, c_.first_pos);
   }
 
-  // Number 3 of all queries, keys (1) or values (2).
+  // Sets number 3 of the first query (0), key (1) or value (2) to `nan`.
   void Spoil(int which, float nan) {
     (which == 0 ? q_ : which == 1 ? k_ : v_)[3] = nan;
     ThreadPool pool(1);
@@ -264,7 +264,7 @@ class Attended {
     return type == KvType::kQ8_0 ? RoundedTo127(std::move(x), length, true) : x;
   }
 
-  // By the code that stores them, and back by the definition of Q4_0.
+  // Rounds by the code that stores numbers, and decodes by the definition of Q4_0.
   static std::vector<float> RoundedToQ4(std::vector<float> x, size_t length) {
     for (size_t i = 0; i < x.size(); ++i) {
       if (i % length % 32 != 0) continue;
@@ -279,7 +279,7 @@ class Attended {
     return x;
   }
 
-  // In steps of 1/127 of the largest of each 32 numbers.
+  // Rounds to steps of 1/127 of the largest of each 32 numbers.
   static std::vector<float> RoundedTo127(std::vector<float> x, size_t length, bool f16_scale) {
     for (size_t row = 0; row < x.size(); row += length) {
       for (size_t i = 0; i < length; i += 32) {
@@ -343,7 +343,7 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
     for (const Case& c : *cases) {
       for (const KvTypes listed : kTypes) {
         const KvTypes type = c.values_in_keys ? KvTypes(listed.k) : listed;
-        for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
+        for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the rest
           SCOPED_TRACE(testing::Message() << c << ", type " << Name(type) << ", spread " << spread);
           Attended attended(c, type, spread);
           const std::vector<double> expected = attended.Expected(false);
@@ -359,8 +359,8 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
   }
 }
 
-// Beside the exact result of numbers that were never rounded: queries as int8 add no more to the
-// error than the cache has.
+// Compares with the exact result of unrounded numbers: rounding queries to int8 adds no more error
+// than the cache has.
 TEST(Attention, AddsLittleToTheErrorOfTheCache) {
   for (const Case& c : {Case{{8, 2, 64, 64}, 700, 2}, Case{{4, 4, 128, 128}, 300, 20}}) {
     Attended attended(c, KvType::kQ8_0);
@@ -385,7 +385,7 @@ TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
         c.capacity += kTileKeys;
       SCOPED_TRACE(testing::Message() << c);
       for (const KvTypes type : kTypes) {
-        // Values that no token sees, and those of later tokens, are larger than all before.
+        // Unseen values, and values of later tokens, are larger than all earlier values.
         Attended before(c, type, 0.1f);
         before.ScaleValues([&](size_t position) {
           const bool is_unseen = c.window != 0 && position + c.window <= c.first_pos;
@@ -453,7 +453,7 @@ TEST(Attention, GivesTheSameBitsWhereValuesAreInKeys) {
   }
 }
 
-// A sink far above all scores takes everything, one far below nothing.
+// A sink far above all scores takes all the weight; a sink far below takes no weight.
 TEST(Attention, LeavesToSinksWhatIsTheirs) {
   constexpr size_t kHeads = 2, kLength = 32, kTokens = 20;
   const std::vector<float> x = NormalFloats(kTokens * kHeads * kLength, 1);
@@ -528,7 +528,7 @@ TEST(Attention, CapsScoresToAFloatsPrecision) {
   });
 }
 
-// Any NaN stays one, so that the sampler can report it.
+// Any NaN stays a NaN, so that the sampler can report it.
 TEST(Attention, KeepsNaNs) {
   enum Spoiled { kQuery, kKey, kValue };
   constexpr uint32_t kInfinity = 0x7F800000;
@@ -557,8 +557,8 @@ TEST(Attention, KeepsNaNs) {
   }
 }
 
-// A text whose cache begins within another's and ends where that ends: under AddressSanitizer this
-// finds reads beyond it.
+// A text whose cache is the end of another text's cache: under AddressSanitizer this finds reads
+// beyond it.
 TEST(Attention, OfATextAtTheEndOfACache) {
   constexpr size_t kCapacity = 100, kFirst = 95, kTokens = 5, kLength = 64;
   const std::vector<float> x = NormalFloats(kTokens * kLength, 1);
@@ -600,7 +600,7 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
   });
 }
 
-// The reference reads from a ring buffer what was stored there.
+// The reference reads stored keys back from a ring buffer.
 TEST(ReadCachedKey, OfEveryTypeAndSlot) {
   constexpr size_t kLength = 48, kHeads = 2, kCapacity = kTileKeys, kFirst = 200, kTokens = 100;
   const std::vector<float> keys = NormalFloats(kTokens * kHeads * kLength, 1);
@@ -615,7 +615,7 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
       std::vector<float> found(kLength);
       ReadCachedKey(cache, i % kHeads, kFirst + i / kHeads, found.data());
       for (size_t j = 0; j < kLength; ++j) {
-        float most = 0;  // of the block of 32
+        float most = 0;  // in the block of 32
         for (size_t n = j / 32 * 32; n < std::min(kLength, j / 32 * 32 + 32); ++n) {
           most = std::max(most, std::abs(key[n]));
         }
@@ -631,7 +631,7 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
   }
 }
 
-// Beside llama.cpp's rounding to Q4_0, where the largest number is -8 steps.
+// Compares with llama.cpp's rounding to Q4_0, where the largest number is -8 steps.
 TEST(RoundToQ4, ErrsLessThanByTheLargestNumber) {
   constexpr size_t kBlocks = 400;
   const std::vector<float> x = NormalFloats(kBlocks * 32, 1);

@@ -25,7 +25,7 @@ struct LatentCase {
   KvType kv;
   size_t n_heads, latent, n_rotated, plain, value;
   size_t first_pos, n_tokens;
-  double error;  // of the result's power
+  double error;  // as a share of the result's power
   size_t window = 0;
   size_t capacity = 0;  // 0: for all positions
 

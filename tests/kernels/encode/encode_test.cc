@@ -1,4 +1,4 @@
-// Rows encoded and read back: errors are no larger than with the plain scales.
+// Encodes rows and reads them back: errors are no larger than with the plain scales.
 #include "kernels/encode/encode.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ struct Scheme {
   double Rounding() const {
     return 0x1p-11 + (steps == 1 ? 0 : steps == 128 ? 1.0 / steps : 0.5 / steps);
   }
-  // In addition, where the f16 is denormal.
+  // The additional error where the f16 is denormal.
   double SmallRounding() const { return 0x1p-25 * steps; }
 };
 constexpr Scheme kSchemes[] = {
@@ -71,7 +71,7 @@ std::vector<float> Weights() {
   return x;
 }
 
-// Of a part: the squared error of the plain scheme, nothing clipped, with exact scales; and the
+// For a part: the squared error of the plain scheme, nothing clipped, with exact scales; and the
 // error that rounded scales may add to a weight.
 struct Plain {
   double error = 0, scale = 0, offset = 0;
@@ -118,7 +118,7 @@ TEST(Encode, IsNoWorseThanThePlainScheme) {
   }
 }
 
-// The purpose of choosing scales: for weights like those of models errors are smaller by 4%.
+// The purpose of choosing scales: for weights like a model's, errors are smaller by 4%.
 TEST(Encode, FewLevelsGetBetterScalesThanThePlainOnes) {
   const std::vector<float> x = NormalFloats(64 * kBlock, 5);
   for (const Scheme& scheme : kSchemes) {

@@ -27,8 +27,8 @@ using gguf::DType;
 constexpr size_t kTypesBlock = 256;  // a multiple of every block
 
 // Relative squared errors of llama.cpp 0.7.0 (llama-quantize --pure) on the matrix of
-// TrainedWeights(): without an importance matrix, or where it wants one (IQ1, IQ2, IQ3_XXS) with
-// one of ones; and with Importance(), where 0 is none known.
+// TrainedWeights(): without an importance matrix (for IQ1, IQ2 and IQ3_XXS, which need one, with a
+// matrix of ones), and with Importance(), where 0 means that no figure is known.
 struct Golden {
   DType dtype;
   double plain, weighted;
@@ -70,7 +70,7 @@ std::vector<float> TrainedWeights() {
   return weights;
 }
 
-// Of the 256 columns; spread like that of real texts.
+// The importance of the 256 columns, spread as in real texts.
 std::vector<float> Importance() {
   std::vector<float> importance(kTypesBlock);
   for (size_t i = 0; i < kTypesBlock; ++i) {
@@ -79,8 +79,8 @@ std::vector<float> Importance() {
   return importance;
 }
 
-// Of the weights in a type, with importance or without (null): the squared error as a share of the
-// squares, plain and weighted by Importance().
+// The squared errors of the weights in a type, with importance or without (null), as shares of the
+// squares: plain, and weighted by Importance().
 struct Errors {
   double plain, weighted;
 };
@@ -113,7 +113,7 @@ std::vector<DType> EncodedTypes() {
   return types;
 }
 
-// A block as it is encoded, and what other bytes would make of it.
+// An encoded block, and the weights that other bytes would give.
 class EncodedBlock {
  public:
   using Weights = std::bitset<kTypesBlock>;
@@ -138,15 +138,15 @@ class EncodedBlock {
 
   size_t n_bits() const { return uses_.size(); }
   void Flip(size_t bit) { bytes_[bit / 8] ^= static_cast<std::byte>(1 << bit % 8); }
-  // The weights that depend on a bit, and on any of its byte.
+  // The weights that depend on a bit, and on any bit of its byte.
   const Weights& Uses(size_t bit) const { return uses_[bit]; }
   Weights ByteUses(size_t byte) const {
     Weights all;
     for (size_t bit = 0; bit < 8; ++bit) all |= uses_[8 * byte + bit];
     return all;
   }
-  // With the best other value of the byte for up to eight weights (what changes more is a scale):
-  // by how much the squared error is less, as a share of the squares.
+  // The decrease of the squared error, as a share of the squares, by the best other value of a byte
+  // of up to eight weights (a byte that changes more weights is a scale).
   double BestGain(size_t byte) {
     const std::byte old = bytes_[byte];
     double best = 0;
@@ -159,7 +159,7 @@ class EncodedBlock {
   }
 
  private:
-  // Compares the weights with those of the encoder's bytes.
+  // Compares the weights with the weights of the encoder's bytes.
   Weights Changed() {
     Weights changed;
     gain_ = 0;
@@ -185,9 +185,9 @@ class EncodedBlock {
   float largest_ = 0;
 };
 
-// By how much other codes are nearer to the weights. Tried are all values of each byte, and with
-// `in_pairs` those values with each bit of another byte that belongs to the same weights, as codes
-// may be spread over two bytes.
+// By how much other codes are nearer to the weights. Tries all values of each byte and, with
+// `in_pairs`, all values with each bit of another byte that belongs to the same weights, since
+// codes may be spread over two bytes.
 double BestGain(EncodedBlock block, bool in_pairs) {
   double best = 0;
   for (size_t byte = 0; byte < block.n_bits() / 8; ++byte) {
@@ -206,8 +206,8 @@ double BestGain(EncodedBlock block, bool in_pairs) {
 }
 
 // At a tie rounding decides: 1e-6 of the squares is allowed. In Q8_0, the finest type, a code that
-// is wrong by one costs about 1e-5. The points of grids are not quite the best: those for signs
-// that are chosen first, and for scales near the first one (points.h).
+// is wrong by one costs about 1e-5. The points of grids are the best only for the signs that are
+// chosen first, and for scales near the first scale (points.h).
 TEST(EncodeTypes, NoOtherCodesAreNearer) {
   std::vector<std::vector<float>> kinds(4, NormalFloats(kTypesBlock, 7));
   for (float& v : kinds[1]) v = std::fabs(v) + 0.5f;
@@ -235,7 +235,7 @@ TEST(EncodeTypes, ErrorsAreNoLargerThanLlamaCppsOnTrainedWeights) {
       // Large weights count more here than their columns say.
       EXPECT_LE(weighted.weighted, 1.05 * golden.weighted);
     }
-    // Columns that count more get better at the cost of others.
+    // Columns that count more get better at the cost of other columns.
     EXPECT_LE(weighted.weighted, 1.001 * plain.weighted);
     EXPECT_GE(1.001 * weighted.plain, plain.plain);
   }
@@ -299,7 +299,7 @@ TEST(EncodeTypes, AnyWeightsAreHeld) {
         error += std::pow(double{found[i]} - rows[r][i], 2);
         all += std::pow(double{rows[r][i]}, 2);
       }
-      // Scales below 2^-14 have few bits, and below 2^-25 none.
+      // Scales below 2^-14 have few bits, and scales below 2^-25 are 0.
       EXPECT_LE(error, all * 1.001 + kTypesBlock * 0x1p-50);
     }
     const std::vector<float> zeros(kTypesBlock);
@@ -315,7 +315,7 @@ TEST(EncodeTypes, AnyWeightsAreHeld) {
   }
 }
 
-// The types that are only read are of models which were trained in them.
+// Types that are only read belong to models that were trained in them.
 TEST(EncodeTypes, EveryTypeOfMatricesIsThere) {
   const std::set<DType> for_activations = {DType::kQ8_1, DType::kQ8_K};
   const std::set<DType> only_read = {DType::kI2_S, DType::kPQ2_0, DType::kPTQ1_0};

@@ -1,6 +1,6 @@
 // Encoders choose the same bytes on every CPU and with every compiler: hashes of rows that were
-// encoded on x86-64 by g++. So the slow tests of encoders need not run on emulated CPUs. Not those
-// of grids (IQ1, IQ2, IQ3): their sums are by SIMD, and ties are broken by its width.
+// encoded on x86-64 by g++. So the slow tests of encoders need not run on emulated CPUs. Grids
+// (IQ1, IQ2, IQ3) are excluded: SIMD computes their sums, and its width breaks ties.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -125,8 +125,8 @@ struct Batch {
   std::vector<float> x;
   std::vector<uint32_t> experts;
   std::vector<float> weights;
-  // What the reference expects of a slot's expert, by the forms in which gate, up and down read
-  // their input. Most targets have the same forms, and the reference takes longer than all of them.
+  // The reference's results for a slot's expert, by the forms in which gate, up and down read their
+  // input. Most targets have the same forms, and the reference takes longer than all targets.
   using Forms = std::array<BatchForm, 3>;
   mutable std::map<std::pair<size_t, Forms>, std::vector<Expected>> expected;
 };
@@ -147,8 +147,8 @@ ExpertScratch ScratchFor(const Layer& layer, const Batch& batch, size_t threads)
                        layer.n_ff(), threads);
 }
 
-// Row `row` of expert e with x, of which number i is off by errors[i]. The roundings of the product
-// itself, and in BF16 of its weights, are those of gemm_test.cc.
+// Row `row` of expert e times x, whose number i is off by errors[i]. The product itself, and BF16
+// weights, are rounded as in gemm_test.cc.
 Expected Dot(const Stack& stack, size_t e, size_t row, const Seen& x,
              const std::vector<double>& errors) {
   const size_t rows = stack.view().first.rows, cols = x.x.size();
@@ -239,7 +239,7 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
 
 class ExpertsOf : public testing::TestWithParam<Types> {};
 
-// From one token to a large batch, in which some of the experts go by panels.
+// From one token to a large batch, in which some experts use panels.
 TEST_P(ExpertsOf, EqualTheReference) {
   for (const Activation activation : kActivations) {
     const Layer layer(GetParam(), 5, activation != Activation::kGelu, activation);

@@ -142,7 +142,7 @@ TEST(Route, ChoosesDifferentExpertsWhateverTheLogits) {
       for (Router kind : kKinds) {
         for (const std::vector<float>& bias : all) {
           for (kind.n_groups = 1; kind.n_groups <= 4; kind.n_groups *= 2) {
-            // There may be fewer experts in the groups than are asked for.
+            // The groups may have fewer experts than requested.
             for (kind.n_groups_used = 1; kind.n_groups_used <= kind.n_groups;
                  ++kind.n_groups_used) {
               for (const float* const b : {static_cast<const float*>(nullptr), bias.data()}) {
@@ -220,7 +220,8 @@ TEST(Route, TellsLargeLogitsApart) {
   EXPECT_EQ(routed.weights, (std::vector<float>{0.5f, 0.5f}));
 }
 
-// Logits 2 and 1.97 are near each other, 1 is not near them, and of those that are left 1 is alone.
+// Logits 2 and 1.97 are near each other, 1 is not near them, and no other remaining logit is near
+// 1.
 TEST(Route, TakesExpertsOneByOne) {
   const Router router{.gate = Router::Gate::kSparseMixer, .normed = false};
   const Routed routed = Choose({1.0f, 2.0f, -3.0f, 1.97f}, 3, router);

@@ -74,7 +74,7 @@ void DecodeMemory(const ucontext_t& context, const uint8_t* p, unsigned mod, boo
   out.length += at;
 }
 
-// False for what is not a VEX instruction of the map 0F38 with 128 bits.
+// Returns false if p is not at a VEX instruction of the map 0F38 with 128 bits.
 bool Decode(const ucontext_t& context, const uint8_t* p, Instruction& out) {
   if (p[0] != 0xC4 || (p[1] & 0x1F) != 2 || (p[2] & 0x84) != 0) return false;
   const bool r = (p[1] & 0x80) == 0, x = (p[1] & 0x40) == 0, b = (p[1] & 0x20) == 0;
@@ -107,7 +107,7 @@ float FromBf16(const uint8_t* p) {
 }
 
 // sums[m][n] += a[m][2 k] * b[k][2 n] + a[m][2 k + 1] * b[k][2 n + 1] over all k, even and odd
-// products added up apart.
+// products added up separately.
 void MultiplyBf16(Tile& sums, const Tile& a, const Tile& b) {
   for (size_t m = 0; m < sums.rows; ++m) {
     for (size_t n = 0; n < sums.row_bytes / 4; ++n) {
@@ -124,7 +124,7 @@ void MultiplyBf16(Tile& sums, const Tile& a, const Tile& b) {
   }
 }
 
-// False for what is not AMX.
+// Returns false if the instruction is not AMX.
 bool Execute(const Instruction& i) {
   constexpr unsigned kNone = 0, kF3 = 2, kF2 = 3;
   if (i.reg > 7) return false;
@@ -165,7 +165,7 @@ void OnIllegalInstruction(int signal, siginfo_t* /*info*/, void* context_pointer
     next += static_cast<greg_t>(instruction.length);
     return;
   }
-  ::signal(signal, SIG_DFL);  // somebody else's: happens again, and ends the program
+  ::signal(signal, SIG_DFL);  // not ours: it happens again, and ends the program
 }
 
 }  // namespace

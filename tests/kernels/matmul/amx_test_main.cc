@@ -1,5 +1,5 @@
-// The tests of products with batches (gemm_test.cc, experts_test.cc) with AMX, emulated where the
-// CPU has none. The rest of the AMX path is AVX-512 with BF16, which the CPU must have.
+// The tests of products with batches (gemm_test.cc, experts_test.cc) with AMX, emulated if the CPU
+// lacks it. The rest of the AMX path is AVX-512 with BF16, which the CPU must have.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -54,8 +54,8 @@ TEST_P(ExactOf, RoundsNoActivations) {
   });
 }
 
-// A matrix that uses the residual also multiplies what rounding leaves, rounded to multiples of 1 /
-// 254 of the first: 2.4e-5 / 254^2 (matmul_test.cc) is a relative squared error of 4e-10. Up to 16
+// A matrix that uses the residual also multiplies the rounding residual, in multiples of 1 / 254 of
+// the first step: 2.4e-5 / 254^2 (matmul_test.cc) is a relative squared error of 4e-10. Up to 16
 // tokens are batch-invariant (kernels/README.md). (residual_test.cc has larger batches.)
 TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
   const DType dtype = GetParam();

@@ -1,4 +1,4 @@
-// Products with batches of tokens, which go by panels, against sums in double.
+// Products with batches of tokens, which use panels, against sums in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ TEST_P(GemmOf, EqualsTheReference) {
       std::map<BatchForm, std::vector<Expected>> expected;  // [kBatch][rows]
       ForEachTarget([&] {
         const BatchForm form = FormFor(dtype, kBatch);
-        std::vector<Expected>& of_form = expected[form];  // most targets have the same
+        std::vector<Expected>& of_form = expected[form];  // most targets share a form
         if (of_form.empty()) {
           for (size_t i = 0; i < kBatch * rows; ++i) {
             of_form.push_back(ExpectBatch(weights.view(), i % rows, x.input(i / rows), form));
@@ -212,8 +212,8 @@ TEST_P(GemmOf, GivesTheSameBitsOnEveryTargetOfArm) {
 #endif
 
 // Every code at its largest and smallest with activations of 127 and -127 everywhere, and with the
-// two mixed so that neighbours add up: sums of 16 bits must not overflow. Of many tokens the first
-// eight go row by row, too.
+// two mixed so that neighbours add up: sums of 16 bits must not overflow. The first eight of many
+// tokens are also multiplied row by row.
 TEST_P(GemmOf, SurvivesExtremeCodes) {
   const DType dtype = GetParam();
   constexpr size_t kCols = 512, kRows = 16, kTokens = 42, kRowWise = 8;
@@ -227,8 +227,8 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
     input[i] = negative ? -3.0f : 3.0f;
   }
   if (ScaleOffsets(dtype).empty()) return;  // no codes, or every byte is one
-  // A zero point is subtracted after rounding: what matters is the largest weight that the scales
-  // allow, not the sum that is left.
+  // A zero point is subtracted after rounding: the error depends on the largest weight that the
+  // scales allow, not on the remaining sum.
   std::vector<RandomMatrix> matrices;
   for (const unsigned byte : kBytes) {
     RandomMatrix weights = original;
@@ -266,7 +266,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
   });
 }
 
-// The end of a file's mapping is the end of what may be read.
+// Nothing may be read beyond the end of a file's mapping.
 TEST_P(GemmOf, ReadsNothingBeyondTheMatrix) {
   const DType dtype = GetParam();
   ThreadPool pool(1);
@@ -320,7 +320,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
   ForEachTarget([&] {
     Activations x(kTokens, kCols, 2);
     x.Set(input.data(), kTokens, kCols);
-    // q and v side by side in rows of 80, k apart.
+    // q and v are side by side in rows of 80, k is separate.
     std::vector<float> qv(kTokens * 80, NAN), ks(kTokens * 17, NAN);
     const Product products[] = {{q.view(), qv.data(), 80},
                                 {k.view(), ks.data(), 17, bias.data()},

@@ -39,8 +39,8 @@ std::vector<size_t> Cols(DType dtype) {
 
 // Only the additions of blocks and the products with scales are rounded: fewer than n / 32 + 16 in
 // a row for quantized types, n / 4 + 8 for floats. Where weights are d * q - m the two terms are
-// rounded apart and may be larger than what is left of them: with the random scales used here by
-// less than 16 times on average over a row.
+// rounded separately and may be larger than their difference: with the random scales used here less
+// than 16 times as large, on average over a row.
 Expected Expect(const Matrix& w, size_t row, const ActivationRow& x) {
   const bool quantized = gguf::Info(w.dtype).block_size > 1;
   const double n = static_cast<double>(w.cols);
@@ -102,8 +102,8 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
     x.Set(input.data(), 1, kCols);
     x.QuantizeOnce(pool, DType::kQ8_0);
     for (size_t r = 0; r < 4; ++r) {
-      // A zero point is subtracted after rounding: what matters is the largest weight the scales
-      // allow, not the sum that is left.
+      // A zero point is subtracted after rounding: the error depends on the largest weight that the
+      // scales allow, not on the remaining sum.
       double tolerance = 0;
       for (const unsigned byte : kBytes) {
         const RandomMatrix weights = WithBytes(original, byte);
@@ -123,7 +123,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
   }
 }
 
-// Rounding to int8 would hide it, and a broken model would write on.
+// Rounding to int8 would hide a NaN, and a broken model would write on.
 TEST_P(MatMulOf, KeepsWhatIsNoNumber) {
   constexpr size_t kRows = 33, kCols = 512, kTokens = 43;
   const RandomMatrix weights(GetParam(), kRows, kCols, 1);
@@ -212,7 +212,7 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
   });
 }
 
-// For speculation and short prompts: up to 16 tokens are computed like a single one.
+// Speculation and short prompts need this: up to 16 tokens are computed like a single one.
 TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
   const DType dtype = GetParam();
   // The first is so many rows that results wait for a cache line in each of a chunk's parts.
@@ -246,7 +246,7 @@ TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
   }
 }
 
-// The end of a file's mapping is the end of what may be read.
+// Nothing may be read beyond the end of a file's mapping.
 TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
   const DType dtype = GetParam();
   ThreadPool pool(1);
@@ -313,7 +313,7 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
     ThreadPool pool(threads);
     Activations x(kTokens, kCols, 3);
     x.Set(input.data(), kTokens, kCols);
-    // q and v side by side in rows of 80, k apart.
+    // q and v are side by side in rows of 80, k is separate.
     std::vector<float> qv(kTokens * 80, NAN), ks(kTokens * 17, NAN);
     const Product products[] = {{q.view(), qv.data(), 80},
                                 {k.view(), ks.data(), 17, bias.data()},

@@ -1,4 +1,4 @@
-// What a product should be, by the scalar definitions of the types and sums in double.
+// The expected result of a product, by the scalar definitions of the types and sums in double.
 #pragma once
 
 #include <cmath>

@@ -122,7 +122,8 @@ TEST(Reference, ReadsRowsAtAnyAddress) {
 
 class DotReferenceOf : public testing::TestWithParam<DType> {};
 
-// Integers and scales give what the weights give one by one. A weight is rounded once to float.
+// Integers and scales give the same sum as the weights one by one. A weight is rounded once to
+// float.
 TEST_P(DotReferenceOf, IsTheSumOfWeightsTimesActivations) {
   constexpr size_t kRows = 8, kCols = 1024;
   const RandomMatrix weights(GetParam(), kRows, kCols, 1);

@@ -1,4 +1,4 @@
-// Products that also multiply what the rounding of activations leaves, against sums in double.
+// Products that also multiply the rounding residuals of activations, against sums in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TEST(QuantizeWithResidual, BothHaveSixteenBits) {
   });
 }
 
-// Single products multiply all that was left, batches what is large.
+// Row-by-row products multiply all residuals, batches only the dominant blocks.
 TEST(ResidualProduct, LosesLess) {
   for (const DType dtype : {DType::kQ4_1, DType::kQ8_0}) {
     const RandomMatrix weights(dtype, kRows, kCols, 3);
@@ -130,8 +130,8 @@ TEST(ResidualProduct, ATokenHasTheSameBitsInAnyBatch) {
   });
 }
 
-// Alone and among others, with one thread and with three: what an `up` with a residual takes of the
-// scratch is not where the gate's results are stored.
+// Alone and among others, with one thread and with three: the scratch of an `up` with a residual
+// does not overlap the gate's results.
 TEST(ResidualProduct, MayBeTheUpOfAGatedLayer) {
   constexpr size_t kHidden = 600;
   const RandomMatrix gates(DType::kQ4_1, kHidden, kCols, 11), ups(DType::kQ4_1, kHidden, kCols, 12);
@@ -154,7 +154,8 @@ TEST(ResidualProduct, MayBeTheUpOfAGatedLayer) {
       if (batch && BatchFormFor(layer.up) != BatchForm::kInt8) continue;
       const std::vector<float> out = multiply(0, n, 1, true);
       EXPECT_EQ(multiply(0, n, 3, true), out);
-      // The gate multiplies rounded activations: its results, from those with a plain `up`.
+      // The gate multiplies rounded activations, so its results follow from the results with a
+      // plain `up`.
       double plain = 0, with_residual = 0, power = 0;
       const std::vector<float> rounded = multiply(0, n, 1, false);
       layer.up.uses_residual = false;
@@ -178,7 +179,7 @@ TEST(ResidualProduct, MayBeTheUpOfAGatedLayer) {
   });
 }
 
-// An input without room for residuals is multiplied as it is by other matrices.
+// An input without room for residuals is multiplied as by other matrices.
 TEST(ResidualProduct, WithoutBuffersIsAnOrdinaryOne) {
   const RandomMatrix weights(DType::kQ8_0, kRows, kCols, 3);
   for (const size_t n_tokens : {1, 16, 45}) {
@@ -219,7 +220,7 @@ TEST(RefineLargest, TakesTheLargestResultsAgain) {
         Activations x(n_tokens, kCols, static_cast<size_t>(n_threads), kCols);
         x.Set(input.data(), n_tokens, kCols);
         std::vector<float> out = before;
-        // Of each token a twentieth or so of the results.
+        // The margin covers about a twentieth of a token's results.
         double power = 0;
         for (const double v : exact) power += v * v;
         const float deviation =
@@ -247,7 +248,7 @@ TEST(RefineLargest, TakesTheLargestResultsAgain) {
   }
 }
 
-// Equal results could all be candidates, and one that is no number none.
+// Equal results could all be candidates; a result that is no number is not a candidate.
 TEST(RefineLargest, LimitsItsWork) {
   constexpr size_t kVocabulary = 3000;
   const std::vector<std::byte> zeros(kVocabulary * gguf::RowBytes(DType::kQ8_0, kCols));

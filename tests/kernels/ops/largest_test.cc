@@ -20,7 +20,7 @@ TEST(FindLargest, FindsWhatAPlainSearchFinds) {
   for (const size_t n : {0, 1, 3, 15, 16, 17, 64, 100, 1003}) {
     for (int round = 0; round < 60; ++round) {
       std::vector<float> x(n);
-      for (float& v : x) {  // few different ones, so that many are equal
+      for (float& v : x) {  // few different numbers, so that many are equal
         v = static_cast<float>(random() % 40) - 50;
         if (round % 3 == 1 && random() % 20 == 0) v = special[random() % special.size()];
         if (round % 3 == 2) v = special[random() % 3];
@@ -57,7 +57,7 @@ TEST(FindAtLeast, FindsWhatAPlainSearchFinds) {
         if (x[i] >= 2.5f) expected.push_back(static_cast<int32_t>(i));
       }
       ForEachTarget([&] {
-        std::vector<int32_t> found(n);  // ASan sees what is written beyond
+        std::vector<int32_t> found(n);  // ASan detects writes beyond the end
         found.resize(FindAtLeast(x.data(), n, 2.5f, found.data()));
         EXPECT_EQ(found, expected) << n;
       });

@@ -18,7 +18,7 @@
 namespace kernels {
 namespace {
 
-// Vectors have 4 to 16 floats, loops take up to four of them.
+// Vectors have 4 to 16 floats; loops take up to four vectors.
 const std::vector<size_t> kLengths = {1,  2,  3,  4,  5,  7,  8,  9,   15,
                                       16, 17, 31, 33, 63, 64, 65, 130, 999};
 
@@ -264,7 +264,7 @@ TEST(Add, Adds) {
   });
 }
 
-// Numbers, zeros, too small ones, and what is no number.
+// Numbers, zeros, numbers that are too small, and values that are no numbers.
 TEST(QuantizeActivations, RoundsByTheLargestOfEach32) {
   ForEachTarget([] {
     std::vector<float> x = NormalFloats(160, 1), scales(5);

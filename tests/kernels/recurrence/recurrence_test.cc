@@ -145,7 +145,7 @@ TEST(Convolve, HasTheSameBitsWithAnyThreadsAndBatches) {
   });
 }
 
-// Channels in three parts with taps of their own, as one convolution.
+// Channels in three parts with their own taps give the same as one convolution.
 TEST(Convolve, IsTheSameInParts) {
   constexpr size_t kTaps = 4, kChannels = 111, kPart = 37, kTokens = 9;
   const ConvInput input(kTaps, kChannels, kTokens, false, true);
@@ -181,7 +181,7 @@ struct DeltaInput {
         dt_bias(NormalFloats(n_alpha, 4)),
         a(n_heads),
         state(NormalFloats(n_heads * length * length, 5)) {
-    // From a head that forgets nearly nothing to one that forgets nearly all.
+    // From a head that forgets almost nothing to a head that forgets almost everything.
     for (size_t j = 0; j < n_heads; ++j) a[j] = -0.01f * std::pow(5.0f, static_cast<float>(j));
     net = {n_key_heads, n_heads, length, in_turn, dt_bias.data(), a.data(), by_channel};
   }
@@ -206,31 +206,32 @@ struct DeltaInput {
   DeltaNet net;
 };
 
-// How far exp(softplus(x) * a) may be off, in roundings: x, a sum, is rounded, and softplus passes
-// that on and adds some four; so does the product with a, and exp adds two. As vectors, which
-// compute both in fewer steps, softplus adds eight (exp four, a quotient, a series), and exp four.
+// The largest error of exp(softplus(x) * a), in roundings: x, a sum, is rounded, and softplus
+// passes that on and adds some four; so does the product with a, and exp adds two. As vectors,
+// which compute both in fewer steps, softplus adds eight (exp four, a quotient, a series), and exp
+// four.
 double DecayRoundings(double x, double a, bool vectors = false) {
   return std::abs(a) * (std::abs(x) + (vectors ? 9 : 5) * SoftplusReference(x)) + (vectors ? 4 : 2);
 }
 
-// How far exp(lowest * sigmoid(a * x)) may be off, in roundings: the sigmoid passes on the
+// The largest error of exp(lowest * sigmoid(a * x)), in roundings: the sigmoid passes on the
 // roundings of its argument, a sum and a product, and adds six.
 double BoundedRoundings(double x, double a, double lowest) {
   const double argument = std::abs(a * x), sigmoid = 1 / (1 + std::exp(-a * x));
   return std::abs(lowest) * sigmoid * (2 * argument + 6) + 4;
 }
 
-// Head j. With u a rounding, all of what a token does to a column s of the state, N numbers, errs
-// by u times the following, in terms of lengths, and the lengths of k' and q' are at most 1.
+// Head j. Let u be a rounding. A token's change of a column s of the state, N numbers, errs by u
+// times the following, in terms of lengths; the lengths of k' and q' are at most 1.
 //   k'           N/2 + 3: a sum of N squares under a root, a quotient and a product
 //   s . k'       N + 1 for the sum, and what k' errs by: 1.5 N + 4, times |s|
 //   d            as much (1 more if the key was multiplied with decays), and for decay * read, a
 //   difference and sigmoid times it (|v| + |s|) times
 //                DecayRoundings and 6; sigmoid is right to 4
 //   s + k' d     3 |s| and DecayRoundings * |s|, and |d| times what k' errs by and 1
-// |d| is at most |v| + |s|, so together (2 N + 24 + 2 DecayRoundings) (|v| + |s|). What the state
-// was wrong by before is multiplied with decay (1 - sigmoid k' k'^T), which makes no column longer.
-// An output adds what q' errs by and a sum of N: (1.5 N + 5) |s| / sqrt(N).
+// |d| is at most |v| + |s|, so together (2 N + 24 + 2 DecayRoundings) (|v| + |s|). The earlier
+// error of the state is multiplied by decay (1 - sigmoid k' k'^T), which makes no column longer. An
+// output adds the error of q' and a sum of N: (1.5 N + 5) |s| / sqrt(N).
 void ExpectDelta(const DeltaInput& input, size_t j, const Result& result) {
   const DeltaNet& net = input.net;
   const size_t n = net.length;
@@ -276,7 +277,8 @@ TEST(GatedDeltaNet, IsTheDefinition) {
       for (const size_t n_tokens : {1, 7, 33}) {
         for (const auto& [in_turn, by_channel] :
              {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
-          if (by_channel && (length == 1 || length == 8 || length == 128)) continue;  // for time
+          if (by_channel && (length == 1 || length == 8 || length == 128))
+            continue;  // to save time
           const size_t n_key_heads = by_channel ? 6 : length % 3 + 1;
           SCOPED_TRACE(testing::Message()
                        << "length " << length << ", " << n_tokens << " tokens, " << by_channel);
@@ -328,7 +330,7 @@ TEST(GatedDeltaNet, RemembersTheLastValueOfEachKey) {
   });
 }
 
-// Rows of S with the same decay: as one decay for all of them.
+// Rows of S with equal decays give the same as one decay for all rows.
 TEST(GatedDeltaNet, EqualDecaysAreOne) {
   ForEachTarget([] {
     DeltaInput one(2, 1, 20, false, 7), each(2, 1, 20, false, 7, true);
@@ -376,9 +378,9 @@ struct ScanInput {
   Mamba net;
 };
 
-// Channel c. A number s of the state is wrong by what it was wrong by times its decay, |s| times
-// DecayRoundings (without a bias) and 2 for the product and the sum, and |dt' u B| times what dt'
-// errs by (softplus rounds eight times) and 3. An output adds a sum of N and D u.
+// Channel c. The error of a number s of the state is the earlier error times its decay, plus |s|
+// times DecayRoundings (without a bias) and 2 for the product and the sum, and |dt' u B| times the
+// error of dt' (softplus rounds eight times) and 3. An output adds a sum of N and D u.
 void ExpectScanned(const ScanInput& input, size_t c, const Result& result) {
   const Mamba& net = input.net;
   const size_t n = net.state_length;
@@ -437,7 +439,7 @@ TEST(MambaScan, HasTheSameBitsWithAnyThreadsAndBatches) {
 // ---- Mamba-2
 
 struct MambaInput {
-  // lightning: without the two that lightning attention lacks.
+  // lightning: without dt_bias and d, which lightning attention lacks.
   MambaInput(size_t n_groups, size_t per_group, size_t state_length, size_t head_length,
              size_t tokens, bool lightning = false)
       : n_heads(n_groups * per_group),
@@ -474,8 +476,8 @@ struct MambaInput {
   Mamba2 net;
 };
 
-// Head j. A token decays what a column s of the state was wrong by, and adds, in roundings, |s|
-// (DecayRoundings + 3) for the product and the sum, and |dt' u| |B| times what dt' errs by (x is
+// Head j. A token decays the error of a column s of the state, and adds, in roundings, |s|
+// (DecayRoundings + 3) for the product and the sum, and |dt' u| |B| times the error of dt' (x is
 // rounded, and softplus rounds five times) and 3. An output adds a sum of N and D u.
 void ExpectMamba(const MambaInput& input, size_t j, const Result& result) {
   const Mamba2& net = input.net;
@@ -581,9 +583,9 @@ TEST(Recurrence, TakesAnyNumbers) {
   });
 }
 
-// States that nothing is added to fade below the smallest normal float within 200 tokens. They
-// become zeros: as denormals, of which the smallest would stay for ever, a token may take CPUs ten
-// times as long.
+// States without additions fade below the smallest normal float within 200 tokens. They become
+// zeros: as denormals, of which the smallest would stay for ever, a token may take CPUs ten times
+// as long.
 TEST(Recurrence, FadedStatesAreZeros) {
   constexpr size_t kTokens = 400;
   ForEachTarget([] {

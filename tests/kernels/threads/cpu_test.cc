@@ -19,7 +19,7 @@ TEST(Cpu, HasTheTargetsThatTheCallerExpects) {
   EXPECT_EQ(targets, expected);
 }
 
-// Each target includes those below it.
+// Each target includes the lower targets.
 TEST(Cpu, TakesTheBestTargetUnlessLimited) {
   const std::vector<std::string> targets = CpuTargets();
   EXPECT_EQ(CpuTarget(), targets.back());

@@ -83,7 +83,7 @@ TEST_F(DefaultThreadsTest, NoGroupsAndNoLimits) {
   EXPECT_GE(DefaultThreads().reading, DefaultThreads().generating);
 }
 
-// The quota of the group itself, or of one around it, counts; not only that of the top.
+// The quota of the group itself or of an enclosing group counts, not only the top group's.
 TEST_F(DefaultThreadsTest, TheSmallestQuotaOnTheWayUp) {
   Write("proc/self/cgroup", "0::/user/job\n");
   Write("sys/fs/cgroup/user/job/cpu.max", "400000 100000\n");
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Machine{"TwoOfAServer", "1*2", "1 1"}),
     [](const auto& machine) { return std::string(machine.param.name); });
 
-// What a mask leaves: siblings whose other half is taken, slow cores only, a quota below the cores.
+// Masks and quotas: siblings whose other half is taken, slow cores only, a quota below the cores.
 TEST_F(DefaultThreadsTest, PartOfAMachine) {
   const std::set<int> all = Make("2*2 core 4700, 8 atom 3500");
   EXPECT_EQ(Counts({1, 2, 3}), "2 2");

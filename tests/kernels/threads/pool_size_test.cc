@@ -1,5 +1,5 @@
 // The number of threads by simulated time: cores of unequal speed that share memory, neighbours
-// that come and go. The rule that splits the work is the real one, and so is the choice.
+// that come and go. The splitting rule and the choice are the real code.
 #include "kernels/threads/pool_size.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class SimulatedMachine {
   double Seconds(size_t n_threads, size_t n, size_t grain, bool dynamic, double memory = 1e9) {
     double sum = 0;
     for (size_t i = 0; i < n_threads; ++i) sum += speeds_[i];
-    const double share = std::min(1.0, memory / sum);  // of its speed that a core has
+    const double share = std::min(1.0, memory / sum);  // of its speed that a core reaches
     split_.Start(n_threads, job_++);
     split_.Set(n, grain, dynamic);
     std::vector<Split::Cursor> places;
@@ -87,7 +87,7 @@ Simulated Simulate(PoolSize& size, size_t n, const std::function<double(size_t, 
   return result;
 }
 
-// Two fast cores and four slow ones, with memory for 1.5 to all of them, a barrier that costs more
+// Two fast cores and four slow ones, with memory for 1.5 to all cores, a barrier that costs more
 // with more threads, and clean or noisy times: never 3% slower than the best fixed number.
 TEST(PoolSizeTest, AsFastAsTheBestNumber) {
   SimulatedMachine machine({1, 1, 0.5, 0.5, 0.5, 0.5});
@@ -145,7 +145,7 @@ TEST(PoolSizeTest, FollowsANeighbour) {
   }
 }
 
-// Passes of several numbers of tokens are compared with their own, and a first one that took long
+// Passes of several numbers of tokens are compared with their own, and a first pass that took long
 // (or no time at all, by the clock) counts for little.
 TEST(PoolSizeTest, PassesOfManyTokens) {
   for (const double first : {1.0, 2.0, 0.0}) {
@@ -168,7 +168,7 @@ TEST(PoolSizeTest, PassesOfManyTokens) {
   }
 }
 
-// One core, and a number that is fixed.
+// One core, and a fixed number.
 TEST(PoolSizeTest, Limits) {
   PoolSize one(1, 1, 1), fixed(4, 4, 4);
   for (int i = 0; i < 1000; ++i) {
@@ -179,7 +179,7 @@ TEST(PoolSizeTest, Limits) {
   }
 }
 
-// What a trial costs is told, so that nobody takes it for the time of a usual pass.
+// A trial's extra time is reported, so that a caller does not take it for the time of a usual pass.
 TEST(PoolSizeTest, TellsWhatATrialTookLonger) {
   PoolSize size(2, 1, 2);
   size_t n_trials = 0;

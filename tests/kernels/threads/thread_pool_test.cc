@@ -40,7 +40,7 @@ TEST_P(ThreadPoolTest, WorksOutsideRun) {
   EXPECT_EQ(sum, 10u);
 }
 
-// Thousands of operations in one region, as in a forward pass: each reads what the last one wrote.
+// Thousands of operations in one region, as in a forward pass: each reads the last one's output.
 TEST_P(ThreadPoolTest, OperationsFollowEachOther) {
   ThreadPool pool(GetParam());
   std::vector<int> values(97, 0);
@@ -74,7 +74,7 @@ TEST_P(ThreadPoolTest, DenormalsAreZerosDuringARun) {
   EXPECT_EQ(denormal * 0x1p20f, 0x1p-110f);
 }
 
-// One thread is held up in its first chunk: the others do all the rest.
+// One thread is held up in its first chunk: the other threads do the rest.
 TEST_P(ThreadPoolTest, ChunksAreStolen) {
   ThreadPool pool(GetParam());
   if (pool.size() == 1) return;
@@ -106,14 +106,14 @@ TEST_P(ThreadPoolTest, GoesAloneWhereCoresAreTaken) {
     size_t n_calls = 0;
     pool.For(100, 1, [&](size_t begin, size_t end, size_t thread) {
       ++n_calls;
-      EXPECT_EQ(end - begin, 100u);  // all of it, by the caller
+      EXPECT_EQ(end - begin, 100u);  // all items, by the caller
       EXPECT_EQ(thread, 0u);
     });
     EXPECT_EQ(n_calls, 1u);
   });
   EXPECT_EQ(pool.n_runs_alone(), 1u);
   for (int i = 0; i < 20; ++i) pool.Run(sleep);  // of 5 ms each, and 40 alone are enough
-  EXPECT_LT(pool.n_runs_alone(), 21u);           // all but the first
+  EXPECT_LT(pool.n_runs_alone(), 21u);           // all runs but the first
   EXPECT_EQ(pool.n_runs(), 22u);
 
   ThreadPool steady(GetParam());
@@ -121,7 +121,7 @@ TEST_P(ThreadPoolTest, GoesAloneWhereCoresAreTaken) {
   EXPECT_EQ(steady.n_runs_alone(), 0u);
 }
 
-// Its number may change with each run; not above the most, which scratch is made for.
+// The size may change with each run, up to the maximum, which scratch is made for.
 TEST_P(ThreadPoolTest, SizeOfEachRun) {
   ThreadPool pool(GetParam());
   for (const size_t size : {1u, 3u, 2u, 9u, 0u}) {
@@ -146,7 +146,7 @@ TEST_P(ThreadPoolTest, ExceptionLeavesTheRegion) {
   EXPECT_EQ(done, 1);
 }
 
-// From the question that is answered with no, threads do at most the chunk that they are in.
+// After `wanted` returns false, threads finish at most their current chunk.
 TEST_P(ThreadPoolTest, StopsBetweenChunks) {
   ThreadPool pool(GetParam());
   for (const bool dynamic : {false, true}) {

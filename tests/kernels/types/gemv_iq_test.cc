@@ -1,5 +1,5 @@
-// What matmul_test.cc's random matrices might miss of types with lookup tables: every entry of
-// every grid, every byte of base-3 digits, every power of two, every scale of 8 bits.
+// Cases of types with lookup tables that matmul_test.cc's random matrices might miss: every entry
+// of every grid, every byte of base-3 digits, every power of two, every scale of 8 bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::vector<float> Integers(size_t n, float x_max) {
 }
 
 // Compares all rows with the scalar definition, on every target. Integer sums are exact; each block
-// then passes fewer than 16 operations in float. Where codes have an offset it is taken off as an
+// then passes fewer than 16 operations in float. Where codes have an offset, it is subtracted as an
 // integer.
 void ExpectProducts(const Matrix& w, const std::vector<float>& input) {
   ThreadPool pool(1);
@@ -86,7 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Iq, GridTypes,
                                          DType::kIQ3_S),
                          [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 
-// Of the 256 bytes only 243 are five digits. The others have values, too: the same on every target.
+// Only 243 of the 256 bytes are five digits. The other bytes have values, too, the same on every
+// target.
 TEST(Ternary, EveryByte) {
   for (const DType dtype : {DType::kTQ1_0, DType::kTQ2_0}) {
     RandomMatrix weights(dtype, 256, 256, 19);

@@ -38,7 +38,7 @@ TEST(Tables, HaveTheirChecksums) {
   EXPECT_EQ(Checksum(kFp4Values), 0x3F0E3C08AF1E5EB5);
 }
 
-// A grid in the golden file: what the levels stand for, and each entry's level numbers as a string.
+// A grid in the golden file: the values of the levels, and each entry's level numbers as a string.
 template <class Grid, class Levels, class LevelOf>
 void ExpectGrid(const test::Json& golden, const Grid& grid, const Levels& levels,
                 LevelOf level_of) {
