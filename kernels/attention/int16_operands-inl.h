@@ -4,9 +4,8 @@
 // Each chunk of a query or key, each number of the values (over a tile's keys) and each query's
 // attention weights become integers with their own scale. The integers have some 13 bits, because
 // sums of products must stay below 2^31. The relative squared error is about 1e-8, as with f16. One
-// instruction multiplies and adds pairs. A pair of query or key numbers is a number and the one
-// kFloatLanes after it, which needs no permutation; a pair of weights or values belongs to two
-// neighbouring keys.
+// instruction multiplies and adds pairs. The numbers of a pair of a query or key are kFloatLanes
+// apart, which needs no permutation; a pair of weights or values belongs to two neighbouring keys.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_OPERANDS_INL_H_

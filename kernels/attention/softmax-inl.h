@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// How scores change before they become attention weights.
+// The changes of scores before they become attention weights.
 struct Correction {
   float softcap;  // 0: no cap
   bool has_slopes;

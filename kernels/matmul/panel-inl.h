@@ -165,8 +165,8 @@ HWY_INLINE void SetStarts(PanelBlock<PanelForm>& block) {
 }
 #endif
 
-// The addresses of n rows of w from `row` on. For rows past the end, whose results are not used, it
-// is the address of the last row.
+// The addresses of n rows of w from `row` on. Rows past the end, whose results are not used, get
+// the address of the last row.
 template <size_t n>
 HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t row) {
   std::array<const std::byte*, n> data;

@@ -52,8 +52,8 @@ constexpr size_t kMaxTokensOf = std::is_same_v<Tokens, OneToken> ? 1
                                 : PRONK_VECTOR64                 ? kMaxRowTokens
                                                                  : kDefaultMaxRowTokens;
 
-// Rows that are computed at a time. The rows are divided into as many equal ranges, and one row of
-// each range is computed at a time, so that each range is a long stream of memory. With
+// Rows that are computed at a time. The rows are divided into as many equal row ranges, and one row
+// of each range is computed at a time, so that each range is a long stream of memory. With
 // neighbouring rows each stream would jump after every row and restart the CPU's prefetcher and
 // ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One stream alone reads up to a
 // fifth slower than four. Types that saturate the bandwidth with two streams for each of two
@@ -264,7 +264,7 @@ HWY_INLINE void StoreSums(const Sums (&sums)[kMaxTokensOf<Tokens>][n_sums], Toke
   }
 }
 
-// n_bytes of a step, then zeros.
+// Copies n_bytes of a step, and pads it with zeros.
 template <size_t kStepBytes>
 HWY_NOINLINE const uint8_t* PadStep(const uint8_t* HWY_RESTRICT w, size_t n_bytes,
                                     uint8_t (&step)[kStepBytes]) {
@@ -293,8 +293,8 @@ HWY_INLINE auto UnpackRows(size_t i, StepOf step_of,
   }
 }
 
-// Adds the products of the last n weights of each row, fewer than a step: from byte `whole` of the
-// rows on, of row_bytes. `end` is the end of the matrix.
+// Adds the products of the last n weights of each row, fewer than a step, which begin at byte
+// `whole` of the row's row_bytes. `end` is the end of the matrix.
 template <class Type, size_t n_rows, class Tokens>
 HWY_INLINE void MultiplyLastStep(
     const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end, size_t row_bytes,
@@ -321,7 +321,7 @@ HWY_INLINE void MultiplyLastStep(
   MultiplyStep<Type, n_rows / kRowsPerVector<Type>, Tokens>(unpack, inputs, n_tokens, sums);
 }
 
-// out[token][row]. `end` is the end of the matrix.
+// Computes out[token][row]. `end` is the end of the matrix.
 template <class Type, size_t n_rows, class Tokens>
 HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end,
                         size_t row_bytes, size_t cols,

@@ -45,7 +45,7 @@ double DotReferenceOf(const std::byte* bytes, const ActivationRow& x) {
   return Type::DotReference(block, x);
 }
 
-// Where panels become faster (NOTEBOOK.md).
+// With more tokens than this, panels are faster (NOTEBOOK.md).
 template <class Type>
 constexpr size_t kMaxRowTokensOf =
     PRONK_VECTOR64 && !Type::kReadsFloats ? kMaxRowTokens : kDefaultMaxRowTokens;

@@ -175,7 +175,7 @@ template <size_t kStride, typename T>
 HWY_INLINE void LoadLanes128Pair(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
                                  hn::Vec<hn::Rebind<T, DU8>>& second) {
 #if PRONK_VECTOR64
-  if constexpr (kStride == 32) {  // all bytes of two vectors: even 128-bit lanes and odd ones
+  if constexpr (kStride == 32) {  // all bytes of two vectors: even and odd 128-bit lanes
     const hn::Rebind<T, DU8> d;
     const auto low = hn::LoadU(d, p);
     const auto high = hn::LoadU(d, p + 64);
@@ -260,7 +260,7 @@ HWY_INLINE VPerLane128 LoadHalfs(const uint8_t* HWY_RESTRICT p) {
   return hn::PromoteTo(DPerLane128(), hn::ResizeBitCast(d_half, bits));
 }
 
-// Each float in the 4 lanes of its 128-bit lane.
+// Copies each float to the 4 lanes of its 128-bit lane.
 HWY_INLINE VF BroadcastPerLane128(VPerLane128 v) {
   const DF df;
 #if PRONK_LANES128 == 1

@@ -91,7 +91,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   }
 
   // DotStarts of all four vectors: [0] if the delta is negative or has been added, [1] if it is
-  // positive and has not.
+  // positive and has not been added.
   static HWY_INLINE Input LoadInput(const ActivationRow& x, size_t i) {
     Input in = Base::LoadInput(x, i);
     for (size_t p = 0; p < kBlockSlices; ++p) {

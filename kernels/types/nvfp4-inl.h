@@ -110,7 +110,7 @@ struct NVFP4 : Definition<NVFP4, gguf::BlockNVFP4, 16> {
 #endif
   }
 
-  // Eight bytes of low nibbles, then eight of high ones.
+  // Eight bytes of low nibbles, then eight of high nibbles.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
     const hn::FixedTag<float, 4> df;

@@ -1,7 +1,7 @@
-// Q2_K: 256 weights of two bits, with a scale and a minimum for every 16, which are four bits each
-// times a common one. 84 bytes, 2.625 bits a weight.
+// Q2_K: 256 weights of two bits, with a scale and a minimum for every 16, each of four bits times a
+// common factor. 84 bytes, 2.625 bits a weight.
 //
-//   bytes    0 ... 15    scales: sc in the low nibble, min in the high one
+//   bytes    0 ... 15    scales: sc in the low nibble, min in the high nibble
 //            16 ... 79   qs: 32 bytes for each half of 128; bits 2k and 2k + 1 have stripe k of 32
 //            80 81       d
 //            82 83       dmin

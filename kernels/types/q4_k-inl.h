@@ -1,5 +1,5 @@
-// Q4_K: 256 weights of four bits, with a scale and a minimum for every 32, which are six bits each
-// times a common one. 144 bytes, 4.5 bits a weight.
+// Q4_K: 256 weights of four bits, with a scale and a minimum for every 32, each of six bits times a
+// common factor. 144 bytes, 4.5 bits a weight.
 //
 //   bytes    0 1          d
 //            2 3          dmin

@@ -39,8 +39,8 @@ struct CodeInput {
   VF scale;  // the activations' scale, in each lane
 };
 
-// For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` is the group of 32 weights
-// of each lane.
+// The input for code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` is the group of
+// 32 weights of each lane.
 HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
                                    const int32_t (&group)[kFloatLanes]) {
   const DI32 d;
@@ -108,7 +108,7 @@ struct TernaryType : Definition<Type, BlockType> {
     for (size_t n = 0; n < kCodes; ++n) sum = AddProducts(sum, codes[n], in[n]);
     return sum;
   }
-  // For panels: 128-bit lane p of the 64 bytes' codes n goes to to(p, n).
+  // Stores 128-bit lane p of the 64 bytes' codes n at to(p, n), for panels.
   template <class To>
   static HWY_INLINE void StoreWeights(const Unpacked& w, To to, Bytes256& out) {
     for (size_t v = 0; v < kByteVectors; ++v) {

@@ -244,8 +244,8 @@ struct PackedGrid {
   VF d;
 };
 
-// For panels, which need weights in order: entries as in memory, eight weights per number, and
-// signs by arithmetic. Reordering the vectors above would take longer.
+// Panels need weights in order: entries are loaded as in memory, eight weights per number, and
+// arithmetic applies signs. Reordering the vectors above would take longer.
 
 // Eight magnitudes, each at least 1, negated where `mask` has a byte of ones. A byte's ~m + 1 never
 // carries into the next.

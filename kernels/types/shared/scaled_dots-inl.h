@@ -26,8 +26,8 @@ namespace kernels::HWY_NAMESPACE {
 
 constexpr size_t kDotVectors = 8 / kLanes128;
 
-// For groups in separate blocks: the first group of vector v, and the distance of the groups of
-// neighbouring 128-bit lanes.
+// The order of groups in separate blocks: the first group of vector v, and the distance of the
+// groups of neighbouring 128-bit lanes.
 constexpr size_t FirstGroup(size_t v) { return PRONK_VECTOR64 ? 4 * v : v; }
 constexpr size_t kGroupStep = PRONK_VECTOR64 ? 1 : 4;
 

@@ -70,7 +70,7 @@ struct StepBase32 : Definition<Type, BlockType> {
     }
     return factors;
   }
-  // For panels (panel-inl.h), of codes that are kZeroPoint more than the weights.
+  // Unpacks codes, which are kZeroPoint more than the weights, for panels (panel-inl.h).
   template <int kZeroPoint, bool kMinimum, bool kEvenOdd>
   static HWY_INLINE void StoreInOrder(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const Unpacked32 unpacked = UnpackInOrder(w);

@@ -7,8 +7,8 @@
 // x86 transposes codes and activations so that a lane has a group in four vectors, one of each
 // stripe, whose dots are one sum. The scales are small integers:
 // - Vectors of 64 bytes: here they are floats, with d.
-// - Shorter vectors: factors of the integer sums, of which one for each 32 weights becomes a float.
-//   Without VNNI the dots add up pairs of products in i16, and pairs of those times scales in i32.
+// - Shorter vectors: factors of the integer sums; one sum for each 32 weights becomes a float.
+//   Without VNNI the dots add up pairs of products in i16, and pairs of sums times scales in i32.
 // - Arm adds dots up to a lane for each group, where the scales need not be copied to other lanes.
 // Included once per instruction set.
 #if defined(PRONK_KERNELS_TYPES_SHARED_STRIPED16_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -351,9 +351,9 @@ struct StripedType16 : Definition<Type, BlockType, 16> {
     }
   }
 
-  // For panels. Codes of two and three bits times their scales fit in a byte: Type::kProducts has a
-  // table of 16 products for each scale + kProductZero, and one scale is left for the block.
-  // Keeping codes small is better only where their products are added up as i16.
+  // Unpacks for panels. Codes of two and three bits times their scales fit in a byte:
+  // Type::kProducts has a table of 16 products for each scale + kProductZero, and one scale is left
+  // for the block. Keeping codes small is better only where their products are added up as i16.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const StripedFactors factors = Type::Factors(w);
     const float d = hn::GetLane(factors.d);

@@ -89,7 +89,7 @@ struct Definition {
     for (int i = 0; i < kGroup; ++i) integers[i] = Type::Weight(block, kGroup * g + i);
   }
   static float GroupScale(const Block& block, int /*g*/) { return F16ToF32(block.d); }
-  // Zeros keep their sign.
+  // Adding -0 keeps the sign of zeros.
   static float GroupMin(const Block& /*block*/, int /*g*/) { return -0.0f; }
 
   // A weight is scale * integer + min.

@@ -56,7 +56,7 @@ std::vector<std::byte> Encoded(DType dtype, const std::vector<float>& x) {
   return row;
 }
 
-// Blocks of all kinds: usual ones, one-sided ones, with an outlier, very small and very large ones.
+// Blocks of all kinds: usual, one-sided, with an outlier, very small, very large.
 std::vector<float> Weights() {
   std::vector<float> x = NormalFloats(12 * kBlock, 3);
   const auto block = [&](size_t i) { return std::span(x).subspan(i * kBlock, kBlock); };

@@ -185,8 +185,8 @@ class EncodedBlock {
   float largest_ = 0;
 };
 
-// By how much other codes are nearer to the weights. Tries all values of each byte and, with
-// `in_pairs`, all values with each bit of another byte that belongs to the same weights, since
+// Returns by how much other codes are nearer to the weights. Tries all values of each byte and,
+// with `in_pairs`, all values with each bit of another byte that belongs to the same weights, since
 // codes may be spread over two bytes.
 double BestGain(EncodedBlock block, bool in_pairs) {
   double best = 0;

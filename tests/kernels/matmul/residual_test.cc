@@ -130,8 +130,8 @@ TEST(ResidualProduct, ATokenHasTheSameBitsInAnyBatch) {
   });
 }
 
-// Alone and among others, with one thread and with three: the scratch of an `up` with a residual
-// does not overlap the gate's results.
+// Alone and among other tokens, with one thread and with three: the scratch of an `up` with a
+// residual does not overlap the gate's results.
 TEST(ResidualProduct, MayBeTheUpOfAGatedLayer) {
   constexpr size_t kHidden = 600;
   const RandomMatrix gates(DType::kQ4_1, kHidden, kCols, 11), ups(DType::kQ4_1, kHidden, kCols, 12);
