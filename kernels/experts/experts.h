@@ -18,7 +18,7 @@
 
 namespace kernels {
 
-// The experts' matrices, one after the other, all of the shape and type of the first.
+// The experts' matrices, one after the other, with the shape and type of the first matrix.
 struct ExpertStack {
   Matrix first;
   size_t n_experts = 0;

@@ -2,8 +2,8 @@
 // tiles (kAmx): both read the same layouts. Internal to kernels/.
 //
 // BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
-// costs a relative squared error of 2.4e-6 each, a tenth of what rounding inputs to int8 costs. The
-// instructions multiply pairs of neighbours and add both products to a float. Products of pairs
+// costs a relative squared error of 2.4e-6 each, a tenth of the error of inputs rounded to int8.
+// The instructions multiply pairs of neighbours and add both products to a float. Products of pairs
 // serve F16 and BF16 weights; tiles also serve quantized weights: a tile of bytes takes half the
 // time, but its sums must be scaled after every 32 columns, which costs more than it saves.
 #pragma once

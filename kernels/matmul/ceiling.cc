@@ -1,4 +1,4 @@
-// Measures what memory delivers and what the multipliers can do.
+// Measures the speed of memory and of the multipliers.
 #include "kernels/matmul/ceiling.h"
 
 #include <algorithm>

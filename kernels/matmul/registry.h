@@ -20,7 +20,7 @@ using RowsFunction = void(const Matrix& w, size_t begin, size_t end,
                           std::span<std::byte> scratch, bool prepared);
 
 // The scalar definitions of a block, at any address: the values of its weights, and its product
-// with the same number of activations, the first ones of x.
+// with the same number of activations, which begin x.
 using Dequantize = void(const std::byte* block, float* out);
 using DotBlock = double(const std::byte* block, const ActivationRow& x);
 

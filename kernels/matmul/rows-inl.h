@@ -79,7 +79,7 @@ template <class Type>
 using SumsOf = std::conditional_t<kRowsPerVector<Type> == 2, PairSums, RowSums>;
 
 // Rows (or row pairs) that are unpacked before they are multiplied, so that a token's vectors are
-// loaded once for these: as many as fit in 32 registers. With 16 registers one fits.
+// loaded once for these: as many as fit in 32 registers. With 16 registers one row fits.
 template <class Type>
 constexpr size_t kUnpackedTogether = [] {
   size_t n = kMaxRowsAtOnce / kRowsPerVector<Type>;

@@ -32,9 +32,9 @@ HWY_INLINE V AtLeast(D d, V x, float min) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, min)), hn::Set(d, min), x);
 }
 
-// ln(1 + exp(x)) = max(x, 0) + ln(1 + y) with y = exp(-|x|) in (0, 1]; the second term is 2
-// atanh(z) = 2 (z + z^3 / 3 + z^5 / 5 + ...) with z = y / (2 + y) <= 1/3. The omitted terms sum to
-// less than 2e-9 of the series.
+// ln(1 + exp(x)) = max(x, 0) + ln(1 + y) with y = exp(-|x|) in (0, 1]; the second term is
+// 2 atanh(z) = 2 (z + z^3 / 3 + z^5 / 5 + ...) with z = y / (2 + y) <= 1/3. The omitted terms sum
+// to less than 2e-9 of the series.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Softplus(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -1,4 +1,4 @@
-// Gated delta nets and Mamba-2, see recurrence.h: what comes before the recurrence itself
+// Gated delta nets and Mamba-2, see recurrence.h: the steps before the recurrence itself
 // (recurrence-inl.h), and how threads divide the work.
 #include "kernels/recurrence/recurrence.h"
 

@@ -75,8 +75,8 @@ HWY_INLINE V Exp2OfNegative(D d, V x) {
 // tanh(x), relative error below 3e-7 for any x, also near 0. A NaN stays a NaN.
 //
 // From 0.625 on, tanh(x) is 1 - 2 / (exp(2x) + 1). Below 0.625 this difference loses digits, so
-// there the result is x + x^3 g(x^2), where g is a polynomial through the Chebyshev nodes of [0,
-// 0.625^2], error 1.7e-8.
+// there the result is x + x^3 g(x^2). The polynomial g goes through the Chebyshev nodes of [0,
+// 0.625^2]; its error is 1.7e-8.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Tanh(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

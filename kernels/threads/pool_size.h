@@ -1,6 +1,6 @@
 // PoolSize chooses a pool's number of threads as the program runs, by the time that passes take. A
 // result has the same bits for any number, so the number may change between two passes. PoolSize
-// reads no clock, so tests simulate times.
+// reads no clock, so tests can simulate times.
 //
 // From time to time some passes get one or two threads more or fewer, alternating with as many
 // usual passes. The better number stays. Trials may cost 0.6% of the time, more only where passes

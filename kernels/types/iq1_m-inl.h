@@ -22,7 +22,7 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
     for (int i = 0; i < 4; ++i) bits |= (block.scales[i] >> 12u) << (4 * i);
     return static_cast<uint16_t>(bits);
   }
-  // The high nibble of the k-th 8 weights: three bits of index and the sign of delta.
+  // The nibble of qh for the k-th 8 weights: three bits of index and the sign of delta.
   static uint32_t High(const Block& block, int k) { return block.qh[k / 2] >> (4 * (k % 2)) & 15u; }
   static uint32_t Index(const Block& block, int k) {
     return block.qs[k] | (High(block, k) & 7) << 8;

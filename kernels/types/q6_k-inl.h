@@ -36,7 +36,7 @@ struct Q6_K : StripedType16<Q6_K, gguf::BlockQ6_K, false> {
     const VU8 ql0 = LoadStripe<64>(w + offsetof(Block, ql), v);
     const VU8 ql1 = LoadStripe<64>(w + offsetof(Block, ql) + 32, v);
     const VU8 qh = LoadStripe<32>(w + offsetof(Block, qh), v);
-#if HWY_ARCH_ARM_A64  // shifted into what has the other bits
+#if HWY_ARCH_ARM_A64  // shifted into the vector of the other bits
     const VU8 upper = hn::ShiftRight<2>(qh);
     codes[0] = Mask(VU8{vsliq_n_u8(ql0.raw, qh.raw, 4)}, 63);
     codes[1] = Mask(VU8{vsliq_n_u8(ql1.raw, upper.raw, 4)}, 63);

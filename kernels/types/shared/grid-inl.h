@@ -109,7 +109,7 @@ HWY_INLINE VU64 MoveBits(VU64 v) {
 }
 #endif
 
-// Splits a group's u64 into a field for each octet: kBits bits, kStep bits apart from bit kFirst
+// Splits a group's u64 into a field for each octet: kBits bits, every kStep bits from bit kFirst
 // on, go to bit kTo (0 or 8) of each u16.
 template <int kFirst, int kStep, int kBits, int kTo>
 HWY_INLINE VU16 SplitGroups(VU64 v) {

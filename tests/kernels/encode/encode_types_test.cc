@@ -360,8 +360,8 @@ TEST(EncodeGrid, EnvelopesHaveTheBestPoints) {
           size += double{w[part * kDims + i]} * x[part * kDims + i] * x[part * kDims + i];
         }
         const Envelope::Choice& choice = envelopes[part].Best(scale);
-        // A point may be left out that is better by 1e-5 of a sum; sums are of squares up to 15 x
-        // 0.25 = 4 times as large as weights of 1.
+        // An omitted point may be better by 1e-5 of a sum; sums are of squares up to 15 x 0.25 = 4
+        // times as large as weights of 1.
         ASSERT_GE(choice.sums.Gain(scale), most - 1e-4 * (size + std::fabs(most)))
             << part << " " << scale;
       }

@@ -74,7 +74,7 @@ TEST_P(ExactOf, FineMatricesRoundTo16Bits) {
       Activations x(n_tokens, kCols, 2, /*residual_cols=*/kCols);
       x.Set(input.data(), n_tokens, kCols);
       std::vector<float> out(n_tokens * kRows), plain(n_tokens * kRows);
-      // Beside another product of the same input, whose order of the input is another one.
+      // Beside another product of the same input, which needs another order of the input.
       const Product products[] = {{weights.view(), plain.data(), kRows},
                                   {matrix, out.data(), kRows, bias.data()},
                                   {weights.view(), plain.data(), kRows}};

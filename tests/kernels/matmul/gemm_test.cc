@@ -53,10 +53,9 @@ BatchForm FormFor(DType dtype, size_t n_tokens) {
 
 // In a row of n quantized weights, the sum for each 32 weights is rounded up to six times: two
 // scales applied, two added up, a minimum multiplied and added. Each is at most eps / 2 of a
-// partial sum, which is at most the sum of magnitudes of what is added up: scale * (w + zero) * x
-// with codes that count from their zero point, and the minimum's term. With the random scales here
-// that is less than 16 times the sum of |weight * x| over a row. Floats are rounded once per
-// column.
+// partial sum, which is at most the sum of magnitudes of the terms: scale * (w + zero) * x with
+// codes that count from their zero point, and the minimum's term. With the random scales here that
+// is less than 16 times the sum of |weight * x| over a row. Floats are rounded once per column.
 //
 // With BF16 weights and activations are rounded first, and there is one rounding for each column.
 // Now and then a weight whose float differs in the last bit from ours is rounded the other way.

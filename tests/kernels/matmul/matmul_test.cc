@@ -215,7 +215,8 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
 // Speculation and short prompts need this: up to 16 tokens are computed like a single one.
 TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
   const DType dtype = GetParam();
-  // The first is so many rows that results wait for a cache line in each of a chunk's parts.
+  // The first number of rows is so large that results wait for a cache line in each of a chunk's
+  // parts.
   for (const size_t rows : {600, 37}) {
     const size_t cols = rows > 37 ? Cols(dtype).front() : Cols(dtype).back();
     const RandomMatrix weights(dtype, rows, cols, 15);

@@ -224,11 +224,11 @@ double BoundedRoundings(double x, double a, double lowest) {
 // Head j. Let u be a rounding. A token's change of a column s of the state, N numbers, errs by u
 // times the following, in terms of lengths; the lengths of k' and q' are at most 1.
 //   k'           N/2 + 3: a sum of N squares under a root, a quotient and a product
-//   s . k'       N + 1 for the sum, and what k' errs by: 1.5 N + 4, times |s|
+//   s . k'       N + 1 for the sum, and the error of k': 1.5 N + 4, times |s|
 //   d            as much (1 more if the key was multiplied with decays), and for decay * read, a
 //   difference and sigmoid times it (|v| + |s|) times
 //                DecayRoundings and 6; sigmoid is right to 4
-//   s + k' d     3 |s| and DecayRoundings * |s|, and |d| times what k' errs by and 1
+//   s + k' d     3 |s| and DecayRoundings * |s|, and |d| times the error of k' and 1
 // |d| is at most |v| + |s|, so together (2 N + 24 + 2 DecayRoundings) (|v| + |s|). The earlier
 // error of the state is multiplied by decay (1 - sigmoid k' k'^T), which makes no column longer. An
 // output adds the error of q' and a sum of N: (1.5 N + 5) |s| / sqrt(N).
