@@ -50,7 +50,7 @@ class Writer {
     AddArrayBytes(key, ValueTypeOf<T>(), values.size(), std::as_bytes(values));
   }
   void AddStrings(std::string_view key, std::span<const std::string_view> values);
-  // A copy from another file.
+  // Copies an entry of another file.
   void Add(const Metadata::Entry& entry);
 
   // dims[0] is the length of a row. `bytes` is not copied: it must live until the file is written.
@@ -60,13 +60,13 @@ class Writer {
                  TensorSource source);
   void AddTensor(const TensorView& tensor);
 
-  // Through OutputFile. Replaces an existing file, unless it is one of the inputs.
+  // Writes through OutputFile. Replaces an existing file, unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
   // Writes into an open file, and commits it.
   void WriteFile(OutputFile& file) const;
   std::vector<std::byte> ToBytes() const;
 
-  // Before writing: the head without the padding after it, and the size of the whole file.
+  // Known before writing: the head without the padding after it, and the size of the whole file.
   std::vector<std::byte> Head() const;
   uint64_t FileBytes() const;
 

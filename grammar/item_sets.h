@@ -63,7 +63,7 @@ class ItemSets {
   }
   size_t size() const { return starts_.size() - 1; }
   size_t n_items() const { return items_.size(); }
-  // Drops all sets but this one and those below it. Returns its new number.
+  // Drops all sets but this one and the sets below it. Returns its new number.
   SetId Forget(SetId kept);
 
  private:

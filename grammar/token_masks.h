@@ -57,7 +57,7 @@ class TokenMasks {
   bool IsWorthAMask(RuleId rule);
   // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
-  // [rule]: what it allows at its beginning, and then what follows its calls.
+  // calls: [rule] callers. Allows the tokens that begin with a text of the rules.
   void MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mask);
   // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, Local* local = nullptr,
