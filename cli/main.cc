@@ -53,7 +53,7 @@ void PrepareStack() {
     throw engine::Error("expected a stack of at least ", kLeast >> 10, " KB, found a limit of ",
                         limit.rlim_cur >> 10, " KB (ulimit -s)");
   }
-  ::operator delete(::operator new(kUsedStack));  // throws if there is not as much
+  ::operator delete(::operator new(kUsedStack));  // throws if there is not enough memory
   GrowStack();
 }
 

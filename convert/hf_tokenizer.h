@@ -40,8 +40,7 @@ struct Vocabulary {
   std::string charsmap;      // Unigram: precompiled_charsmap
   bool trims_spaces = true;  // Unigram: remove_extra_whitespaces
 
-  // Grows to n tokens; new tokens are unused, without a text, and get `score` if tokens have
-  // scores.
+  // Grows to n tokens; new tokens are unused, without a text, with `score` if tokens have scores.
   void Grow(size_t n, float score);
   // Grow with a text for each new token.
   void Pad(size_t n);

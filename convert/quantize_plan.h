@@ -1,6 +1,5 @@
 // The type of each matrix when a model is quantized: plain, the same for all, or a mix, with more
-// bits for the matrices most sensitive to rounding. Mixes are llama.cpp's, with its names and
-// numbers.
+// bits for sensitive matrices. Mixes are llama.cpp's, with its names and numbers.
 #pragma once
 
 #include <cstddef>

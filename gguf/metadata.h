@@ -96,8 +96,7 @@ class Metadata {
   void SetBool(std::string_view key, bool value);
   void SetString(std::string_view key, std::string_view text);
   void Remove(std::string_view key);
-  // Renames all keys that begin with `from`. Each call takes time proportional to the number of
-  // keys.
+  // Renames all keys that begin with `from`. A setter's time is linear in the number of keys.
   void RenamePrefix(std::string_view from, std::string_view to);
 
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.

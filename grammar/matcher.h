@@ -29,9 +29,8 @@ class Matcher {
   const Grammar& grammar() const { return grammar_; }
   // The position before the first byte.
   SetId Start();
-  // The position after this byte; ItemSets::kNothing if the grammar does not allow it. Throws
-  // grammar::Error if the grammar is so ambiguous that the sets take more memory than any real
-  // grammar's.
+  // The position after this byte; kNothing if the grammar does not allow it. Throws grammar::Error
+  // if the grammar is so ambiguous that the sets take more memory than any real grammar's.
   SetId Step(SetId from, uint8_t byte) {
     const Moves* const moves = from < moves_.size() ? moves_[from].get() : nullptr;
     if (moves != nullptr && moves->next[byte] != kNotYet) return moves->next[byte];

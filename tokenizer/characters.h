@@ -19,7 +19,7 @@ namespace tokenizer {
 // The character that ends before byte `pos`, which must not be 0; U+FFFD for invalid UTF-8.
 gguf::Characters::Character CharBefore(std::string_view text, size_t pos);
 size_t CountChars(std::string_view text);
-// The byte at which character number `index` begins; the size of the text if there is none.
+// The byte at which character number `index` begins; the text's size if it has fewer.
 size_t ByteOfChar(std::string_view text, size_t index);
 
 bool IsSpace(char32_t c);       // as Python's str.isspace

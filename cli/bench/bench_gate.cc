@@ -1,4 +1,4 @@
-// Decides whether a program is slower than another or than it was.
+// Decides whether a program is slower than another program or an earlier run.
 //
 // Speeds vary in proportion to their size, so logarithms are compared.
 #include <algorithm>

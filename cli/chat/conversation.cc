@@ -1,4 +1,4 @@
-// Answers what is typed in pronk chat, and goes on with other models and saved chats.
+// Answers what is typed in pronk chat, and continues with other models and saved chats.
 #include "cli/chat/conversation.h"
 
 #include <cstdio>

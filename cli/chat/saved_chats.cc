@@ -172,7 +172,7 @@ std::string FindChat(const std::string& name) {
   try {
     return FindSavedChat(name);
   } catch (const engine::Error&) {
-    // A word that could be one is meant as one; any other is the file that is missing.
+    // A word that may be a number or a name is meant as one; any other names a missing file.
     if (name.find_first_not_of("0123456789-") == std::string::npos) throw;
     return name;
   }

@@ -40,7 +40,7 @@ struct QuantizeOptions {
   int n_threads = 0;
 };
 
-// All keys but those of the old file's layout; the keys of types get the new ones.
+// Copies all keys except the old file's layout; type keys get the new types.
 void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
                   const convert::Importance* importance, gguf::Writer& writer) {
   const bool quantized = !convert::IsFloat(mix.type);
@@ -178,7 +178,7 @@ int Quantize(const QuantizeOptions& options) {
     return kExitDone;
   }
   Write(file, plan, mix, columns, options);
-  Warn(plan, columns);  // where memory runs out, that is all that is said
+  Warn(plan, columns);  // first: memory may run out in Summary()
   NoteWritten(options.out, Summary(file, plan));
   return kExitDone;
 }

@@ -37,7 +37,7 @@ struct TraceOptions {
   int n_predict = -1;         // after the text, with --plain; -1: not given
   int layer = -1, head = -1;  // -1: not given
   std::string plot, html;
-  // Both have every token's values.
+  // The page and the JSON have every token's values.
   bool OfAllTokens() const { return !html.empty() || (json && values); }
 };
 
@@ -123,7 +123,7 @@ TraceReport MeasureToken(const TraceOptions& options, const engine::Model& model
   return report;
 }
 
-// A flag without effect is a mistake.
+// Refuses flags without effect.
 void CheckUsage(const TraceOptions& options) {
   const auto refuse = [](bool given, const char* why) {
     if (given) throw UsageError(why);

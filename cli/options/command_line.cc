@@ -23,7 +23,7 @@
 namespace cli {
 namespace {
 
-// Both return what was expected, "" if the text is that.
+// Both return the expected form, or "" if the text has it.
 template <class T>
 std::string SetNumber(const std::string& text, T& variable) {
   // For an unsigned type the flag's range, not the type, rejects a negative number.
@@ -49,7 +49,7 @@ std::string SetSwitch(const std::string& text, bool& variable) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A flag, not a text, a number or the dash for stdin.
+// Whether this is a flag, not a text, a number or the dash for stdin.
 bool IsFlag(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
 }

@@ -103,7 +103,7 @@ std::vector<std::string> PartsOf(const std::string& list) {
   return parts;
 }
 
-// Changes a key for --override-kv KEY=TYPE:VALUE, or removes it for KEY=. Returns what was done.
+// Changes a key for --override-kv KEY=TYPE:VALUE, or removes it for KEY=. Returns a description.
 std::string Override(const std::string& text, gguf::Metadata& metadata) {
   const size_t equals = text.find('='), colon = text.find(':', equals);
   const std::string key = text.substr(0, equals);

@@ -138,7 +138,7 @@ Json ReportJson(const TraceReport& report, Weights form) {
   return json;
 }
 
-// JSON that ends no element of HTML: "<" and ">" occur only inside strings.
+// JSON that cannot end an HTML element: "<" and ">" occur only inside strings.
 std::string JsonInHtml(const Json& json) {
   return Replaced(JsonText(json, -1), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }
