@@ -130,7 +130,7 @@ bool Conjunctions::Take(Partial& partial, std::vector<Literal> todo) {
   return true;
 }
 
-// The values that a schema, or a schema that it consists of, lists.
+// The values that a schema, or the schema that it refers to, lists.
 const std::vector<JsonView>* Conjunctions::ValuesOf(Literal l) const {
   for (size_t depth = 0; depth < kMaxDepth && l.is_there() && !l.negated; ++depth) {
     const Schema& schema = schemas_[l];

@@ -73,7 +73,7 @@ class ProtoWriter {
   std::string out_;
 };
 
-// The file's table of characters and what they become (NFKC and the like): the size of a trie
+// The file's table of characters and their replacements (NFKC and the like): the size of a trie
 // (Darts, Yata 2007), the trie, and texts that end with NUL, whose offsets are the trie's values.
 // sentencepiece trusts it, and has room for 32 results of a walk: so no walk may leave the trie or
 // take more than 32 bytes, and no text may become much longer. Throws gguf::Error.
@@ -180,7 +180,7 @@ class UnigramTokenizer final : public Tokenizer {
 
   // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is
   // untrusted, and sentencepiece refuses a whole model for one empty or repeated piece: so only
-  // pieces that text can become go in, and the required unknown piece comes last. Fills pieces_.
+  // pieces that text can become are used, and the required unknown piece comes last. Fills pieces_.
   std::string SerializedModel(bool byte_fallback) {
     constexpr char kHex[] = "0123456789ABCDEF";
     ProtoWriter model;

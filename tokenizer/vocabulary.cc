@@ -24,7 +24,7 @@ struct EndMarker {
   // Most spellings do not occur in text by chance and count whatever type the file gives them.
   // These may also be text (Gemma has HTML's </s>) and count only as control tokens.
   bool only_control = false;
-  // It counts only in vocabularies with this token, or only in those without it.
+  // The marker counts only in vocabularies with the token `with`, and without `without`.
   std::string_view with = {}, without = {};
 };
 
@@ -143,7 +143,7 @@ TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary&
   return fallback;
 }
 
-// The ids of a list that are tokens; none if there is no such key.
+// The ids of a list that are tokens; empty if there is no such key.
 std::vector<TokenId> ReadIds(const gguf::Metadata& metadata, std::string_view key,
                              const Vocabulary& vocab) {
   std::vector<TokenId> ids;
