@@ -64,8 +64,8 @@ struct ModelOptions {
   Command* command_ = nullptr;  // the command with these flags
 };
 
-// The path that -m means: a path is kept (without its ending .gguf, too), a name is searched in the
-// model stores (model_stores.h), and "default" is the included model. Throws engine::Error.
+// The path that -m means: a path is kept (without its ending .gguf, too), a name is looked up in
+// the model stores (model_stores.h), and "default" is the included model. Throws engine::Error.
 std::string ResolveModel(const std::string& name);
 
 inline constexpr const char* kDefaultModel = "default";  // the included model's name
