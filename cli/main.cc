@@ -35,7 +35,7 @@ int Main(int argc, char** argv) {
   return line.Run({argv + 1, argv + argc});
 }
 
-constexpr size_t kUsedStack = size_t{1} << 20;  // bytes: more than an operation takes
+constexpr size_t kUsedStack = size_t{1} << 20;  // bytes, more than any operation needs
 
 // Not inlined, since the array would become the caller's.
 [[gnu::noinline]] void GrowStack() {

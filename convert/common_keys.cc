@@ -1,4 +1,4 @@
-// From config.json to the file's keys that all families share, above all rope; see source.h.
+// Turns config.json into the keys that all families share, above all rope's; see source.h.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -1,6 +1,5 @@
-// The fields of a tokenizer.json beside its vocabulary: what is done to a text before and after it
-// is cut into tokens. Each field is carried out, refused by name, or has no effect on ids:
-// convert/README.
+// The fields of a tokenizer.json beside its vocabulary: the steps before and after a text is cut
+// into tokens. Each field is carried out, refused by name, or has no effect on ids: convert/README.
 #include <algorithm>
 #include <initializer_list>
 #include <unordered_set>
@@ -149,7 +148,7 @@ class NormalizerReader {
   std::vector<std::string> words_;
 };
 
-// Which white space a Unigram's text keeps: sentencepiece drops it at the ends and in runs, or
+// The white space that a Unigram's text keeps: sentencepiece drops it at the ends and in runs, or
 // keeps all of it. Other rules are refused.
 void ReadUnigramSpaces(const Fields& tokenizer, const NormalizerReader& normalizer,
                        const std::vector<Fields>& steps, Vocabulary& vocab) {

@@ -1,4 +1,4 @@
-// Which files describe the tokenizer, and the keys that follow from them.
+// Finds the files that describe the tokenizer, and derives the keys.
 #include "convert/hf_tokenizer.h"
 
 #include <algorithm>

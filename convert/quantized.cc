@@ -79,7 +79,7 @@ void ReadF8(const Pair& pair, const std::vector<double>& block, HfFolder& folder
     weight.Fail("expected matrices of F8_E4M3, found ", weight.dtype, " ", ShapeText(weight.shape));
   }
   uint64_t &rows = weight.shape[rank - 2], &cols = weight.shape[rank - 1];
-  std::vector<uint64_t> expected = scale.shape;  // one for all
+  std::vector<uint64_t> expected = scale.shape;  // one scale for all
   if (scale.elements == 1 && scale.shape.size() <= 1 && rank == 2) {
     weight.block_rows = rows;
     weight.block_cols = cols;

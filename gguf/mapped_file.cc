@@ -89,7 +89,7 @@ bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
 struct MappedFile::Mapping {
   Descriptor file;
   std::span<const std::byte> bytes;
-  size_t n_kept = 0;  // whole steps of KeepFirst, or all
+  size_t n_kept = 0;  // whole steps of KeepFirst, or all bytes
   FileId id;
   std::string name;  // printable
   std::atomic<Mapping*> next = nullptr;

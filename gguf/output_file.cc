@@ -142,7 +142,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
     temporary_ = i == 1 ? first : first + "-" + std::to_string(i);
     errno = EEXIST;
     if (access(temporary_.c_str(), F_OK) == 0) continue;
-    unfinished = temporary_.c_str();  // before it exists: a signal may come right after
+    unfinished = temporary_.c_str();  // set first: a signal may come right after creation
     if (create() >= 0) return;
     unfinished = nullptr;
     if (errno != EEXIST) break;

@@ -1,4 +1,4 @@
-// Which rules may be empty, how they begin, whether each text can reach an end.
+// Finds which rules may be empty, how they begin, and whether each text can reach an end.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

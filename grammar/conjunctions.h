@@ -20,7 +20,7 @@ using Conjunction = std::vector<Literal>;
 
 struct Shape {
   uint8_t type = 0;  // a single Type, or kNumber
-  // If not 0: the number of an alternative in which no keyword restricts the type.
+  // Not 0: the number of an alternative in which no keyword restricts the type.
   size_t untyped = 0;
   bool is_listed = false;
   std::vector<JsonView> values;  // is_listed: these values, of any type

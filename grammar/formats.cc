@@ -8,7 +8,7 @@ namespace {
 
 using Texts = std::map<std::string, std::string, std::less<>>;
 
-// Patterns of parts; {NAME} stands for one that comes before it.
+// Patterns of parts; {NAME} is replaced by an earlier part.
 const char* const kParts[][2] = {
     // RFC 3339. February 29 exists in leap years only.
     {"leap", "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"},

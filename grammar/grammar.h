@@ -78,7 +78,7 @@ struct Place {
 // A repetition of at least `min` and at most `max` times (kNone: no limit).
 struct Loop {
   uint32_t min, max;
-  // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
+  // Its states: the repeated part's start, and the state after it (kNone: the part counts itself).
   StateId body, count = kNone, at_least = kNone;
   // The part may be empty: then fewer repetitions are allowed as well, and empty ones need not be
   // counted.
@@ -178,7 +178,7 @@ struct Part {
   bool counts = false;  // it uses the register
 };
 
-// All throw grammar::Error if the grammar becomes too large.
+// All functions throw grammar::Error if the grammar becomes too large.
 class Builder {
  public:
   Part Empty();

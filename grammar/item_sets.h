@@ -27,7 +27,7 @@ struct Item {
 
 // Instead of a state: the text may end here.
 inline constexpr StateId kAccept = kNone - 1;
-// Instead of a state: the known rules end here, and what follows is unknown.
+// Instead of a state: the known rules end here, and the continuation is unknown.
 inline constexpr StateId kEscape = kNone - 2;
 
 // Items in the order in which they were added, each once.

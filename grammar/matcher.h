@@ -98,7 +98,7 @@ class Matcher {
   ItemSets sets_;
   std::vector<std::unique_ptr<Moves>> moves_;  // [set]; null until the first step from it
   size_t n_moves_ = 0;
-  size_t excess_ = 0;  // items looked at beyond those of common steps
+  size_t excess_ = 0;  // items visited beyond kItemsOfStep per step
   std::map<Keys, uint32_t> key_numbers_ = {{{0}, 0}};
   std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // [number]
   // Scratch space of Close().

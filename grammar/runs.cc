@@ -118,7 +118,7 @@ uint32_t Runs::LoopAt(StateId state) const {
   return loop == nullptr ? kNone : loop->body;
 }
 
-// A repetition's end is not passed: what follows it may depend on the count.
+// A repetition's end is not passed: its continuation may depend on the count.
 uint32_t Runs::HubAfter(StateId state) {
   std::vector<StateId> states, todo = {grammar_.state(state).next};
   const uint32_t loop = LoopAt(state);

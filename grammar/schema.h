@@ -48,7 +48,7 @@ uint64_t CountCharacters(std::string_view text);
 // The number as text, the same for equal numbers.
 std::string NumberText(const JsonView& number);
 
-// A schema, or its negation: what is not valid under it.
+// A schema, or its negation: all values that are not valid under it.
 struct Literal {
   uint32_t node = kNone;
   bool negated = false;

@@ -114,7 +114,7 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
   // `first` has the items with the smallest counts that allow the same tokens of at most `equal`
   // bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
-  // A named token has two lengths, as text and by its name: then each position is walked.
+  // A named token has two lengths, as text and as name: then each position is walked.
   const bool has_names = !matcher_.grammar().tokens().empty();
   std::vector<Item> alone, first;
   for (const Item& item : group) {

@@ -45,7 +45,7 @@ class TokenMasks {
   void Forget();
 
  private:
-  // The part of a set's mask that does not depend on what follows its rule.
+  // The part of a set's mask that does not depend on its rule's callers.
   struct Local {
     Mask allowed;
     // Trie nodes at which the rule may end, and the sets there.

@@ -118,7 +118,7 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
     auto Key() const { return std::tuple(part, text, id); }
   };
   std::string bytes;
-  std::vector<std::pair<TokenId, size_t>> ends;  // where the tokens' texts end in the bytes
+  std::vector<std::pair<TokenId, size_t>> ends;  // ids, and the ends of their texts in `bytes`
   const auto add = [&](const std::string& text, TokenId id) {
     if (text.empty()) return;
     bytes += text;

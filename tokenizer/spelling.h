@@ -1,4 +1,4 @@
-// How vocabularies spell the bytes of their tokens.
+// The spelling of tokens' bytes in vocabularies.
 #pragma once
 
 #include <optional>

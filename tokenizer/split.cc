@@ -186,7 +186,7 @@ constexpr SplitRule kRules[] = {
       R"([\p{P}!-/:-@\[-`{-~])", kGpt2},
      false,
      true},
-    // The text between white space, which is lost.
+    // The text between white space, which is dropped.
     {.names = {"whitespace"}, .patterns = {R"(\S+)"}, .drops_rest = true},
     // Digits in such groups; then scripts without spaces between words; then as DeepSeek-V3.
     {{"afmoe"},

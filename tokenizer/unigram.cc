@@ -108,7 +108,7 @@ std::string ReadCharsmap(const gguf::Metadata& metadata) {
     bases.clear();
     for (const uint32_t at : nodes) {
       const uint32_t base = bases.emplace_back(base_of(at));
-      require(base < n);  // and so its whole block
+      require(base < n);  // so its whole block is inside, too
       if ((word(1 + at) & 0x100) == 0) continue;
       const size_t text = texts + (word(1 + base) & INT32_MAX);
       require(text < map.size());

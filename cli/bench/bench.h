@@ -230,7 +230,7 @@ class Gate {
   // first: samples at the first evaluation; seconds: time for this test.
   Gate(double detect, size_t n_tests, size_t first, double seconds)
       : detect_(detect), n_tests_(n_tests), next_(first), seconds_(seconds) {}
-  // After n samples: true if more are wanted, otherwise `result` is final.
+  // Called after n samples. True if more are wanted; otherwise `result` is final.
   bool WantsMore(size_t n, const Compare& compare, Comparison& result);
 
  private:

@@ -50,7 +50,7 @@ Row ReadRow(const JsonView& json, const std::string& name) {
   for (const std::string key :
        {"type_k", "type_v", "cpu_info", "cpu_target", "model_type", "model_filename"}) {
     const std::string text = fields.TextOr(key, "");
-    if (text.empty() || text == "CPU") continue;  // llama-bench knows no more
+    if (text.empty() || text == "CPU") continue;  // llama-bench had no details
     row.fields[key] =
         key == "model_filename" ? std::filesystem::path(text).filename().string() : text;
   }

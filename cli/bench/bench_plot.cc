@@ -15,7 +15,7 @@ namespace cli {
 namespace {
 
 constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
-constexpr int kSmall = 17;     // distance of two lines of small text
+constexpr int kSmall = 17;     // between two lines of small text
 constexpr double kLabel = 14;  // between labels that stand in a column
 
 // Round numbers from 0 to at least `most`, at most six.

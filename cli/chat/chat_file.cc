@@ -38,7 +38,7 @@ uint64_t ContentHash(const std::string& text) {
 uint64_t ContentOf(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::is_regular_file(status)) return kNoFile;  // or a device, whose content is not looked at
+  if (!fs::is_regular_file(status)) return kNoFile;  // or a device, whose content is not read
   try {
     return ContentHash(ReadFile(path, kMaxDocumentBytes));
   } catch (const engine::Error&) {

@@ -49,7 +49,7 @@ struct SavedChat {
   uint64_t content = 0;  // ContentHash() of the file
 };
 
-// Throws engine::Error, which names the file and what is wrong with it.
+// Throws engine::Error, which names the file and the fault.
 SavedChat ReadChat(const std::string& path);
 SavedChat ParseChat(std::string text, const std::string& name);
 // The text of the file.

@@ -29,7 +29,7 @@ class ChatSaver {
   // Saves the chat, or removes a kept chat that has no question left. If the save fails, a chat on
   // a terminal continues unsaved; throws gguf::Fault if --save named the file.
   void Save(const SavedChat& chat);
-  // At the end: saves the session's state beside the chat, unless it is too large.
+  // Called at the end: saves the session's state beside the chat, unless it is too large.
   void SaveState(engine::Session& session);
 
  private:

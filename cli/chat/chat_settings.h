@@ -19,7 +19,7 @@ std::vector<engine::Setting> ChatSettings(ReadyModel& ready);
 std::string ChatSettingsText(const ChatOptions& options, ReadyModel& ready);
 
 // "temperature 0.5", or "parameter temperature 0.5": sets the number and the flag that keeps it.
-// Throws engine::Error if it cannot be set, with a guess at what was meant.
+// Throws engine::Error if it cannot be set, with a guess at the intended name.
 void ChangeSetting(const std::string& text, ReadyModel& ready);
 
 // "num_ctx 8192", or with "parameter": returns the number; nullopt for other text. Throws

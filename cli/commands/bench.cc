@@ -40,7 +40,7 @@ struct BenchOptions {
   std::vector<std::string> prompts, gens, depths;  // none: the defaults
   std::vector<std::string> prompt_gens;            // "512,128"
   bool progress = false;
-  std::vector<std::string> passes, parallel;  // one of them
+  std::vector<std::string> passes, parallel;  // at most one is given
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
@@ -326,7 +326,7 @@ class Bench {
       // The remaining time is for all remaining tests.
       const double seconds =
           (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
-      constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
+      constexpr size_t kPairs = 12;  // too few for a verdict on ten tests
       const Gate gate(detect_, plan_.size(), kPairs, seconds);
       const auto say = [&](const std::string& text) {
         outputs.Progress(Position(result) + " " + text);

@@ -1,4 +1,4 @@
-// pronk chat: reads what the person types; conversation.h answers.
+// pronk chat: reads the typed entries; conversation.h answers.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -129,7 +129,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   if (!options.no_save && IsTerminal(0)) {
     try {
       for (const std::string& line : TypedLines()) editor.Remember(line);
-    } catch (const engine::Error&) {  // goes without
+    } catch (const engine::Error&) {  // there is no history then
     }
   }
   const int n_caught = IsTerminal(0) ? 2 : 1;  // a third ends an answer that does not stop
@@ -312,7 +312,7 @@ void AddChat(CommandLine& line) {
   command
       .Add("--load FILE", options.load,
            "Continue a chat that /save wrote, with its own model unless -m names one")
-      .Writes();  // where --save names it, too
+      .Writes();  // if --save names it, too
   command
       .Add("--save FILE", options.save,
            "Save the conversation here; otherwise it is saved where --list finds it")

@@ -96,7 +96,7 @@ void CheckImportance(const std::vector<PlannedTensor>& plan,
              "expected the importance of this model's matrices, found that of others");
 }
 
-// NVFP4 stores a factor per matrix in a tensor of its own; empty if none is written.
+// NVFP4 stores a factor per matrix in a tensor of its own; empty if no factor is written.
 std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
   if (planned.type != DType::kNVFP4 || !planned.is_changed()) return "";
   std::string name(planned.tensor->name);

@@ -38,7 +38,7 @@ struct RunOptions {
   std::vector<std::string> stop_texts;
   bool chat = false, special = false;
   bool no_display_prompt = false, json = false;
-  int64_t n_likeliest = -1;  // beside each token of --json; -1: no log probabilities
+  int64_t n_likeliest = -1;  // listed for each token of --json; -1: no log probabilities
   bool jsonl = false;
   std::string output;   // the file that jsonl writes
   size_t parallel = 1;  // texts at a time

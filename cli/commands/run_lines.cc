@@ -194,7 +194,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
               [](std::string_view) { return true; });
     ++next;
   };
-  bool is_broken = false;  // and this was reported
+  bool is_broken = false;  // broken weights were reported
   const auto take = [&](const engine::Batch::Ended& ended) {
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);

@@ -1,5 +1,5 @@
-// The requests that pronk run answers: the flags' prompt, or what a line of --jsonl or the file of
-// --messages says.
+// The requests that pronk run answers: from the flags' prompt, a line of --jsonl, or the file of
+// --messages.
 #pragma once
 
 #include <cstddef>

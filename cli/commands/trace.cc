@@ -34,7 +34,7 @@ struct TraceOptions {
   size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
   bool all = false, values = false, heads = false, json = false, plain = false;
-  int n_predict = -1;         // after the text, with --plain; -1: not given
+  int n_predict = -1;         // tokens after the text, with --plain; -1: not given
   int layer = -1, head = -1;  // -1: not given
   std::string plot, html;
   // The page and the JSON have every token's values.

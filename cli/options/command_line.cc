@@ -196,7 +196,7 @@ std::string Flag::ReadOne(const std::string& text) const {
   if (!is_choice(text.substr(0, comma)) || (!is_one && !is_choice(text.substr(comma + 1)))) {
     return two_values ? type + ", or two with a comma" : type;
   }
-  // Checked first: for a number too large for its type, too, the range is the better message.
+  // Checked first: the range is the better message even for a number too large for its type.
   const double number = range.low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
   const std::string end = range.high < HUGE_VAL ? Format(" to %.15g", range.high) : " on";
   if (!(number >= range.low && number <= range.high))

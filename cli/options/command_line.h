@@ -37,13 +37,13 @@ struct Flag {
   Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Required() { return Set(required, true); }
   Flag& Once() { return Set(once, true); }  // repeating it is wrong usage
-  // Its value is a file to be written, perhaps read before.
+  // Its value names a file to be written, perhaps read before.
   Flag& Writes() { return Set(writes, true); }
 
   bool reads() const { return (type.starts_with("FILE") || type == "MODEL") && !writes; }
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
-  std::string Title() const;  // its name in messages: as it was typed, if it was
+  std::string Title() const;  // its name in messages: as typed, if it was typed
   void Read() const;          // sets the variable to the given value; throws UsageError
   [[noreturn]] void Refuse(const std::string& expected, const std::string& found) const;
 
@@ -105,7 +105,7 @@ struct Command {
   // another name: if the help of a subcommand would be too long, it shows only their names.
   std::string group = kOwn;
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
-  std::function<int()> action = {};    // once the flags are read; returns the exit status
+  std::function<int()> action = {};    // called once the flags are read; returns the exit status
   std::vector<std::string> idle = {};  // given flags of other programs that change nothing here
 };
 

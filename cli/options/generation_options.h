@@ -1,4 +1,4 @@
-// The flags of run and chat that decide what is generated: sampling (names and defaults are
+// The flags of run and chat that affect the generated text: sampling (names and defaults are
 // llama.cpp's), a grammar for the text, and drafts.
 #pragma once
 

@@ -54,7 +54,7 @@ void ForEachFile(const fs::path& root, Visit visit) {
   }
 }
 
-// "model-00001-of-00003.gguf" counts as the whole model; image encoders are no language models.
+// "model-00001-of-00003.gguf" counts as the whole model; image encoders are not language models.
 bool IsWholeModel(const std::string& file) {
   if (!file.ends_with(".gguf") || file.find("mmproj") != std::string::npos) return false;
   constexpr std::string_view kPart = "-00001-of-00003.gguf";

@@ -19,7 +19,7 @@ namespace cli {
 inline constexpr const char* kThisFolder = "this folder";  // the store of its files
 
 struct StoredModel {
-  std::string name;   // what -m takes: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
+  std::string name;   // the name for -m: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
   std::string path;   // the first part, if the model is split
   std::string store;  // "this folder", "PRONK_MODELS", "Hugging Face", "Ollama", ...
 };

@@ -82,7 +82,7 @@ class LineEditor::Terminal {
     el_source(el, nullptr);  // ~/.editrc
 
     reader = pthread_self();
-    // Without SA_RESTART: a wait for a key ends.
+    // Without SA_RESTART, so that a signal ends the wait for a key.
     struct sigaction action = {};
     action.sa_handler = [](int signal) {
       if (IsReader(signal)) resized = 1;

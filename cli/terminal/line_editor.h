@@ -23,7 +23,7 @@ class LineEditor {
   enum class Result { kLine, kInterrupted, kEnd };
   // Reads a line from stdin, without the line feed that ends it; it contains line feeds if several
   // lines were pasted at once. The prompt is shown on stderr, and only on a terminal. kInterrupted:
-  // Ctrl-C (which must be caught, see signals.h), and `line` is what was typed before it, "" where
+  // Ctrl-C (which must be caught, see signals.h), and `line` is the text typed before it, "" where
   // the terminal cannot tell; kEnd: Ctrl-D on an empty line, or the end of the input. Throws
   // engine::Error if the line is too long.
   Result Read(const std::string& prompt, std::string& line);

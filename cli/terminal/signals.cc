@@ -1,4 +1,4 @@
-// Handles signals. The handlers do only what is async-signal-safe.
+// Handles signals. The handlers call only async-signal-safe functions.
 #include "cli/terminal/signals.h"
 
 #include <unistd.h>

@@ -46,8 +46,8 @@ std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
     text.reserve(left);
   }
   std::array<char, 1 << 16> buffer;
-  // Memory doubles up to exactly the limit: a text that turns out to be longer takes no more, since
-  // the old half and its copy are as much as the new whole.
+  // Memory doubles up to exactly the limit: a longer text takes no more memory, since the old half
+  // and its copy are as much as the new whole.
   unsigned n_doublings = 12;
   // Not until fread returns 0: after a terminal's Ctrl-D it would continue to read.
   while (std::feof(file) == 0 && std::ferror(file) == 0) {

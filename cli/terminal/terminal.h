@@ -62,14 +62,14 @@ class WordWrapper {
  public:
   // The text that can be shown now, in lines of this many columns (0: unchanged).
   std::string Push(std::string_view text, size_t columns);
-  std::string Finish(size_t columns);  // returns what was held back
+  std::string Finish(size_t columns);  // returns the held-back text
 
  private:
   void Place(size_t columns, std::string& out);
 
   std::string spaces_, word_;  // held back: the word, and the spaces before it
   size_t word_width_ = 0;      // width in columns
-  size_t column_ = 0;          // after the shown text
+  size_t column_ = 0;          // the column after the shown text
 };
 
 // Writes the text to stdout: to a terminal in whole words, elsewhere byte for byte. Thinking is not
@@ -103,7 +103,7 @@ void DropByteOrderMark(const std::string& name, std::string& text);
 // A text in a file, "-" for stdin, without its byte order mark.
 std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 
-// The entries of a folder, sorted; none if it cannot be read.
+// The entries of a folder, sorted; empty if it cannot be read.
 std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder);
 
 // Called first in main: a closed stdin, stdout or stderr stays closed to the program, but its

@@ -13,7 +13,7 @@ namespace cli {
 namespace {
 
 // How attention's weights are written: as numbers, a row for each token; or as bytes of 1/255 in
-// base64, row after row, which is what a page of 3 MB has room for.
+// base64, row after row, which fits into a page of 3 MB.
 enum class Weights { kNumbers, kBytes };
 
 std::string Base64(std::string_view bytes) {

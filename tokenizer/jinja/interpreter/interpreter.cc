@@ -13,7 +13,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Moves the value of `name` out of the keyword arguments, if it is there.
+// Moves the value of `name` out of the keyword arguments, if present.
 bool TakeNamed(Vector<NamedValue>& named, std::string_view name, Value& out) {
   const auto found = std::ranges::find(named, name, &NamedValue::first);
   if (found == named.end()) return false;
