@@ -101,8 +101,8 @@ void ScoresByMerges(Vocabulary& vocab) {
   vocab.merges.clear();
 }
 
-// Added tokens that are spaces, such as Gemma's, are searched before spaces become U+2581. So in
-// the library only merges turn a run of spaces into one.
+// Added tokens that are spaces, such as Gemma's, are matched before spaces become U+2581. So in the
+// library only merges turn a run of spaces into such a token.
 void MergeSpaces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
   if (!model.IsObject("vocab") || !tokenizer.IsList("added_tokens")) return;
   const Fields tokens = model.Object("vocab");

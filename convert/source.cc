@@ -51,7 +51,7 @@ constexpr TensorRule kCommon[] = {
     {".transformer.shared_head.output", ".nextn.shared_head_head"},
     {".transformer.shared_head.norm", ".nextn.shared_head_norm"},
     {".final_layernorm", ".layer_output_norm"},
-    // In a separate part.
+    // Blocks in a separate part, "mtp.".
     {"mtp.fc", ".nextn.eh_proj"},
     {"mtp.pre_fc_norm_embedding", ".nextn.enorm"},
     {"mtp.pre_fc_norm_hidden", ".nextn.hnorm"},

@@ -34,8 +34,7 @@ class Writer {
   using TensorSource = std::function<std::span<const std::byte>()>;
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
-  // gguf::Error for input that the reader refuses: a repeated name, an impossible shape, too many
-  // keys.
+  // gguf::Error on input that the reader refuses: a repeated name, an invalid shape, too many keys.
   explicit Writer(uint32_t alignment = static_cast<uint32_t>(kDefaultAlignment));
 
   // Key-value pairs. T, a fixed-size integer, float, double or bool, is the type in the file.

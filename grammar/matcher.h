@@ -56,8 +56,8 @@ class Matcher {
   bool OpensUnique(SetId set);
   // The byte that must come; empty if there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
-  // The bytes that may come, white space and at most `most` others; empty if there are more, or the
-  // text may end.
+  // The bytes that may come, white space and at most `most` other bytes; empty if there are more,
+  // or the text may end.
   std::string FewBytes(SetId set, size_t most);
   // Whether no other byte may come, and the text may not end.
   bool AllowsOnly(SetId set, std::string_view bytes);

@@ -57,7 +57,7 @@ class TokenMasks {
   bool IsWorthAMask(RuleId rule);
   // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
-  // calls: [rule] callers. Allows the tokens that begin with a text of the rules.
+  // calls: [rule] callers. Allows the tokens that fit the rules, and after them the callers.
   void MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mask);
   // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, Local* local = nullptr,

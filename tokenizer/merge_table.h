@@ -51,8 +51,7 @@ class MergeTable {
 };
 
 // A file's merges (tokenizer.ggml.merges) by rank: "A B", where A, B and AB are spellings in
-// `tokens`, which `index` finds. Throws gguf::Error for another form, no merges, or over
-// kMaxMerges.
+// `tokens`, which `index` finds. Throws gguf::Error for another form, no merges, or too many.
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens, const TokenIndex& index);
 

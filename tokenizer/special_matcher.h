@@ -67,9 +67,8 @@ class SpecialMatcher {
 // Finds the special tokens of one text from left to right.
 class SpecialMatcher::Search {
  public:
-  // control: finds control tokens too, except tokens with a byte in one of the ascending spans
-  // `plain`. tick is called regularly, also in a long Next(), and may throw. Arguments must outlive
-  // this.
+  // control: finds control tokens too, except tokens with a byte in the ascending spans `plain`.
+  // tick is called regularly, also in a long Next(), and may throw. Arguments must outlive this.
   Search(const SpecialMatcher& matcher, std::string_view text, bool control,
          std::span<const ByteSpan> plain, const std::function<void()>& tick);
 

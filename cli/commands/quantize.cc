@@ -178,7 +178,7 @@ int Quantize(const QuantizeOptions& options) {
     return kExitDone;
   }
   Write(file, plan, mix, columns, options);
-  Warn(plan, columns);  // first: memory may run out in Summary()
+  Warn(plan, columns);  // last, so that "out of memory" stays the only message
   NoteWritten(options.out, Summary(file, plan));
   return kExitDone;
 }

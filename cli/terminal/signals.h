@@ -4,14 +4,14 @@
 
 namespace cli {
 
-// Called first in main. Writing to a closed pipe, or beyond the file size limit, becomes a failed
-// write instead of a signal. Weights are read from the mapped file as needed: if it was truncated
-// meanwhile, or its disk fails, SIGBUS ends the program with one line and status 1.
+// Called at the start of main. Writing to a closed pipe, or beyond the file size limit, becomes a
+// failed write instead of a signal. Weights are read from the mapped file as needed: if it was
+// truncated meanwhile, or its disk fails, SIGBUS ends the program with one line and status 1.
 //
 // Libraries may end the program, too: the thread library does if it cannot start a thread. Then,
 // too, no half-written file is left, the status is 1, and one line is printed.
 void SetUpSignals();
-// Called last in main: from here on exit() is intended.
+// Called at the end of main: from here on exit() is intended.
 void ExpectExit();
 // Called by main: if Ctrl-C stopped the work, ends the program by that signal. The shell sees
 // status 130, and ends a loop of such programs as well, which would ignore our own status.

@@ -106,8 +106,8 @@ std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 // The entries of a folder, sorted; empty if it cannot be read.
 std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder);
 
-// Called first in main: a closed stdin, stdout or stderr stays closed to the program, but its
-// number is reserved, so that no opened file gets it and receives output by mistake.
+// Called at the start of main: a closed stdin, stdout or stderr stays closed to the program, but
+// its number is reserved, so that no opened file gets it and receives output by mistake.
 void ReserveStandardStreams();
 
 // Restores the terminal's input mode at the end of the scope, or when a signal ends the program. No
