@@ -16,11 +16,11 @@ class UsageError : public gguf::Fault {
 };
 
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitFault = 1;  // the input or the machine
+inline constexpr int kExitFault = 1;  // caused by the input or the machine
 inline constexpr int kExitUsage = 2;
 // The things compared differ: pronk bench finds something slower, pronk diff finds a difference.
 inline constexpr int kExitDiffers = 3;
-// A text kept to a grammar was cut before its end, so it does not parse.
+// A text that must follow a grammar was cut before its end, so it does not parse.
 inline constexpr int kExitCut = 4;
 inline constexpr int kExitUnknown = 5;  // pronk bench cannot tell
 
@@ -44,7 +44,7 @@ void AddList(CommandLine& line);
 void AddCompletion(CommandLine& line);
 void AddManual(CommandLine& line);
 
-// All of them, in the order of --help.
+// All subcommands, in the order of --help.
 inline constexpr std::array kCommands = {
     AddRun,      AddChat,    AddInspect, AddDiff,       AddTokenize, AddTemplate,   AddBench,
     AddCompare,  AddTrace,   AddLogits,  AddEmbed,      AddRerank,   AddPerplexity, AddConvert,

@@ -35,7 +35,7 @@ int Main(int argc, char** argv) {
   return line.Run({argv + 1, argv + argc});
 }
 
-constexpr size_t kUsedStack = size_t{1} << 20;  // bytes: more than an operation takes
+constexpr size_t kUsedStack = size_t{1} << 20;  // bytes, more than any operation needs
 
 // Not inlined, since the array would become the caller's.
 [[gnu::noinline]] void GrowStack() {
@@ -53,7 +53,7 @@ void PrepareStack() {
     throw engine::Error("expected a stack of at least ", kLeast >> 10, " KB, found a limit of ",
                         limit.rlim_cur >> 10, " KB (ulimit -s)");
   }
-  ::operator delete(::operator new(kUsedStack));  // throws if there is not as much
+  ::operator delete(::operator new(kUsedStack));  // throws if there is not enough memory
   GrowStack();
 }
 

@@ -1,4 +1,4 @@
-// From config.json to the file's keys that all families share, above all rope; see source.h.
+// Turns config.json into the keys that all families share, above all rope's; see source.h.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -239,7 +239,7 @@ void CheckSizes(const OutModel& model) {
   check(model.config.Has("head_dim") ? "head_dim" : "hidden_size", model.head_dim(), kMaxOfHead);
 }
 
-// Products of three of them fit into 64 bits (out_tensor.cc).
+// Products of three sizes fit into 64 bits (out_tensor.cc).
 void CheckShapes(const OutModel& model) {
   constexpr uint64_t kMax = 65536;
   const Shapes& s = model.shapes;

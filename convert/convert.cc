@@ -42,7 +42,7 @@ bool IsTernary(const OutTensor& tensor) {
          (from != nullptr && from->packing == Packing::kTernary);
 }
 
-// The types of matrices: of ordinary weights, of -1, 0 and 1; and the type in the file's name.
+// The types of matrices: ordinary, and of -1, 0 and 1; and the type in the file's name.
 struct Types {
   DType floats, ternary, most;
 };

@@ -12,7 +12,7 @@
 namespace convert {
 
 struct Options {
-  // The type of matrices; if unset, the type of most of them. F32, F16, BF16 or a type that
+  // The type of matrices; if unset, the type of most matrices. F32, F16, BF16 or a type that
   // kernels::EncodeRow() supports, with its number in general.file_type.
   std::optional<gguf::DType> type;
   uint32_t file_type = 0;
@@ -26,7 +26,7 @@ struct Report {
   gguf::DType type;  // the type of most matrices
   size_t n_tensors = 0;
   std::vector<std::string> left_out;  // tensors of the folder that were not converted
-  std::vector<std::string> notes;     // what the user is told, a sentence each
+  std::vector<std::string> notes;     // notes to the user, a sentence each
 };
 
 // Converts the model in `folder` to the file `out`, which appears when complete (gguf::OutputFile)

@@ -1,6 +1,5 @@
-// The fields of a tokenizer.json beside its vocabulary: what is done to a text before and after it
-// is cut into tokens. Each field is carried out, refused by name, or has no effect on ids:
-// convert/README.
+// The fields of a tokenizer.json beside its vocabulary: the steps before and after a text is cut
+// into tokens. Each field is carried out, refused by name, or has no effect on ids: convert/README.
 #include <algorithm>
 #include <initializer_list>
 #include <unordered_set>
@@ -60,11 +59,11 @@ class NormalizerReader {
     if (marks_spaces_) vocab_.add_space_prefix = prepends_;
     vocab_.normalizer = std::move(words_);
   }
-  // Of a Unigram's text: white space at its ends goes, runs of spaces become one.
+  // Unigram: white space at a text's ends is dropped, runs of spaces become one space.
   bool strips_left() const { return strips_left_; }
   bool strips_right() const { return strips_right_; }
   bool joins_spaces() const { return joins_spaces_; }
-  // Whether U+2581 is put for each space.
+  // Whether U+2581 replaces each space.
   bool marks_spaces() const { return has_marks_; }
 
  private:
@@ -125,7 +124,7 @@ class NormalizerReader {
     ExpectFields(step, {"type", "pattern", "content"});
     const std::string text = LiteralPattern(step), content = step.Text("content");
     if (text.empty()) {
-      // As sentencepiece's Unigram does: runs of spaces are one.
+      // Runs of spaces become one space, as in sentencepiece's Unigram.
       const bool joins_spaces = step.Object("pattern").TextOr("Regex", "") == " {2,}" &&
                                 (content == " " || content == kSpaceMark);
       if (unigram_ && joins_spaces) {
@@ -149,8 +148,8 @@ class NormalizerReader {
   std::vector<std::string> words_;
 };
 
-// Which white space a Unigram's text keeps: sentencepiece drops all of it at the ends and in runs,
-// or none. Anything in between is refused.
+// The white space that a Unigram's text keeps: sentencepiece drops it at the ends and in runs, or
+// keeps all of it. Other rules are refused.
 void ReadUnigramSpaces(const Fields& tokenizer, const NormalizerReader& normalizer,
                        const std::vector<Fields>& steps, Vocabulary& vocab) {
   const bool splits = std::ranges::any_of(
@@ -166,7 +165,7 @@ void ReadUnigramSpaces(const Fields& tokenizer, const NormalizerReader& normaliz
       tokenizer.Fail("normalizer", "expected Strip at the left");
   } else {
     vocab.trims_spaces = false;
-    // Which spaces there are is known only after the table of characters.
+    // The spaces are known only after the table of characters.
     if (maps && (prepends || normalizer.strips_left() || normalizer.strips_right())) {
       tokenizer.Fail("normalizer", "expected a Replace of runs of spaces beside Precompiled");
     }
@@ -220,7 +219,7 @@ void ReadMetaspace(const std::vector<Fields>& steps, Vocabulary& vocab) {
 void ReadPostProcessor(const std::vector<Fields>& steps, Vocabulary& vocab) {
   for (const Fields& step : steps) {
     const std::string type = step.TextOr("type", "");
-    if (type == "ByteLevel") {  // offsets alone
+    if (type == "ByteLevel") {  // affects only offsets
       ExpectFields(step, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
     } else if (type == "RobertaProcessing" || type == "BertProcessing") {
       ExpectFields(step, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"});

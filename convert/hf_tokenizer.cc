@@ -1,4 +1,4 @@
-// Which files describe the tokenizer, and the keys that follow from them.
+// Finds the files that describe the tokenizer, and derives the keys.
 #include "convert/hf_tokenizer.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class TokenizerWriter {
       ExpectClass("TikTokenTokenizer");  // its program has the split pattern
       vocab_ = ReadTiktoken(*ranks, *model_.folder.Text("tiktoken.model"));
     } else if (const auto pieces = model_.folder.Find("sentencepiece.bpe.model")) {
-      ExpectClass("XLMRobertaTokenizer");  // others of that name have other numbers
+      ExpectClass("XLMRobertaTokenizer");  // other files of that name have other ids
       vocab_ = ReadSentencePiece(*pieces, *model_.folder.Text("sentencepiece.bpe.model"),
                                  /*fairseq=*/true);
     } else {
@@ -186,7 +186,7 @@ class TokenizerWriter {
     }
   }
 
-  // Only if it differs from what files without the key imply.
+  // Writes it only if it differs from the default of files without the key.
   void WriteNormalizer() {
     std::vector<std::string> usual;
     const tokenizer::SplitRule* const rule =
@@ -294,7 +294,7 @@ class TokenizerWriter {
     return name;
   }
 
-  // These classes of transformers replace what tokenizer.json says of a BertNormalizer.
+  // These classes of transformers replace tokenizer.json's settings of a BertNormalizer.
   void ReadBertFlags() {
     const bool has_normalizer = json_.Object("normalizer").TextOr("type", "") == "BertNormalizer";
     const bool is_bert = model_.config.TextOr("model_type", "") == "bert";
@@ -306,7 +306,7 @@ class TokenizerWriter {
   }
 
   // Whether tokenizer_config.json's add_bos_token and add_eos_token have an effect: other classes
-  // of transformers do what tokenizer.json says.
+  // of transformers follow tokenizer.json.
   bool HasFlags() const {
     const std::string name = ClassOr("LlamaTokenizer");
     return !json_.is_there() ||
@@ -314,7 +314,7 @@ class TokenizerWriter {
                                [&](const char* first) { return name.starts_with(first); });
   }
 
-  // All tokens that end a text: those of generation_config.json, then those of config.json.
+  // All tokens that end a text: generation_config.json's, then config.json's.
   void WriteEnds(std::optional<uint64_t> eos) {
     std::vector<int32_t> ends;
     if (eos) ends.push_back(static_cast<int32_t>(*eos));
@@ -386,7 +386,7 @@ class TokenizerWriter {
         return Vocabulary::Around{{TokenOf(step, "cls")}, {TokenOf(step, "sep")}};
       }
     }
-    // Without such a step none are added, but by classes that have a flag for it.
+    // Without such a step no tokens are added, except by classes that have a flag for it.
     if (!vocab_.around && (vocab_.model == "gpt2" || !HasFlags())) return Vocabulary::Around{};
     return vocab_.around;
   }
@@ -415,7 +415,7 @@ class TokenizerWriter {
     if (with_tools) model_.keys.Add("tokenizer.chat_template.tool_use", *with_tools);
   }
 
-  // From [{"name": ..., "template": ...}, ...].
+  // Reads [{"name": ..., "template": ...}, ...].
   static std::optional<std::string> NamedTemplate(const Fields& fields, std::string_view name) {
     for (const Fields& one : fields.Objects("chat_template")) {
       if (one.TextOr("name", "") == name) return one.Text("template");

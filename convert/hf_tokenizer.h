@@ -29,7 +29,7 @@ struct Vocabulary {
   std::optional<uint64_t> max_word_characters;    // word pieces
   std::optional<bool> ignore_merges;              // if not as the rule of `pre`
   std::string space_prefix;                       // tokenizer.pronk.space_prefix; "" for none
-  // Steps before a text is cut (tokenizer/normalizer.h); none if the folder does not say.
+  // Steps before a text is cut (tokenizer/normalizer.h); empty if the folder does not say.
   std::optional<std::vector<std::string>> normalizer;
   std::vector<uint8_t> added;  // tokenizer::AddedToken by token; may be shorter
   // Tokens that are put before and after every text.
@@ -40,27 +40,27 @@ struct Vocabulary {
   std::string charsmap;      // Unigram: precompiled_charsmap
   bool trims_spaces = true;  // Unigram: remove_extra_whitespaces
 
-  // Grows to n tokens; the new ones are unused, without a text, and get `score` if others have one.
+  // Grows to n tokens; new tokens are unused, without a text, with `score` if tokens have scores.
   void Grow(size_t n, float score);
   // Grow with a text for each new token.
   void Pad(size_t n);
 };
 
-// The three throw gguf::Error. From the bytes of tokenizer.model; or of XLM-RoBERTa's
-// sentencepiece.bpe.model, which is Unigram despite its name and is renumbered as Fairseq does.
+// The readers throw gguf::Error. Reads tokenizer.model; or XLM-RoBERTa's sentencepiece.bpe.model,
+// which is Unigram despite its name and is renumbered as Fairseq does.
 Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bool fairseq = false);
-// From Kimi's tiktoken.model: lines of a token in base64 and its rank; then 256 reserved tokens.
+// Reads Kimi's tiktoken.model: lines of a token in base64 and its rank; then 256 reserved tokens.
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
 // The fields of a tokenizer.json beside its vocabulary (hf_pipeline.cc). Throws gguf::Error for a
 // field that may change ids and that this program does not support.
 void ReadPipeline(const Fields& tokenizer, Vocabulary& vocab);
 // Why merging by scores differs from merging by the vocabulary's list; empty if it does not.
 std::string WhyNotByScores(const Vocabulary& vocab);
-// Whether a token is a signal by its spelling: some folders mark such tokens as ordinary ones.
+// Whether a token is spelt like a control token: some folders mark such tokens as ordinary ones.
 bool LooksSpecial(std::string_view token);
-// Whether a token is spelt with marks of spaces alone.
+// Whether a token consists of space marks (U+2581) only.
 bool IsSpaces(std::string_view token);
-// From tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
+// Reads tokenizer.json. Of GGUF's names for a pre-tokenizer, the family's own is preferred.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture,
                              bool raw_bpe = false);
 
@@ -68,8 +68,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
 // they match the same texts.
 std::string CanonicalPattern(std::string_view pattern);
 // The rule that GGUF names (split.h) with the patterns of "pre_tokenizer"; of several, the first
-// one that also treats whole words in the vocabulary the same, or the first. Throws gguf::Error if
-// there is none.
+// one with the same ignore_merges, or the first. Throws gguf::Error if there is no such rule.
 const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges);
 
 // Whether "pre_tokenizer" puts a space before a text.

@@ -101,8 +101,8 @@ void ScoresByMerges(Vocabulary& vocab) {
   vocab.merges.clear();
 }
 
-// Added tokens that are spaces, such as Gemma's, are looked for before spaces get their marks. So
-// in the library a run of spaces becomes one of them by merges alone.
+// Added tokens that are spaces, such as Gemma's, are matched before spaces become U+2581. So in the
+// library only merges turn a run of spaces into such a token.
 void MergeSpaces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
   if (!model.IsObject("vocab") || !tokenizer.IsList("added_tokens")) return;
   const Fields tokens = model.Object("vocab");
@@ -126,7 +126,7 @@ void MarkBytes(Vocabulary& vocab, std::string_view unknown) {
   }
 }
 
-// The bytes of tokens by rank, of lines with a token in base64 and its rank.
+// The bytes of tokens by rank, from lines with a token in base64 and its rank.
 std::vector<std::string> ReadRanks(const std::string& path, std::string_view text) {
   std::vector<std::string> tokens;
   while (!text.empty() && tokens.size() <= tokenizer::kMaxVocabularySize) {
@@ -232,7 +232,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
   }
   ReadTokens(tokenizer, model, vocab);
   if (type == "WordPiece") {
-    // tokenizer.json marks tokens that continue a word; GGUF marks those that begin one.
+    // tokenizer.json marks tokens that continue a word; GGUF marks tokens that begin one.
     for (size_t i = 0; i < vocab.tokens.size(); ++i) {
       std::string& token = vocab.tokens[i];
       const bool is_normal = vocab.types[i] == TokenType::kNormal;

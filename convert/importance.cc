@@ -137,7 +137,7 @@ const float* Importance::Columns(const gguf::TensorView& tensor, uint64_t index)
   if (found == means_.end()) return nullptr;
   const uint64_t n_matrices = tensor.dims[2] * tensor.dims[3], cols = tensor.cols();
   const size_t n = found->second.size();
-  if (n == cols) return found->second.data();  // one for all
+  if (n == cols) return found->second.data();  // one row for all matrices
   if (n / cols != n_matrices || n % cols != 0) {
     Fail(path_, tensor.name,
          "expected " + std::to_string(n_matrices) + " x " + std::to_string(cols) +

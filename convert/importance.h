@@ -1,5 +1,5 @@
 // The importance of a matrix's columns for rounding: the mean squares of its inputs over a text,
-// llama.cpp's "imatrix". Reads its current form (GGUF) and the older (.dat), writes the current.
+// llama.cpp's "imatrix". Reads the GGUF form and the older .dat form, and writes GGUF.
 #pragma once
 
 #include <cstdint>

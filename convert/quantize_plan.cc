@@ -92,11 +92,11 @@ class Rules {
   }
   // Types of about two bits and less: if they are too coarse, a slightly larger type is used.
   bool IsVerySmall() const { return Is({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M"}); }
-  // With eight experts attention matrices are small in comparison.
+  // With eight experts, attention matrices are small in comparison.
   bool HasEightExperts() const { return facts_.n_experts == 8; }
   bool HasFewKeys() const { return facts_.n_heads_per_kv >= 4; }
 
-  // Among the layers with such a matrix.
+  // The layer's position among the layers with such a matrix.
   size_t Rank(const std::vector<size_t>& layers) const {
     const auto at = std::ranges::lower_bound(layers, gguf::LayerOf(name_).value_or(0));
     return static_cast<size_t>(at - layers.begin());

@@ -1,5 +1,5 @@
 // The type of each matrix when a model is quantized: plain, the same for all, or a mix, with more
-// bits for those most sensitive to rounding. Mixes are llama.cpp's, with its names and numbers.
+// bits for sensitive matrices. Mixes are llama.cpp's, with its names and numbers.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,14 @@ struct Mix {
   std::string_view name;  // "Q4_K_M"
   uint32_t file_type;     // general.file_type, which readers show
   gguf::DType type;       // the type of all matrices, or of most
-  bool is_plain;          // all matrices have it
+  bool is_plain;          // all matrices have this type
 };
 std::span<const Mix> AllMixes();
-// By name, in upper or lower case; nullptr if unknown.
+// The mix with this name (any case); nullptr if unknown.
 const Mix* FindMix(std::string_view name);
 
-// The type of a file as llama-bench names it, "Q8_0" or "Q4_K - Medium": that of most weights, or
-// the mix that general.file_type tells.
+// The type of a file as llama-bench names it, "Q8_0" or "Q4_K - Medium": the type of most weights,
+// or the mix of general.file_type.
 std::string FileTypeName(const gguf::File& file);
 
 // The properties of a model that a mix depends on.

@@ -54,7 +54,7 @@ void ReadTernary(const Pair& pair, bool divides, HfFolder& folder) {
   folder.Remove(pair.scale->name);
 }
 
-// True if there are none and the model is to be rounded here.
+// True if the folder has no such weights and the model is to be rounded here.
 bool ReadAllTernary(const Fields& quantization, HfFolder& folder) {
   const bool divides = quantization.TextOr("linear_class", "bitlinear") != "autobitlinear";
   const std::vector<Pair> pairs = Scaled(folder, "_scale");
@@ -79,7 +79,7 @@ void ReadF8(const Pair& pair, const std::vector<double>& block, HfFolder& folder
     weight.Fail("expected matrices of F8_E4M3, found ", weight.dtype, " ", ShapeText(weight.shape));
   }
   uint64_t &rows = weight.shape[rank - 2], &cols = weight.shape[rank - 1];
-  std::vector<uint64_t> expected = scale.shape;  // one for all
+  std::vector<uint64_t> expected = scale.shape;  // one scale for all
   if (scale.elements == 1 && scale.shape.size() <= 1 && rank == 2) {
     weight.block_rows = rows;
     weight.block_cols = cols;
@@ -107,7 +107,7 @@ void ReadAllF8(const Fields& quantization, HfFolder& folder) {
     if (block.size() == 2 && n >= 1 && n <= 65536 && n == std::floor(n)) continue;
     quantization.Fail("weight_block_size", "expected two whole numbers from 1 to 65536");
   }
-  // For activations, keys and values, which are not rounded here.
+  // Settings for activations, keys and values, which are not rounded here.
   std::vector<std::string> others;
   for (const auto& [name, tensor] : folder.tensors()) {
     for (const char* const end : {".activation_scale", ".input_scale", ".k_scale", ".v_scale"}) {

@@ -1,7 +1,7 @@
 // Reads Sentence Transformers' files about a folder's vectors: which modules follow the model, how
 // positions become one vector, what is put before a text, and where a text is cut. GGUF has a key
-// for pooling; the others are keys of ours, "sentence_transformers.*". A setting that no key
-// expresses is refused by name.
+// for pooling; other keys are our own, "sentence_transformers.*". A setting that no key expresses
+// is refused by name.
 #include <algorithm>
 #include <array>
 #include <string>

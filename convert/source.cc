@@ -34,7 +34,7 @@ constexpr TensorRule kCommon[] = {
     {".mlp.experts.{e}.w1", ".ffn_gate_exps"},
     {".mlp.experts.{e}.w2", ".ffn_down_exps"},
     {".mlp.experts.{e}.w3", ".ffn_up_exps"},
-    // The shared one, and the bias of their choice.
+    // The shared expert, and the bias of the experts' choice.
     {".mlp.shared_experts.gate_proj", ".ffn_gate_shexp"},
     {".mlp.shared_experts.up_proj", ".ffn_up_shexp"},
     {".mlp.shared_experts.down_proj", ".ffn_down_shexp"},
@@ -51,7 +51,7 @@ constexpr TensorRule kCommon[] = {
     {".transformer.shared_head.output", ".nextn.shared_head_head"},
     {".transformer.shared_head.norm", ".nextn.shared_head_norm"},
     {".final_layernorm", ".layer_output_norm"},
-    // In a part of its own.
+    // Blocks in a separate part, "mtp.".
     {"mtp.fc", ".nextn.eh_proj"},
     {"mtp.pre_fc_norm_embedding", ".nextn.enorm"},
     {"mtp.pre_fc_norm_hidden", ".nextn.hnorm"},
@@ -68,7 +68,7 @@ constexpr std::string_view kWrappers[] = {
     "Lfm2VlForConditionalGeneration",    "VoxtralForConditionalGeneration",
     "LightOnOCRForConditionalGeneration"};
 
-// By their model_type.
+// Text models by their model_type.
 constexpr std::pair<std::string_view, std::string_view> kTextModels[] = {
     {"llama", "LlamaForCausalLM"},        {"mistral", "MistralForCausalLM"},
     {"mixtral", "MixtralForCausalLM"},    {"ministral3", "Ministral3ForCausalLM"},
@@ -102,7 +102,7 @@ Source FindSource(const Fields& config) {
   const std::vector<std::string> found = config.Texts("architectures");
   if (found.size() != 1) config.Fail("architectures", "expected one name, found ", found.size());
   const std::string name = NameOf(config, found[0]);
-  // A model that writes text, without its output matrix, as those that make vectors are saved.
+  // A model that writes text, saved without its output matrix, as models that make vectors are.
   const std::string causal =
       name.ends_with("Model") ? name.substr(0, name.size() - 5) + "ForCausalLM" : name;
   const Fields text = TextConfig(config);

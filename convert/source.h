@@ -24,20 +24,19 @@ struct Source {
   const HfClass& hf;
 };
 
-// Of the folder. Throws gguf::Error if it cannot be converted.
+// Finds the folder's source. Throws gguf::Error if it cannot be converted.
 Source FindSource(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
-// TextConfig, with the names that all families share and the values that its class has for absent
-// keys.
+// TextConfig, with the key names that all families share, and the class's values for absent keys.
 Fields ConfigWithDefaults(const HfClass& hf, const Fields& config);
 
 // Makes quantized weights readable as numbers (quantized.cc), without their scales in the folder's
 // list. True if weights are to be rounded to three values at run time (BitNet). Throws gguf::Error.
 bool ReadQuantization(std::string_view architecture, HfFolder& folder);
 
-// Adds the family's keys, then those of all families.
+// Adds the family's keys, then the keys of all families.
 void AddKeys(const Source& source, OutModel& model);
 // The keys that Sentence Transformers' files give. Throws gguf::Error.
 void AddPooling(OutModel& model);

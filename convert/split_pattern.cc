@@ -184,7 +184,7 @@ bool PutsSpaceBefore(const Fields& tokenizer) {
   const std::vector<Fields> steps = PreSteps(tokenizer.Object("pre_tokenizer"));
   for (const Fields& step : steps) {
     if (step.TextOr("type", "") != "ByteLevel" || !step.BoolOr("add_prefix_space", false)) continue;
-    // It would be put before each part that the other steps have cut.
+    // The space would be put before each part that other steps have cut.
     if (&step != &steps[0]) step.Fail("add_prefix_space", "expected false after other steps");
     return true;
   }

@@ -35,7 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
-    // Of models that make vectors of texts.
+    // Names in models that make vectors of texts.
     {"layers.", "model.layers."},
     {"embed_tokens.", "model.embed_tokens."},
     {"norm.", "model.norm."},

@@ -77,7 +77,7 @@ struct BlockMXFP4 : Weights<32> {
   uint8_t qs[16];  // nibbles, order as Q4_0
 };
 
-// 4.5 b/w. x = d[j/16] * kvalues_fp4[q] / 2. A separate tensor has a factor of the whole matrix.
+// 4.5 b/w. x = d[j/16] * kvalues_fp4[q] / 2. A separate tensor has the matrix's factor.
 struct BlockNVFP4 : Weights<64> {
   uint8_t d[4];    // UE4M3
   uint8_t qs[32];  // nibbles
@@ -142,7 +142,7 @@ struct BlockQ6_K : Weights<256> {
 
 // 9.125 b/w. x = d * q. For activations: the sums save a pass in dot products with mins.
 struct BlockQ8_K : Weights<256> {
-  float d;            // f32, unlike the others
+  float d;            // f32, unlike other types
   int8_t qs[256];     // in order
   int16_t bsums[16];  // sums of 16 qs each
 };

@@ -27,7 +27,7 @@ class Cursor {
     std::string_view name;
   };
 
-  // mapping: the bytes' own, if there is one; what was passed is kept (MappedFile::KeepFirst).
+  // mapping: the mapping of `bytes`, if any; consumed bytes are kept (MappedFile::KeepFirst).
   Cursor(const std::string& file, std::span<const std::byte> bytes, MappedFile* mapping = nullptr)
       : file_(file), bytes_(bytes), mapping_(mapping) {}
 

@@ -1,7 +1,7 @@
 // The types of a tensor's weights in a GGUF file, and their sizes.
 //
 // A quantized type packs `block_size` weights of one row into `block_bytes` bytes; blocks.h shows
-// the bytes of each. A row of n weights is n / block_size blocks, one after the other.
+// the bytes of each. A row of n weights is n / block_size blocks, in sequence.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@
 
 namespace gguf {
 
-// Whether this is a file that begins as GGUF does. Other kinds, such as pipes, are not read.
+// Whether this is a regular file that begins with GGUF's magic. Pipes and the like are not read.
 bool BeginsAsGguf(const std::string& path);
 
 class File {
@@ -37,14 +37,14 @@ class File {
   // The paths of all parts; empty for bytes in memory. OutputFile must not write to these.
   std::vector<FileId> ids() const;
   uint32_t version() const { return version_; }
-  uint64_t alignment() const { return alignment_; }  // a split file has that of its first part
+  uint64_t alignment() const { return alignment_; }  // of a split file: the first part's
   uint32_t n_parts() const { return n_parts_; }
   uint64_t file_bytes() const { return file_bytes_; }      // size of all parts
   uint64_t tensor_bytes() const { return tensor_bytes_; }  // size of all tensors
   uint64_t elements() const { return elements_; }          // numbers of all tensors
   const Metadata& metadata() const { return metadata_; }
   Metadata& metadata() { return metadata_; }
-  // In the file's own order (of a split file: part after part).
+  // The tensors in the file's order (in a split file: part after part).
   const std::vector<TensorView>& tensors() const { return tensors_; }
   // The tensor, or nullptr.
   const TensorView* FindTensor(std::string_view name) const;

@@ -1,4 +1,4 @@
-// The check of a whole text, then views that find their places when they are asked.
+// Checks a whole text; views then find their values on demand.
 #include "gguf/json.h"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ class Checker {
  public:
   Checker(std::string_view text, const JsonLimits& limits) : text_(text), limits_(limits) {}
 
-  // The place of the value.
+  // Returns the text of the value.
   std::string_view Check() {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark
     White();

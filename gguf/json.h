@@ -15,7 +15,7 @@
 
 namespace gguf {
 
-// Beyond these a text is refused.
+// A text that exceeds a limit is refused.
 struct JsonLimits {
   size_t depth = 64;
   size_t values = size_t{1} << 20;
@@ -49,12 +49,12 @@ class JsonView {
   bool IsObject() const { return kind() == Kind::kObject; }
   const char* KindName() const;  // "null", "array"
 
-  // The value as it is written.
+  // The value's text in the source.
   std::string_view text() const { return text_; }
   // The value without white space, and with no escapes but JsonQuoted's.
   std::string Compact() const;
 
-  // For values of this kind.
+  // Each requires a value of its kind.
   bool Bool() const { return text_ == "true"; }
   double Number() const;
   std::string String() const;

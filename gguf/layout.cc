@@ -12,7 +12,7 @@
 namespace gguf {
 namespace {
 
-// Types removed from the format, and those of other programs, named in messages.
+// Types removed from the format, and types of other programs, named in messages.
 std::string ForeignTypeName(uint32_t id) {
   constexpr std::pair<uint32_t, std::string_view> kRetired[] = {
       {4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},  {32, "Q4_0_4_8"},
@@ -99,7 +99,7 @@ TensorView Place(const TensorInfo& info, const DTypeInfo& type, std::span<const 
 
 // An id may stand for two types; the space from a tensor's data to the next offset, in `ends`,
 // tells which. PrismML's llama.cpp has written PQ2_0 under the id of Q2_0, and for a while
-// llama.cpp had IQ4_NL, repacked, under that of I2_S.
+// llama.cpp had IQ4_NL, repacked, under I2_S's id.
 const DTypeInfo& TypeOf(const TensorInfo& info, std::span<const uint64_t> ends, uint64_t alignment,
                         Cursor& cursor) {
   const DTypeInfo& type = *FindDType(info.type_id);

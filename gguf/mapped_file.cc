@@ -53,7 +53,7 @@ void CheckRegular(const std::string& path, const std::string& expected, const st
   Fail(path, "expected ", expected, ", found ", kind);
 }
 
-// These bytes with what is before them in their first page.
+// These bytes, and the bytes before them in their first page.
 std::span<std::byte> WholePages(std::span<const std::byte> bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t before = reinterpret_cast<uintptr_t>(bytes.data()) % page;
@@ -69,7 +69,7 @@ void Unmap(std::span<std::byte> bytes) {
     try {
       other = std::thread([half] { madvise(half.data(), half.size(), MADV_DONTNEED); });
       madvise(bytes.data(), bytes.size() - half.size(), MADV_DONTNEED);
-    } catch (const std::system_error&) {  // no thread can be started: munmap does all
+    } catch (const std::system_error&) {  // no thread can be started: munmap unmaps everything
     }
   }
   if (other.joinable()) other.join();
@@ -89,7 +89,7 @@ bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
 struct MappedFile::Mapping {
   Descriptor file;
   std::span<const std::byte> bytes;
-  size_t n_kept = 0;  // whole steps of KeepFirst, or all
+  size_t n_kept = 0;  // whole steps of KeepFirst, or all bytes
   FileId id;
   std::string name;  // printable
   std::atomic<Mapping*> next = nullptr;

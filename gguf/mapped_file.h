@@ -3,7 +3,7 @@
 // Mapping reads nothing. The system pages bytes in on first use, shares them between processes and
 // drops them under memory pressure, so a model may be larger than memory and opens at once. If the
 // file is truncated while it is mapped, later reads fail (SIGBUS). If it is written to in place,
-// bytes change while they are used: what is read twice must be kept first (KeepFirst).
+// bytes change while they are used: bytes that are read twice must be kept first (KeepFirst).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace gguf {
 
-// There is no file of that name.
+// The file does not exist.
 class NotFound : public Error {
  public:
   using Error::Error;

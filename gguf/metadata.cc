@@ -35,7 +35,7 @@ int64_t LoadSigned(ValueType type, const std::byte* at) {
   return Load<int64_t>(at);
 }
 
-// Of any unsigned type, or bool.
+// The value of any unsigned type, or bool.
 uint64_t LoadUnsigned(ValueType type, const std::byte* at) {
   if (type == ValueType::kU16) return Load<uint16_t>(at);
   if (type == ValueType::kU32) return Load<uint32_t>(at);
@@ -55,7 +55,7 @@ double LoadFloat(ValueType type, const std::byte* at) {
   return type == ValueType::kF32 ? Load<float>(at) : Load<double>(at);
 }
 
-// Its length, a u64, and its bytes.
+// A string: its length, a u64, and its bytes.
 std::string_view LoadString(const std::byte* at) {
   return {reinterpret_cast<const char*>(at + sizeof(uint64_t)), Load<uint64_t>(at)};
 }

@@ -37,7 +37,7 @@ std::string_view ValueTypeName(ValueType type);  // "u8", ..., "string", "array"
 // Bytes of a value of this type; 0 for strings and arrays, whose sizes vary.
 uint64_t ValueTypeBytes(ValueType type);
 
-// Whether the number in the file is a ValueType.
+// Whether a number in the file is a ValueType.
 inline bool IsValueType(uint32_t id) { return id <= static_cast<uint32_t>(ValueType::kF64); }
 
 // One value in the file; checked when the file was opened, so reading it cannot fail.
@@ -60,7 +60,7 @@ class Metadata {
   // `file` is for messages. Keys and values must outlive the Metadata.
   Metadata(std::string file, std::vector<Entry> entries);
 
-  // In the file's own order.
+  // The entries in the file's order.
   const std::vector<Entry>& entries() const { return entries_; }
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   // The value, or nullptr. (Of equal keys, which the reader refuses: the first.)
@@ -96,7 +96,7 @@ class Metadata {
   void SetBool(std::string_view key, bool value);
   void SetString(std::string_view key, std::string_view text);
   void Remove(std::string_view key);
-  // Renames all keys that begin with `from`. Each of the calls above takes time for all keys.
+  // Renames all keys that begin with `from`. A setter's time is linear in the number of keys.
   void RenamePrefix(std::string_view from, std::string_view to);
 
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.

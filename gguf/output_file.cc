@@ -38,7 +38,7 @@ std::string FollowLinks(std::string path) {
   for (int i = 0; i < kMaxLinks && OpenFileOf(path) < 0; ++i) {
     std::error_code error;
     const std::filesystem::path to = std::filesystem::read_symlink(path, error);
-    if (error) return path;  // it is no link
+    if (error) return path;  // not a link
     path = (std::filesystem::path(path).parent_path() / to).string();
   }
   return path;
@@ -142,7 +142,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
     temporary_ = i == 1 ? first : first + "-" + std::to_string(i);
     errno = EEXIST;
     if (access(temporary_.c_str(), F_OK) == 0) continue;
-    unfinished = temporary_.c_str();  // before it exists: a signal may come right after
+    unfinished = temporary_.c_str();  // set first: a signal may come right after creation
     if (create() >= 0) return;
     unfinished = nullptr;
     if (errno != EEXIST) break;
@@ -152,8 +152,8 @@ void OutputFile::TakeName(const std::function<int()>& create) {
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// Opens a device, a pipe or a file that is open already. Refuses a pipe without a reader: opening
-// it would wait.
+// Opens a device, a pipe or an already open file. Refuses a pipe without a reader: opening it would
+// wait.
 void OutputFile::OpenAsItStands(int open_fd, std::span<const FileId> inputs) {
   fd_ = open_fd >= 0 ? fcntl(open_fd, F_DUPFD_CLOEXEC, 0)
                      : open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

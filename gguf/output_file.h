@@ -19,17 +19,17 @@ class OutputError : public Error {
 };
 
 // Writes to a file without a name in the folder of `path`, to which Commit() gives its name. No
-// program sees a partial file, an old file stays until then, and without Commit() nothing is left,
+// program sees a partial file, an old file stays until then, and without Commit() no file remains,
 // even after SIGKILL. Where the file system has no such files, it is NAME.tmpPID (NAME.tmpPID-2 and
 // so on if taken), which signal handlers remove.
 //
 // A link stays, and the file that it leads to is replaced. The new file has the old one's
 // permissions and owner. Devices and pipes cannot be replaced by a file and are written directly;
-// so are open files by their numbers (/dev/stdout, /dev/fd/N), from where they are.
+// so are open files by number (/dev/stdout, /dev/fd/N), from their current position.
 //
 // Refused before anything is touched: folders, files without permission to write, files whose owner
 // the new file could not have, and the `inputs`, which are still being read. All methods throw
-// OutputError. One OutputFile at a time.
+// OutputError. Only one OutputFile may exist at a time.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, std::span<const FileId> inputs = {});
@@ -51,7 +51,7 @@ class OutputFile {
   [[noreturn]] void Fail(const std::string& path) const;
 
   std::string path_;       // the path as given, for messages
-  std::string target_;     // where links lead
+  std::string target_;     // the path with links resolved
   std::string temporary_;  // a name that exists, or empty
   bool is_nameless_ = false;
   int fd_ = -1;
@@ -61,7 +61,7 @@ class OutputFile {
 void RefuseInputs(const std::string& path, const struct stat& status,
                   std::span<const FileId> inputs);
 
-// For signal handlers that end the program: removes the unfinished temporary file.
+// Removes the unfinished temporary file. For signal handlers that end the program.
 void RemoveUnfinishedFile();
 
 }  // namespace gguf

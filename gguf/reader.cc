@@ -78,7 +78,7 @@ class FilePartReader {
     CheckCount(counts_at + 8, n_entries_, kMaxItems, 8 + 1 + 4 + 1, "keys");
   }
 
-  // limit: the most that are allowed. min_bytes: the least that an item takes.
+  // limit: the largest allowed count. min_bytes: the smallest size of an item.
   void CheckCount(uint64_t at, uint64_t count, uint64_t limit, uint64_t min_bytes,
                   std::string_view what) const {
     const uint64_t fits = cursor_.remaining() / min_bytes;
@@ -116,8 +116,8 @@ class FilePartReader {
     }
     part_.metadata = Metadata(path_, std::move(entries));
     for (const Metadata::Entry& entry : part_.metadata.entries()) {
-      // Find() returns one of several equal keys' values, always the same one: a key is there twice
-      // if its own value is another.
+      // Find() returns one of several equal keys' values, always the same one: a key repeats if
+      // Find() returns another entry's value.
       if (part_.metadata.Find(entry.key) == &entry.value) continue;
       cursor_.set_item({"key", 0, entry.key});
       const auto at = reinterpret_cast<const std::byte*>(entry.key.data()) - cursor_.bytes().data();

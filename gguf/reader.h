@@ -20,9 +20,9 @@ namespace gguf {
 // The first bytes of a file.
 inline constexpr std::string_view kMagic = "GGUF";
 
-// If general.alignment is absent.
+// The alignment if general.alignment is absent.
 inline constexpr uint64_t kDefaultAlignment = 32;
-// A multiple of 8, as the format requires: blocks are read in place. The upper limit is ours.
+// The format requires a multiple of 8: blocks are read in place. The upper limit is ours.
 inline constexpr uint64_t kMinAlignment = 8;
 inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 constexpr bool IsValidAlignment(uint64_t n) {

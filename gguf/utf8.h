@@ -21,7 +21,7 @@ struct Utf8Step {
   char32_t code = U'\xFFFD';  // the character; U+FFFD unless kValid
 };
 
-// For a first byte beyond ASCII.
+// NextUtf8() if the first byte is beyond ASCII.
 Utf8Step NextUtf8BeyondAscii(std::string_view bytes);
 
 // Decodes the first character of `bytes`, which must not be empty. ASCII, most of text, is inline.

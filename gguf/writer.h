@@ -34,7 +34,7 @@ class Writer {
   using TensorSource = std::function<std::span<const std::byte>()>;
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
-  // gguf::Error for what the reader refuses: a repeated name, an impossible shape, too many keys.
+  // gguf::Error on input that the reader refuses: a repeated name, an invalid shape, too many keys.
   explicit Writer(uint32_t alignment = static_cast<uint32_t>(kDefaultAlignment));
 
   // Key-value pairs. T, a fixed-size integer, float, double or bool, is the type in the file.
@@ -50,7 +50,7 @@ class Writer {
     AddArrayBytes(key, ValueTypeOf<T>(), values.size(), std::as_bytes(values));
   }
   void AddStrings(std::string_view key, std::span<const std::string_view> values);
-  // A copy from another file.
+  // Copies an entry of another file.
   void Add(const Metadata::Entry& entry);
 
   // dims[0] is the length of a row. `bytes` is not copied: it must live until the file is written.
@@ -60,13 +60,13 @@ class Writer {
                  TensorSource source);
   void AddTensor(const TensorView& tensor);
 
-  // Through OutputFile. Replaces an existing file, unless it is one of the inputs.
+  // Writes through OutputFile. Replaces an existing file, unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
   // Writes into an open file, and commits it.
   void WriteFile(OutputFile& file) const;
   std::vector<std::byte> ToBytes() const;
 
-  // Before writing: the head without the padding after it, and the size of the whole file.
+  // Known before writing: the head without the padding after it, and the size of the whole file.
   std::vector<std::byte> Head() const;
   uint64_t FileBytes() const;
 

@@ -1,4 +1,4 @@
-// Where the references of a schema lead: pointers, anchors, own addresses.
+// Resolves a schema's references: pointers, anchors, own addresses.
 #include "grammar/addresses.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void Addresses::FindIn(const JsonView& value, std::string base, size_t depth) {
   if (value.IsObject()) {
     for (const char* const key : {"$id", "id"}) {
       const JsonView id = value[key];
-      // Beside a reference older drafts ignore everything.
+      // Older drafts ignore all keywords beside a reference.
       if (!id.IsString() || (draft_ <= 7 && value["$ref"].IsString()) ||
           (draft_ > 4 && std::string_view(key) == "id" && root_["$schema"].IsString()))
         continue;

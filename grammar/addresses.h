@@ -1,4 +1,4 @@
-// The addresses of the schemas in a document: JSON Pointers, anchors, and their own ($id).
+// The addresses of the schemas in a document: JSON Pointers, anchors, and $id.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class Addresses {
     gguf::JsonView schema;
     std::string base, place;
   };
-  // Where a reference leads. Throws grammar::Error, with the place of the reference.
+  // Resolves a reference. Throws grammar::Error, with the place of the reference.
   Found Follow(const std::string& reference, const std::string& base, const std::string& place);
   // The address that a schema gives itself; empty if it has none.
   std::string Own(const gguf::JsonView& schema) const;

@@ -1,4 +1,4 @@
-// Which rules may be empty, how they begin, whether each text can reach an end.
+// Finds which rules may be empty, how they begin, and whether each text can reach an end.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -260,7 +260,7 @@ class Analysis {
 
   void FindFirst(Rule& rule) {
     std::set<Place> seen;
-    std::set<StateId> counted;  // once is enough if what is repeated may be empty
+    std::set<StateId> counted;  // once is enough if the repeated part may be empty
     std::vector<Place> todo;
     const auto push = [&](StateId s, uint32_t data) {
       if (s != kNone && seen.insert({s, data}).second) todo.push_back({s, data});
@@ -312,7 +312,7 @@ class Analysis {
     }
   }
 
-  // Rules ordered so that each comes before those that it may begin with (Kahn 1962).
+  // Orders rules so that each comes before the rules that it may begin with (Kahn 1962).
   void Order() {
     std::vector<uint32_t> n_before(grammar_.n_rules());  // calls at the beginning of other rules
     const auto for_calls = [&](RuleId r, auto call) {

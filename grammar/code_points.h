@@ -18,10 +18,10 @@ using CodePoints = std::vector<std::pair<CodePoint, CodePoint>>;
 
 // Sorts and joins ranges that are in any order.
 CodePoints Normal(CodePoints ranges);
-// All characters but these.
+// All characters outside the set.
 CodePoints Complement(const CodePoints& set);
 bool IsSubset(const CodePoints& part, const CodePoints& set);
-// With line ends, as ECMA-262's \s has them.
+// ECMA-262's \s, which includes line ends.
 const CodePoints& WhiteSpace();
 
 struct ByteRange {

@@ -8,7 +8,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxShapes = 600;    // shapes of one conjunction
-constexpr size_t kMaxChoices = 4000;  // taken for one
+constexpr size_t kMaxChoices = 4000;  // choices taken for one conjunction
 constexpr size_t kMaxDepth = 8;       // references that are followed to a list of values
 
 }  // namespace
@@ -17,7 +17,7 @@ constexpr size_t kMaxDepth = 8;       // references that are followed to a list 
 struct Conjunctions::Partial {
   uint8_t types = kAllTypes;
   std::set<Literal> taken;
-  std::vector<uint32_t> nodes;  // the schemas among them, not negated
+  std::vector<uint32_t> nodes;  // the schemas that are not negated
   uint64_t node_bits = 0;       // a bit for each node modulo 64
   size_t n_read = 0;            // nodes that are in the text
   // One way of each choice has to be taken. `negated`: the schema that each of the ways violates.
@@ -63,7 +63,7 @@ std::vector<Shape> Conjunctions::Shapes(const Conjunction& all) {
   return shapes;
 }
 
-// If some node lists its values: those that are valid under all literals.
+// If some node lists its values: the values that are valid under all literals.
 template <class Literals>
 std::optional<std::vector<Shape>> Conjunctions::ListedShape(const Partial& partial,
                                                             const Literals& all) {
@@ -130,7 +130,7 @@ bool Conjunctions::Take(Partial& partial, std::vector<Literal> todo) {
   return true;
 }
 
-// The values of a schema, if it or what it consists of lists some.
+// The values that a schema, or the schema that it refers to, lists.
 const std::vector<JsonView>* Conjunctions::ValuesOf(Literal l) const {
   for (size_t depth = 0; depth < kMaxDepth && l.is_there() && !l.negated; ++depth) {
     const Schema& schema = schemas_[l];
@@ -141,7 +141,7 @@ const std::vector<JsonView>* Conjunctions::ValuesOf(Literal l) const {
   return nullptr;
 }
 
-// Whether their lists of values show that no value is valid under both.
+// Whether the lists of values of a and b show that no value is valid under both.
 bool Conjunctions::Differ(Literal a, Literal b) const {
   if (schemas_.IsFalse(a) || schemas_.IsFalse(b)) return true;
   const auto* const values = ValuesOf(a);
@@ -222,7 +222,7 @@ bool Conjunctions::Reduce(Partial& partial, size_t& best) {
       choices.erase(choices.begin() + static_cast<ptrdiff_t>(i));
       if (is_met) continue;
       if (!Take(partial, ways[0])) return false;
-      best = i = 0;  // others may be decided by it
+      best = i = 0;  // it may decide other choices
       continue;
     }
     choices[i].ways = std::move(ways);
@@ -280,7 +280,7 @@ const Conjunctions::Ways& Conjunctions::WaysNegated(uint32_t node) {
   return negated_[node] = std::move(ways);
 }
 
-// Each alternative, with the negations of the others that could be valid as well.
+// Each alternative, with the negations of the other alternatives that could also be valid.
 const Conjunctions::Ways& Conjunctions::OneOf(uint32_t node) {
   if (const auto known = one_of_.find(node); known != one_of_.end()) return known->second;
   const Schema& schema = schemas_[Literal{node}];

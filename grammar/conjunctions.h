@@ -15,12 +15,12 @@
 
 namespace grammar {
 
-// Sorted, each once. Empty: every value is valid.
+// Literals, sorted, each once. Empty: every value is valid.
 using Conjunction = std::vector<Literal>;
 
 struct Shape {
-  uint8_t type = 0;  // one of them, or kNumber
-  // If not 0: the number of an alternative in which no keyword restricts the type.
+  uint8_t type = 0;  // a single Type, or kNumber
+  // Not 0: the number of an alternative in which no keyword restricts the type.
   size_t untyped = 0;
   bool is_listed = false;
   std::vector<JsonView> values;  // is_listed: these values, of any type
@@ -47,18 +47,18 @@ class Conjunctions {
   // True only if no value is valid.
   bool IsEmpty(const Conjunction& all, size_t depth = 0);
 
-  // For the item of a list at `index`, without what `contains` requires.
+  // The requirements of a list's item at `index`, without `contains`.
   Conjunction Item(const Shape& shape, size_t index) const;
-  // Of the value of a property.
+  // The requirements of a property's value.
   Conjunction Property(const Shape& shape, const std::string& name);
-  // Of a property that no node names; `fits[i]`: it fits the i-th of PatternsOf().
+  // The requirements of a property that no node names; `fits[i]`: it fits PatternsOf()[i].
   Conjunction Other(const Shape& shape, const std::vector<bool>& fits) const;
   std::vector<std::string> PatternsOf(const Shape& shape) const;
   // The property names that the schemas mention, in the order of the schema.
   Names NamesOf(const Shape& shape) const;
   // The keys that propertyNames allow; empty if it allows all.
   std::optional<Dfa> KeysOf(const Shape& shape);
-  // The keys of which an object needs one.
+  // The keys of which an object needs at least one.
   Dfa KeysOf(const SomeMember& some);
   const Dfa& StringsOf(const Shape& shape);
   static std::string StringKey(const Shape& shape);  // equal for equal sets of strings

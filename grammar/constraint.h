@@ -33,10 +33,10 @@ class Constraint {
   // Begins a new text.
   void Restart();
   // The text has not begun, since the model thinks first: until Begin() every token is allowed
-  // except those that end the generation. A grammar that covers the thinking does not wait.
+  // except tokens that end the generation. A grammar that covers the thinking does not wait.
   void Wait() { waiting_ = !grammar_->covers_thinking(); }
   void Begin() { waiting_ = false; }
-  // Also allows `opening`, which begins the thinking, as the first token; after it this acts as
+  // Also allows `opening`, which begins the thinking, as the first token; accepting it acts as
   // Wait().
   void MayWait(tokenizer::TokenId opening) {
     if (!grammar_->covers_thinking()) opening_ = opening;
@@ -82,7 +82,7 @@ class Constraint {
   bool waiting_ = false;
   tokenizer::TokenId opening_ = -1;
   WrittenParts written_;
-  TokenMasks::Mask changed_;              // a mask, with the opening token or without repeated keys
+  TokenMasks::Mask changed_;              // mask with the opening token or without repeated keys
   std::vector<tokenizer::TokenId> last_;  // the last few tokens of the text
 };
 

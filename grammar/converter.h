@@ -40,7 +40,7 @@ class Converter {
   Part After(std::string_view text, Part part);
   Part Value(RuleId rule);
 
-  // The ends of a list or an object: its body leads from the end of `open` to one of the others.
+  // The ends of a list or an object: its body leads from the end of `open` to another state.
   struct Brackets {
     Part open;
     StateId after_some, after_none, end;
@@ -64,7 +64,7 @@ class Converter {
 
   // Objects: object_rules.cc.
   struct Needs;   // one way to have the members that some schemas need
-  struct Others;  // keys that no schema names, and what their values have to be valid under
+  struct Others;  // keys that no schema names, and the schemas of their values
   MaybePart Object(const Shape& shape);
   std::vector<Needs> WaysToHave(const Shape& shape, const Names& names);
   MaybePart ObjectWith(const Shape& shape, const Names& names, const Needs& needs);

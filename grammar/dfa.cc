@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kMaxDfaStates = 20'000;
 constexpr uint64_t kCostOfState = 50;        // the cost of its memory
-constexpr size_t kMaxTransitions = 400'000;  // transitions that are looked at to join states
+constexpr size_t kMaxTransitions = 400'000;  // transitions examined to merge states
 
-// Adds an edge after the others; joins it to the last one if it can.
+// Appends an edge; merges it into the last edge if possible.
 void AddEdge(std::vector<Dfa::Edge>& edges, const Dfa::Edge& edge) {
   if (!edges.empty() && edges.back().to == edge.to && edges.back().high + 1 == edge.low) {
     edges.back().high = edge.high;
@@ -64,7 +64,7 @@ std::vector<uint32_t> Dfa::Distances() const {
 }
 
 uint32_t Dfa::Longest() const {
-  // In topological order (Kahn 1962); a cycle has no end.
+  // Visits states in topological order (Kahn 1962); with a cycle there is no limit.
   std::vector<uint32_t> n_before(states.size()), longest(states.size()), ready = {0};
   for (const State& state : states) {
     for (const Edge& edge : state.edges) ++n_before[edge.to];
@@ -179,7 +179,7 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
     budget.Charge(2 * (from_a.size() + from_b.size()));
     size_t j = 0, k = 0;
     for (CodePoint c = 0; j < from_a.size() || k < from_b.size();) {
-      // Up to the next place where one of them changes.
+      // `last` is the character before the next one at which an edge of a or b begins or ends.
       CodePoint last = kMaxCodePoint;
       const auto target = [&](const std::vector<Dfa::Edge>& edges, size_t& at) {
         while (at < edges.size() && edges[at].high < c) ++at;
@@ -203,7 +203,7 @@ Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
 
 namespace {
 
-// Elements in disjoint sets. Marked ones are split off.
+// Elements in disjoint sets. Marked elements are split off.
 class Partition {
  public:
   explicit Partition(size_t n) : elements_(n), place_(n), set_of_(n) {
@@ -219,13 +219,13 @@ class Partition {
   void Mark(uint32_t element) {
     Set& set = sets_[set_of_[element]];
     const uint32_t from = place_[element], to = set.begin + set.n_marked;
-    if (from < to) return;  // it is marked already
+    if (from < to) return;  // already marked
     if (set.n_marked++ == 0) touched_.push_back(set_of_[element]);
     std::swap(elements_[from], elements_[to]);
     place_[elements_[from]] = from;
     place_[element] = to;
   }
-  // The smaller part of each set becomes a new one, so an element moves at most log n times.
+  // The smaller part of each set becomes a new set, so an element moves at most log n times.
   void Split() {
     for (const uint32_t old : touched_) {
       Set& set = sets_[old];
@@ -252,12 +252,12 @@ class Partition {
   std::vector<uint32_t> touched_;
 };
 
-// By one of the classes of characters that no edge tells apart.
+// A transition; its label is a class of characters that no edge distinguishes.
 struct Transition {
   uint32_t label, from, to;
 };
 
-// Between states that can accept, by label. Empty if they are too many to be worth the time.
+// Transitions between states that can accept, by label. Empty if there are too many.
 std::optional<std::vector<Transition>> TransitionsOf(const Dfa& dfa,
                                                      const std::vector<bool>& lives) {
   std::vector<CodePoint> cuts;
@@ -319,7 +319,7 @@ std::vector<uint32_t> ClassesOf(const Dfa& dfa, std::span<const Transition> tran
   return classes;
 }
 
-// One state for each class of those that live, numbered in the order of the first visit.
+// One state for each class of live states, numbered in the order of the first visit.
 Dfa Numbered(const Dfa& dfa, const std::vector<uint32_t>& of, const std::vector<bool>& lives) {
   std::vector<uint32_t> renamed(dfa.states.size(), kNone);
   std::vector<uint32_t> order;

@@ -1,6 +1,6 @@
 // Sets of strings as deterministic automata over characters (Rabin and Scott 1959), so that
-// patterns, formats, lengths and excluded values of a schema can be joined, intersected and
-// negated exactly. All charge a budget, since some patterns need too many states.
+// patterns, formats, lengths and excluded values of a schema can be joined, intersected and negated
+// exactly. All operations charge a budget, since some patterns need too many states.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace grammar {
 
-// The steps that all work on one schema may take.
+// The number of steps that work on one schema may take.
 class Budget {
  public:
   // Throws grammar::Error if nothing is left.
@@ -39,16 +39,16 @@ class Dfa {
     std::vector<Edge> edges;  // ascending, not overlapping; without an edge, nothing follows
     auto operator<=>(const State&) const = default;
   };
-  auto operator<=>(const Dfa&) const = default;  // minimal ones are equal for equal sets
-  // The first is the initial state; without any, no string is in the set. Each can reach an
-  // accepting state.
+  auto operator<=>(const Dfa&) const = default;  // minimal automata are equal for equal sets
+  // The first is the initial state; without states, the set is empty. Each can reach an accepting
+  // state.
   std::vector<State> states;
 
   bool empty() const { return states.empty(); }
   bool Has(std::string_view text) const;
-  // Of the strings, in characters; kNone if there is no limit.
+  // Lengths of the shortest and longest string, in characters; kNone: no limit.
   uint32_t Shortest() const { return empty() ? 0 : Distances()[0]; }
-  // From each state the fewest characters to one that accepts.
+  // For each state, the fewest characters to an accepting state.
   std::vector<uint32_t> Distances() const;
   uint32_t Longest() const;
   // All strings, if there are at most `most`; otherwise some list of more than `most`.
@@ -60,9 +60,9 @@ enum class Both { kAnd, kOr };
 Dfa Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
 Dfa Everything();
 Dfa AllBut(const Dfa& dfa);
-// These strings.
+// The set of these strings.
 Dfa Listed(const std::vector<std::string>& texts, Budget& budget);
-// Those of at least `min` and at most `max` characters (kNone: no limit).
+// The strings of at least `min` and at most `max` characters (kNone: no limit).
 Dfa OfLength(uint32_t min, uint32_t max, Budget& budget);
 // Merges states that the same strings follow, and drops states that cannot reach an accepting one.
 Dfa Minimal(const Dfa& dfa, Budget& budget);

@@ -8,9 +8,9 @@ namespace {
 
 using Texts = std::map<std::string, std::string, std::less<>>;
 
-// Patterns of parts; {NAME} stands for one that comes before it.
+// Patterns of parts; {NAME} is replaced by an earlier part.
 const char* const kParts[][2] = {
-    // RFC 3339. The 29th of February is there in leap years only.
+    // RFC 3339. February 29 exists in leap years only.
     {"leap", "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"},
     {"day",
      "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-"
@@ -20,7 +20,7 @@ const char* const kParts[][2] = {
     {"clock", "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?{offset}"},
     {"hours", "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"},
     {"days", "(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)"},
-    // Of at most 41 characters, so that six of them are below the limit of 253.
+    // At most 41 characters, so that six labels stay below the limit of 253.
     {"label", "[A-Za-z0-9](?:[A-Za-z0-9-]{0,39}[A-Za-z0-9])?"},
     {"domain", "{label}(?:\\.{label}){0,5}"},
     {"byte", "(?:[0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"},

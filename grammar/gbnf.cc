@@ -155,7 +155,7 @@ class Parser : private Scanner {
     return part;
   }
 
-  // <name>, <[number]>, or ! and one of them.
+  // <name>, <[number]>, or ! before either.
   Part Token() {
     const size_t begin = at_;
     const bool but_this = Take("!");

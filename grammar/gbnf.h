@@ -22,7 +22,7 @@ Grammar ParseGbnf(std::string_view text);
 
 using RuleNames = std::map<std::string, RuleId, std::less<>>;
 
-// Adds a text's rules to a builder and returns them by name, with those that are known.
+// Adds a text's rules to a builder and returns them by name, together with `known`.
 RuleNames AddGbnf(std::string_view text, Builder& builder, const RuleNames& known = {});
 
 }  // namespace grammar

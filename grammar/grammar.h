@@ -6,9 +6,9 @@
 //     0 byte x -> 1      1 fork -> 2, 3      2 call b -> 3      3 byte y -> 4      4 end
 //
 // Each call of a rule has a register, which is 0 at its beginning. A repetition x{2,1000} counts in
-// it: fork -> (below 1000, x, count, back to the fork) or (at least 2, back to 0, on). A repetition
-// inside of x is a rule of its own. In the rule of an object the register is the number of the set
-// of keys that are written (Members).
+// it: fork -> (below 1000, x, count, back to the fork) or (at least 2, reset to 0, continue). A
+// repetition inside of x is a rule of its own. In the rule of an object the register is the number
+// of the set of written keys (Members).
 //
 // The machines of all rules share one array. A Builder makes them from parts (Thompson 1968), for
 // grammars as text (gbnf.h) and for schemas (json_schema.h).
@@ -50,7 +50,7 @@ struct State {
     kBelow,    // passes if the register is below `other`
     kMember,   // between the members of an object: Grammar::members(other)
     kKey,      // before a key: Grammar::members(other)
-    kSeen,     // after a key of Grammar::members(other), of the index SeenKey()
+    kSeen,     // after key SeenKey() of Grammar::members(other)
   };
   Kind kind = Kind::kFork;
   uint8_t low = 0, high = 0;  // kByte: the range, inclusive
@@ -61,7 +61,7 @@ struct State {
 };
 
 inline constexpr uint32_t kOpensUnique = 1;
-// The key of a kSeen, kNone for one that is not named.
+// The key of a kSeen, kNone for an unnamed key.
 inline constexpr uint32_t kMaxKeys = 0xFFFF;
 constexpr uint32_t SeenKey(const State& state) {
   const uint32_t key = state.low | uint32_t{state.high} << 8;
@@ -78,7 +78,7 @@ struct Place {
 // A repetition of at least `min` and at most `max` times (kNone: no limit).
 struct Loop {
   uint32_t min, max;
-  // Its states: where the repeated part begins, and after it (kNone: the part counts by itself).
+  // Its states: the repeated part's start, and the state after it (kNone: the part counts itself).
   StateId body, count = kNone, at_least = kNone;
   // The part may be empty: then fewer repetitions are allowed as well, and empty ones need not be
   // counted.
@@ -89,24 +89,24 @@ struct Loop {
 struct Members {
   struct Key {
     StateId start;
-    RuleId value = kNone;  // kNone: the key is all
+    RuleId value = kNone;  // kNone: no value follows
     bool required = false;
     bool possible = true;  // false: no value can be written for it
   };
   std::vector<Key> keys;
-  StateId other = kNone;  // a key that is not named, as often as it likes
-  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // a key, and those it requires
+  StateId other = kNone;  // an unnamed key, any number of times
+  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> needs;  // a key, and the keys it requires
   uint32_t min = 0, max = kNone;                                  // number of members
   bool ordered = false;  // named keys come in this order, then others
-  // Where members begin, go on and end, and where an object without any ends.
+  // Where members begin, continue and end, and where an empty object ends.
   StateId first = kNone, more = kNone, close = kNone, none = kNone;
 };
 
 struct Rule {
-  std::string name;  // for messages; empty if the source has none
+  std::string name;  // for messages; empty if unnamed
   StateId start = kNone;
   bool may_be_empty = false;
-  // Lower than that of every rule that this one may begin with: no rule begins with itself.
+  // Lower than the order of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
   std::vector<Place> first;  // bytes and calls it may begin with
   bool has_all_beyond_ascii =
@@ -134,7 +134,7 @@ class Grammar {
   size_t n_states() const { return states_.size(); }
   size_t n_rules() const { return rules_.size(); }
   RuleId root() const { return root_; }
-  // Empty if it is of text alone.
+  // Empty if the grammar names no tokens.
   const std::vector<TokenName>& tokens() const { return tokens_; }
   // Whether it begins with the model's thinking: it names tokens, and is not for answers alone.
   bool covers_thinking() const { return covers_thinking_; }
@@ -162,11 +162,11 @@ constexpr bool IsPlain(CodePoint c) {
   return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }
 const CodePoints& Plain();
-// Most characters of texts beyond ASCII: characters that are no white space.
+// Characters beyond ASCII that are not white space.
 const CodePoints& TextBeyondAscii();
 
 // A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in
-// Grammar::tokens(). All others are spelt with kOtherToken.
+// Grammar::tokens(). All other tokens are spelt with kOtherToken.
 inline constexpr uint8_t kTokenByte = 0xFF, kOtherToken = 0xFF;
 
 // More states are refused: 16 MB. A schema of a hundred properties has a few thousand.
@@ -178,7 +178,7 @@ struct Part {
   bool counts = false;  // it uses the register
 };
 
-// All throw grammar::Error if the grammar becomes too large.
+// All functions throw grammar::Error if the grammar becomes too large.
 class Builder {
  public:
   Part Empty();
@@ -203,15 +203,15 @@ class Builder {
   void AddLimit(StateId start, uint32_t count);
   Part Text(bool once = false);  // any number of plain characters, or one
 
-  // For shapes other than sequences: forks that the caller links.
+  // Forks for other shapes than sequences; the caller links them.
   StateId Fork() { return Add({}); }
   void Link(StateId fork, StateId to);
-  // Members, to be filled in before Finish(); kMember, kKey and kSeen of them.
+  // Members, to be filled in before Finish(), and their states kMember, kKey and kSeen.
   uint32_t AddMembers();
   Members& members(uint32_t id) { return grammar_.members_[id]; }
   StateId Member(uint32_t members) { return Add({.kind = State::Kind::kMember, .other = members}); }
   StateId Key(uint32_t members) { return Add({.kind = State::Kind::kKey, .other = members}); }
-  Part Seen(uint32_t members, uint32_t key);  // kNone: a key that is not named
+  Part Seen(uint32_t members, uint32_t key);  // kNone: an unnamed key
   Part OpenUnique();                          // the bracket of a list of unique items
   void MakeKeysUnique() { grammar_.has_unique_keys_ = true; }
 

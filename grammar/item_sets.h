@@ -27,7 +27,7 @@ struct Item {
 
 // Instead of a state: the text may end here.
 inline constexpr StateId kAccept = kNone - 1;
-// Instead of a state: the known rules end here, and what follows is unknown.
+// Instead of a state: the known rules end here, and the continuation is unknown.
 inline constexpr StateId kEscape = kNone - 2;
 
 // Items in the order in which they were added, each once.
@@ -63,7 +63,7 @@ class ItemSets {
   }
   size_t size() const { return starts_.size() - 1; }
   size_t n_items() const { return items_.size(); }
-  // Drops all sets but this one and those below it. Returns its new number.
+  // Drops all sets but this one and the sets below it. Returns its new number.
   SetId Forget(SetId kept);
 
  private:

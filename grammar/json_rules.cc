@@ -1,4 +1,4 @@
-// The rules of JSON, and those of automata and lists of texts.
+// The rules of JSON, of automata and of lists of texts.
 #include "grammar/json_rules.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::string_view kFree = R"(
 ws  ::= | " " | "\n" [ \t]{0,20}
 gap ::= ws
 )";
-// A surrogate only as half of a pair.
+// A surrogate is allowed only as half of a pair.
 constexpr std::string_view kEscapes = R"(
 odd  ::= [\x7F\u2028\u2029] | "\\" (["\\/bfnrt] | "u" unit)
 unit ::= [0-9a-cefA-CEF] hex hex hex | [dD] ([0-7] hex hex | [89abAB] hex hex "\\u" [dD] [c-fC-F] hex hex)

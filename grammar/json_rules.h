@@ -30,9 +30,9 @@ class JsonRules {
 
   // A string of `least` to `most` characters (kNone: no limit).
   Part String(uint32_t least, uint32_t most);
-  // The texts of a set as they are.
+  // The texts of a set, unchanged.
   Part Plain(const Dfa& dfa);
-  // As strings in quotes, those of at most `most` characters. Equal sets share a rule.
+  // The texts of at most `most` characters, as strings in quotes. Equal sets share a rule.
   Part Quoted(const Dfa& dfa, uint32_t most = kNone);
 
  private:

@@ -47,7 +47,7 @@ RuleId Converter::Outline(Part part) {
 
 void Converter::Define(const Conjunction& all, RuleId rule) {
   const std::vector<Shape>& shapes = all_.ShapesOf(all);
-  // Without "type" a generated value is of the types that the keywords are for.
+  // Without "type", a generated value has a type that the keywords apply to.
   std::set<size_t> told;
   const auto says_something = [](const Shape& s) {
     return !s.nodes.empty() || !s.numbers.IsFree() || !s.length.IsFree() || !s.patterns.empty() ||

@@ -1,4 +1,4 @@
-// JSON Schema (drafts 3 to 2020-12) as a grammar: what matches is valid under the schema.
+// JSON Schema (drafts 3 to 2020-12) as a grammar: a text that matches is valid under the schema.
 //
 // README.md lists the supported keywords and where the grammar is narrower. Annotations are
 // ignored; a keyword that cannot be enforced exactly is refused with its location.
@@ -14,16 +14,16 @@ namespace grammar {
 struct SchemaOptions {
   // White space where the model wants it, instead of one space after each colon and comma.
   bool free_space = false;
-  // Users of a model want this, though the standard does not say so: objects have no properties
-  // but those that the schema describes, unless it has additionalProperties; a schema without
-  // "type" is for the types of its keywords; and "nullable" is OpenAPI's.
+  // Not in the standard, but expected by a model's users: objects have only the properties that the
+  // schema describes, unless it has additionalProperties; a schema without "type" is for the types
+  // of its keywords; and "nullable" is OpenAPI's.
   bool closed = false;
   // Called once if `closed` leaves out properties that the standard allows.
   std::function<void()> has_closed = [] {};
   // Properties come in the order of the schema, then others.
   bool ordered = false;
-  // Told of what is ignored: formats and keywords that are unknown, once each, as
-  // "#/properties/name/format: WHAT".
+  // Called once for each unknown format or keyword, which is ignored, as "#/properties/name/format:
+  // WHAT".
   std::function<void(const std::string& what)> note = [](const std::string&) {};
 };
 

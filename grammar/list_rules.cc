@@ -8,7 +8,7 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxUnique = 1000;    // values that a list may have once each
-constexpr uint64_t kMaxPlaces = 4096;  // pairs of a number of items and a number of those contained
+constexpr uint64_t kMaxPlaces = 4096;  // pairs of counts: items, contained items
 constexpr size_t kMaxContains = 6;
 
 }  // namespace

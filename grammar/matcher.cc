@@ -112,7 +112,7 @@ SetId Matcher::Resolve(SetId set) {
   return Close(items);
 }
 
-// From states to the bytes and calls that come next: past forks, calls that may be empty, and ends.
+// Follows states to the next bytes and calls: past forks, calls that may be empty, and ends.
 SetId Matcher::Close(std::vector<Item>& items) {
   reached_.Clear();
   closed_.clear();

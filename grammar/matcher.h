@@ -27,16 +27,16 @@ class Matcher {
   explicit Matcher(const Grammar& grammar) : grammar_(grammar) {}
 
   const Grammar& grammar() const { return grammar_; }
-  // Before the first byte.
+  // The position before the first byte.
   SetId Start();
-  // After this byte; ItemSets::kNothing if the grammar does not allow it. Throws grammar::Error if
-  // the grammar is so ambiguous that the sets take more memory than any real grammar's.
+  // The position after this byte; kNothing if the grammar does not allow it. Throws grammar::Error
+  // if the grammar is so ambiguous that the sets take more memory than any real grammar's.
   SetId Step(SetId from, uint8_t byte) {
     const Moves* const moves = from < moves_.size() ? moves_[from].get() : nullptr;
     if (moves != nullptr && moves->next[byte] != kNotYet) return moves->next[byte];
     return Find(from, byte);
   }
-  // For many steps from a set: where each byte leads, kNotYet where Step() has not been called.
+  // The set after each byte, for many steps from a set; kNotYet where Step() has not been called.
   // Valid until Forget().
   static constexpr SetId kNotYet = kNone;
   const std::array<SetId, 256>& NextOf(SetId from) { return MovesOf(from).next; }
@@ -56,8 +56,8 @@ class Matcher {
   bool OpensUnique(SetId set);
   // The byte that must come; empty if there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
-  // The bytes that may come, beside white space at most this many; empty if there are more, or the
-  // text may end.
+  // The bytes that may come, white space and at most `most` other bytes; empty if there are more,
+  // or the text may end.
   std::string FewBytes(SetId set, size_t most);
   // Whether no other byte may come, and the text may not end.
   bool AllowsOnly(SetId set, std::string_view bytes);
@@ -90,7 +90,7 @@ class Matcher {
   // one.
   using Keys = std::vector<uint64_t>;
   uint32_t KeysWith(uint32_t keys, const Members& members, uint32_t key);
-  // Whether the object may end here, and the keys that may come (kNone: one that is not named).
+  // Whether the object may end here, and the keys that may come (kNone: an unnamed one).
   bool MayClose(const Members& members, const Keys& keys) const;
   std::vector<uint32_t> NextKeys(const Members& members, uint32_t keys);
 
@@ -98,7 +98,7 @@ class Matcher {
   ItemSets sets_;
   std::vector<std::unique_ptr<Moves>> moves_;  // [set]; null until the first step from it
   size_t n_moves_ = 0;
-  size_t excess_ = 0;  // items looked at beyond those of common steps
+  size_t excess_ = 0;  // items visited beyond kItemsOfStep per step
   std::map<Keys, uint32_t> key_numbers_ = {{{0}, 0}};
   std::vector<const Keys*> keys_ = {&key_numbers_.begin()->first};  // [number]
   // Scratch space of Close().

@@ -195,7 +195,7 @@ Dfa NumberSet::Spellings(Budget& budget) const {
   for (std::optional<Bound>* const bound : {&low, &high}) {
     if (!*bound) continue;
     const Decimal& at = (*bound)->at;
-    if (at.whole.size() > kMaxWritten) {  // beyond what is written
+    if (at.whole.size() > kMaxWritten) {  // longer than any spelling
       if (at.negative != (bound == &low)) return {};
       bound->reset();
       continue;

@@ -16,7 +16,7 @@ struct Decimal {
   bool negative = false;
   std::string whole = "0", fraction = "";
 
-  // Of a number of JSON; empty if it has more than some hundred digits.
+  // Reads a number of JSON; empty if it has more than some hundred digits.
   static std::optional<Decimal> Parse(std::string_view text);
   bool IsWhole() const { return fraction.empty(); }
   bool IsZero() const { return fraction.empty() && whole == "0"; }
@@ -32,7 +32,7 @@ struct Bound {
 struct NumberSet {
   bool whole = true, fractions = true;  // the kinds of numbers
   std::optional<Bound> min, max;
-  std::vector<Decimal> multiples, not_multiples;  // of each of the first, of none of the second
+  std::vector<Decimal> multiples, not_multiples;  // divide each number; divide none
   std::vector<Decimal> excluded;
 
   void AtLeast(const Bound& bound);

@@ -147,8 +147,7 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
   return MembersIn('{', id, builder_.AnyOf(others));
 }
 
-// The keys that properties need beside themselves. False: a required property needs a key that is
-// impossible.
+// Adds the keys that properties need. Returns false if a required property needs an impossible key.
 bool Converter::AddNeeds(const Shape& shape, const std::map<std::string, uint32_t>& index,
                          Members& members) {
   for (const uint32_t node : shape.nodes) {

@@ -1,4 +1,4 @@
-// Reads a regular expression and makes an automaton of it.
+// Reads a regular expression and turns it into an automaton.
 #include "grammar/pattern.h"
 
 #include <algorithm>
@@ -350,7 +350,7 @@ class Automaton {
     return both.empty() ? New() : base;
   }
 
-  // Whether an assertion at the beginning of what follows asks for the character before it.
+  // Whether an assertion at the beginning of this part depends on the character before it.
   bool LooksBack(uint32_t start) const {
     std::set<uint32_t> reached = {start};
     std::vector<uint32_t> open = {start};
@@ -380,7 +380,7 @@ class Automaton {
     }
   }
 
-  // Adds what is reached without a character; of the sides only those that are known.
+  // Adds the states reached without a character, as far as the sides are known.
   std::vector<uint32_t> Closure(std::vector<uint32_t> todo, bool only_plain, Side before,
                                 Side after) {
     std::vector<uint32_t> all;
@@ -406,7 +406,7 @@ class Automaton {
   }
 
   Dfa Determine(uint32_t start, bool at_start) {
-    // Characters that no edge tells apart are one class.
+    // Characters that no edge distinguishes are one class.
     std::vector<CodePoint> cuts = {0};
     for (const State& state : states_) {
       for (const Dfa::Edge& edge : state.edges) {
@@ -442,7 +442,7 @@ class Automaton {
       budget_.Charge(4 * set.second.size());  // comparing
       const auto [found, is_new] = numbers.try_emplace(set, sets.size());
       if (is_new) {
-        budget_.Charge(100 + 8 * set.second.size());  // the cost of their memory
+        budget_.Charge(100 + 8 * set.second.size());  // the states' memory
         sets.push_back(std::move(set));
       }
       return found->second;

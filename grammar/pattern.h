@@ -9,8 +9,8 @@ namespace grammar {
 
 // The strings that contain the pattern; ^ and $ anchor it. Supported are characters, ., [classes],
 // \d \w \s \D \W \S, groups (named ones, too), |, ? * + {m} {m,} {m,n}, also lazy (which changes
-// nothing), ^ $ \b \B anywhere, and (?=...) and (?!...) outside of what is repeated without limit.
-// Throws grammar::Error that names what is not supported.
+// nothing), ^ $ \b \B anywhere, and (?=...) and (?!...) outside unbounded repetitions. Throws
+// grammar::Error that names the unsupported part.
 Dfa PatternStrings(std::string_view pattern, Budget& budget);
 
 }  // namespace grammar

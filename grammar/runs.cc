@@ -51,7 +51,7 @@ Runs::Set Runs::Range(uint32_t first, uint32_t last) {
   return set;
 }
 
-// The kinds of which all characters are in the set.
+// The kinds whose characters are all in the set.
 Kinds Runs::KindsIn(const Set& set) {
   Kinds kinds = set.Has({2, 0}) ? kBeyond : 0;
   for (size_t kind = 0; kind < kKinds.size(); ++kind) {
@@ -118,7 +118,7 @@ uint32_t Runs::LoopAt(StateId state) const {
   return loop == nullptr ? kNone : loop->body;
 }
 
-// A repetition's end is not passed: what follows it may depend on the count.
+// A repetition's end is not passed: its continuation may depend on the count.
 uint32_t Runs::HubAfter(StateId state) {
   std::vector<StateId> states, todo = {grammar_.state(state).next};
   const uint32_t loop = LoopAt(state);
@@ -178,7 +178,7 @@ void Runs::Explore(std::span<const Item> items) {
   TrySets(begin, group);
 }
 
-// For the hubs from `begin` on.
+// Tries sets of characters with the hubs from `begin` on.
 void Runs::TrySets(uint32_t begin, uint32_t group) {
   struct Edge {
     Set set;
@@ -246,7 +246,7 @@ Run Runs::Of(std::span<const Item> items) {
   Run best;
   size_t most = 0;
   if (items.size() > kMaxRunItems) return best;
-  // Items that can be read together: of one rule's call and count.
+  // Items of one rule's call and count, which can be read together.
   struct Way {
     Item item;
     uint32_t hub;

@@ -2,7 +2,7 @@
 //
 // In a string any words fit; after the first letter of [a-z][a-z0-9_]* all letters, digits and
 // underscores do. Of a vocabulary's tokens most are words, so a mask is mostly known once a run is:
-// branches of the trie whose characters are among those of a run are taken as a whole.
+// branches of the trie whose characters all belong to a run are taken as a whole.
 //
 // The successors of each state are computed once: the states that consume the next byte form its
 // hub. A hub allows n characters of a set if each of them leads to a hub that allows n - 1. So the
@@ -34,8 +34,8 @@ inline constexpr Kinds kWordKinds = (Kinds{1} << 30) - 1, kSpaceKind = Kinds{1} 
 Kinds KindOf(CodePoint c);
 
 struct Run {
-  Kinds kinds = 0;      // whose characters may follow each other
-  uint32_t length = 0;  // at most so many
+  Kinds kinds = 0;      // kinds whose characters may follow each other
+  uint32_t length = 0;  // the most characters that may follow
 };
 
 class Runs {
@@ -45,7 +45,7 @@ class Runs {
   // The grammar must outlive it.
   explicit Runs(const Grammar& grammar);
   Run Of(std::span<const Item> items);
-  // Whether a rule is for single characters, or how they are escaped.
+  // Whether a rule is for single characters or their escapes.
   bool IsCharacter(RuleId rule);
 
  private:

@@ -45,10 +45,10 @@ enum Type : uint8_t {
 };
 Type TypeOf(const JsonView& value);
 uint64_t CountCharacters(std::string_view text);
-// Equal numbers have one text.
+// The number as text, the same for equal numbers.
 std::string NumberText(const JsonView& number);
 
-// A schema, or its negation: what is not valid under it.
+// A schema, or its negation: all values that are not valid under it.
 struct Literal {
   uint32_t node = kNone;
   bool negated = false;
@@ -82,7 +82,7 @@ struct Contains {
 struct SomeMember {
   std::string place;
   std::string pattern = "";  // its key contains a match; empty: any key
-  Literal names = {};        // under which its key is valid
+  Literal names = {};        // the schema of its key
   uint32_t outside = kNone;  // node that neither names its key nor has a pattern for it
   Literal value = {};
 };
@@ -92,7 +92,7 @@ struct Schema {
   uint8_t types = kAllTypes;
   std::string refusal;  // not empty: why valid values cannot be determined
   bool is_listed = false;
-  std::vector<JsonView> values;    // is_listed: the only ones
+  std::vector<JsonView> values;    // is_listed: the only valid values
   std::vector<JsonView> excluded;  // values that are not valid
 
   Count length;

@@ -110,7 +110,7 @@ class Schemas::Reader {
     if (const JsonView reference = get("$ref"); reference.is_there()) {
       if (!reference.IsString()) FailAt(Below(to.place, "$ref"), "expected a string");
       references_.push_back({node, reference.String(), base, to.place});
-      // Beside a reference older drafts ignore everything.
+      // Older drafts ignore all keywords beside a reference.
       if (draft_ <= 7) return;
     }
     for (const JsonView::Member& member : members) {
@@ -361,7 +361,7 @@ class Schemas::Reader {
   const JsonView& root_;
   bool has_nullable_;
   std::function<void(const std::string&)> note_;
-  int draft_ = 9;  // as Addresses has them
+  int draft_ = 9;  // numbered as in Addresses
   std::optional<Addresses> addresses_;
   std::unordered_map<const char*, Literal> known_;     // [place in the text]
   std::unordered_map<std::string, Literal> followed_;  // references

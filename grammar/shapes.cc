@@ -7,7 +7,7 @@
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxEmptyDepth = 8;  // levels that are looked at to tell that nothing fits
+constexpr size_t kMaxEmptyDepth = 8;  // levels examined to show that nothing fits
 constexpr uint64_t kMaxItemsTried = 1000;
 
 }  // namespace

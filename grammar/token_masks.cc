@@ -45,8 +45,8 @@ std::span<const uint64_t> TokenMasks::Of(SetId set) {
   return masks_[set] = std::move(mask);
 }
 
-// Not a single character, nor a rule whose first two bytes are fixed, as in keys: few tokens begin
-// with these.
+// False for single characters, and for rules with two fixed first bytes, as in keys: few tokens
+// begin with them.
 bool TokenMasks::IsWorthAMask(RuleId rule) {
   const Grammar& grammar = matcher_.grammar();
   const auto is_certain = [&](StateId s) {
@@ -114,7 +114,7 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
   // `first` has the items with the smallest counts that allow the same tokens of at most `equal`
   // bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
-  // A named token has two lengths, as text and by its name: then each position is walked.
+  // A named token has two lengths, as text and as name: then each position is walked.
   const bool has_names = !matcher_.grammar().tokens().empty();
   std::vector<Item> alone, first;
   for (const Item& item : group) {
@@ -122,7 +122,7 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
     first.push_back(alone.back());
     const Loop* const loop = item.at < kEscape ? matcher_.grammar().LoopOf(item.at) : nullptr;
     if (loop == nullptr || has_names) continue;
-    if (item.data < loop->min) {  // no token of that many bytes is enough
+    if (item.data < loop->min) {  // no token of at most `equal` bytes is enough
       first.back().data = 0;
       equal = std::min(equal, loop->min - 1 - item.data);
     } else {

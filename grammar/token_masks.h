@@ -45,7 +45,7 @@ class TokenMasks {
   void Forget();
 
  private:
-  // The part of a set's mask that does not depend on what follows its rule.
+  // The part of a set's mask that does not depend on its rule's callers.
   struct Local {
     Mask allowed;
     // Trie nodes at which the rule may end, and the sets there.
@@ -57,7 +57,7 @@ class TokenMasks {
   bool IsWorthAMask(RuleId rule);
   // Items of rules called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
-  // [rule]: what it allows at its beginning, and then what follows its calls.
+  // calls: [rule] callers. Allows the tokens that fit the rules, and after them the callers.
   void MakeCalls(std::map<RuleId, std::vector<Item>>& calls, Mask& mask);
   // Allows the tokens of nodes [begin, end) that fit after `from`, in branches below `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, Local* local = nullptr,

@@ -66,7 +66,7 @@ void FindKinds(std::string_view text, std::vector<Kinds>& kinds) {
   while (n-- > 0) after = kinds[starts[n]] |= after;
 }
 
-// Of TokenTrie::parts(), the one for a text.
+// The index of a text's part in TokenTrie::parts().
 uint8_t PartOf(std::string_view text, Kinds kinds) {
   if ((kinds & ~kWordKinds) == 0) return 0;
   if ((kinds & ~(kWordKinds | kSpaceKind)) == 0 && text.rfind(' ') == 0) return 1;
@@ -80,7 +80,7 @@ const TokenTrie& TokenTrie::Of(const tokenizer::Tokenizer& tokenizer) {
   return dynamic_cast<const TokenTrie&>(tokenizer.Once(make));
 }
 
-// The nodes of a text's bytes, as far as it has nodes.
+// The nodes of a text's bytes, up to the first byte without a node.
 std::vector<size_t> TokenTrie::PathOf(std::string_view text, const Part& part) const {
   std::vector<size_t> path;
   uint32_t below = part.begin, end = part.end;
@@ -118,7 +118,7 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens* n
     auto Key() const { return std::tuple(part, text, id); }
   };
   std::string bytes;
-  std::vector<std::pair<TokenId, size_t>> ends;  // where the tokens' texts end in the bytes
+  std::vector<std::pair<TokenId, size_t>> ends;  // ids, and the ends of their texts in `bytes`
   const auto add = [&](const std::string& text, TokenId id) {
     if (text.empty()) return;
     bytes += text;

@@ -22,7 +22,7 @@ namespace grammar {
 // The tokens that a grammar names: their ids, in the order of Grammar::tokens().
 class NamedTokens {
  public:
-  // Throws grammar::Error if a name is not that of one token, or of one that ends a generation.
+  // Throws grammar::Error if a name is not one token's, or names a token that ends a generation.
   NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tokenizer);
   // How the grammar spells this token; empty if it names none.
   std::string Spelling(tokenizer::TokenId id) const;
@@ -56,7 +56,7 @@ class TokenTrie : public tokenizer::Derived {
     Kinds kinds;  // kinds of characters from this byte on, in all tokens of the branch
   };
   // Tokens of like kinds of characters are next to each other: words, words after a space, other
-  // plain text, and all that is not plain. Each part is a trie of its own.
+  // plain text, and other texts. Each part is a trie of its own.
   struct Part {
     uint32_t begin, end;  // nodes
     Kinds kinds;
@@ -77,7 +77,7 @@ class TokenTrie : public tokenizer::Derived {
     return std::span(tokens_).subspan(nodes_[i].tokens,
                                       nodes_[nodes_[i].end].tokens - nodes_[i].tokens);
   }
-  // The tokens that begin with a text that has a quote.
+  // The tokens that begin with `text`, which has a quote.
   std::span<const tokenizer::TokenId> BeginningWith(std::string_view text) const;
   // The tokens that a text may begin with, and their lengths in bytes.
   std::vector<std::pair<tokenizer::TokenId, size_t>> BeginningsOf(std::string_view text) const;
@@ -88,9 +88,9 @@ class TokenTrie : public tokenizer::Derived {
     size_t n_quotes, n_closing;  // brackets
   };
   std::span<const Ending> ending() const { return ending_; }
-  // Those with two quotes or more: a key may begin and end in them.
+  // Tokens with two quotes or more: a key may begin and end in them.
   std::span<const Ending> quoted() const { return std::span(ending_).first(n_quoted_); }
-  // Tokens of more than so many bytes.
+  // Tokens of more than `n_bytes` bytes.
   std::span<const tokenizer::TokenId> LongerThan(uint8_t n_bytes) const {
     return std::span(by_length_).first(n_longer_[n_bytes]);
   }
@@ -100,7 +100,7 @@ class TokenTrie : public tokenizer::Derived {
 
   std::vector<Node> nodes_;  // and a sentinel
   std::vector<tokenizer::TokenId> tokens_;
-  std::vector<Ending> ending_;  // at first those with more quotes
+  std::vector<Ending> ending_;  // tokens with more quotes first
   size_t n_quoted_ = 0;
   std::vector<tokenizer::TokenId> by_length_;  // the longest first
   std::array<uint32_t, kMaxBytes + 1> n_longer_ = {};

@@ -1,4 +1,4 @@
-// Keeps the keys and unique items that a text has written, and finds what would repeat one.
+// Keeps the keys and unique items that a text has written, and finds repetitions.
 #include "grammar/written_parts.h"
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace {
 constexpr std::string_view kSpace = " \t\n\r", kWordEnds = ",] \t\n\r";
 // How many bytes ahead a repetition that cannot be avoided is seen.
 constexpr size_t kMaxAhead = 255;
-// At most so many choices are followed to see whether all repeat an item.
+// At most this many choices are followed to see whether all repeat an item.
 constexpr size_t kMaxChoices = 8;
 // In a list of unique items, this many tokens or fewer are all tried.
 constexpr int kFewTokens = 2000;
 
-// Equal values have one spelling.
+// The value's spelling, the same for equal values.
 std::string OneSpelling(const JsonView& value) {
   if (value.IsString()) return gguf::JsonQuoted(value.String());
   if (value.IsNumber()) return NumberText(value);
@@ -43,7 +43,7 @@ std::string OneSpelling(const JsonView& value) {
 std::string OneSpelling(std::string_view text) {
   try {
     return OneSpelling(JsonView::Parse(std::string(text)));
-  } catch (const gguf::Error&) {  // deeper than a reader of JSON goes
+  } catch (const gguf::Error&) {  // deeper than the JSON reader allows
     return std::string(text);
   }
 }
@@ -71,13 +71,13 @@ std::vector<std::string_view> WrittenParts::Texts::BeginningWith(std::string_vie
   return found;
 }
 
-// The part of a list's item that is written.
+// The written part of a list's item.
 std::string_view WrittenParts::Item() const {
   const std::string_view item = std::string_view(text_).substr(levels_.back().begin);
   return item.substr(std::min(item.find_first_not_of(kSpace), item.size()));
 }
 
-// The value of a list of unique items has ended.
+// Ends an item in a list of unique items. Returns false if it repeats one.
 bool WrittenParts::EndItem() {
   place_.in_word = false;
   if (levels_.empty() || !levels_.back().is_unique) return true;
@@ -92,10 +92,10 @@ bool WrittenParts::IsInPart() const {
   return place_.in_key || (levels_.back().is_unique && (place_.in_string || place_.in_word));
 }
 
-// The part of that key, string or word that is written.
+// The written part of that key, string or word.
 std::string_view WrittenParts::Part() const { return place_.in_key ? key_ : Item(); }
 
-// The bytes that end it.
+// The bytes that end that part.
 std::string_view WrittenParts::PartEnds() const { return place_.in_string ? "\"" : kWordEnds; }
 
 bool WrittenParts::Write(std::string_view text, Matcher& matcher, SetId at) {
@@ -136,7 +136,7 @@ bool WrittenParts::Write(std::string_view text, Matcher& matcher, SetId at) {
     } else if (c == '"') {
       place_ = {.in_string = true, .in_key = place_.before_key};
     } else if (levels_.back().is_unique && place_.in_word && (c == 'e' || c == 'E')) {
-      // 0e5 is 0, and so is all that it could grow to.
+      // 0e5 is 0, and so are all its continuations.
       const bool is_zero = Item().find_first_not_of("-0.eE") == std::string_view::npos;
       if (is_zero && levels_.back().seen.Has("0")) return false;
     } else if (levels_.back().is_unique && !place_.in_word && !ends_word) {
@@ -162,7 +162,7 @@ bool WrittenParts::Repeats(std::string_view text, Matcher& matcher, SetId at) co
   return after.MustRepeatItem(matcher, end, n_left);
 }
 
-// The bytes to follow after these: one for all that only differ in white space.
+// The bytes to follow of these: one for all texts that differ only in white space.
 std::string WrittenParts::WithoutSpace(const std::string& bytes) const {
   if (place_.in_string || bytes.empty()) return bytes;
   std::string without = bytes;
@@ -173,8 +173,8 @@ std::string WrittenParts::WithoutSpace(const std::string& bytes) const {
   return without + kSpace[0];
 }
 
-// Whether every continuation repeats an item: those of an object's or a list's last values, if they
-// have few. n_left: how many bytes may still be followed.
+// Whether every continuation repeats an item. Follows an object's or a list's last values, if few.
+// n_left: how many bytes may still be followed.
 bool WrittenParts::MustRepeatItem(Matcher& matcher, SetId at, size_t& n_left) const {
   if (n_unique_ == 0) return false;
   const std::string bytes = WithoutSpace(matcher.FewBytes(at, kMaxChoices));
@@ -187,9 +187,8 @@ bool WrittenParts::MustRepeatItem(Matcher& matcher, SetId at, size_t& n_left) co
   });
 }
 
-// Whether every continuation of this part ends as one that is there already. All of them are
-// followed, but that is little: where another byte fits, the answer is no. n_ahead: bytes of the
-// part that are not written yet.
+// Whether every continuation of this part ends as a written part. All are followed, at little cost:
+// where another byte fits, the answer is no. n_ahead: bytes of the part that are not written yet.
 bool WrittenParts::MustRepeat(const std::string& part, size_t n_ahead, Matcher& matcher,
                               SetId at) const {
   if (n_ahead > kMaxAhead) return place_.in_word;  // zeros without end
@@ -198,7 +197,7 @@ bool WrittenParts::MustRepeat(const std::string& part, size_t n_ahead, Matcher& 
   const size_t n_plain = part.find_last_not_of('\\') + 1;
   const bool is_escaped = place_.in_string && (part.size() - n_plain) % 2 == 1;
   const std::string_view ends = is_escaped ? "" : PartEnds();
-  // Zeros at the end of a fraction, and the point before them, leave a number as it is.
+  // Zeros at the end of a fraction, and the point before them, do not change a number.
   const bool is_number = place_.in_word && part.find_first_not_of("-.0123456789") == part.npos;
   std::string next = is_number ? ".0" : "";
   for (const std::string_view longest : level.longest.BeginningWith(part)) {
@@ -244,7 +243,7 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
       for (const TokenId id : trie.BeginningWith(rest)) clear(id);
     }
   }
-  // Tokens that continue a key or a string to where only one that is there fits.
+  // Tokens that continue a key or a string to where only a written one fits.
   if (IsInPart()) {
     for (const std::string_view longest : levels_.back().longest.BeginningWith(Part())) {
       const std::string_view rest = longest.substr(Part().size());
@@ -253,7 +252,7 @@ void WrittenParts::Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& to
         clear_if_repeats(id, rest.substr(0, size));
     }
   }
-  // Tokens in which a key begins and ends; or only begins, if it must not become one that is there.
+  // Tokens in which a key begins and ends; or only begins, if it could become a written one.
   const bool may_lead_there = !place_.in_string && HasLongest();
   for (const TokenTrie::Ending& token : may_lead_there ? trie.ending() : trie.quoted())
     clear_if_repeats(token.id, token.text);

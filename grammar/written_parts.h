@@ -1,9 +1,9 @@
 // Parts that a JSON text must not repeat: the keys of its open objects, and the items of open lists
 // whose items are unique.
 //
-// A grammar knows which of the named properties are there (Members). Other keys, and items, could
-// be any text, which no state of a grammar can hold: they are remembered here, and tokens that
-// would repeat one, or lead to where only a repetition fits, are taken out of a mask.
+// A grammar knows which named properties are written (Members). Other keys, and items, may be any
+// text, which no state of a grammar can hold: they are stored here, and tokens that would repeat
+// one, or lead to where only a repetition fits, are taken out of a mask.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class WrittenParts {
   bool Repeats(std::string_view text, Matcher& matcher, SetId at) const;
   // Whether some token might repeat something.
   bool MayRepeat() const;
-  // Takes the tokens that do out of a mask for this position.
+  // Removes the tokens that would repeat something from a mask for this position.
   void Exclude(const TokenTrie& trie, const tokenizer::Tokenizer& tokenizer, Matcher& matcher,
                SetId at, TokenMasks::Mask& mask) const;
 
@@ -41,9 +41,9 @@ class WrittenParts {
     using Set = std::set<std::string, std::less<>>;
     bool empty() const { return set_ == nullptr; }
     bool Has(std::string_view text) const { return set_ != nullptr && set_->contains(text); }
-    // False: it is there already.
+    // False: the set has it.
     bool Add(std::string text);
-    // Those that begin with this, in order.
+    // The texts that begin with `text`, in order.
     std::vector<std::string_view> BeginningWith(std::string_view text) const;
 
    private:
@@ -51,7 +51,7 @@ class WrittenParts {
   };
   struct Level {
     bool is_object = false, is_unique = false;
-    size_t begin = 0;  // is_unique: of the item, in text_
+    size_t begin = 0;  // is_unique: where the item begins in text_
     Texts seen = {};   // keys as they are written, or items in one spelling
     // Keys, strings and words of `seen` that could not have been longer, as they are written, and
     // without their last quote.
@@ -73,9 +73,9 @@ class WrittenParts {
 
   std::vector<Level> levels_;
   Place place_;
-  std::string key_;      // in_key: as far as it is written
-  std::string text_;     // since the outermost list of unique items began
-  size_t n_unique_ = 0;  // such lists
+  std::string key_;      // in_key: the written part of the key
+  std::string text_;     // the text since the outermost list of unique items began
+  size_t n_unique_ = 0;  // open lists of unique items
 };
 
 }  // namespace grammar

@@ -46,7 +46,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
-  // Buffers that all words of a text use.
+  // Buffers shared by all words of a text.
   struct Scratch {
     WordMerger<> merger;
     std::vector<TokenId> symbols = {}, merged = {};

@@ -19,7 +19,7 @@ namespace tokenizer {
 // The character that ends before byte `pos`, which must not be 0; U+FFFD for invalid UTF-8.
 gguf::Characters::Character CharBefore(std::string_view text, size_t pos);
 size_t CountChars(std::string_view text);
-// The byte at which character number `index` begins; the size of the text if there is none.
+// The byte at which character number `index` begins; the text's size if it has fewer.
 size_t ByteOfChar(std::string_view text, size_t index);
 
 bool IsSpace(char32_t c);       // as Python's str.isspace
@@ -28,8 +28,8 @@ bool IsLetter(char32_t c);      // as Python's str.isalpha
 bool IsDecimal(char32_t c);     // Python's str.isdecimal: 0-9 of every script
 bool IsNumeric(char32_t c);     // Python's str.isnumeric, except for ideographs
 bool IsPrintable(char32_t c);   // Python's str.isprintable, except for unassigned characters
-bool IsUpper(char32_t c);       // it has a lower case
-bool IsLower(char32_t c);       // it has an upper case
+bool IsUpper(char32_t c);       // c has a lower case
+bool IsLower(char32_t c);       // c has an upper case
 
 // One character in the other case: itself if it has none, or several characters ("SS").
 std::string_view UpperCase(const gguf::Characters::Character& c);

@@ -121,7 +121,7 @@ std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template) {
       const bool shows_name = text.find("pronk_f") != text.npos;
       const bool shows_id = text.find("call00001") != text.npos;  // Kimi's contain the name
       if ((shows_name || shows_id) && text.find("pronk_x") != text.npos) return style;
-    } catch (const TemplateError&) {  // a style that it refuses
+    } catch (const TemplateError&) {  // a style that the template refuses
     }
   }
   return std::nullopt;

@@ -66,14 +66,14 @@ class ChatTemplate {
 // The form in which the template expects tool calls; empty if it does not show them. Renders a
 // small conversation.
 std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template);
-// Where it reads tools, by whether they change what it shows of a question.
+// Where it reads tools: tests whether they change its output for a question.
 ToolPlace FindToolPlace(const ChatTemplate& chat_template);
-// The form in which it expects texts, by whether it shows a question, and a system message before
-// it.
+// The form in which it expects texts: tests whether it shows a question and a system message
+// before.
 TextStyle FindTextStyle(const ChatTemplate& chat_template);
 
-// For files without a template: ChatML if the vocabulary has <|im_start|> and <|im_end|>, else a
-// plain transcript, which a base model can continue:
+// The template for files without one: ChatML if the vocabulary has <|im_start|> and <|im_end|>,
+// else a plain transcript, which a base model can continue:
 //
 //     Be kind.
 //

@@ -52,9 +52,9 @@ class MergeReader {
     }
   }
 
-  // The token spelt like both together, or -1. Vocabularies list the results of merges in the order
-  // of the merges, some of them repeatedly: usually it is the previous result or the token after
-  // it, which saves the search. (If spellings repeat, only Find knows which token counts.)
+  // The token spelt as both joined, or -1. Vocabularies list the results of merges in the order of
+  // the merges, some of them repeatedly: usually it is the previous result or the token after it,
+  // which saves the search. (If spellings repeat, only Find knows which token counts.)
   TokenId JoinedToken(std::string_view left, std::string_view right) const {
     const auto before = static_cast<size_t>(merges_.empty() ? 0 : merges_.back().result);
     for (size_t i = before; index_.AllDiffer() && i <= before + 1 && i < tokens_.size(); ++i) {

@@ -27,9 +27,9 @@ class MergeTable {
  public:
   // Sorted by rank; of repeated pairs the first counts.
   explicit MergeTable(std::span<const Merge> merges);
-  // Empty, with room for `most`.
+  // An empty table with room for `most` merges.
   explicit MergeTable(size_t most);
-  // The merge of the next rank.
+  // Adds the merge of the next rank.
   void Add(const Merge& merge);
 
   // kNoMerge if the two do not merge.
@@ -51,7 +51,7 @@ class MergeTable {
 };
 
 // A file's merges (tokenizer.ggml.merges) by rank: "A B", where A, B and AB are spellings in
-// `tokens`, which `index` finds. Throws gguf::Error for another form, none, or above kMaxMerges.
+// `tokens`, which `index` finds. Throws gguf::Error for another form, no merges, or too many.
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens, const TokenIndex& index);
 

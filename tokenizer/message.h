@@ -17,8 +17,8 @@ inline bool operator==(const ToolCall& a, const ToolCall& b) {
 }
 
 struct Message {
-  // "system" (only first), "user", "assistant", or "tool" for what a function returned. Templates
-  // may know further roles.
+  // "system" (only first), "user", "assistant", or "tool" for a function's result. Templates may
+  // know further roles.
   std::string role;
   std::string content;
   std::string tool_call_id = {};          // the ToolCall::id that a tool answers

@@ -16,7 +16,7 @@ using gguf::JsonView;
 
 constexpr size_t kMaxArgumentBytes = 2'000'000;  // bytes of a conversation's arguments
 
-// The text with U+FFFD for what is no UTF-8.
+// The text with U+FFFD for invalid UTF-8.
 std::string ValidUtf8(std::string_view text) {
   std::string valid;
   for (const auto& c : gguf::Characters(text)) valid += gguf::ToUtf8(c.code);
@@ -60,7 +60,7 @@ std::string ContentOf(const JsonView& message) {
   return text;
 }
 
-// The text of parts that are all texts, joined by line feeds; of a text itself.
+// The text of parts that are all texts, joined by line feeds; a text is unchanged.
 std::optional<std::string> TextOfContent(const Value& content) {
   if (content.IsString()) return std::string(content.view());
   if (!content.IsList()) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<std::string> TextOfContent(const Value& content) {
 }
 
 constexpr const char* kDeveloper = "developer";
-// Phi-4-mini's, where there is no other.
+// Phi-4-mini's system message, where there is no other.
 constexpr const char* kWithTools = "You are a helpful assistant with some tools.";
 
 bool IsBy(const Value& message, std::string_view role) {

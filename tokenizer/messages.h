@@ -24,7 +24,7 @@ struct CallStyle {
   bool no_content = false;  // beside calls, empty content is None
 };
 
-// And in how they read texts.
+// Templates also differ in how they read texts.
 struct TextStyle {
   bool as_parts = false;      // content is a list, [{"type": "text", "text": "..."}]
   bool no_system = false;     // a system message stands before the next question
@@ -44,14 +44,14 @@ Value ToTemplateValue(const gguf::JsonView& json);
 // A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
 Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {},
                       TextStyle texts = {});
-// The messages with these functions, of a list as OpenAI has it, in the system message. A
-// conversation without a system message gets one.
+// Adds these functions, a list in OpenAI's form, to the system message. A conversation without a
+// system message gets one.
 Value WithTools(const Value& messages, const gguf::JsonView& tools);
 // Converts a conversation of either style to this one; content with parts other than text is kept
 // as it is.
 Value Styled(const Value& messages, TextStyle style);
 
-// Limits for JSON from outside: a template's value takes up to 600 bytes, so all of them 40 MB.
+// Limits for JSON from outside: a template's value takes up to 600 bytes, so all values 40 MB.
 inline constexpr gguf::JsonLimits kValueLimits = {.values = size_t{1} << 16};
 // The arguments of a call. Throws gguf::Error if the text is not an object.
 gguf::JsonView ParseArguments(const std::string& text);

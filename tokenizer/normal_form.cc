@@ -19,7 +19,7 @@ namespace {
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
 constexpr uint32_t kNLeads = 19, kNVowels = 21, kNTails = 28;
 
-// No mark is below it.
+// The lowest mark.
 constexpr char32_t kFirstMark = 0x300;
 
 class Tables {
@@ -94,7 +94,7 @@ class Tables {
       if (!full.empty()) note(code, kCompatible);
     }
     for (const auto& [parts, whole] : composed) {
-      // Of more than two parts, all but the last have a composed character of their own.
+      // If there are more than two parts, all but the last form a composed character.
       const std::u32string first = parts.substr(0, parts.size() - 1);
       const auto before = composed.find(first);
       const char32_t left = before == composed.end() ? first[0] : before->second;
@@ -140,7 +140,7 @@ void Reorder(const Tables& tables, std::u32string& text) {
   }
 }
 
-// A mark composes with the last letter unless one of its class, or a letter, is between.
+// A mark composes with the last letter unless a mark of its class, or a letter, is between.
 void Compose(const Tables& tables, std::u32string& text) {
   size_t n = 0, letter = 0;
   bool has_letter = false;

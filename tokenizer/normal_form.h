@@ -8,11 +8,10 @@
 
 namespace tokenizer {
 
-// D decomposes; C then composes again; KD and KC also replace compatibility characters (ﬁ by f and
-// i).
+// D decomposes; C then composes again; KD and KC also replace compatibility characters (ﬁ by fi).
 enum class NormalForm : uint8_t { kNfd, kNfc, kNfkd, kNfkc };
 
-// The form of a text, valid UTF-8. At most kMaxFormGrowth times as long, in linear time (a run of n
+// The normal form of valid UTF-8, at most kMaxFormGrowth times as long, in linear time (a run of n
 // marks takes n log n).
 inline constexpr size_t kMaxFormGrowth = 11;  // U+FDFA
 std::string ToNormalForm(std::string_view text, NormalForm form);

@@ -17,12 +17,12 @@ inline constexpr std::string_view kNormalizerKey = "tokenizer.pronk.normalizer";
 class Normalizer {
  public:
   Normalizer() = default;
-  // Takes the file's steps, or `otherwise` if it has none. Throws gguf::Error if they are unknown,
+  // Reads the file's steps, or `otherwise` if it has none. Throws gguf::Error if they are unknown,
   // or may make a text more than kMaxGrowth times as long.
   Normalizer(const gguf::Metadata& metadata, std::string_view otherwise);
 
   bool empty() const { return steps_.empty(); }
-  // Valid UTF-8, in linear time.
+  // Normalizes valid UTF-8, in linear time.
   std::string operator()(std::string_view text) const;
 
   static constexpr size_t kMaxGrowth = 64;

@@ -65,7 +65,7 @@ class RawBpeTokenizer final : public Tokenizer {
   // Merges the characters of at most kMaxMergedBytes. A character without a token merges with
   // nothing: it stays -1, in the order of `unknown`, and is replaced by its bytes. Characters of
   // which a byte has no token are one unknown token, which comes before the next token that is not
-  // a byte: so does Hugging Face's library. owes_unknown: it has not come yet.
+  // a byte: so does Hugging Face's library. owes_unknown: that token is not written yet.
   void EncodePiece(std::string_view spelling, WordMerger<>& merger, bool& owes_unknown,
                    IdList& out) const {
     std::vector<TokenId> symbols;

@@ -75,8 +75,8 @@ SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   }
 }
 
-// For the last of the chain: the prefixes with the lengths given by its length's highest bit, its
-// two highest bits, and so on up to the whole.
+// Adds prefixes of the chain's last special: their lengths are its length's highest bit, its two
+// highest bits, and so on up to the whole.
 void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
   const std::string_view text = specials_[static_cast<size_t>(chain.back())].text;
   uint64_t sum = 0;

@@ -27,7 +27,7 @@ class SpecialMatcher {
   struct Entry {
     std::string_view text;  // must outlive the matcher
     int32_t id;
-    bool user_defined = true;  // found in every text; others only if control tokens are requested
+    bool user_defined = true;  // found in every text; other entries only with control tokens
   };
   struct Match {
     size_t begin;   // offset in the text; the text's size if nothing was found
@@ -67,8 +67,8 @@ class SpecialMatcher {
 // Finds the special tokens of one text from left to right.
 class SpecialMatcher::Search {
  public:
-  // control: finds control tokens too, except those with a byte in one of the ascending spans
-  // `plain`. tick is called regularly, also in a long Next(), and may throw. All must outlive this.
+  // control: finds control tokens too, except tokens with a byte in the ascending spans `plain`.
+  // tick is called regularly, also in a long Next(), and may throw. Arguments must outlive this.
   Search(const SpecialMatcher& matcher, std::string_view text, bool control,
          std::span<const ByteSpan> plain, const std::function<void()>& tick);
 
@@ -85,7 +85,7 @@ class SpecialMatcher::Search {
   bool control_;
   std::span<const ByteSpan> plain_;
   const std::function<void()>& tick_;
-  size_t first_ = 0;  // sums_[i] is of the text from first_ (or before) up to first_ + i
+  size_t first_ = 0;  // sums_[i]: the sum of the text from first_ (or before) to first_ + i
   std::vector<uint64_t> sums_;
 };
 

@@ -1,4 +1,4 @@
-// How vocabularies spell the bytes of their tokens.
+// The spelling of tokens' bytes in vocabularies.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ std::optional<std::string> BytesOfSpelling(std::string_view spelling);
 // Vocabularies whose tokens are plain text spell a space as U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
-// The text with `with` for each `what`, which must not be empty.
+// Replaces each `what`, which must not be empty, by `with`.
 std::string ReplaceAll(std::string_view text, std::string_view what, std::string_view with);
 
 // The text with U+2581 for every space, as tokens spell it.

@@ -27,11 +27,11 @@ constexpr string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// As Llama 3, with single digits.
+// Like Llama 3, with single digits.
 constexpr string_view kQwen2 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
                                R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// As tekken, with "'s" and the like at the end of a word, and digits in groups of three.
+// Like tekken, with "'s" and the like at the end of a word, and digits in groups of three.
 constexpr string_view kGpt4o =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
@@ -69,12 +69,12 @@ constexpr SplitRule kRules[] = {
      .patterns = {kQwen2},
      .composes = true},
     {{"stablelm2", "hunyuan", "kormo", "grok-2", "solar-open"}, {kQwen2}},
-    // As Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.
+    // Like Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.
     {.names = {"qwen35"},
      .patterns = {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
                   R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
      .composes = true},
-    // As Qwen 2, but line ends are separate from the punctuation before them.
+    // Like Qwen 2, but line ends are separate from the punctuation before them.
     {{"seed-coder"},
      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
       R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
@@ -124,25 +124,25 @@ constexpr SplitRule kRules[] = {
      {R"(\p{N})", kChineseJapanese,
       R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
       R"( ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+)"}},
-    // As Qwen 2, without "'s" and the like.
+    // Like Qwen 2, without "'s" and the like.
     {{"ufakzeka"},
      {R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
     // First punctuation, then as GPT-2, then numbers in groups of three digits.
     {{"default"}, {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
     // First digits in groups of three, then as Llama 3.
     {{"minicpm5"}, {R"(\p{N}{1,3})", kLlama3}, true},
-    // As Qwen 2 on each line, and on each run of line ends.
+    // Like Qwen 2 on each line, and on each run of line ends.
     {{"laguna"}, {R"([^\n]+|\n+)", kQwen2}},
-    // As Qwen 2, but possessive: punctuation keeps what it has matched, and line ends are words of
-    // their own.
+    // Like Qwen 2, but possessive: punctuation keeps its match, and line ends are words of their
+    // own.
     {{"bailingmoe", "bailingmoe2", "llada-moe"},
      {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}|)"
       R"( ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
-    // As Qwen 2, but several words with their marks and the single spaces between them are one.
+    // Like Qwen 2, but words with their marks and the single spaces between them are one word.
     {{"exaone-moe"},
      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)"
       R"( ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}},
-    // As Llama 3, with runs of spaces in powers of two.
+    // Like Llama 3, with runs of spaces in powers of two.
     {{"jais-2"},
      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
       R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|)"
@@ -175,7 +175,7 @@ constexpr SplitRule kRules[] = {
     // first alternative is the second's result after a group, without counting all digits again.
     {{"superbpe"},
      {R"(\p{N}+)", R"(\G(?<=\p{Nd})\p{Nd}{3}|(?s:.)(?:(?!(?:\p{Nd}{3})++(?!\p{Nd}))(?s:.))*+)"}},
-    // Digits in those groups where no letter follows, then as GPT-4o. The last alternative fails,
+    // Digits in such groups where no letter follows, then as GPT-4o. The last alternative fails,
     // too, but skips all digits at once: otherwise the search for the letter would restart at each
     // digit.
     {{"tiny_aya", "cohere2moe"},
@@ -186,9 +186,9 @@ constexpr SplitRule kRules[] = {
       R"([\p{P}!-/:-@\[-`{-~])", kGpt2},
      false,
      true},
-    // The text between white space, which is lost.
+    // The text between white space, which is dropped.
     {.names = {"whitespace"}, .patterns = {R"(\S+)"}, .drops_rest = true},
-    // Digits in those groups; then scripts without spaces between words; then as DeepSeek-V3.
+    // Digits in such groups; then scripts without spaces between words; then as DeepSeek-V3.
     {{"afmoe"},
      {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+(?!\p{Nd})))",
       R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{30FF}\x{FF65}-\x{FF9F})"
@@ -198,7 +198,7 @@ constexpr SplitRule kRules[] = {
 };
 
 // Replaces characters that an older PCRE2 does not know, each by one of its class and length: all
-// versions split texts as Unicode 16 does. Empty if there is none.
+// versions split texts as Unicode 16 does. Replaced() is empty without any.
 class NewerCharacters {
  public:
   NewerCharacters() {
@@ -212,7 +212,7 @@ class NewerCharacters {
   }
 
   std::string Replaced(string_view text) const {
-    // The first of them takes three bytes.
+    // The first such character takes three bytes.
     const auto* const first =
         std::ranges::find_if(text, [](char c) { return static_cast<uint8_t>(c) >= 0xE0; });
     std::string out;
@@ -233,7 +233,7 @@ class NewerCharacters {
     char32_t first, last, like;
   };
   std::vector<Run> runs_;
-  std::bitset<0x324> pages_;  // of 256 characters
+  std::bitset<0x324> pages_;  // pages of 256 characters
 };
 
 // In the patterns \s means Unicode's White_Space; PCRE2's \s also has U+180E. So \s is written out

@@ -79,7 +79,7 @@ class SpmTokenizer final : public Tokenizer {
     const IdList& out;
     std::string_view word = {};
     size_t n_bytes = 0;  // looked up since the last tick
-    // For each unused token the bytes of its first part; if several pairs form it, the last counts.
+    // For each unused token its first part's bytes; if several pairs form it, the last counts.
     std::unordered_map<std::string_view, size_t> parts = {};
   };
 
@@ -109,7 +109,7 @@ class SpmTokenizer final : public Tokenizer {
 
   // Merges the characters of a word. Neighbouring characters without a token or bytes are one
   // unknown token, which comes before the next token that is not a byte: so does Hugging Face's
-  // library if single bytes are missing. owes_unknown: it has not come yet.
+  // library if single bytes are missing. owes_unknown: that token is not written yet.
   void EncodeWord(std::string_view word, WordMerger<Pairs>& merger, bool& owes_unknown,
                   IdList& out) const {
     merger.Clear();
@@ -202,7 +202,7 @@ class SpmTokenizer final : public Tokenizer {
   ByteTokens bytes_;
   std::vector<TokenId> pairs_;     // pairs of ASCII characters: most look-ups end here
   size_t longest_ = 0;             // bytes of a token
-  std::bitset<256> before_space_;  // last bytes of what is before a space within a token
+  std::bitset<256> before_space_;  // last bytes before a space within a token
 };
 
 }  // namespace

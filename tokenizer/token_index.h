@@ -1,4 +1,4 @@
-// From a token's spelling to its id: a hash table of ids, built once when a file is opened.
+// Maps a token's spelling to its id: a hash table of ids, built once when a file is opened.
 //
 // A slot has the first eight bytes of the spelling, for most tokens all of it: a lookup touches one
 // cache line. A vocabulary of 128,000 tokens and 280,000 merges of two tokens loads in 25 ms.
@@ -17,7 +17,7 @@ namespace tokenizer {
 
 class TokenIndex {
  public:
-  // At most INT32_MAX tokens, each below 4 GiB, which outlive it. Of equal ones the last counts.
+  // At most INT32_MAX tokens, each below 4 GiB, which outlive it. Of equal tokens the last counts.
   explicit TokenIndex(const std::vector<std::string_view>& tokens);
 
   // The id of the token with exactly this spelling, or -1.
@@ -34,7 +34,7 @@ class TokenIndex {
     uint32_t length = 0;       // the length of the spelling
     int32_t id = -1;           // -1: free
   };
-  // use(index, hash) for each text, in order; the slots of a batch of them are prefetched.
+  // Calls use(index, hash) for each text, in order; prefetches the slots of a batch of texts.
   template <class Use>
   void ForEachHash(std::span<const std::string_view> texts, const Use& use) const;
   // The slot with this text, or the free one for it.

@@ -14,12 +14,12 @@ namespace tokenizer {
 namespace {
 
 constexpr std::string_view kModel = "tokenizer.ggml.model";
-// Regular expressions call it \w.
+// A character of a word: \w in regular expressions.
 constexpr SplitRule kWordCharacter = {
     .names = {},
     .patterns = {R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}])"}};
 
-// Names of split patterns whose vocabularies merge characters and not bytes.
+// Names of split patterns whose vocabularies merge characters instead of bytes.
 constexpr std::string_view kRawNames[] = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"};
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD

@@ -1,6 +1,6 @@
 // Text to token ids and back, with the vocabulary of a GGUF file.
 //
-// Here is what the families (families.h) share: special tokens, options, and ids as bytes.
+// The families (families.h) share this part: special tokens, options, and ids as bytes.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class Tokenizer {
 
   const Vocabulary& vocab() const { return vocab_; }
   // Any bytes are text: invalid UTF-8 becomes byte tokens (or the unknown token). User-defined
-  // tokens are always found in the text, control tokens if `parse_special`; of overlapping ones the
-  // first wins, of those that begin at one position the longest.
+  // tokens are always found in the text, control tokens if `parse_special`; of overlapping tokens
+  // the first wins, of tokens at one position the longest.
   std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // A token's bytes: none for control and unknown tokens unless `special`, none for an unknown id.
   std::string Piece(TokenId id, bool special = false) const;
@@ -76,7 +76,7 @@ class Tokenizer {
 
  protected:
   explicit Tokenizer(Vocabulary vocab);
-  // Valid UTF-8 without special tokens, normalized; may be empty. space: with a space before it.
+  // Encodes normalized, valid UTF-8 without special tokens; may be empty. space: put one before it.
   virtual void EncodeText(std::string_view text, bool space, IdList& out) const = 0;
   // The normalizer of files without the key; "" for none.
   virtual std::string_view DefaultNormalizer() const { return ""; }
@@ -113,8 +113,8 @@ class Tokenizer {
   SpecialMatcher specials_;          // user-defined, control and unknown tokens
   Normalizer normalizer_;
   SpecialMatcher normalized_;             // tokens that are found in the normalized text
-  bool finds_normalized_ = false;         // there are some
-  std::unique_ptr<const Splitter> word_;  // a character of a word; null if no token asks for it
+  bool finds_normalized_ = false;         // normalized_ has tokens
+  std::unique_ptr<const Splitter> word_;  // a character of a word; null if no token needs it
   mutable std::once_flag once_;
   mutable std::unique_ptr<Derived> derived_;
 };

@@ -1,6 +1,6 @@
 // Properties of characters as text, hexadecimal: lists of characters ("41") and of runs ("41-5A").
-// They are those of Hugging Face's library, whose normalizers know an older Unicode than its
-// expressions. tests/data/make_unicode.py writes unicode_data.cc.
+// They match Hugging Face's library, whose normalizers know an older Unicode than its expressions.
+// tests/data/make_unicode.py writes unicode_data.cc.
 #pragma once
 
 #include <string_view>

@@ -73,7 +73,7 @@ class ProtoWriter {
   std::string out_;
 };
 
-// The file's table of characters and what they become (NFKC and the like): the size of a trie
+// The file's table of characters and their replacements (NFKC and the like): the size of a trie
 // (Darts, Yata 2007), the trie, and texts that end with NUL, whose offsets are the trie's values.
 // sentencepiece trusts it, and has room for 32 results of a walk: so no walk may leave the trie or
 // take more than 32 bytes, and no text may become much longer. Throws gguf::Error.
@@ -108,7 +108,7 @@ std::string ReadCharsmap(const gguf::Metadata& metadata) {
     bases.clear();
     for (const uint32_t at : nodes) {
       const uint32_t base = bases.emplace_back(base_of(at));
-      require(base < n);  // and so its whole block
+      require(base < n);  // so its whole block is inside, too
       if ((word(1 + at) & 0x100) == 0) continue;
       const size_t text = texts + (word(1 + base) & INT32_MAX);
       require(text < map.size());
@@ -180,7 +180,7 @@ class UnigramTokenizer final : public Tokenizer {
 
   // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is
   // untrusted, and sentencepiece refuses a whole model for one empty or repeated piece: so only
-  // pieces that text can become go in, and the required unknown piece comes last. Fills pieces_.
+  // pieces that text can become are used, and the required unknown piece comes last. Fills pieces_.
   std::string SerializedModel(bool byte_fallback) {
     constexpr char kHex[] = "0123456789ABCDEF";
     ProtoWriter model;

@@ -22,9 +22,9 @@ struct EndMarker {
   std::string_view token;
   Marks end_of;
   // Most spellings do not occur in text by chance and count whatever type the file gives them.
-  // These may also be text (Gemma has HTML's </s>) and count only as control tokens.
+  // Other spellings may be text (Gemma has HTML's </s>) and count only as control tokens.
   bool only_control = false;
-  // It counts only in vocabularies with this token, or only in those without it.
+  // The marker counts only in vocabularies with the token `with`, and without `without`.
   std::string_view with = {}, without = {};
 };
 
@@ -143,7 +143,7 @@ TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary&
   return fallback;
 }
 
-// The ids of a list that are tokens; none if there is no such key.
+// The ids of a list that are tokens; empty if there is no such key.
 std::vector<TokenId> ReadIds(const gguf::Metadata& metadata, std::string_view key,
                              const Vocabulary& vocab) {
   std::vector<TokenId> ids;
@@ -270,7 +270,7 @@ void FindEndMarkers(Vocabulary& vocab, const std::vector<TokenId>& more) {
     vocab.types[static_cast<size_t>(ids[i])] = TokenType::kControl;
     if (!marker.with.empty() && !has(marker.with)) continue;
     if (has(marker.without)) {
-      if (vocab.eot == ids[i]) vocab.eot = -1;  // some files of gpt-oss have it
+      if (vocab.eot == ids[i]) vocab.eot = -1;  // some files of gpt-oss have this eot
       continue;
     }
     vocab.eog.push_back(ids[i]);

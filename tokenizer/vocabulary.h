@@ -14,7 +14,7 @@ namespace tokenizer {
 
 using TokenId = int32_t;
 
-// Its main key, for messages.
+// The vocabulary's main key, for messages.
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 
 // tokenizer.ggml.token_type
@@ -42,13 +42,13 @@ struct Vocabulary {
   TokenId sep = -1;                                // between two texts
   std::vector<TokenId> eog;                        // all ids that end a generation, ascending
   std::vector<TokenId> suppressed;                 // ids that are never sampled
-  std::vector<std::string> notes;                  // what is ignored in the file, one line each
+  std::vector<std::string> notes;                  // ignored parts of the file, one line each
   bool add_bos = false, add_eos = false;           // put around every text
   bool add_sep = false;                            // put between two texts
   bool ends_with_sep = false;                      // put after every text
   std::vector<TokenId> after_bos;                  // put after bos, if bos is put before a text
   SpacePrefix space_prefix = SpacePrefix::kNone;
-  bool add_space_prefix = false;  // there is one: Decode removes it
+  bool add_space_prefix = false;  // a space is put: Decode removes it
   std::vector<uint8_t> added;     // AddedToken by token; empty if no token has one
 
   size_t size() const { return tokens.size(); }
@@ -82,8 +82,8 @@ inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 inline constexpr size_t kMaxVocabularySize = size_t{1} << 20;
 inline constexpr size_t kMaxMerges = size_t{1} << 20;
 
-// Throws gguf::Error for an array that has not `least` to `most` elements. Called before they are
-// copied: they may be many.
+// Throws gguf::Error unless an array has `least` to `most` elements. Called before they are copied:
+// there may be many.
 void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t least, size_t most,
                 std::string_view elements);
 
@@ -100,8 +100,8 @@ int ByteOfToken(std::string_view token);
 // The tokens of type kByte, by byte; -1: none.
 using ByteTokens = std::array<TokenId, 256>;
 
-// For vocabularies of plain text: a character without a token is replaced by its bytes' tokens.
-// Throws gguf::Error if byte tokens are missing and there is no unknown token.
+// The byte tokens of plain-text vocabularies: they replace a character that has no token. Throws
+// gguf::Error if byte tokens are missing and there is no unknown token.
 ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& vocab);
 
 }  // namespace tokenizer

@@ -108,7 +108,7 @@ class WordPieceTokenizer final : public Tokenizer {
   void EncodeWord(std::string_view word, IdList& out) const {
     size_t n_characters = 0;
     for (const char c : word) n_characters += (c & 0xC0) != 0x80;
-    // U+2581 itself is in no token: it marks those that begin a word.
+    // U+2581 itself is in no token: it marks tokens that begin a word.
     const bool is_marked = word.find(kSpaceMark) != std::string_view::npos;
     if (n_characters > max_characters_ || is_marked) return Append(-1, out);
     const std::string marked = std::string(kSpaceMark) + std::string(word);

@@ -1,6 +1,6 @@
 // The measurements of a benchmark. commands/bench.cc plans the tests, bench_measure.cc measures
-// one, bench_format.cc and bench_plot.cc show the results, bench_earlier.cc reads those of earlier
-// runs, bench_pairs.cc measures beside another program, bench_gate.cc decides whether one is
+// one, bench_format.cc and bench_plot.cc show the results, bench_earlier.cc reads earlier runs'
+// results, bench_pairs.cc measures beside another program, bench_gate.cc decides whether a test is
 // slower.
 //
 // The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
@@ -60,19 +60,19 @@ struct BenchTest {
   double Tokens() const { return static_cast<double>((n_prompt + n_gen) * n_texts); }
   // Passes that generate; the last one may have fewer tokens than n_pass.
   size_t Passes() const { return (n_gen + n_pass - 1) / n_pass; }
-  // True if nothing else differs, so that this number's effect can be seen.
+  // True if all other members are equal, so that this number's effect can be seen.
   bool DiffersIn(size_t BenchTest::*number, const BenchTest& other) const;
 };
 
-// The machine's work: bytes of weights and of a text's cache that each generated token
-// reads, and the operations of a token.
+// The machine's work: the bytes of weights and of a text's cache that each generated token reads,
+// and the operations of a token.
 struct BenchCost {
   double weights = 0, cache = 0, operations = 0;
 };
 
 BenchCost CostOf(const BenchTest& test, kernels::KvTypes kv_type);
 
-// Measured right before or after a repetition.
+// The machine's limits, measured right before or after a repetition.
 struct BenchLimits {
   double read = 0;  // bytes per second
   double dot = 0;   // operations per second
@@ -81,11 +81,11 @@ BenchLimits MeasureLimits(kernels::ThreadPool& pool, const engine::Model& model)
 
 struct BenchSample {
   double seconds = 0;
-  BenchLimits limits = {};         // the higher of those before and after it
+  BenchLimits limits = {};         // the higher limits of before and after
   double first_token_seconds = 0;  // after the prompt; 0 without a prompt
 };
 
-// How the machine was during a test.
+// The machine's state during a test.
 struct BenchConditions {
   std::string date;
   size_t n_cores = 0;                        // cores that this process may use; 0 if unknown
@@ -134,7 +134,7 @@ struct BenchResult {
   double BytesOfPass() const {
     return cost.weights + static_cast<double>(test.n_texts) * cost.cache;
   }
-  // Bytes read and operations per second; 0 for tests that do both.
+  // Bytes read and operations per second; 0 for tests that both read and generate.
   double ReadsPerSecond() const;
   double OperationsPerSecond() const;
   // Remarks that a reader of this result needs, a few words each.
@@ -144,7 +144,7 @@ struct BenchResult {
 // Asked after each repetition: whether to measure once more.
 using WantsMore = std::function<bool(const BenchResult&)>;
 // Runs a test in its own session: warm-up, then repetitions, which are added to the result, with
-// limits measured in between. options sets what the test does not. Returns false if Ctrl-C ended
+// limits measured in between. options: settings that the test lacks. Returns false if Ctrl-C ended
 // it.
 bool Measure(const engine::SessionOptions& options, BenchResult& result, const WantsMore& more);
 
@@ -152,20 +152,20 @@ bool Measure(const engine::SessionOptions& options, BenchResult& result, const W
 class BenchFormat {
  public:
   virtual ~BenchFormat() = default;
-  // All tests before they are measured: widths depend on them.
+  // Takes all tests before they are measured, because column widths depend on them.
   virtual std::string Begin(const std::vector<BenchTest>& plan) = 0;
   virtual std::string Row(const BenchResult& result) = 0;
   virtual std::string End(const std::vector<BenchResult>& done) = 0;
 };
 // name: md, csv, json, jsonl or sql. The setting must outlive the format.
 std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const BenchSetting& setting);
-// The fields of all formats but md: those of llama-bench under its names, then ours.
+// The fields of all formats but md: llama-bench's under its names, then ours.
 Json ResultFields(const BenchSetting& setting, const BenchResult& result);
 
 // The results as an SVG picture.
 std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchResult>& results);
 
-// Input of a comparison: repetitions, and what the machine gave meanwhile, 0 where unknown.
+// Input of a comparison: the repetitions, and the machine's limits meanwhile; 0 where unknown.
 struct BenchSamples {
   std::vector<double> ts;  // tokens per second
   double limit = 0;        // tokens per second
@@ -177,7 +177,7 @@ struct BenchSamples {
 class EarlierResults {
  public:
   struct Row {
-    std::map<std::string, std::string> fields;  // what tells tests and machines apart
+    std::map<std::string, std::string> fields;  // identify test and machine
     BenchSamples samples;
     std::string Name() const;  // the test's name, with its model and threads
   };
@@ -192,10 +192,10 @@ class EarlierResults {
   std::string NearMiss(const Row& test) const;
   // "cpu_info: AMD EPYC, here Intel Xeon"; "" if the machine is the same or unknown.
   std::string OtherMachine(const Row& test) const;
-  // Throws engine::Error if none of the tests is there. what: "that were asked for".
+  // Throws engine::Error if the file has none of the tests. what: "that were asked for".
   void Expect(const std::vector<Row>& tests, const std::string& what) const;
-  // Sets `text` to a table that compares the tests of `now` with those of the file. Returns the
-  // exit status.
+  // Sets `text` to a table that compares the tests of `now` with the file's. Returns the exit
+  // status.
   int Compare(const std::vector<Row>& now, double detect, std::string& text) const;
   const std::vector<Row>& rows() const { return rows_; }
 
@@ -204,7 +204,7 @@ class EarlierResults {
   std::vector<Row> rows_;
 };
 
-// Statistics of one test's repetitions; 0 of none.
+// Statistics of one test's repetitions; 0 without repetitions.
 double QuantileOf(std::vector<double> values, double share);
 double MedianOf(const std::vector<double>& values);
 double MeanOf(const std::vector<double>& values);
@@ -212,14 +212,14 @@ double SquaredDeviations(const std::vector<double>& values);  // sum, from the m
 double DeviationOf(const std::vector<double>& values);        // standard deviation
 
 // The ratio of the medians. error: the probability that the interval misses the true ratio; with
-// too few samples for it the interval is everything.
+// too few samples for that, the interval holds every ratio.
 Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, double error);
 // CompareSamples for two programs that took turns: entry i of `now` is paired with entry i of
 // `other`.
 Comparison ComparePairs(const std::vector<double>& other, const std::vector<double>& now,
                         double error);
 
-inline constexpr double kGateError = 0.01;  // error of all looks at all tests of a gate together
+inline constexpr double kGateError = 0.01;  // error of all evaluations of a gate together
 
 // When to end one test's comparison: the samples are evaluated whenever their number has doubled,
 // and the comparison ends once it is decided or the time is over. All evaluations of all tests
@@ -227,10 +227,10 @@ inline constexpr double kGateError = 0.01;  // error of all looks at all tests o
 class Gate {
  public:
   using Compare = std::function<Comparison(double error)>;
-  // first: samples at the first look; seconds: for this test.
+  // first: samples at the first evaluation; seconds: time for this test.
   Gate(double detect, size_t n_tests, size_t first, double seconds)
       : detect_(detect), n_tests_(n_tests), next_(first), seconds_(seconds) {}
-  // After n samples: true if more are wanted, otherwise `result` is final.
+  // Called after n samples. True if more are wanted; otherwise `result` is final.
   bool WantsMore(size_t n, const Compare& compare, Comparison& result);
 
  private:

@@ -18,8 +18,8 @@ namespace {
 
 using Row = EarlierResults::Row;
 
-// Two rows are of the same test if none of these fields differs. A field that one row lacks is no
-// difference.
+// Two rows are of the same test if these fields are equal. A field that one row lacks counts as
+// equal.
 using Keys = std::vector<const char*>;
 const Keys kTestKeys = {"model_size", "model_n_params", "n_prompt", "n_gen",
                         "n_depth",    "n_threads",      "n_pass",   "n_parallel",
@@ -38,7 +38,7 @@ std::vector<std::string> DifferencesIn(const Keys& keys, const Row& there, const
   return texts;
 }
 
-// name: of the file and the row, for faults.
+// name: names the file and the row in errors.
 Row ReadRow(const JsonView& json, const std::string& name) {
   const engine::Fields fields(name, json);
   Row row;
@@ -50,7 +50,7 @@ Row ReadRow(const JsonView& json, const std::string& name) {
   for (const std::string key :
        {"type_k", "type_v", "cpu_info", "cpu_target", "model_type", "model_filename"}) {
     const std::string text = fields.TextOr(key, "");
-    if (text.empty() || text == "CPU") continue;  // a llama-bench that knows no more
+    if (text.empty() || text == "CPU") continue;  // llama-bench had no details
     row.fields[key] =
         key == "model_filename" ? std::filesystem::path(text).filename().string() : text;
   }

@@ -32,7 +32,7 @@ struct BenchColumn {
   bool shown = true;
 };
 
-// The columns of a test, then those of its results.
+// The columns of a test, then of its results.
 std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
                                       const std::vector<BenchTest>& plan) {
   const BenchTest defaults;
@@ -152,7 +152,7 @@ std::string InQuotes(const std::string& text, char quote) {
   return quote + Replaced(text, {{quote, std::string(2, quote)}}) + quote;
 }
 
-// A list is a text of its items, and a switch is 0 or 1, as in llama-bench's.
+// A list is a text of its items, and a switch is 0 or 1, as in llama-bench.
 std::string Cell(const Json& value, char quote) {
   if (value.is_null()) return quote == '"' ? "" : "NULL";
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
@@ -166,7 +166,7 @@ std::string Cell(const Json& value, char quote) {
   return InQuotes(text, quote);
 }
 
-// The fields' names, or those of a test. CSV is that of RFC 4180, with line feeds only.
+// The fields' names, or a test's values. CSV follows RFC 4180, but with line feeds only.
 std::string Line(bool is_sql, const Json& fields, bool names) {
   std::vector<std::string> cells;
   for (const auto& [name, value] : fields.items()) {
@@ -254,7 +254,7 @@ Json ResultFields(const BenchSetting& setting, const BenchResult& result) {
                  {"stddev_ts", DeviationOf(speeds)},
                  {"samples_ns", Json::array()},
                  {"samples_ts", speeds},
-                 // Ours.
+                 // Our own fields.
                  {"version", setting.version},
                  {"cpu_target", setting.cpu_target},
                  {"machine", setting.machine},

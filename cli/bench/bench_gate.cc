@@ -1,4 +1,4 @@
-// Decides whether a program is slower than another or than it was.
+// Decides whether a program is slower than another program or an earlier run.
 //
 // Speeds vary in proportion to their size, so logarithms are compared.
 #include <algorithm>
@@ -23,7 +23,7 @@ double WithinT(double t, size_t freedom) {
   return odd ? 2 / M_PI * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
 }
 
-// Student's t that |t| exceeds with probability `error`.
+// The t that Student's |t| exceeds with probability `error`.
 double StudentT(double error, size_t freedom) {
   double low = 0, high = 1e9;
   while (high - low > 1e-9 * high) {

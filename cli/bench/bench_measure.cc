@@ -114,7 +114,7 @@ class Work {
     Rewind();
   }
 
-  // Goes back to where the test begins; not part of the measured time.
+  // Returns to the test's start; not part of the measured time.
   void Rewind() {
     for (size_t i = 0; i < sessions_.size(); ++i)
       Read(i, sessions_[i]->Rewind(test_.n_depth), test_.n_depth);
@@ -177,7 +177,7 @@ class Work {
       sessions_[text]->Prefill(Ids(text).subspan(at, std::min(test_.n_batch, end - at)),
                                [](size_t) { return !Interrupted(); });
     }
-    if (batch_) sessions_[text]->ReleaseScratch();  // each is planned with its own
+    if (batch_) sessions_[text]->ReleaseScratch();  // each session plans with its own memory
   }
 
   const BenchTest& test_;
@@ -336,7 +336,7 @@ std::vector<double> BenchResult::Speeds() const {
 
 double BenchResult::Speed(double quantile) const { return QuantileOf(Speeds(), quantile); }
 
-// A prompt takes the time of its operations, at least that of reading the weights once; so does
+// A prompt takes the time of its operations, at least the time to read the weights once; so does
 // each pass of generated tokens, which also reads the cache.
 double BenchResult::LimitOf(const BenchSample& sample) const {
   const BenchLimits& limit = sample.limits;

@@ -20,7 +20,7 @@
 namespace cli {
 namespace {
 
-// Returns what one test of a program prints; its messages go where ours go.
+// Runs one test of a program and returns its output; its messages go to our stderr.
 JsonView Turn(const std::string& program, const std::string& flags) {
   if (Interrupted()) return ParseJson("{}", program);
   const bool is_llama_bench = std::filesystem::path(program).stem() == "llama-bench";
@@ -42,7 +42,7 @@ JsonView Turn(const std::string& program, const std::string& flags) {
   return ParseJson(Interrupted() ? "{}" : std::move(text), program);
 }
 
-// Its median speed.
+// The result's median speed.
 double Speed(const JsonView& result, const std::string& program) {
   std::vector<double> speeds;
   for (const auto& item : result["samples_ts"]) speeds.push_back(item.value.Number());

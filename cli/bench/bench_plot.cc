@@ -1,5 +1,5 @@
-// The results of pronk bench as an SVG picture: what grows with threads, depth, texts or tokens of
-// a pass as curves; each other test's name and speed, and below them a bar beside the machine's
+// The results of pronk bench as an SVG picture: speeds over threads, depth, texts or tokens of a
+// pass as curves; each other test's name and speed, and below them a bar beside the machine's
 // limit. Every number can be read off an axis with ticks.
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace cli {
 namespace {
 
 constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
-constexpr int kSmall = 17;     // distance of two lines of small text
+constexpr int kSmall = 17;     // between two lines of small text
 constexpr double kLabel = 14;  // between labels that stand in a column
 
 // Round numbers from 0 to at least `most`, at most six.
@@ -114,7 +114,7 @@ constexpr std::array<BenchAxis, 4> kAxes = {
      {&BenchTest::n_texts, "t/s of all texts, by texts generated together", "texts"},
      {&BenchTest::n_pass, "t/s if all drafts are right", "tokens of a pass"}}};
 
-// The name that tells a curve of this axis from the others: "-t 2 @ d0".
+// The name that distinguishes a curve of this axis: "-t 2 @ d0".
 std::string CurveName(const BenchAxis& axis, const BenchTest& test) {
   std::vector<std::string> parts;
   const auto add = [&](size_t BenchTest::*number, const char* format) {
@@ -126,7 +126,7 @@ std::string CurveName(const BenchAxis& axis, const BenchTest& test) {
   return Joined(parts, " ");
 }
 
-// One work's curves, in each of which the tests differ in nothing else.
+// One work's curves; a curve's tests differ only in the number at x.
 void DrawCurves(Picture& picture, const BenchAxis& axis, const std::vector<Results>& curves) {
   constexpr double kFirst = 60, kLast = 370, kHeight = 130;
   double most = 0;
@@ -188,7 +188,7 @@ void DrawCurves(Picture& picture, const BenchAxis& axis, const std::vector<Resul
   picture.Text((kFirst + kLast) / 2, "small middle", axis.unit);
 }
 
-// Draws a model's tests that make curves. Returns the others.
+// Draws a model's tests that make curves. Returns the other tests.
 Results DrawScaling(Picture& picture, const Results& results) {
   Results alone = results;
   for (const BenchAxis& axis : kAxes) {

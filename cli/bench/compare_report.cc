@@ -39,7 +39,7 @@ bool HasDivergences(const CompareReport& report) {
 }
 
 // The first model that is no larger, no slower and no further from the first one, and better in
-// something; nullptr if none is, or if there is no text.
+// something; nullptr if there is no such model, or no text.
 const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model) {
   // Perplexities of different vocabularies cannot be compared.
   if (!model.divergence) return nullptr;

@@ -1,4 +1,4 @@
-// pronk compare: several files side by side, and what was measured of each.
+// pronk compare: several files side by side, with the measurements of each.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@ namespace cli {
 struct ComparedModel {
   BenchModel model;
   std::optional<double> bits_per_byte = {};  // if there is a text
-  // If there is a text, and the tokens are those of the first model; divergence is from that model.
+  // Set if there is a text, and the tokens are the first model's; divergence is from that model.
   std::optional<Estimate> perplexity = {};
   std::optional<Divergence> divergence = {};
-  BenchResult prompt = {}, generation = {};  // their samples, if they were measured
+  BenchResult prompt = {}, generation = {};  // with samples, if measured
 
   uint64_t bytes() const { return model.opened.file.file_bytes(); }
   double bits_per_weight() const;
-  std::string Name() const;  // the file's, without ".gguf"
+  std::string Name() const;  // the file's name without ".gguf"
 };
 
 struct CompareReport {

@@ -1,4 +1,4 @@
-// Reads what the system says of the machine, and measures its clock and memory.
+// Reads the system's facts about the machine, and measures its clock and memory.
 #include "cli/bench/machine.h"
 
 #include <sys/resource.h>

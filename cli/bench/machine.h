@@ -25,20 +25,20 @@ std::string DateNow();
 // it was not built in a git checkout. The build generates this function (commit.cmake).
 std::string BuildCommit();
 
-// The current clock of the caller's core in GHz, measured by a chain of instructions of one cycle
-// each: the best of short tries, 10 ms in all, since other processes may use the core, too.
+// The current clock of the caller's core in GHz, measured with a chain of one-cycle instructions:
+// the best of several short tries, 10 ms in all, because other processes may use the core.
 double MeasureClock();
 
-// Where a repeated reading of so many bytes finds them: "the cache" if they fit into the first
-// core's largest one, otherwise "memory". sysfs: "/sys".
+// Where repeated reads of this many bytes find them: "the cache" if they fit into the first core's
+// largest one, otherwise "memory". sysfs: "/sys".
 std::string ReadsFrom(uint64_t bytes, const std::string& sysfs = "/sys");
 
-// Bytes of memory that were resident at most since the last reset, where the system allows one.
+// Peak resident memory in bytes since the last reset, where the system allows a reset.
 double PeakMemory();
 void ResetPeakMemory();
 
-// Instructions of this process for each cycle, by the CPU's counters, where Linux (perf_event) and
-// a virtual machine's host let it read them: of the calling thread, and of threads begun since.
+// This process's instructions per cycle, from the CPU's counters, where Linux (perf_event) and a
+// virtual machine's host allow it. Counts the calling thread and threads started since.
 class InstructionMeter {
  public:
   InstructionMeter();

@@ -87,7 +87,7 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
 std::vector<std::string> Conversation::Completions(const std::string& typed) const {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& line) {
-    if (line != typed) lines.push_back(line);  // others go on from there
+    if (line != typed) lines.push_back(line);  // not the typed line itself
   };
   for (const ChatCommand& command : Commands())
     add(command.name + (command.argument.empty() ? "" : " "));
@@ -127,7 +127,7 @@ bool Conversation::Take(const std::string& entry) {
   const auto command = std::ranges::find(Commands(), name, &ChatCommand::name);
   // Pasted text may begin with a slash without being a command.
   if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) {
-    if (texts_.empty()) {  // without a copy: an entry may be long
+    if (texts_.empty()) {  // no copy: an entry may be long
       Answer(entry);
     } else {
       const size_t n_before = chat_->Messages().size();
@@ -264,7 +264,7 @@ void Conversation::Load(const std::string& argument) {
   const SavedChat chat = ReadChat(path);
   if (!chat.model) {
     GoOnWith(chat, path, /*is_other=*/false);
-    saver_.Leave();  // the file does not say that it is this model's
+    saver_.Leave();  // the file does not name this model
     file_ = OwnFile();
     return;
   }

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kChatVersion = 1;
-constexpr uint64_t kNoFile = 0, kUnreadable = 1;  // they stand for a hash
+constexpr uint64_t kNoFile = 0, kUnreadable = 1;  // in place of a hash
 
 uint64_t ContentHash(const std::string& text) {
   return engine::Xxh64(std::as_bytes(std::span(text)));
@@ -38,7 +38,7 @@ uint64_t ContentHash(const std::string& text) {
 uint64_t ContentOf(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::is_regular_file(status)) return kNoFile;  // or a device, whose content is not looked at
+  if (!fs::is_regular_file(status)) return kNoFile;  // or a device, whose content is not read
   try {
     return ContentHash(ReadFile(path, kMaxDocumentBytes));
   } catch (const engine::Error&) {
@@ -47,7 +47,7 @@ uint64_t ContentOf(const std::string& path) {
 }
 
 // Locks a folder against other pronk processes. Waits a second at most: if folders cannot be
-// locked, or a stopped program holds the lock, it goes on without the lock.
+// locked, or a stopped program holds the lock, it continues without the lock.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path) {

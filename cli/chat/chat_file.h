@@ -1,4 +1,4 @@
-// A saved chat: its messages, and what is needed to go on with them as before.
+// A saved chat: its messages, and the settings to continue it as before.
 //
 //     {"pronk_chat": 1,
 //      "model": {"name": "qwen-0.5b", "path": "/models/qwen-0.5b.gguf", "bytes": 397808192,
@@ -26,17 +26,17 @@ struct ModelIdentity {
   uint64_t bytes = 0;
   uint64_t fingerprint = 0;  // engine::FingerprintOf()
 
-  // Wherever the file is.
+  // Ignores the file's path.
   bool IsSame(const ModelIdentity& other) const {
     return bytes == other.bytes && fingerprint == other.fingerprint;
   }
 };
-// Whether it is the file of the model that ships.
+// Whether this is the included model's file.
 bool IsDefaultModel(const std::string& path);
 // Throws gguf::Error if the file is not a model's.
 ModelIdentity IdentityOf(const std::string& path);
 
-// How a chat is held, besides its messages.
+// A chat's settings.
 struct ChatSetup {
   std::string chat_template;  // "": the model's own
   FlagValues flags;
@@ -49,13 +49,13 @@ struct SavedChat {
   uint64_t content = 0;  // ContentHash() of the file
 };
 
-// Throws engine::Error, which names the file and what is wrong with it.
+// Throws engine::Error, which names the file and the fault.
 SavedChat ReadChat(const std::string& path);
 SavedChat ParseChat(std::string text, const std::string& name);
 // The text of the file.
 std::string ChatText(const SavedChat& chat);
 
-// A file that is replaced only as long as nobody else changes it.
+// A file that is replaced only while no other program changes it.
 class OwnFile {
  public:
   // content: its hash when it was read; 0: there is no file.
@@ -63,9 +63,9 @@ class OwnFile {
       : path_(std::move(path)), content_(content) {}
   const std::string& path() const { return path_; }
   bool IsUnchanged() const;
-  // Replaces the file; false if it has changed, and is left as it is. Only one program at a time
-  // saves to a folder. Throws engine::Error for a text that ReadChat() would refuse, gguf::Error if
-  // it cannot be written: the old file then stays.
+  // Replaces the file; returns false, without writing, if it has changed. Only one program at a
+  // time saves to a folder. Throws engine::Error for a text that ReadChat() would refuse,
+  // gguf::Error if the write fails: the old file then stays.
   bool Write(const std::string& text);
   // Removes the file, if there is one that has not changed.
   void Remove();

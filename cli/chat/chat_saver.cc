@@ -16,7 +16,7 @@
 namespace cli {
 namespace {
 
-// A state is saved by itself if neither it nor the model, all of which is hashed, is larger.
+// A state is saved automatically unless it or the model, which is hashed as a whole, is larger.
 constexpr size_t kMaxStateBytes = size_t{256} << 20;
 constexpr uint64_t kMaxModelBytes = uint64_t{8} << 30;
 
@@ -50,7 +50,7 @@ void ChatSaver::Save(const SavedChat& chat) {
     std::filesystem::remove(path() + kSessionSuffix, ignored);
     return;
   }
-  // A file that the user chose becomes empty, but is not made for nothing.
+  // A file that the user chose becomes empty, but is not created empty.
   if (is_empty && !std::filesystem::exists(path(), ignored)) return;
   try {
     const auto private_files = is_kept_ ? std::make_optional<PrivateFiles>() : std::nullopt;

@@ -1,4 +1,4 @@
-// Saves a chat as it goes on, and never over a file that holds another one.
+// Saves a chat as it grows, and never overwrites a file that holds another chat.
 #pragma once
 
 #include <string>
@@ -23,20 +23,20 @@ class ChatSaver {
   void GoOnWithKept(OwnFile file) {
     if (is_kept_ && !path().empty()) GoOnWith(std::move(file));
   }
-  // The saved chat stays as it is, and further answers get a new name.
+  // Leaves the saved chat unchanged; further answers are saved under a new name.
   void Leave();
 
-  // Saves the chat, or removes one of our own that has no question any more. If it cannot be saved,
-  // a chat on a terminal goes on unsaved; throws gguf::Fault if --save named the file.
+  // Saves the chat, or removes a kept chat that has no question left. If the save fails, a chat on
+  // a terminal continues unsaved; throws gguf::Fault if --save named the file.
   void Save(const SavedChat& chat);
-  // At the end: saves the session's state beside the chat, unless it is too large.
+  // Called at the end: saves the session's state beside the chat, unless it is too large.
   void SaveState(engine::Session& session);
 
  private:
   OwnFile file_;
   std::string given_name_;
   bool is_kept_ = false;
-  bool has_failed_ = false;  // the last time
+  bool has_failed_ = false;  // the last save failed
 };
 
 }  // namespace cli

@@ -33,7 +33,7 @@ NameAndNumber Split(const std::string& text) {
                       Figures(high, 7), ", found '", gguf::Printable(given.number), "'");
 }
 
-// Its first long flag, under which it is kept.
+// The setting's first long flag, under which it is kept.
 std::string FlagOf(const engine::Setting& setting) {
   const std::string_view flags = setting.flags.substr(setting.flags.find("--"));
   return std::string(flags.substr(0, flags.find_first_of(", ")));

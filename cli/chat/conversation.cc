@@ -1,4 +1,4 @@
-// Answers what is typed in pronk chat, and goes on with other models and saved chats.
+// Answers the entries of pronk chat, and continues with other models and saved chats.
 #include "cli/chat/conversation.h"
 
 #include <cstdio>
@@ -163,7 +163,7 @@ void Conversation::GoOnWith(const SavedChat& chat, const std::string& path, bool
     engine::LoadSession(*ready_->session, state);
   } catch (const engine::OtherModel& error) {
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");
-    saver_.Leave();  // it names no model, or one in which few weights have changed
+    saver_.Leave();  // its model is unknown, or differs in few weights
     file_ = OwnFile();
   } catch (const std::exception& error) {
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");

@@ -19,12 +19,12 @@ class Conversation {
   // Begins with this model, which has a session or gets one.
   Conversation(const ChatOptions& options, std::unique_ptr<ReadyModel> ready, ChatSaver saver);
 
-  // False when the conversation is over: after /exit, or when nobody reads the answers. Throws what
-  // Chat::Say throws, and engine::Error from commands; the conversation then goes on.
+  // Returns false at the end of the conversation: after /exit, or when the output's reader is gone.
+  // Throws as Chat::Say, and engine::Error from commands; the conversation then continues.
   bool Take(const std::string& entry);
 
-  // Goes on with the messages of the chat that was read from `path`. is_other: the model here is
-  // another than the chat's, so nothing is written to `path`.
+  // Continues the chat that was read from `path`. is_other: the model is not the chat's, so nothing
+  // is written to `path`.
   void GoOnWith(const SavedChat& chat, const std::string& path, bool is_other);
   // Does what /system does; the text may have several lines.
   void System(const std::string& argument);
@@ -33,7 +33,7 @@ class Conversation {
     if (last_) saver_.SaveState(*ready_->session);
   }
 
-  // Answers so far, those that Ctrl-C stopped included.
+  // Answers so far, including answers that Ctrl-C stopped.
   size_t n_answers() const { return n_answers_; }
   // True once an answer ended in the middle of its grammar.
   bool is_cut() const { return is_cut_; }
@@ -67,7 +67,7 @@ class Conversation {
   SavedChat Now() const;
   // Gives the model a session and the conversation these messages.
   void Attach(const std::vector<tokenizer::Message>& messages);
-  // Goes on with another model, or the same one opened anew. The present one stays if this throws.
+  // Continues with another model, or reopens the same one. Keeps the current model if this throws.
   void SwitchTo(const std::string& path, const ChatSetup& setup,
                 const std::vector<tokenizer::Message>& messages);
   void Resize(size_t context);
@@ -78,12 +78,12 @@ class Conversation {
   ChatSaver saver_;
   bool verbose_;  // report how each answer was made
   std::optional<engine::Chat::Answer> last_;
-  std::vector<std::string> texts_;  // of /file, for the next question
+  std::vector<std::string> texts_;  // texts of /file, for the next question
   OwnFile file_;                    // last saved or loaded
-  bool open_ = true;                // what Take() returns
+  bool open_ = true;                // Take()'s result
   size_t n_answers_ = 0;
   bool is_cut_ = false;
-  bool is_broken_ = false;  // the model, and that was said
+  bool is_broken_ = false;  // the model is broken, and this was reported
 };
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// Tells which flags a saved chat keeps, and sets them again when it goes on.
+// Tells which flags a saved chat keeps, and sets them again when it continues.
 #include "cli/chat/kept_flags.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace cli {
 namespace {
 
-// Besides all flags of sampling.
+// Kept flags besides all sampling flags.
 constexpr auto kKept = std::to_array<std::string_view>(
     {"--ctx-size", "--kv", "--cache-type-k", "--cache-type-v", "--override-kv", "--template-var",
      "--think", "--no-think", "--n-predict", "--reverse-prompt", "--escape", "--grammar",

@@ -23,20 +23,20 @@ class KeptFlags {
 
   // The kept flags on the command line; call it before Apply().
   FlagValues Typed() const;
-  // Whether the flag of this long name was there.
+  // Whether the flag with this long name was on the command line.
   bool IsTyped(std::string_view name) const;
   // `saved`, merged with the flags of the command line, which replace the same flags and flags that
   // they exclude.
   FlagValues WithTyped(FlagValues saved) const;
-  // Sets the variables of all kept flags: to these values, the others to their defaults. Throws
+  // Sets the variables of all kept flags to these values, or to their defaults. Throws
   // engine::Error for a value that its flag refuses.
   void Apply(const FlagValues& values);
 
   // Throws engine::Error for a flag that is not kept, and for a grammar or a schema that is not the
   // text itself: a chat by someone else must not make the program read files.
   void CheckSaved(const FlagValues& values) const;
-  // The texts of grammars and schemas in place of the names of their files; without those of the
-  // standard input, which cannot be read twice.
+  // Replaces the file names of grammars and schemas by their texts, and drops those flags if they
+  // name standard input, which cannot be read twice.
   FlagValues WithTexts(FlagValues values) const;
 
  private:

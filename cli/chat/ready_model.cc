@@ -24,7 +24,7 @@ engine::Model LoadFrom(const std::string& path, ModelOptions options) {
   return LoadModel(options);
 }
 
-// --template is part of the setup of the first chat, and of no other.
+// --template belongs to the first chat's setup only.
 engine::ChatForm FormOf(TemplateOptions options, const engine::Model& model,
                         const std::string& chat_template) {
   options.file.clear();

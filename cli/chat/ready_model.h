@@ -37,9 +37,9 @@ struct ChatOptions {
 inline constexpr const char* kPredictFlags = "-n,--n-predict,--predict N";
 
 struct ReadyModel {
-  // Opens the model; the flags' variables must be as the setup has them. is_first: uses the draft
-  // model of -md, which belongs to the program's first model. Throws like LoadModel(), and what the
-  // options throw.
+  // Opens the model; the flags' variables must have the setup's values. is_first: uses the draft
+  // model of -md, which belongs to the program's first model. Throws as LoadModel() and the options
+  // do.
   ReadyModel(const ChatOptions& options, const std::string& path, const ChatSetup& wanted,
              bool is_first);
   ReadyModel(const ReadyModel&) = delete;
@@ -57,7 +57,7 @@ struct ReadyModel {
   engine::ChatForm form;
   int64_t max_tokens;
   std::vector<std::string> stop_texts;
-  std::set<std::string, std::less<>> changed;     // settings, by /set
+  std::set<std::string, std::less<>> changed;     // settings changed by /set
   std::optional<grammar::Constraint> constraint;  // constrains each answer
   std::unique_ptr<engine::Session> session;
 };

@@ -65,7 +65,7 @@ std::time_t ChangedAt(const fs::path& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
-// How long ago; for more than a month, the day.
+// The age of a time; for more than a month, the day.
 std::string Age(std::time_t time) {
   constexpr std::time_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
   const std::time_t age = std::time(nullptr) - time;
@@ -172,7 +172,7 @@ std::string FindChat(const std::string& name) {
   try {
     return FindSavedChat(name);
   } catch (const engine::Error&) {
-    // A word that could be one is meant as one; any other is the file that is missing.
+    // A word that may be a number or a name is meant as one; any other names a missing file.
     if (name.find_first_not_of("0123456789-") == std::string::npos) throw;
     return name;
   }

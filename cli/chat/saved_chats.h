@@ -1,5 +1,5 @@
-// Chats that save themselves, and the lines that were typed, under $XDG_STATE_HOME/pronk, by
-// default ~/.local/state/pronk. Only its owner can read it, like ~/.ssh.
+// Automatically saved chats, and typed lines, under $XDG_STATE_HOME/pronk, by default
+// ~/.local/state/pronk. Only its owner can read it, like ~/.ssh.
 #pragma once
 
 #include <sys/stat.h>
@@ -25,9 +25,9 @@ class PrivateFiles {
   mode_t before_;
 };
 
-// All throw engine::Error if there is no place to save, or it cannot be written to.
+// All functions throw engine::Error if there is no folder to save to, or it is not writable.
 
-// The path, or NAME-2.json, NAME-3.json and so on if a file is there.
+// The path, or NAME-2.json, NAME-3.json and so on if the file exists.
 std::string FreeName(const std::string& path);
 // A path for a chat that begins now.
 std::string NewChatPath();
@@ -47,12 +47,12 @@ std::string FindChat(const std::string& name);
 bool IsSavedChat(const std::string& path);
 // The name of a saved chat, the path of another file.
 std::string ShownChat(const std::string& path);
-// Removes the states of all chats but this one: they may be large, and can be made again.
+// Removes the states of all chats but this one: they may be large, and can be recomputed.
 void KeepOnlyStateOf(const std::string& path);
 
 // Lines typed in earlier chats, the oldest first.
 std::vector<std::string> TypedLines();
-// Adds one, but none that is so long that it was pasted, and none if the disk is full.
+// Adds a line, unless it is so long that it was pasted, or the disk is full.
 void AddTypedLine(const std::string& line);
 
 }  // namespace cli

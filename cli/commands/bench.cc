@@ -40,7 +40,7 @@ struct BenchOptions {
   std::vector<std::string> prompts, gens, depths;  // none: the defaults
   std::vector<std::string> prompt_gens;            // "512,128"
   bool progress = false;
-  std::vector<std::string> passes, parallel;  // one of them
+  std::vector<std::string> passes, parallel;  // at most one is given
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
@@ -134,7 +134,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   each(&BenchTest::n_batch, ParseNumbers("-b", options.batches, 1, kMaxTokens));
   each(&BenchTest::n_ubatch, ParseNumbers("-ub", options.ubatches, 1, kMaxBatch));
   std::vector<size_t> threads = ParseNumbers("-t", options.threads, 1, kMaxThreads);
-  if (threads.empty()) threads = {0};  // what the test needs, see below
+  if (threads.empty()) threads = {0};  // as many as the test needs, see below
   each(&BenchTest::n_threads, threads);
   each(&BenchTest::n_depth, ParseNumbers("-d", Or(options.depths, {"0"}), 0, kMaxTokens));
   Multiply(plan, works,
@@ -250,7 +250,7 @@ class Bench {
     std::vector<BenchResult> planned;
     for (const BenchTest& test : plan_) planned.push_back({.test = test});
     baseline_->Expect(Rows(planned), "that were asked for");
-    // A ratio of speeds says something of the program if nothing else has changed.
+    // A ratio of speeds describes the program only if nothing else has changed.
     const std::string machine = baseline_->OtherMachine(Rows(planned)[0]);
     if (machine.empty()) return;
     throw engine::Error(options.baseline, ": was measured on another machine, ", machine,
@@ -269,7 +269,7 @@ class Bench {
       outputs.Progress(Position(result));
       if (!RunTest(result, outputs)) break;
       done_.push_back(std::move(result));
-      // The reader has closed the pipe, and neither a plot nor a verdict was asked for.
+      // The reader has closed the pipe, and neither a plot nor a verdict was requested.
       if (!outputs.Row(done_.back()) && !plot_ && options_.against.empty() && !baseline_)
         return kExitDone;
     }
@@ -326,7 +326,7 @@ class Bench {
       // The remaining time is for all remaining tests.
       const double seconds =
           (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
-      constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
+      constexpr size_t kPairs = 12;  // too few for a verdict on ten tests
       const Gate gate(detect_, plan_.size(), kPairs, seconds);
       const auto say = [&](const std::string& text) {
         outputs.Progress(Position(result) + " " + text);

@@ -1,4 +1,4 @@
-// pronk chat: reads what the person types; conversation.h answers.
+// pronk chat: reads the typed entries; conversation.h answers.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -74,7 +74,7 @@ LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   }
 }
 
-// Reports an error. A person may go on; a script must not go on as if nothing had happened.
+// Reports an error. A person may continue; a script must not continue after an error.
 bool TakeEntry(Conversation& conversation, const std::string& entry) {
   try {
     return conversation.Take(entry);
@@ -89,13 +89,13 @@ bool TakeEntry(Conversation& conversation, const std::string& entry) {
   }
 }
 
-// Adds to what the arrow keys bring back, now and in later chats.
+// Adds an entry to the history of this chat and of later chats.
 void Remember(LineEditor& editor, const std::string& entry, bool saves) {
   editor.Remember(entry);
   if (!saves || !IsTerminal(0)) return;
   try {
     AddTypedLine(entry);
-  } catch (const engine::Error&) {  // said when the conversation could not be saved
+  } catch (const engine::Error&) {  // reported when the conversation could not be saved
   }
 }
 
@@ -108,7 +108,7 @@ class PromptInterrupts {
     stops_ = stops;
     since_ = engine::Stopwatch();
   }
-  // `entry` is what was typed before it.
+  // entry: the text typed before it.
   bool Leaves(const std::string& entry) {
     constexpr double kQuick = 1;  // seconds
     const bool is_late = stops_-- > 0 && since_.Seconds() < kQuick;
@@ -129,7 +129,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   if (!options.no_save && IsTerminal(0)) {
     try {
       for (const std::string& line : TypedLines()) editor.Remember(line);
-    } catch (const engine::Error&) {  // goes without
+    } catch (const engine::Error&) {  // there is no history then
     }
   }
   const int n_caught = IsTerminal(0) ? 2 : 1;  // a third ends an answer that does not stop
@@ -163,10 +163,10 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 
 // The beginning of the chat.
 struct ChatStart {
-  std::string path;       // the chat to go on with; "": a new one
+  std::string path;       // the chat to continue; "": a new one
   SavedChat chat;         // read from there
   std::string model;      // the file to open
-  bool is_other = false;  // it is another model than the chat's
+  bool is_other = false;  // the model is not the chat's
 };
 
 // Asks which model shall continue a chat that names no model.
@@ -312,7 +312,7 @@ void AddChat(CommandLine& line) {
   command
       .Add("--load FILE", options.load,
            "Continue a chat that /save wrote, with its own model unless -m names one")
-      .Writes();  // where --save names it, too
+      .Writes();  // if --save names it, too
   command
       .Add("--save FILE", options.save,
            "Save the conversation here; otherwise it is saved where --list finds it")

@@ -201,7 +201,7 @@ std::string Bash(const std::deque<Command>& commands) {
          BashTables(commands) + script;
 }
 
-// How zsh and fish complete it.
+// The completion of a kind of value in zsh, and in fish.
 std::string ZshOf(const std::string& kind) {
   if (kind == "models") return "_pronk_models";
   if (kind == "files") return "_pronk_files";

@@ -29,7 +29,7 @@ struct DiffOptions {
   int n_threads = 0;
 };
 
-// Things of the same name in both files; nullptr: missing in that file.
+// Items of the same name in both files; nullptr: missing in that file.
 template <class T>
 struct Pair {
   std::string_view name;

@@ -125,7 +125,7 @@ template <class Encode, class Result, class Missing>
 bool EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
               const std::vector<std::string>& texts, Encode encode, Result result,
               Missing missing) {
-  constexpr size_t kAtOnce = 256;  // texts that are tokens before the first is a vector
+  constexpr size_t kAtOnce = 256;  // texts tokenized before the first is embedded
   const engine::Stopwatch watch;
   ProgressLine progress("embedding", "texts");
   bool is_whole = true;
@@ -177,7 +177,7 @@ bool EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
   return is_whole;
 }
 
-// The shortest digits that are this number again.
+// The shortest digits that read back as this number.
 void AddNumber(float x, std::string& out) {
   std::array<char, 32> digits;
   out.append(digits.data(), std::to_chars(digits.data(), digits.end(), x).ptr);

@@ -2,7 +2,7 @@
 // pronk quantize --imatrix; llama.cpp reads the file, too.
 //
 // The text is read in windows as in pronk perplexity: 512 tokens or -c, each a text of its own,
-// beginning with bos if the model wants it; a rest at the end is not read.
+// beginning with bos if the model wants it; an incomplete window is not read.
 #include <algorithm>
 #include <filesystem>
 #include <string>

@@ -21,7 +21,7 @@ std::string Roff(std::string_view text) {
   return (is_command ? "\\&" : "") + Replaced(text, {{'\\', "\\e"}, {'-', "\\-"}});
 }
 
-// A list of values may break after each.
+// A list of values may break after each value.
 std::string Breakable(const std::string& type) { return Replaced(type, {{'|', "|\\:"}}); }
 
 std::string FlagText(const Flag& flag) {
@@ -35,7 +35,7 @@ std::string FlagText(const Flag& flag) {
   return flag.names.empty() ? text({}, flag.place) : text(flag.names, flag.type);
 }
 
-// Flags that several subcommands have, word for word, are described once.
+// Identical flags of several subcommands are described once.
 class SharedFlags {
  public:
   explicit SharedFlags(const std::deque<Command>& commands) {

@@ -65,7 +65,7 @@ int Perplexity(const PerplexityOptions& options) {
     kept.emplace(options.save, windows, n_vocab);
   }
   Divergence divergence;  // the divergence from the base, if there is one
-  size_t n_least = 0;     // tokens whose probability is below what the base's file can hold
+  size_t n_least = 0;     // tokens whose probability is below the least in the base's file
   Mean surprisal;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
     if (base) {

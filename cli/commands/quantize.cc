@@ -40,7 +40,7 @@ struct QuantizeOptions {
   int n_threads = 0;
 };
 
-// All keys but those of the old file's layout; the keys of types get the new ones.
+// Copies all keys except the old file's layout; type keys get the new types.
 void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
                   const convert::Importance* importance, gguf::Writer& writer) {
   const bool quantized = !convert::IsFloat(mix.type);
@@ -96,7 +96,7 @@ void CheckImportance(const std::vector<PlannedTensor>& plan,
              "expected the importance of this model's matrices, found that of others");
 }
 
-// NVFP4 stores a factor per matrix in a tensor of its own; empty if none is written.
+// NVFP4 stores a factor per matrix in a tensor of its own; empty if no factor is written.
 std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
   if (planned.type != DType::kNVFP4 || !planned.is_changed()) return "";
   std::string name(planned.tensor->name);
@@ -178,7 +178,7 @@ int Quantize(const QuantizeOptions& options) {
     return kExitDone;
   }
   Write(file, plan, mix, columns, options);
-  Warn(plan, columns);  // where memory runs out, that is all that is said
+  Warn(plan, columns);  // last, so that "out of memory" stays the only message
   NoteWritten(options.out, Summary(file, plan));
   return kExitDone;
 }

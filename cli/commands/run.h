@@ -38,7 +38,7 @@ struct RunOptions {
   std::vector<std::string> stop_texts;
   bool chat = false, special = false;
   bool no_display_prompt = false, json = false;
-  int64_t n_likeliest = -1;  // beside each token of --json; -1: no log probabilities
+  int64_t n_likeliest = -1;  // listed for each token of --json; -1: no log probabilities
   bool jsonl = false;
   std::string output;   // the file that jsonl writes
   size_t parallel = 1;  // texts at a time
@@ -61,7 +61,7 @@ struct RunSetup {
 
 // All input that is read and checked before the model is loaded.
 struct RunInput {
-  engine::SessionOptions session;  // what the flags say, without drafts and sampling
+  engine::SessionOptions session;  // set by the flags, without drafts and sampling
   std::string tools;               // the text of --tools
   std::vector<RunRequest> requests;
   bool is_chat = false;  // --chat is given, or a request is a conversation
@@ -73,7 +73,7 @@ void CheckRunFlags(const RunOptions& options);
 void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema);
 // Reads one request, or one for each line of --jsonl. Throws UsageError.
 RunInput ReadInput(const RunOptions& options);
-// Does what the flags say. Returns the exit status.
+// Runs the subcommand. Returns the exit status.
 int Run(const RunOptions& options);
 
 std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunSetup& setup,
@@ -93,7 +93,7 @@ Json LogprobJson(const tokenizer::Tokenizer& tokenizer, const pronk::Token& toke
 Json ExtraFields(const RunRequest& request, const Json& likely);
 // Writes each call as a line of JSON.
 void WriteCalls(const std::vector<tokenizer::ToolCall>& calls, bool is_first, TextOutput& out);
-// Says what cut the answer. Adds notes and speeds if standard error is a terminal, or with -v.
+// Reports what cut the answer. Adds notes and speeds if standard error is a terminal, or with -v.
 void ReportRun(const RunOptions& options, const engine::Model& model,
                const engine::GenerateResult& result);
 

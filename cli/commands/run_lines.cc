@@ -1,4 +1,4 @@
-// pronk run --jsonl: a line of prompt becomes a line of answer, several at a time.
+// pronk run --jsonl: each line, a prompt, becomes a line with its answer, several at a time.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-constexpr std::string_view kAnswer = "{\"text\":";  // ResultJson() begins so
+constexpr std::string_view kAnswer = "{\"text\":";  // the beginning of ResultJson()
 
 std::string LineName(size_t number) { return "line " + std::to_string(number); }
 
@@ -62,7 +62,7 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
   return ids;
 }
 
-// The file of the answers: an interrupted run leaves it as it is, and the next one continues it.
+// The file of the answers: an interrupted run leaves it, and the next run continues it.
 class AnswerFile {
  public:
   // Opens and locks it. Its lines must be answers to these prompts, judged by token counts and the
@@ -137,9 +137,9 @@ class AnswerFile {
   size_t n_lines_ = 0;
 };
 
-// One of the texts that are written at a time.
+// The place of one of the texts generated together.
 struct Place {
-  std::optional<size_t> line = {};  // none: it is free
+  std::optional<size_t> line = {};  // empty: free
   std::unique_ptr<engine::Session> session = nullptr;
   int64_t seed = 0;
   // The parts that the constraint is made of: the request's grammar, and whether it is a
@@ -172,7 +172,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
     const RunRequest& request = requests[next];
     place.line = next;
     engine::SessionOptions session = setup.session;
-    // Beyond the largest seed they begin again at 0.
+    // After the largest seed, seeds restart at 0.
     const uint64_t seed = static_cast<uint64_t>(session.sampling.seed.value) + next;
     session.sampling.seed = static_cast<int64_t>(seed & INT64_MAX);
     session.sampling = request.SamplingOver(session.sampling);
@@ -182,7 +182,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
     session.context = ContextFor(options, setup.model, request, ids[next].size());
     place.session = std::make_unique<engine::Session>(setup.model, session, memory);
     const auto kept_to = std::make_pair(request.grammar, options.chat || !request.messages.empty());
-    if (place.kept_to != kept_to) {  // else the constraint's caches are of use again
+    if (place.kept_to != kept_to) {  // else the constraint's caches are reused
       place.kept_to = kept_to;
       const auto grammar = setup.GrammarOf(options, request);
       place.constraint = nullptr;
@@ -194,7 +194,7 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
               [](std::string_view) { return true; });
     ++next;
   };
-  bool is_broken = false;  // and that was said
+  bool is_broken = false;  // broken weights were reported
   const auto take = [&](const engine::Batch::Ended& ended) {
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);

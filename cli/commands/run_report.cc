@@ -14,7 +14,7 @@ namespace {
 // In a run at least this long, measuring the memory bandwidth costs no noticeable time.
 constexpr double kLongRunSeconds = 2;
 
-// A token of `logprobs`. Its bytes, since a token may be a part of a character.
+// A token of `logprobs`, with its bytes, since a token may be a part of a character.
 Json TokenJson(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id,
                float log_probability) {
   const std::string piece = tokenizer.Piece(id, /*special=*/true);

@@ -187,7 +187,7 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
   return request;
 }
 
-// Lines of white space are no requests, but count in the names of the others.
+// Blank lines are not requests, but count in line numbers.
 std::vector<RunRequest> RequestReader::ReadLines(const std::string& path) {
   std::vector<RunRequest> requests;
   std::istringstream lines(ReadText(path));

@@ -1,5 +1,5 @@
-// The requests that pronk run answers: the flags' prompt, or what a line of --jsonl or the file of
-// --messages says.
+// The requests that pronk run answers: from the flags' prompt, a line of --jsonl, or the file of
+// --messages.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ namespace cli {
 // Fields that the JSON does not set have the flags' values.
 struct RunRequest {
   std::string prompt;
-  std::vector<tokenizer::Message> messages = {};  // if there are any, in place of the prompt
-  JsonView id = {};                               // returned with the answer
+  std::vector<tokenizer::Message> messages = {};                   // if any, replace the prompt
+  JsonView id = {};                                                // returned with the answer
   std::vector<std::pair<std::string_view, double>> settings = {};  // names of engine::Settings
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts = {};
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
-  std::string schema = {};                 // what the grammar was made from, or ""
-  std::optional<size_t> n_likeliest = {};  // tokens beside each with log probabilities; none: none
-  size_t line = 0;  // the line's number in its file, from 1; 0: it is no line
+  std::string schema = {};                                    // the grammar's source, or ""
+  std::optional<size_t> n_likeliest = {};  // alternatives per token, and probabilities; empty: no
+  size_t line = 0;  // the line's number in its file, from 1; 0: not from a line
 
   // `base` with these settings.
   pronk::Sampling SamplingOver(pronk::Sampling base) const;

@@ -31,8 +31,8 @@ struct RenderOptions {
   bool no_generation_prompt = false;
 };
 
-// As `run --messages` and chat give messages to a template; with keys that these do not know, as
-// they are.
+// The messages as `run --messages` and chat give them to a template; with keys that these do not
+// know, only the style of texts changes.
 tokenizer::Value MessagesFor(const JsonView& json, const engine::ChatForm& form) {
   constexpr std::string_view kKnown[] = {"role",         "content",           "name",
                                          "tool_calls",   "reasoning_content", "refusal",

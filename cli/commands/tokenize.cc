@@ -24,7 +24,7 @@ struct TokenizeOptions {
 };
 
 int Tokenize(const TokenizeOptions& options) {
-  // Only the vocabulary is needed, so a file without weights will do.
+  // Only the vocabulary is needed, so a file without weights is enough.
   const gguf::File file = OpenFile(options.model.ModelPath());
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const std::vector<tokenizer::TokenId> ids =

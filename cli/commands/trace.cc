@@ -34,10 +34,10 @@ struct TraceOptions {
   size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
   bool all = false, values = false, heads = false, json = false, plain = false;
-  int n_predict = -1;         // after the text, with --plain; -1: not given
+  int n_predict = -1;         // tokens after the text, with --plain; -1: not given
   int layer = -1, head = -1;  // -1: not given
   std::string plot, html;
-  // Both have every token's values.
+  // The page and the JSON have every token's values.
   bool OfAllTokens() const { return !html.empty() || (json && values); }
 };
 
@@ -123,7 +123,7 @@ TraceReport MeasureToken(const TraceOptions& options, const engine::Model& model
   return report;
 }
 
-// A flag without effect is a mistake.
+// Refuses flags without effect.
 void CheckUsage(const TraceOptions& options) {
   const auto refuse = [](bool given, const char* why) {
     if (given) throw UsageError(why);

@@ -23,7 +23,7 @@
 namespace cli {
 namespace {
 
-// Both return what was expected, "" if the text is that.
+// Both return the expected form, or "" if the text has it.
 template <class T>
 std::string SetNumber(const std::string& text, T& variable) {
   // For an unsigned type the flag's range, not the type, rejects a negative number.
@@ -49,7 +49,7 @@ std::string SetSwitch(const std::string& text, bool& variable) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A flag, not a text, a number or the dash for stdin.
+// Whether this is a flag, not a text, a number or the dash for stdin.
 bool IsFlag(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
 }
@@ -196,7 +196,7 @@ std::string Flag::ReadOne(const std::string& text) const {
   if (!is_choice(text.substr(0, comma)) || (!is_one && !is_choice(text.substr(comma + 1)))) {
     return two_values ? type + ", or two with a comma" : type;
   }
-  // Checked first: for a number too large for its type, too, the range is the better message.
+  // Checked first: the range is the better message even for a number too large for its type.
   const double number = range.low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
   const std::string end = range.high < HUGE_VAL ? Format(" to %.15g", range.high) : " on";
   if (!(number >= range.low && number <= range.high))

@@ -36,15 +36,15 @@ struct Flag {
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Required() { return Set(required, true); }
-  Flag& Once() { return Set(once, true); }  // given again, it is wrong usage
-  // Its value is a file to be written, perhaps read before.
+  Flag& Once() { return Set(once, true); }  // repeating it is wrong usage
+  // Its value names a file to be written, perhaps read before.
   Flag& Writes() { return Set(writes, true); }
 
   bool reads() const { return (type.starts_with("FILE") || type == "MODEL") && !writes; }
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
-  std::string Title() const;  // its name in messages: as it was typed, if it was
-  void Read() const;          // sets the variable to what was given; throws UsageError
+  std::string Title() const;  // its name in messages: as typed, if it was typed
+  void Read() const;          // sets the variable to the given value; throws UsageError
   [[noreturn]] void Refuse(const std::string& expected, const std::string& found) const;
 
   std::vector<std::string> names;  // "-n", "--n-predict"; empty: only a place
@@ -68,7 +68,7 @@ struct Flag {
   std::string followed;  // given alone, the word after it, which may be meant as its value
 
  private:
-  // Returns what was expected, "" if `text` is that.
+  // Returns the expected form, or "" if `text` has it.
   std::string ReadOne(const std::string& text) const;
   template <class T>
   Flag& Set(T& member, const T& value) {
@@ -97,7 +97,7 @@ struct Command {
     return *options;
   }
   Flag* Find(std::string_view name);  // finds a flag by one of its names, or returns nullptr
-  // For a word that makes no sense: throws UsageError if it follows a flag as if it were its value.
+  // Throws UsageError if `word`, which is unknown, follows a flag as if it were its value.
   void RefuseValue(const std::string& word) const;
 
   std::string name, what;
@@ -105,7 +105,7 @@ struct Command {
   // another name: if the help of a subcommand would be too long, it shows only their names.
   std::string group = kOwn;
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
-  std::function<int()> action = {};    // once the flags are read; returns the exit status
+  std::function<int()> action = {};    // called once the flags are read; returns the exit status
   std::vector<std::string> idle = {};  // given flags of other programs that change nothing here
 };
 
@@ -128,12 +128,12 @@ class CommandLine {
  private:
   void AddOwnFlags(Command& command);
   Command& Find(const std::string& name);
-  // The chosen command, whose flags hold what was given.
+  // Returns the chosen command, whose flags hold the given values.
   Command& Cut(const std::vector<std::string>& args);
   std::string ProgramHelp() const;
 
   Command program_;
-  std::deque<Command> commands_;  // in the order in which they were added
+  std::deque<Command> commands_;  // in the order of Add()
   std::string version_, footer_;
   bool help_ = false, version_asked_ = false;
   bool all_ = false;  // pronk help run all: the whole help

@@ -1,4 +1,4 @@
-// Declares the flags of sampling, grammars and drafts, and makes the engine's options of them.
+// Declares the flags of sampling, grammars and drafts, and turns them into the engine's options.
 #include "cli/options/generation_options.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
             return static_cast<bool*>(nullptr);
           },
           setting.variable);
-      // Flags take seeds that a double does not have.
+      // Flags take seeds that a double cannot represent.
       const bool is_seed = setting.name == "seed";
       command.Add(flags, target, {setting.low, is_seed ? HUGE_VAL : setting.high}, help)
           .ShowDefault();

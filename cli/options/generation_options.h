@@ -1,4 +1,4 @@
-// The flags of run and chat that decide what is generated: sampling (names and defaults are
+// The flags of run and chat that affect the generated text: sampling (names and defaults are
 // llama.cpp's), a grammar for the text, and drafts.
 #pragma once
 
@@ -23,19 +23,18 @@
 
 namespace cli {
 
-// Where a setting's value is from: "file", "flag" and so on; "" for a default.
+// Where a setting's value comes from: "file", "flag" and so on; "" for a default.
 using OriginOf = std::function<std::string(const engine::Setting&)>;
 std::string OriginName(const engine::Setting& setting);
 // "temperature 0.7 (file), top_k 40, ...": -v and /set.
 std::string SettingsText(const std::vector<engine::Setting>& settings, const OriginOf& origin_of);
 
-// Whether what was given to --grammar or --json-schema is the text itself; otherwise it names a
-// file.
+// Whether the value of --grammar or --json-schema is the text itself; otherwise it names a file.
 bool IsGrammarText(const std::string& given);
 bool IsSchemaText(const std::string& given);
 
 struct GenerationOptions {
-  pronk::Sampling sampling;  // what the flags say; texts are in texts_
+  pronk::Sampling sampling;  // set by the flags; texts are in texts_
   bool escape = false;       // \n in texts of flags is a line feed
   std::string grammar;       // GBNF: a file, "-" for stdin, or the text itself
   std::string schema;        // JSON Schema: a file, "-" for stdin, or the text itself
@@ -48,14 +47,14 @@ struct GenerationOptions {
 
   void AddFlags(Command& command);
   void AddEscapeFlag(Command& command);
-  // A text of the command line: with -e its escapes become what they stand for.
+  // Replaces the escapes in a text of the command line, with -e.
   std::string ResolveEscapes(const std::string& text) const;
   std::vector<std::string> ResolveEscapes(std::vector<std::string> texts) const;
   // The sampling options for this model: flags override the file's recommendations. Prints a note
   // for each ignored recommendation; explain: prints where each setting comes from. Throws
   // UsageError, gguf::Error.
   pronk::Sampling SamplingFor(const engine::Model& model, bool explain) const;
-  // nullptr without a flag. schema_text becomes that of a schema. Throws UsageError for several
+  // nullptr without a flag. Sets schema_text to the schema's text. Throws UsageError for several
   // flags, engine::Error for a wrong grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar(std::string* schema_text = nullptr) const;
   // The draft model, if one was named, with `main`'s changes of keys. Throws as LoadModel().
@@ -68,11 +67,11 @@ struct GenerationOptions {
   void AddSamplingFlags(Command& command);
   void AddDraftFlags(Command& command);
 
-  std::map<std::string_view, std::vector<std::string>> texts_;  // of flags, [setting's name]
+  std::map<std::string_view, std::vector<std::string>> texts_;  // texts of flags, [setting's name]
   Flag* draft_flag_ = nullptr;
 };
 
-// Warns of weights that are no numbers. Callers say it once.
+// Warns of weights that are not numbers. Callers call it once.
 void ComplainOfBroken();
 // Warns, and returns true, if a text ended in the middle of its grammar.
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason);

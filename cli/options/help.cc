@@ -66,7 +66,7 @@ struct Section {
   }
 };
 
-// Words in lines: the first begins after `indent` columns that are written already.
+// Words in lines: the first line begins after `indent` written columns.
 std::string Wrapped(const std::string& text, size_t indent) {
   std::istringstream words(text);
   std::string out;

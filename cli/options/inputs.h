@@ -1,4 +1,4 @@
-// The files that a command reads, so that it writes into none of them.
+// The files that a command reads, and must not write to.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ namespace cli {
 void AddInput(const std::string& path);
 void AddInputs(const std::vector<gguf::FileId>& ids);
 
-// All of them, for OutputFile.
+// All registered files, for OutputFile.
 std::span<const gguf::FileId> Inputs();
 
-// Throws gguf::Error if this path is one of them, engine::Error if it is in no folder.
+// Throws gguf::Error if this path is a registered file, engine::Error if its folder does not exist.
 void CheckOutput(const std::string& path);
 
 // Throws engine::Error if printed text would go into one of these files, called `path`.

@@ -62,7 +62,7 @@ constexpr size_t kStep = size_t{16} << 20;  // bytes between two checks of the c
 // pages of the system's cache, which every later start maps one by one.
 void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
-  // If not all of it fits, the first bytes would be evicted by the time the last are read.
+  // If the weights do not fit, the first bytes would be evicted before the last are read.
   if (total > engine::MachineMemory().for_files || ResidentShare(model) == 1) return;
   ProgressLine progress("loading", "MB", 1'000'000);
   uint64_t done = 0;
@@ -103,7 +103,7 @@ std::vector<std::string> PartsOf(const std::string& list) {
   return parts;
 }
 
-// Changes a key for --override-kv KEY=TYPE:VALUE, or removes it for KEY=. Returns what was done.
+// Changes a key for --override-kv KEY=TYPE:VALUE, or removes it for KEY=. Returns a description.
 std::string Override(const std::string& text, gguf::Metadata& metadata) {
   const size_t equals = text.find('='), colon = text.find(':', equals);
   const std::string key = text.substr(0, equals);

@@ -1,4 +1,4 @@
-// From -m to a model that is ready: opens and reads it, and explains the choices for --verbose.
+// Opens and reads the model that -m names, and explains the choices for --verbose.
 #pragma once
 
 #include <exception>
@@ -11,13 +11,13 @@
 
 namespace cli {
 
-// Throws engine::Error if a model would be lost here: a GGUF file, but not one of `pronk imatrix`.
+// Throws engine::Error if `out` is a model: a GGUF file that is not from `pronk imatrix`.
 void CheckNoModelIsLost(const std::string& out);
 
 // The error's message, and the flag with which the file may be run nonetheless, if there is one.
 std::string MessageOf(const std::exception& error);
 
-// Says on stderr what was written: "wrote PATH, 3.20 MB: WHAT".
+// Reports a written file on stderr: "wrote PATH, 3.20 MB: WHAT".
 void NoteWritten(const std::string& path, const std::string& what);
 
 // Opens a file; refuses `inspect MODEL >> MODEL`. Throws gguf::Error, engine::Error.
@@ -28,8 +28,8 @@ gguf::File OpenFile(const std::string& path);
 // UsageError.
 engine::Model ReadModel(const ModelOptions& options);
 
-// ReadModel, then ready to run. On a terminal weights that are not in memory are read with a
-// progress line; otherwise they are read when first used. --mlock locks them in memory.
+// ReadModel(), ready to run. On a terminal, weights that are not in memory are read with a progress
+// line; otherwise they are read when first used. --mlock locks them in memory.
 engine::Model LoadModel(const ModelOptions& options);
 
 // The model's own name, or the path of its file; in one line, fit to print.

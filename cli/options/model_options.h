@@ -40,7 +40,7 @@ struct ModelOptions {
   void AddMachineFlags(Command& command);  // --kv, --exact, --cpu
   void AddCpuFlag(Command& command);
   void AddOverrideFlag(Command& command);
-  // All of them; context_text is the help text of -c.
+  // Adds all of these flags; context_text is the help text of -c.
   void AddSessionFlags(
       Command& command,
       const std::string& context_text =
@@ -48,12 +48,12 @@ struct ModelOptions {
 
   // The names that --kv accepts.
   static const std::vector<std::string>& KvTypeNames();
-  // The types of keys and of values that its value names.
+  // The types of keys and of values that a value of --kv names.
   static std::pair<std::string, std::string> KeysAndValues(const std::string& kv);
   // The file to open: -m, else $PRONK_MODEL, else the default model; see ResolveModel. Throws
-  // engine::Error, which names the one that was wrong, and UsageError.
+  // engine::Error, which names the wrong one, and UsageError.
   std::string ModelPath() const;
-  // Applies --cpu and returns the rest for a session. Throws UsageError.
+  // Applies --cpu, and returns the other options for a session. Throws UsageError.
   engine::SessionOptions ForSession() const;
 
  private:
@@ -61,14 +61,14 @@ struct ModelOptions {
   // Throws UsageError if it was a flag's value.
   std::string WordHint() const;
 
-  Command* command_ = nullptr;  // whose flags these are
+  Command* command_ = nullptr;  // the command with these flags
 };
 
-// The path that -m means: a path is kept (without its ending .gguf, too), a name is searched where
-// models are kept (model_stores.h), and "default" is the included model. Throws engine::Error.
+// The path that -m means: a path is kept (without its ending .gguf, too), a name is looked up in
+// the model stores (model_stores.h), and "default" is the included model. Throws engine::Error.
 std::string ResolveModel(const std::string& name);
 
-inline constexpr const char* kDefaultModel = "default";  // its name
+inline constexpr const char* kDefaultModel = "default";  // the included model's name
 
 // The path of this binary, links resolved; "" where the system does not tell.
 std::filesystem::path ProgramPath();

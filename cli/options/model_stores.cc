@@ -54,7 +54,7 @@ void ForEachFile(const fs::path& root, Visit visit) {
   }
 }
 
-// "model-00001-of-00003.gguf" counts as the whole model; image encoders are no language models.
+// "model-00001-of-00003.gguf" counts as the whole model; image encoders are not language models.
 bool IsWholeModel(const std::string& file) {
   if (!file.ends_with(".gguf") || file.find("mmproj") != std::string::npos) return false;
   constexpr std::string_view kPart = "-00001-of-00003.gguf";
@@ -78,8 +78,8 @@ void AddFolder(const fs::path& folder, const std::string& prefix, const char* st
   });
 }
 
-// The files of the working directory, without its folders, and those below $PRONK_MODELS. A file
-// that both have is listed once.
+// The files in the working directory, without its folders, and all files below $PRONK_MODELS. A
+// file in both is listed once.
 void AddOwn(Stores& stores) {
   std::error_code error;
   const fs::path here = fs::current_path(error);
@@ -103,7 +103,7 @@ void AddOwn(Stores& stores) {
 }
 
 // The revisions of a repository in the cache: the one that was downloaded last as its main branch,
-// then the others, the newest first.
+// then the other revisions, the newest first.
 std::vector<fs::path> Revisions(const fs::path& repository) {
   constexpr int kMost = 64;  // characters of a revision
   std::string newest;
@@ -240,7 +240,7 @@ bool IsOfRepository(const std::string& query, const StoredModel& model) {
   return is_it && (type.empty() || HasType(name.substr(repository.size() + 1), type));
 }
 
-// Words that tell nothing about which model it is: forms, types and what many names end with.
+// Words that do not identify a model: forms, types and common endings.
 bool IsCommon(const std::string& word) {
   constexpr auto kCommon = std::to_array<std::string_view>(
       {"gguf", "instruct", "chat", "model", "models", "latest", "base", "fp16", "bf16",
@@ -272,8 +272,8 @@ std::vector<std::string> WordsOf(const std::string& name) {
   return words;
 }
 
-// Whether one word may be meant by the other: at most one letter in four differs, or they begin
-// alike, as "qwen2.5" and "qwen3" do.
+// Whether two words are similar: at most one letter in four differs, or they begin alike, as
+// "qwen2.5" and "qwen3" do.
 bool IsNear(const std::string& a, const std::string& b) {
   constexpr size_t kShortest = 4, kLongest = 40;  // letters; a short word is near many others
   if (a == b) return true;
@@ -368,7 +368,7 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
     }
   };
   bool is_name = false;
-  // The second time without the host of an address: Ollama keeps it in its names, others do not.
+  // The second time without an address's host, which only Ollama keeps in its names.
   for (const std::string& part : {query, WithoutHost(query)}) {
     if (found.empty()) add_if([&](const StoredModel& model) { return IsNameOf(part, model); });
     is_name = !found.empty();
@@ -379,7 +379,7 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
       return is_repository ? IsOfRepository(part, model) : HoldsAllWords(Lower(model.name), part);
     });
   }
-  // A file of the person's own folders comes before one of the same name in a cache.
+  // A file in the user's own folders takes precedence over a cached file of the same name.
   for (const char* const own : {kThisFolder, kOwnFolder}) {
     const auto is_own = [&](const StoredModel* model) { return model->store == own; };
     if (is_name && std::ranges::count_if(found, is_own) == 1) {

@@ -19,7 +19,7 @@ namespace cli {
 inline constexpr const char* kThisFolder = "this folder";  // the store of its files
 
 struct StoredModel {
-  std::string name;   // what -m takes: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
+  std::string name;   // the name for -m: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
   std::string path;   // the first part, if the model is split
   std::string store;  // "this folder", "PRONK_MODELS", "Hugging Face", "Ollama", ...
 };
@@ -34,7 +34,7 @@ Stores FindModels();
 // The path of the one model that `name` means: its full name, its file's name, its repository with
 // or without a type ("hf.co/OWNER/REPO:Q4_0"), or words that only its name contains ("qwen
 // q4_k_m"), ignoring case and the ending .gguf. Throws engine::Error if no model or more than one
-// fits: with the names that are near, or else with the line that downloads a model.
+// fits: the message has similar names, or the line that downloads a model.
 std::string PathOfModel(const std::string& name, const Stores& stores);
 
 // The line that downloads a published model, "OWNER/REPO" or "OWNER/REPO:TYPE": with the launcher
@@ -45,7 +45,7 @@ std::string PullLine(const std::string& model);
 struct Suggestion {
   std::string name;  // "OWNER/REPO"
   std::string size;  // "1.1 GB"
-  std::string line;  // as PullLine() has it
+  std::string line;  // from PullLine()
 };
 Suggestion SuggestedModel();
 

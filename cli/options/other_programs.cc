@@ -50,7 +50,7 @@ constexpr Synonyms kLongNames[] = {
 
 enum class Takes { kNone, kOne, kMaybe };  // kMaybe: yes or no, in some of llama.cpp's programs
 
-// Flags that would change nothing here, by reason. Scripts that give them go on.
+// Flags that would change nothing here, by reason. Scripts that give them keep working.
 struct Idle {
   std::string_view why;
   Takes takes;
@@ -260,7 +260,7 @@ constexpr Synonyms kForeign[] = {
      "--positive-file --negative-file --pca-batch --pca-iter --method"},
 };
 
-// The row that has the word; nullptr if none has.
+// The row that has the word; nullptr if no row has it.
 template <class Rows>
 auto RowOf(const Rows& table, const std::string& word) -> decltype(std::data(table)) {
   if (word.find(' ') != std::string::npos) return nullptr;
@@ -277,7 +277,7 @@ std::string Find(std::span<const Synonyms> table, const std::string& word) {
   return row != nullptr ? std::string(row->meaning) : "";
 }
 
-// "on", or "0,1" as llama-bench has it.
+// "on", or "0,1" as in llama-bench.
 bool IsYesOrNo(const std::string& text) {
   constexpr auto kWords = std::to_array<std::string_view>({"on", "off", "auto", "true", "false"});
   return std::ranges::find(kWords, text) != kWords.end() ||

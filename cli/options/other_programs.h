@@ -28,7 +28,7 @@ size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
 // ": did you mean WORD? " if a word is close to what was typed, else ": ".
 std::string Guess(std::string_view typed, const std::vector<std::string>& words);
 
-// Both throw UsageError, with what to use instead or what was probably meant.
+// Both throw UsageError, with the replacement or the word that was probably meant.
 [[noreturn]] void RefuseFlag(const CommandLine& line, const Command& command,
                              const std::string& name);
 [[noreturn]] void RefuseCommand(const CommandLine& line, const std::string& name);

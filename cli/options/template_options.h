@@ -22,8 +22,8 @@ struct TemplateOptions {
   // engine::Error if it has no switch for thinking.
   std::vector<std::pair<std::string, tokenizer::Value>> Variables(
       const tokenizer::ChatTemplate& chat_template) const;
-  // The chat form of this template source; if it is empty, of the file's, else of the model's own.
-  // Throws UsageError, engine::Error, tokenizer::TemplateError.
+  // The chat form of this template source; if it is empty, of the template in `file`, else of the
+  // model's own. Throws UsageError, engine::Error, tokenizer::TemplateError.
   engine::ChatForm For(const engine::Model& model, const std::string& source = "") const;
 };
 

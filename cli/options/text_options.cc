@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-// Files and pipes end with a line feed that nobody typed.
+// Files and pipes end with a line feed that is not part of the text.
 std::string WithoutLastNewline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();

@@ -19,7 +19,7 @@ struct ToolOptions {
   std::string thinking_message;
 
   void AddToolFlags(Command& command);
-  void AddAnswerFlags(Command& command);  // the others
+  void AddAnswerFlags(Command& command);  // the other flags
   // Throws UsageError if a flag has no effect.
   void CheckFlags(bool is_chat, bool has_schema) const;
   // Reads and checks --tools. Returns its text, "" without the flag. Throws engine::Error.
@@ -28,7 +28,7 @@ struct ToolOptions {
   // UsageError, engine::Error.
   void Apply(const std::string& read_tools, const std::string& schema,
              engine::ChatForm& form) const;
-  // The sentence about that schema in the system message.
+  // The sentence about the schema in the system message.
   std::string Instructions(const std::string& schema) const;
 };
 

@@ -199,7 +199,7 @@ TensorCheck CheckTensor(kernels::ThreadPool& pool, const gguf::TensorView& tenso
   std::vector<TensorCheck> parts(n_parts);
   TensorCheck all;
   pool.Run([&] {
-    // The first item is the hash, which one thread computes while the others check numbers.
+    // The first item is the hash, which one thread computes while other threads check numbers.
     pool.ForDynamic(n_parts + 1, 1, [&](size_t begin, size_t end, size_t) {
       Piece piece;
       for (size_t i = begin; i < end; ++i) {

@@ -27,8 +27,8 @@ void WriteJsonString(std::string_view text, const TextSink& sink);
 // "-Infinity"; an array is an object with its type, its count and its first elements.
 void WriteJsonValue(const gguf::Value& value, const TextSink& sink);
 
-// For a line of this many columns: strings are quoted and escaped as in JSON, an array is "5 x f32
-// [1.0,2.0]". It may be slightly longer than the line.
+// A value in one line of this many columns: strings are quoted and escaped as in JSON, an array is
+// "5 x f32 [1.0,2.0]". The line may be slightly longer.
 std::string ValueLine(const gguf::Value& value, size_t columns);
 
 struct TensorCheck {
@@ -47,7 +47,7 @@ TensorCheck CheckTensor(kernels::ThreadPool& pool, const gguf::TensorView& tenso
 struct TensorError {
   double squares = 0;        // the sum of the squares of a
   double error_squares = 0;  // sum of squares of b - a
-  double largest = 0;        // of |b - a|; NaN if one of them is NaN
+  double largest = 0;        // largest |b - a|; NaN if any is NaN
 
   void Add(const TensorError& other);
   double Relative() const;  // error_squares / squares; 0 where both are 0

@@ -27,7 +27,7 @@ std::string Format(const char* format, ...) {
 }
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // The distances of the beginnings of b from a's first i letters, i - 1 and i - 2 of them.
+  // The distances of b's prefixes from a's first i, i - 1 and i - 2 letters.
   std::vector<size_t> row(b.size() + 1), last(b.size() + 1), before_last(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -61,7 +61,7 @@ std::string HumanBytes(uint64_t n) {
   constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
   auto bytes = static_cast<double>(n);
   size_t unit = 0;
-  // The bounds are those of what is printed: 999.5 KB would be rounded to 1000 KB.
+  // The bounds apply to the printed number: 999.5 KB would be rounded to 1000 KB.
   while (bytes >= 999.5 && unit + 1 < kUnits.size()) {
     bytes /= 1000;
     ++unit;

@@ -47,7 +47,7 @@ std::string Joined(const Words& words, std::string_view between) {
 // other. Takes time in proportion to the product of their lengths.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// The text with some of its characters replaced by what stands for them in another language.
+// Replaces characters of the text by their escapes in another language.
 std::string Replaced(std::string_view text,
                      std::initializer_list<std::pair<char, std::string_view>> by);
 
@@ -56,7 +56,7 @@ std::string ShellQuoted(std::string_view text);
 
 size_t TextColumns(std::string_view text);
 
-// Adds spaces after it, or before it if right, to fill at least this many columns.
+// Adds spaces after the text, or before it if `right`, to fill at least this many columns.
 std::string Padded(const std::string& text, size_t columns, bool right = false);
 
 // Cuts a text to a number of columns, at the edge of a character.
@@ -65,7 +65,7 @@ std::string Cut(const std::string& text, size_t columns);
 // A file name without folders, cut at the front because its end says more; fit to print.
 std::string ShortPath(const std::string& path);
 
-// Fit to print, and exactly this wide: a long name loses its middle, as names differ at their ends.
+// The name, fit to print, exactly this wide: a long name loses its middle, as names differ at ends.
 std::string Column(std::string_view name, size_t columns);
 
 struct TableColumn {

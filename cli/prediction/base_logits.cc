@@ -70,7 +70,7 @@ BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
                n_ctx);
   }
   windows_.length = static_cast<size_t>(n_ctx);
-  // At most 2^33 + 2^30 * 2^22 bytes, and 2^31 of them.
+  // Cannot overflow: a window has at most 2^33 + 2^30 * 2^22 bytes.
   const uint64_t n = static_cast<uint64_t>(n_chunk);
   const uint64_t window_bytes =
       windows_.length * sizeof(int32_t) + windows_.counted() * RowBytes(n_vocab);

@@ -1,5 +1,5 @@
-// A file of a model's predictions for a text, to compare other models with. The format is that of
-// llama-perplexity's --kl-divergence-base.
+// A file of a model's predictions for a text, to compare other models with. The format is
+// llama-perplexity's (--kl-divergence-base).
 //
 //     "_logits_"                              8 bytes
 //     i32 n_ctx, n_vocab, n_chunk             tokens of a window; of the vocabulary; windows

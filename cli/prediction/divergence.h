@@ -17,7 +17,7 @@ namespace cli {
 // actual token. Same top: how often both models find the same token the most probable.
 class Divergence {
  public:
-  // One prediction: ln(p_base) of all tokens, the other model's logits, and the actual token.
+  // Adds a prediction: ln(p_base) of all tokens, the other model's logits, and the actual token.
   void Add(std::span<const float> base, std::span<const float> logits, tokenizer::TokenId next);
 
   size_t n() const { return divergences_.size(); }
@@ -25,7 +25,7 @@ class Divergence {
   Estimate MeanDivergence() const { return divergence_.Get(); }
   Estimate SameTop() const { return same_top_.Get(); }  // a fraction
 
-  // For people: lines of at most 80 columns.
+  // A report for people, in lines of at most 80 columns.
   std::string Text() const;
   Json ToJson() const;
 

@@ -68,7 +68,7 @@ std::optional<DType> MatchedType(std::vector<TypePattern>& patterns, std::string
   return std::nullopt;
 }
 
-// The types asked for, before row lengths are checked.
+// The requested types, before row lengths are checked.
 class Wanted {
  public:
   Wanted(const gguf::File& file, const TypeOptions& options, bool has_importance)
@@ -93,7 +93,7 @@ class Wanted {
     return pure_ ? mix_.type : convert::MixType(mix_, facts_, tensor.name, tensor.cols());
   }
 
-  // Called once all tensors were asked for.
+  // Called after all tensors.
   void CheckPatterns() const {
     for (const TypePattern& pattern : patterns_) {
       if (pattern.is_used) continue;
@@ -181,7 +181,7 @@ std::span<const std::byte> Requantizer::Next(const PlannedTensor& planned,
   return bytes_;
 }
 
-// Goes row by row if columns have importance or matrices have factors.
+// Encodes row by row if columns have importance or matrices have factors.
 bool Requantizer::EncodePart(const PlannedTensor& planned, std::span<const float> factors,
                              uint64_t first, uint64_t n, std::byte* to) const {
   const gguf::TensorView& tensor = *planned.tensor;

@@ -1,5 +1,5 @@
 // The work of pronk quantize: chooses each tensor's type by the mix (convert/quantize_plan.h) and
-// flags, and converts its weights piece by piece: neither old nor new ones need to fit into memory.
+// flags, and converts its weights in pieces: old and new weights need not fit into memory.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class Requantizer {
   std::span<const std::byte> Next(const PlannedTensor& planned, std::span<const float> factors,
                                   uint64_t& done);
 
-  // NVFP4: each matrix's factor from its largest weight to the type's largest number. Reads all.
+  // NVFP4: each matrix's factor, its largest weight over the type's largest number. Reads all.
   std::vector<float> Factors(const gguf::TensorView& tensor);
 
  private:

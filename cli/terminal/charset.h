@@ -7,7 +7,7 @@
 
 namespace cli {
 
-// Takes the user's locale, or one of UTF-8, for characters only: numbers stay as in C.
+// Sets the user's locale, or a UTF-8 one, for characters only: numbers stay as in C.
 void SetUpCharset();
 
 // Replaces \n, \t, \r, \e, \", \', \\ and \xHH; any other backslash stays.
@@ -19,7 +19,7 @@ std::string ForTerminal(std::string_view text);
 // Width of a character in columns: 0, 1 or 2.
 size_t CharColumns(char32_t c);
 
-// Between UTF-8 and wide characters, which are Unicode code points.
+// Convert between UTF-8 and wide characters, which are Unicode code points.
 std::wstring ToWide(std::string_view utf8);
 std::string FromWide(std::wstring_view text);
 

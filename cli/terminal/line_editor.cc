@@ -1,4 +1,4 @@
-// Edits a line by libedit, and adds pastes as one entry, Ctrl-C, resizing and the usual keys.
+// Edits a line with libedit, and adds pastes as one entry, Ctrl-C, resizing and the usual keys.
 #include "cli/terminal/line_editor.h"
 
 #include <histedit.h>
@@ -82,7 +82,7 @@ class LineEditor::Terminal {
     el_source(el, nullptr);  // ~/.editrc
 
     reader = pthread_self();
-    // Without SA_RESTART: a wait for a key ends.
+    // Without SA_RESTART, so that a signal ends the wait for a key.
     struct sigaction action = {};
     action.sa_handler = [](int signal) {
       if (IsReader(signal)) resized = 1;
@@ -130,7 +130,7 @@ class LineEditor::Terminal {
   }
   static const wchar_t* Prompt(EditLine* el) { return Of(el).prompt_.c_str(); }
 
-  // 1 and a character, 0 at the end of the input, -1 on Ctrl-C.
+  // Returns 1 and a character, 0 at the end of the input, -1 on Ctrl-C.
   int ReadCharacter(wchar_t* character) {
     std::mbstate_t state{};
     while (!Interrupted()) {
@@ -150,7 +150,7 @@ class LineEditor::Terminal {
     return -1;
   }
 
-  // Input for libedit: the same, and a Ctrl-C that came as a signal becomes a key again, once.
+  // ReadCharacter() as input for libedit; a Ctrl-C that came as a signal becomes a key, once.
   static int ReadKey(EditLine* el, wchar_t* key) {
     const int n = Of(el).ReadCharacter(key);
     if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
@@ -170,7 +170,7 @@ class LineEditor::Terminal {
   }
 
   // Writes the line at once, since a line drawn byte by byte flickers. Emoji families are split
-  // into their members: libedit counts the columns of each member, terminals those of the family.
+  // into their members: libedit counts each member's columns, terminals the family's.
   void Show() {
     std::fflush(out_.get());
     std::string shown;
@@ -200,7 +200,7 @@ class LineEditor::Terminal {
     el_set(editor_.get(), EL_REFRESH);
   }
 
-  // The entry's rows above the cursor, after the terminal wrapped its lines anew for another width.
+  // The entry's rows above the cursor, after the terminal rewrapped its lines for another width.
   size_t RowsAboveCursor() const {
     winsize size = {};
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
@@ -252,7 +252,7 @@ class LineEditor::Terminal {
       el_winsertstr(el, ToWide(common.substr(typed.size())).c_str());
       return CC_REFRESH;
     }
-    // libedit draws anew from the row that it takes the cursor to be in.
+    // libedit redraws from the row where it assumes the cursor.
     if (matching.size() == 1 || Of(el).RowsAboveCursor() > 0) return CC_ERROR;
     const size_t word = typed.rfind(' ') + 1;  // 0 if there is no space
     std::string list;
@@ -276,7 +276,7 @@ class LineEditor::Terminal {
   std::wstring prompt_;
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
-  std::string given_up_;      // the part of it that was typed
+  std::string given_up_;      // its typed text
   // Output of libedit; Show() takes it from there.
   struct Drawn {
     char* text = nullptr;

@@ -1,4 +1,4 @@
-// Handles signals. The handlers do only what is async-signal-safe.
+// Handles signals. The handlers call only async-signal-safe functions.
 #include "cli/terminal/signals.h"
 
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace cli {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;  // times, written by OnInterrupt
+volatile std::sig_atomic_t interrupted = 0;  // a count, written by OnInterrupt
 volatile std::sig_atomic_t most_interrupts = 1;
 bool exit_expected = false;
 
@@ -43,7 +43,7 @@ void OnInterrupt(int signal) {
 }
 
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
-  if (info->si_code != BUS_ADRERR) {  // not a mapping: the instruction runs again and ends us
+  if (info->si_code != BUS_ADRERR) {  // not a mapping: the instruction reruns and ends the program
     std::signal(signal, SIG_DFL);
     return;
   }
@@ -75,7 +75,7 @@ void SetUpSignals() {
   std::signal(SIGXFSZ, SIG_IGN);
   for (const int signal :
        {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2}) {
-    // The parent may have set one to be ignored, as nohup does.
+    // The parent may have set a signal to be ignored, as nohup does.
     if (std::signal(signal, OnEnd) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   struct sigaction action = {};

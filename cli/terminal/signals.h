@@ -4,17 +4,17 @@
 
 namespace cli {
 
-// For main, before all else. Writing to a closed pipe, or beyond the file size limit, becomes a
+// Called at the start of main. Writing to a closed pipe, or beyond the file size limit, becomes a
 // failed write instead of a signal. Weights are read from the mapped file as needed: if it was
 // truncated meanwhile, or its disk fails, SIGBUS ends the program with one line and status 1.
 //
 // Libraries may end the program, too: the thread library does if it cannot start a thread. Then,
 // too, no half-written file is left, the status is 1, and one line is printed.
 void SetUpSignals();
-// For main, after all else: from here on exit() is intended.
+// Called at the end of main: from here on exit() is intended.
 void ExpectExit();
-// For main, too: if Ctrl-C stopped the work, ends the program by that signal. The shell sees status
-// 130, and ends a loop of such programs as well; after a status of our own it would go on.
+// Called by main: if Ctrl-C stopped the work, ends the program by that signal. The shell sees
+// status 130, and ends a loop of such programs as well, which would ignore our own status.
 void EndIfInterrupted();
 
 // From here on the first Ctrl-C sets a flag and ends a wait for input. The next ones up to n_caught

@@ -46,10 +46,10 @@ std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
     text.reserve(left);
   }
   std::array<char, 1 << 16> buffer;
-  // Memory doubles up to exactly the limit: a text that turns out to be longer takes no more, since
-  // the old half and its copy are as much as the new whole.
+  // Memory doubles up to exactly the limit: a longer text takes no more memory, since the old half
+  // and its copy are as much as the new whole.
   unsigned n_doublings = 12;
-  // Not until fread returns 0: after the Ctrl-D of a terminal it would read on.
+  // Not until fread returns 0: after a terminal's Ctrl-D it would continue to read.
   while (std::feof(file) == 0 && std::ferror(file) == 0) {
     const size_t n = std::fread(buffer.data(), 1, buffer.size(), file);
     check(text.size() + n);
@@ -339,7 +339,7 @@ void ProgressLine::Update(size_t done, size_t total) {
   drawn_ = now;
   shown_ = true;
   std::string line = Text(done, total, now);
-  // A line that wraps could not be drawn over.
+  // A line that wraps could not be overwritten.
   if (const size_t n = Columns(STDERR_FILENO); n > 2) line.resize(std::min(line.size(), n - 2));
   std::fprintf(stderr, "\r%s \033[K", line.c_str());
 }

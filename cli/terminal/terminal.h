@@ -19,7 +19,7 @@ bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
 // A terminal with escape codes (not TERM=dumb), so that lines can be edited and overwritten.
 bool HasEscapes(int fd);
 
-// Whether the standard input is a pipe or a file with bytes that were not read.
+// Whether the standard input is a pipe or a file with unread bytes.
 bool HasUnreadInput();
 
 // Columns of this terminal; 0 if it is no terminal or does not report them.
@@ -62,14 +62,14 @@ class WordWrapper {
  public:
   // The text that can be shown now, in lines of this many columns (0: unchanged).
   std::string Push(std::string_view text, size_t columns);
-  std::string Finish(size_t columns);  // returns what was held back
+  std::string Finish(size_t columns);  // returns the held-back text
 
  private:
   void Place(size_t columns, std::string& out);
 
   std::string spaces_, word_;  // held back: the word, and the spaces before it
   size_t word_width_ = 0;      // width in columns
-  size_t column_ = 0;          // after the shown text
+  size_t column_ = 0;          // the column after the shown text
 };
 
 // Writes the text to stdout: to a terminal in whole words, elsewhere byte for byte. Thinking is not
@@ -93,28 +93,28 @@ class TextOutput {
 
 // Longer texts are refused: the input may never end.
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
-// For JSON, a schema or a grammar; no context has room for more text.
+// The limit for JSON, a schema or a grammar: no context has room for more text.
 inline constexpr size_t kMaxDocumentBytes = size_t{16} << 20;
-// All of a file, byte for byte. Throws engine::Error, also if there are more bytes than `most`.
+// Reads a whole file. Throws engine::Error, also if there are more bytes than `most`.
 std::string ReadFile(const std::string& path, size_t most);
-// A byte order mark, which editors put before UTF-8, is no part of the text. Throws engine::Error
-// if it is that of UTF-16.
+// Removes a byte order mark, which editors put before UTF-8. Throws engine::Error if it is
+// UTF-16's.
 void DropByteOrderMark(const std::string& name, std::string& text);
 // A text in a file, "-" for stdin, without its byte order mark.
 std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 
-// The entries of a folder, sorted; none if it cannot be read.
+// The entries of a folder, sorted; empty if it cannot be read.
 std::vector<std::filesystem::path> Entries(const std::filesystem::path& folder);
 
-// For main, before all else: a closed stdin, stdout or stderr stays closed to the program, but its
-// number is reserved, so that no opened file gets it and receives output by mistake.
+// Called at the start of main: a closed stdin, stdout or stderr stays closed to the program, but
+// its number is reserved, so that no opened file gets it and receives output by mistake.
 void ReserveStandardStreams();
 
 // Restores the terminal's input mode at the end of the scope, or when a signal ends the program. No
 // effect if stdin is not a terminal. Only one may exist at a time.
 class KeyboardGuard {
  public:
-  // undo: also sent to the terminal then; the string must outlive the guard.
+  // undo: text also sent to the terminal then; it must outlive the guard.
   explicit KeyboardGuard(const char* undo = "");
   ~KeyboardGuard();
   KeyboardGuard(const KeyboardGuard&) = delete;
@@ -134,12 +134,12 @@ class QuietKeyboard {
 
 inline constexpr double kPipedStep = 10;  // seconds
 
-// A line on stderr that is overwritten as work goes on, with the time left; only on a terminal with
-// escape codes, and only if it takes longer than half a second.
+// A line on stderr that is overwritten as work progresses, with the time left; only on a terminal
+// with escape codes, and only if it takes longer than half a second.
 class ProgressLine {
  public:
-  // Update()'s counts are shown in units of `size`. piped_step: without such a terminal, a line
-  // is written each time that this many seconds have passed; 0: none is.
+  // Update()'s counts are shown in units of `size`. piped_step: seconds between lines where there
+  // is no such terminal; 0: no lines.
   explicit ProgressLine(std::string what, std::string unit = "tokens", size_t size = 1,
                         double piped_step = 0);
   ~ProgressLine() { Clear(); }
@@ -154,9 +154,9 @@ class ProgressLine {
   size_t size_;
   double piped_step_;
   engine::Stopwatch watch_;
-  double drawn_ = 0;  // when, in seconds
+  double drawn_ = 0;  // time of the last line, in seconds
   size_t done_ = 0;
-  double expected_ = 0;  // the seconds of all, by what was done when that last changed
+  double expected_ = 0;  // total seconds, estimated when done_ last changed
   bool shown_ = false;
 };
 

@@ -13,7 +13,7 @@ namespace cli {
 namespace {
 
 // How attention's weights are written: as numbers, a row for each token; or as bytes of 1/255 in
-// base64, row after row, which is what a page of 3 MB has room for.
+// base64, row after row, which fits into a page of 3 MB.
 enum class Weights { kNumbers, kBytes };
 
 std::string Base64(std::string_view bytes) {
@@ -138,7 +138,7 @@ Json ReportJson(const TraceReport& report, Weights form) {
   return json;
 }
 
-// JSON that ends no element of HTML: "<" and ">" occur only inside strings.
+// JSON that cannot end an HTML element: "<" and ">" occur only inside strings.
 std::string JsonInHtml(const Json& json) {
   return Replaced(JsonText(json, -1), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }

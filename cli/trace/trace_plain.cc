@@ -27,12 +27,12 @@ std::string Best(const engine::Model& model, const Number* logits) {
          Format("%6.2f   ", double{*best});
 }
 
-// A number in `width` columns; a large one has fewer decimals, not to touch the one before it.
+// A number in `width` columns; a large one has fewer decimals, so as not to touch its neighbour.
 std::string InColumn(int width, double x) {
   return Format("%*.*f", width, std::abs(x) < 100 ? 3 : 1, x);
 }
 
-// The first five numbers of a vector, then two others.
+// The first five numbers of a vector, then two more.
 std::string HeadRow(const std::string& label, const double* vector) {
   std::string text = Padded(label, 19);
   for (size_t i = 0; i < 5; ++i) text += InColumn(8, vector[i]);

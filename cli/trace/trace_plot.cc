@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLeft = 56, kRight = kSvgWidth - kSvgMargin, kTop = 96, kBottom = 400;
 
-// Operations that both read and compute; others have no ratio.
+// Operations that both read and compute; other operations have no ratio.
 struct Dot {
   double intensity, speed;  // operations per byte, operations per second
   double seconds;
@@ -26,10 +26,10 @@ struct Group {
   std::string name;
   std::vector<Dot> dots;
 
-  // Products and attention: svg.h's colours, and words.
+  // Attention and products differ in colour (svg.h) and name.
   bool IsAttention() const { return name == "attention"; }
   const char* classes() const { return IsAttention() ? "pp" : "tg"; }
-  // The one whose time is the median; null if there is none.
+  // The dot with the median time; null if there is no dot.
   const Dot* Median(bool at_once) const {
     std::vector<const Dot*> by_time;
     for (const Dot& dot : dots) {
@@ -102,7 +102,7 @@ std::string Mark(double x, double y, const Dot& dot, const Group& group) {
                 dot.seconds * 1e6, dot.at_once ? "rect" : "circle");
 }
 
-// A number beside the median dot of every group, moved down where another one is.
+// A number beside the median dot of every group, moved down if it would cover another.
 std::string DrawNumbers(const std::vector<Group>& groups, const Axis& x, const Axis& y) {
   struct Place {
     double x, y;

@@ -110,7 +110,7 @@ std::string LayerNumbers(const std::vector<size_t>& parts) {
   return text;
 }
 
-// The operation of these whose time is the median.
+// The operation with the median time.
 const TraceOperation& MedianOperation(std::vector<const TraceOperation*> operations) {
   const auto middle = operations.begin() + static_cast<std::ptrdiff_t>(operations.size() / 2);
   std::ranges::nth_element(operations, middle, {}, &TraceOperation::seconds);
@@ -123,7 +123,7 @@ std::string TraceTitle(const TraceReport& report) {
          TokenText(report.model, report.tokens.back(), 15);
 }
 
-// "name     A 50%  B 20%  C 10%": those of at least this share that fit into the line.
+// "name     A 50%  B 20%  C 10%": the shares of at least this size that fit into the line.
 template <class Name>
 std::string ItemsLine(const std::string& name, const std::vector<Share>& shares, double least,
                       Name of) {

@@ -1,4 +1,4 @@
-// A traced token as a table, JSON, a picture and a page; and what the plain pass (plain.h) shows.
+// A traced token as a table, JSON, a picture and a page; and tables of the plain pass (plain.h).
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct TraceReport {
   std::string reads_from = {};  // where read_ceiling's bytes came from: "memory", "the cache"
   engine::Trace token = {};     // a pass of the last token alone
   engine::Trace prompt = {};    // a pass of all tokens; empty: not measured
-  // The values of the last token, or of all tokens; empty: not asked for.
+  // The values of the last token, or of all tokens; empty: not requested.
   std::vector<TokenValues> values = {};
 };
 
@@ -35,7 +35,7 @@ std::string ValuesText(const TraceReport& report, bool heads);
 std::string TraceJson(const TraceReport& report);
 // A page for a browser, complete in itself: page.html with the roofline and the JSON in it.
 std::string TraceHtml(const TraceReport& report);
-// That file as a string, with places to fill in, in order: @NONCE@, @ROOFLINE@, @TRACE@, @NONCE@.
+// page.html as a string, with places to fill in, in order: @NONCE@, @ROOFLINE@, @TRACE@, @NONCE@.
 extern const std::string_view kTracePage;
 // The roofline (Williams et al. 2009): operations' speeds over operations per byte, and the limits.
 std::string TraceSvg(const TraceReport& report);

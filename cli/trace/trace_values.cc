@@ -14,7 +14,7 @@
 namespace cli {
 namespace {
 
-// Shown of a layer's prediction, and of the last one.
+// Tokens shown of a layer's prediction, and of the last one.
 constexpr size_t kMaxLens = 5, kMaxNext = 8;
 
 std::vector<Share> MostLikely(std::span<const float> logits, size_t most) {
@@ -27,7 +27,7 @@ std::vector<Share> MostLikely(std::span<const float> logits, size_t most) {
 // Records a pass layer by layer.
 class Watcher : public engine::PassObserver {
  public:
-  // Recomputed from the query and the cached keys, as the kernels never keep all of the weights.
+  // Recomputes weights from the query and the cached keys: the kernels never keep all weights.
   void Attended(const engine::TracedAttention& a) override {
     const size_t first = kernels::FirstVisible(a.position, a.params.window);
     const size_t n = a.position + 1 - first, length = a.cache.key_length;
@@ -67,7 +67,7 @@ class Watcher : public engine::PassObserver {
   LayerValues now_;
 };
 
-// A batch as small as this has the same bits as its tokens alone (attention.h).
+// A batch of at most this size gives the same bits as single tokens (attention.h).
 constexpr size_t kLensBatch = kernels::kMaxInvariantTokens;
 
 // The prediction after one layer of up to kLensBatch tokens: streams[i] belongs to tokens[i].

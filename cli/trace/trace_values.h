@@ -33,12 +33,12 @@ struct TokenValues {
   std::vector<Share> next;  // the most likely tokens after it
 };
 
-// The largest, at most `most`, the largest first; a Share's `of` is its index.
+// The `most` largest shares or fewer, the largest first; a Share's `of` is its index.
 std::vector<Share> Largest(std::span<const double> shares, size_t most);
 // The mean of the heads' attention, [positions so far].
 std::vector<double> MeanOfHeads(const LayerValues& layer);
 
-// Decodes tokens one by one after those in the session, which then includes them; records each.
+// Appends tokens to the session one by one, decodes them, and records each.
 std::vector<TokenValues> WatchTokens(engine::Session& session,
                                      std::span<const tokenizer::TokenId> tokens);
 

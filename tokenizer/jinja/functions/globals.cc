@@ -84,12 +84,12 @@ Value MakeJoiner(const BuiltinCall& call) {
 
 Value RaiseException(const BuiltinCall& call) { Fail(Str(call.rt, *call.Get(0)).view()); }
 
-// A date by the C library's strftime, always in the C locale: the program's must not change a
-// prompt. An untrusted format does not reach the library: each conversion goes alone, and only if
-// the C standard or glibc has it. %-d and the like have no leading zeros. Others are copied.
+// A date by the C library's strftime, always in the C locale: the program's locale must not change
+// a prompt. The library gets no untrusted format: each conversion goes alone, and only if the C
+// standard or glibc has it. %-d and the like have no leading zeros. Other text is copied.
 Value StrftimeNow(const BuiltinCall& call) {
   constexpr std::string_view kConversions = "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY%";
-  constexpr std::string_view kNoZone = "zZ";  // the time has none
+  constexpr std::string_view kNoZone = "zZ";  // the time has no zone
   static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::string_view format = call.String(0).view();
   if (format.size() > kMaxDateFormat) Fail("a date's format of more than 1000 bytes");

@@ -39,7 +39,7 @@ Value SplitLinesMethod(const BuiltinCall& call) {
   return ListOfTexts(call.rt, SplitLines(call.self.text(), call.Flag(0)));
 }
 
-// The part of a text between two bounds, which count characters as a slice's do.
+// The part of a text between two bounds, which count characters as in a slice.
 struct Part {
   explicit Part(const BuiltinCall& call) : bytes(call.self.view()), in_range(true) {
     if (call.GetSome(1) == nullptr && call.GetSome(2) == nullptr) return;
@@ -134,7 +134,7 @@ bool IsDigitOrRaised(char32_t c) {
          (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089);
 }
 
-// Whether all characters are of a kind; of an empty text only isascii and isprintable are true.
+// Whether all characters are of a kind; for an empty text only isascii and isprintable are true.
 template <bool (*is)(char32_t), bool of_empty = false>
 Value AllAre(const BuiltinCall& call) {
   for (const auto& [code, bytes] : gguf::Characters(call.self.view())) {

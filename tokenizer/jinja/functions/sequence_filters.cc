@@ -162,7 +162,7 @@ Value Batch(const BuiltinCall& call) {
   return call.rt.Make(std::move(batches), List::Kind::kGenerator);
 }
 
-// That many lists of about equal lengths.
+// A number of lists of about equal lengths.
 Value SliceFilter(const BuiltinCall& call) {
   const Values items = ItemsOf(call.self);
   const int64_t n = call.Integer(0, 1);
@@ -183,7 +183,7 @@ Value SliceFilter(const BuiltinCall& call) {
   return call.rt.Make(std::move(slices), List::Kind::kGenerator);
 }
 
-// Some item. A prompt does not depend on chance here: which one it is follows from the template.
+// An arbitrary item, which depends only on the template: a prompt must not depend on chance.
 Value Random(const BuiltinCall& call) {
   const Values items = ItemsOf(call.self);
   if (items.empty()) return MakeUndefined("No random item, sequence was empty.");
@@ -220,7 +220,7 @@ Value JoinFilter(const BuiltinCall& call) {
   return JoinTexts(Str(call.rt, call.Or(0, Value(""))), parts);
 }
 
-// The first argument of a filter that calls another by name; the rest is passed to that one.
+// The first argument of a filter that calls another by name; the other arguments are passed on.
 std::string_view NameIn(const Arguments& args, std::string_view filter) {
   if (args.positional.empty()) Fail(filter, "() lacks the name of a filter or test");
   const Value& name = args.positional[0];

@@ -184,7 +184,7 @@ Value Round(const BuiltinCall& call) {
 }
 
 Value ToJsonFilter(const BuiltinCall& call) {
-  // The parameters are those that the transformers library adds to this filter.
+  // The transformers library adds these parameters to the filter.
   JsonOptions options;
   options.ensure_ascii = call.Flag(0);
   options.sort_keys = call.Flag(3);

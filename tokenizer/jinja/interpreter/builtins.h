@@ -14,14 +14,14 @@ namespace tokenizer::jinja {
 
 class BuiltinCall;
 
-// Whose name it is. A type test looks at no more than the type; a sequence is a list or a tuple.
+// The owner of the name. A type test reads only the type; a sequence is a list or a tuple.
 enum class Owner { kGlobal, kFilter, kTest, kTypeTest, kString, kSequence, kList, kDict };
 
 struct Builtin {
   Owner owner;
   std::string_view name;
   Value (*function)(const BuiltinCall& call);
-  // Names in order, those after "|" optional: "old new | count". "*": the function matches its
+  // Names in order; names after "|" are optional: "old new | count". "*": the function matches its
   // arguments itself.
   std::string_view parameters = "";
 };
@@ -57,7 +57,7 @@ class BuiltinCall {
   std::vector<const Value*> values_;
 };
 
-// Null if there is none of that name.
+// Null if the owner has no such name.
 const Builtin* FindBuiltin(Owner owner, std::string_view name);
 const Builtin* FindMethod(const Value& self, std::string_view name);
 
@@ -67,7 +67,7 @@ std::span<const Builtin> SequenceFilters();
 std::span<const Builtin> Methods();
 std::span<const Builtin> GlobalsAndTests();
 
-// Methods of dictionaries, too: keys and items.
+// Also used as methods of dictionaries: keys and items.
 Value ListFilter(const BuiltinCall& call);
 Value ItemsFilter(const BuiltinCall& call);
 

@@ -13,7 +13,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Moves the value of `name` out of the keyword arguments, if it is there.
+// Moves the value of `name` out of the keyword arguments, if present.
 bool TakeNamed(Vector<NamedValue>& named, std::string_view name, Value& out) {
   const auto found = std::ranges::find(named, name, &NamedValue::first);
   if (found == named.end()) return false;
@@ -99,8 +99,8 @@ Interpreter::Flow Interpreter::Exec(const IfStmt& stmt) {
   return Exec(stmt.otherwise);
 }
 
-// Some templates (Hermes 3) loop over `tools` unconditionally and expect an empty list if there are
-// none. Others test for None, which callers pass. So None is empty in a loop.
+// Some templates (Hermes 3) loop over `tools` unconditionally and expect an empty list without
+// tools. Other templates test for None, which callers pass. So None is empty in a loop.
 Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
   const Value items = Eval(*stmt.items);
   const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);

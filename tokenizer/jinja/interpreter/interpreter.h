@@ -27,7 +27,7 @@ class Interpreter {
   // The template's output. Throws TemplateError with the line.
   Text Render(const Block& block);
 
-  // For filters, methods and objects.
+  // Used by filters, methods and objects.
 
   Runtime& rt() { return rt_; }
   std::chrono::local_seconds now() const { return now_; }
@@ -39,7 +39,7 @@ class Interpreter {
   bool CallTest(std::string_view name, const Value& input, const Arguments& args);
   Value CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
                   const Arguments& args);
-  // The body of a recursive loop with other items: loop(items).
+  // Runs a recursive loop's body with other items: loop(items).
   Value CallLoop(const ForStmt& stmt, const std::shared_ptr<Scope>& closure, const Value& items,
                  int level);
 
@@ -60,10 +60,10 @@ class Interpreter {
   Flow Exec(const WithStmt& stmt);
   Flow Exec(const JumpStmt& stmt) { return stmt.is_break ? Flow::kBreak : Flow::kContinue; }
 
-  // The output of what `run` executes.
+  // Calls `run` and returns its output.
   template <typename Fn>
   Value Capture(Fn run);
-  // How a loop ended for the surrounding block: only its else block can break out of that.
+  // Returns the flow for the surrounding block: only the loop's else block can break out of it.
   // level: how deep a recursive loop is, from 0.
   Flow RunLoop(const ForStmt& stmt, Values items, int level = 0);
   Values Filtered(const ForStmt& stmt, Values items);
@@ -96,7 +96,7 @@ class Interpreter {
   const std::chrono::local_seconds now_;
   std::shared_ptr<Scope> scope_ = MakeShared<Scope>();
   Text* out_ = nullptr;
-  int line_ = 0;  // being executed, for messages
+  int line_ = 0;  // the current line, for messages
 };
 
 // Sets the variables range, namespace, dict, joiner, raise_exception, strftime_now.

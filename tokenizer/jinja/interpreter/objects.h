@@ -82,7 +82,7 @@ class Loop : public Object {
   class Method;
 
   Value Cycle(const Arguments& args) const;
-  // Whether these are other values than at the last call.
+  // Whether the values differ from the last call's.
   Value Changed(Interpreter& in, const Arguments& args);
 
   const ForStmt& stmt_;

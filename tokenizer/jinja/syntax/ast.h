@@ -1,5 +1,5 @@
-// A parsed template: statements with expressions, as jinja.palletsprojects.com/templates has them,
-// but without inheritance, imports and autoescape, which a chat template in a file cannot use.
+// A parsed template: statements with expressions, as in jinja.palletsprojects.com/templates, but
+// without inheritance, imports and autoescape, which a chat template in a file cannot use.
 #pragma once
 
 #include <memory>

@@ -141,7 +141,7 @@ class ExpressionParser : protected TokenCursor {
     return input;
   }
 
-  // Names read as variables so far: shows whether a macro's body uses caller.
+  // Names read as variables so far: they show whether a macro's body uses caller.
   std::set<std::string, std::less<>> names_read_;
 
  private:

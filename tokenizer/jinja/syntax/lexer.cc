@@ -75,7 +75,7 @@ class Lexer {
 
   void SkipSpace() { Advance(Leading(IsSpace, Rest())); }
 
-  // Literal text up to the next mark, then what the mark begins.
+  // Literal text up to the next mark, then the mark's statement, expression or comment.
   void LexText() {
     const size_t mark = FindMark();
     const bool at_line_start = pos_ == 0 || source_[pos_ - 1] == '\n';
@@ -133,7 +133,7 @@ class Lexer {
     }
   }
 
-  // Skips the mark that ends a statement, with what it trims. False if it is not here.
+  // Skips the mark that ends a statement, with the text that it trims. False if absent.
   bool SkipEnd(std::string_view mark) {
     if (LooksAt("-") && Rest().substr(1, 2) == mark) {
       Advance(3);
@@ -313,7 +313,7 @@ class Lexer {
     constexpr std::string_view kNames = "\\'\"abfnrtv";
     constexpr std::string_view kValues = "\\'\"\a\b\f\n\r\t\v";
     const char c = text[0];
-    if (c == '\n') return 1;  // the line goes on
+    if (c == '\n') return 1;  // the line continues
     if (const size_t i = kNames.find(c); i != kNowhere) {
       out += kValues[i];
       return 1;

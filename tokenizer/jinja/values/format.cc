@@ -345,7 +345,7 @@ class BraceFormatter {
 
   Text Field(const Text& text, int depth) {
     std::string_view name = text.view();
-    // In [...] of a name, ! and : are letters.
+    // In [...] of a name, ! and : are ordinary letters.
     size_t end = 0;
     for (bool in_index = false; end < name.size(); ++end) {
       if (name[end] == '[') in_index = true;
@@ -361,7 +361,7 @@ class BraceFormatter {
       conversion = rest[1];
       rest.remove_prefix(2);
     }
-    Value value = field_(name);  // before those that are named in the specifier
+    Value value = field_(name);  // before the values named in the specifier
     Text spec;
     if (!rest.empty()) spec = Run(text.Sub(text.size() - rest.size() + 1), depth + 1);
     if (conversion == 's') value = Str(rt_, value);

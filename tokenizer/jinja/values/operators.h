@@ -1,7 +1,7 @@
 // The operators of the template language, with Python's meaning.
 //
-// All throw TemplateError if Python raises a TypeError or a ZeroDivisionError, if an operand is
-// undefined, or if an integer does not fit into 64 bits.
+// All functions throw TemplateError if Python raises a TypeError or a ZeroDivisionError, if an
+// operand is undefined, or if an integer does not fit into 64 bits.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ bool Less(Runtime& rt, const Value& left, const Value& right);
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle);
 
 // The items of a for loop: characters of a string, keys of a dictionary. Empties a generator.
-// Undefined has none.
+// Undefined has no items.
 Values ItemsOf(const Value& value);
 bool IsIterable(const Value& value);
 // Python's len(); for strings, the number of characters.

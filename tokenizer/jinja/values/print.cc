@@ -86,7 +86,7 @@ void AppendRepr(Runtime& rt, const Value& value, Text& out) {
   }
 }
 
-// A number in from_chars's form: without white space around it and a plus.
+// A number in from_chars's form: without surrounding white space and a plus sign.
 std::string_view Bare(std::string_view text) {
   text.remove_prefix(Leading(IsSpace, text));
   text.remove_suffix(Trailing(IsSpace, text));

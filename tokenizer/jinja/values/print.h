@@ -13,7 +13,7 @@
 
 namespace tokenizer::jinja {
 
-// Python's str(): undefined is empty, strings are themselves, the rest as Repr.
+// Python's str(): undefined is empty, strings are themselves, other values as in Repr().
 Text Str(Runtime& rt, const Value& value);
 void AppendStr(Runtime& rt, const Value& value, Text& out);
 // Python's repr(): 'it', [1, 2.0], {'a': None}.
@@ -27,7 +27,7 @@ void AppendEscape(char letter, int digits, char32_t code, String& out);
 
 struct JsonOptions {
   bool ensure_ascii = false;     // \u escapes for everything but ASCII
-  std::optional<String> indent;  // one level's indentation; without it all is on one line
+  std::optional<String> indent;  // one level's indentation; empty: all on one line
   String item_separator = ", ", key_separator = ": ";
   bool sort_keys = false;
 };
@@ -39,7 +39,7 @@ Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 // '%s %d' % values: a tuple's items, a dictionary for %(name)s, or one value.
 Text PercentFormat(Runtime& rt, const Text& format, const Value& values);
 
-// '{} {0} {name!r:>8}'.format(...). field finds the value of what stands before ! and :.
+// '{} {0} {name!r:>8}'.format(...). field returns the value of the name before ! and :.
 using FieldOf = std::function<Value(std::string_view name)>;
 Text BraceFormat(Runtime& rt, const Text& format, const FieldOf& field);
 

@@ -40,7 +40,7 @@ void ChargeBytes(size_t n) {
 
 void ReturnBytes(size_t n) noexcept {
   Runtime* const rt = Runtime::current_;
-  if (rt != nullptr) rt->bytes_ -= std::min(n, rt->bytes_);  // some is older than the rendering
+  if (rt != nullptr) rt->bytes_ -= std::min(n, rt->bytes_);  // some memory is older
 }
 
 void Runtime::Read(const Value& value) {

@@ -2,7 +2,7 @@
 //
 // A template is untrusted. It pays in two places: the allocator of values (text.h) charges bytes,
 // and steps for writing them; the evaluator charges steps for each expression and statement, and
-// for reading what an operator, filter, test, method or function is given. TemplateError ends a
+// for reading the arguments of an operator, filter, test, method or function. TemplateError ends a
 // rendering that used up its budget. Lists, dictionaries and objects live until the rendering ends,
 // so lists that contain themselves and chains of a million lists are destroyed safely.
 #pragma once
@@ -28,7 +28,7 @@ struct Limits {
 
 class Runtime {
  public:
-  // Charges what this thread allocates from now on. interrupted: called regularly; true ends the
+  // Charges this thread's allocations from now on. interrupted: called regularly; true ends the
   // rendering with tokenizer::Interrupted.
   explicit Runtime(const Limits& limits, std::function<bool()> interrupted = nullptr);
   ~Runtime();
@@ -40,7 +40,7 @@ class Runtime {
     limits_.steps += input_bytes * limits_.steps_per_input_byte;
   }
 
-  size_t steps() const { return work_ / kStep; }  // taken so far
+  size_t steps() const { return work_ / kStep; }  // steps so far
 
   // One step, and steps for looking at all of the value's characters or items. Throws TemplateError
   // when the limit is reached, or Interrupted.

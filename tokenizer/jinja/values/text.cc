@@ -33,7 +33,7 @@ Vector<Text> Pieces(const Text& text, const Vector<ByteSpan>& spans) {
   return out;
 }
 
-// Whether a character of the wanted case is there, and none of the other.
+// Whether the text has a character of the wanted case, and no character of the other.
 bool HasOnly(bool (*wanted)(char32_t), bool (*other)(char32_t), std::string_view text) {
   bool found = false;
   for (const auto& [code, bytes] : gguf::Characters(text)) {
@@ -225,7 +225,7 @@ Text Replace(const Text& text, std::string_view from, const Text& to, int64_t co
 
 Vector<Text> Split(const Text& text, std::string_view separator, int64_t limit, bool from_end) {
   if (separator.empty()) Fail("empty separator");
-  // From the end: the same with text and separator reversed.
+  // From the end: splits the reversed text at the reversed separator.
   const size_t size = text.size();
   const std::string_view forward = text.view();
   const String reversed(forward.rbegin(), from_end ? forward.rend() : forward.rbegin());

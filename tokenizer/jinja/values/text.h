@@ -1,8 +1,8 @@
 // A string of the template language: UTF-8 bytes, and which of them come from the conversation.
 //
 // A chat template writes control tokens such as <|im_end|> as plain text, and so can a user's
-// message. Only the template's may become tokens. So each string records the spans of bytes from
-// the conversation ("foreign"), through concatenation, slicing, trimming and every filter.
+// message. Only the template's text may become tokens. So each string records the spans of bytes
+// from the conversation ("foreign"), through concatenation, slicing, trimming and every filter.
 //
 // Below are Python's string methods on such texts, which methods and filters of the same name
 // share.
@@ -24,7 +24,7 @@
 
 namespace tokenizer::jinja {
 
-// Memory is paid for where it is allocated: whatever a template makes is in containers with the
+// Memory is paid for where it is allocated: a template's values are in containers with the
 // allocator Counted, which charges the rendering that runs on this thread (runtime.h). Outside of a
 // rendering nothing is charged: a template's tree and the caller's conversation are bounded by
 // their sources.
@@ -75,7 +75,7 @@ class Text {
   bool empty() const { return bytes_.empty(); }
   // Ascending, neither empty nor adjacent.
   const Vector<ByteSpan>& foreign() const { return foreign_; }
-  // The bytes that it holds.
+  // The bytes of its memory.
   size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
 
   // Reserves exactly that many bytes and spans.
@@ -134,13 +134,13 @@ Text Capitalize(const Text& text);
 Text TitleMethod(const Text& text);
 Text TitleFilter(const Text& text);
 
-// Whether there is a letter of that case and none of the other, as in str.islower().
+// Whether the text has a letter of this case and no letter of the other, as in str.islower().
 bool IsLowerText(std::string_view text);
 bool IsUpperText(std::string_view text);
 bool IsTitleText(std::string_view text);
 Text SwapCase(const Text& text);
 // The text in a field of `width` characters, with `fill` (one character) around it as `align` (<, >
-// or ^) says; of an odd number of fills, ^ puts one more behind it.
+// or ^) says; with an odd number of fills, ^ puts the extra one behind it.
 Text Padded(const Text& text, char align, int64_t width, std::string_view fill = " ");
 // Puts the text in the middle of `width` characters, as str.center() does.
 Text Centered(const Text& text, int64_t width, std::string_view fill = " ");

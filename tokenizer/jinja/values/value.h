@@ -1,7 +1,7 @@
 // A template's values, as Python's None, bool, int, float, str, list, tuple, dict and callables.
 //
-// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Those made at
-// run time are made by the Runtime (runtime.h), which owns them. Their memory is counted (text.h).
+// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. At run time
+// the Runtime (runtime.h) makes and owns them. Their memory is counted (text.h).
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class Value {
   Value(std::shared_ptr<Dict> dict) : data_(std::move(dict)) {}
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
 
-  // For callers that build a template's input, for example from JSON. They limit its nesting;
-  // rendering refuses more than runtime.h allows.
+  // Make a template's input, for example from JSON. Callers limit its nesting; rendering refuses
+  // more than runtime.h allows.
   static Value ListOf(std::vector<Value> items);
   static Value DictOf(std::vector<std::pair<std::string, Value>> entries);
   // A whole number beyond 63 bits, which prints as its digits and takes no part in arithmetic.
