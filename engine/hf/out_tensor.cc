@@ -165,7 +165,7 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   });
 }
 
-// Rows of each key-value head: those of its queries, its key, its value.
+// Rows of each key-value head: the rows of its queries, its key, its value.
 OutTensor HeadsTogether(const Stack& stack, const Shapes& shapes) {
   const uint64_t n_kv = shapes.n_kv_heads, all = shapes.n_heads + 2 * n_kv;
   stack.Require(n_kv > 0 && shapes.n_heads % n_kv == 0 && stack.rows % all == 0, "rows for ", all,
