@@ -1,4 +1,4 @@
-// How long a context is, and the ids of a text that fits into it.
+// The length of a context, and the ids of a text that fits into it.
 #include "engine/session/encode.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config) {
 }
 
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
-  if (n_bytes <= room) return;  // whatever the tokens are
+  if (n_bytes <= room) return;  // then n_bytes / longest fits, too
   size_t longest = 1;           // a token's spelling in the file is never shorter than its text
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
     longest = std::max(longest, token.size());
@@ -48,7 +48,8 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
 
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room) {
-  constexpr size_t kCounted = size_t{1} << 20;  // excess tokens that are counted, 4 MB of ids
+  constexpr size_t kCounted = size_t{1}
+                              << 20;  // the most excess tokens that are counted, 4 MB of ids
   CheckTextSize(model, text.size(), room);
   options.most_ids = room + kCounted;
   std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text, options);
