@@ -162,8 +162,7 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Family& family,
     const bool by_tensor =
         family.dense_layers == DenseLayers::kWithoutRouter || i + n_next >= config.n_layers();
     LayerPlan& layer = config.layers[i];
-    if (layer.ffn_length == 0 && keys.Has("feed_forward_length"))
-      continue;  // the layer is only a mixer
+    if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
     if (by_tensor &&
         file.FindTensor("blk." + std::to_string(i) + ".ffn_gate_inp.weight") == nullptr) {
       continue;

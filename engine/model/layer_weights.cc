@@ -373,8 +373,7 @@ class LayerBinder {
 
   void BindRouter(LayerWeights& w) {
     const size_t n = plan_.n_experts;
-    if (plan_.ffn_length >
-        0) {  // beside a dense network the router reads the scaled residual stream
+    if (plan_.ffn_length > 0) {  // beside a dense network the router reads the scaled stream
       w.ffn_gate_inp = bind_.Table("ffn_gate_inp", n, width_);
       w.ffn_gate_inp.scale = 1 / std::sqrt(static_cast<float>(width_));
       w.ffn_gate_inp_scale = bind_.Floats("ffn_gate_inp.scale", {width_});

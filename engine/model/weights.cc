@@ -111,8 +111,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   if (config.backbone_length > 0) {
     w.pre_projection = bind.Matrix("nextn.pre_projection", width, 2 * config.backbone_length);
     w.post_projection = bind.Matrix("nextn.post_projection", config.backbone_length, width);
-    w.skipped_bytes +=
-        bind.Skip("masked_embd_");  // clusters of tokens; unused, since all logits are computed
+    w.skipped_bytes += bind.Skip("masked_embd_");  // token clusters: all logits are computed
   }
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");

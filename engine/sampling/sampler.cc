@@ -159,8 +159,7 @@ TokenId Sampler::DrawByMirostat() {
 TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
                         std::span<const TokenId> text) {
   candidates_.Assign(logits, allowed);
-  if (!allowed.empty() &&
-      candidates_.size() == 1) {  // no choice is left, even if the logit is not finite
+  if (!allowed.empty() && candidates_.size() == 1) {  // no choice is left, whatever the logit is
     has_met_broken_ |= !std::isfinite(candidates_[0].logit);
     return candidates_[0].id;
   }

@@ -48,8 +48,7 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
 
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room) {
-  constexpr size_t kCounted = size_t{1}
-                              << 20;  // the most excess tokens that are counted, 4 MB of ids
+  constexpr size_t kCounted = size_t{1} << 20;  // excess tokens that are counted, 4 MB of ids
   CheckTextSize(model, text.size(), room);
   options.most_ids = room + kCounted;
   std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text, options);
