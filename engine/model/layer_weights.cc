@@ -390,8 +390,7 @@ class LayerBinder {
   const Config& config_;
   const LayerPlan& plan_;
   bool is_first_;
-  bool is_last_of_many_;      // the last layer of many, so its products are a small part of the
-                              // whole
+  bool is_last_of_many_;      // the last layer, whose products are few among many
   bool shares_norm_ = false;  // the network reads the mixer's input
   size_t width_;
 };

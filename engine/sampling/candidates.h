@@ -145,7 +145,6 @@ class Candidates {
   std::span<const uint64_t> allowed_;
   std::vector<Candidate> changes_, earlier_;  // logits that differ from the row's, by id
   static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // in changes_
-                                                                              // dropped
   size_t n_in_row_ = 0;            // the ids that are allowed and not dropped
   std::optional<Candidate> best_;  // the best of the row, if it is known
   std::vector<Candidate> items_;
