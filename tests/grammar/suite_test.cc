@@ -24,7 +24,7 @@ namespace {
 
 using test::Json;
 
-// A value's texts, its keys in many orders: a grammar has them in the schema's.
+// A value's texts, with its keys in many orders: a grammar has the schema's order.
 std::vector<std::string> TextsOf(const Json& value) {
   constexpr size_t kMaxTexts = 1000;
   if (!value.is_array() && !value.is_object()) return {value.dump()};
@@ -72,7 +72,7 @@ class Suite {
   void Run(const std::filesystem::path& file) {
     Counts& counts = counts_[file.filename().string()];
     for (Json group : Json::parse(test::ReadText(file))) {
-      // The draft is that of the folder.
+      // The folder gives the draft.
       if (group["schema"].is_object() && !group["schema"].contains("$schema")) {
         group["schema"]["$schema"] = address_;
       }

@@ -30,7 +30,7 @@ std::string Render(const std::string& source, ChatInput input = {}) {
   return ChatTemplate::Parse(source).Render(input).text;
 }
 
-// The message alone; "" where nothing is thrown.
+// The error's message; "" if nothing is thrown.
 std::string ErrorOf(const std::string& source) {
   try {
     Render(source);
@@ -59,7 +59,7 @@ TEST(Jinja, AllCasesOfJinja2) {
   const std::string text = test::ReadText(test::DataPath("jinja_cases.json"));
   const Json data = Json::parse(text);
   ChatInput input;
-  // By our own reader, which keeps the digits of large numbers.
+  // Read by our own reader, which keeps the digits of large numbers.
   const auto variables = gguf::JsonView::Parse(text)["variables"];
   for (const auto& [name, value] : variables.Members()) {
     input.extra.emplace_back(name, ToTemplateValue(value));
@@ -106,7 +106,7 @@ TEST(Jinja, ErrorsAreOneLine) {
   }
 }
 
-// What no template of a model uses is refused by its name.
+// Features that no model's template uses are refused by name.
 TEST(Jinja, WhatIsLeftOut) {
   EXPECT_EQ(ErrorOf("{{ 'a' | wordwrap }}"), "No filter named 'wordwrap'.");
   EXPECT_EQ(ErrorOf("{{ 'a' is nope }}"), "No test named 'nope'.");
@@ -160,7 +160,7 @@ TEST(Jinja, OneTemplateManyThreads) {
   for (const std::string& text : texts) EXPECT_EQ(text, "499500");
 }
 
-// What follows must end soon, in little memory, and with the message that tells why.
+// The following templates must end soon, in little memory, with a message that says why.
 
 constexpr char kTooDeep[] = "levels deep";
 constexpr char kTooLong[] = "an expression of more than 300 parts";
@@ -191,7 +191,7 @@ TEST(JinjaLimits, LongChains) {
        {" + 1", " and 1", " or 1", " * 1", ".a", "[0]", "()", "|d", " if 1", " is odd()"}) {
     ExpectRefused("{{ 1" + Times(link, 20'000) + " }}", kTooLong);
   }
-  // These are lists and not trees.
+  // These are flat lists, not trees.
   EXPECT_EQ(Render("{{ 1" + Times(" < 2 > 1", 1'000) + " }}"), "True");
   EXPECT_EQ(Render("{{ 1" + Times(" ~ 1", 1'000) + " }}"), Times("1", 1'001));
   EXPECT_EQ(Render("{% if 0 %}" + Times("{% elif 0 %}", 1'000) + "{% else %}a{% endif %}"), "a");
