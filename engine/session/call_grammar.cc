@@ -309,7 +309,7 @@ class CallRules {
     return Object(callee);
   }
 
-  // The arguments in order; the model may omit those that are not required.
+  // The arguments in order; the model may omit arguments that are not required.
   template <class Make>
   Part Arguments(const std::vector<Argument>& all, std::string_view separator, const Make& make) {
     const StateId start = builder_.Fork(), end = builder_.Fork();

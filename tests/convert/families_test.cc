@@ -382,7 +382,7 @@ TEST(ConvertFamilies, RobertaIsABert) {
   }
 }
 
-// What runs can be converted; each name in config.json finds its row.
+// Every family that runs can be converted; each name in config.json finds its row.
 TEST(ConvertFamilies, HaveAllThatRuns) {
   for (const Family& family : Families()) {
     std::vector<HfClass> classes = {family.hf};

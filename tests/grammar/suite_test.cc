@@ -135,7 +135,7 @@ class Suite {
   std::map<std::string, Counts> counts_;
 };
 
-// What version 1.019 gives, at least: schemas that become grammars, and values told right.
+// Version 1.019's minimum results: schemas that become grammars, and values judged correctly.
 struct Draft {
   const char *name, *address;
   size_t n_grammars, n_right;

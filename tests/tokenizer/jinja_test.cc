@@ -1,6 +1,6 @@
-// The interpreter of the template language: what Jinja2 makes of the templates in
-// data/jinja_cases.json (make_jinja_cases.py wrote down how), what is beyond Jinja2, and what a
-// hostile template must not be able to do.
+// The interpreter of the template language, compared with Jinja2's output for the templates in
+// data/jinja_cases.json (by make_jinja_cases.py); extensions to Jinja2; and forbidden effects of
+// hostile templates.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -253,8 +253,8 @@ TEST(JinjaLimits, Memory) {
       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
       kTooMuch);
   ExpectRefused("{{ range(100001) }}", "range too big");
-  // What is counted is what is taken; but a list that grows has, for a moment, its old place and a
-  // new one of twice the size.
+  // Memory is counted as it is taken; but a growing list briefly has its old memory and new memory
+  // of twice the size.
   EXPECT_LT(test::CountAllocations().peak - before, size_t{3 * 128} << 20);
 }
 
@@ -271,8 +271,8 @@ TEST(JinjaLimits, RepeatedText) {
   EXPECT_LT(bytes, size_t{140'000'000});
 }
 
-// What an operation on a long string costs is paid even if what it makes is short. Each of these
-// is done 100 times on 100 KB, with steps for copying 80 of them.
+// An operation on a long string costs steps even if its result is short. Each operation is done 100
+// times on 100 KB, with enough steps to copy 80 of them.
 TEST(JinjaLimits, LongStringsArePaidFor) {
   const std::string setup =
       "{% set s = 'a' * 100000 %}{% set t = s ~ '' %}{% set d = {s: 1} %}{% set e = {t: 1} %}"
@@ -332,7 +332,7 @@ TEST(JinjaLimits, NestedLoopsArePaidFor) {
       "{% set ns = namespace(t=(1,)) %}{% for i in range(11) %}{% set ns.t = (ns.t, ns.t) %}"
       "{% endfor %}{% for i in range(100000) %}{% if ns.t in {} %}{% endif %}{% endfor %}",
       kTooSlow);
-  // A text is nearly what is searched, everywhere.
+  // A text that nearly matches the search everywhere.
   ExpectRefused(
       "{% set s = 'a' * 1000000 %}{% for i in range(1000) %}"
       "{% if 'aaaaaaaaaaaaaaab' in s %}{% endif %}{% endfor %}",

@@ -176,7 +176,7 @@ TEST(TextStyle, IsWhatATemplateShows) {
   EXPECT_EQ(render("{% if m.role != 'system' %}{{ m.content }}{% endif %}"), merged);  // drops it
 }
 
-// What is said after the last question is a question of its own; what has no text stays.
+// A system message after the last question becomes a question; a message without text stays.
 TEST(TextStyle, SystemMessagesGoBeforeTheNextQuestion) {
   const ChatTemplate shows = ChatTemplate::Parse(
       "{% for m in messages %}{{ m.role ~ ':' ~ m.content ~ ';' }}{% endfor %}");
